@@ -1,0 +1,6 @@
+"""The Transformer of "Attention Is All You Need" (Vaswani et al., 2017) in torch, and what came after."""
+
+from export.architecture.config import ModelConfig, PositionConfig
+from export.architecture.transformer import Transformer
+
+__all__ = ["ModelConfig", "PositionConfig", "Transformer"]

@@ -1,0 +1,46 @@
+"""The decoder: causal self-attention, cross-attention to the encoder's output, feed-forward (paper section 3.1)."""
+
+from torch import Tensor, nn
+
+from export.architecture.attention import MultiHeadAttention
+from export.architecture.config import ModelConfig
+from export.architecture.embedding import Embedding
+from export.architecture.layers import FeedForward, Residual, final_norm
+
+
+class DecoderLayer(nn.Module):
+    """Causal self-attention, cross-attention, feed-forward, each in a residual connection."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.self_attention = MultiHeadAttention(config)
+        self.self_attention_residual = Residual(config)
+        self.cross_attention = MultiHeadAttention(config)
+        self.cross_attention_residual = Residual(config)
+        self.feed_forward = FeedForward(config)
+        self.feed_forward_residual = Residual(config)
+
+    def forward(self, x: Tensor, memory: Tensor, source_mask: Tensor | None) -> Tensor:
+        """(B, T, d) and (B, S, d) -> (B, T, d)."""
+        x = self.self_attention_residual(x, lambda y: self.self_attention(y, y, causal=True))
+        x = self.cross_attention_residual(x, lambda y: self.cross_attention(y, memory, source_mask))
+        output: Tensor = self.feed_forward_residual(x, self.feed_forward)
+        return output
+
+
+class Decoder(nn.Module):
+    """Target token ids and the encoder's memory to the representation that the projection reads."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.embedding = Embedding(config.target_vocabulary_size, config.max_target_positions, config)
+        self.layers = nn.ModuleList(DecoderLayer(config) for _ in range(config.num_decoder_layers))
+        self.final_norm = final_norm(config)
+
+    def forward(self, target_ids: Tensor, memory: Tensor, source_mask: Tensor | None = None) -> Tensor:
+        """(B, T) int64 and (B, S, d) -> (B, T, d). Padding on the right of the target needs no mask: it is causal."""
+        x = self.embedding(target_ids)
+        for layer in self.layers:
+            x = layer(x, memory, source_mask)
+        output: Tensor = self.final_norm(x)
+        return output

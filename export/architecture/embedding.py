@@ -1,0 +1,55 @@
+"""Token embeddings and sinusoidal positions (paper sections 3.4 and 3.5)."""
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from export.architecture.config import ModelConfig, PositionConfig
+
+
+def sinusoidal_table(num_positions: int, d_model: int, config: PositionConfig) -> Tensor:
+    """Positions `offset .. offset + num_positions - 1` as rows: (num_positions, d_model) float32.
+
+    PE(pos, 2i) = sin(pos / base^(2i / d)), PE(pos, 2i + 1) = cos(the same); see `PositionConfig` for the layouts.
+    """
+    half = d_model // 2
+    # float64 keeps the angles of far positions exact; rounding happens once, at the end.
+    index = torch.arange(half, dtype=torch.float64)
+    exponent = index / (half - 1 if config.fairseq_exponent else half)
+    position = torch.arange(num_positions, dtype=torch.float64) + config.offset
+    angle = position[:, None] * torch.exp(-math.log(config.base) * exponent)[None, :]  # (P, d/2)
+    if config.layout == "interleaved":
+        table = torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(1)  # (P, d): s c s c ...
+    else:
+        table = torch.cat([angle.sin(), angle.cos()], dim=-1)  # (P, d): s s ... c c ...
+    return table.float()
+
+
+class Embedding(nn.Module):
+    """Token embedding, scaled by sqrt(d_model), plus positions.
+
+    The table's `pad_id` row is zero and stays zero: Marian-style decoders start from it.
+    """
+
+    positions: Tensor
+
+    def __init__(self, vocabulary_size: int, num_positions: int, config: ModelConfig) -> None:
+        super().__init__()
+        self.tokens = nn.Embedding(vocabulary_size, config.d_model, padding_idx=config.pad_id)
+        self.scale = math.sqrt(config.d_model) if config.scale_embeddings else 1.0
+        self.dropout = nn.Dropout(config.dropout)
+        table = sinusoidal_table(num_positions, config.d_model, config.positions)
+        self.register_buffer("positions", table, persistent=False)  # (P, d), computed, so never stored
+
+    def forward(self, token_ids: Tensor) -> Tensor:
+        """Embed whole rows: (B, L) int64 -> (B, L, d)."""
+        embedded = self.tokens(token_ids) * self.scale + self.positions[: token_ids.shape[1]]
+        output: Tensor = self.dropout(embedded)
+        return output
+
+    def at(self, token_ids: Tensor, positions: Tensor) -> Tensor:
+        """Embed one token per row at its own position: (B,), (B,) integers -> (B, d). For incremental decoding."""
+        # A look-up as of tokens: plain indexing exports as GatherND, which takes no 32-bit indices.
+        embedded: Tensor = self.tokens(token_ids) * self.scale + nn.functional.embedding(positions, self.positions)
+        return embedded

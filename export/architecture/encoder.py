@@ -1,0 +1,43 @@
+"""The encoder: a stack of self-attention and feed-forward (paper section 3.1)."""
+
+from torch import Tensor, nn
+
+from export.architecture.attention import MultiHeadAttention
+from export.architecture.config import ModelConfig
+from export.architecture.embedding import Embedding
+from export.architecture.layers import FeedForward, Residual, final_norm
+
+
+class EncoderLayer(nn.Module):
+    """Self-attention, then feed-forward, each in a residual connection."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.self_attention = MultiHeadAttention(config)
+        self.self_attention_residual = Residual(config)
+        self.feed_forward = FeedForward(config)
+        self.feed_forward_residual = Residual(config)
+
+    def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
+        """(B, S, d) -> (B, S, d)."""
+        x = self.self_attention_residual(x, lambda y: self.self_attention(y, y, mask))
+        output: Tensor = self.feed_forward_residual(x, self.feed_forward)
+        return output
+
+
+class Encoder(nn.Module):
+    """Source token ids to their representation, the decoder's memory."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.embedding = Embedding(config.source_vocabulary_size, config.max_source_positions, config)
+        self.layers = nn.ModuleList(EncoderLayer(config) for _ in range(config.num_encoder_layers))
+        self.final_norm = final_norm(config)
+
+    def forward(self, source_ids: Tensor, mask: Tensor | None = None) -> Tensor:
+        """(B, S) int64 -> (B, S, d). `mask` is (B, 1, 1, S) boolean, true for live tokens; `None`: all are live."""
+        x = self.embedding(source_ids)
+        for layer in self.layers:
+            x = layer(x, mask)
+        output: Tensor = self.final_norm(x)
+        return output

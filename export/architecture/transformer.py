@@ -1,0 +1,86 @@
+"""The whole model: encoder, decoder and the projection onto the target vocabulary."""
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor, nn
+
+from export.architecture.config import ModelConfig
+from export.architecture.decoder import Decoder
+from export.architecture.encoder import Encoder
+
+ENCODER_TABLE = "encoder.embedding.tokens.weight"
+DECODER_TABLE = "decoder.embedding.tokens.weight"
+PROJECTION = "projection.weight"
+
+
+class Transformer(nn.Module):
+    """Encoder-decoder Transformer; `forward` is the teacher-forced pass that training and verification use."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.encoder = Encoder(config)
+        self.decoder = Decoder(config)
+        self.projection = nn.Linear(config.d_model, config.target_vocabulary_size, bias=config.projection_bias)
+        self._initialize()
+        if config.share_embeddings:
+            self.decoder.embedding.tokens.weight = self.encoder.embedding.tokens.weight
+        if config.tie_projection:
+            self.projection.weight = self.decoder.embedding.tokens.weight
+
+    def forward(self, source_ids: Tensor, target_ids: Tensor, source_mask: Tensor | None = None) -> Tensor:
+        """Logits of the token after each target position: (B, S), (B, T) int64 -> (B, T, V)."""
+        hidden = self.decoder(target_ids, self.encoder(source_ids, source_mask), source_mask)
+        logits: Tensor = self.projection(hidden)
+        return logits
+
+    def shared_names(self) -> dict[str, str]:
+        """Parameters that are another one's storage: name -> the name under which it is kept in checkpoints."""
+        shared = {}
+        if self.config.share_embeddings:
+            shared[DECODER_TABLE] = ENCODER_TABLE
+        if self.config.tie_projection:
+            shared[PROJECTION] = shared.get(DECODER_TABLE, DECODER_TABLE)
+        return shared
+
+    def weights(self) -> dict[str, Tensor]:
+        """The state that a checkpoint keeps: every parameter once."""
+        shared = self.shared_names()
+        return {name: value for name, value in self.state_dict().items() if name not in shared}
+
+    def load_weights(self, weights: Mapping[str, Tensor]) -> None:
+        """Take the weights that `weights()` gave, in any floating dtype.
+
+        Raises:
+            ValueError: names are missing or unexpected, or shapes differ; all are listed.
+        """
+        expected = self.weights()
+        problems = [f"{name} is missing" for name in sorted(expected.keys() - weights.keys())]
+        problems += [f"{name} is unexpected" for name in sorted(weights.keys() - expected.keys())]
+        for name in sorted(expected.keys() & weights.keys()):
+            if expected[name].shape != weights[name].shape:
+                given, wanted = tuple(weights[name].shape), tuple(expected[name].shape)
+                problems.append(f"{name} has shape {given}, the configuration asks for {wanted}")
+        if problems:
+            raise ValueError("The weights do not fit the model: " + "; ".join(problems) + ".")
+        with torch.no_grad():
+            for name, value in weights.items():
+                expected[name].copy_(value)
+
+    def _initialize(self) -> None:
+        """Xavier for the matrices; N(0, d^-1/2) for embeddings, so that scaled ones have unit variance."""
+        for module in self.modules():
+            if isinstance(module, nn.Linear):
+                nn.init.xavier_uniform_(module.weight)
+                if module.bias is not None:
+                    nn.init.zeros_(module.bias)
+            elif isinstance(module, nn.Embedding):
+                nn.init.normal_(module.weight, std=self.config.d_model**-0.5)
+                with torch.no_grad():
+                    module.weight[self.config.pad_id].zero_()
+
+
+def padding_mask(lengths: Tensor, width: int) -> Tensor:
+    """(B,) lengths -> (B, 1, 1, width) boolean, true for live tokens."""
+    return (torch.arange(width, device=lengths.device) < lengths[:, None])[:, None, None, :]

@@ -1,0 +1,1 @@
+"""Training of Dragoman's own models: `python -m export train RECIPE`."""

@@ -1,0 +1,22 @@
+"""Writes what was trained as one of our own checkpoint folders, the one that `importers.native` reads."""
+
+import json
+import shutil
+from pathlib import Path
+
+import torch
+from safetensors.torch import save_file
+
+from export.architecture import Transformer
+from export.importers.native_folder import CONFIG_NAME, TOKENIZER_NAME, WEIGHTS_NAME, CheckpointInfo
+
+
+def save_checkpoint(model: Transformer, info: CheckpointInfo, tokenizer: Path, directory: Path) -> None:
+    """Write weights (float16), configuration and the tokenizer file into `directory`, which is made if missing."""
+    directory.mkdir(parents=True, exist_ok=True)
+    weights = {name: value.detach().to("cpu", torch.float16).contiguous() for name, value in model.weights().items()}
+    save_file(weights, directory / WEIGHTS_NAME)
+    config = json.dumps(model.config.to_document(), indent=2)
+    (directory / CONFIG_NAME).write_text(config + "\n", encoding="utf-8")
+    info.save(directory)
+    shutil.copyfile(tokenizer, directory / TOKENIZER_NAME)

@@ -1,0 +1,151 @@
+"""The `train` and `score` commands: from a recipe and a corpus to a checkpoint, and what that checkpoint is worth."""
+
+import dataclasses
+import json
+import shutil
+from pathlib import Path
+
+import click
+import numpy as np
+import sentencepiece
+import torch
+
+from export.architecture import ModelConfig, Transformer
+from export.importers.imported import CheckpointError
+from export.importers.native import import_native
+from export.importers.native_folder import TOKENIZER_NAME, CheckpointInfo
+from export.training.batches import Batch, make_batch
+from export.training.checkpoint import save_checkpoint
+from export.training.corpus import EncodedCorpus, Pair, read_pairs
+from export.training.loop import LOG_NAME, Hardware, Trainer
+from export.training.plot import plot_losses
+from export.training.preparation import prepare
+from export.training.recipe import Recipe, load_recipe
+from export.training.scoring import score_by_part
+
+EXISTING_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+EXISTING_FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
+MAX_SERVED_TOKENS = 128  # training showed at most `max_tokens`; positions far beyond them translate badly
+
+
+@click.command()
+@click.argument("recipe_path", metavar="RECIPE", type=EXISTING_FILE)
+@click.option(
+    "--data", "data", type=EXISTING_FILE, multiple=True, required=True, help="source<TAB>target<TAB>set, .xz or plain."
+)
+@click.option(
+    "--output",
+    type=click.Path(file_okay=False, path_type=Path),
+    required=True,
+    help="Run folder; resumed if it exists.",
+)
+@click.option("--init", "init", type=EXISTING_FOLDER, help="Go on from this checkpoint's weights and tokenizer.")
+@click.option("--minutes", type=float, help="End by the clock: the learning rate decays over that time.")
+@click.option("--device", type=click.Choice(["cpu", "cuda"]), default="cpu", show_default=True)
+@click.option("--compile/--no-compile", "compile_", default=None, help="torch.compile; default: on CUDA only.")
+@click.option(
+    "--bfloat16/--no-bfloat16", default=None, help="Autocast; default: where the hardware has bfloat16 units."
+)
+@click.option("--threads", type=click.IntRange(1), help="CPU threads; default: torch's choice.")
+def train(
+    recipe_path: Path,
+    data: tuple[Path, ...],
+    output: Path,
+    init: Path | None,
+    minutes: float | None,
+    device: str,
+    compile_: bool | None,
+    bfloat16: bool | None,
+    threads: int | None,
+) -> None:
+    """Train the model of RECIPE and write OUTPUT/checkpoint. Interrupted runs go on where they were."""
+    try:
+        recipe = load_recipe(recipe_path)
+    except ValueError as error:
+        raise click.ClickException(str(error)) from error
+    if device == "cuda" and not torch.cuda.is_available():
+        raise click.ClickException("--device cuda: torch finds no GPU here; use --device cpu.")
+    if threads:
+        torch.set_num_threads(threads)
+    torch.manual_seed(recipe.schedule.seed)
+    prepared = prepare(recipe, list(data), output, init / TOKENIZER_NAME if init else None)
+    model = _initial_model(recipe, prepared.tokenizer, init)
+    hardware = Hardware(
+        device=torch.device(device),
+        bfloat16=_has_bfloat16(device) if bfloat16 is None else bfloat16,
+        compile=device == "cuda" if compile_ is None else compile_,
+        minutes=minutes,
+    )
+    validation = _validation_batches(prepared.validation, model.config)
+    trainer = Trainer(recipe, model, prepared.tokenizer, prepared.training, validation, output, hardware)
+    if trainer.resume():
+        click.echo(f"Going on from step {trainer.progress.step} in {output}.", err=True)
+    trainer.run()
+    checkpoint = output / "checkpoint"
+    save_checkpoint(model, _info(recipe), output / TOKENIZER_NAME, checkpoint)
+    shutil.copyfile(recipe_path, checkpoint / "recipe.toml")
+    tokens = trainer.progress.tokens
+    plot_losses(output / LOG_NAME, checkpoint / "loss.png", f"{recipe.name}: {tokens / 1e6:.0f} M tokens")
+    click.echo(f"Wrote {checkpoint}: {trainer.progress.step} steps, {tokens / 1e6:.1f} M tokens.")
+
+
+@click.command()
+@click.argument("checkpoint", type=EXISTING_FOLDER)
+@click.argument("files", type=EXISTING_FILE, nargs=-1, required=True)
+@click.option("--device", type=click.Choice(["cpu", "cuda"]), default="cpu", show_default=True)
+@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Write the scores there as JSON.")
+def score(checkpoint: Path, files: tuple[Path, ...], device: str, output: Path | None) -> None:
+    """Print BLEU and chrF of CHECKPOINT (greedy, float32) for each part of FILES (source<TAB>reference<TAB>set)."""
+    tokenizer = sentencepiece.SentencePieceProcessor(model_file=str(checkpoint / TOKENIZER_NAME))
+    pairs: list[Pair] = []
+    for path in files:
+        read = read_pairs(path)
+        pairs += [dataclasses.replace(pair, part=pair.part or path.name.partition(".")[0]) for pair in read]
+    model = _import(checkpoint).to(device)
+    scores, _ = score_by_part(model, tokenizer, pairs, torch.device(device))
+    click.echo("| part | lines | BLEU | chrF |\n| --- | ---: | ---: | ---: |")
+    for row in scores:
+        click.echo(f"| {row.part} | {row.lines} | {row.bleu:.1f} | {row.chrf:.1f} |")
+    click.echo(f"\nBLEU {scores[0].bleu_signature}\nchrF {scores[0].chrf_signature}")
+    if output:
+        output.write_text(json.dumps([dataclasses.asdict(row) for row in scores], indent=2) + "\n", encoding="utf-8")
+
+
+def _initial_model(recipe: Recipe, tokenizer: sentencepiece.SentencePieceProcessor, init: Path | None) -> Transformer:
+    if init is not None:
+        return _import(init)
+    size = tokenizer.get_piece_size()
+    try:
+        document = {"source_vocabulary_size": size, "target_vocabulary_size": size, **recipe.model}
+        return Transformer(ModelConfig.from_document(document))
+    except ValueError as error:
+        raise click.ClickException(f"[model] of the recipe: {error}") from error
+
+
+def _validation_batches(corpus: EncodedCorpus, config: ModelConfig) -> list[Batch]:
+    lengths = np.diff(corpus.source_starts)
+    groups = [np.flatnonzero(lengths == length) for length in np.unique(lengths)]
+    return [make_batch(corpus, rows, config.decoder_start_id, config.pad_id) for rows in groups]
+
+
+def _info(recipe: Recipe) -> CheckpointInfo:
+    return CheckpointInfo(
+        name=recipe.name,
+        source_language_code=recipe.source_language_code,
+        target_language_code=recipe.target_language_code,
+        max_source_tokens=MAX_SERVED_TOKENS,
+        max_output_tokens=MAX_SERVED_TOKENS,
+    )
+
+
+def _import(folder: Path) -> Transformer:
+    try:
+        return import_native(folder).model
+    except CheckpointError as error:
+        raise click.ClickException(str(error)) from error
+
+
+def _has_bfloat16(device: str) -> bool:
+    if device == "cuda":
+        return bool(torch.cuda.is_bf16_supported())
+    return bool(torch.cpu._is_avx512_bf16_supported())

@@ -1,0 +1,106 @@
+"""Parallel text: reading it, holding out validation pairs, and turning it into token ids."""
+
+import io
+import lzma
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import sentencepiece
+
+from export.training.placeholders import MAX_SYMBOLS, reserved_symbols, substitute
+from export.training.recipe import DataRecipe
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """One line of a corpus: a sentence, its translation, and the set that it comes from."""
+
+    source: str
+    target: str
+    part: str
+
+
+def read_pairs(path: Path) -> list[Pair]:
+    """Read `source<TAB>target<TAB>set` lines (the set may be left out), plain or xz-compressed, UTF-8.
+
+    Raises:
+        ValueError: a line has fewer than two columns; names the line.
+    """
+    pairs = []
+    open_binary = lzma.open if path.suffix == ".xz" else open
+    with open_binary(path, "rb") as file:
+        for number, line in enumerate(io.TextIOWrapper(file, encoding="utf-8"), start=1):
+            columns = line.rstrip("\n").split("\t")
+            if len(columns) < 2:
+                raise ValueError(f"{path}, line {number}: expected source<TAB>target, found {line[:60]!r}.")
+            pairs.append(Pair(columns[0], columns[1], columns[2] if len(columns) > 2 else ""))
+    return pairs
+
+
+def hold_out(pairs: Sequence[Pair], count: int, seed: int) -> tuple[list[Pair], list[Pair]]:
+    """Split into (training, validation) pairs; no sentence of the second is in the first."""
+    held = random.Random(seed).sample(range(len(pairs)), count)
+    validation = [pairs[i] for i in held]
+    sources = {pair.source for pair in validation}
+    return [pair for pair in pairs if pair.source not in sources], validation
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedCorpus:
+    """Token ids of all pairs, concatenated.
+
+    Pair i is `source[source_starts[i] : source_starts[i + 1]]`, and likewise for the target.
+    `weights` (N,) float32: how often an epoch draws the pair. Every side ends with the end-of-sentence id.
+    """
+
+    source: npt.NDArray[np.uint16]
+    target: npt.NDArray[np.uint16]
+    source_starts: npt.NDArray[np.int64]
+    target_starts: npt.NDArray[np.int64]
+    weights: npt.NDArray[np.float32]
+
+    def __len__(self) -> int:
+        return len(self.weights)
+
+    def save(self, path: Path) -> None:
+        """Write as one uncompressed .npz file."""
+        np.savez(path, **{name: getattr(self, name) for name in self.__slots__})
+
+    @classmethod
+    def load(cls, path: Path) -> "EncodedCorpus":
+        """Read what `save` wrote."""
+        with np.load(path, allow_pickle=False) as arrays:
+            return cls(**{name: arrays[name] for name in cls.__slots__})
+
+
+def encode_corpus(
+    pairs: Sequence[Pair], tokenizer: sentencepiece.SentencePieceProcessor, recipe: DataRecipe, seed: int
+) -> EncodedCorpus:
+    """Tokenize, drop what is too long, and put reserved symbols into a share of the pairs."""
+    rng = random.Random(seed)
+    known = {tokenizer.id_to_piece(i) for i in range(tokenizer.get_piece_size())}
+    symbols = tuple(symbol for symbol in reserved_symbols(MAX_SYMBOLS) if symbol in known)
+    texts = []
+    for pair in pairs:
+        replaced = None
+        # Only about a third of the pairs share an item: draw more often, so that the share of all pairs is right.
+        if symbols and rng.random() < min(1.0, 3 * recipe.placeholder_share):
+            replaced = substitute(pair.source, pair.target, symbols, rng)
+        texts.append(replaced or (pair.source, pair.target))
+    sources = tokenizer.encode([source for source, _ in texts], add_eos=True, num_threads=2)
+    targets = tokenizer.encode([target for _, target in texts], add_eos=True, num_threads=2)
+    kept = [i for i in range(len(pairs)) if max(len(sources[i]), len(targets[i])) <= recipe.max_tokens]
+    weights = [recipe.weights.get(pairs[i].part, recipe.default_weight) for i in kept]
+    source, source_starts = _concatenate([sources[i] for i in kept])
+    target, target_starts = _concatenate([targets[i] for i in kept])
+    return EncodedCorpus(source, target, source_starts, target_starts, np.asarray(weights, dtype=np.float32))
+
+
+def _concatenate(rows: Sequence[Sequence[int]]) -> tuple[npt.NDArray[np.uint16], npt.NDArray[np.int64]]:
+    starts = np.zeros(len(rows) + 1, dtype=np.int64)
+    np.cumsum([len(row) for row in rows], out=starts[1:])
+    return np.fromiter((token for row in rows for token in row), dtype=np.uint16, count=int(starts[-1])), starts

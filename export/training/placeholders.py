@@ -1,0 +1,34 @@
+"""Reserved symbols in training pairs: shown in place of what stands on both sides, they learn to be copied."""
+
+import random
+import re
+
+FIRST_SYMBOL = 0xE000  # Unicode's private use area: survives NFKC and is not in anybody's text
+MAX_SYMBOLS = 0xF8FF - FIRST_SYMBOL + 1
+
+# Numbers with their separators, and capitalised or technical words (names, products, identifiers).
+_CANDIDATE = re.compile(r"\d+(?:[.,:]\d+)*|[A-Z][\w\-]{2,}|\w+(?:[._/]\w+)+")
+
+
+def reserved_symbols(count: int) -> tuple[str, ...]:
+    """The symbols, one private-use character each."""
+    return tuple(chr(FIRST_SYMBOL + i) for i in range(count))
+
+
+def substitute(source: str, target: str, symbols: tuple[str, ...], rng: random.Random) -> tuple[str, str] | None:
+    """Put different random symbols in place of one to three items that stand exactly once on each side.
+
+    Returns `None` if the pair shares no such item.
+    """
+    in_source, in_target = _CANDIDATE.findall(source), _CANDIDATE.findall(target)
+    shared = [item for item in dict.fromkeys(in_source) if in_source.count(item) == in_target.count(item) == 1]
+    if not shared:
+        return None
+    chosen = rng.sample(shared, min(len(shared), rng.randint(1, 3)))
+    replacement = dict(zip(chosen, rng.sample(symbols, len(chosen)), strict=True))
+
+    def replace(match: re.Match[str]) -> str:
+        item: str = match.group()
+        return replacement.get(item, item)
+
+    return _CANDIDATE.sub(replace, source), _CANDIDATE.sub(replace, target)

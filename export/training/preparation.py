@@ -1,0 +1,75 @@
+"""From a corpus file to what the loop reads: tokenizer, encoded training pairs, validation pairs; kept for resuming."""
+
+import hashlib
+import json
+import shutil
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import sentencepiece
+from tqdm import tqdm
+
+from export.importers.native_folder import TOKENIZER_NAME
+from export.training.corpus import EncodedCorpus, Pair, encode_corpus, hold_out, read_pairs
+from export.training.recipe import Recipe
+from export.training.tokenizer import train_tokenizer
+
+FINGERPRINT_NAME = "prepared.sha256"
+TRAINING_NAME = "training.npz"
+VALIDATION_NAME = "validation.npz"
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedData:
+    """All that training reads."""
+
+    tokenizer: sentencepiece.SentencePieceProcessor
+    training: EncodedCorpus
+    validation: EncodedCorpus
+
+
+def prepare(recipe: Recipe, data: list[Path], output: Path, init_tokenizer: Path | None) -> PreparedData:
+    """Prepare the data in `output`, or read what an earlier run with the same recipe and files prepared there.
+
+    `init_tokenizer` is used instead of training one, when training goes on from given weights.
+    """
+    output.mkdir(parents=True, exist_ok=True)
+    fingerprint = _fingerprint(recipe, data, init_tokenizer)
+    marker = output / FINGERPRINT_NAME
+    if not marker.exists() or marker.read_text() != fingerprint:
+        _prepare(recipe, data, output, init_tokenizer)
+        marker.write_text(fingerprint)
+    return PreparedData(
+        tokenizer=sentencepiece.SentencePieceProcessor(model_file=str(output / TOKENIZER_NAME)),
+        training=EncodedCorpus.load(output / TRAINING_NAME),
+        validation=EncodedCorpus.load(output / VALIDATION_NAME),
+    )
+
+
+def _prepare(recipe: Recipe, data: list[Path], output: Path, init_tokenizer: Path | None) -> None:
+    seed = recipe.schedule.seed
+    stages = tqdm(total=4, desc="prepare", unit="stage")
+    pairs: list[Pair] = [pair for path in data for pair in read_pairs(path)]
+    training, validation = hold_out(pairs, recipe.data.validation_lines, seed)
+    stages.update()
+    tokenizer_path = output / TOKENIZER_NAME
+    if init_tokenizer is not None:
+        shutil.copyfile(init_tokenizer, tokenizer_path)
+    else:
+        texts = (text for pair in training for text in (pair.source, pair.target))
+        train_tokenizer(texts, recipe.tokenizer, tokenizer_path, seed)
+    stages.update()
+    tokenizer = sentencepiece.SentencePieceProcessor(model_file=str(tokenizer_path))
+    encode_corpus(training, tokenizer, recipe.data, seed).save(output / TRAINING_NAME)
+    stages.update()
+    encode_corpus(validation, tokenizer, recipe.data, seed + 1).save(output / VALIDATION_NAME)
+    stages.update()
+    stages.close()
+
+
+def _fingerprint(recipe: Recipe, data: list[Path], init_tokenizer: Path | None) -> str:
+    digest = hashlib.sha256()
+    digest.update(json.dumps([asdict(recipe.tokenizer), asdict(recipe.data), recipe.schedule.seed]).encode())
+    for path in [*data, *([init_tokenizer] if init_tokenizer else [])]:
+        digest.update(hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()

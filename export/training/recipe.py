@@ -1,0 +1,106 @@
+"""A training recipe: everything that decides what a run produces, read from one commented TOML file."""
+
+import dataclasses
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class TokenizerRecipe:
+    """SentencePiece: unigram pieces shared by both languages."""
+
+    vocabulary_size: int
+    num_reserved_symbols: int
+    character_coverage: float
+
+
+@dataclass(frozen=True, slots=True)
+class DataRecipe:
+    """Which pairs an epoch shows. `weights`: set -> how often each of its pairs is drawn in an epoch, on average."""
+
+    weights: dict[str, float]
+    default_weight: float
+    max_tokens: int  # pairs with more tokens on a side are left out
+    validation_lines: int
+    placeholder_share: float  # of the pairs, with reserved symbols in place of what stands on both sides
+
+
+@dataclass(frozen=True, slots=True)
+class OptimizerRecipe:
+    """Muon for hidden matrices, AdamW for the rest; warm-up, then linear decay to `final_rate_share` of the peaks."""
+
+    matrix_learning_rate: float
+    other_learning_rate: float
+    momentum: float
+    final_rate_share: float
+    warmup_steps: int
+    weight_decay: float
+    beta2: float
+    clip_norm: float
+    label_smoothing: float
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleRecipe:
+    """How long, in which pieces, and how often to look."""
+
+    batch_tokens: int  # source and target tokens of one step, padding included
+    total_steps: int
+    evaluate_every: int
+    average_last: int  # weights at the last so many evaluations are averaged in the end
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """One model: its languages, sizes, data and schedule."""
+
+    name: str
+    source_language_code: str
+    target_language_code: str
+    samples: tuple[str, ...]  # sentences translated at every evaluation
+    model: dict[str, Any]  # `ModelConfig` without the vocabulary sizes, which the tokenizer gives
+    tokenizer: TokenizerRecipe
+    data: DataRecipe
+    optimizer: OptimizerRecipe
+    schedule: ScheduleRecipe
+
+
+def load_recipe(path: Path) -> Recipe:
+    """Read a recipe.
+
+    Raises:
+        ValueError: it is no TOML, or keys are missing, unknown or mistyped; the message names them.
+    """
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} is not a valid TOML file: {error}.") from error
+    sections = {
+        "tokenizer": TokenizerRecipe,
+        "data": DataRecipe,
+        "optimizer": OptimizerRecipe,
+        "schedule": ScheduleRecipe,
+    }
+    values: dict[str, Any] = dict(document)
+    for name, kind in sections.items():
+        values[name] = _section(kind, document.get(name, {}), f"{path}: [{name}]")
+    if isinstance(values.get("samples"), list):
+        values["samples"] = tuple(values["samples"])
+    recipe: Recipe = _section(Recipe, values, str(path))
+    return recipe
+
+
+def _section(kind: Any, values: dict[str, Any], where: str) -> Any:
+    names = {item.name for item in dataclasses.fields(kind)}
+    missing, unknown = sorted(names - values.keys()), sorted(values.keys() - names)
+    if missing or unknown:
+        raise ValueError(f"{where} lacks {missing} and has unknown keys {unknown}.")
+    accepted: dict[Any, tuple[type, ...]] = {int: (int,), float: (int, float), str: (str,)}
+    for item in dataclasses.fields(kind):
+        types = accepted.get(item.type)
+        if types and (not isinstance(values[item.name], types) or isinstance(values[item.name], bool)):
+            raise ValueError(f"{where}: {item.name} is {values[item.name]!r}; expected {types[-1].__name__}.")
+    return kind(**values)

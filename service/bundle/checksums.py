@@ -1,0 +1,27 @@
+"""SHA-256 of files, so that a bundle that was damaged or mixed up is noticed before it is served."""
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+
+
+def file_sha256(path: Path) -> str:
+    """Hexadecimal SHA-256 of a file's bytes.
+
+    Raises:
+        OSError: the file can't be read.
+    """
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def mismatches(directory: Path, checksums: Mapping[str, str]) -> list[str]:
+    """Say, one line a file, which files under `directory` are missing or differ from their recorded checksum."""
+    problems = []
+    for name, expected in checksums.items():
+        path = directory / name
+        if not path.is_file():
+            problems.append(f"{name} is missing")
+        elif file_sha256(path) != expected:
+            problems.append(f"{name} does not match its checksum")
+    return problems

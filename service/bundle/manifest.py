@@ -1,0 +1,215 @@
+"""`manifest.json`: what a bundle is, what it holds, and what the service must know to run it.
+
+The schema version counts incompatible changes of this file; version 1 stays loadable for good.
+"""
+
+import dataclasses
+import json
+import types
+import typing
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+SCHEMA_VERSION = 1
+MANIFEST_NAME = "manifest.json"
+MAX_MANIFEST_BYTES = 4 * 1024 * 1024
+
+
+class BundleError(Exception):
+    """A bundle can't be used; the message says which one, why, and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelShape:
+    """Sizes that the service needs to lay out its buffers."""
+
+    num_decoder_layers: int
+    num_heads: int
+    head_size: int
+    vocabulary_size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Graphs:
+    """File names of the two graphs, relative to the bundle."""
+
+    encoder: str = "encoder.onnx"
+    decoder_step: str = "decoder_step.onnx"
+
+
+@dataclass(frozen=True, slots=True)
+class TokenizerSpec:
+    """Which tokenizer to build from which file, and the model's special token ids.
+
+    `reserved_symbols` are pieces that training showed to stand for themselves on both sides: place-holders.
+    """
+
+    kind: str  # "sentencepiece"
+    file: str
+    pad_id: int
+    eos_id: int
+    unk_id: int
+    decoder_start_id: int
+    reserved_symbols: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LanguagePair:
+    """One direction that the model translates, with the ids it wants before the source and the target."""
+
+    source_language_code: str
+    target_language_code: str
+    source_prefix_ids: tuple[int, ...] = ()
+    target_prefix_ids: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Most tokens per sequence, special tokens included."""
+
+    max_source_tokens: int
+    max_output_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationDefaults:
+    """What a request that sets no options gets."""
+
+    beam_size: int = 1
+    length_penalty: float = 1.0
+    num_hypotheses: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class GoldenPair:
+    """A sentence with the greedy token ids that the exported model gave for it; the service's self-test."""
+
+    source_language_code: str
+    target_language_code: str
+    text: str
+    source_ids: tuple[int, ...]
+    output_ids: tuple[int, ...]  # without decoder_start_id and prefix, with the final eos_id
+    translation: str
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """The whole of `manifest.json`."""
+
+    name: str
+    model: ModelShape
+    tokenizer: TokenizerSpec
+    languages: tuple[LanguagePair, ...]
+    limits: Limits
+    golden: tuple[GoldenPair, ...]
+    checksums: dict[str, str]  # every other file of the bundle -> SHA-256
+    checkpoint_sha256: str  # of the weights it was exported from
+    precision: str = "float32"
+    suppressed_ids: tuple[int, ...] = ()
+    generation: GenerationDefaults = field(default_factory=GenerationDefaults)
+    graphs: Graphs = field(default_factory=Graphs)
+    tools: dict[str, str] = field(default_factory=dict)  # tool -> version that wrote the bundle
+    verification: dict[str, Any] = field(default_factory=dict)  # what export measured
+    schema_version: int = SCHEMA_VERSION
+
+    def save(self, directory: Path) -> None:
+        """Write `manifest.json` into `directory`."""
+        text = json.dumps(dataclasses.asdict(self), indent=2, ensure_ascii=False)
+        (directory / MANIFEST_NAME).write_text(text + "\n", encoding="utf-8")
+
+    @classmethod
+    def load(cls, directory: Path) -> "Manifest":
+        """Read and check `manifest.json`; the other files are not touched.
+
+        Raises:
+            BundleError: it is missing, no valid JSON, of a newer schema, or a field is missing or mistyped.
+        """
+        path = directory / MANIFEST_NAME
+        try:
+            if path.stat().st_size > MAX_MANIFEST_BYTES:
+                raise BundleError(f"{path} is larger than {MAX_MANIFEST_BYTES} bytes; this is no bundle's manifest.")
+            document = json.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise BundleError(f"{directory} holds no {MANIFEST_NAME}; write a bundle with 'make export'.") from None
+        except (OSError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+            raise BundleError(f"{path} can't be read: {error}.") from error
+        return cls.from_document(document, str(path))
+
+    @classmethod
+    def from_document(cls, document: Any, where: str) -> "Manifest":
+        """Build a manifest from parsed JSON; `where` names it in errors. Unknown fields are ignored.
+
+        Raises:
+            BundleError: as for `load`.
+        """
+        version = document.get("schema_version") if isinstance(document, dict) else None
+        if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+            raise BundleError(f"{where}: schema_version is {version!r}; expected a number from 1 to {SCHEMA_VERSION}.")
+        if version > SCHEMA_VERSION:
+            raise BundleError(
+                f"{where}: schema_version is {version}, this service reads up to {SCHEMA_VERSION}; "
+                "upgrade the service or export the bundle again."
+            )
+        manifest = typing.cast(Manifest, _build(cls, document, where, "manifest"))
+        manifest._check(where)
+        return manifest
+
+    def _check(self, where: str) -> None:
+        named = {self.graphs.encoder, self.graphs.decoder_step, self.tokenizer.file}
+        for name in sorted(named | self.checksums.keys()):
+            parts = PurePosixPath(name)
+            if not name or parts.is_absolute() or ".." in parts.parts or "\\" in name:
+                raise BundleError(f"{where}: file name {name!r} leaves the bundle; only plain relative names are allowed.")
+        for name in sorted(named - self.checksums.keys()):
+            raise BundleError(f"{where}: checksums lacks {name!r}, which the bundle uses.")
+        sizes = {
+            "model.num_decoder_layers": self.model.num_decoder_layers,
+            "model.num_heads": self.model.num_heads,
+            "model.head_size": self.model.head_size,
+            "model.vocabulary_size": self.model.vocabulary_size,
+            "limits.max_source_tokens": self.limits.max_source_tokens,
+            "limits.max_output_tokens": self.limits.max_output_tokens,
+        }
+        for name, value in sizes.items():
+            if not 1 <= value <= 10_000_000:
+                raise BundleError(f"{where}: {name} is {value}; expected a positive number.")
+        if not self.languages:
+            raise BundleError(f"{where}: languages is empty; a bundle translates at least one pair.")
+        if not self.golden:
+            raise BundleError(f"{where}: golden is empty; the self-test needs at least one pair.")
+
+
+def _build(kind: Any, value: Any, where: str, name: str) -> Any:
+    """Make a value of the annotated type `kind` out of parsed JSON, or raise a BundleError that names the field."""
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if dataclasses.is_dataclass(kind):
+        if not isinstance(value, dict):
+            raise BundleError(f"{where}: {name} is {_shown(value)}; expected an object.")
+        hints = typing.get_type_hints(kind)
+        chosen = {}
+        for item in dataclasses.fields(kind):
+            if item.name in value:
+                chosen[item.name] = _build(hints[item.name], value[item.name], where, f"{name}.{item.name}")
+            elif item.default is dataclasses.MISSING and item.default_factory is dataclasses.MISSING:
+                raise BundleError(f"{where}: {name}.{item.name} is missing.")
+        return typing.cast(type, kind)(**chosen)
+    if origin is tuple:
+        if not isinstance(value, list):
+            raise BundleError(f"{where}: {name} is {_shown(value)}; expected a list.")
+        return tuple(_build(arguments[0], entry, where, f"{name}[{i}]") for i, entry in enumerate(value))
+    if origin is dict:
+        if not isinstance(value, dict):
+            raise BundleError(f"{where}: {name} is {_shown(value)}; expected an object.")
+        return {key: _build(arguments[1], entry, where, f"{name}.{key}") for key, entry in value.items()}
+    if kind is Any or isinstance(kind, types.UnionType):
+        return value
+    accepted = (int, float) if kind is float else kind
+    if not isinstance(value, accepted) or (isinstance(value, bool) and kind is not bool):
+        raise BundleError(f"{where}: {name} is {_shown(value)}; expected {kind.__name__}.")
+    return value
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."

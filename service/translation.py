@@ -1,0 +1,109 @@
+"""The domain's own words: what a caller asks for and what comes back, free of any wire format."""
+
+import enum
+from dataclasses import dataclass, field, fields
+
+from service.errors import InvalidRequest
+
+MAX_BEAM_SIZE = 8
+MAX_TEXTS = 1024
+
+
+class FinishReason(enum.Enum):
+    """Why the decoding of one sequence ended."""
+
+    STOP = "stop"  # the model produced its end-of-sentence token
+    LENGTH = "length"  # max_output_tokens was reached
+    RATIO = "ratio"  # the output grew out of proportion to the input
+    REPETITION = "repetition"  # the output repeated itself
+    CANCELLED = "cancelled"  # the caller went away
+    DEADLINE = "deadline"  # the caller's deadline passed
+
+
+@dataclass(frozen=True, slots=True)
+class DecodingOptions:
+    """How to decode, fully resolved.
+
+    `length_penalty` divides a hypothesis' summed log-probability by its length to that power, as transformers'
+    `generate` does: above 0 favours longer output. `max_output_tokens` does not count the end-of-sentence token's
+    absence: a hypothesis has at most that many tokens, its end-of-sentence token included.
+    """
+
+    beam_size: int
+    length_penalty: float
+    num_hypotheses: int
+    max_output_tokens: int
+    return_scores: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RequestedOptions:
+    """The part of the options that a caller set; `None` leaves the model's default."""
+
+    beam_size: int | None = None
+    length_penalty: float | None = None
+    num_hypotheses: int | None = None
+    max_output_tokens: int | None = None
+    return_scores: bool | None = None
+
+    def resolve(self, defaults: DecodingOptions) -> DecodingOptions:
+        """Lay the caller's choices over the model's `defaults`.
+
+        `defaults.max_output_tokens` is also the model's limit. Asking for more hypotheses than the default beam
+        widens the beam, unless the caller chose one.
+
+        Raises:
+            InvalidRequest: an option is out of range, or `num_hypotheses` exceeds the beam that was asked for.
+        """
+        chosen = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) is not None}
+        values = {f.name: chosen.get(f.name, getattr(defaults, f.name)) for f in fields(DecodingOptions)}
+        if "num_hypotheses" in chosen and "beam_size" not in chosen:
+            values["beam_size"] = max(values["beam_size"], min(values["num_hypotheses"], MAX_BEAM_SIZE))
+        if "beam_size" in chosen and "num_hypotheses" not in chosen:
+            values["num_hypotheses"] = min(values["num_hypotheses"], max(values["beam_size"], 1))
+        options = DecodingOptions(**values)
+        _check_range("beam_size", options.beam_size, 1, MAX_BEAM_SIZE)
+        _check_range("num_hypotheses", options.num_hypotheses, 1, options.beam_size)
+        _check_range("max_output_tokens", options.max_output_tokens, 1, defaults.max_output_tokens)
+        _check_range("length_penalty", options.length_penalty, -10.0, 10.0)
+        return options
+
+
+def _check_range(name: str, value: float, low: float, high: float) -> None:
+    if not low <= value <= high:  # also false for NaN
+        raise InvalidRequest(f"options.{name} is {value}; allowed is {low} to {high}.", field=f"options.{name}")
+
+
+@dataclass(frozen=True, slots=True)
+class TranslationRequest:
+    """One call: texts in one language to be translated into another, all with the same options.
+
+    `model` may be empty: then the language pair picks it. `deadline_seconds` is on the clock of `time.monotonic()`.
+    """
+
+    request_id: str
+    texts: tuple[str, ...]
+    source_language_code: str
+    target_language_code: str
+    model: str = ""
+    options: RequestedOptions = field(default_factory=RequestedOptions)
+    deadline_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Hypothesis:
+    """One candidate translation; `score` is its length-normalised log-probability, `None` unless asked for."""
+
+    text: str
+    score: float | None
+    num_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Translation:
+    """The answer to one text: the best hypothesis' text, all hypotheses best first, and how decoding ended."""
+
+    text: str
+    hypotheses: tuple[Hypothesis, ...]
+    finish_reason: FinishReason
+    num_source_tokens: int
