@@ -27,6 +27,8 @@ def epoch_batches(corpus: EncodedCorpus, batch_tokens: int, start_id: int, pad_i
     rng = np.random.default_rng(seed)
     repeats = np.floor(corpus.weights + rng.random(len(corpus))).astype(np.int64)
     drawn = np.repeat(np.arange(len(corpus)), repeats)
+    if not len(drawn):
+        raise ValueError("No pair is drawn: the recipe's weights are zero for every set of the data.")
     for rows in _shuffled_groups(corpus, drawn, batch_tokens, rng):
         yield make_batch(corpus, rows, start_id, pad_id)
 

@@ -1,6 +1,5 @@
 """Parallel text: reading it, holding out validation pairs, and turning it into token ids."""
 
-import io
 import lzma
 import random
 from collections.abc import Sequence
@@ -30,14 +29,14 @@ def read_pairs(path: Path) -> list[Pair]:
     Raises:
         ValueError: a line has fewer than two columns; names the line.
     """
+    content = path.read_bytes()
+    text = (lzma.decompress(content) if path.suffix == ".xz" else content).decode("utf-8")
     pairs = []
-    open_binary = lzma.open if path.suffix == ".xz" else open
-    with open_binary(path, "rb") as file:
-        for number, line in enumerate(io.TextIOWrapper(file, encoding="utf-8"), start=1):
-            columns = line.rstrip("\n").split("\t")
-            if len(columns) < 2:
-                raise ValueError(f"{path}, line {number}: expected source<TAB>target, found {line[:60]!r}.")
-            pairs.append(Pair(columns[0], columns[1], columns[2] if len(columns) > 2 else ""))
+    for number, line in enumerate(text.removesuffix("\n").split("\n"), start=1):
+        columns = line.split("\t")
+        if len(columns) < 2:
+            raise ValueError(f"{path}, line {number}: expected source<TAB>target, found {line[:60]!r}.")
+        pairs.append(Pair(columns[0], columns[1], columns[2] if len(columns) > 2 else ""))
     return pairs
 
 

@@ -28,7 +28,6 @@ def substitute(source: str, target: str, symbols: tuple[str, ...], rng: random.R
     replacement = dict(zip(chosen, rng.sample(symbols, len(chosen)), strict=True))
 
     def replace(match: re.Match[str]) -> str:
-        item: str = match.group()
-        return replacement.get(item, item)
+        return replacement.get(match[0], str(match[0]))
 
     return _CANDIDATE.sub(replace, source), _CANDIDATE.sub(replace, target)

@@ -1,0 +1,150 @@
+"""The running batch: which sequence owns which row, and the rows' tokens, lengths and scores."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+from numpy import typing as npt
+
+from service.engine.sequence import Sequence, SequenceStatus
+
+
+class Move(NamedTuple):
+    """A row's content goes to another row because its old place leaves the live prefix."""
+
+    source_row: int
+    target_row: int
+    length: int  # live tokens of the row's self-attention cache
+
+
+class Batch:
+    """Rows [0, num_rows) are live and each belongs to one running sequence; rows at and after `num_rows` are free.
+
+    Per row, in arrays of `max_slots` entries: `token_ids` (the input of the next step), `lengths` (tokens already in
+    the self-attention cache, which equals the number of output tokens, forced prefix included), `source_lengths`,
+    `prefix_lengths`, `limits` (the length at which the output is cut), `log_probs` (summed over what the model chose)
+    and `output_ids` (max_slots, kv_capacity). Rows of one sequence are in the order of its `slots`, best beam first.
+    """
+
+    def __init__(self, max_slots: int, kv_capacity: int) -> None:
+        self.max_slots = max_slots
+        self.kv_capacity = kv_capacity
+        self.token_ids = np.zeros(max_slots, np.int64)
+        self.lengths = np.zeros(max_slots, np.int32)
+        self.source_lengths = np.zeros(max_slots, np.int32)
+        self.prefix_lengths = np.zeros(max_slots, np.int32)
+        self.limits = np.zeros(max_slots, np.int32)
+        self.log_probs = np.zeros(max_slots, np.float32)
+        self.output_ids = np.zeros((max_slots, kv_capacity), np.int64)
+        self._per_row: list[npt.NDArray[np.generic]] = [
+            self.token_ids, self.lengths, self.source_lengths, self.prefix_lengths, self.limits, self.log_probs
+        ]  # fmt: skip
+        self._owners: list[Sequence] = []
+        self._sequences: dict[Sequence, None] = {}
+        self._groups: dict[int, list[Sequence]] = {}
+
+    @property
+    def num_rows(self) -> int:
+        """Live rows."""
+        return len(self._owners)
+
+    @property
+    def num_free(self) -> int:
+        """Rows that a sequence may still take."""
+        return self.max_slots - len(self._owners)
+
+    @property
+    def sequences(self) -> Iterable[Sequence]:
+        """The running sequences, oldest first."""
+        return self._sequences.keys()
+
+    @property
+    def num_sequences(self) -> int:
+        """Running sequences."""
+        return len(self._sequences)
+
+    @property
+    def groups(self) -> dict[int, list[Sequence]]:
+        """The running sequences by beam size; 1 is greedy search."""
+        return self._groups
+
+    def owner(self, row: int) -> Sequence:
+        """The sequence that a live row belongs to."""
+        return self._owners[row]
+
+    def can_join(self, sequence: Sequence) -> bool:
+        """Whether enough rows are free."""
+        return sequence.num_slots <= self.num_free
+
+    def join(self, sequence: Sequence, decoder_start_id: int) -> list[int]:
+        """Give a sequence its rows, reset for the first step. The caller asked `can_join` first."""
+        assert self.can_join(sequence), "join without can_join"
+        assert sequence.status is SequenceStatus.WAITING, "a sequence runs once"
+        first, prefix = self.num_rows, sequence.target_prefix_ids
+        rows = slice(first, first + sequence.num_slots)
+        self.token_ids[rows] = decoder_start_id
+        self.lengths[rows] = 0
+        self.source_lengths[rows] = len(sequence.source_ids)
+        self.prefix_lengths[rows] = len(prefix)
+        self.limits[rows] = len(prefix) + sequence.options.max_output_tokens
+        self.log_probs[rows] = -np.inf  # only the first beam counts at first: the others are its copies
+        self.log_probs[first] = 0.0
+        self.output_ids[rows, : len(prefix)] = prefix
+        sequence.slots = list(range(rows.start, rows.stop))
+        sequence.status = SequenceStatus.RUNNING
+        self._owners.extend([sequence] * sequence.num_slots)
+        self._sequences[sequence] = None
+        self._groups.setdefault(sequence.num_slots, []).append(sequence)
+        return sequence.slots
+
+    def leave(self, sequence: Sequence) -> list[Move]:
+        """Free a sequence's rows and close the gaps with the last ones; returns what moved, each row once."""
+        num_left = self.num_rows - len(sequence.slots)
+        holes = [row for row in sequence.slots if row < num_left]
+        beyond = [row for row in range(num_left, self.num_rows) if self._owners[row] is not sequence]
+        moves = [Move(source, target, int(self.lengths[source])) for source, target in zip(beyond, holes, strict=True)]
+        for source, target, length in moves:
+            self._copy(source, target, length)
+            owner = self._owners[source]
+            owner.slots[owner.slots.index(source)] = target
+            self._owners[target] = owner
+        del self._owners[num_left:]
+        sequence.slots = []
+        sequence.status = SequenceStatus.FINISHED
+        del self._sequences[sequence]
+        group = self._groups[sequence.num_slots]
+        group.remove(sequence)
+        if not group:
+            del self._groups[sequence.num_slots]
+        return moves
+
+    def copy_output(self, source_row: int, target_row: int) -> None:
+        """Make one beam's output that of another beam of the same sequence."""
+        length = int(self.lengths[source_row])
+        self.output_ids[target_row, :length] = self.output_ids[source_row, :length]
+
+    def check_integrity(self) -> None:
+        """Check that every live row has one owner, that owners know their rows, and that lengths are in range.
+
+        Raises:
+            AssertionError: the books are wrong; says which row or sequence.
+        """
+        owned = [row for sequence in self._sequences for row in sequence.slots]
+        assert sorted(owned) == list(range(self.num_rows)), f"owned rows {sorted(owned)}, live {self.num_rows}"
+        for sequence in self._sequences:
+            assert sequence.status is SequenceStatus.RUNNING, f"a {sequence.status} sequence owns {sequence.slots}"
+            assert len(sequence.slots) == sequence.num_slots, f"{sequence.slots} for {sequence.num_slots} beams"
+            assert all(self._owners[row] is sequence for row in sequence.slots), f"not the owner of {sequence.slots}"
+        grouped = [sequence for group in self._groups.values() for sequence in group]
+        assert len(grouped) == len(self._sequences), "groups are stale"
+        assert set(grouped) == self._sequences.keys(), "groups are stale"
+        live = slice(0, self.num_rows)
+        assert (self.lengths[live] <= self.limits[live]).all(), "a row is past its limit"
+        assert (self.limits[live] <= self.kv_capacity).all(), "a row's limit is past the capacity"
+        assert (self.source_lengths[live] > 0).all(), "a live row has no source"
+
+    def _copy(self, source_row: int, target_row: int, length: int) -> None:
+        for array in self._per_row:
+            array[target_row] = array[source_row]
+        length = max(length, int(self.prefix_lengths[source_row]))
+        self.output_ids[target_row, :length] = self.output_ids[source_row, :length]

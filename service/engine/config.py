@@ -1,0 +1,24 @@
+"""The engine's settings: how much it holds at once."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class EngineConfig:
+    """Limits of one engine.
+
+    `kv_capacity` is the most tokens a row can hold, forced prefix included; `None` takes the model's limit plus its
+    longest prefix. `max_encode_tokens` bounds the padded area (rows times longest source) of one encoder run, so that
+    newcomers don't stall the sequences that run; a single longer source still gets a run of its own.
+    """
+
+    max_slots: int = 64
+    max_waiting: int = 4096
+    kv_capacity: int | None = None
+    max_encode_tokens: int = 2048
+
+    def __post_init__(self) -> None:
+        for name in ("max_slots", "max_waiting", "max_encode_tokens", "kv_capacity"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ValueError(f"EngineConfig.{name} is {value}; expected at least 1.")

@@ -1,0 +1,144 @@
+"""Runs the batch: newcomers are encoded and join, everyone goes one token on, leavers free their rows at once."""
+
+import logging
+from collections.abc import Sequence as Sequence_
+from dataclasses import dataclass, field
+
+from service.engine.batch import Batch
+from service.engine.runner import EncodeJob, Fetch, Runner
+from service.engine.search.advance import Search
+from service.engine.sequence import DecodedHypothesis, Sequence
+from service.errors import EngineFailure
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class StepResult:
+    """Who left the batch in a step, and who got a first token."""
+
+    finished: list[tuple[Sequence, tuple[DecodedHypothesis, ...]]] = field(default_factory=list)
+    failed: list[tuple[Sequence, EngineFailure]] = field(default_factory=list)
+    first_tokens: list[Sequence] = field(default_factory=list)
+    num_generated: int = 0
+    has_run_failed: bool = False
+
+
+class Decoder:
+    """The batch, the searches and the runner, kept in step with each other.
+
+    `checks_integrity` verifies the books after each change; for tests.
+    """
+
+    def __init__(self, runner: Runner, *, checks_integrity: bool = False) -> None:
+        self.batch = Batch(runner.spec.max_slots, runner.spec.kv_capacity)
+        self._runner = runner
+        self._search = Search(runner.spec.eos_id)
+        self._without_token: list[Sequence] = []  # joined, but the model has not chosen a token for them yet
+        self._checks_integrity = checks_integrity
+
+    def admit(self, sequences: Sequence_[Sequence]) -> list[tuple[Sequence, EngineFailure]]:
+        """Encode sequences together and let them join; returns those whose encoding failed, out of the batch again.
+
+        If the run fails as a whole, each sequence is tried by itself, so that one bad input does not fail the others.
+        """
+        start_id = self._runner.spec.decoder_start_id
+        jobs = [EncodeJob(sequence.source_ids, self.batch.join(sequence, start_id)) for sequence in sequences]
+        self._without_token.extend(sequences)
+        failures = self._encode(jobs)
+        failed = [(sequence, failure) for sequence, failure in zip(sequences, failures, strict=True) if failure]
+        self._remove_failed(failed)
+        self._check()
+        return failed
+
+    def step(self) -> StepResult:
+        """Move every running sequence one token on. If the run itself fails, all of them do."""
+        batch, result = self.batch, StepResult()
+        live = slice(0, batch.num_rows)
+        try:
+            output = self._runner.step(
+                batch.token_ids[live], batch.lengths[live], batch.source_lengths[live], self._fetch()
+            )
+        except Exception as error:
+            _log.exception("a step of %d rows failed", batch.num_rows)
+            result.has_run_failed = True
+            result.failed = [(sequence, _failure(error)) for sequence in batch.sequences]
+        else:
+            advance = self._search.advance(batch, output)
+            if advance.copies:
+                sources, targets = zip(*advance.copies, strict=True)
+                self._runner.reorder(sources, targets, batch.lengths[list(sources)].tolist())
+            self._note_first_tokens(result)
+            result.num_generated = batch.num_sequences - len(self._without_token)
+            result.finished = advance.finished
+            result.failed = [
+                (sequence, EngineFailure("The decoder gave no numbers for this text; report it."))
+                for sequence in advance.failed
+            ]
+        self._remove_failed(result.failed)
+        for sequence, _ in result.finished:
+            self.remove(sequence)
+        self._check()
+        return result
+
+    def remove(self, sequence: Sequence) -> None:
+        """Free a running sequence's rows and forget its search."""
+        for move in self.batch.leave(sequence):
+            self._runner.move(*move)
+        self._search.forget(sequence)
+        if sequence in self._without_token:
+            self._without_token.remove(sequence)
+
+    def expired(self, now_seconds: float) -> list[Sequence]:
+        """The running sequences whose deadline is not after `now_seconds`."""
+        return [
+            sequence
+            for sequence in self.batch.sequences
+            if sequence.deadline_seconds is not None and sequence.deadline_seconds <= now_seconds
+        ]
+
+    def _remove_failed(self, failed: list[tuple[Sequence, EngineFailure]]) -> None:
+        for sequence, _ in failed:  # all are wiped first: closing gaps must not spread what is not a number
+            self._runner.clear(sequence.slots)
+        for sequence, _ in failed:
+            self.remove(sequence)
+
+    def _encode(self, jobs: Sequence_[EncodeJob]) -> list[EngineFailure | None]:
+        try:
+            are_good = self._runner.encode(jobs)
+        except Exception as error:
+            _log.exception("encoding %d sources failed", len(jobs))
+            if len(jobs) == 1:
+                return [_failure(error)]
+            return [failure for job in jobs for failure in self._encode([job])]
+        unusable = "The encoder gave no numbers for this text; report it."
+        return [None if is_good else EngineFailure(unusable) for is_good in are_good]
+
+    def _fetch(self) -> Fetch:
+        """What the searches of the running sequences need from the next step."""
+        groups = self.batch.groups
+        greedy, widest = groups.get(1, []), max(groups)
+        return Fetch(
+            next_ids=bool(greedy),
+            next_log_probs=any(sequence.options.return_scores for sequence in greedy),
+            num_candidates=2 * widest if widest > 1 else 0,
+        )
+
+    def _note_first_tokens(self, result: StepResult) -> None:
+        if not self._without_token:
+            return
+        lengths = self.batch.lengths
+        result.first_tokens = [
+            sequence for sequence in self._without_token if lengths[sequence.slots[0]] > len(sequence.target_prefix_ids)
+        ]
+        self._without_token = [sequence for sequence in self._without_token if sequence not in result.first_tokens]
+
+    def _check(self) -> None:
+        if self._checks_integrity:
+            self.batch.check_integrity()
+
+
+def _failure(error: Exception) -> EngineFailure:
+    failure = EngineFailure(f"Decoding failed on the server's side ({type(error).__name__}); try again.")
+    failure.__cause__ = error
+    return failure

@@ -1,0 +1,98 @@
+"""What the engine asks of whatever computes: encode newcomers, step the batch, keep each row's memory."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy import typing as npt
+
+
+@dataclass(frozen=True, slots=True)
+class RunnerSpec:
+    """What a runner can hold, and the model's special tokens."""
+
+    max_slots: int
+    kv_capacity: int  # most tokens per row, forced prefix included
+    max_source_tokens: int
+    eos_id: int
+    decoder_start_id: int
+
+
+class EncodeJob(NamedTuple):
+    """One source to encode, and the rows that get its cross-attention keys and values."""
+
+    source_ids: Sequence[int]
+    rows: Sequence[int]
+
+
+class Fetch(NamedTuple):
+    """What a step has to compute. `num_candidates` is 0 where no beam runs."""
+
+    next_ids: bool
+    next_log_probs: bool
+    num_candidates: int
+
+
+@dataclass(frozen=True, slots=True)
+class StepOutput:
+    """What a step computed for the n live rows: `None` where it was not asked for. Valid until the next step."""
+
+    next_ids: npt.NDArray[np.int64] | None  # (n,)
+    next_log_probs: npt.NDArray[np.float32] | None  # (n,)
+    candidate_ids: npt.NDArray[np.int64] | None  # (n, K), best first; K is less than asked only for tiny vocabularies
+    candidate_log_probs: npt.NDArray[np.float32] | None  # (n, K)
+
+
+class Runner(Protocol):
+    """Computes and never decides. Rows [0, n) are live; the engine says what moves where.
+
+    All but `terminate` are called on the engine's thread. A method that raises has failed for all sequences of the
+    call, and the runner stays usable.
+    """
+
+    @property
+    def spec(self) -> RunnerSpec:
+        """Limits and special tokens; never change."""
+        ...
+
+    def encode(self, jobs: Sequence[EncodeJob]) -> list[bool]:
+        """Run the encoder over all jobs at once and fill their rows, which lie behind the rows that are live already.
+
+        Returns:
+            Per job, whether the encoder gave numbers; the rows of a job that did not are unusable until cleared.
+        """
+        ...
+
+    def step(
+        self,
+        token_ids: npt.NDArray[np.int64],
+        lengths: npt.NDArray[np.int32],
+        source_lengths: npt.NDArray[np.int32],
+        fetch: Fetch,
+    ) -> StepOutput:
+        """Run the decoder for one token of each live row; all arrays are (n,), as in `bundle.graph_io`.
+
+        Each row's token is appended to its cache. Running the same step again overwrites the same place.
+        """
+        ...
+
+    def move(self, source_row: int, target_row: int, length: int) -> None:
+        """Move a row with `length` live tokens to a row that is free."""
+        ...
+
+    def reorder(self, source_rows: Sequence[int], target_rows: Sequence[int], lengths: Sequence[int]) -> None:
+        """Overwrite beams by copies of other beams of the same sequence; no row is both a source and a target."""
+        ...
+
+    def clear(self, rows: Sequence[int]) -> None:
+        """Wipe rows whose sequence failed, so that nothing of it reaches the rows' next owner."""
+        ...
+
+    def reset(self) -> None:
+        """Forget all rows and any `terminate`: called once by each engine that starts on this runner."""
+        ...
+
+    def terminate(self) -> None:
+        """Make the run under way and all later ones fail soon, until `reset`. Thread-safe."""
+        ...

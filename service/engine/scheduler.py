@@ -1,0 +1,58 @@
+"""Decides which waiting sequences join the batch in the next turn; pure: it reads, counts and computes nothing else."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from service.engine.sequence import Sequence
+
+_MAX_SKIPPED = 32  # how far to look behind sequences that don't suit this turn's encoder run
+
+
+@dataclass(frozen=True, slots=True)
+class StepPlan:
+    """The next turn: `admitted` sequences are encoded together and join the running ones for the step."""
+
+    admitted: tuple[Sequence, ...]
+
+    @property
+    def num_tokens(self) -> int:
+        """Source tokens to encode."""
+        return sum(len(sequence.source_ids) for sequence in self.admitted)
+
+    @property
+    def num_padded_tokens(self) -> int:
+        """The area of the encoder run: rows times longest source."""
+        return len(self.admitted) * max((len(sequence.source_ids) for sequence in self.admitted), default=0)
+
+
+def schedule(candidates: Iterable[Sequence], num_free_slots: int, max_encode_tokens: int) -> StepPlan:
+    """Choose the sequences to admit.
+
+    `candidates` come in fair order. Slots are given strictly in that order: a sequence that needs more than are free
+    holds back all behind it, so none can be overtaken for ever. Within the encoder run (padded area of at most
+    `max_encode_tokens`, at least half of it live) a sequence of unsuitable length may be passed over; then nothing
+    of its request is admitted before it, and as the first of the next turn it joins whatever its length.
+    """
+    admitted: list[Sequence] = []
+    skipped: set[str] = set()
+    longest = live = num_skipped = 0
+    if num_free_slots <= 0:
+        return StepPlan(())
+    for sequence in candidates:
+        length = len(sequence.source_ids)
+        padded = (len(admitted) + 1) * max(longest, length)
+        unsuitable = bool(admitted) and (padded > max_encode_tokens or padded > 2 * (live + length))
+        if sequence.request_id in skipped or (unsuitable and sequence.num_slots <= num_free_slots):
+            skipped.add(sequence.request_id)
+            num_skipped += 1
+            if num_skipped == _MAX_SKIPPED:
+                break
+            continue
+        if sequence.num_slots > num_free_slots:
+            break
+        admitted.append(sequence)
+        longest, live = max(longest, length), live + length
+        num_free_slots -= sequence.num_slots
+        if not num_free_slots:
+            break
+    return StepPlan(tuple(admitted))

@@ -1,0 +1,11 @@
+"""How hypotheses of different lengths are compared."""
+
+import numpy as np
+
+
+def normalized(log_prob: float, length: int, length_penalty: float) -> float:
+    """Divide a summed log-probability by `length ** length_penalty`, in float32 as transformers does.
+
+    `length` counts the end-of-sentence token and leaves the forced prefix out.
+    """
+    return float(np.float32(log_prob) / np.float32(length**length_penalty))

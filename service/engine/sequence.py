@@ -1,0 +1,67 @@
+"""A sequence: one source being decoded, from submission to its one terminal update."""
+
+import enum
+from dataclasses import dataclass, field
+
+from service.errors import ServiceError
+from service.translation import DecodingOptions, FinishReason
+
+
+class SequenceStatus(enum.Enum):
+    """Where a sequence stands. Only the engine's thread moves it on."""
+
+    WAITING = "waiting"
+    RUNNING = "running"
+    FINISHED = "finished"
+
+
+@dataclass(slots=True, eq=False)
+class Sequence:
+    """What to decode and for whom; created by the translator, owned by the engine from `submit` to its update.
+
+    `source_ids` ends with the end-of-sentence token and holds the language pair's prefix; `target_prefix_ids` are
+    forced at the start of the output and don't appear in the hypotheses. Times are on `time.monotonic()`'s clock.
+    """
+
+    request_id: str
+    source_ids: tuple[int, ...]
+    options: DecodingOptions
+    arrived_seconds: float
+    target_prefix_ids: tuple[int, ...] = ()
+    deadline_seconds: float | None = None
+    status: SequenceStatus = SequenceStatus.WAITING
+    slots: list[int] = field(default_factory=list)  # rows of the arena, one per live hypothesis
+    admitted_seconds: float = 0.0
+    first_token_seconds: float = 0.0
+
+    @property
+    def num_slots(self) -> int:
+        """Rows that the sequence needs while it runs."""
+        return self.options.beam_size
+
+
+@dataclass(frozen=True, slots=True)
+class DecodedHypothesis:
+    """Token ids of one finished candidate, without start and prefix and without the end-of-sentence token.
+
+    `score` is its length-normalised log-probability (NaN where scores were not asked for under greedy search).
+    """
+
+    token_ids: tuple[int, ...]
+    score: float
+    finish_reason: FinishReason
+
+
+@dataclass(frozen=True, slots=True)
+class SequenceUpdate:
+    """The one terminal message about a sequence.
+
+    Either `error` is set, or `hypotheses` holds `num_hypotheses` candidates, best first. A sequence that was
+    aborted or expired carries `Cancelled` or `DeadlineExceeded` as its error, and that finish reason.
+    """
+
+    sequence: Sequence
+    finish_reason: FinishReason | None
+    hypotheses: tuple[DecodedHypothesis, ...] = ()
+    error: ServiceError | None = None
+    finished_seconds: float = 0.0

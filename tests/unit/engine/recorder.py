@@ -1,0 +1,78 @@
+"""A listener that keeps what it hears, and builders for what tests submit."""
+
+import threading
+
+from service.engine.engine import Engine, TurnStats
+from service.engine.sequence import Sequence, SequenceUpdate
+from service.translation import DecodingOptions
+
+WAIT_SECONDS = 20.0  # a bound, not a duration: tests end as soon as what they wait for is there
+
+
+class Recorder:
+    """Keeps every update in order, and lets a test wait until sequences have ended."""
+
+    def __init__(self) -> None:
+        self.calls: list[list[SequenceUpdate]] = []
+        self.turns: list[TurnStats] = []
+        self.failures: list[BaseException] = []
+        self._changed = threading.Condition()
+
+    def on_updates(self, updates: list[SequenceUpdate]) -> None:
+        with self._changed:
+            self.calls.append(updates)
+            self._changed.notify_all()
+
+    def on_turn(self, stats: TurnStats) -> None:
+        with self._changed:
+            self.turns.append(stats)
+
+    def on_failure(self, error: BaseException) -> None:
+        with self._changed:
+            self.failures.append(error)
+            self._changed.notify_all()
+
+    @property
+    def updates(self) -> list[SequenceUpdate]:
+        return [update for call in self.calls for update in call]
+
+    def update(self, sequence: Sequence) -> SequenceUpdate:
+        """The one update of a sequence, once it is there."""
+        self.wait(1, [sequence])
+        (update,) = [update for update in self.updates if update.sequence is sequence]
+        return update
+
+    def wait(self, num_ended: int, among: list[Sequence] | None = None) -> None:
+        def has_ended() -> bool:
+            ended = [update for update in self.updates if among is None or update.sequence in among]
+            return len(ended) >= num_ended
+
+        with self._changed:
+            assert self._changed.wait_for(has_ended, WAIT_SECONDS), f"{len(self.updates)} updates came, not {num_ended}"
+
+    def wait_for_failure(self) -> BaseException:
+        with self._changed:
+            assert self._changed.wait_for(lambda: bool(self.failures), WAIT_SECONDS), "the loop did not die"
+        return self.failures[0]
+
+
+def new_sequence(
+    source_ids: tuple[int, ...] = (5, 6, 7, 1),
+    request_id: str = "request",
+    beam_size: int = 1,
+    max_output_tokens: int = 12,
+    length_penalty: float = 1.0,
+    num_hypotheses: int = 1,
+    return_scores: bool = False,
+    target_prefix_ids: tuple[int, ...] = (),
+    deadline_seconds: float | None = None,
+    arrived_seconds: float = 0.0,
+) -> Sequence:
+    options = DecodingOptions(beam_size, length_penalty, num_hypotheses, max_output_tokens, return_scores)
+    return Sequence(
+        request_id, source_ids, options, arrived_seconds, target_prefix_ids, deadline_seconds=deadline_seconds
+    )
+
+
+def stop(engine: Engine) -> None:
+    assert engine.stop(WAIT_SECONDS), "the engine's thread did not end"

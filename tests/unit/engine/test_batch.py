@@ -1,0 +1,98 @@
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from service.engine.batch import Batch
+from service.engine.sequence import Sequence, SequenceStatus
+from tests.unit.engine.recorder import new_sequence
+
+NUM_SLOTS, CAPACITY = 10, 16
+
+
+def test_the_last_row_closes_the_gap() -> None:
+    batch = Batch(NUM_SLOTS, CAPACITY)
+    first, second, third = (new_sequence((number, 1)) for number in range(3))
+    for sequence in (first, second, third):
+        batch.join(sequence, 0)
+    batch.lengths[:3] = [5, 6, 7]
+    assert batch.leave(first) == [(2, 0, 7)]
+    assert (third.slots, second.slots, first.slots) == ([0], [1], [])
+    assert batch.lengths[:2].tolist() == [7, 6]
+
+
+def test_a_leaving_beam_moves_no_row_twice_and_none_of_its_own() -> None:
+    batch = Batch(NUM_SLOTS, CAPACITY)
+    beam, single = new_sequence(beam_size=3), new_sequence()
+    batch.join(beam, 0)
+    batch.join(single, 0)
+    assert batch.leave(beam) == [(3, 0, 0)]
+    assert single.slots == [0]
+    batch.check_integrity()
+
+
+def test_check_integrity_sees_a_row_owned_twice() -> None:
+    batch = Batch(NUM_SLOTS, CAPACITY)
+    one, other = new_sequence(), new_sequence()
+    batch.join(one, 0)
+    batch.join(other, 0)
+    batch.check_integrity()
+    other.slots = [0]
+    with pytest.raises(AssertionError, match="owned rows"):
+        batch.check_integrity()
+
+
+class BatchMachine(RuleBasedStateMachine):
+    """Every sequence's rows against what was written into them when they were its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.batch = Batch(NUM_SLOTS, CAPACITY)
+        self.written: dict[Sequence, list[list[int]]] = {}  # per beam, its output
+        self.num_written = 0
+
+    @rule(beam_size=st.integers(1, 4), prefix=st.lists(st.integers(2, 9), max_size=2))
+    def join(self, beam_size: int, prefix: list[int]) -> None:
+        sequence = new_sequence(beam_size=beam_size, target_prefix_ids=tuple(prefix))
+        if not self.batch.can_join(sequence):
+            assert NUM_SLOTS - sum(map(len, self.written.values())) < beam_size
+            return
+        self.batch.join(sequence, 0)
+        self.written[sequence] = [list(prefix) for _ in range(beam_size)]
+
+    @precondition(lambda self: self.written)
+    @rule(data=st.data())
+    def write(self, data: st.DataObject) -> None:
+        sequence = data.draw(st.sampled_from(list(self.written)))
+        if self.batch.lengths[sequence.slots[0]] >= self.batch.limits[sequence.slots[0]]:
+            return
+        for beam, row in enumerate(sequence.slots):
+            length = int(self.batch.lengths[row])
+            self.num_written += 1
+            if length >= len(sequence.target_prefix_ids):
+                self.batch.output_ids[row, length] = self.num_written
+                self.written[sequence][beam].append(self.num_written)
+            self.batch.lengths[row] += 1
+
+    @precondition(lambda self: self.written)
+    @rule(data=st.data())
+    def leave(self, data: st.DataObject) -> None:
+        sequence = data.draw(st.sampled_from(list(self.written)))
+        content = {row: self.batch.output_ids[row].tolist() for row in range(self.batch.num_rows)}
+        for source, target, length in self.batch.leave(sequence):
+            content[target][:length] = content[source][:length]
+        assert sequence.status is SequenceStatus.FINISHED
+        del self.written[sequence]
+
+    @invariant()
+    def books_are_right(self) -> None:
+        self.batch.check_integrity()
+        assert self.batch.num_rows == sum(map(len, self.written.values()))
+        for sequence, beams in self.written.items():
+            for row, output in zip(sequence.slots, beams, strict=True):
+                assert self.batch.output_ids[row, : len(output)].tolist() == output
+                assert self.batch.owner(row) is sequence
+
+
+TestBatchMachine = BatchMachine.TestCase
+TestBatchMachine.settings = settings(max_examples=40, stateful_step_count=40, derandomize=True, deadline=None)

@@ -1,0 +1,458 @@
+"""The engine's promises to its callers: one update each, bounded queue, prompt cancellation, survival of failures."""
+
+import threading
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from service.engine.engine import Engine, EngineConfig
+from service.engine.sequence import Sequence, SequenceStatus, SequenceUpdate
+from service.errors import (
+    Cancelled,
+    DeadlineExceeded,
+    EngineFailure,
+    InvalidRequest,
+    Overloaded,
+    TooLong,
+    TooMany,
+    Unavailable,
+)
+from service.translation import FinishReason
+from tests.unit.engine.fake_runner import (
+    BAD_SOURCE_ID,
+    NAN_SOURCE_ID,
+    NAN_STEP_SOURCE_ID,
+    FakeRunner,
+)
+from tests.unit.engine.recorder import WAIT_SECONDS, Recorder, new_sequence, stop
+
+
+class Clock:
+    """Time stands still unless a test moves it."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Rig:
+    """An engine on a fake runner with a recorder; `endless` sequences run to their limit."""
+
+    def __init__(self, runner: FakeRunner | None = None, max_waiting: int = 100, max_encode_tokens: int = 64) -> None:
+        self.runner = runner or FakeRunner(eos_weight=-30.0)
+        self.recorder = Recorder()
+        self.clock = Clock()
+        config = EngineConfig(max_waiting=max_waiting, max_encode_tokens=max_encode_tokens)
+        self.engine = Engine(self.runner, config, self.recorder, clock=self.clock, checks_integrity=True)
+
+    def __enter__(self) -> "Rig":
+        self.engine.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        stop(self.engine)
+
+    def error(self, sequence: Sequence) -> BaseException | None:
+        return self.recorder.update(sequence).error
+
+
+def endless(number: int = 2, request_id: str = "r", beam_size: int = 1, return_scores: bool = False) -> Sequence:
+    return new_sequence((number, 1), request_id, beam_size=beam_size, max_output_tokens=38, return_scores=return_scores)
+
+
+def test_an_aborted_sequence_frees_its_slots_within_two_steps() -> None:
+    rig = Rig()
+    victim, other = endless(2, beam_size=3), endless(3)
+    slots_used = {}
+
+    def before_step(number: int) -> None:
+        slots_used[number] = rig.engine.snapshot().slots_used
+        if number == 5:
+            rig.engine.abort([victim])
+
+    rig.runner.before_step = before_step
+    with rig:
+        rig.engine.submit([victim, other])
+        update = rig.recorder.update(victim)
+        rig.recorder.wait(2)
+    assert isinstance(update.error, Cancelled)
+    assert update.finish_reason is FinishReason.CANCELLED
+    assert (slots_used[5], slots_used[7]) == (4, 1)
+    assert rig.recorder.update(other).finish_reason is FinishReason.LENGTH
+
+
+def test_a_sequence_past_its_deadline_frees_its_slots_within_two_steps() -> None:
+    rig = Rig()
+    victim, other = new_sequence(max_output_tokens=38, beam_size=2, deadline_seconds=200.0), endless(3)
+    slots_used = {}
+
+    def before_step(number: int) -> None:
+        slots_used[number] = rig.engine.snapshot().slots_used
+        if number == 5:
+            rig.clock.now = 200.0
+
+    rig.runner.before_step = before_step
+    with rig:
+        rig.engine.submit([victim, other])
+        rig.recorder.wait(2)
+    update = rig.recorder.update(victim)
+    assert isinstance(update.error, DeadlineExceeded)
+    assert update.finish_reason is FinishReason.DEADLINE
+    assert (slots_used[5], slots_used[7]) == (3, 1)
+
+
+def test_waiting_sequences_are_dropped_without_a_step_of_their_own() -> None:
+    rig = Rig(FakeRunner(max_slots=1, eos_weight=-30.0))
+    running, aborted, expired = endless(2), endless(3), new_sequence((4, 1), deadline_seconds=150.0)
+
+    def before_step(number: int) -> None:
+        if number == 1:
+            rig.engine.submit([aborted, expired])
+        if number == 3:
+            rig.engine.abort([aborted])
+            rig.clock.now = 150.0
+
+    rig.runner.before_step = before_step
+    with rig:
+        rig.engine.submit([running])
+        rig.recorder.wait(3)
+    assert isinstance(rig.error(aborted), Cancelled)
+    assert isinstance(rig.error(expired), DeadlineExceeded)
+    assert rig.runner.encoded == [[running.source_ids]]
+    assert rig.recorder.updates[-1].sequence is running
+
+
+def test_aborting_is_idempotent_and_leaves_strangers_alone() -> None:
+    with Rig() as rig:
+        sequence = endless()
+        rig.engine.abort([sequence])  # not submitted yet
+        rig.engine.submit([sequence])
+        rig.engine.abort([sequence, sequence])
+        rig.recorder.wait(1)
+        rig.engine.abort([sequence])
+        later = new_sequence(max_output_tokens=3)
+        rig.engine.submit([later])
+        assert rig.error(later) is None
+    assert len(rig.recorder.updates) == 2
+
+
+def test_a_full_queue_refuses_the_whole_call_with_a_hint() -> None:
+    rig = Rig(FakeRunner(max_slots=1, eos_weight=-30.0), max_waiting=4)
+    seen: list[Overloaded] = []
+
+    def before_step(number: int) -> None:
+        if number == 2:
+            rig.engine.submit([endless() for _ in range(3)])
+            with pytest.raises(Overloaded) as caught:
+                rig.engine.submit([endless(), endless()])
+            seen.append(caught.value)
+            rig.engine.submit([endless()])
+
+    rig.runner.before_step = before_step
+    with rig:
+        rig.engine.submit([endless()])
+        rig.recorder.wait(5)
+    assert len(rig.recorder.updates) == 5
+    assert seen[0].retry_after_seconds > 0
+    assert "2 sequences found 3 of at most 4 waiting" in str(seen[0])
+
+
+def test_what_can_never_run_is_refused_at_the_door() -> None:
+    with Rig(max_waiting=5) as rig:
+        cases: list[tuple[type[InvalidRequest], list[Sequence]]] = [
+            (TooLong, [new_sequence(tuple([5] * 33))]),
+            (TooLong, [new_sequence(())]),
+            (InvalidRequest, [new_sequence(max_output_tokens=41)]),
+            (InvalidRequest, [new_sequence(max_output_tokens=39, target_prefix_ids=(3, 4))]),
+            (InvalidRequest, [new_sequence(beam_size=9)]),
+            (TooMany, [new_sequence() for _ in range(6)]),
+        ]
+        for kind, sequences in cases:
+            good = new_sequence()
+            with pytest.raises(kind):
+                rig.engine.submit([good, *sequences])
+            assert rig.engine.snapshot().num_waiting == 0, "all or nothing"
+
+
+def test_a_sequence_is_submitted_once() -> None:
+    with Rig() as rig:
+        sequence = new_sequence()
+        with pytest.raises(ValueError, match="twice"):
+            rig.engine.submit([sequence, sequence])
+        rig.engine.submit([sequence])
+        with pytest.raises(ValueError, match=r"twice|already"):
+            rig.engine.submit([sequence])
+        rig.recorder.wait(1)
+        with pytest.raises(ValueError, match="finished already"):
+            rig.engine.submit([sequence])
+
+
+def test_a_bad_source_fails_alone() -> None:
+    with Rig() as rig:
+        good, bad, also_good = endless(2), new_sequence((BAD_SOURCE_ID, 1)), endless(3, beam_size=2)
+        without_numbers = new_sequence((NAN_SOURCE_ID, 1), beam_size=2)
+        rig.engine.submit([good, bad, without_numbers, also_good])
+        rig.recorder.wait(4)
+    for failed in (bad, without_numbers):
+        assert isinstance(rig.error(failed), EngineFailure)
+    for sequence in (good, also_good):
+        assert rig.error(sequence) is None
+
+
+@pytest.mark.parametrize(("beam_size", "return_scores"), [(1, True), (3, False)])
+def test_a_row_without_numbers_fails_alone(beam_size: int, return_scores: bool) -> None:
+    with Rig() as rig:
+        bad, good = (
+            endless(source, beam_size=beam_size, return_scores=return_scores) for source in (NAN_STEP_SOURCE_ID, 3)
+        )
+        rig.engine.submit([bad, good])
+        rig.recorder.wait(2)
+    assert isinstance(rig.error(bad), EngineFailure)
+    assert rig.error(good) is None
+
+
+@pytest.mark.parametrize(("beam_size", "return_scores"), [(1, True), (2, False)])
+def test_a_row_without_numbers_fails_at_its_limit_too(beam_size: int, return_scores: bool) -> None:
+    bad = new_sequence((NAN_STEP_SOURCE_ID, 1), beam_size=beam_size, return_scores=return_scores, max_output_tokens=3)
+    with Rig() as rig:
+        rig.engine.submit([bad])
+        assert isinstance(rig.error(bad), EngineFailure)
+    assert not rig.recorder.failures
+
+
+def test_a_failed_step_fails_who_ran_and_the_engine_goes_on() -> None:
+    def before_step(number: int) -> None:
+        if number == 3:
+            raise RuntimeError("device error with\nseveral lines")
+
+    with Rig(FakeRunner(max_slots=2, eos_weight=-30.0, before_step=before_step)) as rig:
+        sequences = [endless(number + 2) for number in range(4)]
+        rig.engine.submit(sequences)
+        rig.recorder.wait(4)
+        snapshot = rig.engine.snapshot()
+    errors = [rig.error(sequence) for sequence in sequences]
+    assert [type(error) for error in errors] == [EngineFailure, EngineFailure, type(None), type(None)]
+    assert "\n" not in str(errors[0])
+    assert isinstance(errors[0].__cause__ if errors[0] else None, RuntimeError)
+    assert snapshot.is_alive
+
+
+def test_an_engine_that_only_fails_dies_and_says_so() -> None:
+    def before_step(number: int) -> None:
+        raise RuntimeError("device lost")
+
+    with Rig(FakeRunner(max_slots=1, before_step=before_step)) as rig:
+        sequences = [endless(number + 2, str(number)) for number in range(20)]
+        rig.engine.submit(sequences)
+        error = rig.recorder.wait_for_failure()
+        with pytest.raises(Unavailable, match="failed"):
+            rig.engine.submit([endless()])
+        assert not rig.engine.snapshot().is_alive
+    assert "in a row" in str(error)
+    kinds = [type(rig.error(sequence)) for sequence in sequences]
+    assert kinds == [EngineFailure] * 5 + [Unavailable] * 15
+
+
+def test_when_the_loop_dies_everyone_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    rig = Rig(FakeRunner(max_slots=2, eos_weight=-30.0))
+    waiting = [endless(number + 10) for number in range(3)]
+
+    def break_the_loop(number: int) -> None:
+        if number == 2:
+            rig.engine.submit(waiting)
+            monkeypatch.setattr(rig.engine._waiting, "take", lambda _: 1 / 0)
+
+    rig.runner.before_step = break_the_loop
+    running = [endless(2), endless(3)]
+    with rig:
+        rig.engine.submit(running)
+        assert isinstance(rig.recorder.wait_for_failure(), ZeroDivisionError)
+        with pytest.raises(Unavailable):
+            rig.engine.submit([endless()])
+    assert len(rig.recorder.updates) == 5
+    assert all(isinstance(update.error, Unavailable) for update in rig.recorder.updates)
+
+
+def test_a_listener_that_raises_hangs_nobody_else() -> None:
+    class Raising(Recorder):
+        def on_updates(self, updates: list[SequenceUpdate]) -> None:
+            first = not self.calls
+            super().on_updates(updates)
+            if first:
+                raise OSError("listener")
+
+    rig = Rig()
+    rig.engine = Engine(rig.runner, EngineConfig(), listener := Raising())
+    with rig:
+        rig.engine.submit([new_sequence(max_output_tokens=2), endless(3)])
+        listener.wait_for_failure()
+    assert len(listener.updates) == 2
+
+
+def test_stop_fails_what_is_left_and_refuses_more() -> None:
+    rig = Rig(FakeRunner(max_slots=2, eos_weight=-30.0))
+    reached, go_on = threading.Event(), threading.Event()
+
+    def before_step(number: int) -> None:
+        if number == 3:
+            reached.set()
+            assert go_on.wait(WAIT_SECONDS)
+
+    rig.runner.before_step = before_step
+    sequences = [endless(number + 2) for number in range(5)]
+    rig.engine.start()
+    rig.engine.submit(sequences)
+    assert reached.wait(WAIT_SECONDS)
+    assert not rig.engine.stop(0.0), "the thread is in a run"
+    assert len(rig.recorder.updates) == 5, "nobody waits for a run that hangs"
+    go_on.set()
+    stop(rig.engine)
+    assert len(rig.recorder.updates) == 5
+    assert all(isinstance(update.error, Unavailable) for update in rig.recorder.updates)
+    assert not rig.recorder.failures
+    with pytest.raises(Unavailable, match="stopped"):
+        rig.engine.submit([endless()])
+    assert rig.engine.snapshot().slots_used == 0
+
+
+def test_stopping_an_idle_or_unstarted_engine() -> None:
+    assert Rig().engine.stop(0.0)
+    with Rig() as rig:
+        pass
+    assert rig.recorder.updates == []
+    assert rig.runner.num_steps == 0
+
+
+def test_a_runner_serves_again_under_a_new_engine() -> None:
+    runner = FakeRunner(eos_weight=-30.0)
+    with Rig(runner) as rig:
+        rig.engine.submit([endless()])
+    with Rig(runner) as rig:
+        sequence = endless(3)
+        rig.engine.submit([sequence])
+        assert rig.error(sequence) is None
+
+
+def test_all_updates_of_a_turn_come_in_one_call_and_stats_add_up() -> None:
+    rig = Rig()
+    one, other, prefixed = (
+        new_sequence((number, 1), max_output_tokens=4, arrived_seconds=90.0) for number in (2, 3, 4)
+    )
+    prefixed.target_prefix_ids = (9, 9)
+    with rig:
+        rig.engine.submit([one, other, prefixed])
+        rig.recorder.wait(3)
+    assert [len(call) for call in rig.recorder.calls] == [2, 1]
+    turns = rig.recorder.turns
+    assert (turns[0].num_encoded, turns[0].encoded_tokens, turns[0].padded_tokens) == (3, 6, 6)
+    assert turns[0].queue_seconds == (10.0, 10.0, 10.0)
+    assert [turn.first_token_seconds for turn in turns[:3]] == [(10.0, 10.0), (), (10.0,)]
+    assert [turn.num_generated for turn in turns] == [2, 2, 3, 3, 1, 1]
+    assert [turn.batch_size for turn in turns] == [3, 3, 3, 3, 1, 1]
+    assert (turns[3].num_running, turns[3].slots_used, turns[3].num_waiting) == (1, 1, 0)
+    assert (one.admitted_seconds, one.first_token_seconds, one.status) == (100.0, 100.0, SequenceStatus.FINISHED)
+
+
+def test_a_call_with_many_sentences_does_not_starve_a_single_one() -> None:
+    rig = Rig(FakeRunner(max_slots=2, eos_weight=-30.0))
+    single = new_sequence((3, 1), "single", max_output_tokens=4)
+    with rig:
+        rig.engine.submit([new_sequence((2, 1), "big", max_output_tokens=4) for _ in range(50)])
+        rig.engine.submit([single])
+        rig.recorder.wait(51)
+    position = [update.sequence for update in rig.recorder.updates].index(single)
+    assert position < 6
+
+
+def test_a_wide_beam_is_not_overtaken_for_ever() -> None:
+    rig = Rig(FakeRunner(max_slots=8, eos_weight=-30.0))
+    wide = new_sequence((3, 1), "wide", beam_size=8, max_output_tokens=4)
+    narrow = [new_sequence((2, 1), f"narrow {number}", max_output_tokens=2 + number % 5) for number in range(60)]
+    with rig:
+        rig.engine.submit(narrow[:10])
+        rig.engine.submit([wide])
+        rig.engine.submit(narrow[10:])
+        rig.recorder.wait(61)
+    position = [update.sequence for update in rig.recorder.updates].index(wide)
+    assert position == 10
+
+
+def test_the_snapshot_tells_how_long_a_turn_takes() -> None:
+    rig = Rig()
+    ages = []
+
+    def before_step(number: int) -> None:
+        rig.clock.now += 3.0
+        ages.append(rig.engine.snapshot().turn_seconds)
+
+    rig.runner.before_step = before_step
+    with rig:
+        rig.engine.submit([new_sequence(max_output_tokens=2)])
+        rig.recorder.wait(1)
+    assert ages == [3.0, 3.0]
+    assert rig.engine.snapshot().turn_seconds == 0.0
+
+
+actions = st.lists(
+    st.tuples(
+        st.integers(1, 12),  # at which step
+        st.sampled_from(["submit", "submit", "abort", "fail step", "advance clock"]),
+        st.integers(0, 30),
+    ),
+    max_size=25,
+)
+
+
+@settings(derandomize=True, deadline=None, max_examples=80)
+@given(actions)
+def test_every_accepted_sequence_gets_exactly_one_update(script: list[tuple[int, str, int]]) -> None:
+    rig = Rig(FakeRunner(max_slots=8, eos_weight=1.0), max_waiting=12)
+    accepted: list[Sequence] = []
+
+    def submit(number: int) -> None:
+        source = (BAD_SOURCE_ID, 1) if number == 13 else (NAN_STEP_SOURCE_ID, 1) if number == 17 else (number + 2, 1)
+        sequences = [
+            new_sequence(
+                source,
+                request_id=str(number % 3),
+                beam_size=1 + number % 4,
+                max_output_tokens=1 + number % 11,
+                return_scores=number % 5 == 0,
+                deadline_seconds=100.0 + number if number % 3 else None,
+            )
+            for _ in range(1 + number % 4)
+        ]
+        try:
+            rig.engine.submit(sequences)
+        except Overloaded:
+            assert rig.engine.snapshot().num_waiting + len(sequences) > 12
+        else:
+            accepted.extend(sequences)
+
+    def before_step(number: int) -> None:
+        fails = False
+        for step, action, argument in script:
+            if step == number and action == "submit":
+                submit(argument)
+            elif step == number and action == "abort":
+                rig.engine.abort(accepted[argument : argument + 3])
+            elif step == number and action == "advance clock":
+                rig.clock.now += argument
+            fails |= step == number and action == "fail step"
+        if fails:
+            raise RuntimeError("as the script says")
+
+    rig.runner.before_step = before_step
+    with rig:
+        submit(7)
+        if len(script) % 2:
+            rig.recorder.wait(len(accepted))
+    ended = [update.sequence for update in rig.recorder.updates]
+    assert len(ended) == len(set(ended))
+    assert set(ended) == set(accepted)
+    assert all(bool(update.hypotheses) != (update.error is not None) for update in rig.recorder.updates)
+    assert rig.engine.snapshot().slots_used == 0
+    assert not rig.recorder.failures

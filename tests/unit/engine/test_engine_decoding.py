@@ -1,0 +1,149 @@
+"""What comes out of the engine, whoever shares the batch: the same as the slow reference searches give."""
+
+import math
+import random
+from collections.abc import Sequence as Sequence_
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy import typing as npt
+
+from service.engine.engine import Engine, EngineConfig
+from service.engine.sequence import Sequence, SequenceUpdate
+from service.translation import FinishReason
+from tests.unit.engine import reference_search
+from tests.unit.engine.fake_runner import EOS_ID, START_ID, FakeRunner
+from tests.unit.engine.recorder import Recorder, new_sequence, stop
+
+
+def decode(runner: FakeRunner, sequences: list[Sequence], max_encode_tokens: int = 60) -> list[SequenceUpdate]:
+    """Submit sequences together and wait for all of them."""
+    recorder = Recorder()
+    config = EngineConfig(max_slots=runner.spec.max_slots, max_encode_tokens=max_encode_tokens)
+    engine = Engine(runner, config, recorder, checks_integrity=True)
+    engine.start()
+    try:
+        engine.submit(sequences)
+        recorder.wait(len(sequences))
+    finally:
+        stop(engine)
+    assert not recorder.failures
+    assert not engine._decoder._search._hypotheses, "searches of sequences that left are forgotten"
+    return [recorder.update(sequence) for sequence in sequences]
+
+
+def expected(runner: FakeRunner, sequence: Sequence) -> reference_search.Result:
+    options = sequence.options
+    start = (START_ID, *sequence.target_prefix_ids)
+
+    def log_probs(inputs: Sequence_[int]) -> npt.NDArray[np.float32]:
+        return runner.log_probs(sequence.source_ids, inputs)
+
+    if options.beam_size == 1:
+        return reference_search.greedy(log_probs, start, EOS_ID, options.max_output_tokens, options.length_penalty)
+    return reference_search.beam(
+        log_probs, start, EOS_ID, options.max_output_tokens, options.length_penalty, options.beam_size
+    )[: options.num_hypotheses]
+
+
+def check(runner: FakeRunner, update: SequenceUpdate) -> None:
+    sequence, options = update.sequence, update.sequence.options
+    assert update.error is None
+    assert len(update.hypotheses) == options.num_hypotheses
+    assert update.finish_reason is update.hypotheses[0].finish_reason
+    for hypothesis, (token_ids, score) in zip(update.hypotheses, expected(runner, sequence), strict=True):
+        ends = token_ids[-1] == EOS_ID
+        assert hypothesis.token_ids == (token_ids[:-1] if ends else token_ids)
+        assert hypothesis.finish_reason is (FinishReason.STOP if ends else FinishReason.LENGTH)
+        if options.beam_size > 1 or options.return_scores:
+            assert hypothesis.score == pytest.approx(score, rel=1e-6)
+        else:
+            assert math.isnan(hypothesis.score)
+
+
+@st.composite
+def sequences(draw: st.DrawFn) -> Sequence:
+    beam_size = draw(st.sampled_from([1, 1, 1, 2, 3, 4, 8]))
+    return new_sequence(
+        source_ids=tuple(draw(st.lists(st.integers(2, 30), min_size=1, max_size=12))),
+        request_id=draw(st.sampled_from("abc")),
+        beam_size=beam_size,
+        max_output_tokens=draw(st.integers(1, 14)),
+        length_penalty=draw(st.sampled_from([-0.5, 0.0, 0.6, 1.0, 2.0])),
+        num_hypotheses=draw(st.integers(1, beam_size)),
+        return_scores=draw(st.booleans()),
+        target_prefix_ids=tuple(draw(st.lists(st.sampled_from([EOS_ID, 3, 9]), max_size=2))),
+    )
+
+
+@settings(derandomize=True, deadline=None, max_examples=60)
+@given(st.lists(sequences(), min_size=1, max_size=14), st.integers(8, 24), st.sampled_from([-3.0, 2.0, 4.0]))
+def test_every_answer_is_the_reference_answer_in_any_company(
+    batch: list[Sequence], num_slots: int, eos_weight: float
+) -> None:
+    runner = FakeRunner(max_slots=num_slots, eos_weight=eos_weight)
+    for update in decode(runner, batch):
+        check(runner, update)
+
+
+def test_the_reference_is_not_trivial() -> None:
+    """A positive control: wide beams find other answers than greedy search, and stop at different lengths."""
+    runner = FakeRunner()
+    results = []
+    for number in range(20):
+        one, wide = (new_sequence((number + 2, 1), beam_size=beam_size) for beam_size in (1, 4))
+        results.append((expected(runner, one)[0][0], expected(runner, wide)[0][0]))
+    assert sum(greedy != beam for greedy, beam in results) > 5
+    assert len({len(beam) for _, beam in results}) > 2
+
+
+def test_sequences_join_and_leave_a_batch_that_goes_on() -> None:
+    runner = FakeRunner(max_slots=4)
+    limits = [12, 2, 3, 4, 2, 5, 2, 3]
+    batch = [new_sequence((number + 2, 1), str(number), max_output_tokens=limit) for number, limit in enumerate(limits)]
+    for update in decode(runner, batch):
+        check(runner, update)
+    assert max(runner.batch_sizes) == 4
+    assert runner.num_encodes > 1, "some joined while others ran"
+    tokens = sum(len(expected(runner, sequence)[0][0]) for sequence in batch)
+    assert sum(runner.batch_sizes) == tokens, "no row was stepped for nothing"
+
+
+def test_a_short_sequence_that_comes_during_long_ones_finishes_first() -> None:
+    runner = FakeRunner(max_slots=8, eos_weight=-30.0)
+    recorder = Recorder()
+    engine = Engine(runner, EngineConfig(max_slots=8), recorder, checks_integrity=True)
+    long = [new_sequence((number + 2, 1), max_output_tokens=30) for number in range(4)]
+    short = new_sequence((9, 1), "short", max_output_tokens=2)
+    runner.before_step = lambda number: engine.submit([short]) if number == 5 else None
+    engine.start()
+    engine.submit(long)
+    recorder.wait(5)
+    stop(engine)
+    assert recorder.updates[0].sequence is short
+    assert runner.num_steps == 30
+
+
+def test_only_what_is_needed_is_fetched() -> None:
+    runner = FakeRunner(max_slots=16)
+    decode(runner, [new_sequence(max_output_tokens=2)])
+    assert {tuple(fetch) for fetch in runner.fetches} == {(True, False, 0)}
+    runner.fetches.clear()
+    decode(runner, [new_sequence(max_output_tokens=2, return_scores=True)])
+    assert {tuple(fetch) for fetch in runner.fetches} == {(True, True, 0)}
+    runner.fetches.clear()
+    decode(runner, [new_sequence(beam_size=3, max_output_tokens=2), new_sequence(beam_size=4, max_output_tokens=2)])
+    assert {tuple(fetch) for fetch in runner.fetches} == {(False, False, 8)}
+
+
+def test_the_batch_is_full_while_work_waits() -> None:
+    runner = FakeRunner(max_slots=8, eos_weight=-30.0)
+    random_lengths = random.Random(3)
+    batch = [
+        new_sequence((number % 40 + 2, 1), str(number), max_output_tokens=random_lengths.randint(1, 20))
+        for number in range(60)
+    ]
+    decode(runner, batch, max_encode_tokens=1000)
+    assert sum(runner.batch_sizes) / len(runner.batch_sizes) > 7

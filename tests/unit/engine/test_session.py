@@ -1,0 +1,87 @@
+from pathlib import Path
+
+import numpy as np
+import onnxruntime as ort
+import pytest
+
+from service.bundle import graph_io
+from service.bundle.manifest import BundleError
+from service.engine.session import DeviceUnavailable, GraphSession, SessionConfig
+from tests.unit.engine.tiny_graphs import TinyModel, save_encoder
+
+ONE_THREAD = SessionConfig(intra_op_threads=1)
+CROSS = graph_io.cross_names(2)
+
+
+@pytest.fixture(scope="module")
+def encoder_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("graphs") / "encoder.onnx"
+    save_encoder(TinyModel(), path)
+    return path
+
+
+@pytest.fixture
+def encoder(encoder_path: Path) -> GraphSession:
+    return GraphSession(encoder_path, ONE_THREAD, graph_io.encoder_inputs(), CROSS)
+
+
+def test_outputs_land_in_the_bound_arrays_and_inputs_are_read_at_each_run(
+    encoder: GraphSession, encoder_path: Path
+) -> None:
+    source_ids, lengths = np.array([[5, 6, 7], [8, 9, 0]]), np.array([3, 2], np.int32)
+    outputs = {name: np.zeros((2, 2, 3, 8), np.float32) for name in CROSS}
+    binding = encoder.bind({"source_ids": source_ids, "source_lengths": lengths}, outputs)
+    plain = ort.InferenceSession(encoder_path, providers=["CPUExecutionProvider"])
+    for first in (5, 11):
+        source_ids[0, 0] = first
+        encoder.run(binding)
+        expected = plain.run(CROSS, {"source_ids": source_ids, "source_lengths": lengths})
+        for name, array in zip(CROSS, expected, strict=True):
+            np.testing.assert_allclose(outputs[name], array, atol=1e-5)
+
+
+def test_terminate_holds_until_reset(encoder: GraphSession) -> None:
+    inputs = {"source_ids": np.array([[5]]), "source_lengths": np.array([1], np.int32)}
+    binding = encoder.bind(inputs, {name: np.zeros((1, 2, 1, 8), np.float32) for name in CROSS})
+    encoder.terminate()
+    for _ in range(2):
+        with pytest.raises(Exception, match="terminate"):
+            encoder.run(binding)
+    encoder.reset()
+    encoder.run(binding)
+
+
+def test_a_strided_array_is_not_bound(encoder: GraphSession) -> None:
+    with pytest.raises(AssertionError, match="contiguous"):
+        encoder.bind({"source_ids": np.zeros((4, 4), np.int64)[:, :2]}, {})
+
+
+@pytest.mark.skipif("CUDAExecutionProvider" in ort.get_available_providers(), reason="this machine has CUDA")
+def test_cuda_without_its_provider_is_refused_in_one_line(encoder_path: Path) -> None:
+    with pytest.raises(DeviceUnavailable) as caught:
+        GraphSession(encoder_path, SessionConfig(device="cuda"), graph_io.encoder_inputs(), CROSS)
+    assert "onnxruntime-gpu" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_that_is_no_graph_is_refused_in_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "encoder.onnx"
+    for content in (b"", b"not a graph", None):
+        if content is None:
+            path.unlink()
+        else:
+            path.write_bytes(content)
+        with pytest.raises(BundleError, match=r"encoder\.onnx") as caught:
+            GraphSession(path, ONE_THREAD, graph_io.encoder_inputs(), CROSS)
+        assert "\n" not in str(caught.value)
+
+
+def test_a_graph_of_another_contract_is_refused(encoder_path: Path) -> None:
+    with pytest.raises(BundleError, match=r"missing: \['cross_key\.2', 'cross_value\.2'\]"):
+        GraphSession(encoder_path, ONE_THREAD, graph_io.encoder_inputs(), graph_io.cross_names(3))
+
+
+@pytest.mark.parametrize("options", [{"device": "tpu"}, {"intra_op_threads": -1}])
+def test_wrong_settings_are_refused(options: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match="allowed"):
+        SessionConfig(**options)  # type: ignore[arg-type]

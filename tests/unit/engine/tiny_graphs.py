@@ -1,0 +1,169 @@
+"""A tiny encoder-decoder with random weights, written node by node with the names and shapes of `bundle.graph_io`."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy import typing as npt
+from onnx import TensorProto, helper, numpy_helper
+
+from service.bundle import graph_io
+
+_OPSET = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
+
+
+@dataclass(frozen=True)
+class TinyModel:
+    """Sizes of the tiny model; the same sizes and seed give the same weights."""
+
+    num_layers: int = 2
+    num_heads: int = 2
+    head_size: int = 8
+    vocabulary_size: int = 40
+    max_positions: int = 128
+    seed: int = 0
+
+    @property
+    def width(self) -> int:
+        return self.num_heads * self.head_size
+
+
+class _Graph:
+    """Collects nodes and weights; every method returns the name of the value that it adds."""
+
+    def __init__(self, model: TinyModel, seed: int) -> None:
+        self.model = model
+        self.random = np.random.default_rng(seed)
+        self.nodes: list[onnx.NodeProto] = []
+        self.weights: list[onnx.TensorProto] = []
+
+    def node(self, op: str, *inputs: str, outputs: int | list[str] = 1, domain: str = "", **attributes: Any) -> str:
+        names = outputs if isinstance(outputs, list) else [f"v{len(self.nodes)}_{i}" for i in range(outputs)]
+        self.nodes.append(helper.make_node(op, list(inputs), names, domain=domain, **attributes))
+        return names[0]
+
+    def constant(self, values: npt.ArrayLike, dtype: type) -> str:
+        name = f"w{len(self.weights)}"
+        self.weights.append(numpy_helper.from_array(np.asarray(values, dtype=dtype), name))
+        return name
+
+    def matrix(self, rows: int, columns: int, scale: float = 1.0) -> str:
+        return self.constant(self.random.normal(0, scale / np.sqrt(rows), (rows, columns)), np.float32)
+
+    def linear(self, x: str, rows: int, columns: int) -> str:
+        return self.node("MatMul", x, self.matrix(rows, columns))
+
+    def embed(self, ids: str, positions: str) -> str:
+        table = self.constant(self.random.normal(0, 1, (self.model.vocabulary_size, self.model.width)), np.float32)
+        places = self.constant(self.random.normal(0, 1, (self.model.max_positions, self.model.width)), np.float32)
+        return self.node("Add", self.node("Gather", table, ids), self.node("Gather", places, positions))
+
+    def norm(self, x: str) -> str:
+        one, zero = np.ones(self.model.width), np.zeros(self.model.width)
+        return self.node("LayerNormalization", x, self.constant(one, np.float32), self.constant(zero, np.float32))
+
+    def range(self, x: str, axis: int) -> str:
+        size = self.node("Squeeze", self.node("Shape", x, start=axis, end=axis + 1))
+        return self.node("Range", self.constant(0, np.int64), size, self.constant(1, np.int64))
+
+    def live(self, positions: str, lengths: str) -> str:
+        """(S,) positions and (B,) lengths -> (B, S) int32 mask, 1 where live."""
+        column = self.node("Cast", self.node("Unsqueeze", lengths, self.constant([1], np.int64)), to=TensorProto.INT64)
+        return self.node("Cast", self.node("Less", positions, column), to=TensorProto.INT32)
+
+    def feed_forward(self, x: str) -> str:
+        width = self.model.width
+        hidden = self.node("Relu", self.linear(self.norm(x), width, 4 * width))
+        return self.node("Add", x, self.linear(hidden, 4 * width, width))
+
+    def save(self, path: Path, inputs: list[onnx.ValueInfoProto], outputs: list[onnx.ValueInfoProto]) -> None:
+        graph = helper.make_graph(self.nodes, path.stem, inputs, outputs, self.weights)
+        onnx.save(helper.make_model(graph, opset_imports=_OPSET, ir_version=10), path)
+
+
+def _value(name: str, kind: int, *shape: str | int) -> onnx.ValueInfoProto:
+    return helper.make_tensor_value_info(name, kind, list(shape))
+
+
+def save_encoder(model: TinyModel, path: Path) -> None:
+    """Write an encoder of one layer."""
+    graph, width = _Graph(model, model.seed), model.width
+    positions = graph.range(graph_io.SOURCE_IDS, 1)
+    mask = graph.live(positions, graph_io.SOURCE_LENGTHS)
+    x = graph.embed(graph_io.SOURCE_IDS, positions)
+    query, key, value = (graph.linear(graph.norm(x), width, width) for _ in range(3))
+    attended = graph.node(
+        "MultiHeadAttention", query, key, value, "", mask, domain="com.microsoft", num_heads=model.num_heads
+    )
+    x = graph.norm(graph.feed_forward(graph.node("Add", x, graph.linear(attended, width, width))))
+    heads = graph.constant([0, 0, model.num_heads, model.head_size], np.int64)
+    for name in graph_io.cross_names(model.num_layers):
+        split = graph.node("Reshape", graph.linear(x, width, width), heads)
+        graph.node("Transpose", split, perm=[0, 2, 1, 3], outputs=[name])
+    cross = [
+        _value(name, TensorProto.FLOAT, "B", model.num_heads, "S", model.head_size)
+        for name in graph_io.cross_names(model.num_layers)
+    ]
+    graph.save(
+        path,
+        [
+            _value(graph_io.SOURCE_IDS, TensorProto.INT64, "B", "S"),
+            _value(graph_io.SOURCE_LENGTHS, TensorProto.INT32, "B"),
+        ],
+        cross,
+    )
+
+
+def save_decoder_step(model: TinyModel, path: Path) -> None:
+    """Write a decoder step of `num_layers` pre-norm layers."""
+    graph, width, layers = _Graph(model, model.seed + 1), model.width, model.num_layers
+    column = graph.constant([1], np.int64)
+    x = graph.embed(
+        graph.node("Unsqueeze", graph_io.TOKEN_IDS, column),
+        graph.node("Unsqueeze", graph.node("Cast", graph_io.LENGTHS, to=TensorProto.INT64), column),
+    )  # (B, 1, width)
+    past, present, cross = graph_io.past_names(layers), graph_io.present_names(layers), graph_io.cross_names(layers)
+    mask = graph.live(graph.range(cross[0], 2), graph_io.SOURCE_LENGTHS)
+    for key in range(0, 2 * layers, 2):
+        attended = graph.node(
+            "GroupQueryAttention", graph.linear(graph.norm(x), width, 3 * width), "", "", past[key], past[key + 1],
+            graph_io.LENGTHS, graph_io.TOTAL_LENGTH, outputs=[f"self.{key}", present[key], present[key + 1]],
+            domain="com.microsoft", num_heads=model.num_heads, kv_num_heads=model.num_heads,
+        )  # fmt: skip
+        x = graph.node("Add", x, graph.linear(attended, width, width))
+        attended = graph.node(
+            "MultiHeadAttention", graph.linear(graph.norm(x), width, width), cross[key], cross[key + 1], "", mask,
+            domain="com.microsoft", num_heads=model.num_heads,
+        )  # fmt: skip
+        x = graph.feed_forward(graph.node("Add", x, graph.linear(attended, width, width)))
+    projection = graph.matrix(width, model.vocabulary_size, scale=2.0)
+    logits = graph.node("Squeeze", graph.node("MatMul", graph.norm(x), projection), column)  # (B, V)
+    graph.node("ArgMax", logits, axis=1, keepdims=0, outputs=[graph_io.NEXT_IDS])
+    log_probs = graph.node("LogSoftmax", logits, axis=1)
+    best = graph.node("GatherElements", log_probs, graph.node("Unsqueeze", graph_io.NEXT_IDS, column), axis=1)
+    graph.node("Squeeze", best, column, outputs=[graph_io.NEXT_LOG_PROBS])
+    candidates = [graph_io.CANDIDATE_LOG_PROBS, graph_io.CANDIDATE_IDS]
+    graph.node("TopK", log_probs, graph_io.NUM_CANDIDATES, axis=1, outputs=candidates)
+    arena = (TensorProto.FLOAT, "B", model.num_heads, "C", model.head_size)
+    memory = (TensorProto.FLOAT, "B", model.num_heads, "S", model.head_size)
+    graph.save(
+        path,
+        [
+            _value(graph_io.TOKEN_IDS, TensorProto.INT64, "B"),
+            _value(graph_io.LENGTHS, TensorProto.INT32, "B"),
+            _value(graph_io.TOTAL_LENGTH, TensorProto.INT32, 1),
+            _value(graph_io.SOURCE_LENGTHS, TensorProto.INT32, "B"),
+            _value(graph_io.NUM_CANDIDATES, TensorProto.INT64, 1),
+            *[_value(name, *arena) for name in past],
+            *[_value(name, *memory) for name in cross],
+        ],
+        [
+            _value(graph_io.NEXT_IDS, TensorProto.INT64, "B"),
+            _value(graph_io.NEXT_LOG_PROBS, TensorProto.FLOAT, "B"),
+            _value(graph_io.CANDIDATE_IDS, TensorProto.INT64, "B", "K"),
+            _value(graph_io.CANDIDATE_LOG_PROBS, TensorProto.FLOAT, "B", "K"),
+            *[_value(name, *arena) for name in present],
+        ],
+    )
