@@ -31,7 +31,7 @@ With K = 0 they are not computed: then only `next_ids` may be fetched. With K = 
 
 SOURCE_IDS = "source_ids"
 SOURCE_LENGTHS = "source_lengths"
-TOKEN_IDS = "token_ids"
+TOKEN_IDS = "token_ids"  # noqa: S105
 LENGTHS = "lengths"
 TOTAL_LENGTH = "total_length"
 NUM_CANDIDATES = "num_candidates"

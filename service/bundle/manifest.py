@@ -160,7 +160,7 @@ class Manifest:
         for name in sorted(named | self.checksums.keys()):
             parts = PurePosixPath(name)
             if not name or parts.is_absolute() or ".." in parts.parts or "\\" in name:
-                raise BundleError(f"{where}: file name {name!r} leaves the bundle; only plain relative names are allowed.")
+                raise BundleError(f"{where}: file name {name!r} leaves the bundle; allowed are plain relative names.")
         for name in sorted(named - self.checksums.keys()):
             raise BundleError(f"{where}: checksums lacks {name!r}, which the bundle uses.")
         sizes = {

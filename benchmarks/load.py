@@ -1,0 +1,114 @@
+"""Do answers depend on the load? Every sentence alone, then all of them from many callers at once; compared.
+
+Runs a real server in a process of its own. A difference is explained only if it is a tie: the reference's two best
+tokens at the first differing position are closer than 1e-4 (natural logarithm of the probability).
+"""
+
+import contextlib
+import os
+import re
+import signal
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+from urllib.request import urlopen
+
+import click
+from tqdm import tqdm
+
+from benchmarks.report import write_records
+from service.client import Client
+from service.translation import RequestedOptions, Translation
+
+READY = re.compile(r"gRPC on (\S+), metrics on (\S+)\. ")
+
+
+@click.command()
+@click.argument("sentences", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--models", default="build/models", show_default=True)
+@click.option("--from", "source", default="en", show_default=True)
+@click.option("--to", "target", default="de", show_default=True)
+@click.option("--count", default=2000, show_default=True, help="Sentences: the first column of the file, repeated.")
+@click.option("--callers", default=32, show_default=True)
+@click.option("--beam-size", default=1, show_default=True)
+def main(sentences: Path, models: str, source: str, target: str, count: int, callers: int, beam_size: int) -> None:
+    """Print throughput, latency, mean step batch and the number of answers that changed under load."""
+    texts = [line.split("\t")[0] for line in sentences.read_text(encoding="utf-8").splitlines()]
+    texts = (texts * (count // len(texts) + 1))[:count]
+    options = RequestedOptions(beam_size=beam_size)
+    with running_server(models) as (address, metrics_url):
+        alone, alone_seconds = _translate_all(address, texts, source, target, options, callers=1)
+        before = _histogram(metrics_url, "dragoman_step_batch_size")
+        loaded, seconds = _translate_all(address, texts, source, target, options, callers)
+        after = _histogram(metrics_url, "dragoman_step_batch_size")
+    changed = [i for i in range(count) if alone[i][0].text != loaded[i][0].text]
+    for i in changed:
+        click.echo(f"differs: {texts[i]!r}\n  alone:  {alone[i][0].text!r}\n  loaded: {loaded[i][0].text!r}")
+    mean_batch = (after[0] - before[0]) / max(after[1] - before[1], 1.0)
+    latencies = sorted(latency for _, latency in loaded)
+    record: dict[str, Any] = {
+        "model": Path(models).name,
+        "engine": "dragoman",
+        "beam_size": beam_size,
+        "callers": callers,
+        "sentences": count,
+        "changed": len(changed),
+        "sentences_per_second_alone": count / alone_seconds,
+        "sentences_per_second": count / seconds,
+        "mean_step_batch_alone": before[0] / max(before[1], 1.0),
+        "mean_step_batch": mean_batch,
+        "p50_ms": statistics.median(latencies) * 1e3,
+        "p99_ms": latencies[int(0.99 * (len(latencies) - 1))] * 1e3,
+    }
+    for name, value in record.items():
+        click.echo(f"{name}: {value:.1f}" if isinstance(value, float) else f"{name}: {value}")
+    click.echo(f"Wrote {write_records(f'load-beam{beam_size}', [record])}.")
+
+
+@contextlib.contextmanager
+def running_server(models: str) -> Iterator[tuple[str, str]]:
+    """A server on free ports of the loopback interface; yields its gRPC address and its metrics URL."""
+    command = [sys.executable, "-m", "service", "serve", "--models", models, "--port", "0", "--metrics-port", "0"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"})
+    try:
+        assert process.stdout is not None
+        match = READY.search(process.stdout.readline())
+        if match is None:
+            raise click.ClickException("the server did not become ready; its message is above.")
+        yield match.group(1), match.group(2)
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(timeout=60)
+
+
+def _translate_all(
+    address: str, texts: Sequence[str], source: str, target: str, options: RequestedOptions, callers: int
+) -> tuple[list[tuple[Translation, float]], float]:
+    with Client(address) as client, ThreadPoolExecutor(callers) as pool:
+
+        def call(text: str) -> tuple[Translation, float]:
+            started = time.perf_counter()
+            [translation] = client.translate([text], source, target, options=options)
+            return translation, time.perf_counter() - started
+
+        started = time.perf_counter()
+        answers = list(tqdm(pool.map(call, texts), total=len(texts), desc=f"{callers} callers", disable=None))
+        return answers, time.perf_counter() - started
+
+
+def _histogram(metrics_url: str, name: str) -> tuple[float, float]:
+    """Sum and count of a histogram on the server's metrics page."""
+    with urlopen(metrics_url, timeout=10) as response:
+        page = response.read().decode()
+    values = {kind: re.search(rf"^{name}_{kind}{{.*}} (\S+)$", page, re.MULTILINE) for kind in ("sum", "count")}
+    total, count = (float(match.group(1)) if match else 0.0 for match in values.values())
+    return total, count
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,112 @@
+"""Do the exported graphs and the engine translate as transformers does with the same weights?
+
+Greedy and beam search over the first column of a TSV file, against `generate`. A difference is a tie where the
+reference itself can't tell: its two best logits (greedy) or hypothesis scores (beam) are closer than 1e-4.
+"""
+
+import itertools
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+import torch
+from tqdm import tqdm
+
+from benchmarks.report import write_records
+from export.engine_decode import EngineDecoder
+from export.importers.native import import_native
+from export.verify import TIE_GAP, first_difference, top_two_gap
+from service.bundle.manifest import Manifest
+from service.engine.sequence import DecodedHypothesis
+from service.text.tokenizers import load_tokenizer
+from service.translation import DecodingOptions
+from tests.references.m2m100 import ReferenceOutput, generate, logits_along, to_m2m100
+
+BATCH_SIZE = 16
+
+
+@click.command()
+@click.argument("sentences", type=click.Path(exists=True, path_type=Path))
+@click.option("--checkpoint", type=click.Path(exists=True, path_type=Path), default=Path("checkpoints/en-de"))
+@click.option("--bundle", type=click.Path(exists=True, path_type=Path), default=Path("build/models/en-de/1"))
+@click.option("--count", default=500, show_default=True, help="Sentences, spread evenly over the file.")
+@click.option("--beam-size", default=4, show_default=True)
+def main(sentences: Path, checkpoint: Path, bundle: Path, count: int, beam_size: int) -> None:
+    """Print how many of SENTENCES come out the same, and every tie and difference."""
+    manifest = Manifest.load(bundle)
+    tokenizer = load_tokenizer(manifest.tokenizer, bundle)
+    texts = [line.split("\t")[0] for line in sentences.read_text(encoding="utf-8").splitlines()]
+    sources = []
+    for text in texts[:: max(1, len(texts) // count)][:count]:
+        ids = (*manifest.languages[0].source_prefix_ids, *tokenizer.encode(text), manifest.tokenizer.eos_id)
+        if len(ids) <= manifest.limits.max_source_tokens:
+            sources.append(ids)
+    reference = to_m2m100(import_native(checkpoint).model)
+    records: list[dict[str, Any]] = []
+    with EngineDecoder(bundle, manifest) as decoder:
+        for size in (1, beam_size):
+            # Two hypotheses, where there are as many, tell ties of a beam from differences.
+            options = DecodingOptions(
+                beam_size=size,
+                length_penalty=manifest.generation.length_penalty,
+                num_hypotheses=min(2, size),
+                max_output_tokens=manifest.limits.max_output_tokens,
+                return_scores=True,
+            )
+            ours = decoder.decode([(source, ()) for source in sources], options)
+            theirs = _reference_outputs(reference, sources, options, manifest.suppressed_ids)
+            same, ties = 0, 0
+            for source, given, expected in zip(sources, ours, theirs, strict=True):
+                if given[0].token_ids == expected.token_ids[0]:
+                    same += 1
+                    continue
+                gap = _gap(reference, source, given, expected, manifest.suppressed_ids)
+                ties += gap < TIE_GAP
+                kind = "tie" if gap < TIE_GAP else "DIFFERENT"
+                click.echo(f"beam {size}, {kind} (gap {gap:.2e}): {tokenizer.decode(source)!r}")
+                click.echo(f"    dragoman      {tokenizer.decode(given[0].token_ids)!r}")
+                click.echo(f"    transformers  {tokenizer.decode(expected.token_ids[0])!r}")
+            click.echo(
+                f"beam {size}: {same} of {len(sources)} identical, {ties} ties, {len(sources) - same - ties} different"
+            )
+            records.append({"beam_size": size, "sentences": len(sources), "identical": same, "ties": ties})
+    write_records("parity", records)
+
+
+def _reference_outputs(
+    reference: Any, sources: Sequence[Sequence[int]], options: DecodingOptions, suppressed_ids: Sequence[int]
+) -> list[ReferenceOutput]:
+    """In batches of similar lengths, so that padding costs little; in the sources' order."""
+    order = sorted(range(len(sources)), key=lambda i: len(sources[i]))
+    outputs: dict[int, ReferenceOutput] = {}
+    for rows in tqdm(list(_chunks(order)), desc=f"transformers, beam {options.beam_size}", unit="batch"):
+        given = generate(reference, [sources[i] for i in rows], options, suppressed_ids)
+        outputs.update(zip(rows, given, strict=True))
+    return [outputs[i] for i in range(len(sources))]
+
+
+def _chunks(order: list[int]) -> Iterator[list[int]]:
+    rest = iter(order)
+    while chunk := list(itertools.islice(rest, BATCH_SIZE)):
+        yield chunk
+
+
+def _gap(
+    reference: Any,
+    source: Sequence[int],
+    given: Sequence[DecodedHypothesis],
+    expected: ReferenceOutput,
+    suppressed_ids: Sequence[int],
+) -> float:
+    """How sure the reference is of its own choice where the outputs part."""
+    if len(expected.token_ids) > 1:
+        return abs(expected.scores[0] - given[0].score)
+    position = first_difference(expected.token_ids[0], given[0].token_ids)
+    with torch.no_grad():
+        logits = logits_along(reference, source, expected.token_ids[0][:position])
+    return top_two_gap(logits[position].numpy(), suppressed_ids)
+
+
+if __name__ == "__main__":
+    main()

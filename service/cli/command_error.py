@@ -1,0 +1,13 @@
+"""How a command ends early: with one line on standard error and an exit code."""
+
+
+class CommandError(Exception):
+    """What went wrong and what to do, in one line; `exit_code` is one of `service.cli.exit_codes`."""
+
+    def __init__(self, message: str, exit_code: int) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+
+
+class OutputClosed(Exception):
+    """The reader of standard output went away. No `OSError`, as click would turn that into its own exit code."""

@@ -1,0 +1,61 @@
+"""Reads text line by line, so that what is written later can end its lines just as they did."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import BinaryIO
+
+from service.cli import exit_codes
+from service.cli.command_error import CommandError
+
+MAX_LINE_BYTES = 2 * 1024 * 1024  # below what one call may carry
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line: its number from 1, its text, and what ended it: a line feed, both of CR LF, or nothing."""
+
+    number: int
+    text: str
+    ending: str
+
+
+def read_lines(stream: BinaryIO) -> Iterator[Line]:
+    """Yield the lines of a UTF-8 stream as they come in.
+
+    Raises:
+        CommandError: a line is not UTF-8 or too long, or reading failed; lines before it were yielded.
+    """
+    number = 0
+    while True:
+        number += 1
+        try:
+            raw = stream.readline(MAX_LINE_BYTES + 1)
+        except OSError as error:
+            raise CommandError(f"reading line {number} failed: {error.strerror}.", exit_codes.IO_ERROR) from error
+        if not raw:
+            return
+        if len(raw) > MAX_LINE_BYTES:
+            raise CommandError(
+                f"line {number} is longer than {MAX_LINE_BYTES} bytes; split it into sentences.", exit_codes.DATA
+            )
+        try:
+            text = raw.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise CommandError(
+                f"line {number} is not UTF-8 (byte {error.start + 1} is 0x{raw[error.start]:02x}); "
+                "convert the input, for example with iconv.",
+                exit_codes.DATA,
+            ) from None
+        body = text.removesuffix("\n").removesuffix("\r") if text.endswith("\n") else text
+        yield Line(number, body, text[len(body) :])
+
+
+def count_lines(stream: BinaryIO) -> int:
+    """Number of lines from here to the end of a seekable stream, which is put back to where it was."""
+    start = stream.tell()
+    count, last = 0, b"\n"
+    while block := stream.read(1 << 20):
+        count += block.count(b"\n")
+        last = block[-1:]
+    stream.seek(start)
+    return count + (last != b"\n")

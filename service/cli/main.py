@@ -1,0 +1,66 @@
+"""The entry point: subcommands, and every way to end turned into one line and an exit code."""
+
+import os
+import sys
+from collections.abc import Sequence
+
+import click
+
+import service
+from service.bundle.manifest import BundleError
+from service.cli import exit_codes
+from service.cli.command_error import CommandError, OutputClosed
+from service.cli.models import models
+from service.cli.serve import serve
+from service.cli.translate import translate
+from service.client import ClientError, NoServer
+from service.ports import PortError
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "DRAGOMAN"})
+@click.version_option(service.__version__, prog_name="dragoman")
+def dragoman() -> None:
+    """Translate with trained Transformers: serve them over gRPC, and use such a server.
+
+    Every option can also be set in the environment: DRAGOMAN_<COMMAND>_<OPTION>, such as DRAGOMAN_SERVE_PORT.
+    """
+
+
+dragoman.add_command(serve)
+dragoman.add_command(translate)
+dragoman.add_command(models)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and exit; never returns, never shows a traceback for what a user can cause."""
+    sys.exit(_run(arguments))
+
+
+def _run(arguments: Sequence[str] | None) -> int:
+    try:
+        dragoman.main(args=arguments, prog_name="dragoman", standalone_mode=False)
+        sys.stdout.flush()
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (KeyboardInterrupt, click.Abort):
+        return exit_codes.INTERRUPTED
+    except (BrokenPipeError, OutputClosed):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter's last flush must not fail
+        return exit_codes.BROKEN_PIPE
+    except CommandError as error:
+        return _fail(str(error), error.exit_code)
+    except NoServer as error:
+        return _fail(f"{error} Start one with 'make serve', or name it with --server.", exit_codes.NO_SERVER)
+    except ClientError as error:
+        return _fail(str(error), exit_codes.OF_STATUS.get(error.code, exit_codes.SOFTWARE))
+    except BundleError as error:
+        return _fail(str(error), exit_codes.CONFIG)
+    except PortError as error:
+        return _fail(str(error), exit_codes.PORT)
+    return exit_codes.OK
+
+
+def _fail(message: str, code: int) -> int:
+    click.echo(f"dragoman: {message}", err=True)
+    return code

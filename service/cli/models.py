@@ -1,0 +1,48 @@
+"""`dragoman models`: what a server has loaded."""
+
+import dataclasses
+import json
+
+import click
+
+from service.cli.options import server_option
+from service.client import Client, ServedModel
+
+_HEADINGS = ("MODEL", "VERSION", "LANGUAGES", "MAX TOKENS", "BEAM", "PRECISION")
+_MAX_PAIRS_SHOWN = 6
+
+
+@click.command()
+@server_option
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON list for programs.")
+def models(server: str, as_json: bool) -> None:
+    """List the models that a server has loaded."""
+    with Client(server) as client:
+        served = client.models()
+    if as_json:
+        click.echo(json.dumps([_document(model) for model in served], indent=2, ensure_ascii=False))
+        return
+    rows = [_HEADINGS, *(_row(model) for model in served)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+def _document(model: ServedModel) -> dict[str, object]:
+    pairs = [
+        {"source_language_code": source, "target_language_code": target} for source, target in model.language_pairs
+    ]
+    return {**dataclasses.asdict(model), "language_pairs": pairs}
+
+
+def _row(model: ServedModel) -> tuple[str, ...]:
+    pairs = [f"{source}-{target}" for source, target in model.language_pairs]
+    more = f" and {len(pairs) - _MAX_PAIRS_SHOWN} more" if len(pairs) > _MAX_PAIRS_SHOWN else ""
+    return (
+        model.name,
+        model.version or "-",
+        ", ".join(pairs[:_MAX_PAIRS_SHOWN]) + more,
+        f"{model.max_source_tokens}/{model.max_output_tokens}",
+        str(model.beam_size),
+        model.precision,
+    )

@@ -1,0 +1,182 @@
+"""`dragoman translate`: texts from the command line, a file or a pipe; translations in the same order."""
+
+import contextlib
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, NoReturn
+
+import click
+from tqdm import tqdm
+
+from service.cli import exit_codes
+from service.cli.command_error import CommandError, OutputClosed
+from service.cli.lines import Line, count_lines, read_lines
+from service.cli.options import server_option
+from service.cli.pipeline import translate_chunks
+from service.client import Client, ClientError
+from service.text.languages import same_language
+from service.translation import RequestedOptions, Translation
+
+_FILE = click.Path(path_type=Path, dir_okay=False)
+
+
+@click.command()
+@click.argument("texts", nargs=-1)
+@click.option(
+    "--to",
+    "target",
+    envvar="DRAGOMAN_TRANSLATE_TO",
+    required=True,
+    metavar="CODE",
+    help="Language to translate into, such as de.",
+)
+@click.option(
+    "--from",
+    "source",
+    envvar="DRAGOMAN_TRANSLATE_FROM",
+    metavar="CODE",
+    help="Language of the texts. Default: the only one that fits.",
+)
+@click.option("--model", default="", metavar="NAME", help="Model to use. Default: the server's first that fits.")
+@click.option("-i", "--file", "input_file", type=_FILE, metavar="FILE", help="Read lines from this file.")
+@click.option("-o", "--output", "output_file", type=_FILE, metavar="FILE", help="Write to this file.")
+@click.option("--beam-size", type=int, help="Hypotheses kept alive: 1 is fastest. Default: the model's.")
+@click.option("--length-penalty", type=float, help="Above 0 favours longer translations. Default: the model's.")
+@click.option("--num-hypotheses", type=int, help="Print this many candidates per text, with line number and score.")
+@click.option("--max-output-tokens", type=int, help="Most tokens per translation. Default: the model's limit.")
+@click.option("--timeout-seconds", type=click.FloatRange(0.001, 86_400), default=60.0, show_default=True)
+@server_option
+def translate(
+    *,
+    texts: tuple[str, ...],
+    target: str,
+    source: str | None,
+    model: str,
+    input_file: Path | None,
+    output_file: Path | None,
+    beam_size: int | None,
+    length_penalty: float | None,
+    num_hypotheses: int | None,
+    max_output_tokens: int | None,
+    timeout_seconds: float,
+    server: str,
+) -> None:
+    """Translate TEXTS, or without any the lines of standard input or of a file.
+
+    Every line in gives one line out, in order; empty lines stay empty. With --num-hypotheses, each line out is the
+    number of the line in, a score and a candidate, separated by tabs.
+    """
+    if texts and input_file:
+        raise click.UsageError("give either texts or --file, not both.")
+    ranked = num_hypotheses is not None
+    options = RequestedOptions(beam_size, length_penalty, num_hypotheses, max_output_tokens, ranked or None)
+    with contextlib.ExitStack() as stack:
+        stream = None if texts else stack.enter_context(_open_input(input_file))
+        client = stack.enter_context(Client(server, timeout_seconds))
+        source = source or _only_source(client, target, model)
+        output = stack.enter_context(_open_output(output_file, input_file))
+        lines = read_lines(stream) if stream else _arguments(texts)
+        noun = "line" if stream else "text"
+        progress = stack.enter_context(_progress(stream, output_file))
+
+        def translate_chunk(chunk: list[Line]) -> list[Translation]:
+            try:
+                return client.translate([line.text for line in chunk], source, target, model, options)
+            except ClientError as error:
+                raise _located(error, chunk, noun) from None
+
+        for chunk in translate_chunks(lines, translate_chunk):
+            _write(output, "".join(_rendered(line, translation, ranked) for line, translation in chunk))
+            progress.update(len(chunk))
+
+
+def _write(output: BinaryIO, text: str) -> None:
+    try:
+        output.write(text.encode())
+        output.flush()
+    except BrokenPipeError:
+        raise OutputClosed from None
+    except OSError as error:
+        raise CommandError(f"writing failed: {error.strerror}.", exit_codes.IO_ERROR) from error
+
+
+def _rendered(line: Line, translation: Translation, ranked: bool) -> str:
+    if not ranked:
+        return translation.text + line.ending
+    return "".join(
+        f"{line.number}\t{'' if hypothesis.score is None else format(hypothesis.score, '.4f')}\t{hypothesis.text}\n"
+        for hypothesis in translation.hypotheses
+    )
+
+
+def _located(error: ClientError, chunk: list[Line], noun: str) -> ClientError:
+    """Name the user's line instead of the place in the call that it happened to be sent in."""
+    place = re.fullmatch(r"texts\[(\d+)\]", error.field)
+    if place is None:
+        return error
+    where = f"{noun} {chunk[int(place[1])].number}"
+    error.args = (str(error).replace(error.field, where, 1),)
+    return error
+
+
+def _arguments(texts: tuple[str, ...]) -> Iterator[Line]:
+    for number, text in enumerate(texts, start=1):
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise CommandError(f"text {number} is not UTF-8.", exit_codes.DATA) from None
+        yield Line(number, text, "\n")
+
+
+def _only_source(client: Client, target: str, model: str) -> str:
+    """The one language that can be translated into `target`."""
+    served_models = client.models()
+    if model and model not in {served.name for served in served_models}:
+        names = ", ".join(served.name for served in served_models)
+        raise CommandError(f"model {model!r} is not served at {client.server}; served: {names}.", exit_codes.USAGE)
+    pairs = {pair for served in served_models if model in ("", served.name) for pair in served.language_pairs}
+    sources = sorted({source for source, into in pairs if same_language(into, target)})
+    if len(sources) == 1:
+        return sources[0]
+    if sources:
+        raise CommandError(
+            f"{target!r} can be translated from {', '.join(sources)}; choose one with --from.", exit_codes.USAGE
+        )
+    shown = ", ".join(sorted(f"{source} to {into}" for source, into in pairs))
+    raise CommandError(f"nothing here translates into {target!r}; served: {shown}.", exit_codes.USAGE)
+
+
+@contextlib.contextmanager
+def _open_input(path: Path | None) -> Iterator[BinaryIO]:
+    # Standard input gets a reader of its own: a thread that is still inside sys.stdin's when the interpreter exits
+    # is a fatal error.
+    try:
+        stream = path.open("rb") if path else open(0, "rb", closefd=False)  # noqa: SIM115
+    except OSError as error:
+        raise CommandError(f"can't read {path}: {error.strerror}.", exit_codes.NO_INPUT) from error
+    yield stream  # left open: the reading thread may still be in it
+
+
+@contextlib.contextmanager
+def _open_output(path: Path | None, input_path: Path | None) -> Iterator[BinaryIO]:
+    if path is None:
+        yield sys.stdout.buffer
+        return
+    if input_path is not None and path.exists() and path.samefile(input_path):
+        raise CommandError(f"{path} is the input; write to another file.", exit_codes.USAGE)
+    try:
+        stream = path.open("wb")
+    except OSError as error:
+        raise CommandError(f"can't write {path}: {error.strerror}.", exit_codes.CANT_CREATE) from error
+    with stream:
+        yield stream
+
+
+def _progress(stream: BinaryIO | None, output_file: Path | None) -> "tqdm[NoReturn]":
+    """A bar on standard error, if somebody watches it and neither types the input nor reads the output there."""
+    shown = stream is not None and sys.stderr.isatty() and not stream.isatty()
+    shown = shown and (output_file is not None or not sys.stdout.isatty())
+    total = count_lines(stream) if shown and stream is not None and stream.seekable() else None
+    return tqdm(total=total, unit=" lines", disable=not shown, file=sys.stderr, mininterval=0.2)

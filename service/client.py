@@ -1,0 +1,199 @@
+"""The Python client: plain types in and out, clear errors, retries where they help. Safe to use from many threads."""
+
+import json
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+import grpc
+from google.rpc import error_details_pb2, status_pb2
+
+from service.pb.dragoman.v1 import translation_pb2 as pb
+from service.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
+from service.translation import FinishReason, Hypothesis, RequestedOptions, Translation
+
+DEFAULT_SERVER = "127.0.0.1:50051"
+
+# Translating is idempotent. CANCELLED is what a stopping server answers to calls that race with its stop.
+_SERVICE_CONFIG = {
+    "methodConfig": [
+        {
+            "name": [{"service": "dragoman.v1.TranslationService"}],
+            "retryPolicy": {
+                "maxAttempts": 4,
+                "initialBackoff": "0.1s",
+                "maxBackoff": "1s",
+                "backoffMultiplier": 2,
+                "retryableStatusCodes": ["UNAVAILABLE", "CANCELLED"],
+            },
+        }
+    ]
+}
+
+
+class ClientError(Exception):
+    """A call failed. The message is the server's, or says why there was none.
+
+    `code` is the name of the gRPC status; `request_id` is what the server's log calls the call, empty if no server
+    answered; `field` names the request's field that is wrong, such as `texts[3]`; `retry_after_seconds` is the
+    server's hint where it gave one.
+    """
+
+    def __init__(
+        self, message: str, code: str, request_id: str = "", field: str = "", retry_after_seconds: float | None = None
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.request_id = request_id
+        self.field = field
+        self.retry_after_seconds = retry_after_seconds
+
+
+class NoServer(ClientError):
+    """Nobody answers at this address."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServedModel:
+    """A model as the server describes it. `language_pairs` are (source, target) codes."""
+
+    name: str
+    version: str
+    language_pairs: tuple[tuple[str, str], ...]
+    max_source_tokens: int
+    max_output_tokens: int
+    beam_size: int
+    precision: str
+
+
+class Client:
+    """A connection to one server. Close it, or use it in a `with` statement."""
+
+    def __init__(
+        self, server: str = DEFAULT_SERVER, timeout_seconds: float = 60.0, patience_seconds: float = 60.0
+    ) -> None:
+        """Connect at the first call.
+
+        `timeout_seconds` bounds one call; `patience_seconds` is how long to go on asking a server that is overloaded.
+        """
+        self.server = server
+        self._timeout_seconds = timeout_seconds
+        self._patience_seconds = patience_seconds
+        self._channel = grpc.insecure_channel(server, options=[("grpc.service_config", json.dumps(_SERVICE_CONFIG))])
+        self._closed = threading.Event()
+        self._stub = pb_grpc.TranslationServiceStub(self._channel)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection; calls under way fail with CANCELLED."""
+        self._closed.set()
+        self._channel.close()
+
+    def translate(
+        self,
+        texts: Sequence[str],
+        source_language_code: str,
+        target_language_code: str,
+        model: str = "",
+        options: RequestedOptions | None = None,
+    ) -> list[Translation]:
+        """Translate texts; the result has one translation per text, in order.
+
+        Raises:
+            NoServer: nobody answers.
+            ClientError: the server refused or failed.
+        """
+        request = pb.TranslateRequest(
+            texts=texts,
+            source_language_code=source_language_code,
+            target_language_code=target_language_code,
+            model=model,
+            options=_options_to_pb(options or RequestedOptions()),
+        )
+        give_up_seconds = time.monotonic() + self._patience_seconds
+        while True:
+            try:
+                response = self._stub.Translate(request, timeout=self._timeout_seconds)
+                return [_translation_from_pb(translation) for translation in response.translations]
+            except grpc.RpcError as rpc_error:
+                error = self._error(rpc_error)
+            pause = error.retry_after_seconds
+            if pause is None or time.monotonic() + pause > give_up_seconds:
+                raise error
+            if self._closed.wait(pause):
+                raise error
+
+    def models(self) -> list[ServedModel]:
+        """The models that the server has loaded, in order of names.
+
+        Raises:
+            NoServer: nobody answers.
+            ClientError: the server refused or failed.
+        """
+        try:
+            response = self._stub.ListModels(pb.ListModelsRequest(), timeout=self._timeout_seconds)
+        except grpc.RpcError as error:
+            raise self._error(error) from None
+        return [_model_from_pb(model) for model in response.models]
+
+    def _error(self, error: grpc.RpcError) -> ClientError:
+        trailers: dict[str, Any] = {item.key: item.value for item in error.trailing_metadata() or ()}
+        code, message = error.code().name, error.details() or ""
+        request_id = str(trailers.get("x-request-id", ""))
+        if code == "UNAVAILABLE" and not request_id:
+            return NoServer(f"no server answers at {self.server} ({message.rpartition(': ')[2]}).", code)
+        details = status_pb2.Status.FromString(trailers.get("grpc-status-details-bin", b""))
+        field, retry_after_seconds = "", None
+        for detail in details.details:
+            bad_request, retry_info = error_details_pb2.BadRequest(), error_details_pb2.RetryInfo()
+            if detail.Unpack(bad_request) and bad_request.field_violations:
+                field = bad_request.field_violations[0].field
+            elif detail.Unpack(retry_info):
+                retry_after_seconds = retry_info.retry_delay.ToTimedelta().total_seconds()
+        return ClientError(message, code, request_id, field, retry_after_seconds)
+
+
+def _options_to_pb(options: RequestedOptions) -> pb.DecodingOptions:
+    return pb.DecodingOptions(
+        beam_size=options.beam_size,
+        length_penalty=options.length_penalty,
+        num_hypotheses=options.num_hypotheses,
+        max_output_tokens=options.max_output_tokens,
+        return_scores=options.return_scores,
+    )
+
+
+def _translation_from_pb(message: pb.Translation) -> Translation:
+    return Translation(
+        text=message.text,
+        hypotheses=tuple(
+            Hypothesis(
+                text=hypothesis.text,
+                score=hypothesis.score if hypothesis.HasField("score") else None,
+                num_tokens=hypothesis.num_tokens,
+            )
+            for hypothesis in message.hypotheses
+        ),
+        finish_reason=FinishReason[pb.FinishReason.Name(message.finish_reason).removeprefix("FINISH_REASON_")],
+        num_source_tokens=message.num_source_tokens,
+    )
+
+
+def _model_from_pb(message: pb.Model) -> ServedModel:
+    return ServedModel(
+        name=message.name,
+        version=message.version,
+        language_pairs=tuple((pair.source_language_code, pair.target_language_code) for pair in message.language_pairs),
+        max_source_tokens=message.max_source_tokens,
+        max_output_tokens=message.max_output_tokens,
+        beam_size=message.default_options.beam_size,
+        precision=message.precision,
+    )

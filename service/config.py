@@ -1,0 +1,34 @@
+"""The server's settings, resolved once from flags and environment by the command line and passed down."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+DEVICES = ("cpu", "cuda")
+LOG_LEVELS = ("debug", "info", "warning", "error")
+
+
+@dataclass(frozen=True, slots=True)
+class ServerConfig:
+    """Everything that `dragoman serve` can be told.
+
+    A port of 0 takes any free one. `num_threads` of 0 leaves the choice to ONNX Runtime: one per physical core.
+    `default_deadline_seconds` is what a call gets that sets no deadline. On a stop signal the server reports
+    NOT_SERVING, goes on for `drain_delay_seconds` so that balancers notice, and gives accepted calls
+    `grace_seconds` to finish. `max_connection_age_seconds` closes connections after that time, gently, so that
+    clients find new servers; 0 keeps them.
+    """
+
+    models: Path = Path("build/models")
+    host: str = "127.0.0.1"
+    port: int = 50051
+    metrics_host: str = "127.0.0.1"
+    metrics_port: int = 9464
+    device: str = "cpu"
+    num_threads: int = 0
+    max_slots: int = 64
+    max_waiting: int = 4096
+    default_deadline_seconds: float = 60.0
+    drain_delay_seconds: float = 0.0
+    grace_seconds: float = 30.0
+    max_connection_age_seconds: float = 0.0
+    log_level: str = "warning"

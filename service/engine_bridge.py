@@ -1,0 +1,45 @@
+"""Carries what one engine reports from its thread to the event loop, the metrics and the server."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+
+from service.engine.sequence import SequenceUpdate
+from service.engine.stats import TurnStats
+from service.metrics import ModelMetrics
+
+
+class EngineBridge:
+    """An `EngineListener`: all updates of a turn cross to the loop in one `call_soon_threadsafe`."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        metrics: ModelMetrics,
+        deliver: Callable[[list[SequenceUpdate]], None],
+        failed: Callable[[BaseException], None],
+    ) -> None:
+        """`deliver` and `failed` are called on the loop's thread."""
+        self._loop = loop
+        self._metrics = metrics
+        self._deliver = deliver
+        self._failed = failed
+
+    def on_updates(self, updates: list[SequenceUpdate]) -> None:
+        """As `EngineListener.on_updates`."""
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            self._loop.call_soon_threadsafe(self._cross, updates)
+
+    def on_turn(self, stats: TurnStats) -> None:
+        """As `EngineListener.on_turn`."""
+        self._metrics.turn(stats)
+
+    def on_failure(self, error: BaseException) -> None:
+        """As `EngineListener.on_failure`."""
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._failed, error)
+
+    def _cross(self, updates: list[SequenceUpdate]) -> None:
+        self._deliver(updates)
+        for update in updates:
+            self._metrics.finished(update)

@@ -1,0 +1,22 @@
+"""The phases of the server's life, from the first port to the last answer."""
+
+import enum
+
+
+class Phase(enum.Enum):
+    """Where the server stands."""
+
+    LOADING = "loading"
+    SERVING = "serving"
+    DRAINING = "draining"  # asked to stop; still answers
+    FAILED = "failed"  # an engine died; only a restart helps
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the server wants calls."""
+        return self is Phase.SERVING
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether a restart would not help."""
+        return self is not Phase.FAILED

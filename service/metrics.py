@@ -1,0 +1,223 @@
+"""Every Prometheus metric of the server, and the only importer of prometheus_client. Names are permanent.
+
+Times are in seconds, lengths in tokens. Labels are bounded: `model` only from the loaded models, `method` only from
+the served methods, `code` the name of a gRPC status, `reason` from `ServiceError.reason` or `FinishReason`.
+"""
+
+from collections.abc import Iterable
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.gc_collector import GCCollector
+from prometheus_client.process_collector import ProcessCollector
+
+from service.engine.engine import Engine
+from service.engine.sequence import SequenceUpdate
+from service.engine.stats import TurnStats
+from service.errors import Cancelled, DeadlineExceeded
+from service.translation import FinishReason
+
+# fmt: off
+REQUEST_BUCKETS = (
+    0.001, 0.0025, 0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.5, 0.75, 1.0, 1.5, 2.5, 5.0, 10.0, 30.0,
+)
+STEP_BUCKETS = (
+    0.0005, 0.001, 0.002, 0.003, 0.005, 0.0075, 0.01, 0.015, 0.02, 0.03, 0.05, 0.075, 0.1, 0.2, 0.5, 1.0,
+)
+# fmt: on
+SIZE_BUCKETS = tuple(float(2**power) for power in range(11))  # 1 to 1024
+RATIO_BUCKETS = tuple(tenths / 10 for tenths in range(11))
+
+
+class Metrics:
+    """The server's metrics in a registry of their own."""
+
+    def __init__(self, registry: CollectorRegistry | None = None) -> None:
+        self._registry = registry or CollectorRegistry()
+        ProcessCollector(registry=self._registry)
+        GCCollector(registry=self._registry)
+        self._models: dict[str, ModelMetrics] = {}
+        # Calls, as the caller sees them
+        self._requests = self._counter("requests", "Finished calls.", "method", "code")
+        self._request_seconds = self._histogram(
+            "request_duration_seconds", "Arrival of a call to its last byte.", REQUEST_BUCKETS, "method", "code"
+        )
+        self._inflight = self._gauge("inflight_requests", "Calls that were accepted and not yet answered.")
+        self._rejected = self._counter("rejected", "Calls that were refused, by reason.", "reason")
+        # The server
+        self._ready = self._gauge("ready", "1 while the server is ready for calls.")
+        self._draining = self._gauge("draining", "1 while the server is being stopped.")
+        self._build_info = self._gauge("build_info", "Always 1.", "version", "onnxruntime_version", "provider")
+        self._model_info = self._gauge("model_info", "Always 1.", "model", "version", "precision", "checkpoint_sha256")
+        # Texts of finished calls
+        self.sentences = self._counter("sentences", "Sequences by outcome: ok, failed, cancelled.", "model", "outcome")
+        self.source_codepoints = self._counter("source_codepoints", "Characters of translated texts.", "model")
+        self.source_tokens = self._counter("source_tokens", "Tokens that were encoded.", "model")
+        self.target_tokens = self._counter("target_tokens", "Tokens that were generated.", "model")
+        self.finish = self._counter("finish", "Finished sequences by the reason they ended.", "model", "reason")
+        self.request_sentences = self._sizes("request_sentences", "Sequences per call.")
+        self.source_length = self._sizes("source_length_tokens", "Source tokens per sequence.")
+        self.target_length = self._sizes("target_length_tokens", "Tokens of the best hypothesis per sequence.")
+        # Phases of a call
+        self.queue_seconds = self._seconds("queue_seconds", "Wait for a free slot, per sequence.")
+        self.tokenize_seconds = self._seconds("tokenize_seconds", "Tokenizing a call's texts.", STEP_BUCKETS)
+        self.detokenize_seconds = self._seconds("detokenize_seconds", "Detokenizing a call's texts.", STEP_BUCKETS)
+        self.first_token_seconds = self._seconds(
+            "time_to_first_token_seconds", "Arrival of a sequence to its first token."
+        )
+        self.output_token_seconds = self._seconds(
+            "time_per_output_token_seconds", "Time between a sequence's tokens after the first, its mean.", STEP_BUCKETS
+        )
+        # The engine
+        self.encode_seconds = self._seconds("encode_seconds", "One run of the encoder.")
+        self.step_seconds = self._seconds("decode_step_seconds", "One run of the decoder.", STEP_BUCKETS)
+        self.step_batch_size = self._sizes("step_batch_size", "Rows that one decoder run advanced.")
+        self.padding_ratio = self._histogram(
+            "encode_padding_ratio", "Share of padding in one encoder run.", RATIO_BUCKETS, "model"
+        )
+        self.model_load_seconds = self._gauge("model_load_seconds", "Time from checksums to warmed up.", "model")
+        self.queue_sequences = self._gauge("queue_sequences", "Sequences that wait for a free slot.", "model")
+        self.sequences_running = self._gauge("sequences_running", "Sequences that are being decoded.", "model")
+        self.slots_running = self._gauge("slots_running", "Slots in use.", "model")
+        self.slots_max = self._gauge("slots_max", "Slots that there are.", "model")
+        self.kv_cache_utilization = self._gauge("kv_cache_utilization_ratio", "Share of slots in use, 0 to 1.", "model")
+
+    def render(self, accept: str = "") -> tuple[bytes, str]:
+        """All metrics in the text format that an HTTP client's `Accept` header asks for, and its content type."""
+        encoder, content_type = choose_encoder(accept)
+        return encoder(self._registry), content_type
+
+    def model(self, name: str) -> "ModelMetrics":
+        """The metrics of one loaded model."""
+        if name not in self._models:
+            self._models[name] = ModelMetrics(self, name)
+        return self._models[name]
+
+    def call_started(self) -> None:
+        """A call arrived."""
+        self._inflight.inc()
+
+    def call_finished(self, method: str, code: str, seconds: float) -> None:
+        """A call was answered with the status called `code`."""
+        self._inflight.dec()
+        self._requests.labels(method, code).inc()
+        self._request_seconds.labels(method, code).observe(seconds)
+
+    def rejected(self, reason: str) -> None:
+        """A call was refused."""
+        self._rejected.labels(reason).inc()
+
+    def state(self, *, ready: bool, draining: bool) -> None:
+        """The server's state changed."""
+        self._ready.set(ready)
+        self._draining.set(draining)
+
+    def built_with(self, version: str, onnxruntime_version: str, provider: str) -> None:
+        """Say what this server is."""
+        self._build_info.labels(version, onnxruntime_version, provider).set(1)
+
+    def serves(self, model: str, version: str, precision: str, checkpoint_sha256: str) -> None:
+        """Say that a model is served."""
+        self._model_info.labels(model, version, precision, checkpoint_sha256).set(1)
+
+    def _counter(self, name: str, text: str, *labels: str) -> Counter:
+        return Counter(f"dragoman_{name}", text, labels, registry=self._registry)
+
+    def _gauge(self, name: str, text: str, *labels: str) -> Gauge:
+        return Gauge(f"dragoman_{name}", text, labels, registry=self._registry)
+
+    def _histogram(self, name: str, text: str, buckets: tuple[float, ...], *labels: str) -> Histogram:
+        return Histogram(f"dragoman_{name}", text, labels, buckets=buckets, registry=self._registry)
+
+    def _seconds(self, name: str, text: str, buckets: tuple[float, ...] = REQUEST_BUCKETS) -> Histogram:
+        return self._histogram(name, text, buckets, "model")
+
+    def _sizes(self, name: str, text: str) -> Histogram:
+        return self._histogram(name, text, SIZE_BUCKETS, "model")
+
+
+class ModelMetrics:
+    """One model's share of the metrics, its labels looked up once so that the engine's thread pays little."""
+
+    def __init__(self, metrics: Metrics, model: str) -> None:
+        self._model = model
+        self._metrics = metrics
+        self._sentences = {outcome: metrics.sentences.labels(model, outcome) for outcome in _OUTCOMES}
+        self._source_codepoints = metrics.source_codepoints.labels(model)
+        self._source_tokens = metrics.source_tokens.labels(model)
+        self._target_tokens = metrics.target_tokens.labels(model)
+        self._request_sentences = metrics.request_sentences.labels(model)
+        self._source_length = metrics.source_length.labels(model)
+        self._target_length = metrics.target_length.labels(model)
+        self._queue_seconds = metrics.queue_seconds.labels(model)
+        self._tokenize_seconds = metrics.tokenize_seconds.labels(model)
+        self._detokenize_seconds = metrics.detokenize_seconds.labels(model)
+        self._first_token_seconds = metrics.first_token_seconds.labels(model)
+        self._output_token_seconds = metrics.output_token_seconds.labels(model)
+        self._encode_seconds = metrics.encode_seconds.labels(model)
+        self._step_seconds = metrics.step_seconds.labels(model)
+        self._step_batch_size = metrics.step_batch_size.labels(model)
+        self._padding_ratio = metrics.padding_ratio.labels(model)
+
+    def loaded(self, engine: Engine, seconds: float) -> None:
+        """The model was loaded; from now on its engine is looked at whenever the metrics are read."""
+        metrics, model = self._metrics, self._model
+        metrics.model_load_seconds.labels(model).set(seconds)
+        metrics.slots_max.labels(model).set(engine.snapshot().max_slots)
+        metrics.queue_sequences.labels(model).set_function(lambda: engine.snapshot().num_waiting)
+        metrics.sequences_running.labels(model).set_function(lambda: engine.snapshot().num_running)
+        metrics.slots_running.labels(model).set_function(lambda: engine.snapshot().slots_used)
+        metrics.kv_cache_utilization.labels(model).set_function(lambda: _utilization(engine))
+
+    def tokenized(self, seconds: float) -> None:
+        """A call's texts were tokenized."""
+        self._tokenize_seconds.observe(seconds)
+
+    def detokenized(self, seconds: float) -> None:
+        """A call's translations were detokenized."""
+        self._detokenize_seconds.observe(seconds)
+
+    def texts_translated(self, texts: Iterable[str]) -> None:
+        """A call was answered; `texts` are those that went through the model."""
+        lengths = [len(text) for text in texts]
+        self._request_sentences.observe(len(lengths))
+        self._source_codepoints.inc(sum(lengths))
+
+    def turn(self, stats: TurnStats) -> None:
+        """One turn of the engine ran something. Called on the engine's thread."""
+        if stats.num_encoded:
+            self._encode_seconds.observe(stats.encode_seconds)
+            self._source_tokens.inc(stats.encoded_tokens)
+            self._padding_ratio.observe(1.0 - stats.encoded_tokens / max(stats.padded_tokens, 1))
+        if stats.batch_size:
+            self._step_seconds.observe(stats.step_seconds)
+            self._step_batch_size.observe(stats.batch_size)
+            self._target_tokens.inc(stats.num_generated)
+        for seconds in stats.queue_seconds:
+            self._queue_seconds.observe(seconds)
+        for seconds in stats.first_token_seconds:
+            self._first_token_seconds.observe(seconds)
+
+    def finished(self, update: SequenceUpdate) -> None:
+        """A sequence ended, one way or the other."""
+        if update.finish_reason is not None:
+            self._metrics.finish.labels(self._model, update.finish_reason.value).inc()
+        if update.error is not None:
+            gone = isinstance(update.error, Cancelled | DeadlineExceeded)
+            self._sentences["cancelled" if gone else "failed"].inc()
+            return
+        sequence, num_tokens = update.sequence, len(update.hypotheses[0].token_ids)
+        self._sentences["ok"].inc()
+        self._source_length.observe(len(sequence.source_ids))
+        self._target_length.observe(num_tokens)
+        num_steps = num_tokens - 1 + (update.finish_reason is FinishReason.STOP)  # after the first token's
+        if num_steps > 0:
+            self._output_token_seconds.observe((update.finished_seconds - sequence.first_token_seconds) / num_steps)
+
+
+_OUTCOMES = ("ok", "failed", "cancelled")
+
+
+def _utilization(engine: Engine) -> float:
+    snapshot = engine.snapshot()
+    return snapshot.slots_used / snapshot.max_slots

@@ -1,0 +1,40 @@
+"""A model that is ready to translate: its bundle's manifest, tokenizer and running engine."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from service.bundle.manifest import LanguagePair, Manifest
+from service.engine.engine import Engine
+from service.text.tokenizers import Tokenizer
+from service.translation import DecodingOptions
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedModel:
+    """One served model. `version` is empty for a bundle outside a repository."""
+
+    directory: Path
+    version: str
+    manifest: Manifest
+    tokenizer: Tokenizer
+    engine: Engine
+
+    @property
+    def name(self) -> str:
+        """What a request's `model` and the metrics' label call it."""
+        return self.manifest.name
+
+    @property
+    def default_options(self) -> DecodingOptions:
+        """What a request that sets nothing gets; `max_output_tokens` is the model's limit as well."""
+        generation = self.manifest.generation
+        return DecodingOptions(
+            beam_size=generation.beam_size,
+            length_penalty=generation.length_penalty,
+            num_hypotheses=generation.num_hypotheses,
+            max_output_tokens=self.manifest.limits.max_output_tokens,
+        )
+
+    def source_ids(self, piece_ids: list[int], pair: LanguagePair) -> tuple[int, ...]:
+        """What the encoder reads: the pair's prefix, the text's pieces and the end-of-sentence id."""
+        return (*pair.source_prefix_ids, *piece_ids, self.manifest.tokenizer.eos_id)

@@ -1,0 +1,34 @@
+"""Loads one bundle: checksums -> tokenizer and graphs -> self-test -> warm-up -> running engine."""
+
+from service.bundle.checksums import mismatches
+from service.bundle.manifest import BundleError
+from service.engine.config import EngineConfig
+from service.engine.engine import Engine, EngineListener
+from service.engine.onnx_runner import OnnxRunner
+from service.engine.session import SessionConfig
+from service.models.loaded_model import LoadedModel
+from service.models.repository import FoundBundle
+from service.models.self_test import self_test, warm_up
+from service.text.tokenizers import load_tokenizer
+
+
+def load_model(
+    bundle: FoundBundle, engine_config: EngineConfig, session_config: SessionConfig, listener: EngineListener
+) -> LoadedModel:
+    """Load a bundle and prove that it works here; on return its engine runs and reports to `listener`.
+
+    Raises:
+        BundleError: the bundle is damaged, can't be run here, or fails its self-test.
+        DeviceUnavailable: the device can't be used here.
+    """
+    directory, manifest = bundle.directory, bundle.manifest
+    problems = mismatches(directory, manifest.checksums)
+    if problems:
+        raise BundleError(f"{directory} is damaged: {'; '.join(problems)}. Write it again with 'make export'.")
+    tokenizer = load_tokenizer(manifest.tokenizer, directory)
+    runner = OnnxRunner.load(directory, manifest, engine_config, session_config)
+    self_test(bundle, tokenizer, runner, engine_config)
+    warm_up(bundle, runner, engine_config)
+    engine = Engine(runner, engine_config, listener)
+    engine.start()
+    return LoadedModel(directory, bundle.version, manifest, tokenizer, engine)

@@ -1,0 +1,40 @@
+"""Finds out whether a port can be listened on, before anything else is built on it."""
+
+import socket
+
+
+class PortError(Exception):
+    """A port can't be listened on; the message says which, why, and what to do."""
+
+
+def check_port(host: str, port: int, purpose: str, flag: str) -> None:
+    """Make sure that `host:port` is free at this moment.
+
+    gRPC itself reports a taken port with several lines in its own log; this comes first and says it in one.
+
+    Raises:
+        PortError: it is taken, not allowed, or `host` is no address of this machine.
+    """
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        with socket.socket(family, kind, protocol) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # a port in TIME_WAIT is free
+            probe.bind(address)
+            probe.listen(1)
+    except OSError as error:
+        raise port_error(host, port, purpose, flag, error) from error
+
+
+def port_error(host: str, port: int, purpose: str, flag: str, error: OSError) -> PortError:
+    """Say why `host:port` can't be listened on."""
+    return PortError(
+        f"can't listen on {join_address(host, port)} for {purpose}: {error.strerror}. "
+        f"Stop what uses it, or choose another port with {flag}."
+    )
+
+
+def join_address(host: str, port: int) -> str:
+    """`host:port`, with brackets around an IPv6 address."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

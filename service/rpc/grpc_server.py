@@ -1,0 +1,54 @@
+"""Puts servicers, interceptors, health, reflection and channel options together into one gRPC server."""
+
+import grpc
+from grpc_health.v1 import health_pb2_grpc
+from grpc_reflection.v1alpha import reflection
+
+from service.config import ServerConfig
+from service.metrics import Metrics
+from service.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
+from service.rpc import health, translation_servicer
+from service.rpc.health import HealthServicer
+from service.rpc.interceptors import ErrorInterceptor, MetricsInterceptor, RequestIdInterceptor
+from service.rpc.translation_servicer import TranslationServicer
+from service.translator import Translator
+
+MAX_REQUEST_BYTES = 4 * 1024 * 1024
+_MIN_PING_INTERVAL_SECONDS = 10  # clients may keep connections alive by pinging this often
+
+
+def new_health_servicer() -> HealthServicer:
+    """The health of the whole server and of each of its APIs, NOT_SERVING at first."""
+    return HealthServicer([translation_servicer.SERVICE_NAME])
+
+
+def build_grpc_server(
+    config: ServerConfig, translator: Translator, metrics: Metrics, health_servicer: HealthServicer
+) -> grpc.aio.Server:
+    """A server that is neither bound to a port nor started."""
+    server = grpc.aio.server(
+        interceptors=[RequestIdInterceptor(), MetricsInterceptor(metrics), ErrorInterceptor(metrics)],
+        options=_channel_options(config),
+    )
+    pb_grpc.add_TranslationServiceServicer_to_server(
+        TranslationServicer(translator, config.default_deadline_seconds), server
+    )
+    health_pb2_grpc.add_HealthServicer_to_server(health_servicer, server)
+    names = [translation_servicer.SERVICE_NAME, health.SERVICE_NAME, reflection.SERVICE_NAME]
+    reflection.enable_server_reflection(names, server)
+    return server
+
+
+def _channel_options(config: ServerConfig) -> list[tuple[str, int]]:
+    options = [
+        ("grpc.so_reuseport", 0),  # else a second server shares the port unnoticed
+        ("grpc.max_receive_message_length", MAX_REQUEST_BYTES),
+        ("grpc.http2.min_recv_ping_interval_without_data_ms", _MIN_PING_INTERVAL_SECONDS * 1000),
+        ("grpc.keepalive_permit_without_calls", 1),
+    ]
+    if config.max_connection_age_seconds:
+        options += [
+            ("grpc.max_connection_age_ms", round(config.max_connection_age_seconds * 1000)),
+            ("grpc.max_connection_age_grace_ms", round(config.grace_seconds * 1000)),
+        ]
+    return options

@@ -1,0 +1,139 @@
+"""What every unary call goes through: request id, metrics, and errors turned into status codes."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import grpc
+from google.protobuf.message import DecodeError
+
+from service.errors import InvalidRequest, NotFound, Overloaded, ServiceError, Unavailable
+from service.metrics import Metrics
+from service.rpc import request_id
+from service.rpc.status import RpcStatus, status_of
+
+_LOG = logging.getLogger(__name__)
+
+Context = grpc.aio.ServicerContext[Any, Any]
+Behaviour = Callable[[Any, Context], Awaitable[Any]]
+
+if TYPE_CHECKING:  # generic in the stubs only
+    Handler = grpc.RpcMethodHandler[Any, Any]
+    _Interceptor = grpc.aio.ServerInterceptor[Any, Any]
+else:
+    Handler = grpc.RpcMethodHandler
+    _Interceptor = grpc.aio.ServerInterceptor
+Continuation = Callable[[grpc.HandlerCallDetails], Awaitable[Handler]]
+
+_REJECTIONS = (InvalidRequest, NotFound, Overloaded, Unavailable)
+
+
+class RequestIdInterceptor(_Interceptor):
+    """Gives every call an id and sends it back as a trailer."""
+
+    async def intercept_service(self, continuation: Continuation, details: grpc.HandlerCallDetails) -> Handler:
+        """As `grpc.aio.ServerInterceptor`."""
+
+        async def with_id(call: Behaviour, request: Any, context: Context) -> Any:
+            context.set_trailing_metadata(_id_trailer(request_id.begin(context.invocation_metadata() or ())))
+            return await call(request, context)
+
+        return _around(await continuation(details), with_id)
+
+
+class MetricsInterceptor(_Interceptor):
+    """Counts and times every call by method and status code."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+
+    async def intercept_service(self, continuation: Continuation, details: grpc.HandlerCallDetails) -> Handler:
+        """As `grpc.aio.ServerInterceptor`."""
+        method = details.method.removeprefix("/")
+
+        async def measured(call: Behaviour, request: Any, context: Context) -> Any:
+            started = time.monotonic()
+            code = grpc.StatusCode.OK
+            self._metrics.call_started()
+            try:
+                return await call(request, context)
+            except asyncio.CancelledError:  # the caller's deadline passed, or the caller went away
+                remaining = context.time_remaining()
+                expired = remaining is not None and remaining <= 0
+                code = grpc.StatusCode.DEADLINE_EXCEEDED if expired else grpc.StatusCode.CANCELLED
+                raise
+            except BaseException:
+                code = cast(grpc.StatusCode | None, context.code()) or grpc.StatusCode.UNKNOWN
+                raise
+            finally:
+                self._metrics.call_finished(method, code.name, time.monotonic() - started)
+
+        return _around(await continuation(details), measured)
+
+
+class ErrorInterceptor(_Interceptor):
+    """Ends failed calls with the status that belongs to their error. Must be the innermost interceptor.
+
+    It also parses the request, so that bytes which are no valid message are the caller's fault and not the server's.
+    """
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+
+    async def intercept_service(self, continuation: Continuation, details: grpc.HandlerCallDetails) -> Handler:
+        """As `grpc.aio.ServerInterceptor`."""
+        handler = await continuation(details)
+
+        async def guarded(call: Behaviour, request: bytes, context: Context) -> Any:
+            try:
+                return await call(_parsed(handler, request), context)
+            except ServiceError as error:
+                if isinstance(error, _REJECTIONS):
+                    self._metrics.rejected(error.reason)
+                status = status_of(error)
+            except (asyncio.CancelledError, grpc.aio.AbortError):
+                raise
+            except Exception:
+                _LOG.exception("request %s failed: %s", request_id.current(), details.method)
+                status = RpcStatus(
+                    grpc.StatusCode.INTERNAL,
+                    f"internal error; the server's log says more about request {request_id.current()}.",
+                )
+            trailers = _id_trailer(request_id.current()) + status.trailing_metadata
+            return await context.abort(status.code, status.message, trailers)  # raises
+
+        return _around(handler, guarded, parse=False)
+
+
+def _parsed(handler: Handler, request: bytes) -> Any:
+    if handler.request_deserializer is None:
+        return request
+    try:
+        return handler.request_deserializer(request)
+    except DecodeError as error:
+        raise InvalidRequest("the request is no valid message of this method; is text in it valid UTF-8?") from error
+
+
+def _id_trailer(identifier: str) -> tuple[tuple[str, str | bytes], ...]:
+    return ((request_id.METADATA_KEY, identifier),)
+
+
+T = TypeVar("T", bound=Handler | None)
+
+
+def _around(handler: T, wrapper: Callable[[Behaviour, Any, Context], Awaitable[Any]], *, parse: bool = True) -> T:
+    """Run `wrapper` around a unary handler; streams, and `None` for unknown methods, are left as they are."""
+    if handler is None or handler.unary_unary is None:
+        return handler
+    call: Behaviour = handler.unary_unary  # type: ignore[assignment]  # the stubs know sync handlers only
+
+    async def behaviour(request: Any, context: Context) -> Any:
+        return await wrapper(call, request, context)
+
+    return grpc.unary_unary_rpc_method_handler(  # type: ignore[return-value]
+        behaviour,
+        request_deserializer=handler.request_deserializer if parse else None,
+        response_serializer=handler.response_serializer,
+    )

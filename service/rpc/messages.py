@@ -1,0 +1,88 @@
+"""Protobuf messages of dragoman.v1 to domain types and back."""
+
+from typing import Any
+
+from service.models.loaded_model import LoadedModel
+from service.pb.dragoman.v1 import translation_pb2 as pb
+from service.translation import FinishReason, RequestedOptions, Translation, TranslationRequest
+from service.translator import TranslationResult
+
+FINISH_REASONS: dict[FinishReason, pb.FinishReason] = {
+    FinishReason.STOP: pb.FINISH_REASON_STOP,
+    FinishReason.LENGTH: pb.FINISH_REASON_LENGTH,
+    FinishReason.RATIO: pb.FINISH_REASON_RATIO,
+    FinishReason.REPETITION: pb.FINISH_REASON_REPETITION,
+    FinishReason.CANCELLED: pb.FINISH_REASON_CANCELLED,
+    FinishReason.DEADLINE: pb.FINISH_REASON_DEADLINE,
+}
+
+
+def request_from_pb(message: pb.TranslateRequest, request_id: str, deadline_seconds: float) -> TranslationRequest:
+    """What the caller asks for; `deadline_seconds` is on `time.monotonic()`'s clock."""
+    return TranslationRequest(
+        request_id=request_id,
+        texts=tuple(message.texts),
+        source_language_code=message.source_language_code,
+        target_language_code=message.target_language_code,
+        model=message.model,
+        options=_options_from_pb(message.options),
+        deadline_seconds=deadline_seconds,
+    )
+
+
+def result_to_pb(result: TranslationResult) -> pb.TranslateResponse:
+    """The answer to a call."""
+    return pb.TranslateResponse(
+        translations=[_translation_to_pb(translation) for translation in result.translations], model=result.model
+    )
+
+
+def model_to_pb(model: LoadedModel) -> pb.Model:
+    """What a caller may know about a model."""
+    limits, defaults = model.manifest.limits, model.default_options
+    return pb.Model(
+        name=model.name,
+        version=model.version,
+        language_pairs=[
+            pb.LanguagePair(
+                source_language_code=pair.source_language_code, target_language_code=pair.target_language_code
+            )
+            for pair in model.manifest.languages
+        ],
+        max_source_tokens=limits.max_source_tokens,
+        max_output_tokens=limits.max_output_tokens,
+        default_options=pb.DecodingOptions(
+            beam_size=defaults.beam_size,
+            length_penalty=defaults.length_penalty,
+            num_hypotheses=defaults.num_hypotheses,
+            max_output_tokens=defaults.max_output_tokens,
+            return_scores=defaults.return_scores,
+        ),
+        precision=model.manifest.precision,
+    )
+
+
+def _options_from_pb(message: pb.DecodingOptions) -> RequestedOptions:
+    return RequestedOptions(
+        beam_size=_given(message, "beam_size"),
+        length_penalty=_given(message, "length_penalty"),
+        num_hypotheses=_given(message, "num_hypotheses"),
+        max_output_tokens=_given(message, "max_output_tokens"),
+        return_scores=_given(message, "return_scores"),
+    )
+
+
+def _given(message: pb.DecodingOptions, field: str) -> Any:
+    return getattr(message, field) if message.HasField(field) else None
+
+
+def _translation_to_pb(translation: Translation) -> pb.Translation:
+    return pb.Translation(
+        text=translation.text,
+        hypotheses=[
+            pb.Hypothesis(text=hypothesis.text, score=hypothesis.score, num_tokens=hypothesis.num_tokens)
+            for hypothesis in translation.hypotheses
+        ],
+        finish_reason=FINISH_REASONS[translation.finish_reason],
+        num_source_tokens=translation.num_source_tokens,
+    )

@@ -1,0 +1,24 @@
+"""The request id of the call at hand: taken from the caller's metadata or made here."""
+
+import re
+import secrets
+from collections.abc import Iterable
+from contextvars import ContextVar
+
+METADATA_KEY = "x-request-id"
+
+_VALID = re.compile(r"[\x21-\x7e]{1,128}")
+_current: ContextVar[str] = ContextVar("request_id", default="-")
+
+
+def begin(metadata: Iterable[tuple[str, str | bytes]]) -> str:
+    """Take the caller's id out of the call's metadata, or make one up if there is none that can be used."""
+    given = next((value for key, value in metadata if key == METADATA_KEY), "")
+    request_id = given if isinstance(given, str) and _VALID.fullmatch(given) else secrets.token_hex(8)
+    _current.set(request_id)
+    return request_id
+
+
+def current() -> str:
+    """Id of the call that this task serves; `-` outside of one."""
+    return _current.get()

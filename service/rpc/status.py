@@ -1,0 +1,64 @@
+"""The one table from the tree of service errors to gRPC status codes, with the details that clients act on."""
+
+from dataclasses import dataclass
+
+import grpc
+from google.protobuf.duration_pb2 import Duration
+from google.rpc import error_details_pb2, status_pb2
+from grpc_status import rpc_status
+
+from service.errors import (
+    Cancelled,
+    DeadlineExceeded,
+    EngineFailure,
+    InvalidRequest,
+    NotFound,
+    Overloaded,
+    ServiceError,
+    Unavailable,
+)
+
+CODES: dict[type[ServiceError], grpc.StatusCode] = {
+    InvalidRequest: grpc.StatusCode.INVALID_ARGUMENT,
+    NotFound: grpc.StatusCode.NOT_FOUND,
+    Overloaded: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    Unavailable: grpc.StatusCode.UNAVAILABLE,
+    DeadlineExceeded: grpc.StatusCode.DEADLINE_EXCEEDED,
+    Cancelled: grpc.StatusCode.CANCELLED,
+    EngineFailure: grpc.StatusCode.INTERNAL,
+    ServiceError: grpc.StatusCode.INTERNAL,
+}
+
+Metadata = tuple[tuple[str, str | bytes], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RpcStatus:
+    """What ends a failed call."""
+
+    code: grpc.StatusCode
+    message: str
+    trailing_metadata: Metadata = ()
+
+
+def status_of(error: ServiceError) -> RpcStatus:
+    """Turn an error into a status, with `google.rpc` details in the trailing metadata.
+
+    `BadRequest` names the field of an invalid request; `RetryInfo`, and `grpc-retry-pushback-ms` for gRPC's own
+    retries, say when an overloaded server wants to be asked again.
+    """
+    code = next(CODES[kind] for kind in type(error).__mro__ if kind in CODES)
+    message = str(error)
+    status = status_pb2.Status(code=code.value[0], message=message)
+    pushback: Metadata = ()
+    if isinstance(error, InvalidRequest) and error.field:
+        violation = error_details_pb2.BadRequest.FieldViolation(field=error.field, description=message)
+        status.details.add().Pack(error_details_pb2.BadRequest(field_violations=[violation]))
+    if isinstance(error, Overloaded):
+        milliseconds = max(1, round(error.retry_after_seconds * 1000))
+        delay = Duration()
+        delay.FromMilliseconds(milliseconds)
+        status.details.add().Pack(error_details_pb2.RetryInfo(retry_delay=delay))
+        pushback = (("grpc-retry-pushback-ms", str(milliseconds)),)
+    details: Metadata = tuple(rpc_status.to_status(status).trailing_metadata) if status.details else ()
+    return RpcStatus(code, message, details + pushback)

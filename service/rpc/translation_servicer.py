@@ -1,0 +1,36 @@
+"""`dragoman.v1.TranslationService`: messages in, the translator asked, messages out."""
+
+import time
+from typing import Any
+
+import grpc
+
+from service.pb.dragoman.v1 import translation_pb2 as pb
+from service.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
+from service.rpc import request_id
+from service.rpc.messages import model_to_pb, request_from_pb, result_to_pb
+from service.translator import Translator
+
+SERVICE_NAME = pb.DESCRIPTOR.services_by_name["TranslationService"].full_name
+
+Context = grpc.aio.ServicerContext[Any, Any]
+
+
+class TranslationServicer(pb_grpc.TranslationServiceServicer):
+    """Dragoman's own API."""
+
+    def __init__(self, translator: Translator, default_deadline_seconds: float) -> None:
+        """`default_deadline_seconds` is what a call without a deadline gets."""
+        self._translator = translator
+        self._default_deadline_seconds = default_deadline_seconds
+
+    async def Translate(self, request: pb.TranslateRequest, context: Context) -> pb.TranslateResponse:  # noqa: N802
+        """Translate texts."""
+        remaining = context.time_remaining()
+        seconds = self._default_deadline_seconds if remaining is None else remaining
+        asked = request_from_pb(request, request_id.current(), time.monotonic() + seconds)
+        return result_to_pb(await self._translator.translate(asked))
+
+    async def ListModels(self, request: pb.ListModelsRequest, context: Context) -> pb.ListModelsResponse:  # noqa: N802
+        """List what is served."""
+        return pb.ListModelsResponse(models=[model_to_pb(model) for model in self._translator.models()])

@@ -1,0 +1,23 @@
+"""One server for the tests that leave it as they found it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import grpc
+import pytest
+
+from service.config import ServerConfig
+from service.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
+from tests.servers import InProcessServer, LoopThread, in_process
+
+
+@pytest.fixture(scope="package")
+def server(loop_thread: LoopThread, tiny_models: Path) -> Iterator[InProcessServer]:
+    with in_process(loop_thread, ServerConfig(models=tiny_models, num_threads=1)) as running:
+        yield running
+
+
+@pytest.fixture
+def stub(server: InProcessServer) -> Iterator[pb_grpc.TranslationServiceStub]:
+    with grpc.insecure_channel(server.address) as channel:
+        yield pb_grpc.TranslationServiceStub(channel)

@@ -1,0 +1,159 @@
+"""From the first port to the last answer: loading, serving, draining, failing."""
+
+import itertools
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import grpc
+import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+import service.server
+from service.pb.dragoman.v1 import translation_pb2 as pb
+from service.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
+from tests.servers import InProcessServer, LoopThread, eventually, rpc_error
+
+SERVING, NOT_SERVING = health_pb2.HealthCheckResponse.SERVING, health_pb2.HealthCheckResponse.NOT_SERVING
+SERVICES = ["", "dragoman.v1.TranslationService"]
+
+
+def request(num_texts: int) -> Any:
+    return pb.TranslateRequest(
+        texts=["Where is the train station?"] * num_texts, source_language_code="en", target_language_code="de"
+    )
+
+
+def health(channel: grpc.Channel, service: Any = "") -> Any:
+    return health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(service=service), timeout=30).status
+
+
+def test_nothing_is_served_before_the_model_is_loaded(serve: Callable[..., InProcessServer]) -> None:
+    server = serve(load=False)
+    with grpc.insecure_channel(server.address) as channel:
+        stub = pb_grpc.TranslationServiceStub(channel)
+        assert [health(channel, service) for service in SERVICES] == [NOT_SERVING] * 2
+        assert server.get("/readyz")[0] == 503
+        assert server.get("/livez")[0] == 200
+        assert server.metric("dragoman_ready") == 0
+        for method, message in ((stub.Translate, request(1)), (stub.ListModels, pb.ListModelsRequest())):
+            with pytest.raises(grpc.RpcError) as raised:
+                method(message, timeout=30)
+            assert rpc_error(raised).code() is grpc.StatusCode.UNAVAILABLE
+            assert "loading" in rpc_error(raised).details()
+        server.load()
+        assert [health(channel, service) for service in SERVICES] == [SERVING] * 2
+        assert server.get("/readyz") == (200, "text/plain; charset=utf-8", "serving\n")
+        assert server.metric("dragoman_ready") == 1
+        assert len(stub.Translate(request(1), timeout=30).translations) == 1
+
+
+def test_health_of_an_unknown_service_is_not_found(server: InProcessServer) -> None:
+    with grpc.insecure_channel(server.address) as channel, pytest.raises(grpc.RpcError) as raised:
+        health(channel, "no.such.Service")
+    assert rpc_error(raised).code() is grpc.StatusCode.NOT_FOUND
+
+
+def test_every_accepted_call_is_answered_while_draining(serve: Callable[..., InProcessServer]) -> None:
+    server = serve(max_slots=2, grace_seconds=25.0)
+    engine = server.server.models[0].engine
+    with grpc.insecure_channel(server.address) as channel:
+        stub = pb_grpc.TranslationServiceStub(channel)
+        calls = [stub.Translate.future(request(5), timeout=30) for _ in range(12)]
+        eventually(lambda: server.metric("dragoman_inflight_requests") == 12 and engine.snapshot().num_waiting > 0)
+        closing = server.start_closing()
+        eventually(lambda: server.get("/readyz")[0] == 503)
+        assert server.get("/readyz")[2] == "draining\n"
+        assert server.metric("dragoman_draining") == 1
+        assert not all(call.done() for call in calls)  # else this test shows nothing
+        assert [len(call.result(timeout=30).translations) for call in calls] == [5] * 12
+        closing.result(30)
+    assert not engine.snapshot().is_alive
+
+
+def test_the_drain_delay_keeps_serving_while_health_says_no(serve: Callable[..., InProcessServer]) -> None:
+    server = serve(drain_delay_seconds=1.0)
+    with grpc.insecure_channel(server.address) as channel:
+        stub = pb_grpc.TranslationServiceStub(channel)
+        closing = server.start_closing()
+        eventually(lambda: health(channel) == NOT_SERVING, timeout_seconds=1)
+        assert len(stub.Translate(request(1), timeout=30).translations) == 1
+        closing.result(30)
+
+
+def test_calls_that_outlast_the_grace_are_answered_unavailable(serve: Callable[..., InProcessServer]) -> None:
+    server = serve(max_slots=1, grace_seconds=0.1)
+    with grpc.insecure_channel(server.address) as channel:
+        call = pb_grpc.TranslationServiceStub(channel).Translate.future(request(500), timeout=30)
+        eventually(lambda: server.server.models[0].engine.snapshot().num_running > 0)
+        server.start_closing().result(10)
+        assert call.exception(timeout=30).code() is grpc.StatusCode.UNAVAILABLE
+
+
+def test_watches_hear_of_every_change_and_do_not_hold_the_stop(serve: Callable[..., InProcessServer]) -> None:
+    server = serve(load=False, grace_seconds=20.0)
+    with grpc.insecure_channel(server.address) as channel:
+        seen: list[list[int]] = [[], [], []]
+
+        def watch(statuses: Any) -> None:
+            stub = health_pb2_grpc.HealthStub(channel)
+            statuses.extend(
+                response.status for response in stub.Watch(health_pb2.HealthCheckRequest(service=""), timeout=30)
+            )
+
+        watchers = [threading.Thread(target=watch, args=(statuses,)) for statuses in seen]
+        gone = health_pb2_grpc.HealthStub(channel).Watch(health_pb2.HealthCheckRequest(service=""), timeout=30)
+        assert next(gone).status == NOT_SERVING
+        for watcher in watchers:
+            watcher.start()
+        server.load()
+        gone.cancel()  # one who leaves must not take the others along
+        server.start_closing().result(10)
+        for watcher in watchers:
+            watcher.join(10)
+            assert not watcher.is_alive()
+    for statuses in seen:
+        assert statuses[-1] == NOT_SERVING
+        assert all(before != after for before, after in itertools.pairwise(statuses))
+
+
+def test_a_stuck_engine_is_noticed(
+    serve: Callable[..., InProcessServer], monkeypatch: pytest.MonkeyPatch, loop_thread: LoopThread
+) -> None:
+    server = serve(grace_seconds=0.1)
+    released = threading.Event()
+    turn = server.server.models[0].engine._turn
+    monkeypatch.setattr(server.server.models[0].engine, "_turn", lambda: (released.wait(20), turn()))
+    monkeypatch.setattr(service.server, "_STUCK_TURN_SECONDS", 0.2)
+    monkeypatch.setattr(service.server, "_WATCH_SECONDS", 0.01)
+    with grpc.insecure_channel(server.address) as channel:
+        call = pb_grpc.TranslationServiceStub(channel).Translate.future(request(1), timeout=30)
+        loop_thread.run(server.server._watch_engines(), timeout_seconds=10)
+        assert server.get("/livez")[0] == 503
+        assert health(channel) == NOT_SERVING
+        assert server.server.has_failed
+        released.set()
+        assert len(call.result(timeout=30).translations) == 1
+
+
+def test_a_dead_engine_is_seen_everywhere(
+    serve: Callable[..., InProcessServer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = serve()
+    engine = server.server.models[0].engine
+
+    def die(*_: Any) -> None:
+        raise RuntimeError("boom")
+
+    monkeypatch.setattr(engine, "_turn", die)
+    with grpc.insecure_channel(server.address) as channel:
+        stub = pb_grpc.TranslationServiceStub(channel)
+        for _ in range(2):  # the call that meets it, and one after
+            with pytest.raises(grpc.RpcError) as raised:
+                stub.Translate(request(3), timeout=30)
+            assert rpc_error(raised).code() is grpc.StatusCode.UNAVAILABLE
+        eventually(lambda: health(channel) == NOT_SERVING)
+        assert server.get("/livez") == (503, "text/plain; charset=utf-8", "failed\n")
+        assert server.get("/readyz")[0] == 503
+        assert server.metric("dragoman_ready") == 0
+        assert server.metric("dragoman_sentences_total", model="tiny", outcome="failed") == 3

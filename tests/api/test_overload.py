@@ -1,0 +1,82 @@
+"""A full queue: refused at once, with a hint that clients can act on, and forgotten once there is room."""
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import grpc
+import pytest
+from google.rpc import error_details_pb2
+from grpc_status import rpc_status
+
+from service.client import ClientError
+from service.pb.dragoman.v1 import translation_pb2 as pb
+from service.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
+from service.translation import RequestedOptions
+from tests.servers import InProcessServer, eventually, rpc_error
+
+OPTIONS = RequestedOptions(max_output_tokens=24)
+
+
+def long_call(num_texts: int) -> Any:
+    return pb.TranslateRequest(
+        texts=["Where is the train station?"] * num_texts,
+        source_language_code="en",
+        target_language_code="de",
+        options=pb.DecodingOptions(max_output_tokens=24),
+    )
+
+
+def test_a_full_queue_is_resource_exhausted_with_a_hint(serve: Callable[..., InProcessServer]) -> None:
+    server = serve(max_slots=1, max_waiting=64)
+    engine = server.server.models[0].engine
+    with grpc.insecure_channel(server.address) as channel:
+        stub = pb_grpc.TranslationServiceStub(channel)
+        first = stub.Translate.future(long_call(64), timeout=30)
+        eventually(lambda: engine.snapshot().num_running > 0)
+        with pytest.raises(grpc.RpcError) as raised:
+            stub.Translate(long_call(64), timeout=30)
+        error = rpc_error(raised)
+        assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+        assert "64" in error.details()
+        assert "\n" not in error.details()
+        retry_info = error_details_pb2.RetryInfo()
+        assert rpc_status.from_call(error).details[0].Unpack(retry_info)
+        hint_seconds = retry_info.retry_delay.ToTimedelta().total_seconds()
+        assert 0 < hint_seconds <= 60
+        trailers = {item.key: item.value for item in error.trailing_metadata()}
+        assert int(trailers["grpc-retry-pushback-ms"]) == round(hint_seconds * 1000)
+        assert len(first.result(timeout=30).translations) == 64  # those who were in are not disturbed
+        assert len(stub.Translate(long_call(64), timeout=30).translations) == 64
+    assert server.metric("dragoman_rejected_total", reason="queue_full") == 1
+
+
+def test_a_call_that_can_never_fit_is_the_callers_fault(serve: Callable[..., InProcessServer]) -> None:
+    server = serve(max_slots=1, max_waiting=4)
+    with server.client() as client, pytest.raises(ClientError) as raised:
+        client.translate(["Hello"] * 5, "en", "de")
+    assert raised.value.code in ("INVALID_ARGUMENT", "RESOURCE_EXHAUSTED")
+
+
+def test_a_patient_client_gets_through_and_an_impatient_one_is_told(serve: Callable[..., InProcessServer]) -> None:
+    server = serve(max_slots=1, max_waiting=40)
+    with server.client() as patient, server.client(patience_seconds=0.0) as impatient:
+        answers = []
+        busy = [
+            threading.Thread(
+                target=lambda: answers.append(
+                    patient.translate(["Where is the train station?"] * 40, "en", "de", options=OPTIONS)
+                )
+            )
+            for _ in range(3)
+        ]
+        for thread in busy:
+            thread.start()
+        eventually(lambda: server.metric("dragoman_rejected_total", reason="queue_full") >= 2)
+        with pytest.raises(ClientError) as raised:
+            impatient.translate(["Hello"] * 40, "en", "de")
+        assert raised.value.code == "RESOURCE_EXHAUSTED"
+        assert raised.value.retry_after_seconds
+        for thread in busy:
+            thread.join(30)
+        assert [len(translations) for translations in answers] == [40] * 3

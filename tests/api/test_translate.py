@@ -1,0 +1,103 @@
+"""Translate and ListModels as a caller sees them."""
+
+import math
+from typing import Any
+
+import pytest
+
+from service.pb.dragoman.v1 import translation_pb2 as pb
+from service.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
+from tests.tiny_bundle import MAX_OUTPUT_TOKENS, MAX_SOURCE_TOKENS
+
+TEXTS = ["Where is the train station?", "Hello", "Save the file.", "keys", "window?"]
+
+
+def ask(stub: pb_grpc.TranslationServiceStub, texts: list[str], options: Any = None, **fields: Any) -> Any:
+    fields = {"source_language_code": "en", "target_language_code": "de"} | fields
+    return stub.Translate(pb.TranslateRequest(texts=texts, options=options, **fields), timeout=30)
+
+
+def test_every_text_gets_its_own_translation_in_order(stub: pb_grpc.TranslationServiceStub) -> None:
+    alone = [ask(stub, [text]).translations[0] for text in TEXTS]
+    together = ask(stub, TEXTS).translations
+    assert list(together) == alone
+    assert len({translation.text for translation in together}) == len(TEXTS)
+
+
+def test_a_translation_says_how_it_came_about(stub: pb_grpc.TranslationServiceStub) -> None:
+    response = ask(stub, ["Hello"])
+    (translation,) = response.translations
+    assert response.model == "tiny"
+    assert translation.finish_reason in (pb.FINISH_REASON_STOP, pb.FINISH_REASON_LENGTH)
+    assert translation.num_source_tokens > 1
+    (hypothesis,) = translation.hypotheses
+    assert hypothesis.text == translation.text
+    assert 0 < hypothesis.num_tokens <= MAX_OUTPUT_TOKENS
+    assert not hypothesis.HasField("score")
+
+
+def test_what_is_empty_comes_back_unchanged_and_in_its_place(stub: pb_grpc.TranslationServiceStub) -> None:
+    empty = ["", " ", "\t\n", "\u3000"]
+    texts = [empty[0], "Hello", empty[1], empty[2], "keys", empty[3]]
+    translations = ask(stub, texts).translations
+    assert [translations[index].text for index in (0, 2, 3, 5)] == empty
+    assert [translations[index].num_source_tokens for index in (0, 2, 3, 5)] == [0] * 4
+    assert [translations[index].finish_reason for index in (0, 2, 3, 5)] == [pb.FINISH_REASON_STOP] * 4
+    assert translations[1] == ask(stub, ["Hello"]).translations[0]
+    assert translations[4] == ask(stub, ["keys"]).translations[0]
+
+
+def test_a_call_of_empty_texts_only_needs_no_model(stub: pb_grpc.TranslationServiceStub) -> None:
+    assert [translation.text for translation in ask(stub, ["", "  "]).translations] == ["", "  "]
+
+
+@pytest.mark.parametrize("text", ["\0", "a\0b", "\u200b", "\u0301", "\ud7ff", "\U0010ffff", "x" * 60, "\r", "😀"])
+def test_odd_characters_are_no_errors(stub: pb_grpc.TranslationServiceStub, text: str) -> None:
+    assert len(ask(stub, [text]).translations) == 1
+
+
+def test_beams_give_ranked_hypotheses_with_scores(stub: pb_grpc.TranslationServiceStub) -> None:
+    options = pb.DecodingOptions(beam_size=4, num_hypotheses=3, return_scores=True, max_output_tokens=8)
+    (translation,) = ask(stub, ["Hello"], options).translations
+    scores = [hypothesis.score for hypothesis in translation.hypotheses]
+    assert len(scores) == 3
+    assert scores == sorted(scores, reverse=True)
+    assert all(math.isfinite(score) and score < 0 for score in scores)
+    assert len({hypothesis.text for hypothesis in translation.hypotheses}) == 3
+    assert translation.text == translation.hypotheses[0].text
+
+
+def test_greedy_scores_are_numbers_when_asked_for(stub: pb_grpc.TranslationServiceStub) -> None:
+    options = pb.DecodingOptions(return_scores=True, max_output_tokens=4)
+    (translation,) = ask(stub, ["Hello"], options).translations
+    assert math.isfinite(translation.hypotheses[0].score)
+
+
+def test_max_output_tokens_is_kept_and_said(stub: pb_grpc.TranslationServiceStub) -> None:
+    (translation,) = ask(stub, ["Hello"], pb.DecodingOptions(max_output_tokens=3)).translations
+    assert translation.hypotheses[0].num_tokens == 3
+    assert translation.finish_reason == pb.FINISH_REASON_LENGTH
+
+
+def test_1024_texts_are_allowed(stub: pb_grpc.TranslationServiceStub) -> None:
+    translations = ask(stub, ["Hello"] * 1024, pb.DecodingOptions(max_output_tokens=1)).translations
+    assert len(translations) == 1024
+    assert len({translation.text for translation in translations}) == 1
+
+
+@pytest.mark.parametrize(("source", "target"), [("EN", "De"), ("en", "DE")])
+def test_language_codes_ignore_case(stub: pb_grpc.TranslationServiceStub, source: str, target: str) -> None:
+    assert ask(stub, ["keys"], source_language_code=source, target_language_code=target).model == "tiny"
+
+
+def test_a_model_can_be_named(stub: pb_grpc.TranslationServiceStub) -> None:
+    assert ask(stub, ["keys"], model="tiny").model == "tiny"
+
+
+def test_list_models_says_what_there_is(stub: pb_grpc.TranslationServiceStub) -> None:
+    (model,) = stub.ListModels(pb.ListModelsRequest(), timeout=30).models
+    assert (model.name, model.version, model.precision) == ("tiny", "1", "float32")
+    assert [(p.source_language_code, p.target_language_code) for p in model.language_pairs] == [("en", "de")]
+    assert (model.max_source_tokens, model.max_output_tokens) == (MAX_SOURCE_TOKENS, MAX_OUTPUT_TOKENS)
+    assert all(model.default_options.HasField(field.name) for field in pb.DecodingOptions.DESCRIPTOR.fields)
+    assert model.default_options.beam_size == 1

@@ -1,0 +1,167 @@
+"""`dragoman serve` as a process: what it prints, what it refuses, and how it stops."""
+
+import os
+import shutil
+import signal
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from service.client import Client, ClientError
+from service.translation import RequestedOptions
+from tests.servers import ServerProcess, dragoman, eventually, free_port, samples
+
+
+@pytest.fixture
+def start(tiny_models: Path) -> Iterator[Any]:
+    processes = []
+
+    def run(*arguments: Any, models: Any = tiny_models, ready: Any = True) -> Any:
+        processes.append(ServerProcess(models, *arguments, ready=ready))
+        return processes[-1]
+
+    yield run
+    for process in processes:
+        process.kill()
+
+
+def refused(*arguments: Any) -> Any:
+    run = dragoman("serve", "--port", str(free_port()), "--metrics-port", str(free_port()), *arguments)
+    assert run.stdout == b""
+    (line,) = run.stderr.decode().splitlines()
+    assert line.startswith("dragoman: ")
+    return run.returncode, line
+
+
+def test_the_ready_line_is_all_that_it_prints(start: Any) -> None:
+    process = start()
+    process.signal(signal.SIGTERM)
+    assert process.wait() == (0, "", "")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_every_accepted_call_is_answered_on_a_stop_signal(start: Any, number: int) -> None:
+    process = start("--max-slots", "2")
+    with Client(process.address) as client, ThreadPoolExecutor(16) as pool:
+        calls = [pool.submit(client.translate, ["Where is the train station?"] * 4, "en", "de") for _ in range(16)]
+        eventually(lambda: samples(process.get("/metrics")[2], "dragoman_inflight_requests") == [16.0])
+        process.signal(number)
+        eventually(lambda: process.get("/readyz")[0] == 503)
+        assert not all(call.done() for call in calls)  # else this test shows nothing
+        assert [len(call.result(timeout=60)) for call in calls] == [4] * 16
+    code, _, errors = process.wait()
+    assert (code, errors) == (0, "")
+
+
+def test_calls_that_race_with_the_stop_succeed_or_find_no_server(start: Any) -> None:
+    process = start()
+    outcomes: list[int | str] = []
+
+    def call_until_refused(client: Client) -> None:
+        try:
+            while True:
+                outcomes.append(
+                    len(client.translate(["Hello"], "en", "de", options=RequestedOptions(max_output_tokens=1)))
+                )
+        except ClientError as error:
+            outcomes.append(error.code)
+
+    with Client(process.address) as client, ThreadPoolExecutor(8) as pool:
+        callers = [pool.submit(call_until_refused, client) for _ in range(8)]
+        eventually(lambda: len(outcomes) > 100)
+        process.signal(signal.SIGTERM)
+        for caller in callers:
+            caller.result(timeout=30)
+    assert process.wait() == (0, "", "")
+    assert outcomes.count("UNAVAILABLE") == 8
+    assert set(outcomes) == {1, "UNAVAILABLE"}
+
+
+def test_a_second_signal_leaves_at_once(start: Any) -> None:
+    process = start("--max-slots", "1", "--grace-seconds", "60")
+    with Client(process.address) as client, ThreadPoolExecutor(1) as pool:
+        call = pool.submit(client.translate, ["Where is the train station?"] * 1000, "en", "de")
+        eventually(lambda: samples(process.get("/metrics")[2], "dragoman_inflight_requests") == [1.0])
+        process.signal(signal.SIGTERM)
+        eventually(lambda: process.get("/readyz")[0] == 503)
+        process.signal(signal.SIGTERM)
+        assert process.wait(timeout_seconds=10)[0] == 128 + signal.SIGTERM
+        assert call.exception(timeout=30) is not None
+
+
+def test_a_stop_signal_while_loading_is_obeyed(start: Any, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "manifest.json")  # reading it takes until somebody writes: for ever
+    process = start(models=tmp_path, ready=False)
+    eventually(lambda: answers(process))
+    assert process.get("/readyz")[0] == 503
+    assert process.get("/livez")[0] == 200
+    process.signal(signal.SIGTERM)
+    assert process.wait(timeout_seconds=10) == (0, "", "")
+
+
+def answers(process: ServerProcess) -> Any:
+    try:
+        return process.get("/livez")[0] == 200
+    except OSError:
+        return False
+
+
+def test_a_taken_port_is_one_line_and_71(server: ServerProcess, tiny_models: Path) -> None:
+    code, line = refused("--models", str(tiny_models), "--port", str(server.port))
+    assert code == 71
+    assert f"127.0.0.1:{server.port}" in line
+    assert "--port" in line
+    code, line = refused("--models", str(tiny_models), "--metrics-port", str(server.metrics_port))
+    assert code == 71
+    assert "--metrics-port" in line
+
+
+def test_a_missing_bundle_is_one_line_and_78(tmp_path: Path) -> None:
+    code, line = refused("--models", str(tmp_path / "none"))
+    assert code == 78
+    assert "make export" in line
+    code, line = refused("--models", str(tmp_path))
+    assert code == 78
+    assert "manifest.json" in line
+
+
+def test_a_damaged_bundle_is_one_line_and_78(tiny_bundle: Path, tmp_path: Path) -> None:
+    for name, damage in DAMAGES.items():
+        bundle = tmp_path / name
+        shutil.copytree(tiny_bundle, bundle)
+        expected = damage(bundle)
+        code, line = refused("--models", str(bundle))
+        assert code == 78, line
+        assert expected in line
+
+
+def flip_a_bit(bundle: Path) -> Any:
+    path = bundle / "decoder_step.onnx"
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    return "decoder_step.onnx does not match its checksum"
+
+
+def cut_the_manifest(bundle: Path) -> Any:
+    path = bundle / "manifest.json"
+    path.write_text(path.read_text(encoding="utf-8")[:100], encoding="utf-8")
+    return "manifest.json can't be read"
+
+
+DAMAGES = {"bit": flip_a_bit, "manifest": cut_the_manifest}
+
+
+def test_a_device_that_is_not_there_is_one_line_and_78(tiny_models: Path) -> None:
+    code, line = refused("--models", str(tiny_models), "--device", "cuda")
+    assert code == 78
+    assert "'cuda'" in line
+
+
+def test_settings_come_from_the_environment(tiny_models: Path) -> None:
+    run = dragoman("serve", "--models", str(tiny_models), DRAGOMAN_SERVE_PORT="none")
+    assert run.returncode == 2
+    assert "DRAGOMAN_SERVE_PORT" in run.stderr.decode() or "'none'" in run.stderr.decode()

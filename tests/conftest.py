@@ -1,0 +1,45 @@
+"""Fixtures that several test packages share."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from service.config import ServerConfig
+from tests.servers import InProcessServer, LoopThread, in_process
+from tests.tiny_bundle import write_tiny_bundle
+
+
+@pytest.fixture(scope="session")
+def tiny_models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A repository with one tiny model, `tiny`, from en to de."""
+    root = tmp_path_factory.mktemp("models")
+    write_tiny_bundle(root / "tiny" / "1")
+    return root
+
+
+@pytest.fixture(scope="session")
+def tiny_bundle(tiny_models: Path) -> Path:
+    """The bundle of that model."""
+    return tiny_models / "tiny" / "1"
+
+
+@pytest.fixture(scope="session")
+def loop_thread() -> Iterator[LoopThread]:
+    """The event loop of all in-process servers."""
+    thread = LoopThread()
+    yield thread
+    thread.close()
+
+
+@pytest.fixture
+def serve(loop_thread: LoopThread, tiny_models: Path) -> Iterator[Callable[..., InProcessServer]]:
+    """Start in-process servers of the tiny model: `serve(max_slots=1, load=False)`."""
+    with ExitStack() as stack:
+
+        def start(load: bool = True, **settings: object) -> InProcessServer:
+            config = ServerConfig(**({"models": tiny_models, "num_threads": 1, "grace_seconds": 5.0} | settings))  # type: ignore[arg-type]
+            return stack.enter_context(in_process(loop_thread, config, load))
+
+        yield start

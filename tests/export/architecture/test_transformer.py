@@ -1,0 +1,155 @@
+"""The whole model: against torch's layers, what may and may not influence what, and strict loading."""
+
+import pytest
+import torch
+from torch import nn
+
+from export.architecture import ModelConfig, Transformer
+from export.architecture.decoder import DecoderLayer
+from export.architecture.encoder import EncoderLayer
+from export.architecture.transformer import padding_mask
+from tests.export.tiny_models import random_sources, tiny_config, tiny_model
+
+POST = {"norm": "post", "final_norm": False}
+
+
+@torch.no_grad()
+def copy_attention(ours: nn.Module, theirs: nn.MultiheadAttention) -> None:
+    parts = [ours.get_submodule(name) for name in ("query", "key", "value")]
+    theirs.in_proj_weight.copy_(torch.cat([part.get_parameter("weight") for part in parts]))
+    theirs.in_proj_bias.copy_(torch.cat([part.get_parameter("bias") for part in parts]))
+    theirs.out_proj.load_state_dict(ours.get_submodule("output").state_dict())
+
+
+def copy_layer(ours: nn.Module, theirs: nn.Module, attentions: dict[str, str], norms: dict[str, str]) -> None:
+    for name, target in attentions.items():
+        attention = theirs.get_submodule(target)
+        assert isinstance(attention, nn.MultiheadAttention)
+        copy_attention(ours.get_submodule(name), attention)
+    modules = {"feed_forward.inner": "linear1", "feed_forward.outer": "linear2", **norms}
+    for name, target in modules.items():
+        theirs.get_submodule(target).load_state_dict(ours.get_submodule(name).state_dict())
+
+
+def randomize(module: nn.Module) -> None:
+    torch.manual_seed(5)
+    for parameter in module.parameters():
+        nn.init.normal_(parameter, std=0.3)
+
+
+@pytest.mark.parametrize("changes", [{}, POST])
+@torch.no_grad()
+def test_encoder_layer_equals_torchs(changes: dict[str, object]) -> None:
+    config = tiny_config(**changes)
+    ours = EncoderLayer(config).eval()
+    randomize(ours)
+    theirs = nn.TransformerEncoderLayer(32, 4, 64, batch_first=True, norm_first=config.norm == "pre").eval()
+    norms = {"self_attention_residual.norm": "norm1", "feed_forward_residual.norm": "norm2"}
+    copy_layer(ours, theirs, {"self_attention": "self_attn"}, norms)
+    x, lengths = torch.randn(3, 6, 32), torch.tensor([6, 2, 4])
+    live = torch.arange(6) < lengths[:, None]
+    expected = theirs(x, src_key_padding_mask=~live)
+    given = ours(x, padding_mask(lengths, 6))
+    torch.testing.assert_close(given[live], expected[live], rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("changes", [{}, POST])
+@torch.no_grad()
+def test_decoder_layer_equals_torchs(changes: dict[str, object]) -> None:
+    config = tiny_config(**changes)
+    ours = DecoderLayer(config).eval()
+    randomize(ours)
+    theirs = nn.TransformerDecoderLayer(32, 4, 64, batch_first=True, norm_first=config.norm == "pre").eval()
+    norms = {
+        "self_attention_residual.norm": "norm1",
+        "cross_attention_residual.norm": "norm2",
+        "feed_forward_residual.norm": "norm3",
+    }
+    copy_layer(ours, theirs, {"self_attention": "self_attn", "cross_attention": "multihead_attn"}, norms)
+    x, memory, lengths = torch.randn(2, 5, 32), torch.randn(2, 7, 32), torch.tensor([7, 3])
+    live = torch.arange(7) < lengths[:, None]
+    mask = nn.Transformer.generate_square_subsequent_mask(5)
+    expected = theirs(x, memory, tgt_mask=mask, memory_key_padding_mask=~live, tgt_is_causal=True)
+    given = ours(x, memory, padding_mask(lengths, 7))
+    torch.testing.assert_close(given, expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.fixture(params=[{}, POST, {"tie_projection": False, "projection_bias": True, "share_embeddings": False}])
+def model(request: pytest.FixtureRequest) -> Transformer:
+    return tiny_model(tiny_config(**request.param))
+
+
+@torch.no_grad()
+def test_later_tokens_do_not_change_earlier_logits(model: Transformer) -> None:
+    source = torch.tensor(random_sources(120, [9]))
+    target = torch.tensor(random_sources(120, [12], seed=4))
+    changed = target.clone()
+    changed[0, 7:] = (changed[0, 7:] + 11) % 100 + 4
+    before, after = model(source, target), model(source, changed)
+    torch.testing.assert_close(before[:, :7], after[:, :7], rtol=0, atol=1e-4)
+    assert (before[:, 7:] - after[:, 7:]).abs().max() > 0.1
+
+
+@torch.no_grad()
+def test_padding_changes_nothing(model: Transformer) -> None:
+    sources = random_sources(120, [3, 9, 14])
+    target = torch.tensor(random_sources(120, [8], seed=4))
+    padded = torch.tensor([[*source, *[1] * (14 - len(source))] for source in sources])
+    together = model(padded, target.expand(3, -1), padding_mask(torch.tensor([3, 9, 14]), 14))
+    for row, source in enumerate(sources):
+        torch.testing.assert_close(together[row], model(torch.tensor([source]), target)[0], rtol=1e-4, atol=1e-3)
+    unmasked = model(padded, target.expand(3, -1))
+    assert (unmasked[0] - together[0]).abs().max() > 0.1
+
+
+@torch.no_grad()
+def test_source_reaches_the_output(model: Transformer) -> None:
+    target = torch.tensor(random_sources(120, [5], seed=4))
+    one, other = (model(torch.tensor(random_sources(120, [9], seed=seed)), target) for seed in (1, 2))
+    assert (one - other).abs().max() > 0.1
+
+
+def test_tied_weights_are_one_tensor_and_kept_once() -> None:
+    tied = Transformer(tiny_config())
+    assert tied.projection.weight is tied.encoder.embedding.tokens.weight
+    names = [name for name in tied.weights() if "tokens" in name or "projection" in name]
+    assert names == ["encoder.embedding.tokens.weight"]
+    free = Transformer(tiny_config(tie_projection=False, share_embeddings=False))
+    assert (
+        len(
+            {
+                id(p)
+                for p in (free.projection.weight, *(m.weight for m in free.modules() if isinstance(m, nn.Embedding)))
+            }
+        )
+        == 3
+    )
+
+
+def test_weights_load_back_in_any_precision() -> None:
+    model = tiny_model(tiny_config())
+    other = Transformer(model.config)
+    other.load_weights({name: value.half() for name, value in model.weights().items()})
+    for name, value in model.weights().items():
+        torch.testing.assert_close(other.weights()[name], value.half().float())
+
+
+def test_misfits_are_all_listed() -> None:
+    model = Transformer(tiny_config())
+    weights = model.weights()
+    del weights["encoder.layers.0.self_attention.query.bias"]
+    weights["extra"] = torch.zeros(1)
+    weights["decoder.final_norm.weight"] = torch.zeros(5)
+    with pytest.raises(
+        ValueError, match=r"query\.bias is missing; extra is unexpected; decoder\.final_norm\.weight has"
+    ):
+        model.load_weights(weights)
+
+
+def test_configuration_reports_all_problems() -> None:
+    with pytest.raises(ValueError, match=r"not a multiple of num_heads.*share_embeddings.*pad_id 200 is outside"):
+        tiny_config(num_heads=5, target_vocabulary_size=100, pad_id=200)
+    with pytest.raises(ValueError, match=r"unknown keys \['rotary'\] and lacks \['target_vocabulary_size'\]"):
+        ModelConfig.from_document({"source_vocabulary_size": 10, "rotary": True})
+    config = tiny_config()
+    assert ModelConfig.from_document(config.to_document()) == config

@@ -1,0 +1,94 @@
+"""Every fault that the graph checks know is found in a graph that has it."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import onnx
+import pytest
+
+from export.graphs.checks import GraphError, check_decoder_step, check_encoder
+from service.bundle.manifest import Manifest, ModelShape
+
+GRAPH_SIZE_LIMIT = 64 * 1024
+
+
+def rename_input(graph: onnx.GraphProto) -> None:
+    graph.input[0].name = "tokens"
+
+
+def change_dtype(graph: onnx.GraphProto) -> None:
+    graph.input[1].type.tensor_type.elem_type = onnx.TensorProto.INT64
+
+
+def change_shape(graph: onnx.GraphProto) -> None:
+    graph.output[2].type.tensor_type.shape.dim[1].dim_value = 1
+
+
+def add_foreign_operator(graph: onnx.GraphProto) -> None:
+    graph.node.append(onnx.helper.make_node("BiasGelu", ["a", "b"], ["c"], domain="com.microsoft"))
+
+
+def drop_attention(graph: onnx.GraphProto) -> None:
+    node = next(node for node in graph.node if node.op_type == "GroupQueryAttention")
+    node.op_type = "MultiHeadAttention"
+
+
+def repeat_weight(graph: onnx.GraphProto) -> None:
+    for name in ("once", "twice"):
+        graph.initializer.append(
+            onnx.helper.make_tensor(name, onnx.TensorProto.UINT8, [GRAPH_SIZE_LIMIT], bytes(GRAPH_SIZE_LIMIT), raw=True)
+        )
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (rename_input, "inputs are"),
+        (change_dtype, "lengths is INT64, expected INT32"),
+        (change_shape, r"candidate_ids has shape \['B', 1\], expected \['B', 'K'\]"),
+        (add_foreign_operator, "com.microsoft::BiasGelu, which is not allowed"),
+        (drop_attention, r"1 GroupQueryAttention nodes, expected one per decoder layer \(2\)"),
+        (repeat_weight, "twice repeats once"),
+    ],
+)
+def test_fault_is_named(
+    exported: tuple[Path, Manifest],
+    tmp_path: Path,
+    spoil: Callable[[onnx.GraphProto], None],
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    directory, manifest = exported
+    model = onnx.load(directory / manifest.graphs.decoder_step)
+    spoil(model.graph)
+    onnx.save(model, tmp_path / "spoilt.onnx")
+    # The checker of onnx would refuse some of these first, in its own words.
+    monkeypatch.setattr(onnx.checker, "check_model", lambda path: None)
+    with pytest.raises(GraphError, match=message):
+        check_decoder_step(tmp_path / "spoilt.onnx", manifest.model)
+
+
+def test_right_graphs_pass_and_must_fit_the_model(exported: tuple[Path, Manifest]) -> None:
+    directory, manifest = exported
+    check_encoder(directory / manifest.graphs.encoder, manifest.model)
+    check_decoder_step(directory / manifest.graphs.decoder_step, manifest.model)
+    other = ModelShape(num_decoder_layers=2, num_heads=2, head_size=16, vocabulary_size=150)
+    with pytest.raises(GraphError, match=r"cross_key.0 has shape"):
+        check_encoder(directory / manifest.graphs.encoder, other)
+
+
+def test_no_onnx_at_all(tmp_path: Path, exported: tuple[Path, Manifest]) -> None:
+    (tmp_path / "encoder.onnx").write_bytes(b"\x08\x0a")
+    with pytest.raises(GraphError, match="not a valid ONNX model"):
+        check_encoder(tmp_path / "encoder.onnx", exported[1].model)
+
+
+def test_tied_weights_are_stored_once(exported: tuple[Path, Manifest]) -> None:
+    """In the step graph the table of the tokens is the projection too."""
+    directory, manifest = exported
+    graph = onnx.load(directory / manifest.graphs.decoder_step).graph
+    tables = [tensor.name for tensor in graph.initializer if tensor.dims[:1] == [manifest.model.vocabulary_size]]
+    matrices = [name for name in tables if len(next(t for t in graph.initializer if t.name == name).dims) == 2]
+    assert len(matrices) == 1
+    readers = {node.op_type for node in graph.node if matrices[0] in node.input}
+    assert readers == {"Gather", "Gemm"}

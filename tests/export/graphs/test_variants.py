@@ -1,0 +1,110 @@
+"""Graphs of a model that differs from the shipped one in every choice: post-norm, no biases, nothing shared."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from export.architecture import PositionConfig, Transformer
+from export.architecture.transformer import padding_mask
+from export.graphs.checks import check_decoder_step, check_encoder
+from export.graphs.dense import padded_head_size
+from export.graphs.execution import GraphPair
+from export.graphs.tracing import trace_decoder_step, trace_encoder
+from service.bundle.manifest import ModelShape
+from tests.export.tiny_models import random_sources, tiny_config, tiny_model
+
+SUPPRESSED = (1, 3, 40)
+LENGTHS = [2, 9, 30, 5, 17]
+NUM_STEPS = 12
+
+
+@pytest.fixture(scope="module")
+def model() -> Transformer:
+    config = tiny_config(
+        source_vocabulary_size=70,
+        target_vocabulary_size=90,
+        d_model=30,  # heads of 10 components, padded to 16
+        num_heads=3,
+        num_decoder_layers=3,
+        norm="post",
+        final_norm=False,
+        activation="gelu",
+        attention_bias=False,
+        scale_embeddings=False,
+        share_embeddings=False,
+        tie_projection=False,
+        projection_bias=True,
+        positions=PositionConfig(layout="interleaved", base=1000.0),
+    )
+    model = tiny_model(config)
+    with torch.no_grad():
+        model.decoder.embedding.tokens.weight.normal_(std=3.0)  # else the position alone decides what follows
+        model.projection.bias.normal_()
+    return model
+
+
+@pytest.fixture(scope="module")
+def shape() -> ModelShape:
+    return ModelShape(num_decoder_layers=3, num_heads=3, head_size=padded_head_size(10), vocabulary_size=90)
+
+
+@pytest.fixture(scope="module")
+def graphs(model: Transformer, shape: ModelShape, tmp_path_factory: pytest.TempPathFactory) -> GraphPair:
+    directory = tmp_path_factory.mktemp("graphs")
+    encoder, step = directory / "encoder.onnx", directory / "step.onnx"
+    # Weights beside the graph, as those of models of more than 2 GiB must be.
+    assert trace_encoder(model, encoder, external_data_bytes=1000) == [encoder, Path(f"{encoder}.data")]
+    assert trace_decoder_step(model, SUPPRESSED, step) == [step]
+    check_encoder(encoder, shape)
+    check_decoder_step(step, shape)
+    return GraphPair(encoder, step, shape, num_threads=1)
+
+
+@torch.no_grad()
+def test_log_probs_equal_torch_in_a_ragged_batch(model: Transformer, graphs: GraphPair) -> None:
+    sources = random_sources(70, LENGTHS)
+    targets = np.random.default_rng(0).integers(4, 90, (len(sources), NUM_STEPS))
+    targets[:, 0] = model.config.decoder_start_id
+    width = max(LENGTHS)
+    padded = torch.tensor([[*source, *[1] * (width - len(source))] for source in sources])
+    mask = padding_mask(torch.tensor(LENGTHS), width)
+    expected = model(padded, torch.from_numpy(targets), mask).log_softmax(-1).numpy()  # (B, T, V)
+    expected[:, :, list(SUPPRESSED)] = -np.inf
+    state = graphs.start(sources, pad_id=1, capacity=NUM_STEPS)
+    for step in range(NUM_STEPS):
+        ids, log_probs = state.candidates(targets[:, step], 90)
+        given = np.empty_like(log_probs)
+        np.put_along_axis(given, ids, log_probs, axis=1)
+        np.testing.assert_allclose(given, expected[:, step], atol=2e-5)
+        assert np.all(np.diff(log_probs[:, : 90 - len(SUPPRESSED)], axis=1) <= 0)
+
+
+def test_rows_can_be_reordered_repeated_and_dropped(graphs: GraphPair) -> None:
+    """A row goes on the same wherever it stands and whoever stands beside it."""
+    sources = random_sources(70, LENGTHS)
+    tokens = np.random.default_rng(1).integers(4, 90, (4, len(sources)))
+    straight = graphs.start(sources, pad_id=1, capacity=8)
+    mixed = graphs.start(sources, pad_id=1, capacity=8)
+    for step in range(3):
+        straight.next_ids(tokens[step])
+        mixed.next_ids(tokens[step])
+    rows = [4, 1, 1, 3]
+    mixed.reorder(rows)
+    _, expected = straight.candidates(tokens[3], 5)
+    _, given = mixed.candidates(tokens[3][rows], 5)
+    np.testing.assert_allclose(given, expected[rows], atol=1e-5)
+
+
+def test_greedy_needs_no_candidates(graphs: GraphPair) -> None:
+    """`next_ids` with K = 0 are the first candidates with K = 1 and more."""
+    sources = random_sources(70, LENGTHS)
+    tokens = np.random.default_rng(2).integers(4, 90, len(sources))
+    states = [graphs.start(sources, pad_id=1, capacity=4) for _ in range(3)]
+    greedy = states[0].next_ids(tokens)
+    for state, count in zip(states[1:], (1, 4), strict=True):
+        ids, log_probs = state.candidates(tokens, count)
+        assert log_probs.shape == (len(sources), count)
+        np.testing.assert_array_equal(ids[:, 0], greedy)
+    assert len(set(greedy.tolist())) > 1

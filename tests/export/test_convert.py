@@ -1,0 +1,142 @@
+"""`convert`: what it writes, that it repeats itself to the byte, and what it refuses."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+from click.testing import CliRunner
+from safetensors.torch import load_file, save_file
+
+from export.cli import main
+from export.convert import convert
+from export.importers.native_folder import CHECKPOINT_NAME, CONFIG_NAME, TOKENIZER_NAME, WEIGHTS_NAME
+from service.bundle.checksums import file_sha256, mismatches
+from service.bundle.manifest import MANIFEST_NAME, Manifest
+from tests.export.tiny_checkpoint import VOCABULARY_SIZE
+
+
+def test_bundle_is_complete(exported: tuple[Path, Manifest], checkpoint: Path) -> None:
+    directory, written = exported
+    manifest = Manifest.load(directory)
+    assert manifest == written
+    assert {path.name for path in directory.iterdir()} == {*manifest.checksums, MANIFEST_NAME}
+    assert mismatches(directory, manifest.checksums) == []
+    assert manifest.name == "tiny"
+    assert manifest.checkpoint_sha256 == file_sha256(checkpoint / WEIGHTS_NAME)
+    assert manifest.model.vocabulary_size == VOCABULARY_SIZE
+    assert manifest.suppressed_ids == (0, 1, 3)
+    assert manifest.tokenizer.reserved_symbols == tuple("\ue000\ue001\ue002\ue003")
+    assert manifest.verification["max_relative_error"] < 1e-3
+    assert manifest.tools["torch"] == torch.__version__.split("+")[0] or manifest.tools["torch"] == torch.__version__
+
+
+def test_golden_outputs_are_varied(exported: tuple[Path, Manifest]) -> None:
+    """Else the tests that compare them would show little."""
+    outputs = {golden.output_ids for golden in exported[1].golden}
+    assert len(outputs) >= 5
+    assert all(output[-1] == 2 for output in outputs)
+    assert len({len(output) for output in outputs}) >= 4
+
+
+def test_conversion_repeats_itself(exported: tuple[Path, Manifest], checkpoint: Path, tmp_path: Path) -> None:
+    directory, manifest = exported
+    convert(checkpoint, tmp_path / "again")
+    for name in (*manifest.checksums, MANIFEST_NAME):
+        assert (tmp_path / "again" / name).read_bytes() == (directory / name).read_bytes(), name
+
+
+def test_graphs_name_no_path_of_this_machine(exported: tuple[Path, Manifest]) -> None:
+    directory, manifest = exported
+    for name in (manifest.graphs.encoder, manifest.graphs.decoder_step):
+        content = (directory / name).read_bytes()
+        for text in (b".py", b"stack_trace", str(Path(__file__).parents[2]).encode()):
+            assert text not in content, (name, text)
+    assert b"packed.weight" in (directory / manifest.graphs.decoder_step).read_bytes()  # names are found at all
+
+
+@pytest.fixture
+def broken(checkpoint: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(checkpoint, tmp_path / "broken"))
+
+
+def run(checkpoint: Path, output: Path) -> tuple[int, str]:
+    result = CliRunner().invoke(main, ["convert", str(checkpoint), "--output", str(output)])
+    return result.exit_code, result.stderr
+
+
+def refused(checkpoint: Path, output: Path) -> str:
+    """The one line that a checkpoint gets that can't be converted."""
+    code, errors = run(checkpoint, output)
+    assert code == 2, errors
+    assert not output.exists()
+    assert list(output.parent.glob(f".{output.name}*")) == []
+    (line,) = errors.splitlines()
+    return line
+
+
+def test_all_problems_are_reported_at_once(broken: Path, tmp_path: Path) -> None:
+    weights = load_file(broken / WEIGHTS_NAME)
+    weights["nobody.knows"] = torch.zeros(3)
+    weights["decoder.layers.0.feed_forward.inner.weight"] = torch.zeros(2, 2)
+    weights["encoder.layers.1.feed_forward.outer.bias"][0] = torch.nan
+    del weights["encoder.final_norm.weight"]
+    save_file(weights, broken / WEIGHTS_NAME)
+    info = json.loads((broken / CHECKPOINT_NAME).read_text())
+    info |= {"max_output_tokens": 1000}
+    (broken / CHECKPOINT_NAME).write_text(json.dumps(info))
+    line = refused(broken, tmp_path / "out")
+    for expected in (
+        "nobody.knows is unexpected",
+        "decoder.layers.0.feed_forward.inner.weight has shape (2, 2)",
+        "encoder.layers.1.feed_forward.outer.bias holds NaN",
+        "encoder.final_norm.weight is missing",
+        "max_output_tokens is 1000, the model has 80 positions",
+    ):
+        assert expected in line
+
+
+@pytest.mark.parametrize("name", [CONFIG_NAME, CHECKPOINT_NAME, WEIGHTS_NAME, TOKENIZER_NAME])
+def test_missing_and_damaged_files_are_named(broken: Path, tmp_path: Path, name: str) -> None:
+    (broken / name).write_bytes(b"\x00garbage")
+    assert name in refused(broken, tmp_path / "out")
+    (broken / name).unlink()
+    assert f"{name}" in refused(broken, tmp_path / "out")
+
+
+def test_unknown_options_are_named(broken: Path, tmp_path: Path) -> None:
+    config = json.loads((broken / CONFIG_NAME).read_text())
+    (broken / CONFIG_NAME).write_text(json.dumps(config | {"rotary": True}))
+    info = json.loads((broken / CHECKPOINT_NAME).read_text())
+    (broken / CHECKPOINT_NAME).write_text(json.dumps(info | {"surprise": 1, "max_source_tokens": "many"}))
+    line = refused(broken, tmp_path / "out")
+    for expected in ("rotary", "surprise", "max_source_tokens is 'many'"):
+        assert expected in line
+
+
+def test_tokenizer_of_another_model_is_noticed(broken: Path, tmp_path: Path) -> None:
+    config = json.loads((broken / CONFIG_NAME).read_text())
+    (broken / CONFIG_NAME).write_text(
+        json.dumps(config | {"source_vocabulary_size": 300, "target_vocabulary_size": 300})
+    )
+    line = refused(broken, tmp_path / "out")
+    assert f"{TOKENIZER_NAME} has {VOCABULARY_SIZE} pieces" in line
+    assert "has shape" in line
+
+
+def test_no_folder_and_foreign_output(checkpoint: Path, tmp_path: Path) -> None:
+    assert "it is not a folder" in refused(tmp_path / "nothing", tmp_path / "out")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "diary.txt").write_text("keep me")
+    code, errors = run(checkpoint, tmp_path / "mine")
+    assert code == 2
+    assert "is no bundle" in errors
+    assert (tmp_path / "mine" / "diary.txt").read_text() == "keep me"
+
+
+def test_help_lists_all_commands() -> None:
+    result = CliRunner().invoke(main, ["--help"])
+    assert result.exit_code == 0
+    for name in ("convert", "train", "score"):
+        assert name in result.output

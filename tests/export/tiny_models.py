@@ -1,0 +1,55 @@
+"""Small Transformers with random weights whose greedy output is neither constant nor endless."""
+
+from typing import Any
+
+import torch
+
+from export.architecture import ModelConfig, PositionConfig, Transformer
+
+M2M100_POSITIONS = PositionConfig(layout="halves", fairseq_exponent=True, offset=2)
+
+
+def tiny_config(**changes: Any) -> ModelConfig:
+    """Pre-norm, tied, like the shipped model but small; head size 8."""
+    values: dict[str, Any] = {
+        "source_vocabulary_size": 120,
+        "target_vocabulary_size": 120,
+        "d_model": 32,
+        "d_ff": 64,
+        "num_heads": 4,
+        "num_encoder_layers": 2,
+        "num_decoder_layers": 2,
+        "max_source_positions": 80,
+        "max_target_positions": 80,
+        "norm": "pre",
+        "final_norm": True,
+        "share_embeddings": True,
+        "tie_projection": True,
+        "positions": M2M100_POSITIONS,
+    }
+    return ModelConfig(**(values | changes))
+
+
+def tiny_model(config: ModelConfig, seed: int = 0, end_bias: float = 0.0) -> Transformer:
+    """Large matrices make tokens depend on all before them; `end_bias` favours the end-of-sentence token."""
+    torch.manual_seed(seed)
+    gain = 4.0 if config.norm == "pre" else 1.0  # post-norm forgets its input where matrices are large
+    model = Transformer(config).eval()
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if parameter.dim() == 1:
+                parameter.add_(torch.randn_like(parameter) * 0.05)
+            elif "tokens" not in name and name != "projection.weight":
+                parameter.mul_(gain)
+        # A hidden state with a share of the end token's row, whatever else is in it.
+        end = model.projection.weight[config.eos_id]
+        if end_bias:
+            model.get_parameter("decoder.final_norm.bias").add_(end_bias * end / end.square().sum())
+    return model
+
+
+def random_sources(vocabulary_size: int, lengths: list[int], eos_id: int = 2, seed: int = 1) -> list[tuple[int, ...]]:
+    """Sources of ordinary tokens with the given lengths, the end-of-sentence token included."""
+    generator = torch.Generator().manual_seed(seed)
+    drawn = [torch.randint(4, vocabulary_size, (length - 1,), generator=generator).tolist() for length in lengths]
+    return [(*ids, eos_id) for ids in drawn]

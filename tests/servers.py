@@ -1,0 +1,209 @@
+"""Real servers for tests: on an event loop of this process, or as a process of their own."""
+
+import asyncio
+import contextlib
+import os
+import queue
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Coroutine, Iterator
+from concurrent.futures import Future
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import grpc
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from service.client import Client
+from service.config import ServerConfig
+from service.server import Server
+
+REPOSITORY = Path(__file__).parent.parent
+TIMEOUT_SECONDS = 30.0
+
+T = TypeVar("T")
+
+
+class LoopThread:
+    """An event loop in a thread of its own: gRPC's asyncio servers all share it."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self.loop.run_forever, name="event loop", daemon=True)
+        self._thread.start()
+
+    def run(self, work: Coroutine[Any, Any, T], timeout_seconds: float = TIMEOUT_SECONDS) -> T:
+        return asyncio.run_coroutine_threadsafe(work, self.loop).result(timeout_seconds)
+
+    def close(self) -> None:
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._thread.join(TIMEOUT_SECONDS)
+
+
+class InProcessServer:
+    """A server on the loop's thread, with free ports."""
+
+    def __init__(self, loop: LoopThread, config: ServerConfig) -> None:
+        self._loop = loop
+        self.server = loop.run(self._open(replace(config, port=0, metrics_port=0)))
+        self.address = f"127.0.0.1:{self.server.port}"
+
+    @staticmethod
+    async def _open(config: ServerConfig) -> Server:
+        server = Server(config)
+        await server.open()
+        return server
+
+    def load(self) -> None:
+        self._loop.run(self.server.load())
+
+    def close(self) -> None:
+        self._loop.run(self.server.close())
+
+    def start_closing(self) -> Future[None]:
+        return asyncio.run_coroutine_threadsafe(self.server.close(), self._loop.loop)
+
+    def client(self, **settings: Any) -> Client:
+        return Client(self.address, **settings)
+
+    def get(self, path: str, method: str = "GET", **headers: str) -> tuple[int, str, str]:
+        """Status, content type and body of an answer of the monitoring port."""
+        return http_get(f"http://127.0.0.1:{self.server.metrics_port}{path}", method, **headers)
+
+    def metrics(self) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
+        body = self.get("/metrics")[2]
+        return {
+            (sample.name, frozenset(sample.labels.items())): sample.value
+            for family in text_string_to_metric_families(body)
+            for sample in family.samples
+        }
+
+    def metric(self, name: str, **labels: str) -> float:
+        return self.metrics().get((name, frozenset(labels.items())), 0.0)
+
+
+@contextlib.contextmanager
+def in_process(loop: LoopThread, config: ServerConfig, load: bool = True) -> Iterator[InProcessServer]:
+    running = InProcessServer(loop, config)
+    try:
+        if load:
+            running.load()
+        yield running
+    finally:
+        running.close()
+
+
+class ServerProcess:
+    """`python -m service serve` with free ports, as a user starts it."""
+
+    def __init__(self, models: Path, *arguments: str, ready: bool = True) -> None:
+        self.port, self.metrics_port = free_port(), free_port()
+        self.address = f"127.0.0.1:{self.port}"
+        command = [
+            *(sys.executable, "-m", "service", "serve", "--models", str(models), "--num-threads", "1"),
+            *("--port", str(self.port), "--metrics-port", str(self.metrics_port), *arguments),
+        ]
+        self.process = subprocess.Popen(
+            command,
+            cwd=REPOSITORY,
+            env=environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self.ready_line = ""
+        if ready:
+            try:
+                self.ready_line = read_line(self.process)
+            except BaseException:
+                self.kill()
+                raise
+
+    def get(self, path: str) -> tuple[int, str, str]:
+        return http_get(f"http://127.0.0.1:{self.metrics_port}{path}")
+
+    def signal(self, number: signal.Signals) -> None:
+        self.process.send_signal(number)
+
+    def wait(self, timeout_seconds: float = TIMEOUT_SECONDS) -> tuple[int, str, str]:
+        """Exit code, rest of standard output, standard error."""
+        out, err = self.process.communicate(timeout=timeout_seconds)
+        return self.process.returncode, out, err
+
+    def kill(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.communicate(timeout=TIMEOUT_SECONDS)
+
+
+def dragoman(
+    *arguments: str, stdin: bytes | None = None, timeout_seconds: float = TIMEOUT_SECONDS, **variables: str
+) -> "subprocess.CompletedProcess[bytes]":
+    """Run the command line to its end."""
+    return subprocess.run(
+        [sys.executable, "-m", "service", *arguments],
+        input=stdin,
+        stdin=subprocess.DEVNULL if stdin is None else None,
+        capture_output=True,
+        timeout=timeout_seconds,
+        cwd=REPOSITORY,
+        env=environment() | variables,
+        check=False,
+    )
+
+
+def environment() -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("DRAGOMAN_")}
+    return kept | {"PYTHONPATH": str(REPOSITORY)}
+
+
+def read_line(process: "subprocess.Popen[str]", timeout_seconds: float = TIMEOUT_SECONDS) -> str:
+    """The next line of a process' standard output, within a bounded time."""
+    lines: queue.Queue[str] = queue.Queue()
+    assert process.stdout is not None
+    threading.Thread(target=lambda: lines.put(process.stdout.readline()), daemon=True).start()  # type: ignore[union-attr]
+    line = lines.get(timeout=timeout_seconds)
+    assert line, f"the process ended: {process.communicate(timeout=TIMEOUT_SECONDS)[1]}"
+    return line
+
+
+def http_get(url: str, method: str = "GET", **headers: str) -> tuple[int, str, str]:
+    request = urllib.request.Request(url, method=method, headers=headers)
+    try:
+        with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS) as response:
+            return response.status, response.headers["Content-Type"], response.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.headers["Content-Type"], error.read().decode()
+
+
+def eventually(condition: Callable[[], bool], timeout_seconds: float = TIMEOUT_SECONDS) -> None:
+    """Wait until a condition holds; fail if it doesn't in time."""
+    end = time.monotonic() + timeout_seconds
+    while not condition():
+        assert time.monotonic() < end, f"not within {timeout_seconds:g} s"
+        time.sleep(0.002)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def samples(text: str, name: str) -> list[float]:
+    return [float(value) for value in re.findall(rf"^{name}(?:\{{.*\}})? (\S+)$", text, re.MULTILINE)]
+
+
+def rpc_error(raised: "pytest.ExceptionInfo[grpc.RpcError]") -> Any:
+    """The error that a call raised; gRPC's stubs don't say that it has `code()`, `details()` and trailers."""
+    return raised.value

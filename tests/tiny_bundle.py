@@ -1,0 +1,125 @@
+"""A real bundle with a tiny model of random weights: served by the real engine in a moment, anywhere."""
+
+import io
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import sentencepiece
+
+from service.bundle.checksums import file_sha256
+from service.bundle.manifest import (
+    GenerationDefaults,
+    GoldenPair,
+    LanguagePair,
+    Limits,
+    Manifest,
+    ModelShape,
+    TokenizerSpec,
+)
+from service.engine.config import EngineConfig
+from service.engine.engine import Engine
+from service.engine.onnx_runner import OnnxRunner
+from service.engine.sequence import Sequence, SequenceUpdate
+from service.engine.session import SessionConfig
+from service.engine.stats import TurnStats
+from service.translation import DecodingOptions
+from tests.unit.engine.tiny_graphs import TinyModel, save_decoder_step, save_encoder
+
+MAX_SOURCE_TOKENS = 64
+MAX_OUTPUT_TOKENS = 96
+GOLDEN_TEXTS = ("Where is the train station?", "Save the file.", "Hello")
+
+_SENTENCES = [
+    "Where is the train station?",
+    "Wo ist der Bahnhof?",
+    "Save the file before you close the window.",
+    "Speichern Sie die Datei, bevor Sie das Fenster schließen.",
+    "Hello, can you help me find my keys?",
+    "Hallo, kannst du mir helfen, meine Schlüssel zu finden?",
+]
+
+
+def write_tiny_bundle(directory: Path, name: str = "tiny", source: str = "en", target: str = "de") -> Path:
+    """Write a bundle into `directory`, which is made; the same arguments give the same model."""
+    directory.mkdir(parents=True)
+    tokenizer = _train_tokenizer()
+    (directory / "source.model").write_bytes(tokenizer)
+    processor = sentencepiece.SentencePieceProcessor(model_proto=tokenizer)
+    model = TinyModel(vocabulary_size=processor.get_piece_size())
+    save_encoder(model, directory / "encoder.onnx")
+    save_decoder_step(model, directory / "decoder_step.onnx")
+    manifest = Manifest(
+        name=name,
+        model=ModelShape(model.num_layers, model.num_heads, model.head_size, model.vocabulary_size),
+        tokenizer=TokenizerSpec(
+            kind="sentencepiece", file="source.model", pad_id=0, eos_id=2, unk_id=1, decoder_start_id=0
+        ),
+        languages=(LanguagePair(source, target),),
+        limits=Limits(MAX_SOURCE_TOKENS, MAX_OUTPUT_TOKENS),
+        golden=(),
+        checksums={
+            file: file_sha256(directory / file) for file in ("source.model", "encoder.onnx", "decoder_step.onnx")
+        },
+        checkpoint_sha256="0" * 64,
+        generation=GenerationDefaults(),
+    )
+    outputs = decode(directory, manifest, [(*processor.encode(text), 2) for text in GOLDEN_TEXTS])
+    golden = tuple(
+        GoldenPair(source, target, text, (*processor.encode(text), 2), output, processor.decode(list(output)))
+        for text, output in zip(GOLDEN_TEXTS, outputs, strict=True)
+    )
+    replace(manifest, golden=golden).save(directory)
+    return directory
+
+
+def decode(directory: Path, manifest: Manifest, sources: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
+    """Greedy outputs of a bundle's model, each source decoded by itself."""
+    config = EngineConfig(max_slots=1)
+    collector = _Collector()
+    engine = Engine(OnnxRunner.load(directory, manifest, config, SessionConfig(intra_op_threads=1)), config, collector)
+    engine.start()
+    outputs = []
+    for source_ids in sources:
+        options = DecodingOptions(1, 1.0, 1, manifest.limits.max_output_tokens)
+        collector.done.clear()
+        engine.submit([Sequence("golden", source_ids, options, time.monotonic())])
+        assert collector.done.wait(30)
+        update = collector.updates.pop()
+        assert update.error is None, update.error
+        outputs.append(update.hypotheses[0].token_ids)
+    assert engine.stop(30)
+    return outputs
+
+
+class _Collector:
+    def __init__(self) -> None:
+        self.done = threading.Event()
+        self.updates: list[SequenceUpdate] = []
+
+    def on_updates(self, updates: list[SequenceUpdate]) -> None:
+        self.updates += updates
+        self.done.set()
+
+    def on_turn(self, stats: TurnStats) -> None:
+        pass
+
+    def on_failure(self, error: BaseException) -> None:
+        raise error
+
+
+def _train_tokenizer() -> bytes:
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(_SENTENCES),
+        model_writer=model,
+        vocab_size=100,
+        hard_vocab_limit=False,
+        pad_id=0,
+        unk_id=1,
+        eos_id=2,
+        bos_id=-1,
+        minloglevel=2,
+    )
+    return model.getvalue()

@@ -1,0 +1,60 @@
+"""The one line that says that the server is ready, and its command."""
+
+import dataclasses
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from service.bundle.manifest import LanguagePair, Manifest
+from service.cli.serve import ready_line
+from service.config import ServerConfig
+
+
+@pytest.fixture
+def server(tiny_bundle: Path) -> Any:
+    def make(*pairs: str, **config: Any) -> Any:
+        manifest = Manifest.load(tiny_bundle)
+        languages = tuple(LanguagePair(pair[:2], pair[3:]) for pair in pairs or ("en>de",))
+        model = SimpleNamespace(manifest=dataclasses.replace(manifest, languages=languages))
+        settings = ServerConfig(**config)
+        return SimpleNamespace(config=settings, port=settings.port, metrics_port=settings.metrics_port, models=[model])
+
+    return make
+
+
+@pytest.fixture(autouse=True)
+def started_as_the_quick_start_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", [str(Path.cwd() / ".venv/bin/dragoman"), "serve"])
+
+
+def test_the_default_server_needs_no_address(server: Any) -> None:
+    assert ready_line(server()) == (
+        "Dragoman is ready: gRPC on 127.0.0.1:50051, metrics on http://127.0.0.1:9464/metrics. "
+        'Try: .venv/bin/dragoman translate --to de "Where is the train station?"'
+    )
+
+
+def test_another_address_is_part_of_the_command(server: Any) -> None:
+    assert "translate --server 127.0.0.1:1234 --to de" in ready_line(server(port=1234))
+    assert "gRPC on 0.0.0.0:50051" in ready_line(server(host="0.0.0.0"))
+    assert "--server" not in ready_line(server(host="0.0.0.0"))
+    assert "--server [::1]:50051" in ready_line(server(host="::"))
+
+
+def test_another_language_gets_a_sentence_of_its_own(server: Any) -> None:
+    assert ready_line(server("fr>de")).endswith("--to de 'Where is the train station?'")  # the golden sentence
+
+
+def test_several_sources_need_a_choice(server: Any) -> None:
+    assert "--from en --to de" in ready_line(server("en>de", "fr>de"))
+
+
+def test_a_module_is_started_as_one(server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", [str(Path.cwd() / "service/__main__.py"), "serve"])
+    monkeypatch.setattr(sys, "executable", str(Path.cwd() / ".venv/bin/python"))
+    assert "Try: .venv/bin/python -m service translate" in ready_line(server())
+    monkeypatch.setattr(sys, "executable", "/usr/bin/python3")
+    assert "Try: /usr/bin/python3 -m service translate" in ready_line(server())

@@ -1,0 +1,121 @@
+"""Loading a bundle and its self-test, with the real engine."""
+
+import dataclasses
+import json
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from service.bundle.checksums import file_sha256
+from service.bundle.manifest import BundleError, Manifest
+from service.engine.config import EngineConfig
+from service.engine.sequence import Sequence
+from service.engine.session import SessionConfig
+from service.models.loader import load_model
+from service.models.repository import find_bundles
+from service.translation import DecodingOptions
+from tests.unit.models.listening import Listener
+
+
+@pytest.fixture
+def bundle(tiny_bundle: Path, tmp_path: Path) -> Any:
+    """A copy that a test may damage."""
+    return shutil.copytree(tiny_bundle, tmp_path / "bundle")
+
+
+def load(directory: Path, listener: Any = None, **limits: Any) -> Any:
+    (found,) = find_bundles(directory)
+    return load_model(
+        found, EngineConfig(**limits), SessionConfig(intra_op_threads=1), listener if listener else Listener()
+    )
+
+
+def change_golden(directory: Path, change: Any) -> None:
+    manifest = Manifest.load(directory)
+    dataclasses.replace(manifest, golden=change(manifest.golden)).save(directory)
+
+
+def test_a_loaded_model_translates_its_golden_sentences(bundle: Path) -> None:
+    listener = Listener()
+    model = load(bundle, listener)
+    try:
+        options = dataclasses.replace(model.default_options, beam_size=1)
+        golden = model.manifest.golden[0]
+        sequence = Sequence("r", golden.source_ids, options, time.monotonic())
+        model.engine.submit([sequence])
+        (update,) = listener.wait_for(1)  # and none of the self-test's
+        assert model.tokenizer.decode(update.hypotheses[0].token_ids) == golden.translation
+        assert model.default_options == DecodingOptions(1, 1.0, 1, model.manifest.limits.max_output_tokens)
+    finally:
+        assert model.engine.stop(30)
+
+
+@pytest.mark.parametrize("limits", [{"max_slots": 1}, {"max_slots": 2, "max_waiting": 3}])
+def test_small_engines_can_be_tested_too(bundle: Path, limits: Any) -> None:
+    model = load(bundle, **limits)
+    assert model.engine.snapshot().num_running == 0
+    assert model.engine.stop(30)
+
+
+def test_a_golden_output_that_differs_fails_the_self_test(bundle: Path, tiny_bundle: Path) -> None:
+    tokenizer_agrees = json.loads((tiny_bundle / "manifest.json").read_text(encoding="utf-8"))["golden"]
+    assert len(tokenizer_agrees) == 3  # so that not even one may differ
+
+    def change(golden: Any) -> Any:
+        other = dataclasses.replace(golden[0], output_ids=golden[1].output_ids, translation=golden[1].translation)
+        return (other, *golden[1:])
+
+    change_golden(bundle, change)
+    with pytest.raises(BundleError, match=r"fails its self-test: 1 of 3 golden"):
+        load(bundle)
+
+
+def test_one_in_five_may_differ(bundle: Path) -> None:
+    def change(golden: Any) -> Any:
+        other = dataclasses.replace(golden[0], output_ids=golden[1].output_ids, translation=golden[1].translation)
+        return (other, *golden[1:], *golden[1:])
+
+    change_golden(bundle, change)
+    model = load(bundle)
+    assert model.engine.stop(30)
+
+
+def test_a_tokenizer_that_reads_otherwise_fails_the_self_test(bundle: Path) -> None:
+    change_golden(bundle, lambda golden: tuple(dataclasses.replace(each, text="keys") for each in golden))
+    with pytest.raises(BundleError, match="its tokenizer reads or writes 'keys' otherwise"):
+        load(bundle)
+
+
+def test_a_golden_pair_of_a_foreign_language_fails_the_self_test(bundle: Path) -> None:
+    change_golden(bundle, lambda golden: tuple(dataclasses.replace(each, target_language_code="fr") for each in golden))
+    with pytest.raises(BundleError, match="'fr'"):
+        load(bundle)
+
+
+def test_a_golden_sentence_that_is_too_long_fails_the_self_test(bundle: Path) -> None:
+    manifest = Manifest.load(bundle)
+    limits = dataclasses.replace(manifest.limits, max_source_tokens=5)
+    dataclasses.replace(manifest, limits=limits).save(bundle)
+    with pytest.raises(BundleError, match="fails its self-test"):
+        load(bundle)
+
+
+def test_graphs_that_are_none_are_refused_even_with_a_right_checksum(bundle: Path) -> None:
+    (bundle / "encoder.onnx").write_bytes(b"no graph")
+    manifest = Manifest.load(bundle)
+    checksums = manifest.checksums | {"encoder.onnx": file_sha256(bundle / "encoder.onnx")}
+    dataclasses.replace(manifest, checksums=checksums).save(bundle)
+    with pytest.raises(BundleError, match=r"encoder\.onnx"):
+        load(bundle)
+
+
+def test_all_damage_is_named_at_once(bundle: Path) -> None:
+    (bundle / "encoder.onnx").unlink()
+    (bundle / "source.model").write_bytes(b"x")
+    with pytest.raises(BundleError) as raised:
+        load(bundle)
+    assert "encoder.onnx is missing" in str(raised.value)
+    assert "source.model does not match" in str(raised.value)

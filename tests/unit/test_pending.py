@@ -1,0 +1,76 @@
+"""Calls that wait for sequences."""
+
+import asyncio
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from service.engine.sequence import Sequence, SequenceUpdate
+from service.errors import EngineFailure, Unavailable
+from service.pending import PendingCalls
+from service.translation import DecodingOptions, FinishReason
+
+OPTIONS = DecodingOptions(1, 1.0, 1, 10)
+
+
+def sequences(number: int) -> Any:
+    return [Sequence("r", (1,), OPTIONS, 0.0) for _ in range(number)]
+
+
+def update(sequence: Sequence, error: Any = None) -> Any:
+    return SequenceUpdate(sequence, None if error else FinishReason.STOP, error=error)
+
+
+@given(st.lists(st.integers(1, 6), min_size=1, max_size=6), st.randoms(use_true_random=False))
+@settings(derandomize=True, deadline=None)
+def test_each_call_gets_its_own_updates_in_its_order(sizes: list[int], chance: random.Random) -> None:
+    async def scenario() -> None:
+        pending = PendingCalls()
+        calls = [pending.open(sequences(size)) for size in sizes]
+        waits = [asyncio.create_task(call.wait()) for call in calls]
+        updates = [update(sequence) for call in calls for sequence in call.sequences]
+        chance.shuffle(updates)
+        cut = chance.randrange(len(updates) + 1)
+        for part in (updates[:cut], updates[cut:]):
+            pending.deliver(part)
+            await asyncio.sleep(0)
+        for call, wait in zip(calls, waits, strict=True):
+            got = await asyncio.wait_for(wait, 5)
+            assert [each.sequence for each in got] == list(call.sequences)
+            assert call.unfinished() == []
+        assert len(pending) == 0
+
+    asyncio.run(scenario())
+
+
+def test_the_first_error_fails_the_call_and_the_rest_can_be_told() -> None:
+    async def scenario() -> None:
+        pending = PendingCalls()
+        call = pending.open(sequences(3))
+        first, second, third = call.sequences
+        pending.deliver([update(second, EngineFailure("one")), update(third, Unavailable("two"))])
+        with pytest.raises(EngineFailure, match="one"):
+            await asyncio.wait_for(call.wait(), 5)
+        assert call.unfinished() == [first]
+
+    asyncio.run(scenario())
+
+
+def test_updates_of_a_call_that_was_given_up_are_dropped() -> None:
+    async def scenario() -> None:
+        pending = PendingCalls()
+        call = pending.open(sequences(2))
+        wait = asyncio.create_task(call.wait())
+        await asyncio.sleep(0)
+        wait.cancel()
+        await asyncio.sleep(0)
+        pending.deliver([update(call.sequences[0])])  # cancelled, not closed yet
+        pending.close(call)
+        pending.deliver([update(call.sequences[1]), update(Sequence("r", (1,), OPTIONS, 0.0))])
+        assert len(pending) == 0
+        assert wait.cancelled()
+
+    asyncio.run(scenario())

@@ -1,0 +1,250 @@
+"""The path from text to text, over an engine that answers when it is told to."""
+
+import asyncio
+import dataclasses
+import random
+import threading
+import time
+from collections.abc import Sequence as Sequence_
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from service.bundle.manifest import LanguagePair, Manifest
+from service.engine.engine import Engine
+from service.engine.sequence import DecodedHypothesis, Sequence, SequenceUpdate
+from service.errors import (
+    DeadlineExceeded,
+    EngineFailure,
+    InvalidRequest,
+    NotFound,
+    Overloaded,
+    ServiceError,
+    TooLong,
+    Unavailable,
+)
+from service.metrics import Metrics
+from service.models.catalogue import Catalogue
+from service.models.loaded_model import LoadedModel
+from service.translation import FinishReason, RequestedOptions, TranslationRequest
+from service.translator import Translator
+
+EOS = 2
+
+
+class LetterTokenizer:
+    """One id per letter; spaces have none."""
+
+    def encode(self, text: str) -> list[int]:
+        return [ord(letter) + 10 for letter in text if not letter.isspace()]
+
+    def decode(self, token_ids: Sequence_[int]) -> str:
+        return "".join(chr(token_id - 10) for token_id in token_ids)
+
+
+class ToldEngine:
+    """Keeps what it is given until the test says how it ends."""
+
+    def __init__(self) -> None:
+        self.submitted: list[Sequence] = []
+        self.aborted: list[Sequence] = []
+        self.refusal: ServiceError | None = None
+        self.arrived = asyncio.Event()
+
+    def submit(self, sequences: list[Sequence]) -> None:
+        if self.refusal is not None:
+            raise self.refusal
+        self.submitted += sequences
+        self.arrived.set()
+
+    def abort(self, sequences: list[Sequence]) -> None:
+        self.aborted += sequences
+
+
+def answer(sequence: Sequence, score: float = -0.5) -> SequenceUpdate:
+    """What the engine would say: the source's letters in reverse."""
+    letters = sequence.source_ids[len(PREFIX) : -1]
+    hypothesis = DecodedHypothesis(tuple(reversed(letters)), score, FinishReason.STOP)
+    return SequenceUpdate(sequence, FinishReason.STOP, (hypothesis,))
+
+
+PREFIX = (7,)
+
+
+@pytest.fixture(scope="module")
+def manifest(tiny_bundle: Path) -> Any:
+    pair = LanguagePair("en", "de", source_prefix_ids=PREFIX, target_prefix_ids=(8,))
+    return dataclasses.replace(Manifest.load(tiny_bundle), languages=(pair,))
+
+
+@pytest.fixture(scope="module")
+def make(manifest: Manifest) -> Any:
+    def translator() -> Any:
+        engine = ToldEngine()
+        translator = Translator(Metrics())
+        translator.serve(Catalogue([LoadedModel(Path(), "1", manifest, LetterTokenizer(), cast(Engine, engine))]))
+        return translator, engine
+
+    return translator
+
+
+def request(*texts: str, **changes: Any) -> Any:
+    fields = {"request_id": "r", "texts": texts, "source_language_code": "en", "target_language_code": "de"}
+    return TranslationRequest(**(fields | changes))
+
+
+async def begin(translator: Any, asked: Any) -> Any:
+    """Start a call and let it run until it waits for the engine."""
+    task = asyncio.create_task(translator.translate(asked))
+    await asyncio.sleep(0)
+    return task
+
+
+@given(
+    st.lists(st.one_of(st.text(max_size=20), st.sampled_from(["", " ", "\n"])), min_size=1, max_size=30),
+    st.randoms(use_true_random=False),
+)
+@settings(derandomize=True, max_examples=100, deadline=None)
+def test_translations_come_in_the_order_of_the_texts(make: Any, texts: list[str], chance: random.Random) -> None:
+    async def scenario() -> Any:
+        translator, engine = make()
+        task = await begin(translator, request(*texts))
+        chance.shuffle(engine.submitted)
+        for sequence in engine.submitted:
+            translator.deliver([answer(sequence)])
+        return await asyncio.wait_for(task, 5)
+
+    result = asyncio.run(scenario())
+    expected = ["".join(text.split())[::-1] or text for text in texts]
+    assert [translation.text for translation in result.translations] == expected
+    assert result.model == "tiny"
+
+
+def test_a_sequence_carries_what_the_engine_needs(make: Any) -> None:
+    async def scenario() -> None:
+        translator, engine = make()
+        options = RequestedOptions(beam_size=3, max_output_tokens=5)
+        task = await begin(translator, request("ab", options=options, deadline_seconds=time.monotonic() + 9))
+        (sequence,) = engine.submitted
+        assert sequence.source_ids == (*PREFIX, ord("a") + 10, ord("b") + 10, EOS)
+        assert sequence.target_prefix_ids == (8,)
+        assert (sequence.options.beam_size, sequence.options.max_output_tokens) == (3, 5)
+        assert sequence.deadline_seconds - time.monotonic() == pytest.approx(9, abs=2)
+        assert time.monotonic() - sequence.arrived_seconds < 2
+        translator.deliver([answer(sequence)])
+        (translation,) = (await asyncio.wait_for(task, 5)).translations
+        assert translation.num_source_tokens == 4
+        assert translation.hypotheses[0].score is None  # not asked for
+
+    asyncio.run(scenario())
+
+
+def test_scores_come_when_asked_for(make: Any) -> None:
+    async def scenario() -> Any:
+        translator, engine = make()
+        task = await begin(translator, request("ab", options=RequestedOptions(return_scores=True)))
+        translator.deliver([answer(engine.submitted[0], score=-0.25)])
+        return (await asyncio.wait_for(task, 5)).translations[0].hypotheses[0].score
+
+    assert asyncio.run(scenario()) == -0.25
+
+
+def test_cancelling_a_call_aborts_what_is_unfinished(make: Any) -> None:
+    async def scenario() -> None:
+        translator, engine = make()
+        task = await begin(translator, request("a", "b", "c"))
+        first, second, third = engine.submitted
+        translator.deliver([answer(first)])
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert engine.aborted == [second, third]
+        translator.deliver([answer(second), answer(third)])  # too late: of no consequence
+
+    asyncio.run(scenario())
+
+
+def test_one_failed_sequence_fails_the_call_and_aborts_the_rest(make: Any) -> None:
+    async def scenario() -> None:
+        translator, engine = make()
+        task = await begin(translator, request("a", "b", "c"))
+        first, second, third = engine.submitted
+        translator.deliver([SequenceUpdate(second, None, error=EngineFailure("numbers ran out"))])
+        with pytest.raises(EngineFailure, match="numbers ran out"):
+            await asyncio.wait_for(task, 5)
+        assert engine.aborted == [first, third]
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("refusal", [Overloaded("full", 1.0), Unavailable("stopped")])
+def test_a_refusal_of_the_engine_reaches_the_caller_and_leaves_nothing_behind(make: Any, refusal: Any) -> None:
+    async def scenario() -> None:
+        translator, engine = make()
+        engine.refusal = refusal
+        with pytest.raises(type(refusal)):
+            await translator.translate(request("a"))
+        assert engine.aborted == []
+        assert len(translator._pending) == 0
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("asked", "error"),
+    [
+        (request(), InvalidRequest),
+        (request("a", model="none"), NotFound),
+        (request("a", options=RequestedOptions(beam_size=0)), InvalidRequest),
+        (request("a", "b" * 62), None),
+        (request("a", "b" * 63), TooLong),
+        (request("a", deadline_seconds=0.0), DeadlineExceeded),
+    ],
+)
+def test_what_can_not_be_taken_is_refused_before_the_engine_sees_it(make: Any, asked: Any, error: Any) -> None:
+    async def scenario() -> None:
+        translator, engine = make()
+        task = await begin(translator, asked)
+        if error is None:
+            assert len(engine.submitted) == 2
+            translator.deliver([answer(sequence) for sequence in engine.submitted])
+            await asyncio.wait_for(task, 5)
+            return
+        with pytest.raises(error):
+            await asyncio.wait_for(task, 5)
+        assert engine.submitted == []
+
+    asyncio.run(scenario())
+
+
+def test_before_models_are_loaded_nothing_is_served() -> None:
+    async def scenario() -> None:
+        translator = Translator(Metrics())
+        with pytest.raises(Unavailable, match="loading"):
+            await translator.translate(request("a"))
+        with pytest.raises(Unavailable, match="loading"):
+            translator.models()
+
+    asyncio.run(scenario())
+
+
+def test_large_calls_do_not_hold_the_event_loop(make: Any) -> None:
+    """The tokenizer of a large call runs elsewhere: the loop turns while it is stuck."""
+
+    async def scenario() -> None:
+        translator, engine = make()
+        released = threading.Event()
+        tokenizer = translator.models()[0].tokenizer
+        encode = tokenizer.encode
+        tokenizer.encode = lambda text: released.wait(10) and encode(text)
+        task = await begin(translator, request(*["a" * 50] * 400))
+        assert engine.submitted == []
+        released.set()
+        await asyncio.wait_for(engine.arrived.wait(), 5)
+        translator.deliver([answer(sequence) for sequence in engine.submitted])
+        assert len((await asyncio.wait_for(task, 5)).translations) == 400
+
+    asyncio.run(asyncio.wait_for(scenario(), 20))
