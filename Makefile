@@ -30,7 +30,7 @@ test: check $(BUNDLE) ## Run all checks and tests
 check: .venv/installed-dev ## Lint, format, types, import rules
 	@$(BIN)/ruff check --quiet
 	@$(BIN)/ruff format --check --quiet
-	@$(BIN)/mypy --no-error-summary
+	@$(BIN)/mypy --no-error-summary --num-workers 2
 	@$(BIN)/lint-imports --no-logo
 
 format: .venv/installed-dev ## Format the code and mend what ruff can mend

@@ -29,7 +29,7 @@ def sinusoidal_table(num_positions: int, d_model: int, config: PositionConfig) -
 class Embedding(nn.Module):
     """Token embedding, scaled by sqrt(d_model), plus positions.
 
-    The table's `pad_id` row is zero and stays zero: Marian-style decoders start from it.
+    The `pad_id` row starts at zero and learns nothing here; under a tied projection it still learns to be improbable.
     """
 
     positions: Tensor

@@ -78,7 +78,11 @@ def train(
     )
     validation = _validation_batches(prepared.validation, model.config)
     trainer = Trainer(recipe, model, prepared.tokenizer, prepared.training, validation, output, hardware)
-    if trainer.resume():
+    try:
+        resumed = trainer.resume()
+    except ValueError as error:
+        raise click.ClickException(str(error)) from error
+    if resumed:
         click.echo(f"Going on from step {trainer.progress.step} in {output}.", err=True)
     trainer.run()
     checkpoint = output / "checkpoint"

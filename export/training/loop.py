@@ -20,7 +20,7 @@ from export.training.batches import Batch, epoch_batches
 from export.training.corpus import EncodedCorpus
 from export.training.evaluation import translate_greedily, validation_loss
 from export.training.muon import Muon
-from export.training.recipe import OptimizerRecipe, Recipe
+from export.training.recipe import OptimizerRecipe, Recipe, recipe_fingerprint
 
 STATE_NAME = "state.pt"
 LOG_NAME = "log.jsonl"
@@ -94,11 +94,17 @@ class Trainer:
         self._average()
 
     def resume(self) -> bool:
-        """Go on from the state in the output folder, if there is one."""
+        """Go on from the state in the output folder, if there is one.
+
+        Raises:
+            ValueError: the state is that of another recipe.
+        """
         path = self.output / STATE_NAME
         if not path.exists():
             return False
         state = torch.load(path, map_location=self.hardware.device, weights_only=True)
+        if state["recipe"] != recipe_fingerprint(self.recipe):
+            raise ValueError(f"{path} is the state of another recipe; choose another --output, or remove it.")
         self.model.load_weights(state["model"])
         for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=True):
             optimizer.load_state_dict(saved)
@@ -168,6 +174,7 @@ class Trainer:
 
     def _save(self) -> None:
         state = {
+            "recipe": recipe_fingerprint(self.recipe),
             "model": self.model.weights(),
             "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
             "progress": {item.name: getattr(self.progress, item.name) for item in dataclasses.fields(Progress)},
@@ -194,7 +201,7 @@ class Trainer:
 
 
 def _optimizers(model: Transformer, recipe: OptimizerRecipe) -> list[torch.optim.Optimizer]:
-    """Muon for the hidden matrices; AdamW for embeddings (without decay: the pad row must stay zero), norms, biases."""
+    """Muon for the hidden matrices; AdamW without decay for embeddings, norms and biases."""
     hidden = [p for name, p in model.named_parameters() if _is_hidden_matrix(name, p)]
     others = [p for name, p in model.named_parameters() if not _is_hidden_matrix(name, p)]
     return [

@@ -25,9 +25,9 @@ def substitute(source: str, target: str, symbols: tuple[str, ...], rng: random.R
     if not shared:
         return None
     chosen = rng.sample(shared, min(len(shared), rng.randint(1, 3)))
-    replacement = dict(zip(chosen, rng.sample(symbols, len(chosen)), strict=True))
+    replacement: dict[str, str] = dict(zip(chosen, rng.sample(symbols, len(chosen)), strict=True))
 
     def replace(match: re.Match[str]) -> str:
-        return replacement.get(match[0], str(match[0]))
+        return replacement.get(match[0], match[0])
 
     return _CANDIDATE.sub(replace, source), _CANDIDATE.sub(replace, target)

@@ -1,6 +1,8 @@
 """A training recipe: everything that decides what a run produces, read from one commented TOML file."""
 
 import dataclasses
+import hashlib
+import json
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
@@ -91,6 +93,13 @@ def load_recipe(path: Path) -> Recipe:
         values["samples"] = tuple(values["samples"])
     recipe: Recipe = _section(Recipe, values, str(path))
     return recipe
+
+
+def recipe_fingerprint(recipe: Recipe) -> str:
+    """SHA-256 of all that a recipe says but the run's length: what a resumed run must share with its beginning."""
+    document = dataclasses.asdict(recipe)
+    del document["schedule"]["total_steps"]
+    return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
 
 
 def _section(kind: Any, values: dict[str, Any], where: str) -> Any:

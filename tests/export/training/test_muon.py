@@ -26,7 +26,7 @@ def test_it_learns_a_linear_map() -> None:
     losses = []
     for _ in range(150):
         loss = ((x @ (weight - wanted).T) ** 2).mean()
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         optimizer.step()
         optimizer.zero_grad()
         losses.append(loss.item())

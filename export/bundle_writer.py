@@ -1,0 +1,82 @@
+"""Writes a bundle so that its folder is complete or not there at all."""
+
+import contextlib
+import os
+import shutil
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+from service.bundle.checksums import file_sha256
+from service.bundle.manifest import MANIFEST_NAME, BundleError
+
+
+@contextlib.contextmanager
+def staged_bundle(destination: Path) -> Iterator[Path]:
+    """Give an empty folder beside `destination`; when the block ends well, it takes that place.
+
+    An existing bundle stays until the new one is complete and on the disk. If the block raises, nothing is left.
+
+    Raises:
+        BundleError: `destination` is something else than a bundle or an empty folder.
+    """
+    check_destination(destination)
+    destination.parent.mkdir(parents=True, exist_ok=True)
+    mark = uuid.uuid4().hex[:8]
+    staging = destination.with_name(f".{destination.name}.{mark}.partial")
+    replaced = destination.with_name(f".{destination.name}.{mark}.replaced")
+    staging.mkdir()
+    try:
+        yield staging
+        _flush(staging)
+        _take_place(staging, destination, replaced)
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+    shutil.rmtree(replaced, ignore_errors=True)
+
+
+def check_destination(destination: Path) -> None:
+    """Refuse to replace what is not a bundle.
+
+    Raises:
+        BundleError: `destination` is a file, or a folder with other content.
+    """
+    if not destination.exists() or (destination / MANIFEST_NAME).is_file():
+        return
+    if not destination.is_dir() or any(destination.iterdir()):
+        raise BundleError(f"{destination} exists and is no bundle; choose another --output or remove it.")
+
+
+def checksums(directory: Path) -> dict[str, str]:
+    """SHA-256 of every file in `directory` by its relative name, the manifest left out."""
+    files = sorted(path for path in directory.rglob("*") if path.is_file() and path.name != MANIFEST_NAME)
+    return {path.relative_to(directory).as_posix(): file_sha256(path) for path in files}
+
+
+def _take_place(staging: Path, destination: Path, replaced: Path) -> None:
+    if not destination.exists():
+        staging.rename(destination)
+    else:
+        # A folder that is not empty can't be renamed over: two renames, and back if the second one fails.
+        destination.rename(replaced)
+        try:
+            staging.rename(destination)
+        except OSError:
+            replaced.rename(destination)
+            raise
+    _flush_entry(destination.parent)
+
+
+def _flush(directory: Path) -> None:
+    for path in directory.rglob("*"):
+        _flush_entry(path)
+    _flush_entry(directory)
+
+
+def _flush_entry(path: Path) -> None:
+    """Have the disk hold what the system's cache holds, so that a power cut leaves no half bundle."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

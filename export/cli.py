@@ -1,0 +1,71 @@
+"""The command line of export: `convert`, `train` and `score`."""
+
+import importlib
+import sys
+import warnings
+from pathlib import Path
+from typing import ClassVar
+
+import click
+
+EXIT_BAD_CHECKPOINT = 2  # as click itself exits on bad usage
+EXIT_FAILED = 1
+IMPORTER_NAMES = ("native",)
+
+
+class _LazyGroup(click.Group):
+    """Imports a command when it is asked for: torch alone takes seconds, which `--help` should not."""
+
+    LAZY: ClassVar = {name: ("export.training.command", name) for name in ("train", "score")}
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted([*super().list_commands(ctx), *self.LAZY])
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self.LAZY:
+            return super().get_command(ctx, cmd_name)
+        module, attribute = self.LAZY[cmd_name]
+        command = getattr(importlib.import_module(module), attribute)
+        assert isinstance(command, click.Command)
+        return command
+
+
+@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+def main() -> None:
+    """Turn trained checkpoints into bundles that dragoman serves."""
+
+
+@main.command()
+@click.argument("checkpoint", type=click.Path(path_type=Path))
+@click.option("--output", "-o", required=True, type=click.Path(path_type=Path), help="Folder that becomes the bundle.")
+@click.option("--from", "kind", type=click.Choice(IMPORTER_NAMES), help="Kind of checkpoint; found out by default.")
+@click.option("--name", help="Name of the model; by default the checkpoint's own.")
+def convert(checkpoint: Path, output: Path, kind: str | None, name: str | None) -> None:
+    """Export CHECKPOINT to ONNX, verify it, and write the bundle to --output, e.g. build/models/en-de/1.
+
+    Exit codes: 0 written, 1 the graphs failed their checks, 2 the checkpoint or --output can't be used.
+    """
+    warnings.filterwarnings("ignore", module=r"(torch|onnx|onnxscript)(\..*)?")
+    from export.convert import convert as run
+    from export.graphs.checks import GraphError
+    from export.importers.imported import CheckpointError
+    from export.verify import VerificationError
+    from service.bundle.manifest import BundleError
+
+    try:
+        run(checkpoint, output, kind, name, _say)
+    except (CheckpointError, BundleError) as error:
+        _fail(str(error), EXIT_BAD_CHECKPOINT)
+    except (GraphError, VerificationError) as error:
+        _fail(f"{checkpoint} failed verification, nothing was written: {error}", EXIT_FAILED)
+    except OSError as error:
+        _fail(f"{output} can't be written: {error}.", EXIT_FAILED)
+
+
+def _say(line: str) -> None:
+    click.echo(line, err=True)
+
+
+def _fail(message: str, code: int) -> None:
+    click.echo(f"export: {message}", err=True)
+    sys.exit(code)

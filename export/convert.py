@@ -1,0 +1,122 @@
+"""One checkpoint through the house: import, trace, check, verify, write."""
+
+import dataclasses
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from export.bundle_writer import check_destination, checksums, staged_bundle
+from export.graphs.checks import check_decoder_step, check_encoder
+from export.graphs.dense import padded_head_size
+from export.graphs.execution import GraphPair
+from export.graphs.tracing import trace_decoder_step, trace_encoder
+from export.importers.imported import ImportedCheckpoint
+from export.importers.selection import import_checkpoint
+from export.tools import tool_versions
+from export.verify import VerificationReport, verify, verify_engine
+from service.bundle.manifest import Graphs, Manifest, ModelShape
+from service.text.tokenizers import load_tokenizer
+
+
+def convert(
+    source: Path,
+    destination: Path,
+    kind: str | None = None,
+    name: str | None = None,
+    say: Callable[[str], None] = lambda line: None,
+) -> Manifest:
+    """Write the bundle of the checkpoint in `source` to `destination`, verified; `say` is told of every stage.
+
+    Raises:
+        CheckpointError: the checkpoint can't be converted.
+        GraphError, VerificationError: the graphs are not right; nothing is written.
+        BundleError: `destination` holds something else.
+    """
+    clock = _Stages(say)
+    check_destination(destination)
+    checkpoint = import_checkpoint(source, kind)
+    if name is not None:
+        checkpoint = dataclasses.replace(checkpoint, name=name)
+    clock.done("import", _describe(checkpoint))
+    with staged_bundle(destination) as directory:
+        for file_name, path in checkpoint.tokenizer_files.items():
+            shutil.copyfile(path, directory / file_name)
+        graphs, shape = Graphs(), model_shape(checkpoint)
+        trace_encoder(checkpoint.model, directory / graphs.encoder)
+        check_encoder(directory / graphs.encoder, shape)
+        clock.done("trace", graphs.encoder)
+        trace_decoder_step(checkpoint.model, checkpoint.suppressed_ids, directory / graphs.decoder_step)
+        check_decoder_step(directory / graphs.decoder_step, shape)
+        clock.done("trace", graphs.decoder_step)
+        pair = GraphPair(directory / graphs.encoder, directory / graphs.decoder_step, shape)
+        report = verify(checkpoint, pair, load_tokenizer(checkpoint.tokenizer, directory))
+        for line in report.lines():
+            clock.done("verify", line)
+        manifest = _manifest(checkpoint, shape, graphs, report, checksums(directory))
+        verify_engine(directory, manifest)
+        clock.done(
+            "verify", f"the service's engine gives the same tokens for all {len(manifest.golden)} golden sentences"
+        )
+        manifest.save(directory)
+    clock.done("write", f"{destination} ({_size(destination) / 1e6:.1f} MB)")
+    return manifest
+
+
+def model_shape(checkpoint: ImportedCheckpoint) -> ModelShape:
+    """The sizes that the service lays out its buffers by."""
+    config = checkpoint.model.config
+    return ModelShape(
+        num_decoder_layers=config.num_decoder_layers,
+        num_heads=config.num_heads,
+        head_size=padded_head_size(config.head_size),
+        vocabulary_size=config.target_vocabulary_size,
+    )
+
+
+def _manifest(
+    checkpoint: ImportedCheckpoint,
+    shape: ModelShape,
+    graphs: Graphs,
+    report: VerificationReport,
+    sums: dict[str, str],
+) -> Manifest:
+    return Manifest(
+        name=checkpoint.name,
+        model=shape,
+        tokenizer=checkpoint.tokenizer,
+        languages=checkpoint.languages,
+        limits=checkpoint.limits,
+        golden=tuple(report.golden),
+        checksums=sums,
+        checkpoint_sha256=checkpoint.checkpoint_sha256,
+        suppressed_ids=checkpoint.suppressed_ids,
+        generation=checkpoint.generation,
+        graphs=graphs,
+        tools=tool_versions(),
+        verification=report.document(),
+    )
+
+
+def _describe(checkpoint: ImportedCheckpoint) -> str:
+    config = checkpoint.model.config
+    millions = sum(parameter.numel() for parameter in checkpoint.model.parameters()) / 1e6
+    layers = f"{config.num_encoder_layers}+{config.num_decoder_layers} layers"
+    return f"{checkpoint.name}: {millions:.1f} M parameters, {layers}, d_model {config.d_model}"
+
+
+def _size(directory: Path) -> int:
+    return sum(path.stat().st_size for path in directory.rglob("*") if path.is_file())
+
+
+class _Stages:
+    """Tells of each stage with the seconds that it took."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say = say
+        self._since = time.monotonic()
+
+    def done(self, stage: str, text: str) -> None:
+        now = time.monotonic()
+        self._say(f"{stage:<7} {now - self._since:6.1f} s  {text}")
+        self._since = now

@@ -1,0 +1,78 @@
+"""Decoding with the service's own engine, all sentences in one running batch: what a bundle gives when it is served."""
+
+import threading
+import time
+from collections.abc import Sequence as Sequence_
+from pathlib import Path
+
+from service.bundle.manifest import Manifest
+from service.engine.config import EngineConfig
+from service.engine.engine import Engine
+from service.engine.onnx_runner import OnnxRunner
+from service.engine.sequence import DecodedHypothesis, Sequence, SequenceUpdate
+from service.engine.session import SessionConfig
+from service.engine.stats import TurnStats
+from service.translation import DecodingOptions
+
+STOP_SECONDS = 60.0
+
+
+class EngineDecoder:
+    """A bundle's graphs on an engine that lives as long as the `with` block."""
+
+    def __init__(self, directory: Path, manifest: Manifest, max_slots: int = 32) -> None:
+        config = EngineConfig(max_slots=max_slots, max_waiting=1_000_000)
+        runner = OnnxRunner.load(directory, manifest, config, SessionConfig())
+        self._listener = _Listener()
+        self._engine = Engine(runner, config, self._listener)
+
+    def __enter__(self) -> "EngineDecoder":
+        self._engine.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._engine.stop(STOP_SECONDS)
+
+    def decode(
+        self, rows: Sequence_[tuple[Sequence_[int], Sequence_[int]]], options: DecodingOptions
+    ) -> list[tuple[DecodedHypothesis, ...]]:
+        """Decode rows of (source ids, target prefix ids); of each, the hypotheses, best first.
+
+        Raises:
+            ServiceError: a sequence was refused or failed.
+        """
+        sequences = [
+            Sequence("export", tuple(source), options, time.monotonic(), target_prefix_ids=tuple(prefix))
+            for source, prefix in rows
+        ]
+        self._engine.submit(sequences)
+        updates = self._listener.wait_for(sequences)
+        for update in updates:
+            if update.error is not None:
+                raise update.error
+        return [update.hypotheses for update in updates]
+
+
+class _Listener:
+    """An `EngineListener` that lets another thread wait for updates."""
+
+    def __init__(self) -> None:
+        self._updates: dict[Sequence, SequenceUpdate] = {}
+        self._changed = threading.Condition()
+
+    def on_updates(self, updates: list[SequenceUpdate]) -> None:
+        with self._changed:
+            self._updates.update((update.sequence, update) for update in updates)
+            self._changed.notify_all()
+
+    def on_turn(self, stats: TurnStats) -> None:
+        """Of no interest here."""
+
+    def on_failure(self, error: BaseException) -> None:
+        """All sequences have had their update before this."""
+
+    def wait_for(self, sequences: Sequence_[Sequence]) -> list[SequenceUpdate]:
+        """Every sequence that an engine took gets its one update, so this ends."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._updates.keys() >= set(sequences))
+            return [self._updates.pop(sequence) for sequence in sequences]

@@ -1,0 +1,131 @@
+"""Checks that a written graph is what the service will bind: names, dtypes, shapes, operators, and no weight twice."""
+
+from pathlib import Path
+
+import onnx
+
+from service.bundle import graph_io
+from service.bundle.manifest import ModelShape
+
+INT32, INT64, FLOAT = onnx.TensorProto.INT32, onnx.TensorProto.INT64, onnx.TensorProto.FLOAT
+LARGE_BYTES = 64 * 1024  # weights, not constants
+_DTYPES = {
+    graph_io.SOURCE_IDS: INT64,
+    graph_io.SOURCE_LENGTHS: INT32,
+    graph_io.TOKEN_IDS: INT64,
+    graph_io.LENGTHS: INT32,
+    graph_io.TOTAL_LENGTH: INT32,
+    graph_io.NUM_CANDIDATES: INT64,
+    graph_io.NEXT_IDS: INT64,
+    graph_io.CANDIDATE_IDS: INT64,
+}
+_SHAPES: dict[str, list[str | int]] = {
+    graph_io.SOURCE_IDS: ["B", "S"],
+    graph_io.TOTAL_LENGTH: [1],
+    graph_io.NUM_CANDIDATES: [1],
+    graph_io.CANDIDATE_IDS: ["B", "K"],
+    graph_io.CANDIDATE_LOG_PROBS: ["B", "K"],
+}
+
+
+class GraphError(Exception):
+    """An exported graph is not what the service expects; the message lists every problem."""
+
+
+def check_encoder(path: Path, shape: ModelShape) -> None:
+    """Check the encoder graph.
+
+    Raises:
+        GraphError: with all problems.
+    """
+    outputs = graph_io.cross_names(shape.num_decoder_layers)
+    _check(path, shape, graph_io.encoder_inputs(), outputs, {"MultiHeadAttention"})
+
+
+def check_decoder_step(path: Path, shape: ModelShape) -> None:
+    """Check the decoder step graph.
+
+    Raises:
+        GraphError: with all problems.
+    """
+    layers = shape.num_decoder_layers
+    operators = {"GroupQueryAttention", "MultiHeadAttention"}
+    _check(path, shape, graph_io.step_inputs(layers), graph_io.step_outputs(layers), operators)
+    graph = onnx.load(path, load_external_data=False).graph
+    problems = [
+        f"{len(nodes)} {operator} nodes, expected one per decoder layer ({layers})"
+        for operator in sorted(operators)
+        if len(nodes := [node for node in graph.node if node.op_type == operator]) != layers
+    ]
+    _raise_if(path, problems)
+
+
+def _check(path: Path, shape: ModelShape, inputs: list[str], outputs: list[str], operators: set[str]) -> None:
+    try:
+        onnx.checker.check_model(path)
+    except onnx.checker.ValidationError as error:
+        raise GraphError(f"{path.name} is not a valid ONNX model: {error}.") from error
+    graph = onnx.load(path, load_external_data=False).graph
+    problems = [
+        *_interface_problems("inputs", list(graph.input), inputs, shape),
+        *_interface_problems("outputs", list(graph.output), outputs, shape),
+        *_operator_problems(graph, operators),
+        *_duplicate_problems(graph),
+    ]
+    _raise_if(path, problems)
+
+
+def _raise_if(path: Path, problems: list[str]) -> None:
+    if problems:
+        raise GraphError(f"{path.name}: {'; '.join(problems)}.")
+
+
+def _interface_problems(
+    kind: str, values: list[onnx.ValueInfoProto], expected: list[str], shape: ModelShape
+) -> list[str]:
+    names = [value.name for value in values]
+    if names != expected:
+        return [f"{kind} are {names}, expected {expected}"]
+    problems = []
+    for value in values:
+        tensor = value.type.tensor_type
+        dtype, wanted_dtype = tensor.elem_type, _DTYPES.get(value.name, FLOAT)
+        if dtype != wanted_dtype:
+            type_name = onnx.TensorProto.DataType.Name
+            problems.append(f"{value.name} is {type_name(dtype)}, expected {type_name(wanted_dtype)}")
+        dims = [dim.dim_param or dim.dim_value for dim in tensor.shape.dim]
+        if dims != (wanted := _expected_dims(value.name, shape)):
+            problems.append(f"{value.name} has shape {dims}, expected {wanted}")
+    return problems
+
+
+def _expected_dims(name: str, shape: ModelShape) -> list[str | int]:
+    if name.startswith("cross_"):
+        return ["B", shape.num_heads, "S", shape.head_size]
+    if name.startswith(("past_", "present_")):
+        return ["B", shape.num_heads, "C", shape.head_size]
+    return _SHAPES.get(name, ["B"])
+
+
+def _operator_problems(graph: onnx.GraphProto, allowed: set[str]) -> list[str]:
+    """Operators of ONNX itself are fine; of the others only the given ones of ONNX Runtime. Control flow is not:
+    it rules out CUDA graphs."""
+    problems = []
+    for node in graph.node:
+        known = node.domain in ("", "ai.onnx") or (node.domain == "com.microsoft" and node.op_type in allowed)
+        if not known or node.op_type in ("If", "Loop", "Scan"):
+            problems.append(f"node {node.name} is {node.domain or 'ai.onnx'}::{node.op_type}, which is not allowed")
+    return problems
+
+
+def _duplicate_problems(graph: onnx.GraphProto) -> list[str]:
+    """Shared weights, such as an embedding that is the projection too, must be stored once."""
+    first: dict[tuple[tuple[int, ...], bytes], str] = {}
+    problems = []
+    for tensor in graph.initializer:
+        if len(tensor.raw_data) < LARGE_BYTES:
+            continue
+        name = first.setdefault((tuple(tensor.dims), tensor.raw_data), tensor.name)
+        if name != tensor.name:
+            problems.append(f"{tensor.name} repeats {name}")
+    return problems

@@ -1,0 +1,168 @@
+"""The decoder step graph: one token per row in, the next one and its rivals out; every row's cache grows in place."""
+
+from collections.abc import Iterable, Sequence
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+
+from export.architecture import Transformer
+from export.architecture.attention import MultiHeadAttention
+from export.architecture.decoder import DecoderLayer
+from export.graphs.dense import output_projection, packed_projection
+from export.graphs.encoder_graph import live_tokens
+from export.graphs.operators import corner, group_query_attention, multi_head_attention, top_k
+
+
+class DecoderStepGraph(nn.Module):
+    """The decoder and the projection for one token per row; `suppressed_ids` are never chosen."""
+
+    def __init__(self, model: Transformer, suppressed_ids: Sequence[int] = ()) -> None:
+        super().__init__()
+        decoder = model.decoder
+        self.embedding = decoder.embedding
+        layers = cast(Iterable[DecoderLayer], decoder.layers)
+        self.layers = nn.ModuleList(_Layer(layer) for layer in layers)
+        self.final_norm = decoder.final_norm
+        self.projection = _Projection(model.projection, suppressed_ids)
+
+    def forward(
+        self,
+        token_ids: Tensor,
+        lengths: Tensor,
+        total_length: Tensor,
+        source_lengths: Tensor,
+        num_candidates: Tensor,
+        past: Sequence[Tensor],
+        cross: Sequence[Tensor],
+    ) -> tuple[Tensor, ...]:
+        """Inputs and outputs are those of `service.bundle.graph_io`, in that order; `past` and `cross` alternate
+        keys and values, layer by layer."""
+        live = live_tokens(source_lengths, cross[0].shape[2])  # (B, S)
+        x = self.embedding.at(token_ids, lengths)  # (B, d)
+        present: list[Tensor] = []
+        for index, layer in enumerate(self.layers):
+            pair = slice(2 * index, 2 * index + 2)
+            x, *grown = layer(x, lengths, total_length, live, past[pair], cross[pair])
+            present.extend(grown)
+        return (*self.projection(self.final_norm(x), num_candidates), *present)
+
+
+class _Layer(nn.Module):
+    """One decoder layer: self-attention to the row's cache, cross-attention to its source, feed-forward."""
+
+    def __init__(self, layer: DecoderLayer) -> None:
+        super().__init__()
+        self.self_attention = _CachedSelfAttention(layer.self_attention)
+        self.self_attention_residual = layer.self_attention_residual
+        self.cross_attention = _CrossAttention(layer.cross_attention)
+        self.cross_attention_residual = layer.cross_attention_residual
+        self.feed_forward = layer.feed_forward
+        self.feed_forward_residual = layer.feed_forward_residual
+
+    def forward(
+        self,
+        x: Tensor,
+        lengths: Tensor,
+        total_length: Tensor,
+        live: Tensor,
+        past: Sequence[Tensor],
+        cross: Sequence[Tensor],
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """(B, d) -> (B, d) and the row's grown keys and values, each (B, H, C, D)."""
+        present: list[Tensor] = []
+
+        def attend_to_self(y: Tensor) -> Tensor:
+            attended: Tensor
+            attended, *grown = self.self_attention(y, lengths, total_length, past)
+            present.extend(grown)
+            return attended
+
+        x = self.self_attention_residual(x, attend_to_self)
+        x = self.cross_attention_residual(x, lambda y: self.cross_attention(y, live, cross))
+        x = self.feed_forward_residual(x, self.feed_forward)
+        present_key, present_value = present
+        return x, present_key, present_value
+
+
+class _CachedSelfAttention(nn.Module):
+    """Self-attention of one token per row."""
+
+    def __init__(self, attention: MultiHeadAttention) -> None:
+        super().__init__()
+        self.num_heads, self.scale = attention.num_heads, attention.scale
+        self.packed = packed_projection(attention, attention.query, attention.key, attention.value)
+        self.output = output_projection(attention)
+
+    def forward(
+        self, x: Tensor, lengths: Tensor, total_length: Tensor, past: Sequence[Tensor]
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """(B, d) -> (B, d) and the grown cache."""
+        packed = self.packed(x).unsqueeze(1)  # (B, 1, 3 H D)
+        heads, key, value = group_query_attention(
+            packed, past[0], past[1], lengths, total_length, self.num_heads, self.scale
+        )
+        return self.output(heads.squeeze(1)), key, value
+
+
+class _CrossAttention(nn.Module):
+    """Attention of one token per row to the source's keys and values, which the encoder graph computed."""
+
+    def __init__(self, attention: MultiHeadAttention) -> None:
+        super().__init__()
+        self.num_heads, self.scale = attention.num_heads, attention.scale
+        self.query = packed_projection(attention, attention.query)
+        self.output = output_projection(attention)
+
+    def forward(self, x: Tensor, live: Tensor, cross: Sequence[Tensor]) -> Tensor:
+        """(B, d) -> (B, d)."""
+        queries = self.query(x).unsqueeze(1)  # (B, 1, H D)
+        heads = multi_head_attention(queries, cross[0], cross[1], live, self.num_heads, self.scale)
+        output: Tensor = self.output(heads.squeeze(1))
+        return output
+
+
+class _Projection(nn.Module):
+    """Logits, the choice among the allowed tokens, and log-probabilities normalised over the whole vocabulary.
+
+    Suppressed tokens have a bias of minus infinity, which costs the arg-max nothing. Their share of the probability
+    is computed from a few rows of the projection, in the branch that only log-probabilities need.
+    """
+
+    bias: Tensor | None
+    suppressed_weight: Tensor
+    suppressed_bias: Tensor
+
+    def __init__(self, projection: nn.Linear, suppressed_ids: Sequence[int]) -> None:
+        super().__init__()
+        self.weight = projection.weight  # (V, d), the embedding's own storage where it is tied
+        bias = None if projection.bias is None else projection.bias.detach().clone()
+        suppressed = torch.tensor(sorted(set(suppressed_ids)), dtype=torch.int64)
+        self.has_suppressed = len(suppressed) > 0
+        if self.has_suppressed:
+            bias = projection.weight.new_zeros(projection.out_features) if bias is None else bias
+            self.register_buffer("suppressed_weight", projection.weight.detach()[suppressed].clone())
+            self.register_buffer("suppressed_bias", bias[suppressed].clone())
+            bias[suppressed] = -torch.inf
+        self.register_buffer("bias", bias)
+
+    def forward(self, hidden: Tensor, num_candidates: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """(B, d) -> next_ids (B,), next_log_probs (B,), candidate_ids (B, K), candidate_log_probs (B, K)."""
+        logits = nn.functional.linear(hidden, self.weight, self.bias)  # (B, V)
+        # On ONNX Runtime's CPU a TopK of two takes half the time of an ArgMax.
+        _, best = top_k(logits, torch.full_like(num_candidates, 2))
+        # With bound outputs ONNX Runtime computes those that nobody fetches too. K = 0 leaves them a single number (not
+        # none: the reductions mistreat empty tensors), else greedy search would pay for unused log-probabilities.
+        wanted = num_candidates.clamp(max=1)
+        num_rows = wanted * (hidden.shape[0] - 1) + 1
+        scored = corner(logits, num_rows, wanted * (logits.shape[1] - 1) + 1)
+        largest = scored.amax(dim=-1, keepdim=True)
+        # Spelt out: the kernel of ReduceLogSumExp is six times slower than these four.
+        log_total = (scored - largest).exp().sum(dim=-1, keepdim=True).log() + largest  # (B, 1)
+        if self.has_suppressed:
+            left_out = nn.functional.linear(hidden, self.suppressed_weight, self.suppressed_bias)
+            left_out = corner(left_out, num_rows, torch.full_like(num_rows, left_out.shape[1]))
+            log_total = torch.logsumexp(torch.cat([log_total, left_out], dim=-1), dim=-1, keepdim=True)
+        next_log_probs = (largest - log_total).squeeze(-1)
+        scores, candidate_ids = top_k(scored, num_candidates)
+        return best[:, 0], next_log_probs, candidate_ids, scores - log_total

@@ -1,0 +1,43 @@
+"""Attention's dense layers laid out for the kernels: packed projections, and heads padded to the size they want."""
+
+import torch
+from torch import Tensor, nn
+
+from export.architecture.attention import MultiHeadAttention
+
+HEAD_SIZE_MULTIPLE = 8  # ONNX Runtime's CPU kernels take no other head sizes
+
+
+def padded_head_size(head_size: int) -> int:
+    """The next head size that the kernels take. Zeros in the added components change no dot product."""
+    return -(-head_size // HEAD_SIZE_MULTIPLE) * HEAD_SIZE_MULTIPLE
+
+
+def packed_projection(attention: MultiHeadAttention, *parts: nn.Linear) -> nn.Linear:
+    """One layer that computes `parts` (queries, keys or values) side by side: (N, d) -> (N, len(parts) H D)."""
+    weight = torch.cat([_pad_rows(part.weight, attention) for part in parts])
+    bias = None
+    if parts[0].bias is not None:
+        bias = torch.cat([_pad_rows(part.bias[:, None], attention)[:, 0] for part in parts])
+    return _linear(weight, bias)
+
+
+def output_projection(attention: MultiHeadAttention) -> nn.Linear:
+    """The attention's output layer, which ignores the heads' padding: (N, H D) -> (N, d)."""
+    return _linear(_pad_rows(attention.output.weight.T, attention).T, attention.output.bias)
+
+
+def _pad_rows(rows: Tensor, attention: MultiHeadAttention) -> Tensor:
+    """(H * head size, n) -> (H * padded head size, n), zeros behind each head's own rows."""
+    size = attention.head_size
+    heads = rows.detach().reshape(attention.num_heads, size, -1)
+    return nn.functional.pad(heads, (0, 0, 0, padded_head_size(size) - size)).flatten(0, 1)
+
+
+def _linear(weight: Tensor, bias: Tensor | None) -> nn.Linear:
+    """A layer with the given (out, in) weight."""
+    layer = nn.Linear(weight.shape[1], weight.shape[0], bias=bias is not None, device="meta")
+    layer.weight = nn.Parameter(weight.detach().contiguous(), requires_grad=False)
+    if bias is not None:
+        layer.bias = nn.Parameter(bias.detach().contiguous(), requires_grad=False)
+    return layer

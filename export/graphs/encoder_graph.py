@@ -1,0 +1,99 @@
+"""The encoder graph: source tokens in, every decoder layer's cross-attention keys and values out."""
+
+from collections.abc import Iterable
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+
+from export.architecture import Transformer
+from export.architecture.attention import MultiHeadAttention
+from export.architecture.decoder import DecoderLayer
+from export.architecture.encoder import EncoderLayer
+from export.graphs.dense import output_projection, packed_projection, padded_head_size
+from export.graphs.operators import multi_head_attention
+
+
+def live_tokens(lengths: Tensor, width: int) -> Tensor:
+    """(B,) int32 lengths -> (B, width) int32: 1 for a row's own tokens, 0 for its padding."""
+    return (torch.arange(width, dtype=torch.int32, device=lengths.device)[None, :] < lengths[:, None]).to(torch.int32)
+
+
+class EncoderGraph(nn.Module):
+    """Runs the encoder on (B S, d), so that every dense layer is one matrix product with its bias fused in."""
+
+    def __init__(self, model: Transformer) -> None:
+        super().__init__()
+        encoder = model.encoder
+        self.embedding = encoder.embedding
+        encoder_layers = cast(Iterable[EncoderLayer], encoder.layers)
+        self.layers = nn.ModuleList(_Layer(layer) for layer in encoder_layers)
+        self.final_norm = encoder.final_norm
+        decoder_layers = cast(Iterable[DecoderLayer], model.decoder.layers)
+        self.cross = nn.ModuleList(_CrossKeysValues(layer) for layer in decoder_layers)
+
+    def forward(self, source_ids: Tensor, source_lengths: Tensor) -> tuple[Tensor, ...]:
+        """(B, S) int64 and (B,) int32 -> `cross_key.0, cross_value.0, cross_key.1, ...`, each (B, H, S, D)."""
+        live = live_tokens(source_lengths, source_ids.shape[1])  # (B, S)
+        x = self.embedding(source_ids).flatten(0, 1)  # (B S, d)
+        for layer in self.layers:
+            x = layer(x, live)
+        memory = self.final_norm(x)
+        return tuple(heads for cross in self.cross for heads in cross(memory, live))
+
+
+class _Layer(nn.Module):
+    """One encoder layer with the fused self-attention."""
+
+    def __init__(self, layer: EncoderLayer) -> None:
+        super().__init__()
+        self.self_attention = _SelfAttention(layer.self_attention)
+        self.self_attention_residual = layer.self_attention_residual
+        self.feed_forward = layer.feed_forward
+        self.feed_forward_residual = layer.feed_forward_residual
+
+    def forward(self, x: Tensor, live: Tensor) -> Tensor:
+        """(B S, d) -> (B S, d)."""
+        x = self.self_attention_residual(x, lambda y: self.self_attention(y, live))
+        output: Tensor = self.feed_forward_residual(x, self.feed_forward)
+        return output
+
+
+class _SelfAttention(nn.Module):
+    """Self-attention over all live source tokens."""
+
+    def __init__(self, attention: MultiHeadAttention) -> None:
+        super().__init__()
+        self.num_heads, self.scale = attention.num_heads, attention.scale
+        self.query = packed_projection(attention, attention.query)
+        self.key = packed_projection(attention, attention.key)
+        self.value = packed_projection(attention, attention.value)
+        self.output = output_projection(attention)
+
+    def forward(self, x: Tensor, live: Tensor) -> Tensor:
+        """(B S, d) -> (B S, d)."""
+        queries, keys, values = (
+            layer(x).unflatten(0, live.shape) for layer in (self.query, self.key, self.value)
+        )  # each (B, S, H D)
+        heads = multi_head_attention(queries, keys, values, live, self.num_heads, self.scale)
+        output: Tensor = self.output(heads.flatten(0, 1))
+        return output
+
+
+class _CrossKeysValues(nn.Module):
+    """What one decoder layer's cross-attention needs to know of the source."""
+
+    def __init__(self, layer: DecoderLayer) -> None:
+        super().__init__()
+        attention = layer.cross_attention
+        self.heads = (attention.num_heads, padded_head_size(attention.head_size))
+        self.key = packed_projection(attention, attention.key)
+        self.value = packed_projection(attention, attention.value)
+
+    def forward(self, memory: Tensor, live: Tensor) -> tuple[Tensor, Tensor]:
+        """(B S, d) -> keys and values, each (B, H, S, D)."""
+        keys, values = (
+            layer(memory).unflatten(0, live.shape).unflatten(2, self.heads).transpose(1, 2)
+            for layer in (self.key, self.value)
+        )
+        return keys, values

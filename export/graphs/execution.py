@@ -1,0 +1,93 @@
+"""Runs the exported graphs plainly, numpy in and numpy out: a yardstick, not built for speed."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnxruntime
+
+from service.bundle import graph_io
+from service.bundle.manifest import ModelShape
+
+Ids = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float32]
+
+
+class GraphPair:
+    """The two graphs of a bundle on ONNX Runtime's CPU provider."""
+
+    def __init__(self, encoder: Path, decoder_step: Path, shape: ModelShape, num_threads: int = 0) -> None:
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = num_threads
+        # Spinning threads starve whatever else runs on the machine.
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        providers = ["CPUExecutionProvider"]
+        self._encoder = onnxruntime.InferenceSession(encoder, options, providers=providers)
+        self._step = onnxruntime.InferenceSession(decoder_step, options, providers=providers)
+        self.shape = shape
+
+    def start(self, sources: Sequence[Sequence[int]], pad_id: int, capacity: int) -> "DecodingState":
+        """Encode sources of any lengths in one padded batch; `capacity` is the most tokens that rows may be fed."""
+        lengths = np.array([len(source) for source in sources], dtype=np.int32)
+        source_ids = np.full((len(sources), lengths.max()), pad_id, dtype=np.int64)
+        for row, source in zip(source_ids, sources, strict=True):
+            row[: len(source)] = source
+        names = graph_io.cross_names(self.shape.num_decoder_layers)
+        inputs = {graph_io.SOURCE_IDS: source_ids, graph_io.SOURCE_LENGTHS: lengths}
+        cross = dict(zip(names, self._encoder.run(names, inputs), strict=True))
+        return DecodingState(self._step, self.shape, lengths, cross, capacity)
+
+
+class DecodingState:
+    """A batch being decoded: its cross-attention keys and values, its caches, and how far each row has come."""
+
+    def __init__(
+        self,
+        step: onnxruntime.InferenceSession,
+        shape: ModelShape,
+        source_lengths: npt.NDArray[np.int32],
+        cross: dict[str, Any],
+        capacity: int,
+    ) -> None:
+        self._step, self._source_lengths, self._cross = step, source_lengths, cross
+        self._past_names = graph_io.past_names(shape.num_decoder_layers)
+        self._present_names = graph_io.present_names(shape.num_decoder_layers)
+        arena = (len(source_lengths), shape.num_heads, capacity, shape.head_size)
+        self._past = {name: np.zeros(arena, dtype=np.float32) for name in self._past_names}
+        self.lengths = np.zeros(len(source_lengths), dtype=np.int32)
+
+    def next_ids(self, token_ids: Ids) -> Ids:
+        """Feed one token per row (B,) and take the most probable next ones (B,)."""
+        (ids,) = self._advance(token_ids, 1, [graph_io.NEXT_IDS])
+        return np.asarray(ids, dtype=np.int64)
+
+    def candidates(self, token_ids: Ids, num_candidates: int) -> tuple[Ids, Floats]:
+        """Feed one token per row (B,) and take the best candidates' ids and log-probabilities, each (B, K)."""
+        names = [graph_io.CANDIDATE_IDS, graph_io.CANDIDATE_LOG_PROBS]
+        ids, log_probs = self._advance(token_ids, num_candidates, names)
+        return np.asarray(ids, dtype=np.int64), np.asarray(log_probs, dtype=np.float32)
+
+    def reorder(self, rows: Sequence[int]) -> None:
+        """Go on with the given rows, in that order; a row may be named more than once or not at all."""
+        chosen = np.asarray(rows)
+        self.lengths, self._source_lengths = self.lengths[chosen], self._source_lengths[chosen]
+        for arrays in (self._past, self._cross):
+            for name, array in arrays.items():
+                arrays[name] = array[chosen]
+
+    def _advance(self, token_ids: Ids, num_candidates: int, wanted: list[str]) -> list[Any]:
+        inputs = {
+            graph_io.TOKEN_IDS: np.asarray(token_ids, dtype=np.int64),
+            graph_io.LENGTHS: self.lengths,
+            graph_io.TOTAL_LENGTH: self.lengths.max(keepdims=True) + np.int32(1),
+            graph_io.SOURCE_LENGTHS: self._source_lengths,
+            graph_io.NUM_CANDIDATES: np.array([num_candidates], dtype=np.int64),
+            **self._past,
+            **self._cross,
+        }
+        results = self._step.run([*wanted, *self._present_names], inputs)
+        self._past = dict(zip(self._past_names, results[len(wanted) :], strict=True))
+        self.lengths = self.lengths + np.int32(1)
+        return list(results[: len(wanted)])

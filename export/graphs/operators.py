@@ -1,0 +1,78 @@
+"""ONNX Runtime's own attention operators, as calls that torch can trace.
+
+They exist as symbols only: they appear in the exported graph and can't run in torch. Their contracts are in ONNX
+Runtime's `docs/ContribOperators.md`.
+"""
+
+import torch
+from torch import Tensor
+from torch.onnx import ops
+
+
+def group_query_attention(
+    packed: Tensor,
+    past_key: Tensor,
+    past_value: Tensor,
+    lengths: Tensor,
+    total_length: Tensor,
+    num_heads: int,
+    scale: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """One new token per row attends to its row's cache and to itself, and joins the cache.
+
+    `packed` (B, 1, 3 H D) holds queries, keys, values side by side; the cache is (B, H, C, D); `lengths` (B,) int32
+    counts the tokens already in it and `total_length` (1,) int32 is the largest of them plus one.
+
+    Returns the attention's output (B, 1, H D) and the two caches, in place if bound to the same memory.
+    """
+    batch, length, width = packed.shape
+    output, present_key, present_value = ops.symbolic_multi_out(
+        "com.microsoft::GroupQueryAttention",
+        (packed, None, None, past_key, past_value, lengths, total_length),
+        {"num_heads": num_heads, "kv_num_heads": num_heads, "scale": scale},
+        dtypes=(packed.dtype, past_key.dtype, past_value.dtype),
+        shapes=((batch, length, width // 3), past_key.shape, past_value.shape),
+        version=1,
+    )
+    return output, present_key, present_value
+
+
+def multi_head_attention(
+    queries: Tensor, keys: Tensor, values: Tensor, live: Tensor, num_heads: int, scale: float
+) -> Tensor:
+    """Attention of (B, Q, H D) to keys and values, which are (B, S, H D) or split (B, H, S, D).
+
+    `live` (B, S) int32 is 1 where a row's token counts and 0 where it is padding. Returns (B, Q, H D).
+    """
+    (output,) = ops.symbolic_multi_out(
+        "com.microsoft::MultiHeadAttention",
+        (queries, keys, values, None, live),
+        {"num_heads": num_heads, "scale": scale},
+        dtypes=(queries.dtype,),
+        shapes=(queries.shape,),
+        version=1,
+    )
+    return output
+
+
+def top_k(scores: Tensor, num_candidates: Tensor) -> tuple[Tensor, Tensor]:
+    """The `num_candidates` (1,) int64 largest of each row of (B, V): values and their indices, largest first.
+
+    Of equal values the one with the lower index comes first. K is known at run time only, so torch is told a width
+    of 1; `tracing` corrects the graph's declared outputs.
+    """
+    batch = scores.shape[0]
+    values, indices = ops.symbolic_multi_out(
+        "TopK",
+        (scores, num_candidates),
+        {"axis": -1, "largest": 1, "sorted": 1},
+        dtypes=(scores.dtype, num_candidates.dtype),
+        shapes=((batch, 1), (batch, 1)),
+    )
+    return values, indices
+
+
+def corner(table: Tensor, num_rows: Tensor, num_columns: Tensor) -> Tensor:
+    """The first rows and columns of (B, n), counted by (1,) int64 tensors; torch is told that all are kept."""
+    ends = torch.cat([num_rows, num_columns])
+    return ops.symbolic("Slice", (table, torch.zeros_like(ends), ends), dtype=table.dtype, shape=table.shape)

@@ -1,0 +1,156 @@
+"""Traces the graphs with torch and writes them as ONNX files that depend on weights and tool versions only."""
+
+import contextlib
+import io
+import logging
+import warnings
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import onnx_ir
+import torch
+from torch import Tensor, nn
+from torch.export import Dim
+
+from export.architecture import Transformer
+from export.graphs.decoder_step_graph import DecoderStepGraph
+from export.graphs.dense import padded_head_size
+from export.graphs.encoder_graph import EncoderGraph
+from service.bundle import graph_io
+
+OPSET = 21
+# Above this, weights go to a file beside the graph: a protobuf message holds at most 2 GiB.
+EXTERNAL_DATA_BYTES = 1024**3
+
+
+def trace_encoder(model: Transformer, path: Path, external_data_bytes: int = EXTERNAL_DATA_BYTES) -> list[Path]:
+    """Write the encoder graph of `model` to `path`; returns the files written."""
+    config = model.config
+    batch, length = Dim("B"), Dim("S", max=config.max_source_positions)
+    example = (
+        torch.full((2, 3), config.eos_id, dtype=torch.int64),
+        torch.tensor([3, 2], dtype=torch.int32),
+    )
+    return _trace(
+        EncoderGraph(model),
+        example,
+        ({0: batch, 1: length}, {0: batch}),
+        graph_io.encoder_inputs(),
+        graph_io.cross_names(config.num_decoder_layers),
+        path,
+        external_data_bytes,
+    )
+
+
+def trace_decoder_step(
+    model: Transformer,
+    suppressed_ids: Sequence[int],
+    path: Path,
+    external_data_bytes: int = EXTERNAL_DATA_BYTES,
+) -> list[Path]:
+    """Write the decoder step graph of `model` to `path`; returns the files written."""
+    config = model.config
+    num_layers, heads, size = config.num_decoder_layers, config.num_heads, padded_head_size(config.head_size)
+    batch, length, capacity = Dim("B"), Dim("S"), Dim("C")
+    example = (
+        torch.full((2,), config.eos_id, dtype=torch.int64),
+        torch.tensor([0, 1], dtype=torch.int32),
+        torch.tensor([2], dtype=torch.int32),
+        torch.tensor([3, 2], dtype=torch.int32),
+        torch.tensor([4], dtype=torch.int64),
+        [torch.zeros(2, heads, 5, size) for _ in range(2 * num_layers)],
+        [torch.zeros(2, heads, 3, size) for _ in range(2 * num_layers)],
+    )
+    row = {0: batch}
+    return _trace(
+        DecoderStepGraph(model, suppressed_ids),
+        example,
+        (
+            row,
+            row,
+            {},
+            row,
+            {},
+            [{0: batch, 2: capacity}] * (2 * num_layers),
+            [{0: batch, 2: length}] * (2 * num_layers),
+        ),
+        graph_io.step_inputs(num_layers),
+        graph_io.step_outputs(num_layers),
+        path,
+        external_data_bytes,
+    )
+
+
+def _trace(
+    module: nn.Module,
+    example: tuple[Tensor | list[Tensor], ...],
+    dynamic_shapes: tuple[Any, ...],
+    input_names: list[str],
+    output_names: list[str],
+    path: Path,
+    external_data_bytes: int,
+) -> list[Path]:
+    with _quiet(), torch.no_grad():
+        program = torch.onnx.export(
+            module.eval(),
+            example,
+            dynamo=True,
+            dynamic_shapes=dynamic_shapes,
+            opset_version=OPSET,
+            input_names=input_names,
+            output_names=output_names,
+            verbose=False,
+        )
+    if program is None:
+        raise RuntimeError(f"torch.onnx.export gave no program for {path.name}.")
+    model = program.model
+    _declare_candidates(model)
+    _strip(model)
+    num_bytes = sum(value.const_value.nbytes for value in model.graph.initializers.values() if value.const_value)
+    external = f"{path.name}.data" if num_bytes > external_data_bytes else None
+    onnx_ir.save(model, path, external_data=external)
+    return [path, path.with_name(external)] if external else [path]
+
+
+def _declare_candidates(model: onnx_ir.Model) -> None:
+    """Name the width of the candidate outputs K: torch could not express it and wrote 1."""
+    for output in model.graph.outputs:
+        if output.name in (graph_io.CANDIDATE_IDS, graph_io.CANDIDATE_LOG_PROBS) and output.shape is not None:
+            output.shape = onnx_ir.Shape([output.shape[0], "K"])
+
+
+def _strip(model: onnx_ir.Model) -> None:
+    """Drop what names the machine and the run (source paths, stack traces) and the inner shapes, where K is still 1."""
+    declared = {*model.graph.inputs, *model.graph.outputs, *model.graph.initializers.values()}
+    for item in (model, model.graph):
+        item.metadata_props.clear()
+        item.doc_string = None
+    for node in model.graph:
+        node.metadata_props.clear()
+        node.doc_string = None
+        for value in node.outputs:
+            value.metadata_props.clear()
+            value.doc_string = None
+            if value not in declared:
+                value.shape = None
+                value.type = None
+    for value in declared:
+        value.metadata_props.clear()
+        value.doc_string = None
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep the exporter's chatter (progress marks, notes on its own internals) away from the terminal."""
+    loggers = [logging.getLogger(name) for name in ("torch.onnx", "torch.export", "onnxscript", "onnx_ir")]
+    levels = [logger.level for logger in loggers]
+    with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+        warnings.simplefilter("ignore")
+        for logger in loggers:
+            logger.setLevel(logging.ERROR)
+        try:
+            yield
+        finally:
+            for logger, level in zip(loggers, levels, strict=True):
+                logger.setLevel(level)

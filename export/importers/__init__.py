@@ -1,0 +1,1 @@
+"""Checkpoints of every supported kind in, `ImportedCheckpoint` out."""

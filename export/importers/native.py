@@ -1,0 +1,139 @@
+"""Imports our own checkpoints: `config.json`, `checkpoint.json`, `model.safetensors` and `tokenizer.model`."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import safetensors
+import torch
+from safetensors.torch import load_file
+
+from export.architecture import ModelConfig, Transformer
+from export.importers.imported import CheckpointError, ImportedCheckpoint
+from export.importers.native_folder import (
+    CHECKPOINT_NAME,
+    CONFIG_NAME,
+    TOKENIZER_NAME,
+    WEIGHTS_NAME,
+    CheckpointInfo,
+)
+from export.importers.sentencepiece_file import SentencePieceFacts, read_facts
+from service.bundle.checksums import file_sha256
+from service.bundle.manifest import GenerationDefaults, LanguagePair, Limits, TokenizerSpec
+
+T = TypeVar("T")
+
+
+def import_native(directory: Path) -> ImportedCheckpoint:
+    """Read and check a checkpoint folder.
+
+    Raises:
+        CheckpointError: a file is missing or damaged, or files contradict each other; all problems are listed.
+    """
+    problems: list[str] = []
+    config = _read(directory / CONFIG_NAME, lambda path: ModelConfig.from_document(_json(path)), problems)
+    info = _read(directory / CHECKPOINT_NAME, lambda path: CheckpointInfo.from_document(_json(path)), problems)
+    facts = _read(directory / TOKENIZER_NAME, read_facts, problems)
+    weights = _read(directory / WEIGHTS_NAME, _load_weights, problems)
+    model = None
+    if config is not None:
+        if facts is not None:
+            problems += _tokenizer_problems(config, facts)
+        if info is not None:
+            problems += _limit_problems(config, info)
+        if weights is not None:
+            model = Transformer(config)
+            problems += _fill(model, weights)
+    if problems or config is None or info is None or facts is None or model is None:
+        raise CheckpointError(directory, problems)
+    never_generated = (facts.bos_id, config.pad_id, config.unk_id)
+    return ImportedCheckpoint(
+        name=info.name,
+        model=model.eval(),
+        tokenizer=TokenizerSpec(
+            kind="sentencepiece",
+            file=TOKENIZER_NAME,
+            pad_id=config.pad_id,
+            eos_id=config.eos_id,
+            unk_id=config.unk_id,
+            decoder_start_id=config.decoder_start_id,
+            reserved_symbols=facts.reserved_symbols,
+        ),
+        tokenizer_files={TOKENIZER_NAME: directory / TOKENIZER_NAME},
+        languages=(LanguagePair(info.source_language_code, info.target_language_code),),
+        limits=Limits(info.max_source_tokens, info.max_output_tokens),
+        checkpoint_sha256=file_sha256(directory / WEIGHTS_NAME),
+        suppressed_ids=tuple(sorted({index for index in never_generated if index >= 0 and index != config.eos_id})),
+        generation=GenerationDefaults(beam_size=info.beam_size, length_penalty=info.length_penalty),
+    )
+
+
+def _read(path: Path, parse: Callable[[Path], T], problems: list[str]) -> T | None:
+    """The parsed file, or `None` and a line in `problems`."""
+    if not path.is_file():
+        problems.append(f"{path.name} is missing")
+        return None
+    try:
+        return parse(path)
+    except (OSError, ValueError, RecursionError, safetensors.SafetensorError) as error:
+        problems.append(f"{path.name}: {error}")
+        return None
+
+
+def _json(path: Path) -> dict[str, Any]:
+    document = json.loads(path.read_text(encoding="utf-8"))
+    if not isinstance(document, dict):
+        raise ValueError(f"it holds {type(document).__name__}, expected an object")
+    return document
+
+
+def _load_weights(path: Path) -> dict[str, torch.Tensor]:
+    weights = load_file(path)
+    for name, value in weights.items():
+        if not value.is_floating_point():
+            raise ValueError(f"{name} holds {value.dtype}, expected floating-point numbers")
+    return weights
+
+
+def _fill(model: Transformer, weights: dict[str, torch.Tensor]) -> list[str]:
+    broken = [name for name, value in sorted(weights.items()) if not bool(torch.isfinite(value).all())]
+    problems = [f"{WEIGHTS_NAME}: {name} holds NaN or infinite numbers" for name in broken]
+    try:
+        model.load_weights(weights)
+    except ValueError as error:
+        problems.append(f"{WEIGHTS_NAME}: {error}")
+    return problems
+
+
+def _tokenizer_problems(config: ModelConfig, facts: SentencePieceFacts) -> list[str]:
+    sizes = {
+        "source_vocabulary_size": config.source_vocabulary_size,
+        "target_vocabulary_size": config.target_vocabulary_size,
+    }
+    problems = [
+        f"{TOKENIZER_NAME} has {facts.size} pieces, {CONFIG_NAME} says {name} {size}"
+        for name, size in sizes.items()
+        if size != facts.size
+    ]
+    for name in ("pad_id", "eos_id", "unk_id"):
+        if getattr(config, name) != getattr(facts, name):
+            problems.append(
+                f"{TOKENIZER_NAME} has {name} {getattr(facts, name)}, {CONFIG_NAME} says {getattr(config, name)}"
+            )
+    return problems
+
+
+def _limit_problems(config: ModelConfig, info: CheckpointInfo) -> list[str]:
+    problems = []
+    if info.max_source_tokens > config.max_source_positions:
+        problems.append(
+            f"{CHECKPOINT_NAME}: max_source_tokens is {info.max_source_tokens}, "
+            f"the model has {config.max_source_positions} positions"
+        )
+    if info.max_output_tokens > config.max_target_positions:
+        problems.append(
+            f"{CHECKPOINT_NAME}: max_output_tokens is {info.max_output_tokens}, "
+            f"the model has {config.max_target_positions} positions"
+        )
+    return problems

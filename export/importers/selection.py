@@ -1,0 +1,28 @@
+"""Picks the importer for a checkpoint folder, by name or by what lies in the folder."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from export.importers.imported import CheckpointError, ImportedCheckpoint
+from export.importers.native import import_native
+from export.importers.native_folder import CONFIG_NAME
+
+IMPORTERS: dict[str, Callable[[Path], ImportedCheckpoint]] = {"native": import_native}
+
+
+def import_checkpoint(directory: Path, kind: str | None = None) -> ImportedCheckpoint:
+    """Read a checkpoint folder; without a `kind` its files tell which importer takes it.
+
+    Raises:
+        CheckpointError: it can't be converted; all problems are listed.
+    """
+    if not directory.is_dir():
+        raise CheckpointError(directory, ["it is not a folder; give the folder that holds the checkpoint's files"])
+    return IMPORTERS[kind or _detect(directory)](directory)
+
+
+def _detect(directory: Path) -> str:
+    if not (directory / CONFIG_NAME).is_file():
+        names = ", ".join(sorted(IMPORTERS))
+        raise CheckpointError(directory, [f"it holds no {CONFIG_NAME} to tell its kind from; say --from ({names})"])
+    return "native"

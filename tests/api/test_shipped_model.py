@@ -1,0 +1,155 @@
+"""The shipped model, as `make export` exports it, in a real server: quality, and answers that the load does not change."""
+
+import random
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import zip_longest
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+from sacrebleu.metrics.bleu import BLEU
+
+from export.full_decode import decode_fully
+from export.importers.imported import ImportedCheckpoint
+from export.importers.native import import_native
+from export.verify import TIE_GAP, first_difference, top_two_gap
+from service.client import Client
+from service.text.tokenizers import Tokenizer, load_tokenizer
+from service.translation import RequestedOptions
+from tests.servers import REPOSITORY, ServerProcess
+
+MODELS = REPOSITORY / "build" / "models"
+CHECKPOINT = REPOSITORY / "checkpoints" / "en-de"
+CALLERS = 32
+TIMEOUT_SECONDS = 90.0
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[ServerProcess]:
+    assert (MODELS / "en-de" / "1" / "manifest.json").exists(), "run 'make export' first; 'make test' does"
+    process = ServerProcess(MODELS)
+    yield process
+    process.kill()
+
+
+@pytest.fixture(scope="module")
+def pairs() -> list[tuple[str, str]]:
+    """250 everyday sentences and as many others, some of them long, in a mixed order."""
+    lines = (CHECKPOINT / "sentences.tsv").read_text(encoding="utf-8").splitlines()
+    rows = [(source, target) for source, target, _ in (line.split("\t") for line in lines)]
+    random.Random(0).shuffle(rows)
+    return rows
+
+
+@pytest.fixture(scope="module")
+def alone(server: ServerProcess, pairs: list[tuple[str, str]]) -> list[str]:
+    """Every sentence's translation when nothing else is going on: the reference."""
+    with Client(server.address) as client:
+        return [client.translate([source], "en", "de")[0].text for source, _ in pairs]
+
+
+def test_it_translates(pairs: list[tuple[str, str]], alone: list[str]) -> None:
+    """A floor well below what it was released with: a broken export scores near zero."""
+    assert BLEU().corpus_score(alone, [[target for _, target in pairs]]).score > 12
+
+
+def test_answers_under_load_are_those_given_alone(
+    server: ServerProcess, pairs: list[tuple[str, str]], alone: list[str]
+) -> None:
+    """32 callers, greedy beside beams, calls of one text and of seven; ties excepted."""
+    sources = [source for source, _ in pairs]
+    calls = _calls(len(sources))
+
+    with Client(server.address) as client, ThreadPoolExecutor(CALLERS) as pool:
+
+        def call(job: tuple[Sequence[int], int]) -> list[str]:
+            rows, beam_size = job
+            options = RequestedOptions(beam_size=beam_size)
+            return [t.text for t in client.translate([sources[i] for i in rows], "en", "de", options=options)]
+
+        answers = list(pool.map(call, calls, timeout=TIMEOUT_SECONDS))
+    given = {
+        row: text
+        for (rows, beam_size), texts in zip(calls, answers, strict=True)
+        for row, text in zip(rows, texts, strict=True)
+        if beam_size == 1
+    }
+    assert len(given) == len(sources)
+    changed = [row for row, text in given.items() if text != alone[row]]
+    gaps = {sources[row]: _gap_where_they_part(sources[row], alone[row], given[row]) for row in changed}
+    assert not {text: gap for text, gap in gaps.items() if gap >= TIE_GAP}
+    assert len(changed) <= len(sources) // 100
+    _, _, page = server.get("/metrics")
+    sizes = {
+        sample.labels["le"]: sample.value
+        for family in text_string_to_metric_families(page)
+        for sample in family.samples
+        if sample.name == "dragoman_step_batch_size_bucket"
+    }
+    largest = 1 - sizes["16.0"] / sizes["+Inf"]
+    assert largest > 0.02, "the batch never grew past 16 rows, so nothing was shown"
+
+
+def _calls(count: int) -> list[tuple[list[int], int]]:
+    """Every sentence once under greedy search, in calls of 1 and 7; between them, beams that only disturb."""
+    rng = random.Random(1)
+    calls: list[tuple[list[int], int]] = []
+    row = 0
+    while row < count:
+        size = rng.choice((1, 1, 1, 7))
+        calls.append((list(range(row, min(row + size, count))), 1))
+        row += size
+        if rng.random() < 0.1:
+            calls.append(([rng.randrange(count)], 4))
+    return calls
+
+
+def _gap_where_they_part(text: str, expected: str, given: str) -> float:
+    """How sure the model is of its choice where two translations of `text` part."""
+    checkpoint = import_native(CHECKPOINT)
+    tokenizer = load_tokenizer(checkpoint.tokenizer, CHECKPOINT)
+    decoding = decode_fully(
+        checkpoint.model, _source_ids(text, tokenizer, checkpoint), (), checkpoint.suppressed_ids, 128
+    )
+    outputs = {tokenizer.decode(decoding.token_ids[:-1]): decoding.token_ids}
+    assert expected in outputs or given in outputs, f"{text!r}: neither {expected!r} nor {given!r} is torch's answer"
+    other = given if expected in outputs else expected
+    other_ids = (*tokenizer.encode(other), checkpoint.tokenizer.eos_id)
+    position = first_difference(decoding.token_ids, other_ids)
+    return top_two_gap(decoding.logits[position].numpy(), checkpoint.suppressed_ids)
+
+
+def _source_ids(text: str, tokenizer: Tokenizer, checkpoint: ImportedCheckpoint) -> tuple[int, ...]:
+    return (*tokenizer.encode(text), checkpoint.tokenizer.eos_id)
+
+
+def test_a_short_sentence_sent_during_long_ones_finishes_first(
+    server: ServerProcess, pairs: list[tuple[str, str]]
+) -> None:
+    """The slots are not full, so it joins at once and leaves when it ends: no batch to wait for."""
+    longest = sorted((source for source, _ in pairs), key=len)[-24:]
+    with Client(server.address) as client, ThreadPoolExecutor(2) as pool:
+        long_call = pool.submit(client.translate, longest, "en", "de")
+        short = client.translate(["Hello!"], "en", "de")
+        assert not long_call.done()
+        assert short[0].text
+        assert len(long_call.result(TIMEOUT_SECONDS)) == len(longest)
+
+
+def test_beam_search_is_at_least_as_probable_as_greedy(server: ServerProcess, pairs: list[tuple[str, str]]) -> None:
+    """Not true of every sentence, but of nearly all: else scores or searches are wrong."""
+    sources = [source for source, _ in pairs[:60]]
+    with Client(server.address) as client:
+        scores = [
+            [
+                translation.hypotheses[0].score
+                for translation in client.translate(
+                    sources, "en", "de", options=RequestedOptions(beam_size=size, return_scores=True)
+                )
+            ]
+            for size in (1, 4)
+        ]
+    better = sum(
+        beam is not None and greedy is not None and beam >= greedy - 1e-5 for greedy, beam in zip_longest(*scores)
+    )
+    assert better >= 54
