@@ -5,7 +5,7 @@ from collections.abc import Sequence as Sequence_
 from dataclasses import dataclass, field
 
 from service.engine.batch import Batch
-from service.engine.runner import EncodeJob, Fetch, Runner
+from service.engine.runner import EncodeJob, Fetch, Runner, RunTerminated
 from service.engine.search.advance import Search
 from service.engine.sequence import DecodedHypothesis, Sequence
 from service.errors import EngineFailure
@@ -60,7 +60,7 @@ class Decoder:
                 batch.token_ids[live], batch.lengths[live], batch.source_lengths[live], self._fetch()
             )
         except Exception as error:
-            _log.exception("a step of %d rows failed", batch.num_rows)
+            _log_failure(f"a step of {batch.num_rows} rows", error)
             result.has_run_failed = True
             result.failed = [(sequence, _failure(error)) for sequence in batch.sequences]
         else:
@@ -107,7 +107,7 @@ class Decoder:
         try:
             are_good = self._runner.encode(jobs)
         except Exception as error:
-            _log.exception("encoding %d sources failed", len(jobs))
+            _log_failure(f"encoding {len(jobs)} sources", error)
             if len(jobs) == 1:
                 return [_failure(error)]
             return [failure for job in jobs for failure in self._encode([job])]
@@ -136,6 +136,13 @@ class Decoder:
     def _check(self) -> None:
         if self._checks_integrity:
             self.batch.check_integrity()
+
+
+def _log_failure(what: str, error: Exception) -> None:
+    if isinstance(error, RunTerminated):
+        _log.info("%s was ended because the engine stops", what)
+    else:
+        _log.error("%s failed", what, exc_info=error)
 
 
 def _failure(error: Exception) -> EngineFailure:

@@ -19,6 +19,10 @@ class RunnerSpec:
     decoder_start_id: int
 
 
+class RunTerminated(Exception):
+    """A run did not finish because of `Runner.terminate`: asked for, so no fault."""
+
+
 class EncodeJob(NamedTuple):
     """One source to encode, and the rows that get its cross-attention keys and values."""
 

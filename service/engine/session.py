@@ -11,6 +11,7 @@ from numpy import typing as npt
 
 from service.bundle.manifest import BundleError
 from service.engine.cpus import available_cpus
+from service.engine.runner import RunTerminated
 
 Array = npt.NDArray[Any]
 
@@ -112,11 +113,17 @@ class GraphSession:
         """Run the graph once on a binding of this session.
 
         Raises:
-            Exception: ONNX Runtime's own, of many kinds, when the run fails or was terminated.
+            RunTerminated: `terminate` was called.
+            Exception: ONNX Runtime's own, of many kinds, when the run fails.
         """
         if self._copies_when_bound:
             self._bind_inputs(binding)
-        self._session.run_with_iobinding(binding.bound, self._run_options)
+        try:
+            self._session.run_with_iobinding(binding.bound, self._run_options)
+        except Exception as error:
+            if self._run_options.terminate:
+                raise RunTerminated("the run was terminated") from error
+            raise
 
     def _bind_inputs(self, binding: Binding) -> None:
         for name, array in binding.inputs.items():

@@ -1,4 +1,4 @@
-"""The shipped model, as `make export` exports it, in a real server: quality, and answers that the load does not change."""
+"""The shipped model in a real server: quality, and answers that the load does not change."""
 
 import random
 from collections.abc import Iterator, Sequence

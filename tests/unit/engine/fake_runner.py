@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy import typing as npt
 
-from service.engine.runner import EncodeJob, Fetch, RunnerSpec, StepOutput
+from service.engine.runner import EncodeJob, Fetch, RunnerSpec, RunTerminated, StepOutput
 
 EOS_ID = 1
 START_ID = 0
@@ -140,4 +140,4 @@ class FakeRunner:
 
     def _check_terminated(self) -> None:
         if self.is_terminated:
-            raise RuntimeError("terminated")
+            raise RunTerminated("terminated")

@@ -12,7 +12,7 @@ from service.bundle import graph_io
 from service.bundle.manifest import LanguagePair, Limits, Manifest, ModelShape, TokenizerSpec
 from service.engine.engine import Engine, EngineConfig
 from service.engine.onnx_runner import OnnxRunner
-from service.engine.runner import EncodeJob, Fetch
+from service.engine.runner import EncodeJob, Fetch, RunTerminated
 from service.engine.sequence import Sequence, SequenceUpdate
 from service.engine.session import Binding, SessionConfig
 from tests.unit.engine import reference_search
@@ -233,7 +233,7 @@ def test_the_same_rows_with_another_bucket_and_after_a_reset(bundle: Path) -> No
 def test_a_terminated_runner_runs_again_after_reset(bundle: Path) -> None:
     runner = load(bundle, EngineConfig(max_slots=2))
     runner.terminate()
-    with pytest.raises(Exception, match="terminate"):
+    with pytest.raises(RunTerminated):
         runner.encode([EncodeJob((5,), [0])])
     runner.reset()
     assert runner.encode([EncodeJob((5,), [0])]) == [True]

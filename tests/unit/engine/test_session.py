@@ -6,6 +6,7 @@ import pytest
 
 from service.bundle import graph_io
 from service.bundle.manifest import BundleError
+from service.engine.runner import RunTerminated
 from service.engine.session import DeviceUnavailable, GraphSession, SessionConfig
 from tests.unit.engine.tiny_graphs import TinyModel, save_encoder
 
@@ -45,7 +46,7 @@ def test_terminate_holds_until_reset(encoder: GraphSession) -> None:
     binding = encoder.bind(inputs, {name: np.zeros((1, 2, 1, 8), np.float32) for name in CROSS})
     encoder.terminate()
     for _ in range(2):
-        with pytest.raises(Exception, match="terminate"):
+        with pytest.raises(RunTerminated):
             encoder.run(binding)
     encoder.reset()
     encoder.run(binding)
