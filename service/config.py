@@ -11,7 +11,7 @@ LOG_LEVELS = ("debug", "info", "warning", "error")
 class ServerConfig:
     """Everything that `dragoman serve` can be told.
 
-    A port of 0 takes any free one. `num_threads` of 0 leaves the choice to ONNX Runtime: one per physical core.
+    A port of 0 takes any free one. `num_threads` of 0 means one per CPU that the process may use.
     `default_deadline_seconds` is what a call gets that sets no deadline. On a stop signal the server reports
     NOT_SERVING, goes on for `drain_delay_seconds` so that balancers notice, and gives accepted calls
     `grace_seconds` to finish. `max_connection_age_seconds` closes connections after that time, gently, so that

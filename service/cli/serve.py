@@ -41,7 +41,7 @@ def _option(flag: str, kind: Any, text: str) -> Callable[[_Command], _Command]:
 @_option("--metrics-host", str, "Address for /metrics, /readyz and /livez.")
 @_option("--metrics-port", _PORT, "Port for /metrics, /readyz and /livez; 0 takes any free one.")
 @_option("--device", click.Choice(DEVICES), "Where to run the model.")
-@_option("--num-threads", click.IntRange(0, 1024), "Threads of a model run; 0: one per physical core.")
+@_option("--num-threads", click.IntRange(0, 1024), "Threads of a model run; 0: one per CPU that the process may use.")
 @_option("--max-slots", _COUNT, "Hypotheses that are decoded at the same time.")
 @_option("--max-waiting", _COUNT, "Texts that may wait for a slot before calls are refused.")
 @_option("--default-deadline-seconds", click.FloatRange(0.001, 86_400.0), "Time for a call that sets no deadline.")
