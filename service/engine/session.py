@@ -74,6 +74,8 @@ class GraphSession:
             BundleError: the file is no graph that this ONNX Runtime can run, or its names differ.
         """
         check_device(config.device)
+        if config.device == "cuda":
+            ort.preload_dlls()  # the CUDA libraries that pip installed beside it lie where the loader does not look
         provider = _PROVIDERS[config.device]
         try:
             self._session = ort.InferenceSession(path, _session_options(config), providers=[provider])
