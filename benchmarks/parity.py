@@ -107,7 +107,8 @@ def _gap(
         with torch.no_grad():
             log_probs = logits_along(reference, source, given.token_ids).double().log_softmax(-1)
         total = sum(float(log_probs[position, token]) for position, token in enumerate(ids))
-        return abs(expected.scores[0] - total / len(ids) ** options.length_penalty)
+        score: float = total / len(ids) ** options.length_penalty
+        return abs(expected.scores[0] - score)
     position = first_difference(expected.token_ids[0], given.token_ids)
     with torch.no_grad():
         logits = logits_along(reference, source, expected.token_ids[0][:position])
