@@ -9,20 +9,30 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 INSTALL := $(PIP) install --quiet --constraint constraints.txt
 RUNTIME := $(if $(filter cuda,$(DEVICE)),gpu,cpu)
-MODELS := build/models
-BUNDLE := $(MODELS)/en-de/1/manifest.json
+# models/ is committed: the shipped checkpoint as int8, which is all that serving on a CPU needs.
+MODELS := $(if $(filter cuda,$(DEVICE)),build/float16,models)
+SHIPPED := models/en-de/1
+WEIGHTS := checkpoints/en-de/model.safetensors
+BUNDLE := build/float32/en-de/1/manifest.json
+HALF := build/float16/en-de/1/manifest.json
 CHECKPOINT := $(wildcard checkpoints/en-de/*.safetensors checkpoints/en-de/*.json checkpoints/en-de/*.model)
-EXPORTER := $(wildcard export/*.py export/architecture/*.py export/graphs/*.py export/importers/*.py service/bundle/*.py)
+EXPORTER := $(wildcard export/convert.py export/architecture/*.py export/graphs/*.py export/importers/*.py service/bundle/*.py)
 
 .PHONY: serve export test check format proto bench clean help
 
 help: ## List the targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-serve: .venv/installed-$(RUNTIME) $(BUNDLE) ## Serve the shipped model (PORT=, METRICS_PORT=, DEVICE=cpu|cuda)
+serve: .venv/installed-$(RUNTIME) ## Serve the shipped model (PORT=, METRICS_PORT=, DEVICE=cpu|cuda)
+ifeq ($(DEVICE),cuda)
+	@$(MAKE) --no-print-directory $(HALF)
+else
+	@$(BIN)/python -m service.bundle.freshness $(SHIPPED) $(WEIGHTS) || $(MAKE) --no-print-directory export
+endif
 	@exec $(BIN)/dragoman serve --models $(MODELS) --port $(PORT) --metrics-port $(METRICS_PORT) --device $(DEVICE)
 
-export: $(BUNDLE) ## Export the shipped checkpoint to a bundle, if that is missing or stale
+export: $(BUNDLE) ## Export the shipped checkpoint again: float32 to build/, int8 to models/
+	@$(BIN)/python -m export quantize $(dir $(BUNDLE)) --calibration checkpoints/en-de/sentences.tsv --output $(SHIPPED)
 
 test: check $(BUNDLE) ## Run all checks and tests
 	@$(BIN)/python -m pytest $(PYTEST_ARGS)
@@ -48,7 +58,10 @@ clean: ## Remove what was built and installed
 	@rm -rf .venv build dist *.egg-info
 
 $(BUNDLE): $(CHECKPOINT) $(EXPORTER) | .venv/installed-$(RUNTIME) .venv/installed-export
-	@$(BIN)/python -m export convert checkpoints/en-de --output $(MODELS)/en-de/1
+	@$(BIN)/python -m export convert checkpoints/en-de --output $(@D)
+
+$(HALF): $(CHECKPOINT) $(EXPORTER) | .venv/installed-$(RUNTIME) .venv/installed-export
+	@$(BIN)/python -m export convert checkpoints/en-de --precision float16 --output $(@D)
 
 .venv/created:
 	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(None if (3, 11) <= v < (3, 14) else \

@@ -2,7 +2,6 @@
 
 import dataclasses
 import shutil
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from export.graphs.execution import GraphPair
 from export.graphs.tracing import trace_decoder_step, trace_encoder
 from export.importers.imported import ImportedCheckpoint
 from export.importers.selection import import_checkpoint
+from export.stages import Stages
 from export.tools import tool_versions
 from export.verify import VerificationReport, verify, verify_engine
 from service.bundle.manifest import Graphs, Manifest, ModelShape
@@ -33,7 +33,7 @@ def convert(
         GraphError, VerificationError: the graphs are not right; nothing is written.
         BundleError: `destination` holds something else.
     """
-    clock = _Stages(say)
+    clock = Stages(say)
     check_destination(destination)
     checkpoint = import_checkpoint(source, kind)
     if name is not None:
@@ -107,16 +107,3 @@ def _describe(checkpoint: ImportedCheckpoint) -> str:
 
 def _size(directory: Path) -> int:
     return sum(path.stat().st_size for path in directory.rglob("*") if path.is_file())
-
-
-class _Stages:
-    """Tells of each stage with the seconds that it took."""
-
-    def __init__(self, say: Callable[[str], None]) -> None:
-        self._say = say
-        self._since = time.monotonic()
-
-    def done(self, stage: str, text: str) -> None:
-        now = time.monotonic()
-        self._say(f"{stage:<7} {now - self._since:6.1f} s  {text}")
-        self._since = now

@@ -1,7 +1,8 @@
-"""Versions of the tools that take part in an export."""
+"""Versions of the tools that take part in an export, and the machine it ran on."""
 
 import importlib.metadata
 import platform
+from pathlib import Path
 
 TOOLS = ("dragoman", "torch", "onnx", "onnxscript", "onnxruntime")
 
@@ -15,3 +16,11 @@ def tool_versions() -> dict[str, str]:
         except importlib.metadata.PackageNotFoundError:
             continue
     return versions
+
+
+def cpu_model() -> str:
+    """What the processor calls itself."""
+    path = Path("/proc/cpuinfo")
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or "unknown"

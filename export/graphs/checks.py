@@ -32,17 +32,17 @@ class GraphError(Exception):
     """An exported graph is not what the service expects; the message lists every problem."""
 
 
-def check_encoder(path: Path, shape: ModelShape) -> None:
+def check_encoder(path: Path, shape: ModelShape, *, quantized: bool = False) -> None:
     """Check the encoder graph.
 
     Raises:
         GraphError: with all problems.
     """
     outputs = graph_io.cross_names(shape.num_decoder_layers)
-    _check(path, shape, graph_io.encoder_inputs(), outputs, {"MultiHeadAttention"})
+    _check(path, shape, graph_io.encoder_inputs(), outputs, {"MultiHeadAttention"}, quantized)
 
 
-def check_decoder_step(path: Path, shape: ModelShape) -> None:
+def check_decoder_step(path: Path, shape: ModelShape, *, quantized: bool = False) -> None:
     """Check the decoder step graph.
 
     Raises:
@@ -50,7 +50,7 @@ def check_decoder_step(path: Path, shape: ModelShape) -> None:
     """
     layers = shape.num_decoder_layers
     operators = {"GroupQueryAttention", "MultiHeadAttention"}
-    _check(path, shape, graph_io.step_inputs(layers), graph_io.step_outputs(layers), operators)
+    _check(path, shape, graph_io.step_inputs(layers), graph_io.step_outputs(layers), operators, quantized)
     graph = onnx.load(path, load_external_data=False).graph
     problems = [
         f"{len(nodes)} {operator} nodes, expected one per decoder layer ({layers})"
@@ -60,7 +60,9 @@ def check_decoder_step(path: Path, shape: ModelShape) -> None:
     _raise_if(path, problems)
 
 
-def _check(path: Path, shape: ModelShape, inputs: list[str], outputs: list[str], operators: set[str]) -> None:
+def _check(
+    path: Path, shape: ModelShape, inputs: list[str], outputs: list[str], operators: set[str], quantized: bool
+) -> None:
     try:
         onnx.checker.check_model(path)
     except onnx.checker.ValidationError as error:
@@ -69,7 +71,7 @@ def _check(path: Path, shape: ModelShape, inputs: list[str], outputs: list[str],
     problems = [
         *_interface_problems("inputs", list(graph.input), inputs, shape),
         *_interface_problems("outputs", list(graph.output), outputs, shape),
-        *_operator_problems(graph, operators),
+        *_operator_problems(graph, operators | ({"MatMulIntegerToFloat"} if quantized else set()), quantized),
         *_duplicate_problems(graph),
     ]
     _raise_if(path, problems)
@@ -107,13 +109,14 @@ def _expected_dims(name: str, shape: ModelShape) -> list[str | int]:
     return _SHAPES.get(name, ["B"])
 
 
-def _operator_problems(graph: onnx.GraphProto, allowed: set[str]) -> list[str]:
+def _operator_problems(graph: onnx.GraphProto, allowed: set[str], quantized: bool) -> list[str]:
     """Operators of ONNX itself are fine; of the others only the given ones of ONNX Runtime. Control flow is not:
-    it rules out CUDA graphs."""
+    it rules out CUDA graphs. A quantized graph is for the CPU and may branch."""
     problems = []
+    control_flow = ("Loop", "Scan") if quantized else ("If", "Loop", "Scan")
     for node in graph.node:
         known = node.domain in ("", "ai.onnx") or (node.domain == "com.microsoft" and node.op_type in allowed)
-        if not known or node.op_type in ("If", "Loop", "Scan"):
+        if not known or node.op_type in control_flow:
             problems.append(f"node {node.name} is {node.domain or 'ai.onnx'}::{node.op_type}, which is not allowed")
     return problems
 

@@ -10,8 +10,7 @@ from export.architecture import Transformer
 from export.architecture.attention import MultiHeadAttention
 from export.architecture.decoder import DecoderLayer
 from export.graphs.dense import output_projection, packed_projection
-from export.graphs.encoder_graph import live_tokens
-from export.graphs.operators import corner, group_query_attention, multi_head_attention, top_k
+from export.graphs.operators import arg_max, corner, group_query_attention, log_of_column, multi_head_attention, top_k
 
 
 class DecoderStepGraph(nn.Module):
@@ -38,12 +37,11 @@ class DecoderStepGraph(nn.Module):
     ) -> tuple[Tensor, ...]:
         """Inputs and outputs are those of `service.bundle.graph_io`, in that order; `past` and `cross` alternate
         keys and values, layer by layer."""
-        live = live_tokens(source_lengths, cross[0].shape[2])  # (B, S)
         x = self.embedding.at(token_ids, lengths)  # (B, d)
         present: list[Tensor] = []
         for index, layer in enumerate(self.layers):
             pair = slice(2 * index, 2 * index + 2)
-            x, *grown = layer(x, lengths, total_length, live, past[pair], cross[pair])
+            x, *grown = layer(x, lengths, total_length, source_lengths, past[pair], cross[pair])
             present.extend(grown)
         return (*self.projection(self.final_norm(x), num_candidates), *present)
 
@@ -65,7 +63,7 @@ class _Layer(nn.Module):
         x: Tensor,
         lengths: Tensor,
         total_length: Tensor,
-        live: Tensor,
+        source_lengths: Tensor,
         past: Sequence[Tensor],
         cross: Sequence[Tensor],
     ) -> tuple[Tensor, Tensor, Tensor]:
@@ -79,7 +77,7 @@ class _Layer(nn.Module):
             return attended
 
         x = self.self_attention_residual(x, attend_to_self)
-        x = self.cross_attention_residual(x, lambda y: self.cross_attention(y, live, cross))
+        x = self.cross_attention_residual(x, lambda y: self.cross_attention(y, source_lengths, cross))
         x = self.feed_forward_residual(x, self.feed_forward)
         present_key, present_value = present
         return x, present_key, present_value
@@ -114,10 +112,10 @@ class _CrossAttention(nn.Module):
         self.query = packed_projection(attention, attention.query)
         self.output = output_projection(attention)
 
-    def forward(self, x: Tensor, live: Tensor, cross: Sequence[Tensor]) -> Tensor:
+    def forward(self, x: Tensor, source_lengths: Tensor, cross: Sequence[Tensor]) -> Tensor:
         """(B, d) -> (B, d)."""
         queries = self.query(x).unsqueeze(1)  # (B, 1, H D)
-        heads = multi_head_attention(queries, cross[0], cross[1], live, self.num_heads, self.scale)
+        heads = multi_head_attention(queries, cross[0], cross[1], source_lengths, self.num_heads, self.scale)
         output: Tensor = self.output(heads.squeeze(1))
         return output
 
@@ -149,8 +147,7 @@ class _Projection(nn.Module):
     def forward(self, hidden: Tensor, num_candidates: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """(B, d) -> next_ids (B,), next_log_probs (B,), candidate_ids (B, K), candidate_log_probs (B, K)."""
         logits = nn.functional.linear(hidden, self.weight, self.bias)  # (B, V)
-        # On ONNX Runtime's CPU a TopK of two takes half the time of an ArgMax.
-        _, best = top_k(logits, torch.full_like(num_candidates, 2))
+        best = arg_max(logits)
         # With bound outputs ONNX Runtime computes those that nobody fetches too. K = 0 leaves them a single number (not
         # none: the reductions mistreat empty tensors), else greedy search would pay for unused log-probabilities.
         wanted = num_candidates.clamp(max=1)
@@ -158,11 +155,11 @@ class _Projection(nn.Module):
         scored = corner(logits, num_rows, wanted * (logits.shape[1] - 1) + 1)
         largest = scored.amax(dim=-1, keepdim=True)
         # Spelt out: the kernel of ReduceLogSumExp is six times slower than these four.
-        log_total = (scored - largest).exp().sum(dim=-1, keepdim=True).log() + largest  # (B, 1)
+        log_total = log_of_column((scored - largest).exp().sum(dim=-1, keepdim=True)) + largest  # (B, 1)
         if self.has_suppressed:
             left_out = nn.functional.linear(hidden, self.suppressed_weight, self.suppressed_bias)
             left_out = corner(left_out, num_rows, torch.full_like(num_rows, left_out.shape[1]))
             log_total = torch.logsumexp(torch.cat([log_total, left_out], dim=-1), dim=-1, keepdim=True)
         next_log_probs = (largest - log_total).squeeze(-1)
         scores, candidate_ids = top_k(scored, num_candidates)
-        return best[:, 0], next_log_probs, candidate_ids, scores - log_total
+        return best, next_log_probs, candidate_ids, scores - log_total

@@ -14,11 +14,6 @@ from export.graphs.dense import output_projection, packed_projection, padded_hea
 from export.graphs.operators import multi_head_attention
 
 
-def live_tokens(lengths: Tensor, width: int) -> Tensor:
-    """(B,) int32 lengths -> (B, width) int32: 1 for a row's own tokens, 0 for its padding."""
-    return (torch.arange(width, dtype=torch.int32, device=lengths.device)[None, :] < lengths[:, None]).to(torch.int32)
-
-
 class EncoderGraph(nn.Module):
     """Runs the encoder on (B S, d), so that every dense layer is one matrix product with its bias fused in."""
 
@@ -34,12 +29,12 @@ class EncoderGraph(nn.Module):
 
     def forward(self, source_ids: Tensor, source_lengths: Tensor) -> tuple[Tensor, ...]:
         """(B, S) int64 and (B,) int32 -> `cross_key.0, cross_value.0, cross_key.1, ...`, each (B, H, S, D)."""
-        live = live_tokens(source_lengths, source_ids.shape[1])  # (B, S)
+        shape = source_ids.shape
         x = self.embedding(source_ids).flatten(0, 1)  # (B S, d)
         for layer in self.layers:
-            x = layer(x, live)
+            x = layer(x, source_lengths, shape)
         memory = self.final_norm(x)
-        return tuple(heads for cross in self.cross for heads in cross(memory, live))
+        return tuple(heads for cross in self.cross for heads in cross(memory, shape))
 
 
 class _Layer(nn.Module):
@@ -52,9 +47,9 @@ class _Layer(nn.Module):
         self.feed_forward = layer.feed_forward
         self.feed_forward_residual = layer.feed_forward_residual
 
-    def forward(self, x: Tensor, live: Tensor) -> Tensor:
-        """(B S, d) -> (B S, d)."""
-        x = self.self_attention_residual(x, lambda y: self.self_attention(y, live))
+    def forward(self, x: Tensor, lengths: Tensor, shape: torch.Size) -> Tensor:
+        """(B S, d) -> (B S, d); `shape` is (B, S), `lengths` (B,) counts the live tokens."""
+        x = self.self_attention_residual(x, lambda y: self.self_attention(y, lengths, shape))
         output: Tensor = self.feed_forward_residual(x, self.feed_forward)
         return output
 
@@ -70,12 +65,12 @@ class _SelfAttention(nn.Module):
         self.value = packed_projection(attention, attention.value)
         self.output = output_projection(attention)
 
-    def forward(self, x: Tensor, live: Tensor) -> Tensor:
+    def forward(self, x: Tensor, lengths: Tensor, shape: torch.Size) -> Tensor:
         """(B S, d) -> (B S, d)."""
         queries, keys, values = (
-            layer(x).unflatten(0, live.shape) for layer in (self.query, self.key, self.value)
+            layer(x).unflatten(0, shape) for layer in (self.query, self.key, self.value)
         )  # each (B, S, H D)
-        heads = multi_head_attention(queries, keys, values, live, self.num_heads, self.scale)
+        heads = multi_head_attention(queries, keys, values, lengths, self.num_heads, self.scale)
         output: Tensor = self.output(heads.flatten(0, 1))
         return output
 
@@ -90,10 +85,10 @@ class _CrossKeysValues(nn.Module):
         self.key = packed_projection(attention, attention.key)
         self.value = packed_projection(attention, attention.value)
 
-    def forward(self, memory: Tensor, live: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(self, memory: Tensor, shape: torch.Size) -> tuple[Tensor, Tensor]:
         """(B S, d) -> keys and values, each (B, H, S, D)."""
         keys, values = (
-            layer(memory).unflatten(0, live.shape).unflatten(2, self.heads).transpose(1, 2)
+            layer(memory).unflatten(0, shape).unflatten(2, self.heads).transpose(1, 2)
             for layer in (self.key, self.value)
         )
         return keys, values

@@ -30,14 +30,19 @@ class GraphPair:
 
     def start(self, sources: Sequence[Sequence[int]], pad_id: int, capacity: int) -> "DecodingState":
         """Encode sources of any lengths in one padded batch; `capacity` is the most tokens that rows may be fed."""
+        names = graph_io.cross_names(self.shape.num_decoder_layers)
+        cross = dict(zip(names, self.fetch_encoded(sources, pad_id, names), strict=True))
+        lengths = np.array([len(source) for source in sources], dtype=np.int32)
+        return DecodingState(self._step, self.shape, lengths, cross, capacity)
+
+    def fetch_encoded(self, sources: Sequence[Sequence[int]], pad_id: int, names: Sequence[str]) -> list[Any]:
+        """Encode sources of any lengths in one padded batch; returns the named outputs of the encoder graph."""
         lengths = np.array([len(source) for source in sources], dtype=np.int32)
         source_ids = np.full((len(sources), lengths.max()), pad_id, dtype=np.int64)
         for row, source in zip(source_ids, sources, strict=True):
             row[: len(source)] = source
-        names = graph_io.cross_names(self.shape.num_decoder_layers)
         inputs = {graph_io.SOURCE_IDS: source_ids, graph_io.SOURCE_LENGTHS: lengths}
-        cross = dict(zip(names, self._encoder.run(names, inputs), strict=True))
-        return DecodingState(self._step, self.shape, lengths, cross, capacity)
+        return list(self._encoder.run(list(names), inputs))
 
 
 class DecodingState:
@@ -51,7 +56,7 @@ class DecodingState:
         cross: dict[str, Any],
         capacity: int,
     ) -> None:
-        self._step, self._source_lengths, self._cross = step, source_lengths, cross
+        self._step, self._source_lengths, self.cross = step, source_lengths, cross
         self._past_names = graph_io.past_names(shape.num_decoder_layers)
         self._present_names = graph_io.present_names(shape.num_decoder_layers)
         arena = (len(source_lengths), shape.num_heads, capacity, shape.head_size)
@@ -69,11 +74,15 @@ class DecodingState:
         ids, log_probs = self._advance(token_ids, num_candidates, names)
         return np.asarray(ids, dtype=np.int64), np.asarray(log_probs, dtype=np.float32)
 
+    def fetch(self, token_ids: Ids, names: Sequence[str]) -> list[Any]:
+        """Feed one token per row (B,) and take the named outputs of the step graph."""
+        return self._advance(token_ids, 1, list(names))
+
     def reorder(self, rows: Sequence[int]) -> None:
         """Go on with the given rows, in that order; a row may be named more than once or not at all."""
         chosen = np.asarray(rows)
         self.lengths, self._source_lengths = self.lengths[chosen], self._source_lengths[chosen]
-        for arrays in (self._past, self._cross):
+        for arrays in (self._past, self.cross):
             for name, array in arrays.items():
                 arrays[name] = array[chosen]
 
@@ -85,7 +94,7 @@ class DecodingState:
             graph_io.SOURCE_LENGTHS: self._source_lengths,
             graph_io.NUM_CANDIDATES: np.array([num_candidates], dtype=np.int64),
             **self._past,
-            **self._cross,
+            **self.cross,
         }
         results = self._step.run([*wanted, *self._present_names], inputs)
         self._past = dict(zip(self._past_names, results[len(wanted) :], strict=True))

@@ -105,12 +105,13 @@ class Manifest:
     golden: tuple[GoldenPair, ...]
     checksums: dict[str, str]  # every other file of the bundle -> SHA-256
     checkpoint_sha256: str  # of the weights it was exported from
-    precision: str = "float32"
+    precision: str = "float32"  # of the weights and of the dense layers' products: float32, float16 or int8
     suppressed_ids: tuple[int, ...] = ()
     generation: GenerationDefaults = field(default_factory=GenerationDefaults)
     graphs: Graphs = field(default_factory=Graphs)
     tools: dict[str, str] = field(default_factory=dict)  # tool -> version that wrote the bundle
     verification: dict[str, Any] = field(default_factory=dict)  # what export measured
+    quality: dict[str, Any] = field(default_factory=dict)  # what the precision costs against float32
     schema_version: int = SCHEMA_VERSION
 
     def save(self, directory: Path) -> None:

@@ -9,16 +9,11 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from sacrebleu.metrics.bleu import BLEU
 
-from export.full_decode import decode_fully
-from export.importers.imported import ImportedCheckpoint
-from export.importers.native import import_native
-from export.verify import TIE_GAP, first_difference, top_two_gap
 from service.client import Client
-from service.text.tokenizers import Tokenizer, load_tokenizer
 from service.translation import RequestedOptions
 from tests.servers import REPOSITORY, ServerProcess
 
-MODELS = REPOSITORY / "build" / "models"
+MODELS = REPOSITORY / "models"
 CHECKPOINT = REPOSITORY / "checkpoints" / "en-de"
 CALLERS = 32
 TIMEOUT_SECONDS = 90.0
@@ -26,7 +21,6 @@ TIMEOUT_SECONDS = 90.0
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[ServerProcess]:
-    assert (MODELS / "en-de" / "1" / "manifest.json").exists(), "run 'make export' first; 'make test' does"
     process = ServerProcess(MODELS)
     yield process
     process.kill()
@@ -56,7 +50,7 @@ def test_it_translates(pairs: list[tuple[str, str]], alone: list[str]) -> None:
 def test_answers_under_load_are_those_given_alone(
     server: ServerProcess, pairs: list[tuple[str, str]], alone: list[str]
 ) -> None:
-    """32 callers, greedy beside beams, calls of one text and of seven; ties excepted."""
+    """32 callers, greedy beside beams, calls of one text and of seven: int8 keeps every answer, ties included."""
     sources = [source for source, _ in pairs]
     calls = _calls(len(sources))
 
@@ -75,10 +69,7 @@ def test_answers_under_load_are_those_given_alone(
         if beam_size == 1
     }
     assert len(given) == len(sources)
-    changed = [row for row, text in given.items() if text != alone[row]]
-    gaps = {sources[row]: _gap_where_they_part(sources[row], alone[row], given[row]) for row in changed}
-    assert not {text: gap for text, gap in gaps.items() if gap >= TIE_GAP}
-    assert len(changed) <= len(sources) // 100
+    assert not {sources[row]: (alone[row], text) for row, text in given.items() if text != alone[row]}
     _, _, page = server.get("/metrics")
     sizes = {
         sample.labels["le"]: sample.value
@@ -102,25 +93,6 @@ def _calls(count: int) -> list[tuple[list[int], int]]:
         if rng.random() < 0.1:
             calls.append(([rng.randrange(count)], 4))
     return calls
-
-
-def _gap_where_they_part(text: str, expected: str, given: str) -> float:
-    """How sure the model is of its choice where two translations of `text` part."""
-    checkpoint = import_native(CHECKPOINT)
-    tokenizer = load_tokenizer(checkpoint.tokenizer, CHECKPOINT)
-    decoding = decode_fully(
-        checkpoint.model, _source_ids(text, tokenizer, checkpoint), (), checkpoint.suppressed_ids, 128
-    )
-    outputs = {tokenizer.decode(decoding.token_ids[:-1]): decoding.token_ids}
-    assert expected in outputs or given in outputs, f"{text!r}: neither {expected!r} nor {given!r} is torch's answer"
-    other = given if expected in outputs else expected
-    other_ids = (*tokenizer.encode(other), checkpoint.tokenizer.eos_id)
-    position = first_difference(decoding.token_ids, other_ids)
-    return top_two_gap(decoding.logits[position].numpy(), checkpoint.suppressed_ids)
-
-
-def _source_ids(text: str, tokenizer: Tokenizer, checkpoint: ImportedCheckpoint) -> tuple[int, ...]:
-    return (*tokenizer.encode(text), checkpoint.tokenizer.eos_id)
 
 
 def test_a_short_sentence_sent_during_long_ones_finishes_first(

@@ -1,0 +1,73 @@
+"""Runs the float32 graphs on calibration sentences and notes what goes into every dense layer."""
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import onnx_ir
+from numpy import typing as npt
+
+from export.graphs.execution import GraphPair
+from export.quantization.dense_nodes import dense_nodes
+from export.quantization.ranges import Histogram
+from service.bundle.manifest import Manifest
+
+BATCH_SIZE = 16
+Row = tuple[Sequence[int], Sequence[int]]  # source ids, and the decoder's input: start id, forced prefix, output
+
+
+def observe(directory: Path, manifest: Manifest, rows: Sequence[Row]) -> dict[str, dict[str, Histogram]]:
+    """Histograms of every dense layer's input, by graph file and name of the value, over all live tokens of `rows`."""
+    names = [manifest.graphs.encoder, manifest.graphs.decoder_step]
+    histograms: dict[str, dict[str, Histogram]] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        paths = []
+        for name in names:
+            model = onnx_ir.load(directory / name)
+            histograms[name] = {value.name or "": Histogram() for value in _expose_inputs(model)}
+            paths.append(Path(folder) / name)
+            onnx_ir.save(model, paths[-1])
+        pair = GraphPair(*paths, manifest.model)
+        for take in (Histogram.widen, Histogram.count):
+            for batch in _batches(rows):
+                for graph, value, values in _observed(pair, manifest, batch, histograms):
+                    take(histograms[graph][value], values)
+    return histograms
+
+
+def _expose_inputs(model: onnx_ir.Model) -> list[onnx_ir.Value]:
+    """Make every dense layer's input an output of the graph."""
+    values = list(dict.fromkeys(dense.x for dense in dense_nodes(model.graph)))
+    for value in values:
+        value.type = onnx_ir.TensorType(onnx_ir.DataType.FLOAT)
+        model.graph.outputs.append(value)
+    return values
+
+
+def _batches(rows: Sequence[Row]) -> Iterator[list[Row]]:
+    """Rows of similar lengths together."""
+    ordered = sorted(rows, key=lambda row: (len(row[0]), len(row[1])))
+    for start in range(0, len(ordered), BATCH_SIZE):
+        yield ordered[start : start + BATCH_SIZE]
+
+
+def _observed(
+    pair: GraphPair, manifest: Manifest, batch: list[Row], histograms: dict[str, dict[str, Histogram]]
+) -> Iterator[tuple[str, str, npt.NDArray[np.float32]]]:
+    """(graph file, name, values of live tokens only) for the encoder run and every decoder step of a batch."""
+    sources, fed = [source for source, _ in batch], [ids for _, ids in batch]
+    lengths = np.array([len(source) for source in sources])
+    is_live = (np.arange(lengths.max()) < lengths[:, None]).ravel()  # (B S,)
+    encoder, decoder_step = manifest.graphs.encoder, manifest.graphs.decoder_step
+    names = list(histograms[encoder])
+    for name, values in zip(names, pair.fetch_encoded(sources, manifest.tokenizer.pad_id, names), strict=True):
+        yield encoder, name, values[is_live]
+    num_steps = max(map(len, fed))
+    state = pair.start(sources, manifest.tokenizer.pad_id, num_steps)
+    names = list(histograms[decoder_step])
+    for step in range(num_steps):
+        is_running = np.array([step < len(ids) for ids in fed])
+        tokens = np.array([ids[step] if step < len(ids) else manifest.tokenizer.pad_id for ids in fed])
+        for name, values in zip(names, state.fetch(tokens, names), strict=True):
+            yield decoder_step, name, values[is_running]

@@ -1,0 +1,16 @@
+"""Weights in 8 bits: symmetric, one scale per output channel; pure."""
+
+import numpy as np
+from numpy import typing as npt
+
+LARGEST = 127  # -128 is left out: the range is symmetric
+
+
+def quantize_rows(
+    weight: npt.NDArray[np.float32],
+) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.float32]]:
+    """(rows, columns) -> the same in int8, and one scale per row (rows,); a row of zeros gets scale 1."""
+    largest = np.abs(weight).max(axis=1)
+    scales = np.where(largest > 0, largest / LARGEST, 1.0).astype(np.float32)
+    quantized = np.clip(np.rint(weight / scales[:, None]), -LARGEST, LARGEST).astype(np.int8)
+    return quantized, scales

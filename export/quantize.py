@@ -1,0 +1,173 @@
+"""A float32 bundle through the house once more: calibrate, rewrite, judge, write as int8. Needs no torch."""
+
+import dataclasses
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import onnx_ir
+from onnx_ir.passes.common import RemoveUnusedNodesPass
+
+from export.bundle_writer import check_destination, checksums, staged_bundle
+from export.engine_decode import EngineDecoder
+from export.graphs.checks import check_decoder_step, check_encoder
+from export.graphs.execution import GraphPair
+from export.graphs.fusion import branch_scores, keep_token_axis
+from export.quantization.calibration import BATCH_SIZE, Row, observe
+from export.quantization.quality import Quality, scores
+from export.quantization.ranges import METHODS, Histogram
+from export.quantization.rewriting import quantize_graph
+from export.quantization.sentences import ParallelLine, read_lines, split
+from export.stages import Stages
+from export.tools import cpu_model, tool_versions
+from service.bundle.checksums import mismatches
+from service.bundle.manifest import BundleError, GoldenPair, Manifest
+from service.text.tokenizers import Tokenizer, load_tokenizer
+from service.translation import DecodingOptions
+
+_Histograms = Mapping[str, Mapping[str, Histogram]]
+
+
+def quantize(
+    source: Path, destination: Path, calibration: Path, say: Callable[[str], None] = lambda line: None
+) -> Manifest:
+    """Write the int8 form of the float32 bundle in `source` to `destination`; `say` is told of every stage.
+
+    Half of the calibration lines give the activations' ranges, by each of `METHODS`; the method whose graphs agree
+    most often with float32's choice of the next token is taken. The other half tells what int8 costs.
+
+    Raises:
+        BundleError: `source` is no intact float32 bundle, or `destination` holds something else.
+        CalibrationError: the calibration file is missing, or has too few usable lines.
+    """
+    stages = Stages(say)
+    check_destination(destination)
+    manifest = _float32_manifest(source)
+    tokenizer = load_tokenizer(manifest.tokenizer, source)
+    lines = read_lines(calibration, manifest, tokenizer)
+    calibrating, judging = split(lines)
+    expected = dict(zip(lines, _decode(source, manifest, lines), strict=True))
+    stages.done("decode", f"{len(lines)} sentences of {calibration.name} in float32")
+    start_id, prefix = manifest.tokenizer.decoder_start_id, manifest.languages[0].target_prefix_ids
+    rows: list[Row] = [(line.source_ids, (start_id, *prefix, *expected[line])) for line in calibrating]
+    histograms = observe(source, manifest, rows)
+    stages.done("observe", f"{sum(map(len, histograms.values()))} activations on {len(rows)} sentences")
+    method = _best_method(source, manifest, histograms, rows)
+    stages.done("choose", f"activation ranges by {method}")
+    with staged_bundle(destination) as directory:
+        shutil.copyfile(source / manifest.tokenizer.file, directory / manifest.tokenizer.file)
+        _write_graphs(source, directory, manifest, histograms, method)
+        check_encoder(directory / manifest.graphs.encoder, manifest.model, quantized=True)
+        check_decoder_step(directory / manifest.graphs.decoder_step, manifest.model, quantized=True)
+        given = _decode(directory, manifest, judging)
+        quality = _quality(judging, given, [expected[line] for line in judging], tokenizer, method)
+        stages.done("judge", quality.line())
+        quantized = dataclasses.replace(
+            manifest,
+            precision="int8",
+            golden=_golden(directory, manifest, tokenizer),
+            checksums=checksums(directory),
+            tools=tool_versions(),
+            quality=quality.document(),
+        )
+        quantized.save(directory)
+    size = sum(path.stat().st_size for path in destination.iterdir())
+    stages.done("write", f"{destination} ({size / 1e6:.1f} MB)")
+    return quantized
+
+
+def _float32_manifest(source: Path) -> Manifest:
+    manifest = Manifest.load(source)
+    if manifest.precision != "float32":
+        raise BundleError(f"{source} is {manifest.precision}; only a float32 bundle can be quantized.")
+    problems = mismatches(source, manifest.checksums)
+    if problems:
+        raise BundleError(f"{source} is damaged: {'; '.join(problems)}. Write it again with 'make export'.")
+    return manifest
+
+
+def _decode(directory: Path, manifest: Manifest, lines: Sequence[ParallelLine]) -> list[tuple[int, ...]]:
+    """Greedy output ids, the end-of-sentence token left out."""
+    options = DecodingOptions(
+        beam_size=1, length_penalty=1.0, num_hypotheses=1, max_output_tokens=manifest.limits.max_output_tokens
+    )
+    prefix = manifest.languages[0].target_prefix_ids
+    with EngineDecoder(directory, manifest) as decoder:
+        return [best.token_ids for best, *_ in decoder.decode([(each.source_ids, prefix) for each in lines], options)]
+
+
+def _best_method(source: Path, manifest: Manifest, histograms: _Histograms, rows: Sequence[Row]) -> str:
+    """The method whose graphs choose float32's next token most often; of equals, the one named first."""
+    agreed = {}
+    for method in METHODS:
+        with tempfile.TemporaryDirectory() as folder:
+            _write_graphs(source, Path(folder), manifest, histograms, method)
+            graphs = manifest.graphs
+            pair = GraphPair(Path(folder) / graphs.encoder, Path(folder) / graphs.decoder_step, manifest.model)
+            agreed[method] = _agreement(pair, manifest, rows)
+    return max(METHODS, key=lambda method: agreed[method])
+
+
+def _agreement(pair: GraphPair, manifest: Manifest, rows: Sequence[Row]) -> int:
+    """How many of float32's output tokens come out, given those before them."""
+    pad_id, num_agreed = manifest.tokenizer.pad_id, 0
+    num_forced = len(manifest.languages[0].target_prefix_ids)
+    for start in range(0, len(rows), BATCH_SIZE):
+        sources, fed = zip(*rows[start : start + BATCH_SIZE], strict=True)
+        state = pair.start(sources, pad_id, max(map(len, fed)))
+        for step in range(max(map(len, fed)) - 1):
+            tokens = np.array([ids[step] if step < len(ids) else pad_id for ids in fed])
+            chosen = state.next_ids(tokens).tolist()
+            if step >= num_forced:
+                num_agreed += sum(
+                    step + 1 < len(ids) and ids[step + 1] == token for ids, token in zip(fed, chosen, strict=True)
+                )
+    return num_agreed
+
+
+def _write_graphs(source: Path, folder: Path, manifest: Manifest, histograms: _Histograms, method: str) -> None:
+    for name in (manifest.graphs.encoder, manifest.graphs.decoder_step):
+        model = onnx_ir.load(source / name)
+        quantize_graph(model, {value: histogram.range(method) for value, histogram in histograms[name].items()})
+        if name == manifest.graphs.decoder_step:
+            keep_token_axis(model.graph)
+            branch_scores(model.graph)
+        RemoveUnusedNodesPass()(model)
+        onnx_ir.save(model, folder / name)
+
+
+def _quality(
+    lines: Sequence[ParallelLine],
+    given: Sequence[tuple[int, ...]],
+    expected: Sequence[tuple[int, ...]],
+    tokenizer: Tokenizer,
+    method: str,
+) -> Quality:
+    references = [line.reference for line in lines]
+    bleu, chrf = scores([tokenizer.decode(ids) for ids in given], references)
+    bleu_float32, chrf_float32 = scores([tokenizer.decode(ids) for ids in expected], references)
+    identical = sum(a == b for a, b in zip(given, expected, strict=True)) / len(lines)
+    return Quality(len(lines), bleu, bleu_float32, chrf, chrf_float32, round(identical, 4), method, cpu_model())
+
+
+def _golden(directory: Path, manifest: Manifest, tokenizer: Tokenizer) -> tuple[GoldenPair, ...]:
+    """The golden sentences with what int8 makes of them, for the service's self-test."""
+    prefixes = {
+        (pair.source_language_code, pair.target_language_code): pair.target_prefix_ids for pair in manifest.languages
+    }
+    options = DecodingOptions(
+        beam_size=1, length_penalty=1.0, num_hypotheses=1, max_output_tokens=manifest.limits.max_output_tokens
+    )
+    rows = [
+        (golden.source_ids, prefixes[golden.source_language_code, golden.target_language_code])
+        for golden in manifest.golden
+    ]
+    with EngineDecoder(directory, manifest) as decoder:
+        outputs = decoder.decode(rows, options)
+    eos_id = manifest.tokenizer.eos_id
+    return tuple(
+        dataclasses.replace(golden, output_ids=(*best.token_ids, eos_id), translation=tokenizer.decode(best.token_ids))
+        for golden, (best, *_) in zip(manifest.golden, outputs, strict=True)
+    )

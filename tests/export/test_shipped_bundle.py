@@ -1,0 +1,93 @@
+"""The committed int8 bundle: it is what `make export` writes, and no row's numbers depend on its neighbours."""
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import numpy_helper
+
+from export.graphs.execution import DecodingState, GraphPair
+from export.quantize import quantize
+from service.bundle import graph_io
+from service.bundle.manifest import Manifest
+from tests.servers import REPOSITORY
+
+SHIPPED = REPOSITORY / "models" / "en-de" / "1"
+FLOAT32 = REPOSITORY / "build" / "float32" / "en-de" / "1"
+MAX_SHIPPED_BYTES = 16 * 1024 * 1024
+NUM_STEPS = 6
+
+
+def constants(path: Path) -> dict[str, np.ndarray]:
+    return {tensor.name: numpy_helper.to_array(tensor) for tensor in onnx.load(path).graph.initializer}
+
+
+def test_it_is_small_enough_to_commit() -> None:
+    assert sum(path.stat().st_size for path in SHIPPED.iterdir()) <= MAX_SHIPPED_BYTES
+
+
+def test_exporting_again_gives_the_same_weights_and_scales(tmp_path: Path) -> None:
+    """Other processors add up calibration's sums otherwise, so the activations' scales may differ a little."""
+    assert (FLOAT32 / "manifest.json").exists(), "run 'make export' first; 'make test' does"
+    again = quantize(FLOAT32, tmp_path / "1", REPOSITORY / "checkpoints" / "en-de" / "sentences.tsv")
+    shipped = Manifest.load(SHIPPED)
+    assert again.quality["bleu"] == pytest.approx(shipped.quality["bleu"], abs=0.5)
+    for name in (shipped.graphs.encoder, shipped.graphs.decoder_step):
+        expected, given = constants(SHIPPED / name), constants(tmp_path / "1" / name)
+        assert expected.keys() == given.keys()
+        for key, value in expected.items():
+            if value.dtype == np.int8:
+                assert np.array_equal(value, given[key]), key
+            else:
+                np.testing.assert_allclose(given[key], value, rtol=0.1, atol=2, err_msg=key)
+
+
+@pytest.fixture(scope="module")
+def pair() -> GraphPair:
+    manifest = Manifest.load(SHIPPED)
+    return GraphPair(
+        SHIPPED / manifest.graphs.encoder, SHIPPED / manifest.graphs.decoder_step, manifest.model, num_threads=2
+    )
+
+
+def draw(rng: np.random.Generator, length: int) -> tuple[int, ...]:
+    return (*rng.integers(40, 8000, length - 1).tolist(), 2)
+
+
+def bucketed(state: DecodingState, width: int) -> DecodingState:
+    """The same sources laid out for another bucket of the service's, padded with zeros."""
+    for name, value in state.cross.items():
+        room = width - value.shape[2]
+        state.cross[name] = np.pad(
+            value[:, :, : min(width, value.shape[2])], ((0, 0), (0, 0), (0, max(room, 0)), (0, 0))
+        )
+    return state
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_encoding_does_not_depend_on_neighbours_or_padding(pair: GraphPair, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    names = graph_io.cross_names(pair.shape.num_decoder_layers)
+    sources = [draw(rng, int(length)) for length in (1, 2, 3, *rng.integers(4, 60, 8))]
+    together = pair.fetch_encoded(sources, 1, names)
+    for row, source in enumerate(sources):
+        for alone, padded in zip(pair.fetch_encoded([source], 1, names), together, strict=True):
+            assert np.array_equal(alone[0], padded[row, :, : len(source)])
+
+
+@pytest.mark.parametrize(("num_rows", "width"), [(1, 32), (1, 128), (2, 64), (7, 32), (32, 48), (33, 96)])
+def test_log_probs_do_not_depend_on_batch_row_or_bucket(pair: GraphPair, num_rows: int, width: int) -> None:
+    """Bitwise, over the whole vocabulary, at every step."""
+    rng = np.random.default_rng(num_rows)
+    sources = [draw(rng, int(length)) for length in rng.integers(2, 30, num_rows)]
+    tokens = rng.integers(40, 8000, (NUM_STEPS, num_rows))
+    together = bucketed(pair.start(sources, 1, NUM_STEPS), width)
+    batched = [together.candidates(tokens[step], pair.shape.vocabulary_size) for step in range(NUM_STEPS)]
+    for row in {0, num_rows // 2, num_rows - 1}:
+        narrowest = -(-len(sources[row]) // 8) * 8
+        alone = bucketed(pair.start([sources[row]], 1, NUM_STEPS), narrowest)
+        for step in range(NUM_STEPS):
+            ids, log_probs = alone.candidates(tokens[step][row : row + 1], pair.shape.vocabulary_size)
+            assert np.array_equal(ids[0], batched[step][0][row])
+            assert np.array_equal(log_probs[0], batched[step][1][row])
