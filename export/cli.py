@@ -2,6 +2,7 @@
 
 import importlib
 import sys
+import tempfile
 import warnings
 from pathlib import Path
 from typing import ClassVar
@@ -11,6 +12,7 @@ import click
 EXIT_BAD_CHECKPOINT = 2  # as click itself exits on bad usage
 EXIT_FAILED = 1
 IMPORTER_NAMES = ("native",)
+PRECISIONS = ("float32", "float16", "int8")
 
 
 class _LazyGroup(click.Group):
@@ -40,7 +42,21 @@ def main() -> None:
 @click.option("--output", "-o", required=True, type=click.Path(path_type=Path), help="Folder that becomes the bundle.")
 @click.option("--from", "kind", type=click.Choice(IMPORTER_NAMES), help="Kind of checkpoint; found out by default.")
 @click.option("--name", help="Name of the model; by default the checkpoint's own.")
-def convert(checkpoint: Path, output: Path, kind: str | None, name: str | None) -> None:
+@click.option(
+    "--precision",
+    type=click.Choice(PRECISIONS),
+    default="float32",
+    show_default=True,
+    help="float16 is for CUDA, int8 for the CPU.",
+)
+@click.option(
+    "--calibration",
+    type=click.Path(path_type=Path),
+    help="For int8: lines of source<TAB>reference.  [default: CHECKPOINT/sentences.tsv]",
+)
+def convert(
+    checkpoint: Path, output: Path, kind: str | None, name: str | None, precision: str, calibration: Path | None
+) -> None:
     """Export CHECKPOINT to ONNX, verify it, and write the bundle to --output, e.g. build/models/en-de/1.
 
     Exit codes: 0 written, 1 the graphs failed their checks, 2 the checkpoint or --output can't be used.
@@ -49,12 +65,19 @@ def convert(checkpoint: Path, output: Path, kind: str | None, name: str | None) 
     from export.convert import convert as run
     from export.graphs.checks import GraphError
     from export.importers.imported import CheckpointError
+    from export.quantization.sentences import CalibrationError
+    from export.quantize import quantize as run_quantize
     from export.verify import VerificationError
     from service.bundle.manifest import BundleError
 
     try:
-        run(checkpoint, output, kind, name, _say)
-    except (CheckpointError, BundleError) as error:
+        if precision == "int8":
+            with tempfile.TemporaryDirectory() as folder:
+                run(checkpoint, Path(folder) / "float32", kind, name, say=_say)
+                run_quantize(Path(folder) / "float32", output, calibration or checkpoint / "sentences.tsv", _say)
+        else:
+            run(checkpoint, output, kind, name, precision, _say)
+    except (CheckpointError, BundleError, CalibrationError) as error:
         _fail(str(error), EXIT_BAD_CHECKPOINT)
     except (GraphError, VerificationError) as error:
         _fail(f"{checkpoint} failed verification, nothing was written: {error}", EXIT_FAILED)

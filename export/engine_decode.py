@@ -41,11 +41,29 @@ class EngineDecoder:
         Raises:
             ServiceError: a sequence was refused or failed.
         """
+        return self.wait(self.submit(rows, options))
+
+    def submit(
+        self, rows: Sequence_[tuple[Sequence_[int], Sequence_[int]]], options: DecodingOptions
+    ) -> list[Sequence]:
+        """Start decoding rows, beside those that run already.
+
+        Raises:
+            ServiceError: a sequence was refused.
+        """
         sequences = [
             Sequence("export", tuple(source), options, time.monotonic(), target_prefix_ids=tuple(prefix))
             for source, prefix in rows
         ]
         self._engine.submit(sequences)
+        return sequences
+
+    def wait(self, sequences: Sequence_[Sequence]) -> list[tuple[DecodedHypothesis, ...]]:
+        """The hypotheses of sequences that were submitted, best first; each can be waited for once.
+
+        Raises:
+            ServiceError: a sequence failed.
+        """
         updates = self._listener.wait_for(sequences)
         for update in updates:
             if update.error is not None:

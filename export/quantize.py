@@ -59,8 +59,8 @@ def quantize(
     with staged_bundle(destination) as directory:
         shutil.copyfile(source / manifest.tokenizer.file, directory / manifest.tokenizer.file)
         _write_graphs(source, directory, manifest, histograms, method)
-        check_encoder(directory / manifest.graphs.encoder, manifest.model, quantized=True)
-        check_decoder_step(directory / manifest.graphs.decoder_step, manifest.model, quantized=True)
+        check_encoder(directory / manifest.graphs.encoder, manifest.model, "int8")
+        check_decoder_step(directory / manifest.graphs.decoder_step, manifest.model, "int8")
         given = _decode(directory, manifest, judging)
         quality = _quality(judging, given, [expected[line] for line in judging], tokenizer, method)
         stages.done("judge", quality.line())

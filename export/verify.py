@@ -22,6 +22,7 @@ from service.translation import DecodingOptions
 
 MAX_RELATIVE_ERROR = 1e-3  # of a position's range of logits
 TIE_GAP = 1e-4  # two logits that are closer may be ranked either way: the order of summation decides
+MAX_RELATIVE_ERROR_FLOAT16 = 5e-2  # 13 bits less; 6e-4 on the shipped model, 4e-2 on large random weights
 BATCH_SIZE = 16
 
 
@@ -35,7 +36,7 @@ class VerificationReport:
 
     `max_error` is the largest difference of two log-probabilities, `max_relative_error` the largest one divided by
     its position's range of logits (largest minus smallest). `num_ties` counts sentences that go on differently from
-    a position where the two best logits are closer than `TIE_GAP`.
+    a position where the two best logits are closer than `tie_gap`.
     """
 
     num_golden: int = 0
@@ -45,13 +46,19 @@ class VerificationReport:
     max_relative_error: float = 0.0
     num_ties: int = 0
     golden: list[GoldenPair] = field(default_factory=list)
+    max_relative_error_allowed: float = MAX_RELATIVE_ERROR
+
+    @property
+    def tie_gap(self) -> float:
+        """Where the two best logits are closer, either may win: errors of this size were seen."""
+        return max(TIE_GAP, 2.0 * self.max_error)
 
     def lines(self) -> list[str]:
         """A short text for the terminal."""
         return [
             f"compared {self.num_golden} golden and {self.num_random} random sentences, {self.num_positions} positions",
             f"torch against ONNX Runtime: largest error {self.max_error:.2e}, "
-            f"{self.max_relative_error:.2e} of the logits' range (allowed {MAX_RELATIVE_ERROR:.0e})",
+            f"{self.max_relative_error:.2e} of the logits' range (allowed {self.max_relative_error_allowed:.0e})",
             f"cached in mixed batches against full re-decoding: same greedy tokens, {self.num_ties} ties excepted",
         ]
 
@@ -67,6 +74,7 @@ def verify(
     checkpoint: ImportedCheckpoint,
     graphs: GraphPair,
     tokenizer: Tokenizer,
+    precision: str = "float32",
     on_progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> VerificationReport:
     """Compare the graphs with the model on golden and random sentences in batches of mixed lengths.
@@ -80,6 +88,8 @@ def verify(
     golden = list(golden_sentences(checkpoint, tokenizer))
     sentences = golden + list(random_sentences(checkpoint))
     report = VerificationReport(num_golden=len(golden), num_random=len(sentences) - len(golden))
+    if precision == "float16":
+        report.max_relative_error_allowed = MAX_RELATIVE_ERROR_FLOAT16
     complete: dict[Sentence, tuple[int, ...]] = {}
     num_batches = -(-len(sentences) // BATCH_SIZE)
     for number in range(num_batches):
@@ -93,10 +103,10 @@ def verify(
             if decoding.token_ids[-1] == checkpoint.tokenizer.eos_id:
                 complete[sentence] = decoding.token_ids
         on_progress(number + 1, num_batches)
-    if not report.max_relative_error < MAX_RELATIVE_ERROR:
+    if not report.max_relative_error < report.max_relative_error_allowed:
         raise VerificationError(
             f"the graphs' largest error is {report.max_error:.3g}, {report.max_relative_error:.3g} of the logits' "
-            f"range; allowed is {MAX_RELATIVE_ERROR:.0e}."
+            f"range; allowed is {report.max_relative_error_allowed:.0e}."
         )
     report.golden = [
         _golden_pair(sentence, complete[sentence], tokenizer) for sentence in golden if sentence in complete
@@ -213,7 +223,7 @@ def _compare_tokens(
         if output == decoding.token_ids:
             continue
         position = first_difference(decoding.token_ids, output)
-        if top_two_gap(decoding.logits[position].numpy(), checkpoint.suppressed_ids) >= TIE_GAP:
+        if top_two_gap(decoding.logits[position].numpy(), checkpoint.suppressed_ids) >= report.tie_gap:
             raise VerificationError(
                 f"{sentence}, position {position}: the graphs chose token {output[position]} with the cache, the model "
                 f"{decoding.token_ids[position]} without; the tokens before it are the same."

@@ -7,7 +7,8 @@ import onnx
 from service.bundle import graph_io
 from service.bundle.manifest import ModelShape
 
-INT32, INT64, FLOAT = onnx.TensorProto.INT32, onnx.TensorProto.INT64, onnx.TensorProto.FLOAT
+INT32, INT64 = onnx.TensorProto.INT32, onnx.TensorProto.INT64
+FLOAT, FLOAT16 = onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16
 LARGE_BYTES = 64 * 1024  # weights, not constants
 _DTYPES = {
     graph_io.SOURCE_IDS: INT64,
@@ -18,6 +19,8 @@ _DTYPES = {
     graph_io.NUM_CANDIDATES: INT64,
     graph_io.NEXT_IDS: INT64,
     graph_io.CANDIDATE_IDS: INT64,
+    graph_io.NEXT_LOG_PROBS: FLOAT,
+    graph_io.CANDIDATE_LOG_PROBS: FLOAT,
 }
 _SHAPES: dict[str, list[str | int]] = {
     graph_io.SOURCE_IDS: ["B", "S"],
@@ -32,17 +35,17 @@ class GraphError(Exception):
     """An exported graph is not what the service expects; the message lists every problem."""
 
 
-def check_encoder(path: Path, shape: ModelShape, *, quantized: bool = False) -> None:
+def check_encoder(path: Path, shape: ModelShape, precision: str = "float32") -> None:
     """Check the encoder graph.
 
     Raises:
         GraphError: with all problems.
     """
     outputs = graph_io.cross_names(shape.num_decoder_layers)
-    _check(path, shape, graph_io.encoder_inputs(), outputs, {"MultiHeadAttention"}, quantized)
+    _check(path, shape, graph_io.encoder_inputs(), outputs, {"MultiHeadAttention"}, precision)
 
 
-def check_decoder_step(path: Path, shape: ModelShape, *, quantized: bool = False) -> None:
+def check_decoder_step(path: Path, shape: ModelShape, precision: str = "float32") -> None:
     """Check the decoder step graph.
 
     Raises:
@@ -50,7 +53,7 @@ def check_decoder_step(path: Path, shape: ModelShape, *, quantized: bool = False
     """
     layers = shape.num_decoder_layers
     operators = {"GroupQueryAttention", "MultiHeadAttention"}
-    _check(path, shape, graph_io.step_inputs(layers), graph_io.step_outputs(layers), operators, quantized)
+    _check(path, shape, graph_io.step_inputs(layers), graph_io.step_outputs(layers), operators, precision)
     graph = onnx.load(path, load_external_data=False).graph
     problems = [
         f"{len(nodes)} {operator} nodes, expected one per decoder layer ({layers})"
@@ -61,16 +64,17 @@ def check_decoder_step(path: Path, shape: ModelShape, *, quantized: bool = False
 
 
 def _check(
-    path: Path, shape: ModelShape, inputs: list[str], outputs: list[str], operators: set[str], quantized: bool
+    path: Path, shape: ModelShape, inputs: list[str], outputs: list[str], operators: set[str], precision: str
 ) -> None:
     try:
         onnx.checker.check_model(path)
     except onnx.checker.ValidationError as error:
         raise GraphError(f"{path.name} is not a valid ONNX model: {error}.") from error
     graph = onnx.load(path, load_external_data=False).graph
+    quantized, memory_dtype = precision == "int8", FLOAT16 if precision == "float16" else FLOAT
     problems = [
-        *_interface_problems("inputs", list(graph.input), inputs, shape),
-        *_interface_problems("outputs", list(graph.output), outputs, shape),
+        *_interface_problems("inputs", list(graph.input), inputs, shape, memory_dtype),
+        *_interface_problems("outputs", list(graph.output), outputs, shape, memory_dtype),
         *_operator_problems(graph, operators | ({"MatMulIntegerToFloat"} if quantized else set()), quantized),
         *_duplicate_problems(graph),
     ]
@@ -83,7 +87,7 @@ def _raise_if(path: Path, problems: list[str]) -> None:
 
 
 def _interface_problems(
-    kind: str, values: list[onnx.ValueInfoProto], expected: list[str], shape: ModelShape
+    kind: str, values: list[onnx.ValueInfoProto], expected: list[str], shape: ModelShape, memory_dtype: int
 ) -> list[str]:
     names = [value.name for value in values]
     if names != expected:
@@ -91,7 +95,7 @@ def _interface_problems(
     problems = []
     for value in values:
         tensor = value.type.tensor_type
-        dtype, wanted_dtype = tensor.elem_type, _DTYPES.get(value.name, FLOAT)
+        dtype, wanted_dtype = tensor.elem_type, _DTYPES.get(value.name, memory_dtype)
         if dtype != wanted_dtype:
             type_name = onnx.TensorProto.DataType.Name
             problems.append(f"{value.name} is {type_name(dtype)}, expected {type_name(wanted_dtype)}")

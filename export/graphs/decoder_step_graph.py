@@ -146,7 +146,8 @@ class _Projection(nn.Module):
 
     def forward(self, hidden: Tensor, num_candidates: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """(B, d) -> next_ids (B,), next_log_probs (B,), candidate_ids (B, K), candidate_log_probs (B, K)."""
-        logits = nn.functional.linear(hidden, self.weight, self.bias)  # (B, V)
+        # Log-probabilities are float32 whatever the weights are.
+        logits = nn.functional.linear(hidden, self.weight, self.bias).float()  # (B, V)
         best = arg_max(logits)
         # With bound outputs ONNX Runtime computes those that nobody fetches too. K = 0 leaves them a single number (not
         # none: the reductions mistreat empty tensors), else greedy search would pay for unused log-probabilities.
@@ -157,7 +158,7 @@ class _Projection(nn.Module):
         # Spelt out: the kernel of ReduceLogSumExp is six times slower than these four.
         log_total = log_of_column((scored - largest).exp().sum(dim=-1, keepdim=True)) + largest  # (B, 1)
         if self.has_suppressed:
-            left_out = nn.functional.linear(hidden, self.suppressed_weight, self.suppressed_bias)
+            left_out = nn.functional.linear(hidden, self.suppressed_weight, self.suppressed_bias).float()
             left_out = corner(left_out, num_rows, torch.full_like(num_rows, left_out.shape[1]))
             log_total = torch.logsumexp(torch.cat([log_total, left_out], dim=-1), dim=-1, keepdim=True)
         next_log_probs = (largest - log_total).squeeze(-1)

@@ -60,7 +60,9 @@ class DecodingState:
         self._past_names = graph_io.past_names(shape.num_decoder_layers)
         self._present_names = graph_io.present_names(shape.num_decoder_layers)
         arena = (len(source_lengths), shape.num_heads, capacity, shape.head_size)
-        self._past = {name: np.zeros(arena, dtype=np.float32) for name in self._past_names}
+        kinds = {item.name: item.type for item in step.get_inputs()}
+        dtype = np.float16 if kinds[self._past_names[0]] == "tensor(float16)" else np.float32
+        self._past: dict[str, Any] = {name: np.zeros(arena, dtype) for name in self._past_names}
         self.lengths = np.zeros(len(source_lengths), dtype=np.int32)
 
     def next_ids(self, token_ids: Ids) -> Ids:

@@ -79,7 +79,10 @@ def log_of_column(totals: Tensor) -> Tensor:
     result would depend on how many rows there are. ReduceLogSum over the one entry of a row does not.
     """
     axes = torch.ones(1, dtype=torch.int64)
-    return ops.symbolic("ReduceLogSum", (totals, axes), {"keepdims": 1}, dtype=totals.dtype, shape=totals.shape)
+    logarithms: Tensor = ops.symbolic(
+        "ReduceLogSum", (totals, axes), {"keepdims": 1}, dtype=totals.dtype, shape=totals.shape
+    )
+    return logarithms
 
 
 def arg_max(scores: Tensor) -> Tensor:
@@ -97,7 +100,8 @@ def arg_max(scores: Tensor) -> Tensor:
     chosen = ops.symbolic(
         "GatherND", (blocks, block), {"batch_dims": 1}, dtype=scores.dtype, shape=(scores.shape[0], width)
     )
-    return (block * width + chosen.argmax(dim=1, keepdim=True)).squeeze(1)
+    index: Tensor = block * width + chosen.argmax(dim=1, keepdim=True)  # (B, 1)
+    return index.squeeze(1)
 
 
 def _block_width(num_columns: int) -> int | None:

@@ -25,7 +25,7 @@ EXTERNAL_DATA_BYTES = 1024**3
 
 
 def trace_encoder(model: Transformer, path: Path, external_data_bytes: int = EXTERNAL_DATA_BYTES) -> list[Path]:
-    """Write the encoder graph of `model` to `path`; returns the files written."""
+    """Write the encoder graph of `model`, in its weights' precision, to `path`; returns the files written."""
     config = model.config
     batch, length = Dim("B"), Dim("S", max=config.max_source_positions)
     example = (
@@ -49,18 +49,19 @@ def trace_decoder_step(
     path: Path,
     external_data_bytes: int = EXTERNAL_DATA_BYTES,
 ) -> list[Path]:
-    """Write the decoder step graph of `model` to `path`; returns the files written."""
+    """Write the decoder step graph of `model`, in its weights' precision, to `path`; returns the files written."""
     config = model.config
     num_layers, heads, size = config.num_decoder_layers, config.num_heads, padded_head_size(config.head_size)
     batch, length, capacity = Dim("B"), Dim("S"), Dim("C")
+    dtype = model.projection.weight.dtype
     example = (
         torch.full((2,), config.eos_id, dtype=torch.int64),
         torch.tensor([0, 1], dtype=torch.int32),
         torch.tensor([2], dtype=torch.int32),
         torch.tensor([3, 2], dtype=torch.int32),
         torch.tensor([4], dtype=torch.int64),
-        [torch.zeros(2, heads, 5, size) for _ in range(2 * num_layers)],
-        [torch.zeros(2, heads, 3, size) for _ in range(2 * num_layers)],
+        [torch.zeros(2, heads, 5, size, dtype=dtype) for _ in range(2 * num_layers)],
+        [torch.zeros(2, heads, 3, size, dtype=dtype) for _ in range(2 * num_layers)],
     )
     row = {0: batch}
     return _trace(

@@ -22,13 +22,12 @@ def observe(directory: Path, manifest: Manifest, rows: Sequence[Row]) -> dict[st
     names = [manifest.graphs.encoder, manifest.graphs.decoder_step]
     histograms: dict[str, dict[str, Histogram]] = {}
     with tempfile.TemporaryDirectory() as folder:
-        paths = []
         for name in names:
             model = onnx_ir.load(directory / name)
             histograms[name] = {value.name or "": Histogram() for value in _expose_inputs(model)}
-            paths.append(Path(folder) / name)
-            onnx_ir.save(model, paths[-1])
-        pair = GraphPair(*paths, manifest.model)
+            onnx_ir.save(model, Path(folder) / name)
+        encoder, decoder_step = (Path(folder) / name for name in names)
+        pair = GraphPair(encoder, decoder_step, manifest.model)
         for take in (Histogram.widen, Histogram.count):
             for batch in _batches(rows):
                 for graph, value, values in _observed(pair, manifest, batch, histograms):

@@ -79,4 +79,5 @@ class Histogram:
 def _rounded(values: npt.NDArray[np.float64], covered: Range) -> npt.NDArray[np.float64]:
     scale, zero_point = float(covered.scale()), int(covered.zero_point())
     levels = np.clip(np.rint(values / scale) + zero_point, 0, LEVELS)
-    return (levels - zero_point) * scale
+    restored: npt.NDArray[np.float64] = (levels - zero_point) * scale
+    return restored

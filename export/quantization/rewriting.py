@@ -45,7 +45,7 @@ class _Rewriting:
         """A stored float32 matrix of token embeddings: shared with the projection, or one of its own."""
         if value is None or value.name not in self._graph.initializers:
             return False
-        return value.name in self._weights or value.name.endswith("tokens.weight")
+        return value.name in self._weights or str(value.name).endswith("tokens.weight")
 
     def _replace_dense(self, dense: DenseNode) -> None:
         graph, node = self._graph, dense.node

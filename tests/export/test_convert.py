@@ -4,6 +4,7 @@ import json
 import shutil
 from pathlib import Path
 
+import onnx
 import pytest
 import torch
 from click.testing import CliRunner
@@ -45,6 +46,33 @@ def test_conversion_repeats_itself(exported: tuple[Path, Manifest], checkpoint: 
     convert(checkpoint, tmp_path / "again")
     for name in (*manifest.checksums, MANIFEST_NAME):
         assert (tmp_path / "again" / name).read_bytes() == (directory / name).read_bytes(), name
+
+
+def test_float16_graphs_keep_their_memory_in_float16(
+    exported: tuple[Path, Manifest], checkpoint: Path, tmp_path: Path
+) -> None:
+    manifest = convert(checkpoint, tmp_path / "half", precision="float16")
+    assert manifest.precision == "float16"
+    assert manifest.verification["max_relative_error"] > exported[1].verification["max_relative_error"]
+    graph = onnx.load(tmp_path / "half" / manifest.graphs.decoder_step).graph
+    kinds = {value.name: value.type.tensor_type.elem_type for value in (*graph.input, *graph.output)}
+    assert kinds["past_key.0"] == kinds["present_value.1"] == kinds["cross_key.0"] == onnx.TensorProto.FLOAT16
+    assert kinds["next_log_probs"] == onnx.TensorProto.FLOAT
+
+
+def test_int8_in_one_go_wants_calibration_lines(checkpoint: Path, tmp_path: Path) -> None:
+    result = CliRunner().invoke(
+        main, ["convert", str(checkpoint), "--precision", "int8", "--output", str(tmp_path / "out")]
+    )
+    assert result.exit_code == 2
+    assert "sentences.tsv can't be read" in result.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_unknown_precision_names_the_choices(checkpoint: Path, tmp_path: Path) -> None:
+    result = CliRunner().invoke(main, ["convert", str(checkpoint), "--precision", "int4", "--output", str(tmp_path)])
+    assert result.exit_code == 2
+    assert "'float32', 'float16', 'int8'" in result.stderr
 
 
 def test_graphs_name_no_path_of_this_machine(exported: tuple[Path, Manifest]) -> None:

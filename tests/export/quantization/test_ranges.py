@@ -23,7 +23,8 @@ def histogram(*batches: np.ndarray) -> Histogram:
 def rounded(given: np.ndarray, covered: Range) -> np.ndarray:
     """QuantizeLinear and back, as ONNX defines it."""
     scale, zero_point = float(covered.scale()), int(covered.zero_point())
-    return (np.clip(np.rint(given / scale) + zero_point, 0, LEVELS) - zero_point) * scale
+    restored: np.ndarray = (np.clip(np.rint(given / scale) + zero_point, 0, LEVELS) - zero_point) * scale
+    return restored
 
 
 @given(values, st.sampled_from(METHODS))

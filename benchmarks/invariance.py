@@ -1,0 +1,124 @@
+"""Does a translation depend on its neighbours? Every sentence alone, in full batches, and under random arrival.
+
+Token ids are compared, greedy and beam search. A difference is explained if it is a tie: the two best log-probabilities
+that the sentence alone saw where the outputs part are closer than 1e-4. int8 must show none at all.
+"""
+
+import random
+import time
+from collections.abc import Sequence as Sequence_
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+from tqdm import tqdm
+
+from benchmarks.report import write_records
+from export.engine_decode import EngineDecoder
+from export.graphs.execution import GraphPair
+from export.verify import TIE_GAP, first_difference
+from service.bundle.manifest import Manifest
+from service.text.tokenizers import load_tokenizer
+from service.translation import DecodingOptions
+
+BATCH_SIZE = 32
+Ids = tuple[int, ...]
+
+
+@click.command()
+@click.argument("sentences", type=click.Path(exists=True, path_type=Path))
+@click.option("--bundle", type=click.Path(exists=True, path_type=Path), default=Path("models/en-de/1"))
+@click.option("--count", default=1000, show_default=True, help="Sentences, spread evenly over the file.")
+@click.option("--beam-size", default=4, show_default=True)
+def main(sentences: Path, bundle: Path, count: int, beam_size: int) -> None:
+    """Print how many outputs of SENTENCES' first column changed with the company they were in."""
+    manifest = Manifest.load(bundle)
+    tokenizer = load_tokenizer(manifest.tokenizer, bundle)
+    texts = list(dict.fromkeys(line.split("\t")[0] for line in sentences.read_text(encoding="utf-8").splitlines()))
+    prefix = manifest.languages[0].source_prefix_ids
+    encoded = [(*prefix, *tokenizer.encode(text), manifest.tokenizer.eos_id) for text in texts]
+    usable = [ids for ids in encoded if len(ids) <= manifest.limits.max_source_tokens]
+    sources = usable[:: max(1, len(usable) // count)][:count]
+    records: list[dict[str, Any]] = []
+    for size in (1, beam_size):
+        options = DecodingOptions(
+            beam_size=size,
+            length_penalty=manifest.generation.length_penalty,
+            num_hypotheses=1,
+            max_output_tokens=manifest.limits.max_output_tokens,
+        )
+        target_prefix = manifest.languages[0].target_prefix_ids
+        with EngineDecoder(bundle, manifest, max_slots=BATCH_SIZE * size) as decoder:
+            alone = [_decode(decoder, [each], target_prefix, options)[0] for each in tqdm(sources, desc="alone")]
+            companies = {
+                "batches": _in_batches(decoder, sources, target_prefix, options),
+                "random arrival": _at_random(decoder, sources, target_prefix, options),
+            }
+        for company, given in companies.items():
+            changed = [row for row in range(len(sources)) if given[row] != alone[row]]
+            gaps = [_gap(bundle, manifest, sources[row], alone[row], given[row]) for row in changed]
+            for row, gap in zip(changed, gaps, strict=True):
+                kind = "tie" if gap < TIE_GAP else "DIFFERENT"
+                click.echo(f"beam {size}, {company}, {kind} (top-2 gap {gap:.2e}): {tokenizer.decode(sources[row])!r}")
+            ties = sum(gap < TIE_GAP for gap in gaps)
+            same = f"{len(sources) - len(changed)} of {len(sources)} the same as alone"
+            different = len(changed) - ties
+            click.echo(f"{manifest.precision}, beam {size}, {company}: {same}, {ties} ties, {different} different")
+            records.append(
+                {
+                    "model": manifest.name,
+                    "engine": "dragoman",
+                    "precision": manifest.precision,
+                    "decode": "greedy" if size == 1 else f"beam{size}",
+                    "company": company,
+                    "sentences": len(sources),
+                    "changed": len(changed),
+                    "ties": ties,
+                }
+            )
+    click.echo(f"Wrote {write_records(f'invariance-{manifest.precision}', records)}.")
+
+
+def _decode(decoder: EngineDecoder, sources: Sequence_[Ids], prefix: Ids, options: DecodingOptions) -> list[Ids]:
+    return [best.token_ids for best, *_ in decoder.decode([(source, prefix) for source in sources], options)]
+
+
+def _in_batches(decoder: EngineDecoder, sources: Sequence_[Ids], prefix: Ids, options: DecodingOptions) -> list[Ids]:
+    """32 at a time, each batch to its end."""
+    outputs: list[Ids] = []
+    for start in tqdm(range(0, len(sources), BATCH_SIZE), desc="batches"):
+        outputs += _decode(decoder, sources[start : start + BATCH_SIZE], prefix, options)
+    return outputs
+
+
+def _at_random(decoder: EngineDecoder, sources: Sequence_[Ids], prefix: Ids, options: DecodingOptions) -> list[Ids]:
+    """In a random order, a few at a time, at random moments while others run."""
+    rng = random.Random(1)
+    order = rng.sample(range(len(sources)), len(sources))
+    waiting = []
+    while order:
+        rows = [order.pop() for _ in range(min(len(order), rng.randint(1, 6)))]
+        waiting.append((rows, decoder.submit([(sources[row], prefix) for row in rows], options)))
+        time.sleep(rng.expovariate(1 / 0.01))
+    outputs: dict[int, Ids] = {}
+    for rows, call in waiting:
+        outputs.update(zip(rows, (best.token_ids for best, *_ in decoder.wait(call)), strict=True))
+    return [outputs[row] for row in range(len(sources))]
+
+
+def _gap(bundle: Path, manifest: Manifest, source: Ids, alone: Ids, given: Ids) -> float:
+    """How far apart the two best tokens are, for the sentence alone, where its output and another part."""
+    pair = GraphPair(bundle / manifest.graphs.encoder, bundle / manifest.graphs.decoder_step, manifest.model)
+    eos_id = manifest.tokenizer.eos_id
+    position = first_difference((*alone, eos_id), (*given, eos_id))
+    fed = (manifest.tokenizer.decoder_start_id, *manifest.languages[0].target_prefix_ids, *alone[:position])
+    state = pair.start([source], manifest.tokenizer.pad_id, len(fed))
+    for token in fed[:-1]:
+        state.next_ids(np.array([token]))
+    _, log_probs = state.candidates(np.array([fed[-1]]), 2)
+    return float(log_probs[0, 0] - log_probs[0, 1])
+
+
+if __name__ == "__main__":
+    main()
