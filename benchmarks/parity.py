@@ -30,7 +30,7 @@ BATCH_SIZE = 16
 @click.command()
 @click.argument("sentences", type=click.Path(exists=True, path_type=Path))
 @click.option("--checkpoint", type=click.Path(exists=True, path_type=Path), default=Path("checkpoints/en-de"))
-@click.option("--bundle", type=click.Path(exists=True, path_type=Path), default=Path("build/models/en-de/1"))
+@click.option("--bundle", type=click.Path(exists=True, path_type=Path), default=Path("build/float32/en-de/1"))
 @click.option("--count", default=500, show_default=True, help="Sentences, spread evenly over the file.")
 @click.option("--beam-size", default=4, show_default=True)
 def main(sentences: Path, checkpoint: Path, bundle: Path, count: int, beam_size: int) -> None:

@@ -26,7 +26,7 @@ GREEDY = Fetch(next_ids=True, next_log_probs=False, num_candidates=0)
 
 
 @click.command()
-@click.option("--bundle", type=click.Path(exists=True, path_type=Path), default=Path("build/models/en-de/1"))
+@click.option("--bundle", type=click.Path(exists=True, path_type=Path), default=Path("models/en-de/1"))
 @click.option("--rounds", default=50, show_default=True)
 @click.option("--threads", default=0, help="0: one per CPU.")
 def main(bundle: Path, rounds: int, threads: int) -> None:

@@ -57,7 +57,7 @@ def main() -> None:
 def convert(
     checkpoint: Path, output: Path, kind: str | None, name: str | None, precision: str, calibration: Path | None
 ) -> None:
-    """Export CHECKPOINT to ONNX, verify it, and write the bundle to --output, e.g. build/models/en-de/1.
+    """Export CHECKPOINT to ONNX, verify it, and write the bundle to --output, e.g. build/float32/en-de/1.
 
     Exit codes: 0 written, 1 the graphs failed their checks, 2 the checkpoint or --output can't be used.
     """
