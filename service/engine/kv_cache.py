@@ -1,11 +1,13 @@
-"""The memory of the running rows: self-attention arenas and cross-attention keys and values."""
+"""What a memory for the running rows must do: self-attention arenas, cross-attention keys and values, their sizes."""
 
+from bisect import bisect_left
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
-from numpy import typing as npt
 
-Array = npt.NDArray[np.generic]
+from service.engine.session import Buffer
 
 _SHRINK_AFTER_STEPS = 16
 
@@ -21,114 +23,140 @@ def source_buckets(max_source_tokens: int) -> list[int]:
     ]
 
 
-class KVCache:
-    """Keys and values of up to `max_slots` rows; the live ones are always the rows [0, n).
+@dataclass(frozen=True, slots=True)
+class CacheShape:
+    """Sizes of the keys and values of up to `max_slots` rows.
 
-    L = decoder layers, H = heads, D = head size, C = capacity, S = the current source bucket.
-
-    `self_arenas` (2 L, max_slots, H, C, D): each of its 2 L entries is one layer's keys or values, contiguous, so that
-    a prefix of rows can be bound as it lies. Reserved once; a step's cost does not depend on C.
-
-    `cross_views` (2 L, max_slots, H, S, D): a view of a flat buffer laid out for S. Its cost does grow with S, so S
-    follows the longest live source: up at once, down when a smaller bucket was enough for a while (re-laying live
-    rows costs a copy). Everything that the graph can read is finite: masked positions are still multiplied.
+    `kv_capacity` is the most target tokens of a row, `max_encode_tokens` the largest padded area (sources times the
+    longest) of one encoder run.
     """
 
-    def __init__(
-        self,
-        num_layers: int,
-        num_heads: int,
-        head_size: int,
-        max_slots: int,
-        kv_capacity: int,
-        max_source_tokens: int,
-        dtype: npt.DTypeLike = np.float32,
-    ) -> None:
-        self.max_slots = max_slots
-        self.kv_capacity = kv_capacity
+    num_layers: int
+    num_heads: int
+    head_size: int
+    max_slots: int
+    kv_capacity: int
+    max_source_tokens: int
+    max_encode_tokens: int
+    dtype: np.dtype[Any]
+
+    @property
+    def num_parts(self) -> int:
+        """Keys and values of each layer."""
+        return 2 * self.num_layers
+
+    @property
+    def token_bytes(self) -> int:
+        """What one token takes in one head of one part."""
+        return self.head_size * self.dtype.itemsize
+
+    @property
+    def longest_bucket(self) -> int:
+        """The source length that each row has room for."""
+        return source_buckets(self.max_source_tokens)[-1]
+
+    @property
+    def bytes_per_slot(self) -> int:
+        """What one row takes of the device's memory, reserved for its longest source and its whole capacity."""
+        num_tokens = self.kv_capacity + self.longest_bucket
+        return self.num_parts * self.num_heads * num_tokens * self.token_bytes
+
+
+class SourceBucket:
+    """The source length S that the rows are laid out for now.
+
+    A step's cost grows with S, so S follows the longest live source: up at once, down when a smaller bucket was enough
+    for a while (re-laying live rows costs a copy).
+    """
+
+    def __init__(self, max_source_tokens: int) -> None:
         self._buckets = source_buckets(max_source_tokens)
-        self.num_layers = num_layers
-        self.row_shape = (num_heads, head_size)
-        self._num_parts = 2 * num_layers
-        self._dtype = dtype
-        self.self_arenas: Array
-        self.cross_views: Array
-        self.clear_all()
+        self._steps_too_wide = 0
+        self.length = self._buckets[0]
+
+    def after_join(self, source_length: int, num_live: int) -> int:
+        """The bucket for a source that joins `num_live` rows."""
+        wanted = self._fitting(source_length)
+        if wanted > self.length or not num_live:
+            self._steps_too_wide = 0
+            return wanted
+        return self.length
+
+    def for_step(self, longest: int) -> int:
+        """The bucket for a step whose longest source is `longest`; call it once per step."""
+        wanted = self._fitting(longest)
+        assert wanted <= self.length, "a source longer than the bucket is live"
+        self._steps_too_wide = self._steps_too_wide + 1 if wanted < self.length else 0
+        if self._steps_too_wide <= _SHRINK_AFTER_STEPS:
+            return self.length
+        self._steps_too_wide = 0
+        return wanted
+
+    def _fitting(self, source_length: int) -> int:
+        return self._buckets[bisect_left(self._buckets, source_length)]
+
+
+class KVCache(Protocol):
+    """Keys and values of the running rows; the live ones are always the rows [0, n).
+
+    L = layers, H = heads, D = head size, C = capacity, S = the current source bucket. There are 2 L parts: keys and
+    values of each layer. What `past` and `cross` give stays valid until the bucket changes or all is cleared.
+    Everything that a graph can read is finite: masked positions are still multiplied.
+    """
+
+    shape: CacheShape
+
+    @property
+    def source_bucket(self) -> int:
+        """S."""
+        ...
 
     def clear_all(self) -> None:
         """Start afresh with all rows zero. Whatever points to the old memory must be let go."""
-        num_heads, head_size = self.row_shape
-        row_size = num_heads * self._buckets[-1] * head_size
-        arena_shape = (self._num_parts, self.max_slots, num_heads, self.kv_capacity, head_size)
-        self.self_arenas = np.zeros(arena_shape, self._dtype)  # pages that no row ever uses cost nothing
-        self._cross_flat: Array = np.zeros((self._num_parts, self.max_slots * row_size), self._dtype)
-        self.source_bucket = self._buckets[0]
-        self.cross_views = self._cross_layout(self.source_bucket)
-        self._steps_too_wide = 0
+        ...
 
-    def write_cross(self, rows: Sequence[int], cross: Sequence[Array], index: int, source_length: int) -> None:
-        """Store one source's cross-attention keys and values in each of a sequence's rows.
+    def encoder_width(self, longest: int) -> int:
+        """How wide to pad an encoder run whose longest source is `longest`."""
+        ...
 
-        `cross` are the encoder's 2 L outputs, each (B, H, S', D), `index` the source's place in B. `source_length`
-        must fit the current bucket: call `reserve_source` first.
+    def encoder_outputs(self, num_sources: int, width: int) -> list[Buffer]:
+        """Where the next encoder run has to put its 2 L outputs, each (num_sources, H, width, D)."""
+        ...
+
+    def store_sources(self, rows: Sequence[Sequence[int]], lengths: Sequence[int], num_live: int) -> list[bool]:
+        """Give each source of the last encoder run its rows, which lie behind the `num_live` first.
+
+        Returns:
+            Per source, whether the encoder gave numbers; if not, its rows are unusable until cleared.
         """
-        target = self.cross_views
-        for row in rows:
-            for part in range(self._num_parts):
-                target[part, row, :, :source_length] = cross[part][index, :, :source_length]
-            target[:, row, :, source_length:] = 0
+        ...
 
-    def reserve_source(self, source_length: int, num_live: int) -> None:
-        """Make the bucket at least as long as a source that is about to join `num_live` rows."""
-        bucket = self._bucket_for(source_length)
-        if bucket > self.source_bucket or not num_live:
-            self._lay_out(bucket, num_live)
+    def prepare_step(self, longest: int, num_live: int) -> None:
+        """Before each step: let all changes be done, and shrink S if less has been enough for a while."""
+        ...
 
-    def fit_source(self, longest: int, num_live: int) -> None:
-        """Before a step: shrink the bucket if a smaller one has been enough for the `longest` source for a while."""
-        bucket = self._bucket_for(longest)
-        if bucket == self.source_bucket:
-            self._steps_too_wide = 0
-            return
-        assert bucket < self.source_bucket, "a source longer than the bucket is live"
-        self._steps_too_wide += 1
-        if self._steps_too_wide > _SHRINK_AFTER_STEPS:
-            self._lay_out(bucket, num_live)
+    def past(self, num_rows: int) -> list[Buffer]:
+        """The 2 L self-attention arenas of the first rows, each (num_rows, H, C, D)."""
+        ...
+
+    def cross(self, num_rows: int) -> list[Buffer]:
+        """The 2 L cross-attention keys and values of the first rows, each (num_rows, H, S, D)."""
+        ...
 
     def move(self, source_row: int, target_row: int, length: int) -> None:
-        """Copy a row's live tokens and its source to another row, as the last row does when it closes a gap."""
-        self.self_arenas[:, target_row, :, :length] = self.self_arenas[:, source_row, :, :length]
-        self.cross_views[:, target_row] = self.cross_views[:, source_row]
+        """Give a row's `length` live tokens and its source to another row, as the last row does to close a gap.
+
+        The old row is free then.
+        """
+        ...
 
     def reorder(self, source_rows: Sequence[int], target_rows: Sequence[int], lengths: Sequence[int]) -> None:
         """Let beams go on from other beams of the same sequence: copies live tokens; their source is the same.
 
         No row may be both a source and a target.
         """
-        arenas = self.self_arenas
-        for source, target, length in zip(source_rows, target_rows, lengths, strict=True):
-            arenas[:, target, :, :length] = arenas[:, source, :, :length]
+        ...
 
     def clear(self, rows: Sequence[int]) -> None:
         """Zero rows whose sequence failed: what is not a number there would reach the next owner through the mask."""
-        for row in rows:
-            self.self_arenas[:, row] = 0
-            self.cross_views[:, row] = 0
-
-    def _bucket_for(self, source_length: int) -> int:
-        return next(bucket for bucket in self._buckets if bucket >= source_length)
-
-    def _lay_out(self, bucket: int, num_live: int) -> None:
-        keep = min(bucket, self.source_bucket)
-        if bucket != self.source_bucket:
-            live = self.cross_views[:, :num_live, :, :keep].copy()  # the two layouts overlap
-            self.cross_views = self._cross_layout(bucket)
-            self.cross_views[:, :num_live, :, :keep] = live
-            self.cross_views[:, :num_live, :, keep:] = 0
-            self.source_bucket = bucket
-        self._steps_too_wide = 0
-
-    def _cross_layout(self, bucket: int) -> Array:
-        num_heads, head_size = self.row_shape
-        used = self._cross_flat[:, : self.max_slots * num_heads * bucket * head_size]
-        return used.reshape(self._num_parts, self.max_slots, num_heads, bucket, head_size)
+        ...

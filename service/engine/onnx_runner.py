@@ -9,9 +9,12 @@ from numpy import typing as npt
 from service.bundle import graph_io
 from service.bundle.manifest import Manifest
 from service.engine.config import EngineConfig
-from service.engine.kv_cache import Array, KVCache
+from service.engine.device_cache import DeviceCache
+from service.engine.host_cache import HostCache
+from service.engine.kv_cache import CacheShape, KVCache
 from service.engine.runner import EncodeJob, Fetch, RunnerSpec, StepOutput
-from service.engine.session import Binding, GraphSession, SessionConfig
+from service.engine.session import Array, Binding, Buffer, GraphSession, SessionConfig
+from service.engine.step_inputs import StepInputs
 
 _MAX_BINDINGS = 512
 
@@ -20,7 +23,7 @@ class OnnxRunner:
     """Implements `runner.Runner`.
 
     Bindings are kept per number of rows, source bucket and kind of step, as setting one up costs more Python time
-    than the rest of a step; the arrays behind them never move.
+    than the rest of a step; the memory behind them never moves. Outputs come to the host, and only those asked for.
     """
 
     def __init__(
@@ -28,28 +31,24 @@ class OnnxRunner:
         encoder: GraphSession,
         decoder_step: GraphSession,
         cache: KVCache,
+        inputs: StepInputs,
         spec: RunnerSpec,
         *,
         pad_id: int,
         vocabulary_size: int,
-        max_encode_tokens: int,
     ) -> None:
         self.spec = spec
         self._encoder = encoder
         self._decoder_step = decoder_step
         self._cache = cache
+        self._inputs = inputs
         self._pad_id = pad_id
         self._vocabulary_size = vocabulary_size
-        num_layers, (num_heads, head_size) = cache.num_layers, cache.row_shape
+        num_layers = cache.shape.num_layers
         self._cross_names = graph_io.cross_names(num_layers)
         self._past_names = graph_io.past_names(num_layers)
         self._present_names = graph_io.present_names(num_layers)
-        most_tokens = max(max_encode_tokens, spec.max_source_tokens)
-        self._encoded: Array = np.zeros((2 * num_layers, most_tokens * num_heads * head_size), cache.self_arenas.dtype)
-        self._bindings: dict[tuple[int, int, Fetch], Binding] = {}
-        self._token_ids = np.zeros(spec.max_slots, np.int64)
-        self._lengths = np.zeros(spec.max_slots, np.int32)
-        self._source_lengths = np.zeros(spec.max_slots, np.int32)
+        self._bindings: dict[tuple[int, int, Fetch], tuple[Binding, StepOutput]] = {}
         self._total_length = np.zeros(1, np.int32)
         self._next_ids = np.zeros(spec.max_slots, np.int64)
         self._next_log_probs = np.zeros(spec.max_slots, np.float32)
@@ -80,45 +79,47 @@ class OnnxRunner:
         )
         longest_prefix = max(len(pair.target_prefix_ids) for pair in manifest.languages)
         kv_capacity = config.kv_capacity or limits.max_output_tokens + longest_prefix
-        cache = KVCache(
-            num_layers,
-            model.num_heads,
-            model.head_size,
-            config.max_slots,
-            kv_capacity,
-            limits.max_source_tokens,
-            decoder_step.input_dtype(graph_io.past_names(num_layers)[0]),
+        shape = CacheShape(
+            num_layers=num_layers,
+            num_heads=model.num_heads,
+            head_size=model.head_size,
+            max_slots=config.max_slots,
+            kv_capacity=kv_capacity,
+            max_source_tokens=limits.max_source_tokens,
+            max_encode_tokens=config.max_encode_tokens,
+            dtype=decoder_step.input_dtype(graph_io.past_names(num_layers)[0]),
         )
+        on_host = session_config.device == "cpu"
         return cls(
             encoder,
             decoder_step,
-            cache,
+            HostCache(shape) if on_host else DeviceCache(shape, session_config),
+            StepInputs(config.max_slots, None if on_host else session_config.device),
             RunnerSpec(config.max_slots, kv_capacity, limits.max_source_tokens, tokens.eos_id, tokens.decoder_start_id),
             pad_id=tokens.pad_id,
             vocabulary_size=model.vocabulary_size,
-            max_encode_tokens=config.max_encode_tokens,
         )
+
+    @property
+    def bytes_per_slot(self) -> int:
+        """See `CacheShape.bytes_per_slot`."""
+        return self._cache.shape.bytes_per_slot
 
     def encode(self, jobs: Sequence[EncodeJob]) -> list[bool]:
         """See `Runner.encode`."""
         lengths = np.array([len(job.source_ids) for job in jobs], np.int32)
-        num_sources, longest = len(jobs), int(lengths.max())
-        source_ids = np.full((num_sources, longest), self._pad_id, np.int64)
+        width = self._cache.encoder_width(int(lengths.max()))
+        source_ids = np.full((len(jobs), width), self._pad_id, np.int64)
         for row, job in zip(source_ids, jobs, strict=True):
             row[: len(job.source_ids)] = job.source_ids
-        num_heads, head_size = self._cache.row_shape
-        shape = (num_sources, num_heads, longest, head_size)
-        cross = [flat[: num_sources * num_heads * longest * head_size].reshape(shape) for flat in self._encoded]
+        cross = self._cache.encoder_outputs(len(jobs), width)
         binding = self._encoder.bind(
             {graph_io.SOURCE_IDS: source_ids, graph_io.SOURCE_LENGTHS: lengths},
             dict(zip(self._cross_names, cross, strict=True)),
         )
         self._encoder.run(binding)
-        self._cache.reserve_source(longest, num_live=min(job.rows[0] for job in jobs))
-        for index, job in enumerate(jobs):
-            self._cache.write_cross(job.rows, cross, index, len(job.source_ids))
-        sums = sum(part.sum(axis=(1, 2, 3), dtype=np.float64) for part in cross)
-        return [bool(np.isfinite(total)) for total in np.atleast_1d(sums)]
+        rows = [job.rows for job in jobs]
+        return self._cache.store_sources(rows, lengths.tolist(), num_live=min(own_rows[0] for own_rows in rows))
 
     def step(
         self,
@@ -129,20 +130,12 @@ class OnnxRunner:
     ) -> StepOutput:
         """See `Runner.step`."""
         num_rows = len(token_ids)
-        self._cache.fit_source(int(source_lengths.max()), num_rows)
-        self._token_ids[:num_rows] = token_ids
-        self._lengths[:num_rows] = lengths
-        self._source_lengths[:num_rows] = source_lengths
+        self._cache.prepare_step(int(source_lengths.max()), num_rows)
+        self._inputs.write(token_ids, lengths, source_lengths)
         self._total_length[0] = lengths.max() + 1
-        binding = self._binding(num_rows, fetch)
+        binding, output = self._binding(num_rows, fetch)
         self._decoder_step.run(binding)
-        outputs = binding.outputs
-        return StepOutput(
-            outputs.get(graph_io.NEXT_IDS),
-            outputs.get(graph_io.NEXT_LOG_PROBS),
-            outputs.get(graph_io.CANDIDATE_IDS),
-            outputs.get(graph_io.CANDIDATE_LOG_PROBS),
-        )
+        return output
 
     def move(self, source_row: int, target_row: int, length: int) -> None:
         """See `Runner.move`."""
@@ -168,35 +161,38 @@ class OnnxRunner:
         self._encoder.terminate()
         self._decoder_step.terminate()
 
-    def _binding(self, num_rows: int, fetch: Fetch) -> Binding:
+    def _binding(self, num_rows: int, fetch: Fetch) -> tuple[Binding, StepOutput]:
         key = (num_rows, self._cache.source_bucket, fetch)
-        if key not in self._bindings:
+        found = self._bindings.get(key)
+        if found is None:
             if len(self._bindings) >= _MAX_BINDINGS:
                 self._bindings.clear()
-            self._bindings[key] = self._bind(num_rows, fetch)
-        return self._bindings[key]
+            found = self._bindings[key] = self._bind(num_rows, fetch)
+        return found
 
-    def _bind(self, num_rows: int, fetch: Fetch) -> Binding:
+    def _bind(self, num_rows: int, fetch: Fetch) -> tuple[Binding, StepOutput]:
         """Bind the first `num_rows` rows of everything. K = 0 tells the graph that no log-probabilities are wanted."""
-        rows = slice(0, num_rows)
         num_candidates = min(fetch.num_candidates, self._vocabulary_size)
-        inputs: dict[str, Array] = {
-            graph_io.TOKEN_IDS: self._token_ids[rows],
-            graph_io.LENGTHS: self._lengths[rows],
+        past = self._cache.past(num_rows)
+        inputs: dict[str, Array | Buffer] = {
+            **self._inputs.buffers(num_rows),
             graph_io.TOTAL_LENGTH: self._total_length,
-            graph_io.SOURCE_LENGTHS: self._source_lengths[rows],
             graph_io.NUM_CANDIDATES: np.array([num_candidates or int(fetch.next_log_probs)], np.int64),
+            **dict(zip(self._past_names, past, strict=True)),
+            **dict(zip(self._cross_names, self._cache.cross(num_rows), strict=True)),
         }
-        outputs: dict[str, Array] = {}
-        for part, (past, present) in enumerate(zip(self._past_names, self._present_names, strict=True)):
-            inputs[past] = outputs[present] = self._cache.self_arenas[part, rows]
-        for part, name in enumerate(self._cross_names):
-            inputs[name] = self._cache.cross_views[part, rows]
-        if fetch.next_ids:
-            outputs[graph_io.NEXT_IDS] = self._next_ids[rows]
-        if fetch.next_log_probs:
-            outputs[graph_io.NEXT_LOG_PROBS] = self._next_log_probs[rows]
-        if num_candidates:
-            outputs[graph_io.CANDIDATE_IDS] = np.zeros((num_rows, num_candidates), np.int64)
-            outputs[graph_io.CANDIDATE_LOG_PROBS] = np.zeros((num_rows, num_candidates), np.float32)
-        return self._decoder_step.bind(inputs, outputs)
+        output = StepOutput(
+            next_ids=self._next_ids[:num_rows] if fetch.next_ids else None,
+            next_log_probs=self._next_log_probs[:num_rows] if fetch.next_log_probs else None,
+            candidate_ids=np.zeros((num_rows, num_candidates), np.int64) if num_candidates else None,
+            candidate_log_probs=np.zeros((num_rows, num_candidates), np.float32) if num_candidates else None,
+        )
+        fetched = {
+            graph_io.NEXT_IDS: output.next_ids,
+            graph_io.NEXT_LOG_PROBS: output.next_log_probs,
+            graph_io.CANDIDATE_IDS: output.candidate_ids,
+            graph_io.CANDIDATE_LOG_PROBS: output.candidate_log_probs,
+        }
+        outputs: dict[str, Array | Buffer] = dict(zip(self._present_names, past, strict=True))
+        outputs |= {name: array for name, array in fetched.items() if array is not None}
+        return self._decoder_step.bind(inputs, outputs), output

@@ -1,9 +1,11 @@
-"""ONNX Runtime: opens the graphs, picks the provider, binds buffers. The only importer of onnxruntime."""
+"""ONNX Runtime: opens the graphs, picks the provider, holds device memory, binds buffers. The only importer of
+onnxruntime."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import onnxruntime as ort  # type: ignore[import-untyped, unused-ignore]
@@ -16,6 +18,7 @@ from service.engine.runner import RunTerminated
 Array = npt.NDArray[Any]
 
 _PROVIDERS = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}
+_PROBE = Path(__file__).parent / "graphs" / "copy_blocks.onnx"  # small, and any provider can run it
 
 
 class DeviceUnavailable(Exception):
@@ -42,55 +45,102 @@ class SessionConfig:
 
 
 def check_device(device: str) -> None:
-    """Check that the installed ONNX Runtime has a provider for the device.
+    """Check that the installed ONNX Runtime has a provider for the device, and that it starts on this machine.
 
     Raises:
-        DeviceUnavailable: it has none.
+        DeviceUnavailable: it has none, or it does not start.
     """
-    if _PROVIDERS[device] not in ort.get_available_providers():
-        raise DeviceUnavailable(
-            f"device {device!r} needs ONNX Runtime's {_PROVIDERS[device]}, which is not available here; "
-            "install dragoman[gpu] (onnxruntime-gpu) in place of dragoman[cpu], or choose device 'cpu'."
-        )
+    try:
+        _open(_PROBE, SessionConfig(device))
+    except DeviceUnavailable:
+        raise
+    except Exception as error:  # ONNX Runtime's errors have no common base of their own
+        raise _does_not_start(device, _one_line(error)) from error
+
+
+class Buffer(NamedTuple):
+    """A contiguous tensor in memory that `owner` keeps alive: on `device`, from `address` on."""
+
+    device: str
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    address: int
+    owner: object
+
+    @classmethod
+    def of(cls, array: Array) -> "Buffer":
+        """The memory of a contiguous array on the host."""
+        assert array.flags.c_contiguous, f"an array of shape {array.shape} is not contiguous and can't be bound"
+        return cls("cpu", array.dtype, array.shape, array.ctypes.data, array)
+
+
+class DeviceMemory:
+    """A number of bytes on a device, zero at first; `view` says where a tensor lies in it."""
+
+    def __init__(self, device: str, num_bytes: int) -> None:
+        """Reserve the memory.
+
+        Raises:
+            DeviceUnavailable: there is not as much.
+        """
+        self.device = device
+        self.num_bytes = num_bytes
+        try:
+            self._value = ort.OrtValue.ortvalue_from_numpy(np.zeros(num_bytes, np.uint8), device, 0)
+        except Exception as error:  # ONNX Runtime's errors have no common base of their own
+            raise DeviceUnavailable(
+                f"device {device!r} has no {num_bytes / 2**20:.0f} MiB left for the rows ({_one_line(error)}); "
+                "choose fewer --max-slots, or free the device."
+            ) from error
+        self._address: int = self._value.data_ptr()
+
+    def view(self, offset: int, dtype: npt.DTypeLike, shape: tuple[int, ...]) -> Buffer:
+        """A tensor that starts `offset` bytes into the memory."""
+        kind = np.dtype(dtype)
+        end = offset + math.prod(shape) * kind.itemsize
+        assert 0 <= offset <= end <= self.num_bytes, f"bytes {offset} to {end} of {self.num_bytes}"
+        return Buffer(self.device, kind, shape, self._address + offset, self)
+
+    def write(self, contents: npt.NDArray[np.uint8]) -> None:
+        """Overwrite all of it from the host; no run may be under way that reads it."""
+        self._value.update_inplace(contents)
+
+    def read(self) -> npt.NDArray[np.uint8]:
+        """A copy of all of it on the host."""
+        contents: npt.NDArray[np.uint8] = self._value.numpy()
+        return contents
 
 
 @dataclass(slots=True)
 class Binding:
-    """Arrays bound to a session's inputs and outputs, alive as long as this is."""
+    """Buffers bound to a session's inputs and outputs, alive as long as this is."""
 
     bound: Any  # ort.IOBinding
-    inputs: Mapping[str, Array]
-    outputs: Mapping[str, Array]
+    inputs: dict[str, Buffer]
+    outputs: dict[str, Buffer]
 
 
 class GraphSession:
-    """One graph on one device, run on the caller's arrays."""
+    """One graph on one device, run on the caller's memory."""
 
     def __init__(self, path: Path, config: SessionConfig, inputs: Sequence[str], outputs: Sequence[str]) -> None:
         """Open a graph whose inputs and outputs must have the given names.
 
         Raises:
-            DeviceUnavailable: the device has no provider, or the provider did not start.
-            BundleError: the file is no graph that this ONNX Runtime can run, or its names differ.
+            DeviceUnavailable: the device has no provider, or the provider fell back to the CPU.
+            BundleError: the file is no graph that this ONNX Runtime can run there, or its names differ.
         """
-        check_device(config.device)
-        if config.device == "cuda":
-            ort.preload_dlls()  # the CUDA libraries that pip installed beside it lie where the loader does not look
-        provider = _PROVIDERS[config.device]
         try:
-            self._session = ort.InferenceSession(path, _session_options(config), providers=[provider])
+            self._session = _open(path, config)
+        except DeviceUnavailable:
+            raise
         except Exception as error:  # ONNX Runtime's errors have no common base of their own
             raise BundleError(
                 f"{path} can't be opened by ONNX Runtime {ort.__version__}: {_one_line(error)}"
             ) from error
-        if provider not in self._session.get_providers():
-            raise DeviceUnavailable(
-                f"{provider} is installed but did not start on this machine; check the driver and the CUDA libraries, "
-                "or choose device 'cpu'."
-            )
         _check_names(path, "inputs", inputs, [item.name for item in self._session.get_inputs()])
         _check_names(path, "outputs", outputs, [item.name for item in self._session.get_outputs()])
-        self._copies_when_bound = config.device != "cpu"  # then host inputs are read at the time of binding
+        self._copies_from_host = config.device != "cpu"
         self._run_options = ort.RunOptions()
 
     def input_dtype(self, name: str) -> np.dtype[Any]:
@@ -98,39 +148,42 @@ class GraphSession:
         kind = next(item.type for item in self._session.get_inputs() if item.name == name)
         return np.dtype({"tensor(float16)": np.float16, "tensor(float)": np.float32}[kind])
 
-    def bind(self, inputs: Mapping[str, Array], outputs: Mapping[str, Array]) -> Binding:
-        """Bind contiguous arrays by address; only the outputs that are named are fetched.
+    def bind(self, inputs: Mapping[str, Array | Buffer], outputs: Mapping[str, Array | Buffer]) -> Binding:
+        """Bind buffers and contiguous arrays by address; only the outputs that are named are fetched.
 
         Contents may change between runs, and an output may be the same memory as an input (caches that grow in
-        place). The binding keeps the arrays alive.
+        place). What lies on the host is copied to and from the device at each run. The binding keeps all alive.
         """
-        binding = Binding(self._session.io_binding(), inputs, outputs)
-        self._bind_inputs(binding)
-        for name, array in outputs.items():
-            assert array.flags.c_contiguous, f"output {name} is not contiguous"
-            binding.bound.bind_output(name, "cpu", 0, array.dtype.type, array.shape, array.ctypes.data)
+        binding = Binding(self._session.io_binding(), {}, {})
+        self.rebind(binding, inputs)
+        for name, memory in outputs.items():
+            buffer = binding.outputs[name] = memory if isinstance(memory, Buffer) else Buffer.of(memory)
+            binding.bound.bind_output(name, buffer.device, 0, buffer.dtype.type, buffer.shape, buffer.address)
         return binding
 
+    def rebind(self, binding: Binding, inputs: Mapping[str, Array | Buffer]) -> None:
+        """Let some inputs of a binding be other memory from now on."""
+        for name, memory in inputs.items():
+            buffer = binding.inputs[name] = memory if isinstance(memory, Buffer) else Buffer.of(memory)
+            _bind_input(binding.bound, name, buffer)
+
     def run(self, binding: Binding) -> None:
-        """Run the graph once on a binding of this session.
+        """Run the graph once on a binding of this session; on return all outputs are there.
 
         Raises:
             RunTerminated: `terminate` was called.
             Exception: ONNX Runtime's own, of many kinds, when the run fails.
         """
-        if self._copies_when_bound:
-            self._bind_inputs(binding)
+        if self._copies_from_host:  # what the device needs of the host's memory is copied when it is bound
+            for name, buffer in binding.inputs.items():
+                if buffer.device == "cpu":
+                    _bind_input(binding.bound, name, buffer)
         try:
             self._session.run_with_iobinding(binding.bound, self._run_options)
         except Exception as error:
             if self._run_options.terminate:
                 raise RunTerminated("the run was terminated") from error
             raise
-
-    def _bind_inputs(self, binding: Binding) -> None:
-        for name, array in binding.inputs.items():
-            assert array.flags.c_contiguous, f"input {name} is not contiguous"
-            binding.bound.bind_input(name, "cpu", 0, array.dtype.type, array.shape, array.ctypes.data)
 
     def terminate(self) -> None:
         """Make the run under way and all later ones fail, until `reset`. Thread-safe."""
@@ -139,6 +192,33 @@ class GraphSession:
     def reset(self) -> None:
         """Take `terminate` back."""
         self._run_options.terminate = False
+
+
+def _open(path: Path, config: SessionConfig) -> ort.InferenceSession:
+    provider = _PROVIDERS[config.device]
+    if provider not in ort.get_available_providers():
+        raise DeviceUnavailable(
+            f"device {config.device!r} needs ONNX Runtime's {provider}, which is not available here; "
+            "install dragoman[gpu] (onnxruntime-gpu) in place of dragoman[cpu], or choose device 'cpu'."
+        )
+    if config.device == "cuda":
+        ort.preload_dlls()  # the CUDA libraries that pip installed beside it lie where the loader does not look
+    # Its own fallback would print to standard output.
+    session = ort.InferenceSession(path, _session_options(config), providers=[provider], enable_fallback=0)
+    if provider not in session.get_providers():
+        raise _does_not_start(config.device, "it fell back to the CPU")
+    return session
+
+
+def _does_not_start(device: str, reason: str) -> DeviceUnavailable:
+    return DeviceUnavailable(
+        f"{_PROVIDERS[device]} is installed but does not start on this machine ({reason}); "
+        "check the driver and the CUDA libraries, or choose device 'cpu'."
+    )
+
+
+def _bind_input(bound: Any, name: str, buffer: Buffer) -> None:
+    bound.bind_input(name, buffer.device, 0, buffer.dtype.type, buffer.shape, buffer.address)
 
 
 def _session_options(config: SessionConfig) -> ort.SessionOptions:

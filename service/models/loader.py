@@ -1,11 +1,12 @@
-"""Loads one bundle: checksums -> tokenizer and graphs -> self-test -> warm-up -> running engine."""
+"""Loads one bundle: device, precision -> checksums -> tokenizer, graphs -> self-test -> warm-up -> running engine."""
 
 from service.bundle.checksums import mismatches
 from service.bundle.manifest import BundleError
 from service.engine.config import EngineConfig
 from service.engine.engine import Engine, EngineListener
 from service.engine.onnx_runner import OnnxRunner
-from service.engine.session import SessionConfig
+from service.engine.precision import check_precision
+from service.engine.session import SessionConfig, check_device
 from service.models.loaded_model import LoadedModel
 from service.models.repository import FoundBundle
 from service.models.self_test import self_test, warm_up
@@ -18,10 +19,12 @@ def load_model(
     """Load a bundle and prove that it works here; on return its engine runs and reports to `listener`.
 
     Raises:
-        BundleError: the bundle is damaged, can't be run here, or fails its self-test.
+        BundleError: the bundle is damaged, of a precision that the device does not run, or fails its self-test.
         DeviceUnavailable: the device can't be used here.
     """
     directory, manifest = bundle.directory, bundle.manifest
+    check_device(session_config.device)
+    check_precision(manifest.precision, session_config.device, str(directory))
     problems = mismatches(directory, manifest.checksums)
     if problems:
         raise BundleError(f"{directory} is damaged: {'; '.join(problems)}. Write it again with 'make export'.")

@@ -1,27 +1,38 @@
+"""Both caches, on the CPU: the host's arrays, and a device's memory in blocks, where the device is the CPU."""
+
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from hypothesis import settings
-from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from numpy import typing as npt
 
-from service.engine.kv_cache import KVCache, source_buckets
+from service.engine.device_cache import DeviceCache
+from service.engine.host_cache import HostCache
+from service.engine.kv_cache import CacheShape, KVCache, SourceBucket, source_buckets
+from service.engine.session import Binding, GraphSession, SessionConfig
+from tests.unit.engine.cache_machine import (
+    PARTS,
+    SHAPE,
+    cache_test,
+    encode,
+    join,
+    keys_values,
+    source,
+    tokens,
+    write_token,
+)
+from tests.unit.engine.device_access import get, put
 
-LAYERS, HEADS, HEAD_SIZE, SLOTS, CAPACITY, MAX_SOURCE = 2, 2, 4, 6, 8, 40
+CPU = SessionConfig("cpu", intra_op_threads=1)
+HALF_SHAPE = replace(SHAPE, dtype=np.dtype(np.float16))
 
 
-def new_cache() -> KVCache:
-    return KVCache(LAYERS, HEADS, HEAD_SIZE, SLOTS, CAPACITY, MAX_SOURCE)
+def device_cache(shape: CacheShape = SHAPE) -> DeviceCache:
+    return DeviceCache(shape, CPU)
 
 
-def encoded(*numbers: int, width: int) -> list[npt.NDArray[np.float32]]:
-    """Encoder outputs (B, H, width, D) in which every number tells its source, part, head and position apart."""
-    shape = (HEADS, width, HEAD_SIZE)
-    pattern = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
-    return [
-        np.stack([1000.0 * number + 200 * part + pattern for number in numbers]).astype(np.float32)
-        for part in range(2 * LAYERS)
-    ]
+@pytest.fixture(params=["host", "device"])
+def cache(request: pytest.FixtureRequest) -> KVCache:
+    return HostCache(SHAPE) if request.param == "host" else device_cache()
 
 
 def test_buckets_grow_by_at_most_a_half_and_end_where_the_longest_source_fits() -> None:
@@ -32,141 +43,185 @@ def test_buckets_grow_by_at_most_a_half_and_end_where_the_longest_source_fits() 
     assert all(bucket % 8 == 0 for bucket in source_buckets(4096))
 
 
-def test_rows_can_be_bound_as_they_lie() -> None:
-    cache = new_cache()
-    cache.reserve_source(20, 0)
-    for part in range(2 * LAYERS):
-        assert cache.self_arenas[part, :3].flags.c_contiguous
-        assert cache.cross_views[part, :3].flags.c_contiguous
-    assert cache.cross_views.base is not None, "a copy would not be what is bound"
-    assert cache.cross_views.shape == (2 * LAYERS, SLOTS, HEADS, 24, HEAD_SIZE)
+def test_a_slot_takes_what_its_arenas_take() -> None:
+    shape = replace(SHAPE, kv_capacity=16)
+    cache = HostCache(shape)
+    reserved = cache.self_arenas.nbytes + cache._cross_flat.nbytes
+    assert shape.bytes_per_slot * shape.max_slots == reserved
+    assert replace(shape, dtype=np.dtype(np.float16)).bytes_per_slot * 2 == shape.bytes_per_slot
 
 
 def test_the_bucket_grows_at_once_and_shrinks_after_a_while() -> None:
-    cache = new_cache()
-    cache.reserve_source(10, num_live=0)
-    cache.write_cross([0], encoded(1, width=10), 0, 10)
-    cache.reserve_source(30, num_live=1)
-    assert cache.source_bucket == 32
-    cache.write_cross([1], encoded(2, width=30), 0, 30)
+    bucket = SourceBucket(40)
+    bucket.length = bucket.after_join(10, num_live=0)
+    assert bucket.length == 16
+    bucket.length = bucket.after_join(30, num_live=1)
+    assert bucket.length == 32
     steps = 0
-    while cache.source_bucket == 32:
-        cache.fit_source(30 if steps == 5 else 10, num_live=2 if steps <= 5 else 1)
+    while bucket.length == 32:
+        bucket.length = bucket.for_step(30 if steps == 5 else 10)
         steps += 1
         assert steps < 100
-    assert cache.source_bucket == 16
-    assert steps > 12, "a long source that comes and goes must not cost a copy each time"
-    np.testing.assert_array_equal(cache.cross_views[0, 0, :, :10], encoded(1, width=10)[0][0])
+    assert bucket.length == 16
+    assert steps > 20, "a long source that comes and goes must not cost a copy each time"
+    assert bucket.after_join(3, num_live=1) == 16
+    assert bucket.after_join(3, num_live=0) == 8, "with nothing to copy the smallest fits at once"
 
 
-def test_an_empty_cache_takes_the_smallest_bucket_at_once() -> None:
-    cache = new_cache()
-    cache.reserve_source(40, num_live=0)
-    cache.reserve_source(3, num_live=0)
-    assert cache.source_bucket == 8
-
-
-def test_what_lies_beyond_a_source_is_finite_even_after_a_failure() -> None:
-    cache = new_cache()
-    cache.reserve_source(40, num_live=0)
-    cache.write_cross([0, 1], [np.full((1, HEADS, 40, HEAD_SIZE), np.nan)] * 2 * LAYERS, 0, 40)
-    cache.self_arenas[:, :2] = np.nan
-    cache.clear([0, 1])
-    assert np.isfinite(cache._cross_flat).all()
-    assert np.isfinite(cache.self_arenas).all()
-
-
-def test_a_write_zeroes_the_rest_of_its_row() -> None:
-    cache = new_cache()
-    cache.reserve_source(16, num_live=0)
-    cache.cross_views[:] = np.nan
-    cache.write_cross([2], encoded(1, width=12), 0, 5)
-    assert (cache.cross_views[:, 2, :, 5:] == 0).all()
-
-
-def test_growing_takes_nothing_over_from_what_lay_there() -> None:
-    cache = new_cache()
-    cache.reserve_source(8, num_live=0)
-    cache.write_cross([0], encoded(1, width=8), 0, 8)
-    cache._cross_flat[:, HEADS * 8 * HEAD_SIZE :] = np.nan  # all but row 0
-    cache.reserve_source(40, num_live=1)
-    assert np.isfinite(cache.cross_views[:, :1]).all()
-
-
-def test_reorder_copies_live_tokens_only() -> None:
-    cache = new_cache()
-    cache.self_arenas[:, 0], cache.self_arenas[:, 1] = 1.0, 2.0
-    cache.reorder([0], [1], [3])
-    assert (cache.self_arenas[:, 1, :, :3] == 1).all()
-    assert (cache.self_arenas[:, 1, :, 3:] == 2).all()
-
-
-def test_a_longer_live_source_than_the_bucket_is_noticed() -> None:
+def test_a_longer_live_source_than_the_bucket_is_noticed(cache: KVCache) -> None:
     with pytest.raises(AssertionError, match="longer"):
-        new_cache().fit_source(20, 1)
+        cache.prepare_step(20, 1)
 
 
-class CacheMachine(RuleBasedStateMachine):
-    """Rows against the sources and tokens that they should hold, through moves, copies and changes of layout."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.rows: list[tuple[int, int, list[int]]] = []  # source number, source length, tokens
-        self.num_made = 0
-
-    @initialize()
-    def start(self) -> None:
-        self.cache = new_cache()
-
-    @precondition(lambda self: len(self.rows) < SLOTS)
-    @rule(length=st.integers(1, MAX_SOURCE), extra=st.integers(0, 5))
-    def join(self, length: int, extra: int) -> None:
-        self.num_made += 1
-        width = min(length + extra, MAX_SOURCE)
-        self.cache.reserve_source(width, len(self.rows))
-        self.cache.write_cross([len(self.rows)], encoded(0, self.num_made, width=width), 1, length)
-        self.rows.append((self.num_made, length, []))
-
-    @precondition(lambda self: self.rows)
-    @rule()
-    def step(self) -> None:
-        self.cache.fit_source(max(length for _, length, _ in self.rows), len(self.rows))
-        for row, (_, _, tokens) in enumerate(self.rows):
-            if len(tokens) < CAPACITY:
-                self.num_made += 1
-                self.cache.self_arenas[:, row, :, len(tokens)] = self.num_made
-                tokens.append(self.num_made)
-
-    @precondition(lambda self: self.rows)
-    @rule(data=st.data())
-    def leave(self, data: st.DataObject) -> None:
-        row = data.draw(st.integers(0, len(self.rows) - 1))
-        last = len(self.rows) - 1
-        if row != last:
-            self.cache.move(last, row, len(self.rows[last][2]))
-            self.rows[row] = self.rows[last]
-        self.rows.pop()
-
-    @precondition(lambda self: len(self.rows) > 1)
-    @rule(data=st.data())
-    def copy(self, data: st.DataObject) -> None:
-        source, target = data.draw(st.permutations(range(len(self.rows))))[:2]
-        tokens = self.rows[source][2]
-        self.cache.reorder([source], [target], [len(tokens)])
-        self.rows[target] = (*self.rows[target][:2], list(tokens))
-
-    @invariant()
-    def rows_hold_what_they_should(self) -> None:
-        for row, (number, length, tokens) in enumerate(self.rows):
-            expected = encoded(number, width=length)
-            for part in range(2 * LAYERS):
-                live = self.cache.cross_views[part, row, :, :length]
-                pattern = live - expected[part][0].flat[0]
-                assert (np.diff(pattern, axis=1) == HEAD_SIZE).all(), "positions are out of order"
-                assert live[0, 0, 0] == expected[part][0].flat[0], "another source's row"
-                assert (self.cache.self_arenas[part, row, :, : len(tokens), 0] == np.array(tokens)).all()
-        assert np.isfinite(self.cache.cross_views).all()
+def test_sources_survive_growing_and_shrinking(cache: KVCache) -> None:
+    join(cache, 0, number=1, length=10, width=10)
+    join(cache, 1, number=2, length=30, width=30)
+    assert cache.source_bucket == 32
+    np.testing.assert_array_equal(source(cache, 0)[:, :, :10], keys_values(1, 10))
+    np.testing.assert_array_equal(source(cache, 1)[:, :, :30], keys_values(2, 30))
+    for _ in range(40):
+        cache.prepare_step(10, num_live=1)
+    assert cache.source_bucket == 16
+    np.testing.assert_array_equal(source(cache, 0)[:, :, :10], keys_values(1, 10))
 
 
-TestCacheMachine = CacheMachine.TestCase
-TestCacheMachine.settings = settings(max_examples=25, stateful_step_count=40, derandomize=True, deadline=None)
+def test_each_beam_gets_the_source(cache: KVCache) -> None:
+    encode(cache, [3, 4, 5], 12)
+    assert cache.store_sources([[0, 1], [2], [3, 4, 5]], [12, 7, 9], num_live=0) == [True] * 3
+    for row, (number, length) in enumerate([(3, 12), (3, 12), (4, 7), (5, 9), (5, 9), (5, 9)]):
+        np.testing.assert_array_equal(source(cache, row)[:, :, :length], keys_values(number, length))
+
+
+def test_sources_that_encoded_to_no_numbers_are_told_apart(cache: KVCache) -> None:
+    for bad in (np.nan, np.inf, -np.inf):
+        width = cache.encoder_width(12)
+        buffers = cache.encoder_outputs(3, width)
+        for part, buffer in enumerate(buffers):
+            contents = np.full(buffer.shape, 6e4)  # large, and their sum is larger
+            if part == PARTS - 1:
+                contents[1, -1, 11, -1] = bad
+            put(buffer, contents)
+        assert cache.store_sources([[0], [1], [2]], [12, 12, 3], num_live=0) == [True, False, True]
+
+
+def test_a_sum_that_overflows_is_no_failure() -> None:
+    half, single = device_cache(HALF_SHAPE), HostCache(SHAPE)
+    for cache, large in ((half, 6e4), (single, 3e38)):
+        for buffer in cache.encoder_outputs(2, 16):
+            put(buffer, large)
+        assert cache.store_sources([[0], [1]], [16, 16], num_live=0) == [True, True]
+
+
+def test_what_lies_beyond_a_source_is_finite_even_after_a_failure(cache: KVCache) -> None:
+    width = cache.encoder_width(40)
+    for buffer in cache.encoder_outputs(2, width):
+        put(buffer, np.nan)
+    assert cache.store_sources([[0], [1]], [40, 40], num_live=0) == [False, False]
+    for buffer in cache.past(2):
+        put(buffer, np.nan)
+    cache.clear([0, 1])
+    cache.prepare_step(40, 0)
+    assert all((get(buffer) == 0).all() for buffer in (*cache.past(6), *cache.cross(6)))
+
+
+def test_a_write_and_a_longer_layout_take_nothing_over_from_what_lay_there(cache: KVCache) -> None:
+    join(cache, 0, number=1, length=40, width=40)
+    for buffer in cache.cross(SHAPE.max_slots):
+        put(buffer, np.nan)
+    cache.prepare_step(40, num_live=0)
+    join(cache, 0, number=1, length=5, width=8)
+    join(cache, 1, number=2, length=40, width=40)
+    held = source(cache, 0)
+    np.testing.assert_array_equal(held[:, :, :5], keys_values(1, 5))
+    assert (held[:, :, 8:] == 0).all()
+    assert np.isfinite(held).all()
+    for buffer in cache.cross(SHAPE.max_slots):
+        contents = get(buffer)
+        contents[2:] = np.nan
+        put(buffer, contents)
+    join(cache, 2, number=3, length=5, width=8)
+    assert cache.source_bucket == 48
+    assert (source(cache, 2)[:, :, 8:] == 0).all()
+
+
+def test_a_row_that_was_moved_a_moment_ago_can_be_cleared_or_copied_from(cache: KVCache) -> None:
+    for row in range(4):
+        join(cache, row, number=row + 1, length=8, width=8)
+        write_token(cache, row, 0, 10.0 * (row + 1))
+    cache.move(3, 0, 1)
+    cache.reorder([0], [1], [1])
+    assert (tokens(cache, 1, 1) == 40).all()
+    cache.move(2, 1, 1)
+    cache.clear([1])
+    cache.prepare_step(8, 2)
+    assert (tokens(cache, 0, 1) == 40).all()
+    assert (tokens(cache, 1, 1) == 0).all()
+    cache.move(1, 0, 1)
+    cache.clear_all()
+    cache.prepare_step(8, 1)
+    join(cache, 1, number=5, length=3, width=3)
+    cache.prepare_step(8, 2)
+    assert (source(cache, 0) == 0).all()
+
+
+def test_reorder_copies_live_tokens(cache: KVCache) -> None:
+    for position in range(9):
+        write_token(cache, 0, position, 100 + position)
+        write_token(cache, 1, position, 200 + position)
+    cache.reorder([0], [1], [9])
+    np.testing.assert_array_equal(tokens(cache, 1, 9), tokens(cache, 0, 9))
+    assert tokens(cache, 1, 9)[0, 0, 8, 0] == 108
+
+
+def test_moves_in_a_row_arrive_where_the_last_one_says(cache: KVCache) -> None:
+    for row in range(6):
+        join(cache, row, number=row + 1, length=8, width=8)
+        write_token(cache, row, 0, 10.0 * (row + 1))
+    cache.move(5, 1, 1)  # 1 left
+    cache.move(4, 0, 1)  # 0 left
+    cache.move(3, 2, 1)  # 2 left
+    cache.move(2, 1, 1)  # and so did 5, which was on 1
+    cache.prepare_step(8, 2)
+    for row, number in enumerate([5, 4]):
+        assert (tokens(cache, row, 1) == 10.0 * number).all()
+        np.testing.assert_array_equal(source(cache, row), keys_values(number, 8))
+
+
+def test_the_devices_memory_holds_the_widest_encoder_runs() -> None:
+    shape = replace(SHAPE, max_encode_tokens=24)
+    for num_sources, longest in ((6, 4), (3, 8), (1, 40), (2, 12)):
+        cache = DeviceCache(shape, CPU)
+        encode(cache, range(num_sources), longest)
+        rows = [[row] for row in range(num_sources)]
+        assert all(cache.store_sources(rows, [longest] * num_sources, num_live=0))
+        for row in range(num_sources):
+            np.testing.assert_array_equal(source(cache, row)[:, :, :longest], keys_values(row, longest))
+
+
+def test_a_change_on_the_device_is_one_run_however_many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    cache = device_cache()
+    encode(cache, range(6), 8)
+    cache.store_sources([[row] for row in range(6)], [8] * 6, num_live=0)
+    runs: list[str] = []
+    run = GraphSession.run
+
+    def counted(session: GraphSession, binding: Binding) -> None:
+        runs.append("self" if binding is cache._self._binding else "cross")
+        run(session, binding)
+
+    monkeypatch.setattr(GraphSession, "run", counted)
+    cache.reorder([0, 2, 4], [1, 3, 5], [4, 9, 2])
+    assert runs == ["self"]
+    runs.clear()
+    for source_row, target_row in ((5, 0), (4, 1), (3, 2)):
+        cache.move(source_row, target_row, 4)
+    cache.prepare_step(8, 3)
+    assert runs == ["self", "cross"]
+    runs.clear()
+    cache.prepare_step(8, 3)
+    assert runs == []
+
+
+TestHostCache = cache_test(lambda: HostCache(SHAPE), num_examples=15)
+TestDeviceCache = cache_test(device_cache, num_examples=15)
+TestDeviceCacheInHalfPrecision = cache_test(lambda: device_cache(HALF_SHAPE), num_examples=5)

@@ -1,5 +1,6 @@
 """The real runner on tiny graphs in ONNX Runtime, against the same graphs run one row at a time without a cache."""
 
+from collections.abc import Callable
 from collections.abc import Sequence as Sequence_
 from pathlib import Path
 
@@ -10,18 +11,23 @@ from numpy import typing as npt
 
 from service.bundle import graph_io
 from service.bundle.manifest import LanguagePair, Limits, Manifest, ModelShape, TokenizerSpec
+from service.engine.device_cache import DeviceCache
 from service.engine.engine import Engine, EngineConfig
 from service.engine.onnx_runner import OnnxRunner
 from service.engine.runner import EncodeJob, Fetch, RunTerminated
 from service.engine.sequence import Sequence, SequenceUpdate
 from service.engine.session import Binding, SessionConfig
+from service.engine.step_inputs import StepInputs
 from tests.unit.engine import reference_search
+from tests.unit.engine.device_access import get, put
 from tests.unit.engine.recorder import Recorder, new_sequence, stop
 from tests.unit.engine.tiny_graphs import TinyModel, save_decoder_step, save_encoder
 
 MODEL = TinyModel()
 PAD_ID, EOS_ID, START_ID = 0, 1, 0
 PROVIDERS = ["CPUExecutionProvider"]
+ONE_THREAD = SessionConfig(intra_op_threads=1)
+Load = Callable[[Path, EngineConfig], OnnxRunner]
 GREEDY = Fetch(next_ids=True, next_log_probs=False, num_candidates=0)
 
 
@@ -46,8 +52,30 @@ def manifest(max_source_tokens: int = 40, max_output_tokens: int = 24) -> Manife
     )
 
 
-def load(bundle: Path, config: EngineConfig) -> OnnxRunner:
-    return OnnxRunner.load(bundle, manifest(), config, SessionConfig(intra_op_threads=1))
+def load_on_host(bundle: Path, config: EngineConfig) -> OnnxRunner:
+    return OnnxRunner.load(bundle, manifest(), config, ONE_THREAD)
+
+
+def load_on_device(bundle: Path, config: EngineConfig) -> OnnxRunner:
+    """The runner as it is on a GPU, with all memory on a device; the device is the CPU here."""
+    runner = load_on_host(bundle, config)
+    runner._cache = DeviceCache(runner._cache.shape, ONE_THREAD)
+    runner._inputs = StepInputs(config.max_slots, "cpu")
+    return runner
+
+
+@pytest.fixture(params=[load_on_host, load_on_device])
+def load(request: pytest.FixtureRequest) -> Load:
+    loader: Load = request.param
+    return loader
+
+
+def spoil_row(runner: OnnxRunner, row: int) -> None:
+    """Make a row what is no number."""
+    for buffer in (*runner._cache.past(row + 1), *runner._cache.cross(row + 1)):
+        contents = get(buffer)
+        contents[row] = np.nan
+        put(buffer, contents)
 
 
 class Reference:
@@ -112,7 +140,7 @@ def decode(runner: OnnxRunner, sequences: list[Sequence], config: EngineConfig) 
     return [recorder.update(sequence) for sequence in sequences]
 
 
-def test_every_answer_is_the_uncached_solo_answer(bundle: Path) -> None:
+def test_every_answer_is_the_uncached_solo_answer(bundle: Path, load: Load) -> None:
     config = EngineConfig(max_slots=12, max_encode_tokens=120)
     sequences = some_sequences(16, seed=1)
     reference = Reference(bundle)
@@ -142,7 +170,7 @@ def test_every_answer_is_the_uncached_solo_answer(bundle: Path) -> None:
     assert len(num_different) > 12, "a model that says the same to everyone would prove nothing"
 
 
-def test_rows_are_independent_of_company_bucket_and_place(bundle: Path) -> None:
+def test_rows_are_independent_of_company_bucket_and_place(bundle: Path, load: Load) -> None:
     """Bitwise: the same source alone, and among others that are longer, moved and re-laid."""
     runner = load(bundle, EngineConfig(max_slots=6))
     fetch = Fetch(next_ids=True, next_log_probs=True, num_candidates=0)
@@ -166,18 +194,18 @@ def test_rows_are_independent_of_company_bucket_and_place(bundle: Path) -> None:
     np.testing.assert_array_equal(in_company, alone)
 
 
-def test_the_cache_grows_in_place(bundle: Path) -> None:
+def test_the_cache_grows_in_place(bundle: Path, load: Load) -> None:
     runner = load(bundle, EngineConfig(max_slots=3))
     runner.encode([EncodeJob((5, 6, 1), [0]), EncodeJob((7, 1), [1])])
-    arenas = runner._cache.self_arenas
     runner.step(np.array([3, 4]), np.array([0, 0], np.int32), np.array([3, 2], np.int32), GREEDY)
     runner.step(np.array([3, 4]), np.array([1, 1], np.int32), np.array([3, 2], np.int32), GREEDY)
+    arenas = np.stack([get(buffer) for buffer in runner._cache.past(3)])
     assert (arenas[:, :2, :, :2] != 0).all(), "bound outputs are the arenas themselves"
     assert (arenas[:, :2, :, 2:] == 0).all()
     assert (arenas[:, 2] == 0).all()
 
 
-def test_a_failed_rows_leavings_do_not_reach_its_next_owner(bundle: Path) -> None:
+def test_a_failed_rows_leavings_do_not_reach_its_next_owner(bundle: Path, load: Load) -> None:
     runner = load(bundle, EngineConfig(max_slots=2))
     fetch = Fetch(next_ids=True, next_log_probs=True, num_candidates=4)
     one = np.array([1], np.int32)
@@ -190,8 +218,7 @@ def test_a_failed_rows_leavings_do_not_reach_its_next_owner(bundle: Path) -> Non
 
     clean = first_step()
     runner.encode([EncodeJob((5,) * 30, [0])])
-    runner._cache.self_arenas[:, 0] = np.nan
-    runner._cache.cross_views[:, 0] = np.nan
+    spoil_row(runner, 0)
     output = runner.step(np.array([0]), np.array([3], np.int32), np.array([30], np.int32), fetch).candidate_log_probs
     assert output is not None
     assert np.isnan(output).all(), "a positive control"
@@ -199,19 +226,21 @@ def test_a_failed_rows_leavings_do_not_reach_its_next_owner(bundle: Path) -> Non
     np.testing.assert_array_equal(first_step(), clean)
 
 
-def test_sources_that_encode_to_no_numbers_are_reported(bundle: Path) -> None:
+def test_sources_that_encode_to_no_numbers_are_reported(bundle: Path, load: Load) -> None:
     runner = load(bundle, EngineConfig(max_slots=2))
-    write_cross = runner._encoder.run
+    run = runner._encoder.run
 
     def poison(binding: Binding) -> None:
-        write_cross(binding)
-        binding.outputs["cross_value.1"][1, 0, 0, 0] = np.inf
+        run(binding)
+        spoiled = get(binding.outputs["cross_value.1"])
+        spoiled[1, 0, 0, 0] = np.inf
+        put(binding.outputs["cross_value.1"], spoiled)
 
     runner._encoder.run = poison  # type: ignore[method-assign]
     assert runner.encode([EncodeJob((5,), [0]), EncodeJob((6,), [1])]) == [True, False]
 
 
-def test_the_same_rows_with_another_bucket_and_after_a_reset(bundle: Path) -> None:
+def test_the_same_rows_with_another_bucket_and_after_a_reset(bundle: Path, load: Load) -> None:
     """Bindings are kept for reuse: they must not outlive the layout or the memory that they were made for."""
     fetch = Fetch(next_ids=False, next_log_probs=False, num_candidates=4)
 
@@ -230,7 +259,7 @@ def test_the_same_rows_with_another_bucket_and_after_a_reset(bundle: Path) -> No
     np.testing.assert_array_equal(first_step(runner, 7), fresh[7])
 
 
-def test_a_terminated_runner_runs_again_after_reset(bundle: Path) -> None:
+def test_a_terminated_runner_runs_again_after_reset(bundle: Path, load: Load) -> None:
     runner = load(bundle, EngineConfig(max_slots=2))
     runner.terminate()
     with pytest.raises(RunTerminated):
@@ -239,7 +268,7 @@ def test_a_terminated_runner_runs_again_after_reset(bundle: Path) -> None:
     assert runner.encode([EncodeJob((5,), [0])]) == [True]
 
 
-def test_more_candidates_than_tokens_are_cut_to_the_vocabulary(bundle: Path) -> None:
+def test_more_candidates_than_tokens_are_cut_to_the_vocabulary(bundle: Path, load: Load) -> None:
     runner = load(bundle, EngineConfig(max_slots=1))
     runner.encode([EncodeJob((5,), [0])])
     output = runner.step(
@@ -251,6 +280,11 @@ def test_more_candidates_than_tokens_are_cut_to_the_vocabulary(bundle: Path) -> 
     assert output.next_log_probs is None
 
 
-def test_the_capacity_is_the_models_limit_and_prefix_unless_set(bundle: Path) -> None:
+def test_the_capacity_is_the_models_limit_and_prefix_unless_set(bundle: Path, load: Load) -> None:
     assert load(bundle, EngineConfig(max_slots=1)).spec.kv_capacity == 26
     assert load(bundle, EngineConfig(max_slots=1, kv_capacity=7)).spec.kv_capacity == 7
+
+
+def test_the_runner_says_what_a_slot_takes(bundle: Path, load: Load) -> None:
+    tokens = 26 + 48  # capacity and longest source bucket
+    assert load(bundle, EngineConfig(max_slots=3)).bytes_per_slot == 4 * MODEL.width * tokens * 4

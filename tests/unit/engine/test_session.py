@@ -6,8 +6,9 @@ import pytest
 
 from service.bundle import graph_io
 from service.bundle.manifest import BundleError
+from service.engine import session
 from service.engine.runner import RunTerminated
-from service.engine.session import DeviceUnavailable, GraphSession, SessionConfig
+from service.engine.session import Buffer, DeviceMemory, DeviceUnavailable, GraphSession, SessionConfig, check_device
 from tests.unit.engine.tiny_graphs import TinyModel, save_encoder
 
 ONE_THREAD = SessionConfig(intra_op_threads=1)
@@ -86,3 +87,84 @@ def test_a_graph_of_another_contract_is_refused(encoder_path: Path) -> None:
 def test_wrong_settings_are_refused(options: dict[str, object]) -> None:
     with pytest.raises(ValueError, match="allowed"):
         SessionConfig(**options)  # type: ignore[arg-type]
+
+
+def test_the_cpu_is_always_there() -> None:
+    check_device("cpu")
+
+
+@pytest.mark.skipif("CUDAExecutionProvider" in ort.get_available_providers(), reason="this machine has CUDA")
+def test_a_device_without_its_provider_is_refused_in_one_line() -> None:
+    with pytest.raises(DeviceUnavailable, match="onnxruntime-gpu") as caught:
+        check_device("cuda")
+    assert "\n" not in str(caught.value)
+
+
+class _NoDriver:
+    """A GPU build of ONNX Runtime on a machine without a driver: listed, but it does not start."""
+
+    def __init__(self, fails: bool) -> None:
+        self.fails = fails
+
+    def get_available_providers(self) -> list[str]:
+        return ["CUDAExecutionProvider", "CPUExecutionProvider"]
+
+    def preload_dlls(self) -> None:
+        pass
+
+    def InferenceSession(self, path: Path, options: object, *, providers: list[str], enable_fallback: int) -> object:  # noqa: N802
+        assert providers == ["CUDAExecutionProvider"]
+        assert not enable_fallback, "ONNX Runtime's own would print to standard output and go on with the CPU"
+        if self.fails:
+            raise RuntimeError("CUDA failure 35: CUDA driver version is insufficient\n  for CUDA runtime version")
+        return ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(ort, name)
+
+
+@pytest.mark.parametrize(("fails", "reason"), [(True, "driver version is insufficient"), (False, "fell back")])
+def test_a_provider_that_does_not_start_is_the_devices_fault_not_the_bundles(
+    monkeypatch: pytest.MonkeyPatch, fails: bool, reason: str
+) -> None:
+    monkeypatch.setattr(session, "ort", _NoDriver(fails))
+    with pytest.raises(DeviceUnavailable, match=reason) as caught:
+        check_device("cuda")
+    assert "choose device 'cpu'" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_memory_on_a_device_is_zero_and_keeps_what_is_written() -> None:
+    memory = DeviceMemory("cpu", 24)
+    assert not memory.read().any()
+    memory.write(np.arange(24, dtype=np.uint8))
+    np.testing.assert_array_equal(memory.read(), np.arange(24))
+
+
+def test_too_much_memory_is_refused_in_one_line() -> None:
+    with pytest.raises(DeviceUnavailable, match=r"'cpu' has no 1099511627776 MiB left .* fewer --max-slots") as caught:
+        DeviceMemory("cpu", 2**60)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_view_lies_inside_its_memory() -> None:
+    memory = DeviceMemory("cpu", 24)
+    inside = memory.view(8, np.float32, (2, 2))
+    assert inside == Buffer("cpu", np.dtype(np.float32), (2, 2), memory.view(0, np.uint8, (1,)).address + 8, memory)
+    for offset, shape in ((-4, (1,)), (8, (5,)), (24, (1,))):
+        with pytest.raises(AssertionError, match="of 24"):
+            memory.view(offset, np.float32, shape)
+
+
+def test_an_input_can_be_rebound(encoder: GraphSession) -> None:
+    lengths = np.array([2], np.int32)
+    outputs = {name: np.zeros((1, 2, 2, 8), np.float32) for name in CROSS}
+    binding = encoder.bind({"source_ids": np.array([[5, 6]]), "source_lengths": lengths}, outputs)
+    encoder.run(binding)
+    first = outputs["cross_key.0"].copy()
+    encoder.rebind(binding, {"source_ids": np.array([[7, 8]])})
+    encoder.run(binding)
+    assert not np.array_equal(outputs["cross_key.0"], first)
+    encoder.rebind(binding, {"source_ids": np.array([[5, 6]])})
+    encoder.run(binding)
+    np.testing.assert_array_equal(outputs["cross_key.0"], first)

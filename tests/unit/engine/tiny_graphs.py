@@ -24,6 +24,15 @@ class TinyModel:
     vocabulary_size: int = 40
     max_positions: int = 128
     seed: int = 0
+    precision: str = "float32"  # or float16: the same weights, rounded; log-probabilities stay float32
+
+    @property
+    def dtype(self) -> type:
+        return {"float32": np.float32, "float16": np.float16}[self.precision]
+
+    @property
+    def element_type(self) -> int:
+        return int(helper.np_dtype_to_tensor_dtype(np.dtype(self.dtype)))
 
     @property
     def width(self) -> int:
@@ -50,28 +59,26 @@ class _Graph:
         return name
 
     def matrix(self, rows: int, columns: int, scale: float = 1.0) -> str:
-        return self.constant(self.random.normal(0, scale / np.sqrt(rows), (rows, columns)), np.float32)
+        return self.constant(self.random.normal(0, scale / np.sqrt(rows), (rows, columns)), self.model.dtype)
 
     def linear(self, x: str, rows: int, columns: int) -> str:
         return self.node("MatMul", x, self.matrix(rows, columns))
 
     def embed(self, ids: str, positions: str) -> str:
-        table = self.constant(self.random.normal(0, 1, (self.model.vocabulary_size, self.model.width)), np.float32)
-        places = self.constant(self.random.normal(0, 1, (self.model.max_positions, self.model.width)), np.float32)
+        table = self.constant(
+            self.random.normal(0, 1, (self.model.vocabulary_size, self.model.width)), self.model.dtype
+        )
+        places = self.constant(self.random.normal(0, 1, (self.model.max_positions, self.model.width)), self.model.dtype)
         return self.node("Add", self.node("Gather", table, ids), self.node("Gather", places, positions))
 
     def norm(self, x: str) -> str:
         one, zero = np.ones(self.model.width), np.zeros(self.model.width)
-        return self.node("LayerNormalization", x, self.constant(one, np.float32), self.constant(zero, np.float32))
+        scale, bias = self.constant(one, self.model.dtype), self.constant(zero, self.model.dtype)
+        return self.node("LayerNormalization", x, scale, bias)
 
     def range(self, x: str, axis: int) -> str:
         size = self.node("Squeeze", self.node("Shape", x, start=axis, end=axis + 1))
         return self.node("Range", self.constant(0, np.int64), size, self.constant(1, np.int64))
-
-    def live(self, positions: str, lengths: str) -> str:
-        """(S,) positions and (B,) lengths -> (B, S) int32 mask, 1 where live."""
-        column = self.node("Cast", self.node("Unsqueeze", lengths, self.constant([1], np.int64)), to=TensorProto.INT64)
-        return self.node("Cast", self.node("Less", positions, column), to=TensorProto.INT32)
 
     def feed_forward(self, x: str) -> str:
         width = self.model.width
@@ -91,11 +98,17 @@ def save_encoder(model: TinyModel, path: Path) -> None:
     """Write an encoder of one layer."""
     graph, width = _Graph(model, model.seed), model.width
     positions = graph.range(graph_io.SOURCE_IDS, 1)
-    mask = graph.live(positions, graph_io.SOURCE_LENGTHS)
     x = graph.embed(graph_io.SOURCE_IDS, positions)
     query, key, value = (graph.linear(graph.norm(x), width, width) for _ in range(3))
     attended = graph.node(
-        "MultiHeadAttention", query, key, value, "", mask, domain="com.microsoft", num_heads=model.num_heads
+        "MultiHeadAttention",
+        query,
+        key,
+        value,
+        "",
+        graph_io.SOURCE_LENGTHS,
+        domain="com.microsoft",
+        num_heads=model.num_heads,
     )
     x = graph.norm(graph.feed_forward(graph.node("Add", x, graph.linear(attended, width, width))))
     heads = graph.constant([0, 0, model.num_heads, model.head_size], np.int64)
@@ -103,7 +116,7 @@ def save_encoder(model: TinyModel, path: Path) -> None:
         split = graph.node("Reshape", graph.linear(x, width, width), heads)
         graph.node("Transpose", split, perm=[0, 2, 1, 3], outputs=[name])
     cross = [
-        _value(name, TensorProto.FLOAT, "B", model.num_heads, "S", model.head_size)
+        _value(name, model.element_type, "B", model.num_heads, "S", model.head_size)
         for name in graph_io.cross_names(model.num_layers)
     ]
     graph.save(
@@ -125,7 +138,6 @@ def save_decoder_step(model: TinyModel, path: Path) -> None:
         graph.node("Unsqueeze", graph.node("Cast", graph_io.LENGTHS, to=TensorProto.INT64), column),
     )  # (B, 1, width)
     past, present, cross = graph_io.past_names(layers), graph_io.present_names(layers), graph_io.cross_names(layers)
-    mask = graph.live(graph.range(cross[0], 2), graph_io.SOURCE_LENGTHS)
     for key in range(0, 2 * layers, 2):
         attended = graph.node(
             "GroupQueryAttention", graph.linear(graph.norm(x), width, 3 * width), "", "", past[key], past[key + 1],
@@ -134,20 +146,22 @@ def save_decoder_step(model: TinyModel, path: Path) -> None:
         )  # fmt: skip
         x = graph.node("Add", x, graph.linear(attended, width, width))
         attended = graph.node(
-            "MultiHeadAttention", graph.linear(graph.norm(x), width, width), cross[key], cross[key + 1], "", mask,
-            domain="com.microsoft", num_heads=model.num_heads,
+            "MultiHeadAttention", graph.linear(graph.norm(x), width, width), cross[key], cross[key + 1], "",
+            graph_io.SOURCE_LENGTHS, domain="com.microsoft", num_heads=model.num_heads,
         )  # fmt: skip
         x = graph.feed_forward(graph.node("Add", x, graph.linear(attended, width, width)))
     projection = graph.matrix(width, model.vocabulary_size, scale=2.0)
     logits = graph.node("Squeeze", graph.node("MatMul", graph.norm(x), projection), column)  # (B, V)
+    if model.precision != "float32":
+        logits = graph.node("Cast", logits, to=TensorProto.FLOAT)
     graph.node("ArgMax", logits, axis=1, keepdims=0, outputs=[graph_io.NEXT_IDS])
     log_probs = graph.node("LogSoftmax", logits, axis=1)
     best = graph.node("GatherElements", log_probs, graph.node("Unsqueeze", graph_io.NEXT_IDS, column), axis=1)
     graph.node("Squeeze", best, column, outputs=[graph_io.NEXT_LOG_PROBS])
     candidates = [graph_io.CANDIDATE_LOG_PROBS, graph_io.CANDIDATE_IDS]
     graph.node("TopK", log_probs, graph_io.NUM_CANDIDATES, axis=1, outputs=candidates)
-    arena = (TensorProto.FLOAT, "B", model.num_heads, "C", model.head_size)
-    memory = (TensorProto.FLOAT, "B", model.num_heads, "S", model.head_size)
+    arena = (model.element_type, "B", model.num_heads, "C", model.head_size)
+    memory = (model.element_type, "B", model.num_heads, "S", model.head_size)
     graph.save(
         path,
         [

@@ -112,6 +112,13 @@ def test_graphs_that_are_none_are_refused_even_with_a_right_checksum(bundle: Pat
         load(bundle)
 
 
+def test_a_precision_that_the_device_does_not_run_is_refused_before_anything_is_read(bundle: Path) -> None:
+    (bundle / "encoder.onnx").unlink()
+    dataclasses.replace(Manifest.load(bundle), precision="float16").save(bundle)
+    with pytest.raises(BundleError, match=r"float16 bundle, which device 'cpu' can't run .* choose device 'cuda'"):
+        load(bundle)
+
+
 def test_all_damage_is_named_at_once(bundle: Path) -> None:
     (bundle / "encoder.onnx").unlink()
     (bundle / "source.model").write_bytes(b"x")

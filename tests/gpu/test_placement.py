@@ -1,0 +1,43 @@
+"""Where ONNX Runtime puts the nodes: what it has no CUDA kernel for it gives to the CPU, without a word."""
+
+from pathlib import Path
+
+import onnxruntime as ort
+import pytest
+
+import service.engine
+from tests.unit.engine.half_precision import HALF, SINGLE, write_bundle
+
+CUDA = {"CUDAExecutionProvider"}
+GRAPHS = sorted((Path(service.engine.__file__).parent / "graphs").glob("*.onnx"))
+
+
+def providers(path: Path) -> dict[str, set[str]]:
+    """Operator -> the providers that run it."""
+    options = ort.SessionOptions()
+    options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
+    session = ort.InferenceSession(path, options, providers=["CUDAExecutionProvider"])
+    found: dict[str, set[str]] = {}
+    for subgraph in session.get_provider_graph_assignment_info():
+        for node in subgraph.get_nodes():
+            found.setdefault(node.op_type, set()).add(subgraph.ep_name)
+    return found
+
+
+@pytest.mark.parametrize("path", GRAPHS, ids=lambda path: path.name)
+def test_memory_is_moved_on_the_device(path: Path) -> None:
+    assert all(where == CUDA for where in providers(path).values()), providers(path)
+
+
+@pytest.mark.parametrize("name", ["encoder.onnx", "decoder_step.onnx"])
+def test_float16_graphs_compute_on_the_device(name: str, tmp_path: Path) -> None:
+    found = providers(write_bundle(tmp_path / "half", HALF) / name)
+    for operator in {"MatMul", "MultiHeadAttention", "GroupQueryAttention", "TopK", "ArgMax"} & found.keys():
+        assert found[operator] == CUDA, operator
+    assert found["MultiHeadAttention"] == CUDA
+
+
+def test_float32_graphs_would_send_the_caches_to_the_cpu(tmp_path: Path) -> None:
+    """Why `engine.precision` refuses them: if this fails, ONNX Runtime has got a kernel."""
+    found = providers(write_bundle(tmp_path / "single", SINGLE) / "decoder_step.onnx")
+    assert found["GroupQueryAttention"] == {"CPUExecutionProvider"}
