@@ -13,7 +13,8 @@ from service.engine.device_cache import DeviceCache
 from service.engine.host_cache import HostCache
 from service.engine.kv_cache import CacheShape, KVCache
 from service.engine.runner import EncodeJob, Fetch, RunnerSpec, StepOutput
-from service.engine.session import Array, Binding, Buffer, GraphSession, SessionConfig
+from service.engine.session import Array, Buffer, SessionConfig
+from service.engine.sharded_graph import ShardedBinding, ShardedGraph
 from service.engine.step_inputs import StepInputs
 
 _MAX_BINDINGS = 512
@@ -28,8 +29,8 @@ class OnnxRunner:
 
     def __init__(
         self,
-        encoder: GraphSession,
-        decoder_step: GraphSession,
+        encoder: ShardedGraph,
+        decoder_step: ShardedGraph,
         cache: KVCache,
         inputs: StepInputs,
         spec: RunnerSpec,
@@ -48,7 +49,7 @@ class OnnxRunner:
         self._cross_names = graph_io.cross_names(num_layers)
         self._past_names = graph_io.past_names(num_layers)
         self._present_names = graph_io.present_names(num_layers)
-        self._bindings: dict[tuple[int, int, Fetch], tuple[Binding, StepOutput]] = {}
+        self._bindings: dict[tuple[int, int, Fetch], tuple[ShardedBinding, StepOutput]] = {}
         self._total_length = np.zeros(1, np.int32)
         self._next_ids = np.zeros(spec.max_slots, np.int64)
         self._next_log_probs = np.zeros(spec.max_slots, np.float32)
@@ -65,13 +66,13 @@ class OnnxRunner:
         """
         model, limits, tokens = manifest.model, manifest.limits, manifest.tokenizer
         num_layers = model.num_decoder_layers
-        encoder = GraphSession(
+        encoder = ShardedGraph(
             directory / manifest.graphs.encoder,
             session_config,
             graph_io.encoder_inputs(),
             graph_io.cross_names(num_layers),
         )
-        decoder_step = GraphSession(
+        decoder_step = ShardedGraph(
             directory / manifest.graphs.decoder_step,
             session_config,
             graph_io.step_inputs(num_layers),
@@ -114,6 +115,7 @@ class OnnxRunner:
             row[: len(job.source_ids)] = job.source_ids
         cross = self._cache.encoder_outputs(len(jobs), width)
         binding = self._encoder.bind(
+            len(jobs),
             {graph_io.SOURCE_IDS: source_ids, graph_io.SOURCE_LENGTHS: lengths},
             dict(zip(self._cross_names, cross, strict=True)),
         )
@@ -161,7 +163,7 @@ class OnnxRunner:
         self._encoder.terminate()
         self._decoder_step.terminate()
 
-    def _binding(self, num_rows: int, fetch: Fetch) -> tuple[Binding, StepOutput]:
+    def _binding(self, num_rows: int, fetch: Fetch) -> tuple[ShardedBinding, StepOutput]:
         key = (num_rows, self._cache.source_bucket, fetch)
         found = self._bindings.get(key)
         if found is None:
@@ -170,14 +172,16 @@ class OnnxRunner:
             found = self._bindings[key] = self._bind(num_rows, fetch)
         return found
 
-    def _bind(self, num_rows: int, fetch: Fetch) -> tuple[Binding, StepOutput]:
+    def _bind(self, num_rows: int, fetch: Fetch) -> tuple[ShardedBinding, StepOutput]:
         """Bind the first `num_rows` rows of everything. K = 0 tells the graph that no log-probabilities are wanted."""
         num_candidates = min(fetch.num_candidates, self._vocabulary_size)
         past = self._cache.past(num_rows)
-        inputs: dict[str, Array | Buffer] = {
-            **self._inputs.buffers(num_rows),
+        shared_inputs: dict[str, Array] = {
             graph_io.TOTAL_LENGTH: self._total_length,
             graph_io.NUM_CANDIDATES: np.array([num_candidates or int(fetch.next_log_probs)], np.int64),
+        }
+        inputs: dict[str, Array | Buffer] = {
+            **self._inputs.buffers(num_rows),
             **dict(zip(self._past_names, past, strict=True)),
             **dict(zip(self._cross_names, self._cache.cross(num_rows), strict=True)),
         }
@@ -195,4 +199,4 @@ class OnnxRunner:
         }
         outputs: dict[str, Array | Buffer] = dict(zip(self._present_names, past, strict=True))
         outputs |= {name: array for name, array in fetched.items() if array is not None}
-        return self._decoder_step.bind(inputs, outputs), output
+        return self._decoder_step.bind(num_rows, inputs, outputs, shared_inputs), output

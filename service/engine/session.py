@@ -73,6 +73,12 @@ class Buffer(NamedTuple):
         assert array.flags.c_contiguous, f"an array of shape {array.shape} is not contiguous and can't be bound"
         return cls("cpu", array.dtype, array.shape, array.ctypes.data, array)
 
+    def rows(self, start: int, stop: int) -> "Buffer":
+        """The part from `start` to before `stop` of the first axis."""
+        assert 0 <= start <= stop <= self.shape[0], f"rows {start} to {stop} of {self.shape[0]}"
+        row_bytes = math.prod(self.shape[1:]) * self.dtype.itemsize
+        return self._replace(shape=(stop - start, *self.shape[1:]), address=self.address + start * row_bytes)
+
 
 class DeviceMemory:
     """A number of bytes on a device, zero at first; `view` says where a tensor lies in it."""

@@ -16,7 +16,8 @@ from service.engine.engine import Engine, EngineConfig
 from service.engine.onnx_runner import OnnxRunner
 from service.engine.runner import EncodeJob, Fetch, RunTerminated
 from service.engine.sequence import Sequence, SequenceUpdate
-from service.engine.session import Binding, SessionConfig
+from service.engine.session import SessionConfig
+from service.engine.sharded_graph import ShardedBinding
 from service.engine.step_inputs import StepInputs
 from tests.unit.engine import reference_search
 from tests.unit.engine.device_access import get, put
@@ -56,6 +57,11 @@ def load_on_host(bundle: Path, config: EngineConfig) -> OnnxRunner:
     return OnnxRunner.load(bundle, manifest(), config, ONE_THREAD)
 
 
+def load_sharded(bundle: Path, config: EngineConfig) -> OnnxRunner:
+    """With rows split among threads as soon as there are six."""
+    return OnnxRunner.load(bundle, manifest(), config, SessionConfig(intra_op_threads=3))
+
+
 def load_on_device(bundle: Path, config: EngineConfig) -> OnnxRunner:
     """The runner as it is on a GPU, with all memory on a device; the device is the CPU here."""
     runner = load_on_host(bundle, config)
@@ -64,7 +70,7 @@ def load_on_device(bundle: Path, config: EngineConfig) -> OnnxRunner:
     return runner
 
 
-@pytest.fixture(params=[load_on_host, load_on_device])
+@pytest.fixture(params=[load_on_host, load_sharded, load_on_device])
 def load(request: pytest.FixtureRequest) -> Load:
     loader: Load = request.param
     return loader
@@ -230,11 +236,12 @@ def test_sources_that_encode_to_no_numbers_are_reported(bundle: Path, load: Load
     runner = load(bundle, EngineConfig(max_slots=2))
     run = runner._encoder.run
 
-    def poison(binding: Binding) -> None:
+    def poison(binding: ShardedBinding) -> None:
         run(binding)
-        spoiled = get(binding.outputs["cross_value.1"])
+        (shard,) = binding.shards
+        spoiled = get(shard.outputs["cross_value.1"])
         spoiled[1, 0, 0, 0] = np.inf
-        put(binding.outputs["cross_value.1"], spoiled)
+        put(shard.outputs["cross_value.1"], spoiled)
 
     runner._encoder.run = poison  # type: ignore[method-assign]
     assert runner.encode([EncodeJob((5,), [0]), EncodeJob((6,), [1])]) == [True, False]
