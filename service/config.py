@@ -18,7 +18,7 @@ class ServerConfig:
     clients find new servers; 0 keeps them.
     """
 
-    models: Path = Path("build/models")
+    models: Path = Path("models")
     host: str = "127.0.0.1"
     port: int = 50051
     metrics_host: str = "127.0.0.1"

@@ -1,8 +1,9 @@
-"""How many CPUs this process may use: in a container that is less than what the machine has."""
+"""What the CPUs can do, and how many of them this process may use: in a container that is less than there are."""
 
 import os
 from pathlib import Path
 
+_CPU_INFO = Path("/proc/cpuinfo")
 _CGROUP_QUOTA = Path("/sys/fs/cgroup/cpu.max")  # "<quota> <period>" in microseconds, or "max <period>"
 
 
@@ -14,3 +15,13 @@ def available_cpus(quota_file: Path = _CGROUP_QUOTA) -> int:
         return max(1, min(allowed, round(int(quota) / int(period))))
     except (OSError, ValueError, ZeroDivisionError):  # no cgroup v2, or no limit
         return allowed
+
+
+def saturates_int8(cpu_info: Path = _CPU_INFO) -> bool:
+    """Whether sums of int8 products may overflow: on x86 without VNNI they are added up in pairs of 16 bits."""
+    try:
+        lines = cpu_info.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return False
+    flags = next((set(line.partition(":")[2].split()) for line in lines if line.startswith("flags")), None)
+    return flags is not None and flags.isdisjoint({"avx512_vnni", "avx_vnni"})

@@ -1,8 +1,11 @@
 """Loads one bundle: device, precision -> checksums -> tokenizer, graphs -> self-test -> warm-up -> running engine."""
 
+import logging
+
 from service.bundle.checksums import mismatches
 from service.bundle.manifest import BundleError
 from service.engine.config import EngineConfig
+from service.engine.cpus import saturates_int8
 from service.engine.engine import Engine, EngineListener
 from service.engine.onnx_runner import OnnxRunner
 from service.engine.precision import check_precision
@@ -11,6 +14,8 @@ from service.models.loaded_model import LoadedModel
 from service.models.repository import FoundBundle
 from service.models.self_test import self_test, warm_up
 from service.text.tokenizers import load_tokenizer
+
+_LOG = logging.getLogger(__name__)
 
 
 def load_model(
@@ -28,6 +33,10 @@ def load_model(
     problems = mismatches(directory, manifest.checksums)
     if problems:
         raise BundleError(f"{directory} is damaged: {'; '.join(problems)}. Write it again with 'make export'.")
+    if manifest.precision == "int8" and saturates_int8():
+        _LOG.warning(
+            "this CPU has no VNNI: int8 products may saturate; %s may translate otherwise than tested", directory
+        )
     tokenizer = load_tokenizer(manifest.tokenizer, directory)
     runner = OnnxRunner.load(directory, manifest, engine_config, session_config)
     self_test(bundle, tokenizer, runner, engine_config)
