@@ -1,16 +1,35 @@
-"""`make bench`: all measurements that need nothing but the shipped model, one after the other."""
+"""`make bench`: all measurements, one after the other, and then the document's tables and pictures."""
 
 import subprocess
 import sys
+import time
 
 SENTENCES = "checkpoints/en-de/sentences.tsv"
 RUNS = (
+    ["benchmarks.offline"],
+    ["benchmarks.serving"],
+    ["benchmarks.inside"],
     ["benchmarks.step_time"],
+    ["benchmarks.scale"],
+    ["benchmarks.limit"],
+    ["benchmarks.invariance", SENTENCES],
     ["benchmarks.load", SENTENCES],
     ["benchmarks.load", SENTENCES, "--beam-size", "4", "--count", "500"],
+    ["benchmarks.document"],
 )
+QUICK = ("benchmarks.offline", "benchmarks.serving")  # what knows --quick
+
+
+def main() -> None:
+    """Run all; with --quick, the two long ones in short."""
+    is_quick = "--quick" in sys.argv[1:]
+    for number, (module, *arguments) in enumerate(RUNS, start=1):
+        given = [*arguments, *(["--quick"] if is_quick and module in QUICK else [])]
+        print(f"== {number} of {len(RUNS)}: {' '.join([module, *given])}", flush=True)
+        started = time.monotonic()
+        subprocess.run([sys.executable, "-m", module, *given], check=True)
+        print(f"== {time.monotonic() - started:.0f} s", flush=True)
+
 
 if __name__ == "__main__":
-    for module, *arguments in RUNS:
-        print(f"== {module} {' '.join(arguments)}", flush=True)
-        subprocess.run([sys.executable, "-m", module, *arguments], check=True)
+    main()

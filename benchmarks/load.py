@@ -4,15 +4,10 @@ Runs a real server in a process of its own. A difference is explained only if it
 tokens at the first differing position are closer than 1e-4 (natural logarithm of the probability).
 """
 
-import contextlib
-import os
 import re
-import signal
 import statistics
-import subprocess
-import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -22,15 +17,14 @@ import click
 from tqdm import tqdm
 
 from benchmarks.report import write_records
+from benchmarks.servers import running, serve_command
 from service.client import Client
 from service.translation import RequestedOptions, Translation
-
-READY = re.compile(r"gRPC on (\S+), metrics on (\S+)\. ")
 
 
 @click.command()
 @click.argument("sentences", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--models", default="build/models", show_default=True)
+@click.option("--models", default="models", show_default=True)
 @click.option("--from", "source", default="en", show_default=True)
 @click.option("--to", "target", default="de", show_default=True)
 @click.option("--count", default=2000, show_default=True, help="Sentences: the first column of the file, repeated.")
@@ -41,7 +35,8 @@ def main(sentences: Path, models: str, source: str, target: str, count: int, cal
     texts = [line.split("\t")[0] for line in sentences.read_text(encoding="utf-8").splitlines()]
     texts = (texts * (count // len(texts) + 1))[:count]
     options = RequestedOptions(beam_size=beam_size)
-    with running_server(models) as (address, metrics_url):
+    with running(serve_command(models)) as server:
+        address, metrics_url = server.address, server.metrics_url
         alone, alone_seconds = _translate_all(address, texts, source, target, options, callers=1)
         before = _histogram(metrics_url, "dragoman_step_batch_size")
         loaded, seconds = _translate_all(address, texts, source, target, options, callers)
@@ -68,22 +63,6 @@ def main(sentences: Path, models: str, source: str, target: str, count: int, cal
     for name, value in record.items():
         click.echo(f"{name}: {value:.1f}" if isinstance(value, float) else f"{name}: {value}")
     click.echo(f"Wrote {write_records(f'load-beam{beam_size}', [record])}.")
-
-
-@contextlib.contextmanager
-def running_server(models: str) -> Iterator[tuple[str, str]]:
-    """A server on free ports of the loopback interface; yields its gRPC address and its metrics URL."""
-    command = [sys.executable, "-m", "service", "serve", "--models", models, "--port", "0", "--metrics-port", "0"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"})
-    try:
-        assert process.stdout is not None
-        match = READY.search(process.stdout.readline())
-        if match is None:
-            raise click.ClickException("the server did not become ready; its message is above.")
-        yield match.group(1), match.group(2)
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.wait(timeout=60)
 
 
 def _translate_all(

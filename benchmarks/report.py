@@ -1,12 +1,18 @@
 """Where measurements go: one JSON list of records per benchmark, in `build/bench`."""
 
+import importlib.metadata
 import json
+import os
 import platform
+import subprocess
+import sys
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 DEFAULT_FOLDER = Path("build/bench")
+PACKAGES = ("onnxruntime", "ctranslate2", "torch", "transformers", "grpcio", "numpy")
 
 
 def cpu_model() -> str:
@@ -17,10 +23,72 @@ def cpu_model() -> str:
     return names[0] if names else platform.processor() or "unknown"
 
 
+def machine() -> dict[str, Any]:
+    """The processor, how many CPUs this process may use, its vector extensions that matter, and the memory."""
+    cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    path = Path("/proc/cpuinfo")
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    flags = {flag for line in text.splitlines() if line.startswith("flags") for flag in line.split()}
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    return {
+        "cpu": cpu_model(),
+        "cpus": cpus,
+        "extensions": sorted(flags & {"avx2", "avx512f", "avx512_vnni", "avx_vnni", "amx_int8"}),
+        "memory_gib": round(memory, 1),
+        "system": platform.platform(),
+    }
+
+
+def versions() -> dict[str, str]:
+    """Python's and the packages' that measurements depend on; Dragoman's own is the commit."""
+    found = {"python": platform.python_version(), "commit": _commit()}
+    for package in PACKAGES:
+        try:
+            found[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
+
 def write_records(name: str, records: Sequence[Mapping[str, Any]], folder: Path = DEFAULT_FOLDER) -> Path:
-    """Write `records`, each completed with the benchmark's name and the machine, to `<folder>/<name>.json`."""
+    """Write `records` to `<folder>/<name>.json`, each completed with what it takes to judge and repeat it.
+
+    These are the benchmark's name, the machine, the versions, the command and the time.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}.json"
-    complete = [{"benchmark": name, "cpu": cpu_model(), **record} for record in records]
+    circumstances = {
+        "benchmark": name,
+        "cpu": cpu_model(),
+        "machine": machine(),
+        "versions": versions(),
+        "command": _command(),
+        "written": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+    }
+    complete = [{**circumstances, **record} for record in records]
     path.write_text(json.dumps(complete, indent=2) + "\n", encoding="utf-8")
     return path
+
+
+def read_records(name: str, folder: Path = DEFAULT_FOLDER) -> list[dict[str, Any]]:
+    """What `write_records` wrote; empty if the benchmark has not run."""
+    path = folder / f"{name}.json"
+    if not path.exists():
+        return []
+    records = json.loads(path.read_text(encoding="utf-8"))
+    assert isinstance(records, list), path
+    return records
+
+
+def _command() -> str:
+    module = getattr(sys.modules["__main__"], "__spec__", None)
+    program = f"python -m {module.name}" if module is not None else "python"
+    return " ".join([program, *sys.argv[1:]])
+
+
+def _commit() -> str:
+    command = ["git", "describe", "--always", "--dirty", "--abbrev=12"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"

@@ -3,17 +3,8 @@ from typing import Any
 import pytest
 
 from benchmarks.document import DOCUMENT, circumstances, filled, sections
-from benchmarks.tables import (
-    Target,
-    capacity_ratio,
-    fastest,
-    goodput_ratio,
-    offline_table,
-    outputs_table,
-    p99_ratio,
-    targets,
-    targets_table,
-)
+from benchmarks.tables import fastest, offline_table, outputs_table
+from benchmarks.targets import Target, capacity_ratio, goodput_ratio, p99_ratio, targets, targets_table
 
 
 def record(
@@ -98,13 +89,17 @@ def test_targets_take_their_numbers_from_the_records() -> None:
         {"kind": "single while a call of 1000 runs", "wait_steps_p50": 1, "wait_steps_p99": 6},
         {"kind": "Python's share of the engine thread", "python_share": 0.15},
     ]
-    rows = {row.what: row for row in targets(OFFLINE, serving, inside, [])}
+    changed = [{"changed": changed, "sentences": 500} for changed in (0, 1)]
+    records = {"offline": OFFLINE, "serving": serving, "inside": inside, "invariance-int8": changed}
+    rows = {row.what: row for row in targets(records, {"bleu": 31.39, "bleu_float32": 31.72})}
     assert rows["Marian-base shape, greedy, batch 8, against CTranslate2"].measured == 3.0
     assert rows["goodput at the same objective, base shape"].measured == 2.5
     assert rows["base: p99 at 70 % load, continuous against static"].verdict == "yes"
     assert rows["en-de: p99 at 70 % load, continuous against static"].verdict == "not measured"
     assert rows["single sentence while a call of 1,000 runs: steps it waits, p99"].verdict == "no"
     assert rows["Python's share of the engine's thread, batch 32"].verdict == "yes"
+    assert rows["int8, shipped model: BLEU lost"].measured == 0.33
+    assert rows["int8: sentences that their neighbours change, of 1,000"].measured == 2.0
     table = targets_table(list(rows.values()))
     assert "| goodput at the same objective, base shape | 2.50x | 1.50x | 3.00x | yes |" in table
     assert "| text over gRPC against the bare engine | - | 0.80x | 0.90x | not measured |" in table
@@ -145,7 +140,7 @@ def test_the_shipped_document_has_a_marker_for_every_table() -> None:
         "limit": [{"line": "l"}],
         "serving": [{"kind": "capacity", "model": "base", "engine": "dragoman", "machine": machine}],
     }
-    tables = sections(lambda name: whole.get(name, []))
+    tables = sections(lambda name: whole.get(name, []), {})
     assert tables.keys() == {"targets", "machine", "offline", "outputs", "serving", "scale", "limit"}
     assert "- s" in filled(DOCUMENT.read_text(encoding="utf-8"), tables)
     assert circumstances(whole["offline"][0]) == "C, 2 CPUs (avx2), 4.0 GiB; python 3."

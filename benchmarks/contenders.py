@@ -1,0 +1,51 @@
+"""The servers that are compared: how each is started, and what its records say of it."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from benchmarks.models import BenchModel
+
+CT2_COMPUTE_TYPE = "int8"
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """A server under measurement: what to start, and what its records say of it."""
+
+    engine: str
+    batching: str
+    command: Sequence[str]
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    def with_queue(self, max_waiting: int) -> "Contender":
+        """The same with a bounded queue."""
+        return replace(
+            self,
+            command=[*self.command, "--max-waiting", str(max_waiting)],
+            settings={**self.settings, "max_waiting": max_waiting},
+        )
+
+
+def ct2_contender(
+    model: BenchModel, folder: Path, bundle: Path, layout: Mapping[str, Any], batch_size: int, wait_ms: float
+) -> Contender:
+    """CTranslate2's server on the model in `folder`, with the tokenizer of our bundle."""
+    flags: dict[str, Any] = {
+        "model": folder,
+        "tokenizer": bundle / "tokenizer.model",
+        "compute-type": CT2_COMPUTE_TYPE,
+        "inter-threads": layout["inter_threads"],
+        "intra-threads": layout["intra_threads"],
+        "batch-size": batch_size,
+        "wait-ms": wait_ms,
+        "max-output-tokens": model.max_output_tokens,
+        "min-output-tokens": max(model.fixed_output_tokens, 1),
+    }
+    command = [sys.executable, "-m", "benchmarks.peers.ct2_server"]
+    for name, value in flags.items():
+        command += [f"--{name}", str(value)]
+    settings = {**layout, "batch_size": batch_size, "wait_ms": wait_ms}
+    return Contender("ctranslate2", "static (CTranslate2)", command, settings)

@@ -1,0 +1,82 @@
+"""`python -m benchmarks.document`: the tables and pictures of docs/benchmarks.md from what lies in build/bench."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from benchmarks.models import SHIPPED_BUNDLES
+from benchmarks.report import DEFAULT_FOLDER, read_records
+from benchmarks.tables import offline_table, outputs_table, serving_table
+from benchmarks.targets import targets, targets_table
+from service.bundle.manifest import MANIFEST_NAME, Manifest
+
+MEASURED = ("offline", "serving", "inside", "step_time", "invariance-int8")
+DOCUMENT = Path("docs/benchmarks.md")
+IMAGES = Path("docs/images")
+
+
+@click.command()
+@click.option("--document", default=DOCUMENT, type=click.Path(exists=True, path_type=Path), show_default=True)
+@click.option("--records", default=DEFAULT_FOLDER, type=click.Path(path_type=Path), show_default=True)
+def main(document: Path, records: Path) -> None:
+    """Fill in the tables between the document's markers; its prose stays."""
+    from benchmarks.plots import write_plots
+
+    def read(name: str) -> list[dict[str, Any]]:
+        return read_records(name, records)
+
+    shipped = SHIPPED_BUNDLES["int8"]
+    quality = Manifest.load(shipped).quality if (shipped / MANIFEST_NAME).exists() else {}
+    text = document.read_text(encoding="utf-8")
+    document.write_text(filled(text, sections(read, quality)), encoding="utf-8")
+    names = write_plots(read, (IMAGES, records))
+    click.echo(f"Wrote {document} and {', '.join(names) or 'no pictures'}.")
+
+
+def sections(read: Callable[[str], list[dict[str, Any]]], quality: Mapping[str, Any]) -> dict[str, str]:
+    """Marker -> Markdown, for every benchmark that has run."""
+    records = {name: read(name) for name in MEASURED}
+    offline, serving = records["offline"], records["serving"]
+    found = {"targets": targets_table(targets(records, quality))}
+    machine = next((each for of_one in records.values() for each in of_one if "machine" in each), None)
+    if machine is not None:
+        found["machine"] = circumstances(machine)
+    if offline:
+        found["offline"] = offline_table(offline)
+        found["outputs"] = outputs_table(offline)
+    if serving:
+        found["serving"] = serving_table(serving)
+    for name in ("scale", "limit"):
+        if lines := [f"- {record['line']}" for record in read(name)]:
+            found[name] = "\n".join(lines)
+    return found
+
+
+def circumstances(record: Mapping[str, Any]) -> str:
+    """Where and with what a record was measured, in one line."""
+    machine, versions = record["machine"], record["versions"]
+    packages = ", ".join(f"{name} {version}" for name, version in versions.items())
+    extensions = " ".join(machine["extensions"])
+    return f"{machine['cpu']}, {machine['cpus']} CPUs ({extensions}), {machine['memory_gib']} GiB; {packages}."
+
+
+def filled(text: str, tables: Mapping[str, str]) -> str:
+    """`text` with each table between its markers, `<!-- name -->` and `<!-- /name -->`; others stay as they are.
+
+    Raises:
+        ValueError: a marker is missing.
+    """
+    for name, table in tables.items():
+        begin, end = f"<!-- {name} -->", f"<!-- /{name} -->"
+        before, found_begin, rest = text.partition(begin)
+        _, found_end, after = rest.partition(end)
+        if not found_begin or not found_end:
+            raise ValueError(f"the document lacks {begin} ... {end}.")
+        text = f"{before}{begin}\n{table}\n{end}{after}"
+    return text
+
+
+if __name__ == "__main__":
+    main()

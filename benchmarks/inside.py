@@ -1,0 +1,234 @@
+"""What happens inside the engine: waits for a slot, the share of Python, and what text and network cost on top.
+
+- A single sentence while a call of a thousand runs: its wait for a slot, in turns of the engine.
+- The share of the engine thread's time that is not inside ONNX Runtime, at a full batch.
+- Text over gRPC, in calls of 32 sentences, against the bare engine loop; both saturated.
+"""
+
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from benchmarks.load_generator import Load
+from benchmarks.measures import percentile
+from benchmarks.models import MODELS, PRECISIONS, prepare
+from benchmarks.peers.dragoman import STOP_SECONDS
+from benchmarks.peers.peer import PeerSettings
+from benchmarks.peers.process import PeerProcess
+from benchmarks.report import write_records
+from benchmarks.servers import running, send, serve_command
+from benchmarks.workload import Task, held_out_texts
+from service.bundle.manifest import Manifest
+from service.engine.config import EngineConfig
+from service.engine.engine import Engine
+from service.engine.onnx_runner import OnnxRunner
+from service.engine.sequence import Sequence, SequenceUpdate
+from service.engine.session import GraphSession, SessionConfig
+from service.engine.stats import TurnStats
+from service.text.tokenizers import load_tokenizer
+from service.translation import DecodingOptions
+
+SERVED_SLOTS = 64
+FULL_BATCH = 32
+CALL_OF_A_THOUSAND = 1000
+NUM_SINGLES = 100
+SENTENCES_PER_CALL = 32
+GRPC_CALLERS = 8
+BARE_SENTENCES = 1500
+ROUNDS = 3
+
+
+@click.command()
+@click.option("--model", default="en-de", show_default=True, type=click.Choice(sorted(MODELS)))
+@click.option("--precision", default="int8", show_default=True, type=click.Choice(PRECISIONS))
+@click.option("--seconds", default=8.0, show_default=True, help="For each round over gRPC.")
+def main(model: str, precision: str, seconds: float) -> None:
+    """Measure, print and write build/bench/inside.json."""
+    chosen = MODELS[model]
+    bundle = prepare(chosen, precision, click.echo)
+    sources = source_ids(bundle)
+    common = {"model": model, "engine": "dragoman", "precision": precision, "decode": "greedy"}
+    records: list[dict[str, Any]] = []
+    for measure in (waiting_for_a_slot, python_share):
+        records.append({**common, **measure(bundle, sources)})
+    records.append({**common, **grpc_share(bundle, sources, chosen.max_output_tokens, seconds)})
+    for record in records:
+        click.echo(", ".join(f"{name} {_shown(value)}" for name, value in record.items() if name not in common))
+    click.echo(f"Wrote {write_records('inside', records)}.")
+
+
+def source_ids(bundle: Path) -> list[tuple[int, ...]]:
+    """The held-out sentences as token ids."""
+    manifest = Manifest.load(bundle)
+    tokenizer = load_tokenizer(manifest.tokenizer, bundle)
+    prefix, eos_id = manifest.languages[0].source_prefix_ids, manifest.tokenizer.eos_id
+    return [(*prefix, *tokenizer.encode(text), eos_id) for text in held_out_texts()]
+
+
+def waiting_for_a_slot(bundle: Path, sources: list[tuple[int, ...]]) -> dict[str, Any]:
+    """Singles come at random moments while a call of a thousand keeps every slot busy."""
+    with _Running(bundle, SERVED_SLOTS) as engine:
+        rng = np.random.default_rng(3)
+        singles: list[Sequence] = []
+        big: list[Sequence] = []
+        while len(singles) < NUM_SINGLES:
+            if sum(sequence not in engine.ended for sequence in big) < CALL_OF_A_THOUSAND // 2:
+                more = engine.sequences(f"big-{len(big)}", sources, CALL_OF_A_THOUSAND)
+                big += more
+                engine.submit(more)
+            time.sleep(float(rng.uniform(0.005, 0.05)))
+            [single] = engine.sequences(f"single-{len(singles)}", [sources[len(singles)]], 1)
+            singles.append(single)
+            engine.submit([single])
+        engine.wait_for(singles)
+        turns = np.array([ended for ended, _ in engine.turns])
+        steps = [stats.step_seconds for _, stats in engine.turns if stats.batch_size >= SERVED_SLOTS - 2]
+    # A single that came during a turn could not join it: turns that ended after its arrival, up to its admission.
+    waits = [int(((turns > one.arrived_seconds) & (turns <= one.admitted_seconds)).sum()) for one in singles]
+    return {
+        "kind": "single while a call of 1000 runs",
+        "wait_steps_p50": percentile(waits, 0.5),
+        "wait_steps_p99": percentile(waits, 0.99),
+        "wait_ms_p50": percentile([one.admitted_seconds - one.arrived_seconds for one in singles], 0.5) * 1e3,
+        "step_ms_median": statistics.median(steps) * 1e3,
+        "singles": len(singles),
+        "slots": SERVED_SLOTS,
+    }
+
+
+def python_share(bundle: Path, sources: list[tuple[int, ...]]) -> dict[str, Any]:
+    """The part of the engine thread's time outside of ONNX Runtime while every turn runs a full batch."""
+    inside = [0.0]
+    with _timed_sessions(inside), _Running(bundle, FULL_BATCH, read_inside=lambda: inside[0]) as engine:
+        engine.wait_for(engine.submit(engine.sequences("python", sources, CALL_OF_A_THOUSAND)))
+        # Of every stretch of full turns: from the end of its first to the end of its last.
+        total = in_runtime = 0.0
+        num_turns = 0
+        pairs = zip(engine.turns, engine.turns[1:], engine.inside, engine.inside[1:], strict=False)
+        for (before, stats_before), (after, stats), inside_before, inside_after in pairs:
+            if stats_before.batch_size == stats.batch_size == FULL_BATCH:
+                total += after - before
+                in_runtime += inside_after - inside_before
+                num_turns += 1
+    return {
+        "kind": "Python's share of the engine thread",
+        "batch": FULL_BATCH,
+        "python_share": 1 - in_runtime / total,
+        "turn_ms": total / num_turns * 1e3,
+        "python_ms_per_turn": (total - in_runtime) / num_turns * 1e3,
+        "turns": num_turns,
+    }
+
+
+def grpc_share(bundle: Path, sources: list[tuple[int, ...]], max_output_tokens: int, seconds: float) -> dict[str, Any]:
+    """Output tokens per second of the server with text in and out, and of the engine alone; in turns."""
+    served: list[float] = []
+    bare: list[float] = []
+    options = {"intra_op_threads": 0, "allow_spinning": False, "max_slots": SERVED_SLOTS}
+    batch = tuple(sources[i % len(sources)] for i in range(BARE_SENTENCES))
+    task = Task((batch,), beam_size=1, max_output_tokens=max_output_tokens)
+    with (
+        running(serve_command(str(bundle))) as server,
+        PeerProcess(PeerSettings("dragoman", "", str(bundle), options)) as engine,
+    ):
+        load = Load(server.address, seconds, callers=GRPC_CALLERS, texts_per_call=SENTENCES_PER_CALL)
+        for _ in range(ROUNDS):
+            outcome = send(load)
+            served.append(sum(tokens for *_, tokens in outcome.calls) / outcome.wall_seconds)
+            timing = engine.run(task)
+            bare.append(timing.num_tokens / timing.seconds)
+    return {
+        "kind": "text over gRPC against the bare engine",
+        "sentences_per_call": SENTENCES_PER_CALL,
+        "callers": GRPC_CALLERS,
+        "tokens_per_second_best": max(served),
+        "tokens_per_second_median": statistics.median(served),
+        "bare_tokens_per_second_best": max(bare),
+        "bare_tokens_per_second_median": statistics.median(bare),
+        "share": max(served) / max(bare),
+        "rounds": ROUNDS,
+    }
+
+
+class _Running:
+    """An engine and all that it reports: an `EngineListener` with a memory."""
+
+    def __init__(self, bundle: Path, max_slots: int, read_inside: Callable[[], float] = lambda: 0.0) -> None:
+        manifest = Manifest.load(bundle)
+        config = EngineConfig(max_slots=max_slots)
+        self.turns: list[tuple[float, TurnStats]] = []
+        self.inside: list[float] = []
+        self.ended: set[Sequence] = set()
+        self._read_inside = read_inside
+        self._options = DecodingOptions(
+            beam_size=1, length_penalty=1.0, num_hypotheses=1, max_output_tokens=manifest.limits.max_output_tokens
+        )
+        self._engine = Engine(OnnxRunner.load(bundle, manifest, config, SessionConfig()), config, self)
+
+    def __enter__(self) -> "_Running":
+        self._engine.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._engine.stop(STOP_SECONDS)
+
+    def sequences(self, request_id: str, sources: list[tuple[int, ...]], count: int) -> list[Sequence]:
+        """`count` sequences of one request, that arrive now."""
+        now = time.monotonic()
+        return [Sequence(request_id, sources[i % len(sources)], self._options, now) for i in range(count)]
+
+    def submit(self, sequences: list[Sequence]) -> list[Sequence]:
+        """Hand them to the engine."""
+        self._engine.submit(sequences)
+        return sequences
+
+    def wait_for(self, sequences: list[Sequence]) -> None:
+        """Until all have ended; every sequence that an engine took does."""
+        while not self.ended >= set(sequences):
+            time.sleep(0.01)
+
+    def on_updates(self, updates: list[SequenceUpdate]) -> None:
+        """As `EngineListener.on_updates`."""
+        self.ended.update(update.sequence for update in updates)
+
+    def on_turn(self, stats: TurnStats) -> None:
+        """As `EngineListener.on_turn`."""
+        self.turns.append((time.monotonic(), stats))
+        self.inside.append(self._read_inside())
+
+    def on_failure(self, error: BaseException) -> None:
+        """All sequences have had their update before this."""
+
+
+class _timed_sessions:  # noqa: N801  # used as a function is
+    """While it lasts, adds the seconds that graphs run in ONNX Runtime to `seconds[0]`."""
+
+    def __init__(self, seconds: list[float]) -> None:
+        self._seconds = seconds
+
+    def __enter__(self) -> None:
+        self._original = original = GraphSession.run
+        seconds = self._seconds
+
+        def run(session: GraphSession, *arguments: Any, **more: Any) -> None:
+            started = time.perf_counter()
+            original(session, *arguments, **more)
+            seconds[0] += time.perf_counter() - started
+
+        GraphSession.run = run  # type: ignore[method-assign, assignment]
+
+    def __exit__(self, *error: object) -> None:
+        GraphSession.run = self._original  # type: ignore[method-assign]
+
+
+def _shown(value: Any) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
+if __name__ == "__main__":
+    main()

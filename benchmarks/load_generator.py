@@ -1,0 +1,103 @@
+"""The callers, in a process of their own: an open-loop schedule, or callers that each wait for their answer.
+
+`python -m benchmarks.load_generator '<JSON of Load>'` prints one line of JSON.
+"""
+
+import asyncio
+import dataclasses
+import json
+import sys
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+import grpc
+import psutil
+
+from benchmarks.arrivals import poisson_schedule
+from benchmarks.workload import held_out_texts
+from service.pb.dragoman.v1 import translation_pb2 as pb
+from service.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What to do to a server. `rate` above 0 is an open loop, arrivals per second; else `callers` wait for answers."""
+
+    address: str
+    seconds: float
+    rate: float = 0.0
+    callers: int = 0
+    texts_per_call: int = 1
+    timeout_seconds: float = 60.0
+    seed: int = 1
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What came of it: per call its scheduled second, its latency from then on, its status, and its output tokens."""
+
+    calls: list[tuple[float, float, str, int]] = field(default_factory=list)
+    cpu_seconds: float = 0.0
+    wall_seconds: float = 0.0
+    largest_delay_seconds: float = 0.0  # of sending a call behind its schedule: the generator's own fault
+
+
+async def generate(load: Load) -> Outcome:
+    """Make all calls and await their ends."""
+    texts = held_out_texts()
+    outcome = Outcome()
+    async with grpc.aio.insecure_channel(load.address) as channel:
+        stub: Any = pb_grpc.TranslationServiceStub(channel)
+        await channel.channel_ready()
+        before, started = _cpu_seconds(), time.perf_counter()
+
+        async def call(scheduled: float, first_text: int) -> None:
+            chosen = [texts[(first_text + i) % len(texts)] for i in range(load.texts_per_call)]
+            request = pb.TranslateRequest(texts=chosen, source_language_code="en", target_language_code="de")
+            delay = time.perf_counter() - started - scheduled
+            outcome.largest_delay_seconds = max(outcome.largest_delay_seconds, delay)
+            status, num_tokens = "OK", 0
+            try:
+                response = await stub.Translate(request, timeout=load.timeout_seconds)
+                num_tokens = sum(each.hypotheses[0].num_tokens for each in response.translations)
+            except grpc.aio.AioRpcError as error:
+                status = error.code().name
+            outcome.calls.append((scheduled, time.perf_counter() - started - scheduled, status, num_tokens))
+
+        if load.rate > 0:
+            await _open_loop(load, len(texts), call, started)
+        else:
+            await _closed_loop(load, len(texts), call, started)
+        outcome.wall_seconds = time.perf_counter() - started
+        outcome.cpu_seconds = _cpu_seconds() - before
+    return outcome
+
+
+async def _open_loop(load: Load, num_texts: int, call: Any, started: float) -> None:
+    tasks = []
+    for scheduled, text in poisson_schedule(load.rate, load.seconds, num_texts, load.seed):
+        pause = scheduled - (time.perf_counter() - started)
+        if pause > 0:
+            await asyncio.sleep(pause)
+        tasks.append(asyncio.ensure_future(call(scheduled, text)))
+    await asyncio.gather(*tasks)
+
+
+async def _closed_loop(load: Load, num_texts: int, call: Any, started: float) -> None:
+    async def caller(number: int) -> None:
+        text = number * 17
+        while (now := time.perf_counter() - started) < load.seconds:
+            await call(now, text % num_texts)
+            text += load.texts_per_call * load.callers
+
+    await asyncio.gather(*(caller(number) for number in range(load.callers)))
+
+
+def _cpu_seconds() -> float:
+    times = psutil.Process().cpu_times()
+    return float(times.user + times.system)
+
+
+if __name__ == "__main__":
+    print(json.dumps(dataclasses.asdict(asyncio.run(generate(Load(**json.loads(sys.argv[1])))))))

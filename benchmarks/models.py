@@ -1,0 +1,237 @@
+"""The models that are measured, in the form that each engine reads; what is missing is made, what is there is kept."""
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from benchmarks.workload import SENTENCES
+from service.bundle.checksums import file_sha256
+from service.bundle.freshness import staleness
+from service.bundle.manifest import GoldenPair, LanguagePair, Limits, Manifest, ModelShape, TokenizerSpec
+
+if TYPE_CHECKING:
+    from export.architecture import Transformer
+
+SHIPPED_CHECKPOINT = Path("checkpoints/en-de")
+SHIPPED_BUNDLES = {"float32": Path("build/float32/en-de/1"), "int8": Path("models/en-de/1")}
+FOLDER = Path("build/bench/models")
+PRECISIONS = ("float32", "int8")
+
+BASE_SOURCE_TOKENS = 25
+BASE_OUTPUT_TOKENS = 30
+_BASE_SEED = 0
+# Matrices larger than at the start of training, so that every token depends on all before it and no arg-max is a tie.
+_BASE_GAIN = 4.0
+_BASE_CALIBRATION_LINES = 96
+_GOLDEN_TEXTS = ("Where is the train station?", "Save the file before you close the window.", "Hello!")
+# What a bundle is made by: when one of these changes, it is made again.
+_MAKERS = ("export/architecture", "export/graphs", "export/quantization", "export/quantize.py", "benchmarks/models.py")
+
+
+@dataclass(frozen=True, slots=True)
+class BenchModel:
+    """A model by name: `en-de`, the shipped one, or `base`, of Marian's base shape with random weights.
+
+    `fixed_output_tokens` is 0 where the model itself says when an output ends.
+    """
+
+    name: str
+    checkpoint: Path
+    ct2: Path
+    vocabulary_size: int
+    eos_id: int
+    max_output_tokens: int
+    fixed_output_tokens: int = 0
+
+    def bundle(self, precision: str) -> Path:
+        """The folder of our bundle in a precision."""
+        if self.name == "en-de":
+            return SHIPPED_BUNDLES[precision]
+        return FOLDER / f"{self.name}-{precision}" / self.name / "1"
+
+
+EN_DE = BenchModel("en-de", SHIPPED_CHECKPOINT, FOLDER / "en-de-ct2", 8192, 2, 128)
+BASE = BenchModel("base", FOLDER / "base-checkpoint", FOLDER / "base-ct2", 32_000, 2, 30, BASE_OUTPUT_TOKENS)
+MODELS = {model.name: model for model in (BASE, EN_DE)}
+
+
+class NotPrepared(Exception):
+    """A model's form is missing and can't be made here; the message says what to do."""
+
+
+def prepare(model: BenchModel, precision: str, say: Callable[[str], None]) -> Path:
+    """Our bundle of the model, made first if it is missing or stale.
+
+    Raises:
+        NotPrepared: the shipped bundle is not there; the Makefile makes it, not this.
+    """
+    bundle = model.bundle(precision)
+    if model.name == "en-de":
+        reason = staleness(bundle, model.checkpoint / "model.safetensors")
+        if reason is not None:
+            raise NotPrepared(f"{reason}; run 'make export' first.")
+        return bundle
+    if _is_fresh(bundle.parents[1]):
+        return bundle
+    _write_base_checkpoint(model)
+    say(f"making {bundle}: this takes a minute or two, once")
+    if precision == "float32":
+        _write_base_bundle(model, bundle)
+    else:
+        _quantize_base(prepare(model, "float32", say), bundle, say)
+    _mark_fresh(bundle.parents[1])
+    return bundle
+
+
+def prepare_checkpoint(model: BenchModel) -> Path:
+    """The native checkpoint's folder."""
+    if model.name == "base":
+        _write_base_checkpoint(model)
+    return model.checkpoint
+
+
+def prepare_ct2(model: BenchModel, say: Callable[[str], None]) -> Path:
+    """CTranslate2's form of the model, float32; it quantizes when it loads."""
+    weights = file_sha256(prepare_checkpoint(model) / "model.safetensors")
+    mark = model.ct2 / "made-from.txt"
+    if mark.exists() and mark.read_text() == weights:
+        return model.ct2
+    say(f"making {model.ct2}")
+    from tests.references.ct2 import write_ct2  # torch and transformers: only when needed
+
+    write_ct2(load_transformer(model.checkpoint), model.ct2)
+    mark.write_text(weights)
+    return model.ct2
+
+
+def load_transformer(checkpoint: Path) -> "Transformer":
+    """The torch model of a native checkpoint, in evaluation mode; its tokenizer is not looked at."""
+    from safetensors.torch import load_file
+
+    from export.architecture import ModelConfig, Transformer
+
+    config = ModelConfig.from_document(json.loads((checkpoint / "config.json").read_text(encoding="utf-8")))
+    model = Transformer(config)
+    model.load_weights(load_file(checkpoint / "model.safetensors"))
+    return model.eval()
+
+
+def _write_base_checkpoint(model: BenchModel) -> None:
+    if (model.checkpoint / "model.safetensors").exists() and _is_fresh(model.checkpoint):
+        return
+    import torch
+
+    from export.architecture import ModelConfig, Transformer
+    from export.importers.native_folder import CheckpointInfo
+    from export.training.checkpoint import save_checkpoint
+    from tests.references.m2m100 import POSITIONS
+
+    torch.manual_seed(_BASE_SEED)
+    transformer = Transformer(
+        ModelConfig(
+            source_vocabulary_size=model.vocabulary_size,
+            target_vocabulary_size=model.vocabulary_size,
+            norm="pre",
+            final_norm=True,
+            share_embeddings=True,
+            tie_projection=True,
+            positions=POSITIONS,
+        )
+    ).eval()
+    with torch.no_grad():
+        for name, parameter in transformer.named_parameters():
+            if parameter.dim() > 1 and "tokens" not in name and name != "projection.weight":
+                parameter.mul_(_BASE_GAIN)
+        transformer.projection.weight[[0, 1, 3]] = 0.0  # begin, pad and unknown are never the arg-max
+    info = CheckpointInfo("base", "en", "de", max_source_tokens=128, max_output_tokens=model.max_output_tokens)
+    save_checkpoint(transformer, info, SHIPPED_CHECKPOINT / "tokenizer.model", model.checkpoint)
+    _mark_fresh(model.checkpoint)
+
+
+def _write_base_bundle(model: BenchModel, destination: Path) -> None:
+    """Trace the graphs with the end-of-sentence token suppressed: every output has the limit's length."""
+    import shutil
+
+    from export.bundle_writer import checksums, staged_bundle
+    from export.graphs.tracing import trace_decoder_step, trace_encoder
+
+    transformer = load_transformer(model.checkpoint)
+    config = transformer.config
+    suppressed_ids = tuple(sorted({0, config.pad_id, config.eos_id, config.unk_id}))
+    with staged_bundle(destination) as directory:
+        shutil.copyfile(model.checkpoint / "tokenizer.model", directory / "tokenizer.model")
+        trace_encoder(transformer, directory / "encoder.onnx")
+        trace_decoder_step(transformer, suppressed_ids, directory / "decoder_step.onnx")
+        manifest = Manifest(
+            name=model.name,
+            model=ModelShape(config.num_decoder_layers, config.num_heads, config.head_size, model.vocabulary_size),
+            tokenizer=TokenizerSpec(
+                "sentencepiece",
+                "tokenizer.model",
+                config.pad_id,
+                config.eos_id,
+                config.unk_id,
+                config.decoder_start_id,
+            ),
+            languages=(LanguagePair("en", "de"),),
+            limits=Limits(128, model.max_output_tokens),
+            golden=(),
+            checksums=checksums(directory),
+            checkpoint_sha256=file_sha256(model.checkpoint / "model.safetensors"),
+            suppressed_ids=suppressed_ids,
+        )
+        dataclasses.replace(manifest, golden=_golden(directory, manifest)).save(directory)
+
+
+def _golden(directory: Path, manifest: Manifest) -> tuple[GoldenPair, ...]:
+    from export.engine_decode import EngineDecoder
+    from service.text.tokenizers import load_tokenizer
+    from service.translation import DecodingOptions
+
+    tokenizer = load_tokenizer(manifest.tokenizer, directory)
+    sources = [(*tokenizer.encode(text), manifest.tokenizer.eos_id) for text in _GOLDEN_TEXTS]
+    options = DecodingOptions(
+        beam_size=1, length_penalty=1.0, num_hypotheses=1, max_output_tokens=manifest.limits.max_output_tokens
+    )
+    with EngineDecoder(directory, manifest) as decoder:
+        outputs = [best.token_ids for best, *_ in decoder.decode([(ids, ()) for ids in sources], options)]
+    return tuple(
+        GoldenPair("en", "de", text, source, output, tokenizer.decode(output))
+        for text, source, output in zip(_GOLDEN_TEXTS, sources, outputs, strict=True)
+    )
+
+
+def _quantize_base(source: Path, destination: Path, say: Callable[[str], None]) -> None:
+    from export.quantize import quantize
+
+    lines = SENTENCES.read_text(encoding="utf-8").splitlines()[:_BASE_CALIBRATION_LINES]
+    calibration = FOLDER / "base-calibration.tsv"
+    calibration.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    quantize(source, destination, calibration, say)
+
+
+def _fingerprint() -> str:
+    """Changes with the sources that make bundles."""
+    digest = hashlib.sha256()
+    for maker in _MAKERS:
+        path = Path(maker)
+        for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
+            digest.update(file.read_bytes())
+    return digest.hexdigest()
+
+
+def _is_fresh(folder: Path) -> bool:
+    mark = _mark(folder)
+    return folder.is_dir() and mark.exists() and mark.read_text() == _fingerprint()
+
+
+def _mark_fresh(folder: Path) -> None:
+    _mark(folder).write_text(_fingerprint())
+
+
+def _mark(folder: Path) -> Path:
+    return folder.with_name(f"{folder.name}.made-by")  # beside it: a repository of bundles holds nothing else

@@ -1,0 +1,90 @@
+"""Starts the servers that are measured, each in a process of its own, and sends them load."""
+
+import contextlib
+import dataclasses
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from urllib.request import urlopen
+
+import click
+import psutil
+
+from benchmarks.load_generator import Load, Outcome
+
+READY = re.compile(r"gRPC on (\S+?)(?:, metrics on (\S+?))?\. ")
+STOP_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class RunningServer:
+    """Where a server answers; `metrics_url` is empty where it has no metrics."""
+
+    address: str
+    metrics_url: str
+    process: psutil.Process
+
+    def cpu_seconds(self) -> float:
+        """User and system time so far."""
+        times = self.process.cpu_times()
+        return float(times.user + times.system)
+
+    def memory_mib(self) -> float:
+        """Resident memory."""
+        return float(self.process.memory_info().rss) / 2**20
+
+    def histogram(self, name: str) -> list[tuple[float, float]]:
+        """Upper bounds and cumulative counts of a histogram on the metrics page; empty where there is none."""
+        if not self.metrics_url:
+            return []
+        with urlopen(self.metrics_url, timeout=10) as response:
+            page = response.read().decode()
+        found = re.findall(rf'^{name}_bucket{{.*?le="([^"]+)".*?}} (\S+)$', page, re.MULTILINE)
+        return [(float(bound), float(count)) for bound, count in found]
+
+
+def serve_command(models: str, *flags: str, module: str = "service") -> list[str]:
+    """`dragoman serve` on free ports."""
+    return [
+        *(sys.executable, "-m", module, "serve", "--models", models, "--port", "0", "--metrics-port", "0"),
+        *flags,
+    ]
+
+
+@contextlib.contextmanager
+def running(command: Sequence[str]) -> Iterator[RunningServer]:
+    """A server as long as the block runs.
+
+    Raises:
+        ClickException: it did not become ready.
+    """
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"})
+    try:
+        assert process.stdout is not None
+        match = READY.search(process.stdout.readline())
+        if match is None:
+            raise click.ClickException(f"{' '.join(command)} did not become ready; its message is above.")
+        yield RunningServer(match.group(1), match.group(2) or "", psutil.Process(process.pid))
+    finally:
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(timeout=STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def send(load: Load) -> Outcome:
+    """Have the load generator, a process of its own, make its calls."""
+    finished = subprocess.run(
+        [sys.executable, "-m", "benchmarks.load_generator", json.dumps(dataclasses.asdict(load))],
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    return Outcome(**json.loads(finished.stdout))

@@ -1,0 +1,210 @@
+"""Latency and goodput over gRPC in an open loop: our server against CTranslate2's, and our own without its batching.
+
+Single-sentence calls of real sentences arrive as a Poisson process, whether the server keeps up or not. A call's
+latency counts from its scheduled arrival. The callers give up after twice the objective; each server's queue is as
+long as suits it best when it is overloaded.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import click
+
+from benchmarks.contenders import CT2_COMPUTE_TYPE, Contender, ct2_contender
+from benchmarks.load_generator import Load
+from benchmarks.models import MODELS, BenchModel, NotPrepared, prepare, prepare_ct2
+from benchmarks.peers.screening import thread_layouts
+from benchmarks.report import write_records
+from benchmarks.servers import running, serve_command
+from benchmarks.serving_points import closed_loop, median_of, open_loop
+from service.engine.cpus import available_cpus
+
+MULTIPLES = (0.25, 0.5, 0.7, 0.85, 1.0, 1.5, 2.0, 4.0)
+QUICK_MULTIPLES = (0.5, 0.7, 1.0, 2.0)
+SLO_MULTIPLE = 10  # of the unloaded median: ten times what a lone caller sees is where people complain
+ABLATION_LOAD = 0.7
+ABLATION_ROUNDS = 3
+MIN_QUEUE = 16  # the self-test of a bundle at start wants room for its sentences
+QUEUE_SHARES = (0.1, 0.25, 0.5)  # of what the server answers in the time of the objective
+OVERLOAD = 2.0
+SATURATING_CALLERS = 96
+TUNING_BATCH_SIZES = (16, 64)
+TUNING_RUNS = 2
+NEAR_BEST = 0.93  # of capacity; what is nearer is noise
+TUNING_SLO_SECONDS = 2.0  # nothing is judged by it here; it is how long the queue may fill
+TUNING_WAITS_MS = (0.0, 10.0)
+
+
+@click.command()
+@click.option("--model", "models", multiple=True, type=click.Choice(sorted(MODELS)), help="Only these.")
+@click.option("--precision", default="int8", show_default=True, help="Of our bundles.")
+@click.option("--seconds", default=12.0, show_default=True, help="For each load.")
+@click.option("--quick", is_flag=True, help="A few short loads.")
+def main(models: tuple[str, ...], precision: str, seconds: float, quick: bool) -> None:
+    """Measure, print and write build/bench/serving.json and serving_tuning.json."""
+    records: list[dict[str, Any]] = []
+    tuning: list[dict[str, Any]] = []
+    for name in models or tuple(MODELS):
+        model = MODELS[name]
+        try:
+            serving = _Serving(model, prepare(model, precision, click.echo), precision, 5.0 if quick else seconds)
+        except NotPrepared as error:
+            raise click.ClickException(str(error)) from error
+        tuning += serving.tune()
+        for found in serving.measure(QUICK_MULTIPLES if quick else MULTIPLES):
+            records.append(found)
+            path = write_records("serving", records)
+    write_records("serving_tuning", tuning)
+    click.echo(f"Wrote {path}.")
+
+
+class _Serving:
+    """One model on all servers."""
+
+    def __init__(self, model: BenchModel, bundle: Path, precision: str, seconds: float) -> None:
+        self._model = model
+        self._bundle = bundle
+        self._precision = precision
+        self._seconds = seconds
+        ours = str(bundle)
+        self._continuous = Contender("dragoman", "continuous", serve_command(ours))
+        self._ablations = (
+            Contender("dragoman", "static", serve_command(ours, module="benchmarks.static_server")),
+            Contender("dragoman", "one by one", serve_command(ours, "--max-slots", "1")),
+        )
+        self._ct2_folder = prepare_ct2(model, click.echo)
+        self._ct2 = ct2_contender(
+            self._model, self._ct2_folder, self._bundle, thread_layouts(min(2, available_cpus()))[0], 32, 0.0
+        )
+
+    def tune(self) -> list[dict[str, Any]]:
+        """Find the peer's batch size, wait and thread layout: the best latency of those near the best capacity."""
+        click.echo(f"{self._model.name}: tuning CTranslate2's server")
+        tried: list[tuple[float, dict[str, Any], int]] = []
+        records = []
+        for layout in thread_layouts(min(2, available_cpus())):
+            for batch_size in TUNING_BATCH_SIZES:
+                contender = ct2_contender(self._model, self._ct2_folder, self._bundle, layout, batch_size, 0.0)
+                capacity = max(
+                    self._capacity(contender, self._seconds / 2)["sentences_per_second"] for _ in range(TUNING_RUNS)
+                )
+                tried.append((capacity, layout, batch_size))
+                records.append({**self._document(contender), "sentences_per_second": capacity})
+                click.echo(f"  {contender.settings}: {capacity:.1f} sentences/s saturated")
+        most = max(capacity for capacity, _, _ in tried)
+        latencies = []
+        for capacity, layout, batch_size in tried:
+            for wait_ms in TUNING_WAITS_MS if capacity >= NEAR_BEST * most else ():
+                contender = ct2_contender(self._model, self._ct2_folder, self._bundle, layout, batch_size, wait_ms)
+                with running(contender.command) as server:
+                    load = Load(server.address, self._seconds / 2, rate=ABLATION_LOAD * most)
+                    point = open_loop(server, load, slo_seconds=TUNING_SLO_SECONDS)
+                latencies.append((point["p99_ms"], contender))
+                records.append({**self._document(contender), **point})
+                click.echo(f"  {contender.settings}: p99 {point['p99_ms']:.0f} ms at 70 % load")
+        self._ct2 = min(latencies, key=lambda each: each[0])[1]
+        return records
+
+    def measure(self, multiples: Sequence[float]) -> Iterator[dict[str, Any]]:
+        """Capacity, objective, the sweep of both engines, and the ablation; each point as soon as it is measured."""
+        everyone = (self._continuous, *self._ablations)
+        capacities = {each.batching: self._capacity(each, self._seconds) for each in (*everyone, self._ct2)}
+        unloaded = {each.batching: self._unloaded_ms(each) for each in (self._continuous, self._ct2)}
+        slo_seconds = SLO_MULTIPLE * max(unloaded.values()) / 1e3
+        for each in (*everyone, self._ct2):
+            capacity = capacities[each.batching]
+            yield {**self._document(each), "kind": "capacity", **capacity}
+            click.echo(
+                f"{self._model.name}, {each.engine} {each.batching}: "
+                f"{capacity['sentences_per_second']:.1f} sentences/s saturated, "
+                f"unloaded median {unloaded.get(each.batching, float('nan')):.1f} ms"
+            )
+        click.echo(f"{self._model.name}: objective {slo_seconds * 1e3:.0f} ms")
+        own = {name: capacity["sentences_per_second"] for name, capacity in capacities.items()}
+        queues = {each.batching: self._queue(each, own[each.batching], slo_seconds) for each in (*everyone, self._ct2)}
+        for multiple in multiples:
+            yield from self._points(
+                (self._continuous, self._ct2), queues, own, multiple, slo_seconds, "sweep", rounds=1
+            )
+        # At 70 % of continuous batching's capacity static batches may be beyond their own; hence both.
+        for unit, contenders in (("continuous", everyone), ("static", everyone[:2])):
+            rates = dict.fromkeys(own, own[unit])
+            kind = f"ablation, of {unit}"
+            yield from self._points(contenders, queues, rates, ABLATION_LOAD, slo_seconds, kind, ABLATION_ROUNDS)
+
+    def _points(
+        self,
+        contenders: Sequence[Contender],
+        queues: dict[str, int],
+        unit_rates: dict[str, float],
+        multiple: float,
+        slo_seconds: float,
+        kind: str,
+        rounds: int,
+    ) -> list[dict[str, Any]]:
+        """One load on every server, fresh ones, in turns; the load is `multiple` of its unit, in sentences/s."""
+        bounded = [each.with_queue(queues[each.batching]) for each in contenders]
+        points: list[list[dict[str, Any]]] = [[] for _ in bounded]
+        with ExitStack() as stack:
+            servers = [stack.enter_context(running(each.command)) for each in bounded]
+            for number in range(rounds):
+                for contender, server, found in zip(bounded, servers, points, strict=True):
+                    load = Load(
+                        server.address,
+                        self._seconds,
+                        rate=multiple * unit_rates[contender.batching],
+                        timeout_seconds=2 * slo_seconds,
+                        seed=number + 1,
+                    )
+                    found.append(open_loop(server, load, slo_seconds))
+        records = []
+        for contender, found in zip(bounded, points, strict=True):
+            point = median_of(found)
+            records.append({**self._document(contender), "kind": kind, "load": multiple, **point})
+            click.echo(
+                f"  {kind}: {contender.engine} {contender.batching}, {multiple:4.2f} = {point['rate']:6.1f}/s: "
+                f"p50 {point['p50_ms']:5.0f}, p99 {point['p99_ms']:5.0f} ms, good {point['goodput']:6.1f}/s, "
+                f"shed {point['shed_share']:4.0%}, late {point['late_share']:4.0%}, "
+                f"CPUs {point['server_cpus']:.2f} + {point['client_cpus']:.2f}"
+            )
+        return records
+
+    def _queue(self, contender: Contender, capacity: float, slo_seconds: float) -> int:
+        """How many may wait, tuned in every server's own favour: what gives it the most goodput when overloaded."""
+        found = []
+        for share in QUEUE_SHARES:
+            max_waiting = max(MIN_QUEUE, round(share * capacity * slo_seconds))
+            with running(contender.with_queue(max_waiting).command) as server:
+                load = Load(
+                    server.address, self._seconds / 2, rate=OVERLOAD * capacity, timeout_seconds=2 * slo_seconds
+                )
+                found.append((open_loop(server, load, slo_seconds)["goodput"], max_waiting))
+        goodput, max_waiting = max(found)
+        name = f"{contender.engine} {contender.batching}"
+        click.echo(f"  {name}: at most {max_waiting} wait, {goodput:.1f}/s good at {OVERLOAD}x")
+        return max_waiting
+
+    def _capacity(self, contender: Contender, seconds: float) -> dict[str, float]:
+        with running(contender.command) as server:
+            return closed_loop(server, Load(server.address, seconds, callers=SATURATING_CALLERS))
+
+    def _unloaded_ms(self, contender: Contender) -> float:
+        with running(contender.command) as server:
+            load = Load(server.address, self._seconds / 4, callers=1)
+            return min(closed_loop(server, load)["p50_ms"] for _ in range(TUNING_RUNS))
+
+    def _document(self, contender: Contender) -> dict[str, Any]:
+        return {
+            "model": self._model.name,
+            "engine": contender.engine,
+            "precision": self._precision if contender.engine == "dragoman" else CT2_COMPUTE_TYPE,
+            "decode": "greedy",
+            "batching": contender.batching,
+            "settings": contender.settings,
+        }
+
+
+if __name__ == "__main__":
+    main()

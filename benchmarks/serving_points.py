@@ -1,0 +1,114 @@
+"""One load on one server: what it takes to judge it, as plain numbers."""
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from benchmarks.load_generator import Load, Outcome
+from benchmarks.measures import percentile
+from benchmarks.servers import RunningServer, send
+
+FIRST_TOKEN = "dragoman_time_to_first_token_seconds"
+
+
+def open_loop(server: RunningServer, load: Load, slo_seconds: float) -> dict[str, Any]:
+    """Send the load and judge it by the objective: an answer counts if it is there `slo_seconds` after its schedule.
+
+    For the time of one objective before the load's own seconds the same load only fills the queue.
+    """
+    before, first_before = server.cpu_seconds(), server.histogram(FIRST_TOKEN)
+    until = slo_seconds + load.seconds
+    outcome = send(replace(load, seconds=until))
+    cpu_seconds = server.cpu_seconds() - before
+    return {
+        "rate": load.rate,
+        "slo_ms": slo_seconds * 1e3,
+        "seed": load.seed,
+        "seconds": load.seconds,
+        **judge(outcome, slo_seconds, until, slo_seconds),
+        **first_token(first_before, server.histogram(FIRST_TOKEN)),
+        "server_cpus": cpu_seconds / outcome.wall_seconds,
+        "client_cpus": outcome.cpu_seconds / outcome.wall_seconds,
+        "server_memory_mib": server.memory_mib(),
+        "largest_send_delay_ms": outcome.largest_delay_seconds * 1e3,
+    }
+
+
+def closed_loop(server: RunningServer, load: Load) -> dict[str, float]:
+    """Keep the server saturated; sentences and output tokens per second from the first call to the last answer.
+
+    The last answers are counted with their time: batches that end together would make any window arbitrary.
+    """
+    before = server.cpu_seconds()
+    outcome = send(load)
+    answered = [(latency, tokens) for _, latency, status, tokens in outcome.calls if status == "OK"]
+    wall_seconds = outcome.wall_seconds
+    return {
+        "sentences_per_second": len(answered) * load.texts_per_call / wall_seconds,
+        "tokens_per_second": sum(tokens for _, tokens in answered) / wall_seconds,
+        "p50_ms": percentile([latency for latency, _ in answered], 0.5) * 1e3,
+        "server_cpus": (server.cpu_seconds() - before) / wall_seconds,
+        "client_cpus": outcome.cpu_seconds / wall_seconds,
+    }
+
+
+def judge(outcome: Outcome, since: float, until: float, slo_seconds: float) -> dict[str, float]:
+    """Latency percentiles of the answered calls, goodput, and the shares that were shed or came to nothing.
+
+    Of the calls that were scheduled from `since` to `until`, in seconds; latencies are from the schedule, not from the
+    sending. Goodput counts the good answers that came in that time: what is still queued at its end was not done in it.
+    """
+    calls = [call for call in outcome.calls if since <= call[0] < until]
+    latencies = [latency for _, latency, status, _ in calls if status == "OK"]
+    of_status = [status for _, _, status, _ in calls]
+    num_good = sum(
+        status == "OK" and latency <= slo_seconds and since <= scheduled + latency < until
+        for scheduled, latency, status, _ in outcome.calls
+    )
+    return {
+        "calls": len(calls),
+        "p50_ms": percentile(latencies, 0.5) * 1e3,
+        "p90_ms": percentile(latencies, 0.9) * 1e3,
+        "p99_ms": percentile(latencies, 0.99) * 1e3,
+        "goodput": num_good / (until - since),
+        "shed_share": of_status.count("RESOURCE_EXHAUSTED") / len(calls) if calls else math.nan,
+        "late_share": of_status.count("DEADLINE_EXCEEDED") / len(calls) if calls else math.nan,
+        "failed_share": sum(s not in ("OK", "RESOURCE_EXHAUSTED", "DEADLINE_EXCEEDED") for s in of_status)
+        / max(len(calls), 1),
+    }
+
+
+def median_of(points: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """One point for several rounds of the same load: the median of every number, and how many rounds there were."""
+    names = dict.fromkeys(name for point in points for name in point)
+    merged = {name: statistics.median(point[name] for point in points if name in point) for name in names}
+    return {**merged, "rounds": len(points)}
+
+
+def first_token(before: Sequence[tuple[float, float]], after: Sequence[tuple[float, float]]) -> dict[str, float]:
+    """Time to first token between two readings of the server's histogram; nothing where there is no such histogram."""
+    if not after:
+        return {}
+    counted = dict(before)
+    buckets = [(bound, count - counted.get(bound, 0.0)) for bound, count in after]
+    return {
+        "first_token_p50_ms": bucket_percentile(buckets, 0.5) * 1e3,
+        "first_token_p99_ms": bucket_percentile(buckets, 0.99) * 1e3,
+    }
+
+
+def bucket_percentile(buckets: Sequence[tuple[float, float]], share: float) -> float:
+    """A percentile of a cumulative histogram, linear within a bucket; the last finite bound where it lies beyond."""
+    total = buckets[-1][1] if buckets else 0.0
+    if not total:
+        return math.nan
+    wanted, low, below = share * total, 0.0, 0.0
+    for bound, count in buckets:
+        if count >= wanted:
+            if math.isinf(bound):
+                return low
+            return low + (bound - low) * (wanted - below) / max(count - below, 1e-12)
+        low, below = bound, count
+    return low

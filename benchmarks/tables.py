@@ -1,0 +1,132 @@
+"""Records of measurements as Markdown tables; pure, so that what the document says can be tested."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+Record = Mapping[str, Any]
+MISSING = "-"
+
+
+def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table; numbers are for the reader to align."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def fastest(records: Iterable[Record], **wanted: Any) -> Record | None:
+    """The record with the highest best rate among those whose fields are as wanted; `None` if there is none."""
+    found = [record for record in records if all(record.get(name) == value for name, value in wanted.items())]
+    return max(found, key=lambda record: record["tokens_per_second_best"], default=None)
+
+
+def as_served(records: Iterable[Record]) -> list[Record]:
+    """Without our engine's other settings: only what `dragoman serve` runs with stands in the tables."""
+    return [
+        record
+        for record in records
+        if record["engine"] != "dragoman" or not record.get("settings", {}).get("allow_spinning", False)
+    ]
+
+
+def offline_table(records: Sequence[Record]) -> str:
+    """Best and median tokens per second of every row, with our ratio to CTranslate2's fastest of that row."""
+    served = as_served(records)
+    rows = []
+    for key in sorted({(record["model"], record["decode"], record["batch"]) for record in served}, key=_row_order):
+        wanted = dict(zip(("model", "decode", "batch"), key, strict=True))
+        ours = fastest(served, engine="dragoman", precision="int8", **wanted)
+        theirs = fastest(served, engine="ctranslate2", **wanted)
+        cells = [
+            _rate(ours),
+            _rate(fastest(served, engine="dragoman", precision="float32", **wanted)),
+            _rate(theirs),
+            _rate(fastest(served, engine="transformers", **wanted)),
+            _ratio_text(ratio_of(ours, theirs)),
+            _settings(theirs),
+        ]
+        rows.append([f"{key[0]}, {key[1]}, batch {key[2]}", *cells])
+    head = ("row", "ours int8", "ours float32", "CTranslate2", "transformers", "ratio", "CTranslate2's settings")
+    return markdown(head, rows)
+
+
+def outputs_table(records: Sequence[Record]) -> str:
+    """The share of outputs that are token for token our float32's, per engine and precision; lowest to highest."""
+    shares: dict[tuple[str, str, str, str], list[float]] = {}
+    for record in records:
+        if record.get("identical_to_float32") is not None:
+            key = (record["model"], record["decode"], record["engine"], record["precision"])
+            shares.setdefault(key, []).append(record["identical_to_float32"])
+    rows = [[*key, _range(values)] for key, values in sorted(shares.items())]
+    return markdown(("model", "decode", "engine", "precision", "identical to our float32"), rows)
+
+
+def serving_table(records: Sequence[Record]) -> str:
+    """Every load on every server."""
+    rows = []
+    for record in records:
+        if record["kind"] == "capacity":
+            continue
+        rows.append(
+            [
+                f"{record['model']}, {record['kind']}",
+                record["batching"],
+                f"{record['load']:.2f} ({record['rate']:.0f}/s)",
+                *(f"{record[name]:.0f}" for name in ("p50_ms", "p90_ms", "p99_ms")),
+                _number(record.get("first_token_p50_ms")),
+                f"{record['goodput']:.1f}",
+                f"{record['shed_share']:.0%}",
+                f"{record['late_share']:.0%}",
+                f"{record['server_cpus']:.2f} + {record['client_cpus']:.2f}",
+            ]
+        )
+    head = (
+        "measurement",
+        "batching",
+        "load",
+        "p50 ms",
+        "p90 ms",
+        "p99 ms",
+        "first token p50 ms",
+        "goodput/s",
+        "shed",
+        "late",
+        "CPUs (server + callers)",
+    )
+    return markdown(head, rows)
+
+
+def ratio_of(ours: Record | None, theirs: Record | None) -> float | None:
+    """Ours to theirs, best round to best round; `None` if one was not measured."""
+    if ours is None or theirs is None:
+        return None
+    return float(ours["tokens_per_second_best"] / theirs["tokens_per_second_best"])
+
+
+def _row_order(key: tuple[str, str, int]) -> tuple[str, int, int]:
+    return key[0], ("greedy", "beam4").index(key[1]), key[2]
+
+
+def _rate(record: Record | None) -> str:
+    if record is None:
+        return MISSING
+    return f"{record['tokens_per_second_best']:.0f} ({record['tokens_per_second_median']:.0f})"
+
+
+def _ratio_text(ratio: float | None) -> str:
+    return MISSING if ratio is None else f"{ratio:.2f}x"
+
+
+def _number(value: float | None) -> str:
+    return MISSING if value is None else f"{value:.0f}"
+
+
+def _range(values: Sequence[float]) -> str:
+    low, high = min(values), max(values)
+    return f"{low:.0%}" if low == high else f"{low:.0%} to {high:.0%}"
+
+
+def _settings(record: Record | None) -> str:
+    if record is None:
+        return MISSING
+    values = ", ".join(f"{name} {value}" for name, value in record["settings"].items())
+    return f"{record['precision']}, {values}"

@@ -1,0 +1,154 @@
+"""The goals that were set before anything was measured, next to what was measured."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from benchmarks.tables import MISSING, Record, as_served, fastest, markdown, ratio_of
+
+BATCHES = (1, 8, 32)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A row of the issue's table: what was measured against what must be reached. `None`: not measured."""
+
+    what: str
+    measured: float | None
+    must: float
+    aim: float | None
+    is_ratio: bool = True
+    less_is_better: bool = False
+
+    @property
+    def verdict(self) -> str:
+        """Whether the number reaches the aim, the least, or neither."""
+        if self.measured is None:
+            return "not measured"
+        if self.aim is not None and self._reaches(self.aim):
+            return "aim"
+        return "yes" if self._reaches(self.must) else "no"
+
+    def _reaches(self, bound: float) -> bool:
+        assert self.measured is not None
+        return self.measured <= bound if self.less_is_better else self.measured >= bound
+
+
+def targets(records: Mapping[str, Sequence[Record]], quality: Mapping[str, Any]) -> list[Target]:
+    """Every goal. `records` are by benchmark's name; `quality` is from the int8 manifest."""
+    offline, serving, inside = (records.get(name, ()) for name in ("offline", "serving", "inside"))
+    steps, invariance = records.get("step_time", ()), records.get("invariance-int8", ())
+    served = as_served(offline)
+    found = []
+    for model, name, musts in (
+        ("base", "Marian-base shape", ((3.0, 4.0), (2.0, 3.0), (1.2, 2.0))),
+        ("en-de", "shipped model", ((2.0, 3.0), (1.6, 2.5), (1.4, 2.0))),
+    ):
+        for batch, (must, aim) in zip(BATCHES, musts, strict=True):
+            measured = _ours_to_ct2(served, model, "greedy", batch)
+            found.append(Target(f"{name}, greedy, batch {batch}, against CTranslate2", measured, must, aim))
+    for model in ("base", "en-de"):
+        measured = _ours_to_ct2(served, model, "beam4", 8)
+        found.append(Target(f"{model}, beam 4, batch 8, against CTranslate2", measured, 1.0, 1.5))
+    found.append(Target("goodput at the same objective, base shape", goodput_ratio(serving, "base"), 1.5, 3.0))
+    for model in ("base", "en-de"):
+        found.append(
+            Target(
+                f"{model}: p99 at 70 % load, continuous against static",
+                p99_ratio(serving, model),
+                0.6,
+                0.4,
+                less_is_better=True,
+            )
+        )
+    kinds = {record["kind"]: record for record in inside}
+    waiting = kinds.get("single while a call of 1000 runs", {})
+    for share, must in (("p50", 2.0), ("p99", 5.0)):
+        found.append(
+            Target(
+                f"single sentence while a call of 1,000 runs: steps it waits, {share}",
+                waiting.get(f"wait_steps_{share}"),
+                must,
+                None,
+                is_ratio=False,
+                less_is_better=True,
+            )
+        )
+    over_grpc = kinds.get("text over gRPC against the bare engine", {}).get("share")
+    found.append(Target("text over gRPC against the bare engine", over_grpc, 0.8, 0.9))
+    python = kinds.get("Python's share of the engine thread", {}).get("python_share")
+    found.append(Target("Python's share of the engine's thread, batch 32", python, 0.2, 0.1, less_is_better=True))
+    found.append(Target("step time, capacity 512 against 64", capacity_ratio(steps), 1.1, None, less_is_better=True))
+    loss = round(quality["bleu_float32"] - quality["bleu"], 2) if quality else None
+    found.append(Target("int8, shipped model: BLEU lost", loss, 0.3, 0.1, is_ratio=False, less_is_better=True))
+    found.append(
+        Target(
+            "int8: sentences that their neighbours change, of 1,000",
+            max((1000 * record["changed"] / record["sentences"] for record in invariance), default=None),
+            0.0,
+            None,
+            is_ratio=False,
+            less_is_better=True,
+        )
+    )
+    return found
+
+
+def targets_table(rows: Sequence[Target]) -> str:
+    """The issue's table with what came out."""
+    return markdown(
+        ("what", "measured", "must", "aim", "reached"),
+        [
+            [
+                row.what,
+                MISSING if row.measured is None else _bound(row, row.measured),
+                _bound(row, row.must),
+                MISSING if row.aim is None else _bound(row, row.aim),
+                row.verdict,
+            ]
+            for row in rows
+        ],
+    )
+
+
+def goodput_ratio(serving: Sequence[Record], model: str) -> float | None:
+    """The highest goodput of our server over all loads, divided by the peer's."""
+    sweep = [record for record in serving if record["model"] == model and record["kind"] == "sweep"]
+    best = {
+        engine: max((record["goodput"] for record in sweep if record["engine"] == engine), default=0.0)
+        for engine in ("dragoman", "ctranslate2")
+    }
+    return best["dragoman"] / best["ctranslate2"] if all(best.values()) else None
+
+
+def p99_ratio(serving: Sequence[Record], model: str) -> float | None:
+    """Continuous batching's 99th percentile by static batches', at the same rate, 70 % of continuous' capacity."""
+    p99 = {
+        record["batching"]: record["p99_ms"]
+        for record in serving
+        if record["model"] == model and record["kind"] == "ablation, of continuous"
+    }
+    ratio = p99.get("continuous", math.nan) / p99.get("static", math.nan)
+    return None if math.isnan(ratio) else ratio
+
+
+def capacity_ratio(steps: Sequence[Record]) -> float | None:
+    """The largest over the batch sizes of: a step with a capacity of 512 tokens, divided by one with 64."""
+    best: dict[int, dict[int, float]] = {}
+    for record in steps:
+        best.setdefault(record["batch_size"], {})[record["kv_capacity"]] = record["best_ms"]
+    ratios = [times[512] / times[64] for times in best.values() if {64, 512} <= times.keys()]
+    return max(ratios, default=None)
+
+
+def _ours_to_ct2(records: Sequence[Record], model: str, decode: str, batch: int) -> float | None:
+    wanted = {"model": model, "decode": decode, "batch": batch}
+    return ratio_of(
+        fastest(records, engine="dragoman", precision="int8", **wanted),
+        fastest(records, engine="ctranslate2", **wanted),
+    )
+
+
+def _bound(row: Target, value: float) -> str:
+    return f"{value:.2f}x" if row.is_ratio else f"{value:g}"

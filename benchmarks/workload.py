@@ -1,0 +1,52 @@
+"""What the benchmarks translate: the shipped held-out sentences, chosen and batched the same way in every run."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+
+SENTENCES = Path("checkpoints/en-de/sentences.tsv")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """Batches of token ids to translate one after the other, and how; what a peer is asked to time.
+
+    `max_output_tokens` counts no end-of-sentence token. `min_output_tokens` is 0, or equal to it: then every output
+    has exactly that many tokens.
+    """
+
+    batches: tuple[tuple[tuple[int, ...], ...], ...]
+    beam_size: int
+    max_output_tokens: int
+    min_output_tokens: int = 0
+
+
+def held_out_texts(path: Path = SENTENCES) -> list[str]:
+    """The English sentences, in the file's order."""
+    return [line.split("\t")[0] for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def spread(items: Sequence[T], count: int) -> list[T]:
+    """`count` items at even distances over the whole list; all if there are fewer."""
+    if count >= len(items):
+        return list(items)
+    return [items[index * len(items) // count] for index in range(count)]
+
+
+def batches_by_length(sources: Sequence[tuple[int, ...]], batch_size: int) -> tuple[tuple[tuple[int, ...], ...], ...]:
+    """Cut the sources, sorted by length, into batches of neighbours: the least padding for an engine that pads."""
+    ordered = sorted(sources, key=lambda ids: (len(ids), ids))
+    return tuple(tuple(ordered[i : i + batch_size]) for i in range(0, len(ordered), batch_size))
+
+
+def random_sources(
+    num_sources: int, num_tokens: int, vocabulary_size: int, eos_id: int, seed: int
+) -> list[tuple[int, ...]]:
+    """Sources of exactly `num_tokens` ordinary tokens, the end-of-sentence token included."""
+    rng = np.random.default_rng(seed)
+    drawn = rng.integers(8, vocabulary_size, (num_sources, num_tokens - 1))
+    return [(*map(int, row), eos_id) for row in drawn]
