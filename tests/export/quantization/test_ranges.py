@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -27,6 +27,7 @@ def rounded(given: np.ndarray, covered: Range) -> np.ndarray:
     return restored
 
 
+@settings(derandomize=True, deadline=None, max_examples=200)
 @given(values, st.sampled_from(METHODS))
 def test_zero_is_exact_and_the_range_lies_within_what_was_seen(batch: np.ndarray, method: str) -> None:
     covered = histogram(batch).range(method)
@@ -36,6 +37,7 @@ def test_zero_is_exact_and_the_range_lies_within_what_was_seen(batch: np.ndarray
     assert 0.0 <= covered.high <= max(float(batch.max()), 0.0) + 1e-3 * width + 1e-5
 
 
+@settings(derandomize=True, deadline=None, max_examples=200)
 @given(values)
 def test_the_largest_range_rounds_every_value_by_half_a_step_at_most(batch: np.ndarray) -> None:
     covered = histogram(batch).range("largest")

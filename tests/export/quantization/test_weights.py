@@ -1,13 +1,14 @@
 """Weights in int8: every value within half a step, whatever the row's size."""
 
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from export.quantization.weights import LARGEST, quantize_rows
 
 
+@settings(derandomize=True, deadline=None, max_examples=200)
 @given(hnp.arrays(np.float32, st.tuples(st.integers(1, 6), st.integers(1, 9)), elements=st.floats(-1e3, 1e3, width=32)))
 def test_error_is_at_most_half_a_step_of_the_row(weight: np.ndarray) -> None:
     quantized, scales = quantize_rows(weight)
