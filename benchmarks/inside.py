@@ -28,7 +28,8 @@ from service.engine.config import EngineConfig
 from service.engine.engine import Engine
 from service.engine.onnx_runner import OnnxRunner
 from service.engine.sequence import Sequence, SequenceUpdate
-from service.engine.session import GraphSession, SessionConfig
+from service.engine.session import SessionConfig
+from service.engine.sharded_graph import ShardedGraph
 from service.engine.stats import TurnStats
 from service.text.tokenizers import load_tokenizer
 from service.translation import DecodingOptions
@@ -104,7 +105,7 @@ def waiting_for_a_slot(bundle: Path, sources: list[tuple[int, ...]]) -> dict[str
 def python_share(bundle: Path, sources: list[tuple[int, ...]]) -> dict[str, Any]:
     """The part of the engine thread's time outside of ONNX Runtime while every turn runs a full batch."""
     inside = [0.0]
-    with _timed_sessions(inside), _Running(bundle, FULL_BATCH, read_inside=lambda: inside[0]) as engine:
+    with _timed_graphs(inside), _Running(bundle, FULL_BATCH, read_inside=lambda: inside[0]) as engine:
         engine.wait_for(engine.submit(engine.sequences("python", sources, CALL_OF_A_THOUSAND)))
         # Of every stretch of full turns: from the end of its first to the end of its last.
         total = in_runtime = 0.0
@@ -205,25 +206,25 @@ class _Running:
         """All sequences have had their update before this."""
 
 
-class _timed_sessions:  # noqa: N801  # used as a function is
+class _timed_graphs:  # noqa: N801  # used as a function is
     """While it lasts, adds the seconds that graphs run in ONNX Runtime to `seconds[0]`."""
 
     def __init__(self, seconds: list[float]) -> None:
         self._seconds = seconds
 
     def __enter__(self) -> None:
-        self._original = original = GraphSession.run
+        self._original = original = ShardedGraph.run
         seconds = self._seconds
 
-        def run(session: GraphSession, *arguments: Any, **more: Any) -> None:
+        def run(graph: ShardedGraph, *arguments: Any, **more: Any) -> None:
             started = time.perf_counter()
-            original(session, *arguments, **more)
+            original(graph, *arguments, **more)
             seconds[0] += time.perf_counter() - started
 
-        GraphSession.run = run  # type: ignore[method-assign, assignment]
+        ShardedGraph.run = run  # type: ignore[method-assign, assignment]
 
     def __exit__(self, *error: object) -> None:
-        GraphSession.run = self._original  # type: ignore[method-assign]
+        ShardedGraph.run = self._original  # type: ignore[method-assign]
 
 
 def _shown(value: Any) -> str:
