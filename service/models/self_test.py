@@ -1,5 +1,6 @@
 """Proves on this very machine that a loaded bundle translates as its exporter saw it, and warms it up."""
 
+import dataclasses
 import itertools
 import logging
 import threading
@@ -70,8 +71,7 @@ def warm_up(bundle: FoundBundle, runner: Runner, engine_config: EngineConfig) ->
     beam_size = min(_WARM_UP_BEAM, engine_config.max_slots, manifest.model.vocabulary_size)
     greedy = DecodingOptions(beam_size=1, length_penalty=1.0, num_hypotheses=1, max_output_tokens=num_tokens)
     beam = DecodingOptions(beam_size=beam_size, length_penalty=1.0, num_hypotheses=1, max_output_tokens=num_tokens)
-    num_sequences = min(engine_config.max_slots, engine_config.max_waiting)
-    goldens = list(itertools.islice(itertools.cycle(manifest.golden), num_sequences))
+    goldens = list(itertools.islice(itertools.cycle(manifest.golden), engine_config.max_slots))
     _decode([_sequence(golden, manifest, greedy) for golden in goldens], runner, engine_config, str(bundle.directory))
     _decode([_sequence(goldens[0], manifest, beam)], runner, engine_config, str(bundle.directory))
 
@@ -100,9 +100,10 @@ class _Collector:
 def _decode(
     sequences: Sequence_[Sequence], runner: Runner, engine_config: EngineConfig, where: str
 ) -> list[SequenceUpdate]:
-    """Run sequences to their end on an engine that lives only for this."""
+    """Run sequences to their end on an engine that lives only for this, and lets all of them wait."""
     collector = _Collector(len(sequences))
-    engine = Engine(runner, engine_config, collector)
+    config = dataclasses.replace(engine_config, max_waiting=max(engine_config.max_waiting, len(sequences)))
+    engine = Engine(runner, config, collector)
     engine.start()
     try:
         engine.submit(sequences)

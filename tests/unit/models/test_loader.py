@@ -72,6 +72,8 @@ def test_int8_on_a_cpu_that_saturates_is_warned_of(
 
 @pytest.mark.parametrize("limits", [{"max_slots": 1}, {"max_slots": 2, "max_waiting": 3}])
 def test_small_engines_can_be_tested_too(bundle: Path, limits: Any) -> None:
+    """More golden sentences than may wait at once are no fault of the bundle's."""
+    change_golden(bundle, lambda golden: golden * 8)
     model = load(bundle, **limits)
     assert model.engine.snapshot().num_running == 0
     assert model.engine.stop(30)
