@@ -15,6 +15,7 @@ import numpy as np
 from tqdm import tqdm
 
 from benchmarks.report import write_records
+from benchmarks.workload import held_out_texts
 from export.engine_decode import EngineDecoder
 from export.graphs.execution import GraphPair
 from export.verify import TIE_GAP, first_difference
@@ -35,7 +36,7 @@ def main(sentences: Path, bundle: Path, count: int, beam_size: int) -> None:
     """Print how many outputs of SENTENCES' first column changed with the company they were in."""
     manifest = Manifest.load(bundle)
     tokenizer = load_tokenizer(manifest.tokenizer, bundle)
-    texts = list(dict.fromkeys(line.split("\t")[0] for line in sentences.read_text(encoding="utf-8").splitlines()))
+    texts = list(dict.fromkeys(held_out_texts(sentences)))
     prefix = manifest.languages[0].source_prefix_ids
     encoded = [(*prefix, *tokenizer.encode(text), manifest.tokenizer.eos_id) for text in texts]
     usable = [ids for ids in encoded if len(ids) <= manifest.limits.max_source_tokens]

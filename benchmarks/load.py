@@ -18,6 +18,7 @@ from tqdm import tqdm
 
 from benchmarks.report import write_records
 from benchmarks.servers import running, serve_command
+from benchmarks.workload import held_out_texts
 from service.client import Client
 from service.translation import RequestedOptions, Translation
 
@@ -32,7 +33,7 @@ from service.translation import RequestedOptions, Translation
 @click.option("--beam-size", default=1, show_default=True)
 def main(sentences: Path, models: str, source: str, target: str, count: int, callers: int, beam_size: int) -> None:
     """Print throughput, latency, mean step batch and the number of answers that changed under load."""
-    texts = [line.split("\t")[0] for line in sentences.read_text(encoding="utf-8").splitlines()]
+    texts = held_out_texts(sentences)
     texts = (texts * (count // len(texts) + 1))[:count]
     options = RequestedOptions(beam_size=beam_size)
     with running(serve_command(models)) as server:

@@ -15,6 +15,7 @@ import torch
 from tqdm import tqdm
 
 from benchmarks.report import write_records
+from benchmarks.workload import held_out_texts
 from export.engine_decode import EngineDecoder
 from export.importers.native import import_native
 from export.verify import TIE_GAP, first_difference, top_two_gap
@@ -37,7 +38,7 @@ def main(sentences: Path, checkpoint: Path, bundle: Path, count: int, beam_size:
     """Print how many of SENTENCES come out the same, and every tie and difference."""
     manifest = Manifest.load(bundle)
     tokenizer = load_tokenizer(manifest.tokenizer, bundle)
-    texts = [line.split("\t")[0] for line in sentences.read_text(encoding="utf-8").splitlines()]
+    texts = held_out_texts(sentences)
     sources = []
     for text in texts[:: max(1, len(texts) // count)][:count]:
         ids = (*manifest.languages[0].source_prefix_ids, *tokenizer.encode(text), manifest.tokenizer.eos_id)

@@ -11,28 +11,22 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from export.tools import cpu_model
+from service.engine.cpus import available_cpus
+
 DEFAULT_FOLDER = Path("build/bench")
 PACKAGES = ("onnxruntime", "ctranslate2", "torch", "transformers", "grpcio", "numpy")
 
 
-def cpu_model() -> str:
-    """What the processor calls itself; measurements mean little without it."""
-    path = Path("/proc/cpuinfo")
-    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor() or "unknown"
-
-
 def machine() -> dict[str, Any]:
     """The processor, how many CPUs this process may use, its vector extensions that matter, and the memory."""
-    cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     path = Path("/proc/cpuinfo")
     text = path.read_text(encoding="utf-8") if path.exists() else ""
     flags = {flag for line in text.splitlines() if line.startswith("flags") for flag in line.split()}
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     return {
         "cpu": cpu_model(),
-        "cpus": cpus,
+        "cpus": available_cpus(),
         "extensions": sorted(flags & {"avx2", "avx512f", "avx512_vnni", "avx_vnni", "amx_int8"}),
         "memory_gib": round(memory, 1),
         "system": platform.platform(),

@@ -53,6 +53,11 @@ def checksums(directory: Path) -> dict[str, str]:
     return {path.relative_to(directory).as_posix(): file_sha256(path) for path in files}
 
 
+def bundle_bytes(directory: Path) -> int:
+    """Size of all files in `directory`."""
+    return sum(path.stat().st_size for path in directory.rglob("*") if path.is_file())
+
+
 def _take_place(staging: Path, destination: Path, replaced: Path) -> None:
     if not destination.exists():
         staging.rename(destination)

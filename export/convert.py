@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from export.bundle_writer import check_destination, checksums, staged_bundle
+from export.bundle_writer import bundle_bytes, check_destination, checksums, staged_bundle
 from export.graphs.checks import check_decoder_step, check_encoder
 from export.graphs.dense import padded_head_size
 from export.graphs.execution import GraphPair
@@ -65,7 +65,7 @@ def convert(
             num_golden = len(manifest.golden)
             clock.done("verify", f"the service's engine gives the same tokens for all {num_golden} golden sentences")
         manifest.save(directory)
-    clock.done("write", f"{destination} ({_size(destination) / 1e6:.1f} MB)")
+    clock.done("write", f"{destination} ({bundle_bytes(destination) / 1e6:.1f} MB)")
     return manifest
 
 
@@ -111,7 +111,3 @@ def _describe(checkpoint: ImportedCheckpoint) -> str:
     millions = sum(parameter.numel() for parameter in checkpoint.model.parameters()) / 1e6
     layers = f"{config.num_encoder_layers}+{config.num_decoder_layers} layers"
     return f"{checkpoint.name}: {millions:.1f} M parameters, {layers}, d_model {config.d_model}"
-
-
-def _size(directory: Path) -> int:
-    return sum(path.stat().st_size for path in directory.rglob("*") if path.is_file())

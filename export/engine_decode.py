@@ -71,6 +71,26 @@ class EngineDecoder:
         return [update.hypotheses for update in updates]
 
 
+def greedy_options(manifest: Manifest) -> DecodingOptions:
+    """Greedy search up to the model's own limit."""
+    return DecodingOptions(
+        beam_size=1, length_penalty=1.0, num_hypotheses=1, max_output_tokens=manifest.limits.max_output_tokens
+    )
+
+
+def decode_golden(directory: Path, manifest: Manifest) -> list[tuple[int, ...]]:
+    """Greedy output ids of the golden sentences, all at once, the end-of-sentence token left out."""
+    prefixes = {
+        (pair.source_language_code, pair.target_language_code): pair.target_prefix_ids for pair in manifest.languages
+    }
+    rows = [
+        (golden.source_ids, prefixes[golden.source_language_code, golden.target_language_code])
+        for golden in manifest.golden
+    ]
+    with EngineDecoder(directory, manifest) as decoder:
+        return [best.token_ids for best, *_ in decoder.decode(rows, greedy_options(manifest))]
+
+
 class _Listener:
     """An `EngineListener` that lets another thread wait for updates."""
 

@@ -10,8 +10,8 @@ import numpy as np
 import onnx_ir
 from onnx_ir.passes.common import RemoveUnusedNodesPass
 
-from export.bundle_writer import check_destination, checksums, staged_bundle
-from export.engine_decode import EngineDecoder
+from export.bundle_writer import bundle_bytes, check_destination, checksums, staged_bundle
+from export.engine_decode import EngineDecoder, decode_golden, greedy_options
 from export.graphs.checks import check_decoder_step, check_encoder
 from export.graphs.execution import GraphPair
 from export.graphs.fusion import branch_scores, keep_token_axis
@@ -22,10 +22,9 @@ from export.quantization.rewriting import quantize_graph
 from export.quantization.sentences import ParallelLine, read_lines, split
 from export.stages import Stages
 from export.tools import cpu_model, tool_versions
-from service.bundle.checksums import mismatches
+from service.bundle.checksums import check_intact
 from service.bundle.manifest import BundleError, GoldenPair, Manifest
 from service.text.tokenizers import Tokenizer, load_tokenizer
-from service.translation import DecodingOptions
 
 _Histograms = Mapping[str, Mapping[str, Histogram]]
 
@@ -73,8 +72,7 @@ def quantize(
             quality=quality.document(),
         )
         quantized.save(directory)
-    size = sum(path.stat().st_size for path in destination.iterdir())
-    stages.done("write", f"{destination} ({size / 1e6:.1f} MB)")
+    stages.done("write", f"{destination} ({bundle_bytes(destination) / 1e6:.1f} MB)")
     return quantized
 
 
@@ -82,20 +80,16 @@ def _float32_manifest(source: Path) -> Manifest:
     manifest = Manifest.load(source)
     if manifest.precision != "float32":
         raise BundleError(f"{source} is {manifest.precision}; only a float32 bundle can be quantized.")
-    problems = mismatches(source, manifest.checksums)
-    if problems:
-        raise BundleError(f"{source} is damaged: {'; '.join(problems)}. Write it again with 'make export'.")
+    check_intact(source, manifest)
     return manifest
 
 
 def _decode(directory: Path, manifest: Manifest, lines: Sequence[ParallelLine]) -> list[tuple[int, ...]]:
     """Greedy output ids, the end-of-sentence token left out."""
-    options = DecodingOptions(
-        beam_size=1, length_penalty=1.0, num_hypotheses=1, max_output_tokens=manifest.limits.max_output_tokens
-    )
     prefix = manifest.languages[0].target_prefix_ids
+    rows = [(line.source_ids, prefix) for line in lines]
     with EngineDecoder(directory, manifest) as decoder:
-        return [best.token_ids for best, *_ in decoder.decode([(each.source_ids, prefix) for each in lines], options)]
+        return [best.token_ids for best, *_ in decoder.decode(rows, greedy_options(manifest))]
 
 
 def _best_method(source: Path, manifest: Manifest, histograms: _Histograms, rows: Sequence[Row]) -> str:
@@ -154,20 +148,8 @@ def _quality(
 
 def _golden(directory: Path, manifest: Manifest, tokenizer: Tokenizer) -> tuple[GoldenPair, ...]:
     """The golden sentences with what int8 makes of them, for the service's self-test."""
-    prefixes = {
-        (pair.source_language_code, pair.target_language_code): pair.target_prefix_ids for pair in manifest.languages
-    }
-    options = DecodingOptions(
-        beam_size=1, length_penalty=1.0, num_hypotheses=1, max_output_tokens=manifest.limits.max_output_tokens
-    )
-    rows = [
-        (golden.source_ids, prefixes[golden.source_language_code, golden.target_language_code])
-        for golden in manifest.golden
-    ]
-    with EngineDecoder(directory, manifest) as decoder:
-        outputs = decoder.decode(rows, options)
     eos_id = manifest.tokenizer.eos_id
     return tuple(
-        dataclasses.replace(golden, output_ids=(*best.token_ids, eos_id), translation=tokenizer.decode(best.token_ids))
-        for golden, (best, *_) in zip(manifest.golden, outputs, strict=True)
+        dataclasses.replace(golden, output_ids=(*given, eos_id), translation=tokenizer.decode(given))
+        for golden, given in zip(manifest.golden, decode_golden(directory, manifest), strict=True)
     )

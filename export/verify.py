@@ -2,7 +2,7 @@
 
 import contextlib
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -11,14 +11,13 @@ import numpy.typing as npt
 import torch
 
 from export.cached_decode import decode_cached
-from export.engine_decode import EngineDecoder
+from export.engine_decode import decode_golden
 from export.full_decode import FullDecoding, decode_fully
 from export.graphs.execution import GraphPair
 from export.importers.imported import ImportedCheckpoint
 from export.verification_sentences import MAX_GOLDEN_OUTPUT_TOKENS, Sentence, golden_sentences, random_sentences
 from service.bundle.manifest import GoldenPair, Manifest
 from service.text.tokenizers import Tokenizer
-from service.translation import DecodingOptions
 
 MAX_RELATIVE_ERROR = 1e-3  # of a position's range of logits
 TIE_GAP = 1e-4  # two logits that are closer may be ranked either way: the order of summation decides
@@ -75,7 +74,6 @@ def verify(
     graphs: GraphPair,
     tokenizer: Tokenizer,
     precision: str = "float32",
-    on_progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> VerificationReport:
     """Compare the graphs with the model on golden and random sentences in batches of mixed lengths.
 
@@ -102,7 +100,6 @@ def verify(
             report.num_positions += len(decoding.token_ids)
             if decoding.token_ids[-1] == checkpoint.tokenizer.eos_id:
                 complete[sentence] = decoding.token_ids
-        on_progress(number + 1, num_batches)
     if not report.max_relative_error < report.max_relative_error_allowed:
         raise VerificationError(
             f"the graphs' largest error is {report.max_error:.3g}, {report.max_relative_error:.3g} of the logits' "
@@ -125,24 +122,12 @@ def verify_engine(directory: Path, manifest: Manifest) -> None:
     Raises:
         VerificationError: a token differs; names the first one.
     """
-    prefixes = {
-        (pair.source_language_code, pair.target_language_code): pair.target_prefix_ids for pair in manifest.languages
-    }
-    rows = [
-        (golden.source_ids, prefixes[golden.source_language_code, golden.target_language_code])
-        for golden in manifest.golden
-    ]
-    options = DecodingOptions(
-        beam_size=1, length_penalty=1.0, num_hypotheses=1, max_output_tokens=manifest.limits.max_output_tokens
-    )
-    with EngineDecoder(directory, manifest) as decoder:
-        outputs = decoder.decode(rows, options)
-    for golden, (best, *_) in zip(manifest.golden, outputs, strict=True):
+    for golden, given in zip(manifest.golden, decode_golden(directory, manifest), strict=True):
         expected = golden.output_ids[:-1]
-        if best.token_ids != expected:
-            position = first_difference(expected, best.token_ids)
+        if given != expected:
+            position = first_difference(expected, given)
             raise VerificationError(
-                f"{golden.text!r}, position {position}: the engine gives {best.token_ids[position : position + 1]}, "
+                f"{golden.text!r}, position {position}: the engine gives {given[position : position + 1]}, "
                 f"the model {expected[position : position + 1]}; the tokens before it are the same."
             )
 

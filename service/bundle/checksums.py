@@ -4,6 +4,8 @@ import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 
+from service.bundle.manifest import BundleError, Manifest
+
 
 def file_sha256(path: Path) -> str:
     """Hexadecimal SHA-256 of a file's bytes.
@@ -25,3 +27,14 @@ def mismatches(directory: Path, checksums: Mapping[str, str]) -> list[str]:
         elif file_sha256(path) != expected:
             problems.append(f"{name} does not match its checksum")
     return problems
+
+
+def check_intact(directory: Path, manifest: Manifest) -> None:
+    """Check every file of a bundle against its manifest.
+
+    Raises:
+        BundleError: files are missing or differ; names all of them.
+    """
+    problems = mismatches(directory, manifest.checksums)
+    if problems:
+        raise BundleError(f"{directory} is damaged: {'; '.join(problems)}. Write it again with 'make export'.")

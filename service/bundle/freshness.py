@@ -6,7 +6,7 @@
 import sys
 from pathlib import Path
 
-from service.bundle.checksums import file_sha256, mismatches
+from service.bundle.checksums import check_intact, file_sha256
 from service.bundle.manifest import BundleError, Manifest
 
 
@@ -14,11 +14,9 @@ def staleness(bundle: Path, weights: Path) -> str | None:
     """Why the bundle can't stand for the checkpoint's weights; `None` if it can."""
     try:
         manifest = Manifest.load(bundle)
+        check_intact(bundle, manifest)
     except BundleError as error:
         return str(error)
-    problems = mismatches(bundle, manifest.checksums)
-    if problems:
-        return f"{bundle} is damaged: {'; '.join(problems)}"
     if not weights.is_file():
         return None  # nothing to be stale against: the bundle is all there is
     if manifest.checkpoint_sha256 != file_sha256(weights):

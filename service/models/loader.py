@@ -2,8 +2,7 @@
 
 import logging
 
-from service.bundle.checksums import mismatches
-from service.bundle.manifest import BundleError
+from service.bundle.checksums import check_intact
 from service.engine.config import EngineConfig
 from service.engine.cpus import saturates_int8
 from service.engine.engine import Engine, EngineListener
@@ -30,9 +29,7 @@ def load_model(
     directory, manifest = bundle.directory, bundle.manifest
     check_device(session_config.device)
     check_precision(manifest.precision, session_config.device, str(directory))
-    problems = mismatches(directory, manifest.checksums)
-    if problems:
-        raise BundleError(f"{directory} is damaged: {'; '.join(problems)}. Write it again with 'make export'.")
+    check_intact(directory, manifest)
     if manifest.precision == "int8" and saturates_int8():
         _LOG.warning(
             "this CPU has no VNNI: int8 products may saturate; %s may translate otherwise than tested", directory

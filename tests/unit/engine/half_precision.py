@@ -12,14 +12,13 @@ from numpy import typing as npt
 from service.bundle.manifest import LanguagePair, Limits, Manifest, ModelShape, TokenizerSpec
 from service.engine.config import EngineConfig
 from service.engine.device_cache import DeviceCache
-from service.engine.engine import Engine
 from service.engine.onnx_runner import OnnxRunner
 from service.engine.runner import EncodeJob, Fetch
 from service.engine.sequence import Sequence
 from service.engine.session import SessionConfig
 from service.engine.step_inputs import StepInputs
 from tests.unit.engine.device_access import get, put
-from tests.unit.engine.recorder import Recorder, new_sequence, stop
+from tests.unit.engine.recorder import decode, new_sequence
 from tests.unit.engine.tiny_graphs import TinyModel, save_decoder_step, save_encoder
 
 PAD_ID, EOS_ID, START_ID = 0, 1, 0
@@ -160,19 +159,8 @@ def check_the_engines_scores(pair: Pair) -> None:
 
 
 def _decode(pair: Pair, sequences: list[Sequence]) -> list[tuple[Sequence, tuple[int, ...], float]]:
-    recorder = Recorder()
-    engine = Engine(pair.half, pair.config, recorder, checks_integrity=True)
-    engine.start()
-    try:
-        for sequence in sequences:
-            engine.submit([sequence])
-        recorder.wait(len(sequences))
-    finally:
-        stop(engine)
-    assert not recorder.failures
     decoded = []
-    for sequence in sequences:
-        update = recorder.update(sequence)
+    for sequence, update in zip(sequences, decode(pair.half, sequences, pair.config), strict=True):
         assert update.error is None, update.error
         best = update.hypotheses[0]
         assert best.score is not None

@@ -2,7 +2,9 @@
 
 import threading
 
+from service.engine.config import EngineConfig
 from service.engine.engine import Engine, TurnStats
+from service.engine.runner import Runner
 from service.engine.sequence import Sequence, SequenceUpdate
 from service.translation import DecodingOptions
 
@@ -76,3 +78,18 @@ def new_sequence(
 
 def stop(engine: Engine) -> None:
     assert engine.stop(WAIT_SECONDS), "the engine's thread did not end"
+
+
+def decode(runner: Runner, sequences: list[Sequence], config: EngineConfig) -> list[SequenceUpdate]:
+    """Run sequences to their ends on an engine that checks its books, submitted one by one; their updates in order."""
+    recorder = Recorder()
+    engine = Engine(runner, config, recorder, checks_integrity=True)
+    engine.start()
+    try:
+        for sequence in sequences:
+            engine.submit([sequence])
+        recorder.wait(len(sequences))
+    finally:
+        stop(engine)
+    assert not recorder.failures
+    return [recorder.update(sequence) for sequence in sequences]

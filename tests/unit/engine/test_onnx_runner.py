@@ -12,16 +12,16 @@ from numpy import typing as npt
 from service.bundle import graph_io
 from service.bundle.manifest import LanguagePair, Limits, Manifest, ModelShape, TokenizerSpec
 from service.engine.device_cache import DeviceCache
-from service.engine.engine import Engine, EngineConfig
+from service.engine.engine import EngineConfig
 from service.engine.onnx_runner import OnnxRunner
 from service.engine.runner import EncodeJob, Fetch, RunTerminated
-from service.engine.sequence import Sequence, SequenceUpdate
+from service.engine.sequence import Sequence
 from service.engine.session import SessionConfig
 from service.engine.sharded_graph import ShardedBinding
 from service.engine.step_inputs import StepInputs
 from tests.unit.engine import reference_search
 from tests.unit.engine.device_access import get, put
-from tests.unit.engine.recorder import Recorder, new_sequence, stop
+from tests.unit.engine.recorder import decode, new_sequence
 from tests.unit.engine.tiny_graphs import TinyModel, save_decoder_step, save_encoder
 
 MODEL = TinyModel()
@@ -130,20 +130,6 @@ def some_sequences(count: int, seed: int) -> list[Sequence]:
             )
         )
     return sequences
-
-
-def decode(runner: OnnxRunner, sequences: list[Sequence], config: EngineConfig) -> list[SequenceUpdate]:
-    recorder = Recorder()
-    engine = Engine(runner, config, recorder, checks_integrity=True)
-    engine.start()
-    try:
-        for sequence in sequences:
-            engine.submit([sequence])
-        recorder.wait(len(sequences))
-    finally:
-        stop(engine)
-    assert not recorder.failures
-    return [recorder.update(sequence) for sequence in sequences]
 
 
 def test_every_answer_is_the_uncached_solo_answer(bundle: Path, load: Load) -> None:
