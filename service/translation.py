@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, fields
 from service.errors import InvalidRequest
 
 MAX_BEAM_SIZE = 8
+MAX_TOP_K = 64
 MAX_TEXTS = 1024
 
 
@@ -20,6 +21,14 @@ class FinishReason(enum.Enum):
     DEADLINE = "deadline"  # the caller's deadline passed
 
 
+class Priority(enum.Enum):
+    """Whose turn it is when slots are scarce; a lower priority gets fewer of them, never none."""
+
+    HIGH = "high"
+    NORMAL = "normal"
+    LOW = "low"
+
+
 @dataclass(frozen=True, slots=True)
 class DecodingOptions:
     """How to decode, fully resolved.
@@ -27,6 +36,10 @@ class DecodingOptions:
     `length_penalty` divides a hypothesis' summed log-probability by its length to that power, as transformers'
     `generate` does: above 0 favours longer output. `max_output_tokens` does not count the end-of-sentence token's
     absence: a hypothesis has at most that many tokens, its end-of-sentence token included.
+
+    `temperature` above 0 means sampling, from the `top_k` most probable tokens and of these the fewest that hold
+    `top_p` of the probability; then `beam_size` is 1, hypotheses are independent samples, and the same `seed` gives the
+    same ones. `seed` is `None` where the caller leaves it to chance.
     """
 
     beam_size: int
@@ -34,6 +47,15 @@ class DecodingOptions:
     num_hypotheses: int
     max_output_tokens: int
     return_scores: bool = False
+    temperature: float = 0.0
+    top_k: int = MAX_TOP_K
+    top_p: float = 1.0
+    seed: int | None = None
+
+    @property
+    def is_sampled(self) -> bool:
+        """Whether tokens are drawn, not ranked."""
+        return self.temperature > 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,27 +67,52 @@ class RequestedOptions:
     num_hypotheses: int | None = None
     max_output_tokens: int | None = None
     return_scores: bool | None = None
+    temperature: float | None = None
+    top_k: int | None = None
+    top_p: float | None = None
+    seed: int | None = None
 
     def resolve(self, defaults: DecodingOptions) -> DecodingOptions:
         """Lay the caller's choices over the model's `defaults`.
 
         `defaults.max_output_tokens` is also the model's limit. Asking for more hypotheses than the default beam
-        widens the beam, unless the caller chose one.
+        widens the beam, unless the caller chose one. Asking for a temperature means sampling without a beam.
 
         Raises:
-            InvalidRequest: an option is out of range, or `num_hypotheses` exceeds the beam that was asked for.
+            InvalidRequest: an option is out of range, `num_hypotheses` exceeds the beam that was asked for, or a beam
+                was asked for together with sampling, or options of sampling without it.
         """
         chosen = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) is not None}
         values = {f.name: chosen.get(f.name, getattr(defaults, f.name)) for f in fields(DecodingOptions)}
-        if "num_hypotheses" in chosen and "beam_size" not in chosen:
+        is_sampled = values["temperature"] > 0.0
+        if is_sampled and "beam_size" not in chosen:
+            values["beam_size"] = 1
+            values["num_hypotheses"] = chosen.get("num_hypotheses", 1)
+        elif "num_hypotheses" in chosen and "beam_size" not in chosen:
             values["beam_size"] = max(values["beam_size"], min(values["num_hypotheses"], MAX_BEAM_SIZE))
         if "beam_size" in chosen and "num_hypotheses" not in chosen:
             values["num_hypotheses"] = min(values["num_hypotheses"], max(values["beam_size"], 1))
         options = DecodingOptions(**values)
         _check_range("beam_size", options.beam_size, 1, MAX_BEAM_SIZE)
-        _check_range("num_hypotheses", options.num_hypotheses, 1, options.beam_size)
+        most_hypotheses = MAX_BEAM_SIZE if is_sampled else options.beam_size
+        _check_range("num_hypotheses", options.num_hypotheses, 1, most_hypotheses)
         _check_range("max_output_tokens", options.max_output_tokens, 1, defaults.max_output_tokens)
         _check_range("length_penalty", options.length_penalty, -10.0, 10.0)
+        _check_range("temperature", options.temperature, 0.0, 10.0)
+        _check_range("top_k", options.top_k, 1, MAX_TOP_K)
+        if not 0.0 < options.top_p <= 1.0:
+            raise InvalidRequest(f"options.top_p is {options.top_p}; allowed is above 0 to 1.", field="options.top_p")
+        if is_sampled and options.beam_size > 1:
+            raise InvalidRequest(
+                f"options.beam_size is {options.beam_size} and options.temperature {options.temperature}; "
+                "sampling takes beam_size 1. Leave one of them out.",
+                field="options.beam_size",
+            )
+        if not is_sampled and (alone := [name for name in ("top_k", "top_p") if name in chosen]):
+            raise InvalidRequest(
+                f"options.{alone[0]} is {chosen[alone[0]]} without sampling; give options.temperature above 0 too.",
+                field=f"options.{alone[0]}",
+            )
         return options
 
 
@@ -87,6 +134,7 @@ class TranslationRequest:
     target_language_code: str
     model: str = ""
     options: RequestedOptions = field(default_factory=RequestedOptions)
+    priority: Priority = Priority.NORMAL
     deadline_seconds: float | None = None
 
 

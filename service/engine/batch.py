@@ -22,8 +22,9 @@ class Batch:
 
     Per row, in arrays of `max_slots` entries: `token_ids` (the input of the next step), `lengths` (tokens already in
     the self-attention cache, which equals the number of output tokens, forced prefix included), `source_lengths`,
-    `prefix_lengths`, `limits` (the length at which the output is cut), `log_probs` (summed over what the model chose)
-    and `output_ids` (max_slots, kv_capacity). Rows of one sequence are in the order of its `slots`, best beam first.
+    `prefix_lengths`, `limits` (the length at which the output is cut), `log_probs` (summed over what the model chose),
+    `wants_scores` (greedy rows whose score is asked for), `temperatures`, `top_ks` (0 where the row is not sampled),
+    `top_ps`, `seeds` and `output_ids` (max_slots, kv_capacity). Rows of one sequence are in the order of its `slots`, best beam first.
     """
 
     def __init__(self, max_slots: int, kv_capacity: int) -> None:
@@ -35,9 +36,15 @@ class Batch:
         self.prefix_lengths = np.zeros(max_slots, np.int32)
         self.limits = np.zeros(max_slots, np.int32)
         self.log_probs = np.zeros(max_slots, np.float32)
+        self.wants_scores = np.zeros(max_slots, np.bool_)
+        self.temperatures = np.zeros(max_slots, np.float32)
+        self.top_ks = np.zeros(max_slots, np.int32)
+        self.top_ps = np.zeros(max_slots, np.float32)
+        self.seeds = np.zeros(max_slots, np.uint64)
         self.output_ids = np.zeros((max_slots, kv_capacity), np.int64)
         self._per_row: list[npt.NDArray[np.generic]] = [
-            self.token_ids, self.lengths, self.source_lengths, self.prefix_lengths, self.limits, self.log_probs
+            self.token_ids, self.lengths, self.source_lengths, self.prefix_lengths, self.limits, self.log_probs,
+            self.wants_scores, self.temperatures, self.top_ks, self.top_ps, self.seeds,
         ]  # fmt: skip
         self._owners: list[Sequence] = []
         self._sequences: dict[Sequence, None] = {}
@@ -65,7 +72,7 @@ class Batch:
 
     @property
     def groups(self) -> dict[int, list[Sequence]]:
-        """The running sequences by beam size; 1 is greedy search."""
+        """The running sequences by beam size; 1 is greedy search and sampling."""
         return self._groups
 
     def owner(self, row: int) -> Sequence:
@@ -80,15 +87,20 @@ class Batch:
         """Give a sequence its rows, reset for the first step. The caller asked `can_join` first."""
         assert self.can_join(sequence), "join without can_join"
         assert sequence.status is SequenceStatus.WAITING, "a sequence runs once"
-        first, prefix = self.num_rows, sequence.target_prefix_ids
+        first, prefix, options = self.num_rows, sequence.target_prefix_ids, sequence.options
         rows = slice(first, first + sequence.num_slots)
         self.token_ids[rows] = decoder_start_id
         self.lengths[rows] = 0
         self.source_lengths[rows] = len(sequence.source_ids)
         self.prefix_lengths[rows] = len(prefix)
-        self.limits[rows] = len(prefix) + sequence.options.max_output_tokens
+        self.limits[rows] = len(prefix) + options.max_output_tokens
         self.log_probs[rows] = -np.inf  # only the first beam counts at first: the others are its copies
         self.log_probs[first] = 0.0
+        self.wants_scores[rows] = options.return_scores and options.beam_size == 1
+        self.temperatures[rows] = options.temperature
+        self.top_ks[rows] = options.top_k if options.is_sampled else 0
+        self.top_ps[rows] = options.top_p
+        self.seeds[rows] = options.seed or 0
         self.output_ids[rows, : len(prefix)] = prefix
         sequence.slots = list(range(rows.start, rows.stop))
         sequence.status = SequenceStatus.RUNNING

@@ -7,15 +7,16 @@ from dataclasses import dataclass
 class EngineConfig:
     """Limits of one engine.
 
-    `kv_capacity` is the most tokens a row can hold, forced prefix included; `None` takes the model's limit plus its
+    `max_slots` of `None` lets the model's loader measure how many pay here. `kv_capacity` is the most tokens a row can hold, forced prefix included; `None` takes the model's limit plus its
     longest prefix. `max_encode_tokens` bounds the padded area (rows times longest source) of one encoder run, so that
-    newcomers don't stall the sequences that run; a single longer source still gets a run of its own.
+    newcomers don't stall the sequences that run (`pace` may bound it further); a single longer source still gets a run
+    of its own.
     """
 
-    max_slots: int = 64
+    max_slots: int | None = None
     max_waiting: int = 4096
     kv_capacity: int | None = None
-    max_encode_tokens: int = 2048
+    max_encode_tokens: int = 1024
 
     def __post_init__(self) -> None:
         for name in ("max_slots", "max_waiting", "max_encode_tokens", "kv_capacity"):

@@ -89,14 +89,6 @@ class Decoder:
         if sequence in self._without_token:
             self._without_token.remove(sequence)
 
-    def expired(self, now_seconds: float) -> list[Sequence]:
-        """The running sequences whose deadline is not after `now_seconds`."""
-        return [
-            sequence
-            for sequence in self.batch.sequences
-            if sequence.deadline_seconds is not None and sequence.deadline_seconds <= now_seconds
-        ]
-
     def _remove_failed(self, failed: list[tuple[Sequence, EngineFailure]]) -> None:
         for sequence, _ in failed:  # all are wiped first: closing gaps must not spread what is not a number
             self._runner.clear(sequence.slots)
@@ -116,12 +108,12 @@ class Decoder:
 
     def _fetch(self) -> Fetch:
         """What the searches of the running sequences need from the next step."""
-        groups = self.batch.groups
-        greedy, widest = groups.get(1, []), max(groups)
+        batch, groups = self.batch, self.batch.groups
+        widest, live = max(groups), slice(0, self.batch.num_rows)
         return Fetch(
-            next_ids=bool(greedy),
-            next_log_probs=any(sequence.options.return_scores for sequence in greedy),
-            num_candidates=2 * widest if widest > 1 else 0,
+            next_ids=1 in groups,
+            next_log_probs=bool(batch.wants_scores[live].any()),
+            num_candidates=max(2 * widest if widest > 1 else 0, int(batch.top_ks[live].max())),
         )
 
     def _note_first_tokens(self, result: StepResult) -> None:

@@ -5,14 +5,17 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from collections.abc import Sequence as Sequence_
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from service.engine.config import EngineConfig
+from service.engine.deadlines import Deadlines
 from service.engine.decoder import Decoder, StepResult
+from service.engine.pace import Pace
 from service.engine.runner import Runner
 from service.engine.scheduler import StepPlan, schedule
 from service.engine.sequence import DecodedHypothesis, Sequence, SequenceStatus, SequenceUpdate
 from service.engine.stats import DepartureRate, EngineSnapshot, TurnStats
+from service.engine.twins import Twins
 from service.engine.waiting import WaitingQueue
 from service.errors import (
     Cancelled,
@@ -53,6 +56,7 @@ class EngineListener(Protocol):
 class Engine:
     """Continuous batching: sequences join when slots are free and leave when they end; nobody waits for a batch.
 
+    Of sequences that ask for the same (`twins`), one is decoded and all get its answer, each by its own deadline.
     Every sequence that `submit` accepted gets exactly one terminal update, whatever happens.
     """
 
@@ -71,7 +75,11 @@ class Engine:
         self._clock = clock
         self._decoder = Decoder(runner, checks_integrity=checks_integrity)
         self._waiting = WaitingQueue(config.max_waiting)
+        self._twins = Twins()
+        self._deadlines = Deadlines()
+        self._pace = Pace(config.max_encode_tokens)
         self._departures = DepartureRate()
+        self._followers: list[Sequence] = []  # found a twin at work since the last turn
         self._live: set[Sequence] = set()  # accepted and not yet ended; whoever removes one reports its end
         self._updates: list[SequenceUpdate] = []
         self._num_failed_turns = 0
@@ -86,6 +94,11 @@ class Engine:
     def max_slots(self) -> int:
         """Most rows that run at once."""
         return self._runner.spec.max_slots
+
+    @property
+    def bytes_per_slot(self) -> int:
+        """What the keys and values of one row take of the device's memory, reserved for its longest."""
+        return self._runner.spec.bytes_per_slot
 
     def start(self) -> None:
         """Start the loop thread. An engine starts once."""
@@ -205,7 +218,13 @@ class Engine:
             self._turn_began = self._clock()
             submitted, self._submitted = self._submitted, []
             aborted, self._aborted = self._aborted, []
-            self._waiting.admit(submitted)
+            for sequence in submitted:
+                self._deadlines.add(sequence)
+                if self._twins.follow(sequence) is None:
+                    self._waiting.admit([sequence])
+                    self._twins.wait(sequence)
+                else:
+                    self._followers.append(sequence)
         for sequence in aborted:
             self._drop(sequence, Cancelled("The caller gave the call up."), FinishReason.CANCELLED)
         return self._unavailable is None
@@ -213,12 +232,14 @@ class Engine:
     def _turn(self) -> None:
         """Drop the expired, schedule, encode, step, publish."""
         began = self._clock()
-        for sequence in (*self._waiting.drop_expired(began), *self._decoder.expired(began)):
+        for sequence in self._deadlines.pop_expired(began):
             self._drop(sequence, DeadlineExceeded("The call's deadline passed."), FinishReason.DEADLINE)
 
         batch = self._decoder.batch
-        plan = schedule(self._waiting.candidates(), batch.num_free, self._config.max_encode_tokens)
-        self._waiting.take(plan.admitted)
+        candidates = self._twins.distinct(self._waiting.candidates())
+        budget = self._pace.encode_tokens(batch.num_rows, batch.num_free)
+        plan = schedule(candidates, batch.num_free, budget)
+        self._start(plan.admitted)
         refused = self._decoder.admit(plan.admitted) if plan.admitted else []
         encoded = self._clock()
 
@@ -226,23 +247,36 @@ class Engine:
         result = self._decoder.step() if num_rows else StepResult()
         stepped = self._clock()
 
-        for sequence, hypotheses in result.finished:
-            self._end(sequence, hypotheses[0].finish_reason, hypotheses)
-        for sequence, error in (*refused, *result.failed):
-            self._end(sequence, error=error)
+        times = _TurnTimes(began, encoded, stepped)
+        joined, with_first_token = self._note_progress(plan, result, times)
+        for leader, hypotheses in result.finished:
+            for sequence in self._twins.end(leader):
+                self._end(sequence, hypotheses[0].finish_reason, hypotheses)
+        for leader, error in (*refused, *result.failed):
+            for sequence in self._twins.end(leader):
+                self._end(sequence, error=error)
         self._publish()
         if plan.admitted or num_rows:
-            self._report(plan, result, num_rows, began, encoded, stepped)
+            self._report(plan, result, num_rows, joined, with_first_token, times)
             self._count_failures(has_run=num_rows > 0 and not result.has_run_failed)
+
+    def _start(self, admitted: Iterable[Sequence]) -> None:
+        """Take sequences from the queue, together with their twins, which follow without slots."""
+        for leader in admitted:
+            self._waiting.take([leader])
+            for twin in self._twins.lead(leader):
+                self._waiting.drop(twin)
+                self._followers.append(twin)
 
     def _drop(self, sequence: Sequence, error: ServiceError, reason: FinishReason) -> None:
         """End a sequence before its time, wherever it stands; one that is unknown or has ended is left alone."""
         if sequence not in self._live:
             return
-        if sequence.status is SequenceStatus.RUNNING:
-            self._decoder.remove(sequence)
-        elif sequence in self._waiting:
+        if sequence in self._waiting:
             self._waiting.drop(sequence)
+            self._twins.leave_queue(sequence)
+        elif (leader := self._twins.give_up(sequence)) is not None:
+            self._decoder.remove(leader)
         self._end(sequence, reason, error=error)
 
     def _end(
@@ -256,7 +290,8 @@ class Engine:
             self._live.remove(sequence)  # atomic, as `stop` may be failing everything at the same time
         except KeyError:
             return
-        sequence.status = SequenceStatus.FINISHED
+        if not sequence.slots:  # else it decodes on for its twins
+            sequence.status = SequenceStatus.FINISHED
         if isinstance(error, EngineFailure) and self._unavailable is not None:
             error = Unavailable(f"Not finished: {self._unavailable}.")  # the run failed because `stop` ended it
         self._updates.append(SequenceUpdate(sequence, reason, hypotheses, error, self._clock()))
@@ -274,25 +309,46 @@ class Engine:
         except Exception:
             _log.exception("the listener failed while everything was being failed")
 
+    def _note_progress(
+        self, plan: StepPlan, result: StepResult, times: "_TurnTimes"
+    ) -> tuple[list[Sequence], list[Sequence]]:
+        """Write times into the sequences; returns who left the queue, and who got a first token."""
+        followers, self._followers = self._followers, []
+        joined = [*plan.admitted, *followers]
+        with_first_token = [sequence for leader in result.first_tokens for sequence in self._twins.members(leader)]
+        for sequence in joined:
+            sequence.admitted_seconds = times.began
+        for sequence in with_first_token:
+            sequence.first_token_seconds = times.stepped
+        return joined, with_first_token
+
     def _report(
-        self, plan: StepPlan, result: StepResult, num_rows: int, began: float, encoded: float, stepped: float
+        self,
+        plan: StepPlan,
+        result: StepResult,
+        num_rows: int,
+        joined: list[Sequence],
+        with_first_token: list[Sequence],
+        times: "_TurnTimes",
     ) -> None:
-        for sequence in plan.admitted:
-            sequence.admitted_seconds = began
-        for sequence in result.first_tokens:
-            sequence.first_token_seconds = stepped
-        self._departures.add(len(plan.admitted), stepped - began)
+        began, encoded, stepped = times
+        self._departures.add(len(joined), stepped - began)
+        if plan.admitted:
+            self._pace.encoded(plan.num_padded_tokens, encoded - began)
+        if num_rows:
+            self._pace.stepped(stepped - encoded)
         self._listener.on_turn(
             TurnStats(
                 encode_seconds=encoded - began if plan.admitted else 0.0,
                 num_encoded=len(plan.admitted),
+                num_followers=len(joined) - len(plan.admitted),
                 encoded_tokens=plan.num_tokens,
                 padded_tokens=plan.num_padded_tokens,
                 step_seconds=stepped - encoded if num_rows else 0.0,
                 batch_size=num_rows,
                 num_generated=result.num_generated,
-                queue_seconds=tuple(began - sequence.arrived_seconds for sequence in plan.admitted),
-                first_token_seconds=tuple(stepped - sequence.arrived_seconds for sequence in result.first_tokens),
+                queue_seconds=tuple(began - sequence.arrived_seconds for sequence in joined),
+                first_token_seconds=tuple(stepped - sequence.arrived_seconds for sequence in with_first_token),
                 num_waiting=len(self._waiting),
                 num_running=self._decoder.batch.num_sequences,
                 slots_used=self._decoder.batch.num_rows,
@@ -303,3 +359,11 @@ class Engine:
         self._num_failed_turns = 0 if has_run else self._num_failed_turns + 1
         if self._num_failed_turns >= _MAX_FAILED_TURNS:
             raise RuntimeError(f"{self._num_failed_turns} turns in a row failed; the log says why")
+
+
+class _TurnTimes(NamedTuple):
+    """When a turn began, was done encoding, and was done with its step."""
+
+    began: float
+    encoded: float
+    stepped: float

@@ -1,5 +1,6 @@
 """The runner that serves: a bundle's two graphs in ONNX Runtime, on the rows of a `KVCache`."""
 
+import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from service.engine.sharded_graph import ShardedBinding, ShardedGraph
 from service.engine.step_inputs import StepInputs
 
 _MAX_BINDINGS = 512
+_FIRST_SLOTS = 16  # until it is known how many pay: enough to test a bundle
 
 
 class OnnxRunner:
@@ -34,6 +36,7 @@ class OnnxRunner:
         cache: KVCache,
         inputs: StepInputs,
         spec: RunnerSpec,
+        session_config: SessionConfig,
         *,
         pad_id: int,
         vocabulary_size: int,
@@ -43,6 +46,7 @@ class OnnxRunner:
         self._decoder_step = decoder_step
         self._cache = cache
         self._inputs = inputs
+        self._session_config = session_config
         self._pad_id = pad_id
         self._vocabulary_size = vocabulary_size
         num_layers = cache.shape.num_layers
@@ -84,27 +88,45 @@ class OnnxRunner:
             num_layers=num_layers,
             num_heads=model.num_heads,
             head_size=model.head_size,
-            max_slots=config.max_slots,
+            max_slots=config.max_slots or _FIRST_SLOTS,
             kv_capacity=kv_capacity,
             max_source_tokens=limits.max_source_tokens,
             max_encode_tokens=config.max_encode_tokens,
             dtype=decoder_step.input_dtype(graph_io.past_names(num_layers)[0]),
         )
-        on_host = session_config.device == "cpu"
+        spec = RunnerSpec(
+            max_slots=shape.max_slots,
+            kv_capacity=kv_capacity,
+            max_source_tokens=limits.max_source_tokens,
+            eos_id=tokens.eos_id,
+            decoder_start_id=tokens.decoder_start_id,
+            bytes_per_slot=shape.bytes_per_slot,
+        )
         return cls(
             encoder,
             decoder_step,
-            HostCache(shape) if on_host else DeviceCache(shape, session_config),
-            StepInputs(config.max_slots, None if on_host else session_config.device),
-            RunnerSpec(config.max_slots, kv_capacity, limits.max_source_tokens, tokens.eos_id, tokens.decoder_start_id),
+            _cache(shape, session_config),
+            _step_inputs(shape.max_slots, session_config),
+            spec,
+            session_config,
             pad_id=tokens.pad_id,
             vocabulary_size=model.vocabulary_size,
         )
 
-    @property
-    def bytes_per_slot(self) -> int:
-        """See `CacheShape.bytes_per_slot`."""
-        return self._cache.shape.bytes_per_slot
+    def resize(self, max_slots: int) -> None:
+        """Reserve another number of rows; forgets all rows. No engine may run on this runner.
+
+        Raises:
+            DeviceUnavailable: the device has no memory for so many.
+        """
+        self._bindings.clear()
+        self.spec = dataclasses.replace(self.spec, max_slots=max_slots)
+        shape = dataclasses.replace(self._cache.shape, max_slots=max_slots)
+        del self._cache, self._inputs  # first, so that old and new rows need not fit beside each other
+        self._cache = _cache(shape, self._session_config)
+        self._inputs = _step_inputs(max_slots, self._session_config)
+        self._next_ids = np.zeros(max_slots, np.int64)
+        self._next_log_probs = np.zeros(max_slots, np.float32)
 
     def encode(self, jobs: Sequence[EncodeJob]) -> list[bool]:
         """See `Runner.encode`."""
@@ -200,3 +222,11 @@ class OnnxRunner:
         outputs: dict[str, Array | Buffer] = dict(zip(self._present_names, past, strict=True))
         outputs |= {name: array for name, array in fetched.items() if array is not None}
         return self._decoder_step.bind(num_rows, inputs, outputs, shared_inputs), output
+
+
+def _cache(shape: CacheShape, session_config: SessionConfig) -> KVCache:
+    return HostCache(shape) if session_config.device == "cpu" else DeviceCache(shape, session_config)
+
+
+def _step_inputs(max_slots: int, session_config: SessionConfig) -> StepInputs:
+    return StepInputs(max_slots, None if session_config.device == "cpu" else session_config.device)

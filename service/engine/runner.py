@@ -17,6 +17,7 @@ class RunnerSpec:
     max_source_tokens: int
     eos_id: int
     decoder_start_id: int
+    bytes_per_slot: int  # what a row takes of the device's memory
 
 
 class RunTerminated(Exception):

@@ -4,7 +4,7 @@ import enum
 from dataclasses import dataclass, field
 
 from service.errors import ServiceError
-from service.translation import DecodingOptions, FinishReason
+from service.translation import DecodingOptions, FinishReason, Priority
 
 
 class SequenceStatus(enum.Enum):
@@ -20,7 +20,9 @@ class Sequence:
     """What to decode and for whom; created by the translator, owned by the engine from `submit` to its update.
 
     `source_ids` ends with the end-of-sentence token and holds the language pair's prefix; `target_prefix_ids` are
-    forced at the start of the output and don't appear in the hypotheses. Times are on `time.monotonic()`'s clock.
+    forced at the start of the output and don't appear in the hypotheses. A sequence is one sample at most: where
+    `options` ask for several, each is a sequence of its own with a seed of its own. Times are on `time.monotonic()`'s
+    clock.
     """
 
     request_id: str
@@ -29,6 +31,7 @@ class Sequence:
     arrived_seconds: float
     target_prefix_ids: tuple[int, ...] = ()
     deadline_seconds: float | None = None
+    priority: Priority = Priority.NORMAL
     status: SequenceStatus = SequenceStatus.WAITING
     slots: list[int] = field(default_factory=list)  # rows of the arena, one per live hypothesis
     admitted_seconds: float = 0.0

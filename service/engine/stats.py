@@ -10,12 +10,14 @@ class TurnStats:
     """One turn that ran something. Counts of the encoder are 0 when it did not run, those of the step likewise.
 
     `encoded_tokens` counts live source tokens and `padded_tokens` the area that was computed (rows times longest
-    source, so at least `encoded_tokens`). `num_generated` counts one token per running sequence, however wide its
+    source, so at least `encoded_tokens`). `num_followers` counts sequences that will get the answer of a twin that is
+    being decoded. `num_generated` counts one token per running sequence, however wide its
     beam, forced prefix tokens left out.
     """
 
     encode_seconds: float
     num_encoded: int
+    num_followers: int
     encoded_tokens: int
     padded_tokens: int
     step_seconds: float

@@ -1,32 +1,37 @@
 """The queue in front of the engine: bounded, fair between requests, first come first served within one."""
 
-import heapq
 from collections import OrderedDict, deque
 from collections.abc import Iterable, Iterator
 
 from service.engine.sequence import Sequence
+from service.translation import Priority
+
+# Of sequences that wait in each priority, so many are taken in turn: a higher one goes first, and a lower one never
+# starves. What is counted is a class's distance to its next turn.
+_SHARES = {Priority.HIGH: 16, Priority.NORMAL: 4, Priority.LOW: 1}
+_STRIDES = {priority: max(_SHARES.values()) // share for priority, share in _SHARES.items()}
 
 
 class WaitingQueue:
     """Sequences that wait for slots.
 
-    Requests take turns: each time one of its sequences is taken, a request goes to the back of the round, so a call
-    with a thousand sentences delays a single one by one sentence, not by a thousand. All operations are constant in
-    the number of waiting sequences, but for `candidates`, which is lazy, and the deadline heap (logarithmic).
+    Priorities share the slots 16 : 4 : 1 as long as each has somebody waiting (stride scheduling: Waldspurger, Weihl,
+    1995). Within one, requests take turns: each time one of its sequences is taken, a request goes to the back of the
+    round, so a call with a thousand sentences delays a single one by one sentence, not by a thousand. All operations
+    are constant in the number of waiting sequences, but for `candidates`, which is lazy.
     """
 
     def __init__(self, max_waiting: int) -> None:
         self._max_waiting = max_waiting
-        self._requests: OrderedDict[str, OrderedDict[Sequence, None]] = OrderedDict()  # the front one is next
+        self._classes = {priority: _Round() for priority in _STRIDES}
+        self._clock = 0  # the distance at which a class was last taken from
         self._num_waiting = 0
-        self._deadlines: list[tuple[float, int, Sequence]] = []  # a heap; entries of sequences that left are stale
-        self._num_added = 0  # breaks ties in the heap
 
     def __len__(self) -> int:
         return self._num_waiting
 
     def __contains__(self, sequence: Sequence) -> bool:
-        return sequence in self._requests.get(sequence.request_id, ())
+        return sequence in self._classes[sequence.priority]
 
     def can_admit(self, num_sequences: int) -> bool:
         """Whether `admit` would take so many more."""
@@ -37,22 +42,70 @@ class WaitingQueue:
         for sequence in sequences:
             assert self.can_admit(1), "admit without can_admit"
             assert sequence not in self, "a sequence waits once"
-            self._requests.setdefault(sequence.request_id, OrderedDict())[sequence] = None
+            class_ = self._classes[sequence.priority]
+            if not class_.requests:  # time without anybody waiting is not saved up
+                class_.next_turn = max(class_.next_turn, self._clock)
+            class_.add(sequence)
             self._num_waiting += 1
-            if sequence.deadline_seconds is not None:
-                self._num_added += 1
-                heapq.heappush(self._deadlines, (sequence.deadline_seconds, self._num_added, sequence))
-        if len(self._deadlines) > 2 * self._num_waiting + 64:  # mostly stale: far deadlines of sequences long gone
-            self._deadlines = [entry for entry in self._deadlines if entry[-1] in self]
-            heapq.heapify(self._deadlines)
 
     def candidates(self) -> Iterator[Sequence]:
-        """Sequences in the order in which they should run: the first of each request, then the second of each...
+        """Sequences in the order in which they should run: priorities by their shares, and within each the first of
+        each request, then the second of each...
 
         Reads only; the queue must not change while the iterator is in use.
         """
+        classes = {priority: class_.candidates() for priority, class_ in self._classes.items()}
+        turns = {priority: class_.next_turn for priority, class_ in self._classes.items() if class_.requests}
+        while turns:
+            priority = min(turns, key=lambda waiting: (turns[waiting], _STRIDES[waiting]))
+            sequence = next(classes[priority], None)
+            if sequence is None:
+                del turns[priority]
+                continue
+            turns[priority] += _STRIDES[priority]
+            yield sequence
+
+    def take(self, sequences: Iterable[Sequence]) -> None:
+        """Remove sequences that start to run; their requests go to the back of the round."""
+        for sequence in sequences:
+            class_ = self._classes[sequence.priority]
+            self._clock = max(self._clock, class_.next_turn)
+            class_.next_turn += _STRIDES[sequence.priority]
+            self.drop(sequence)
+            class_.end_turn(sequence.request_id)
+
+    def drop(self, sequence: Sequence) -> None:
+        """Remove a sequence that needs no slots; its request keeps its place. It must be waiting."""
+        self._classes[sequence.priority].remove(sequence)
+        self._num_waiting -= 1
+
+
+class _Round:
+    """The waiting requests of one priority, in the order of their turns."""
+
+    def __init__(self) -> None:
+        self.requests: OrderedDict[str, OrderedDict[Sequence, None]] = OrderedDict()  # the front one is next
+        self.next_turn = 0  # in strides; the class with the least is next
+
+    def __contains__(self, sequence: Sequence) -> bool:
+        return sequence in self.requests.get(sequence.request_id, ())
+
+    def add(self, sequence: Sequence) -> None:
+        self.requests.setdefault(sequence.request_id, OrderedDict())[sequence] = None
+
+    def remove(self, sequence: Sequence) -> None:
+        request = self.requests[sequence.request_id]
+        del request[sequence]
+        if not request:
+            del self.requests[sequence.request_id]
+
+    def end_turn(self, request_id: str) -> None:
+        if request_id in self.requests:
+            self.requests.move_to_end(request_id)
+
+    def candidates(self) -> Iterator[Sequence]:
         round_ = deque[Iterator[Sequence]]()
-        for request in self._requests.values():
+        for request in self.requests.values():
             sequences = iter(request)
             yield next(sequences)
             round_.append(sequences)
@@ -62,28 +115,3 @@ class WaitingQueue:
                 yield sequence
                 round_.append(sequences)
                 break
-
-    def take(self, sequences: Iterable[Sequence]) -> None:
-        """Remove sequences that start to run; their requests go to the back of the round."""
-        for sequence in sequences:
-            self.drop(sequence)
-            if sequence.request_id in self._requests:
-                self._requests.move_to_end(sequence.request_id)
-
-    def drop(self, sequence: Sequence) -> None:
-        """Remove a sequence that will not run; its request keeps its place. It must be waiting."""
-        request = self._requests[sequence.request_id]
-        del request[sequence]
-        if not request:
-            del self._requests[sequence.request_id]
-        self._num_waiting -= 1
-
-    def drop_expired(self, now_seconds: float) -> list[Sequence]:
-        """Remove and return the sequences whose deadline is not after `now_seconds`."""
-        expired = []
-        while self._deadlines and self._deadlines[0][0] <= now_seconds:
-            sequence = heapq.heappop(self._deadlines)[-1]
-            if sequence in self:
-                self.drop(sequence)
-                expired.append(sequence)
-        return expired

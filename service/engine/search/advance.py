@@ -7,7 +7,7 @@ import numpy as np
 
 from service.engine.batch import Batch
 from service.engine.runner import StepOutput
-from service.engine.search import beam, greedy
+from service.engine.search import beam, greedy, sampling
 from service.engine.search.scores import normalized
 from service.engine.sequence import DecodedHypothesis, Sequence
 from service.translation import FinishReason
@@ -45,33 +45,37 @@ class Search:
         lengths += 1  # the step appended its input to the cache
         for beam_size, sequences in batch.groups.items():
             if beam_size == 1:
-                self._advance_greedy(batch, sequences, output, is_forced, result)
+                self._advance_singles(batch, sequences, output, is_forced, result)
             else:
                 self._advance_beams(batch, sequences, output, is_forced, result)
         return result
 
-    def _advance_greedy(
+    def _advance_singles(
         self, batch: Batch, sequences: list[Sequence], output: StepOutput, is_forced: greedy.Mask, result: Advance
     ) -> None:
+        """Sequences of one row each: the most probable token, or one by chance."""
         assert output.next_ids is not None
         rows = np.fromiter((sequence.slots[0] for sequence in sequences), np.intp, len(sequences))
         lengths, chosen, is_open = batch.lengths[rows], output.next_ids[rows], ~is_forced[rows]
+        log_probs = None if output.next_log_probs is None else output.next_log_probs[rows]
+        if batch.top_ks[rows].any():
+            log_probs = np.zeros(len(rows), np.float32) if log_probs is None else log_probs
+            _sample(batch, rows, output, chosen, log_probs)
         places = (rows, lengths - 1)
         if not is_open.all():
             chosen = np.where(is_open, chosen, batch.output_ids[places])
         batch.output_ids[places] = chosen
         batch.token_ids[rows] = chosen
         is_ended = is_open & greedy.ended(chosen, lengths, batch.limits[rows], self._eos_id)
-        if output.next_log_probs is not None:
-            log_probs = output.next_log_probs[rows]
+        if log_probs is not None:
             is_broken = np.isnan(log_probs)
             batch.log_probs[rows] += np.where(is_open, log_probs, 0)
             is_ended &= ~is_broken
             result.failed.extend(sequences[index] for index in np.flatnonzero(is_broken))
         for index in np.flatnonzero(is_ended):
-            result.finished.append((sequences[index], (self._greedy_hypothesis(batch, sequences[index]),)))
+            result.finished.append((sequences[index], (self._single_hypothesis(batch, sequences[index]),)))
 
-    def _greedy_hypothesis(self, batch: Batch, sequence: Sequence) -> DecodedHypothesis:
+    def _single_hypothesis(self, batch: Batch, sequence: Sequence) -> DecodedHypothesis:
         (row,) = sequence.slots
         output_ids = tuple(batch.output_ids[row, : batch.lengths[row]].tolist())
         score, options = math.nan, sequence.options
@@ -142,3 +146,21 @@ class Search:
         if chosen[-1] == self._eos_id:
             return DecodedHypothesis(chosen[:-1], score, FinishReason.STOP)
         return DecodedHypothesis(chosen, score, FinishReason.LENGTH)
+
+
+def _sample(batch: Batch, rows: sampling.Rows, output: StepOutput, chosen: greedy.Ids, log_probs: beam.Scores) -> None:
+    """Overwrite, in `chosen` and `log_probs` (both of `rows`), what those rows get that are sampled."""
+    assert output.candidate_ids is not None
+    assert output.candidate_log_probs is not None
+    places = np.flatnonzero(batch.top_ks[rows])
+    rows = rows[places]
+    candidates = output.candidate_log_probs[rows]
+    columns = sampling.choose(
+        candidates,
+        batch.temperatures[rows],
+        batch.top_ks[rows],
+        batch.top_ps[rows],
+        sampling.uniforms(batch.seeds[rows], batch.lengths[rows] - batch.prefix_lengths[rows]),
+    )
+    chosen[places] = output.candidate_ids[rows, columns]
+    log_probs[places] = candidates[np.arange(len(rows)), columns]

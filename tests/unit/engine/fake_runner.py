@@ -30,7 +30,7 @@ class FakeRunner:
         eos_weight: float = 2.0,
         before_step: Callable[[int], None] | None = None,
     ) -> None:
-        self.spec = RunnerSpec(max_slots, kv_capacity, max_source_tokens, EOS_ID, START_ID)
+        self.spec = RunnerSpec(max_slots, kv_capacity, max_source_tokens, EOS_ID, START_ID, bytes_per_slot=4096)
         self.before_step = before_step
         self.num_steps = 0
         self.num_encodes = 0

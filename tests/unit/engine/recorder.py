@@ -6,7 +6,7 @@ from service.engine.config import EngineConfig
 from service.engine.engine import Engine, TurnStats
 from service.engine.runner import Runner
 from service.engine.sequence import Sequence, SequenceUpdate
-from service.translation import DecodingOptions
+from service.translation import DecodingOptions, Priority
 
 WAIT_SECONDS = 20.0  # a bound, not a duration: tests end as soon as what they wait for is there
 
@@ -69,10 +69,17 @@ def new_sequence(
     target_prefix_ids: tuple[int, ...] = (),
     deadline_seconds: float | None = None,
     arrived_seconds: float = 0.0,
+    priority: Priority = Priority.NORMAL,
+    temperature: float = 0.0,
+    top_k: int = 64,
+    top_p: float = 1.0,
+    seed: int | None = None,
 ) -> Sequence:
-    options = DecodingOptions(beam_size, length_penalty, num_hypotheses, max_output_tokens, return_scores)
+    options = DecodingOptions(
+        beam_size, length_penalty, num_hypotheses, max_output_tokens, return_scores, temperature, top_k, top_p, seed
+    )
     return Sequence(
-        request_id, source_ids, options, arrived_seconds, target_prefix_ids, deadline_seconds=deadline_seconds
+        request_id, source_ids, options, arrived_seconds, target_prefix_ids, deadline_seconds, priority=priority
     )
 
 

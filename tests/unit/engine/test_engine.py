@@ -263,7 +263,7 @@ def test_when_the_loop_dies_everyone_is_told(monkeypatch: pytest.MonkeyPatch) ->
     def break_the_loop(number: int) -> None:
         if number == 2:
             rig.engine.submit(waiting)
-            monkeypatch.setattr(rig.engine._waiting, "take", lambda _: 1 / 0)
+            monkeypatch.setattr(rig.engine._waiting, "candidates", lambda: 1 / 0)
 
     rig.runner.before_step = break_the_loop
     running = [endless(2), endless(3)]
@@ -360,7 +360,7 @@ def test_a_call_with_many_sentences_does_not_starve_a_single_one() -> None:
     rig = Rig(FakeRunner(max_slots=2, eos_weight=-30.0))
     single = new_sequence((3, 1), "single", max_output_tokens=4)
     with rig:
-        rig.engine.submit([new_sequence((2, 1), "big", max_output_tokens=4) for _ in range(50)])
+        rig.engine.submit([new_sequence((number + 4, 1), "big", max_output_tokens=4) for number in range(50)])
         rig.engine.submit([single])
         rig.recorder.wait(51)
     position = [update.sequence for update in rig.recorder.updates].index(single)
@@ -370,7 +370,9 @@ def test_a_call_with_many_sentences_does_not_starve_a_single_one() -> None:
 def test_a_wide_beam_is_not_overtaken_for_ever() -> None:
     rig = Rig(FakeRunner(max_slots=8, eos_weight=-30.0))
     wide = new_sequence((3, 1), "wide", beam_size=8, max_output_tokens=4)
-    narrow = [new_sequence((2, 1), f"narrow {number}", max_output_tokens=2 + number % 5) for number in range(60)]
+    narrow = [
+        new_sequence((number + 4, 1), f"narrow {number}", max_output_tokens=2 + number % 5) for number in range(60)
+    ]
     with rig:
         rig.engine.submit(narrow[:10])
         rig.engine.submit([wide])

@@ -41,6 +41,8 @@ def expected(runner: FakeRunner, sequence: Sequence) -> reference_search.Result:
     def log_probs(inputs: Sequence_[int]) -> npt.NDArray[np.float32]:
         return runner.log_probs(sequence.source_ids, inputs)
 
+    if options.is_sampled:
+        return reference_search.sample(log_probs, start, EOS_ID, options)
     if options.beam_size == 1:
         return reference_search.greedy(log_probs, start, EOS_ID, options.max_output_tokens, options.length_penalty)
     return reference_search.beam(
@@ -66,6 +68,7 @@ def check(runner: FakeRunner, update: SequenceUpdate) -> None:
 @st.composite
 def sequences(draw: st.DrawFn) -> Sequence:
     beam_size = draw(st.sampled_from([1, 1, 1, 2, 3, 4, 8]))
+    temperature = draw(st.sampled_from([0.0, 0.5, 1.0, 3.0])) if beam_size == 1 else 0.0
     return new_sequence(
         source_ids=tuple(draw(st.lists(st.integers(2, 30), min_size=1, max_size=12))),
         request_id=draw(st.sampled_from("abc")),
@@ -75,6 +78,10 @@ def sequences(draw: st.DrawFn) -> Sequence:
         num_hypotheses=draw(st.integers(1, beam_size)),
         return_scores=draw(st.booleans()),
         target_prefix_ids=tuple(draw(st.lists(st.sampled_from([EOS_ID, 3, 9]), max_size=2))),
+        temperature=temperature,
+        top_k=draw(st.sampled_from([1, 3, 64])),
+        top_p=draw(st.sampled_from([0.1, 0.8, 1.0])),
+        seed=draw(st.integers(0, 2**64 - 1)),
     )
 
 
@@ -133,6 +140,9 @@ def test_only_what_is_needed_is_fetched() -> None:
     runner.fetches.clear()
     decode(runner, [new_sequence(max_output_tokens=2, return_scores=True)])
     assert {tuple(fetch) for fetch in runner.fetches} == {(True, True, 0)}
+    runner.fetches.clear()
+    decode(runner, [new_sequence(max_output_tokens=2), new_sequence(max_output_tokens=2, temperature=1.0, top_k=9)])
+    assert {tuple(fetch) for fetch in runner.fetches} == {(True, False, 9)}
     runner.fetches.clear()
     decode(runner, [new_sequence(beam_size=3, max_output_tokens=2), new_sequence(beam_size=4, max_output_tokens=2)])
     assert {tuple(fetch) for fetch in runner.fetches} == {(False, False, 8)}

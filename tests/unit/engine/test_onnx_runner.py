@@ -280,4 +280,4 @@ def test_the_capacity_is_the_models_limit_and_prefix_unless_set(bundle: Path, lo
 
 def test_the_runner_says_what_a_slot_takes(bundle: Path, load: Load) -> None:
     tokens = 26 + 48  # capacity and longest source bucket
-    assert load(bundle, EngineConfig(max_slots=3)).bytes_per_slot == 4 * MODEL.width * tokens * 4
+    assert load(bundle, EngineConfig(max_slots=3)).spec.bytes_per_slot == 4 * MODEL.width * tokens * 4

@@ -1,10 +1,14 @@
+from collections import Counter
+
+import numpy as np
 import pytest
-from hypothesis import settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from service.engine.sequence import Sequence
 from service.engine.waiting import WaitingQueue
+from service.translation import Priority
 from tests.unit.engine.recorder import new_sequence
 
 
@@ -51,23 +55,52 @@ def test_can_admit_knows_the_bound() -> None:
         queue.admit([new_sequence(), new_sequence()])
 
 
-def test_expired_sequences_are_dropped_earliest_first() -> None:
-    queue = WaitingQueue(10)
-    late, early, timeless = (new_sequence(deadline_seconds=deadline) for deadline in (3.0, 1.0, None))
-    queue.admit([late, early, timeless])
-    assert queue.drop_expired(0.5) == []
-    assert queue.drop_expired(1.0) == [early]
-    assert queue.drop_expired(9.0) == [late]
-    assert list(queue.candidates()) == [timeless]
-
-
-def test_far_deadlines_of_sequences_long_gone_are_not_kept() -> None:
-    queue = WaitingQueue(10)
-    for _ in range(1000):
-        sequence = new_sequence(deadline_seconds=1e9)
-        queue.admit([sequence])
+def test_priorities_share_the_turns_and_none_starves() -> None:
+    queue = WaitingQueue(10_000)
+    for priority in (Priority.LOW, Priority.NORMAL, Priority.HIGH):
+        queue.admit([new_sequence(request_id=priority.value, priority=priority) for _ in range(1000)])
+    taken: list[Sequence] = []
+    for _ in range(420):
+        sequence = next(queue.candidates())
         queue.take([sequence])
-    assert len(queue._deadlines) < 100
+        taken.append(sequence)
+    counts = Counter(sequence.priority for sequence in taken)
+    assert counts == {Priority.HIGH: 320, Priority.NORMAL: 80, Priority.LOW: 20}
+    gaps = [index for index, sequence in enumerate(taken) if sequence.priority is Priority.LOW]
+    assert max(np.diff(gaps)) <= 21
+
+
+def test_a_high_priority_goes_before_those_that_came_first() -> None:
+    queue = filled(("normal", 3))
+    urgent = new_sequence((9, 1), "urgent", priority=Priority.HIGH)
+    queue.admit([urgent])
+    assert next(queue.candidates()) is urgent
+
+
+def test_time_without_anybody_waiting_is_not_saved_up() -> None:
+    queue = WaitingQueue(10_000)
+    queue.admit([new_sequence((number, 1), "a") for number in range(100)])
+    for _ in range(50):
+        queue.take([next(queue.candidates())])
+    queue.admit([new_sequence((number, 1), "low", priority=Priority.LOW) for number in range(50)])
+    order = [sequence.priority for sequence, _ in zip(queue.candidates(), range(15), strict=False)]
+    assert order.count(Priority.LOW) == 3
+
+
+@settings(derandomize=True, deadline=None, max_examples=60)
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from(Priority)), max_size=40), st.integers(1, 5))
+def test_candidates_are_the_order_of_taking(waiting: list[tuple[str, Priority]], at_once: int) -> None:
+    """Taking the first few again and again is taking them in the order that was offered, within each priority."""
+    queue = WaitingQueue(100)
+    queue.admit([new_sequence((n, 1), request, priority=priority) for n, (request, priority) in enumerate(waiting)])
+    assert len(list(queue.candidates())) == len(queue) == len(waiting)
+    one_by_one, in_groups = [], list(queue.candidates())
+    while queue:
+        group = [sequence for sequence, _ in zip(queue.candidates(), range(at_once), strict=False)]
+        queue.take(group)
+        one_by_one += group
+    assert sorted(map(id, one_by_one)) == sorted(map(id, in_groups))
+    assert [sequence.priority for sequence in one_by_one] == [sequence.priority for sequence in in_groups]
 
 
 class QueueMachine(RuleBasedStateMachine):
@@ -78,12 +111,12 @@ class QueueMachine(RuleBasedStateMachine):
         self.queue = WaitingQueue(20)
         self.model: list[list[Sequence]] = []
 
-    @rule(request=st.sampled_from("abcde"), count=st.integers(1, 6), deadline=st.none() | st.integers(0, 9))
-    def admit(self, request: str, count: int, deadline: int | None) -> None:
+    @rule(request=st.sampled_from("abcde"), count=st.integers(1, 6))
+    def admit(self, request: str, count: int) -> None:
         if not self.queue.can_admit(count):
             assert sum(map(len, self.model)) + count > 20
             return
-        sequences = [new_sequence(request_id=request, deadline_seconds=deadline) for _ in range(count)]
+        sequences = [new_sequence(request_id=request) for _ in range(count)]
         self.queue.admit(sequences)
         for waiting in self.model:
             if waiting[0].request_id == request:
@@ -111,16 +144,6 @@ class QueueMachine(RuleBasedStateMachine):
         sequence = data.draw(st.sampled_from(waiting))
         self.queue.drop(sequence)
         waiting.remove(sequence)
-        self.model = [waiting for waiting in self.model if waiting]
-
-    @rule(now=st.integers(0, 9))
-    def expire(self, now: int) -> None:
-        def is_expired(sequence: Sequence) -> bool:
-            return sequence.deadline_seconds is not None and sequence.deadline_seconds <= now
-
-        expected = {sequence for waiting in self.model for sequence in waiting if is_expired(sequence)}
-        assert set(self.queue.drop_expired(now)) == expected
-        self.model = [[sequence for sequence in waiting if not is_expired(sequence)] for waiting in self.model]
         self.model = [waiting for waiting in self.model if waiting]
 
     @invariant()

@@ -1,0 +1,39 @@
+"""Which sequences' deadlines have passed, without looking at those whose have not."""
+
+import heapq
+
+from service.engine.sequence import Sequence, SequenceStatus
+
+_MIN_COMPACTED = 64
+
+
+class Deadlines:
+    """Deadlines of sequences that wait or run; those of sequences that have finished are forgotten by and by."""
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[float, int, Sequence]] = []
+        self._num_added = 0  # breaks ties in the heap
+        self._compact_at = _MIN_COMPACTED
+
+    def __len__(self) -> int:
+        return len(self._heap)
+
+    def add(self, sequence: Sequence) -> None:
+        """Watch a sequence's deadline, if it has one."""
+        if sequence.deadline_seconds is None:
+            return
+        self._num_added += 1
+        heapq.heappush(self._heap, (sequence.deadline_seconds, self._num_added, sequence))
+        if len(self._heap) > self._compact_at:  # mostly far deadlines of sequences long gone
+            self._heap = [entry for entry in self._heap if entry[-1].status is not SequenceStatus.FINISHED]
+            heapq.heapify(self._heap)
+            self._compact_at = 2 * len(self._heap) + _MIN_COMPACTED
+
+    def pop_expired(self, now_seconds: float) -> list[Sequence]:
+        """Sequences whose deadline is not after `now_seconds`, earliest first, each once."""
+        expired = []
+        while self._heap and self._heap[0][0] <= now_seconds:
+            sequence = heapq.heappop(self._heap)[-1]
+            if sequence.status is not SequenceStatus.FINISHED:
+                expired.append(sequence)
+        return expired

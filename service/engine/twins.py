@@ -1,0 +1,90 @@
+"""Sequences that ask for the very same thing: one of them is decoded, and its answer is that of all."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from service.engine.sequence import Sequence
+
+Key = tuple[tuple[int, ...], tuple[int, ...], object]
+
+
+@dataclass(slots=True)
+class _Decoding:
+    """A sequence in the batch, and who waits for its outcome: itself too, unless it was given up."""
+
+    leader: Sequence
+    members: dict[Sequence, None]
+
+
+class Twins:
+    """Who is like whom, among the sequences that wait and those that run.
+
+    Twins have the same source, target prefix and options, seed included, so that one answer is right for all. The
+    first to get slots leads; the others follow it without slots of their own. A leader that is given up is decoded on
+    as long as it has followers.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: dict[Key, dict[Sequence, None]] = {}
+        self._running: dict[Key, _Decoding] = {}
+
+    def wait(self, sequence: Sequence) -> None:
+        """Note a sequence that begins to wait."""
+        self._waiting.setdefault(_key(sequence), {})[sequence] = None
+
+    def leave_queue(self, sequence: Sequence) -> None:
+        """Forget a sequence that waits no longer and will not run."""
+        key = _key(sequence)
+        del self._waiting[key][sequence]
+        if not self._waiting[key]:
+            del self._waiting[key]
+
+    def distinct(self, candidates: Iterable[Sequence]) -> Iterator[Sequence]:
+        """Of candidates that are twins only the first: once it runs, the others follow."""
+        seen: set[Key] = set()
+        for sequence in candidates:
+            key = _key(sequence)
+            if key not in seen:
+                seen.add(key)
+                yield sequence
+
+    def lead(self, leader: Sequence) -> list[Sequence]:
+        """A waiting sequence gets slots; returns its waiting twins, which follow it from now on."""
+        key = _key(leader)
+        members = self._waiting.pop(key)
+        self._running[key] = _Decoding(leader, members)
+        return [sequence for sequence in members if sequence is not leader]
+
+    def follow(self, sequence: Sequence) -> Sequence | None:
+        """Let a new sequence follow its twin that runs already; returns that, or `None` where there is none."""
+        decoding = self._running.get(_key(sequence))
+        if decoding is None:
+            return None
+        decoding.members[sequence] = None
+        return decoding.leader
+
+    def members(self, leader: Sequence) -> list[Sequence]:
+        """All who wait for the outcome of a sequence in the batch."""
+        return list(self._running[_key(leader)].members)
+
+    def give_up(self, sequence: Sequence) -> Sequence | None:
+        """A running sequence, or one that follows, wants no answer any more.
+
+        Returns:
+            The sequence in the batch that nobody waits for now and that should leave it; else `None`.
+        """
+        key = _key(sequence)
+        decoding = self._running[key]
+        del decoding.members[sequence]
+        if decoding.members:
+            return None
+        del self._running[key]
+        return decoding.leader
+
+    def end(self, leader: Sequence) -> list[Sequence]:
+        """A sequence has left the batch; returns all whom its outcome concerns."""
+        return list(self._running.pop(_key(leader)).members)
+
+
+def _key(sequence: Sequence) -> Key:
+    return sequence.source_ids, sequence.target_prefix_ids, sequence.options
