@@ -13,9 +13,15 @@ from google.rpc import error_details_pb2, status_pb2
 
 from service.pb.dragoman.v1 import translation_pb2 as pb
 from service.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
-from service.translation import FinishReason, Hypothesis, RequestedOptions, Translation
+from service.translation import FinishReason, Hypothesis, Priority, RequestedOptions, Translation
 
 DEFAULT_SERVER = "127.0.0.1:50051"
+
+_PRIORITIES = {
+    Priority.LOW: pb.PRIORITY_LOW,
+    Priority.NORMAL: pb.PRIORITY_NORMAL,
+    Priority.HIGH: pb.PRIORITY_HIGH,
+}
 
 # Translating is idempotent. CANCELLED is what a stopping server answers to calls that race with its stop.
 _SERVICE_CONFIG = {
@@ -104,6 +110,7 @@ class Client:
         target_language_code: str,
         model: str = "",
         options: RequestedOptions | None = None,
+        priority: Priority = Priority.NORMAL,
     ) -> list[Translation]:
         """Translate texts; the result has one translation per text, in order.
 
@@ -117,6 +124,7 @@ class Client:
             target_language_code=target_language_code,
             model=model,
             options=_options_to_pb(options or RequestedOptions()),
+            priority=_PRIORITIES[priority],
         )
         give_up_seconds = time.monotonic() + self._patience_seconds
         while True:
@@ -168,6 +176,10 @@ def _options_to_pb(options: RequestedOptions) -> pb.DecodingOptions:
         num_hypotheses=options.num_hypotheses,
         max_output_tokens=options.max_output_tokens,
         return_scores=options.return_scores,
+        temperature=options.temperature,
+        top_k=options.top_k,
+        top_p=options.top_p,
+        seed=options.seed,
     )
 
 

@@ -12,6 +12,8 @@ class ServerConfig:
     """Everything that `dragoman serve` can be told.
 
     A port of 0 takes any free one. `num_threads` of 0 means one per CPU that the process may use.
+    `max_slots` of 0 means as many as pay, which is measured for each model when it is loaded. `cache_mib` bounds the
+    memory, in MiB, for finished translations that are kept for the next who asks for the same; 0 keeps none.
     `default_deadline_seconds` is what a call gets that sets no deadline. On a stop signal the server reports
     NOT_SERVING, goes on for `drain_delay_seconds` so that balancers notice, and gives accepted calls
     `grace_seconds` to finish. `max_connection_age_seconds` closes connections after that time, gently, so that
@@ -25,8 +27,9 @@ class ServerConfig:
     metrics_port: int = 9464
     device: str = "cpu"
     num_threads: int = 0
-    max_slots: int = 64
+    max_slots: int = 0
     max_waiting: int = 4096
+    cache_mib: int = 0
     default_deadline_seconds: float = 60.0
     drain_delay_seconds: float = 0.0
     grace_seconds: float = 30.0

@@ -16,6 +16,7 @@ from service.engine.sequence import SequenceUpdate
 from service.engine.stats import TurnStats
 from service.errors import Cancelled, DeadlineExceeded
 from service.translation import FinishReason
+from service.translation_cache import TranslationCache
 
 # fmt: off
 REQUEST_BUCKETS = (
@@ -77,6 +78,17 @@ class Metrics:
         )
         self.model_load_seconds = self._gauge("model_load_seconds", "Time from checksums to warmed up.", "model")
         self.queue_sequences = self._gauge("queue_sequences", "Sequences that wait for a free slot.", "model")
+        self.coalesced = self._counter(
+            "coalesced_sequences", "Sequences answered by an identical one that was being decoded.", "model"
+        )
+        self.kv_bytes_per_slot = self._gauge(
+            "kv_cache_bytes_per_slot", "Memory that one slot's keys and values take, reserved for its longest.", "model"
+        )
+        self.cache_lookups = self._counter(
+            "cache_lookups", "Texts looked up among finished translations: hit, miss.", "model", "outcome"
+        )
+        self._cache_bytes = self._gauge("cache_bytes", "Memory of the finished translations that are kept, about.")
+        self._cache_max_bytes = self._gauge("cache_max_bytes", "Most memory for them; 0: none are kept.")
         self.sequences_running = self._gauge("sequences_running", "Sequences that are being decoded.", "model")
         self.slots_running = self._gauge("slots_running", "Slots in use.", "model")
         self.slots_max = self._gauge("slots_max", "Slots that there are.", "model")
@@ -115,6 +127,11 @@ class Metrics:
     def built_with(self, version: str, onnxruntime_version: str, provider: str) -> None:
         """Say what this server is."""
         self._build_info.labels(version, onnxruntime_version, provider).set(1)
+
+    def caches_in(self, cache: TranslationCache) -> None:
+        """Say where finished translations are kept; it is looked at whenever the metrics are read."""
+        self._cache_max_bytes.set(cache.max_bytes)
+        self._cache_bytes.set_function(lambda: cache.num_bytes)
 
     def serves(self, model: str, version: str, precision: str, checkpoint_sha256: str) -> None:
         """Say that a model is served."""
@@ -158,12 +175,16 @@ class ModelMetrics:
         self._step_seconds = metrics.step_seconds.labels(model)
         self._step_batch_size = metrics.step_batch_size.labels(model)
         self._padding_ratio = metrics.padding_ratio.labels(model)
+        self._coalesced = metrics.coalesced.labels(model)
+        self._cache_hits = metrics.cache_lookups.labels(model, "hit")
+        self._cache_misses = metrics.cache_lookups.labels(model, "miss")
 
     def loaded(self, engine: Engine, seconds: float) -> None:
         """The model was loaded; from now on its engine is looked at whenever the metrics are read."""
         metrics, model = self._metrics, self._model
         metrics.model_load_seconds.labels(model).set(seconds)
         metrics.slots_max.labels(model).set(engine.snapshot().max_slots)
+        metrics.kv_bytes_per_slot.labels(model).set(engine.bytes_per_slot)
         metrics.queue_sequences.labels(model).set_function(lambda: engine.snapshot().num_waiting)
         metrics.sequences_running.labels(model).set_function(lambda: engine.snapshot().num_running)
         metrics.slots_running.labels(model).set_function(lambda: engine.snapshot().slots_used)
@@ -177,8 +198,13 @@ class ModelMetrics:
         """A call's translations were detokenized."""
         self._detokenize_seconds.observe(seconds)
 
+    def looked_up(self, num_hits: int, num_misses: int) -> None:
+        """A call's texts were looked up among finished translations."""
+        self._cache_hits.inc(num_hits)
+        self._cache_misses.inc(num_misses)
+
     def texts_translated(self, texts: Iterable[str]) -> None:
-        """A call was answered; `texts` are those that went through the model."""
+        """A call was answered; `texts` are those with something to translate."""
         lengths = [len(text) for text in texts]
         self._request_sentences.observe(len(lengths))
         self._source_codepoints.inc(sum(lengths))
@@ -193,6 +219,7 @@ class ModelMetrics:
             self._step_seconds.observe(stats.step_seconds)
             self._step_batch_size.observe(stats.batch_size)
             self._target_tokens.inc(stats.num_generated)
+        self._coalesced.inc(stats.num_followers)
         for seconds in stats.queue_seconds:
             self._queue_seconds.observe(seconds)
         for seconds in stats.first_token_seconds:
@@ -211,7 +238,7 @@ class ModelMetrics:
         self._source_length.observe(len(sequence.source_ids))
         self._target_length.observe(num_tokens)
         num_steps = num_tokens - 1 + (update.finish_reason is FinishReason.STOP)  # after the first token's
-        if num_steps > 0:
+        if num_steps > 0 and sequence.first_token_seconds:  # else it joined a twin that was under way
             self._output_token_seconds.observe((update.finished_seconds - sequence.first_token_seconds) / num_steps)
 
 

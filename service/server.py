@@ -29,6 +29,7 @@ from service.models.repository import FoundBundle, find_bundles
 from service.monitoring import MonitoringServer
 from service.ports import PortError, check_port, join_address
 from service.rpc.grpc_server import build_grpc_server, new_health_servicer
+from service.translation_cache import TranslationCache
 from service.translator import Translator
 
 _LOG = logging.getLogger(__name__)
@@ -56,7 +57,9 @@ class Server:
         self.has_threads_left = False  # a thread is in native code and can't be ended: leave without it
         self._phase = Phase.LOADING
         self._metrics = Metrics()
-        self._translator = Translator(self._metrics)
+        cache = TranslationCache(config.cache_mib * 2**20)
+        self._metrics.caches_in(cache)
+        self._translator = Translator(self._metrics, cache)
         self._health = new_health_servicer()
         self._grpc = build_grpc_server(config, self._translator, self._metrics, self._health)
         self._monitoring: MonitoringServer | None = None
@@ -159,7 +162,7 @@ class Server:
             self._translator.deliver,
             lambda error: self._engine_failed(name, error),
         )
-        engine_config = EngineConfig(max_slots=config.max_slots, max_waiting=config.max_waiting)
+        engine_config = EngineConfig(max_slots=config.max_slots or None, max_waiting=config.max_waiting)
         session_config = SessionConfig(device=config.device, intra_op_threads=config.num_threads)
         return await _in_daemon_thread(lambda: load_model(bundle, engine_config, session_config, bridge))
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import itertools
 import os
 import queue
 import re
@@ -28,6 +29,8 @@ from service.config import ServerConfig
 from service.server import Server
 
 REPOSITORY = Path(__file__).parent.parent
+_NUMBERS = itertools.count()
+_WORDS = ("station", "file", "window", "keys", "train", "close", "help", "find")
 TIMEOUT_SECONDS = 30.0
 
 T = TypeVar("T")
@@ -183,6 +186,12 @@ def http_get(url: str, method: str = "GET", **headers: str) -> tuple[int, str, s
             return response.status, response.headers["Content-Type"], response.read().decode()
     except urllib.error.HTTPError as error:
         return error.code, error.headers["Content-Type"], error.read().decode()
+
+
+def distinct_texts(num_texts: int) -> list[str]:
+    """Texts that nobody has asked for before, so that each costs its own decoding: the tiny model knows the words."""
+    numbers = [next(_NUMBERS) for _ in range(num_texts)]
+    return [" ".join(_WORDS[number // len(_WORDS) ** place % len(_WORDS)] for place in range(5)) for number in numbers]
 
 
 def eventually(condition: Callable[[], bool], timeout_seconds: float = TIMEOUT_SECONDS) -> None:

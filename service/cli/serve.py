@@ -42,8 +42,11 @@ def _option(flag: str, kind: Any, text: str) -> Callable[[_Command], _Command]:
 @_option("--metrics-port", _PORT, "Port for /metrics, /readyz and /livez; 0 takes any free one.")
 @_option("--device", click.Choice(DEVICES), "Where to run the model.")
 @_option("--num-threads", click.IntRange(0, 1024), "Threads of a model run; 0: one per CPU that the process may use.")
-@_option("--max-slots", _COUNT, "Hypotheses that are decoded at the same time.")
+@_option(
+    "--max-slots", click.IntRange(0, 65_536), "Hypotheses that are decoded at the same time; 0: as many as pay here."
+)
 @_option("--max-waiting", _COUNT, "Texts that may wait for a slot before calls are refused.")
+@_option("--cache-mib", click.IntRange(0, 1_048_576), "Memory to keep finished translations in, in MiB; 0: none.")
 @_option("--default-deadline-seconds", click.FloatRange(0.001, 86_400.0), "Time for a call that sets no deadline.")
 @_option("--drain-delay-seconds", _SECONDS, "On a stop signal: time to go on, not ready, until balancers notice.")
 @_option("--grace-seconds", _SECONDS, "On a stop signal: time for accepted calls to finish.")

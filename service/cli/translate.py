@@ -17,7 +17,7 @@ from service.cli.options import server_option
 from service.cli.pipeline import translate_chunks
 from service.client import Client, ClientError
 from service.text.languages import same_language
-from service.translation import RequestedOptions, Translation
+from service.translation import Priority, RequestedOptions, Translation
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
@@ -46,6 +46,17 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 @click.option("--length-penalty", type=float, help="Above 0 favours longer translations. Default: the model's.")
 @click.option("--num-hypotheses", type=int, help="Print this many candidates per text, with line number and score.")
 @click.option("--max-output-tokens", type=int, help="Most tokens per translation. Default: the model's limit.")
+@click.option("--temperature", type=float, help="Above 0: draw tokens by chance instead of searching. Default: 0.")
+@click.option("--top-k", type=int, help="With --temperature: draw from so many tokens. Default: 64.")
+@click.option("--top-p", type=float, help="With --temperature: draw from this share of probability. Default: 1.")
+@click.option("--seed", type=click.IntRange(0, 2**64 - 1), help="With --temperature: the same seed draws the same.")
+@click.option(
+    "--priority",
+    type=click.Choice([priority.value for priority in Priority]),
+    default=Priority.NORMAL.value,
+    show_default=True,
+    help="Whose turn it is when the server is busy.",
+)
 @click.option("--timeout-seconds", type=click.FloatRange(0.001, 86_400), default=60.0, show_default=True)
 @server_option
 def translate(
@@ -60,6 +71,11 @@ def translate(
     length_penalty: float | None,
     num_hypotheses: int | None,
     max_output_tokens: int | None,
+    temperature: float | None,
+    top_k: int | None,
+    top_p: float | None,
+    seed: int | None,
+    priority: str,
     timeout_seconds: float,
     server: str,
 ) -> None:
@@ -71,7 +87,9 @@ def translate(
     if texts and input_file:
         raise click.UsageError("give either texts or --file, not both.")
     ranked = num_hypotheses is not None
-    options = RequestedOptions(beam_size, length_penalty, num_hypotheses, max_output_tokens, ranked or None)
+    options = RequestedOptions(
+        beam_size, length_penalty, num_hypotheses, max_output_tokens, ranked or None, temperature, top_k, top_p, seed
+    )
     with contextlib.ExitStack() as stack:
         stream = None if texts else stack.enter_context(_open_input(input_file))
         client = stack.enter_context(Client(server, timeout_seconds))
@@ -83,7 +101,8 @@ def translate(
 
         def translate_chunk(chunk: list[Line]) -> list[Translation]:
             try:
-                return client.translate([line.text for line in chunk], source, target, model, options)
+                texts_of_chunk = [line.text for line in chunk]
+                return client.translate(texts_of_chunk, source, target, model, options, Priority(priority))
             except ClientError as error:
                 raise _located(error, chunk, noun) from None
 

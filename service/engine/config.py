@@ -7,10 +7,10 @@ from dataclasses import dataclass
 class EngineConfig:
     """Limits of one engine.
 
-    `max_slots` of `None` lets the model's loader measure how many pay here. `kv_capacity` is the most tokens a row can hold, forced prefix included; `None` takes the model's limit plus its
-    longest prefix. `max_encode_tokens` bounds the padded area (rows times longest source) of one encoder run, so that
-    newcomers don't stall the sequences that run (`pace` may bound it further); a single longer source still gets a run
-    of its own.
+    `max_slots` of `None` lets the model's loader measure how many pay here. `kv_capacity` is the most tokens a row can
+    hold, forced prefix included; `None` takes the model's limit plus its longest prefix. `max_encode_tokens` bounds the
+    padded area (rows times longest source) of one encoder run, so that newcomers don't stall the sequences that run
+    (`pace` may bound it further); a single longer source still gets a run of its own.
     """
 
     max_slots: int | None = None

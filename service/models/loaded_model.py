@@ -1,5 +1,6 @@
 """A model that is ready to translate: its bundle's manifest, tokenizer and running engine."""
 
+import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,6 +35,11 @@ class LoadedModel:
             num_hypotheses=generation.num_hypotheses,
             max_output_tokens=self.manifest.limits.max_output_tokens,
         )
+
+    def fingerprint(self) -> str:
+        """A digest of everything in the bundle that a translation depends on."""
+        files = "".join(f"{name} {checksum}\n" for name, checksum in sorted(self.manifest.checksums.items()))
+        return hashlib.sha256(files.encode()).hexdigest()
 
     def source_ids(self, piece_ids: list[int], pair: LanguagePair) -> tuple[int, ...]:
         """What the encoder reads: the pair's prefix, the text's pieces and the end-of-sentence id."""

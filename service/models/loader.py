@@ -11,7 +11,8 @@ from service.engine.precision import check_precision
 from service.engine.session import SessionConfig, check_device
 from service.models.loaded_model import LoadedModel
 from service.models.repository import FoundBundle
-from service.models.self_test import self_test, warm_up
+from service.models.self_test import self_test
+from service.models.warm_up import warm_up
 from service.text.tokenizers import load_tokenizer
 
 _LOG = logging.getLogger(__name__)

@@ -1,20 +1,14 @@
-"""Proves on this very machine that a loaded bundle translates as its exporter saw it, and warms it up."""
+"""Proves on this very machine that a loaded bundle translates as its exporter saw it."""
 
-import dataclasses
-import itertools
 import logging
-import threading
 import time
-from collections.abc import Sequence as Sequence_
 
 from service.bundle.manifest import BundleError, GoldenPair, LanguagePair, Manifest
 from service.engine.config import EngineConfig
-from service.engine.engine import Engine
 from service.engine.runner import Runner
-from service.engine.sequence import Sequence, SequenceUpdate
-from service.engine.stats import TurnStats
-from service.errors import ServiceError
+from service.engine.sequence import Sequence
 from service.models.repository import FoundBundle
+from service.models.trial import run_trial
 from service.text.languages import same_language
 from service.text.tokenizers import Tokenizer
 from service.translation import DecodingOptions
@@ -23,9 +17,6 @@ _LOG = logging.getLogger(__name__)
 
 # Other CPUs round differently, and a tie may then fall to the other side: one golden output in five may differ.
 _GOLDEN_PER_ALLOWED_DIFFERENCE = 5
-_TIMEOUT_SECONDS = 300.0
-_WARM_UP_TOKENS = 8
-_WARM_UP_BEAM = 4
 
 
 def self_test(bundle: FoundBundle, tokenizer: Tokenizer, runner: Runner, engine_config: EngineConfig) -> None:
@@ -42,9 +33,8 @@ def self_test(bundle: FoundBundle, tokenizer: Tokenizer, runner: Runner, engine_
     options = DecodingOptions(
         beam_size=1, length_penalty=1.0, num_hypotheses=1, max_output_tokens=manifest.limits.max_output_tokens
     )
-    updates = _decode(
-        [_sequence(golden, manifest, options) for golden in manifest.golden], runner, engine_config, where=str(where)
-    )
+    sequences = [_sequence(golden, manifest, options) for golden in manifest.golden]
+    updates = run_trial(sequences, runner, engine_config, str(where)).updates
     differing = [
         golden
         for golden, update in zip(manifest.golden, updates, strict=True)
@@ -58,66 +48,6 @@ def self_test(bundle: FoundBundle, tokenizer: Tokenizer, runner: Runner, engine_
             "differently. Export it again with 'make export'."
         )
     _LOG.info("self-test of %s: %d of %d as exported", where, len(updates) - len(differing), len(updates))
-
-
-def warm_up(bundle: FoundBundle, runner: Runner, engine_config: EngineConfig) -> None:
-    """Run a full batch and a beam for a few steps, so that the first callers don't pay for first times.
-
-    Raises:
-        BundleError: decoding failed.
-    """
-    manifest = bundle.manifest
-    num_tokens = min(_WARM_UP_TOKENS, manifest.limits.max_output_tokens)
-    beam_size = min(_WARM_UP_BEAM, engine_config.max_slots, manifest.model.vocabulary_size)
-    greedy = DecodingOptions(beam_size=1, length_penalty=1.0, num_hypotheses=1, max_output_tokens=num_tokens)
-    beam = DecodingOptions(beam_size=beam_size, length_penalty=1.0, num_hypotheses=1, max_output_tokens=num_tokens)
-    goldens = list(itertools.islice(itertools.cycle(manifest.golden), engine_config.max_slots))
-    _decode([_sequence(golden, manifest, greedy) for golden in goldens], runner, engine_config, str(bundle.directory))
-    _decode([_sequence(goldens[0], manifest, beam)], runner, engine_config, str(bundle.directory))
-
-
-class _Collector:
-    """An `EngineListener` that waits for a number of updates."""
-
-    def __init__(self, num_expected: int) -> None:
-        self.updates: dict[Sequence, SequenceUpdate] = {}
-        self.done = threading.Event()
-        self._num_expected = num_expected
-
-    def on_updates(self, updates: list[SequenceUpdate]) -> None:
-        self.updates.update((update.sequence, update) for update in updates)
-        if len(self.updates) >= self._num_expected:
-            self.done.set()
-
-    def on_turn(self, stats: TurnStats) -> None:
-        """Of no interest here."""
-
-    def on_failure(self, error: BaseException) -> None:
-        _LOG.error("the engine died during the self-test", exc_info=error)
-        self.done.set()
-
-
-def _decode(
-    sequences: Sequence_[Sequence], runner: Runner, engine_config: EngineConfig, where: str
-) -> list[SequenceUpdate]:
-    """Run sequences to their end on an engine that lives only for this, and lets all of them wait."""
-    collector = _Collector(len(sequences))
-    config = dataclasses.replace(engine_config, max_waiting=max(engine_config.max_waiting, len(sequences)))
-    engine = Engine(runner, config, collector)
-    engine.start()
-    try:
-        engine.submit(sequences)
-        finished = collector.done.wait(_TIMEOUT_SECONDS)
-    except ServiceError as error:
-        raise BundleError(f"{where} fails its self-test: {error}") from error
-    finally:
-        stopped = engine.stop(_TIMEOUT_SECONDS)
-    updates = [collector.updates.get(sequence) for sequence in sequences]
-    errors = [update.error for update in updates if update is not None and update.error is not None]
-    if not finished or not stopped or None in updates or errors:
-        reason = errors[0] if errors else f"no answer within {_TIMEOUT_SECONDS:g} s"
-        raise BundleError(f"{where} fails its self-test: {reason}") from (errors[0] if errors else None)
-    return [update for update in updates if update is not None]
 
 
 def _sequence(golden: GoldenPair, manifest: Manifest, options: DecodingOptions) -> Sequence:

@@ -2,9 +2,10 @@
 
 from typing import Any
 
+from service.errors import InvalidRequest
 from service.models.loaded_model import LoadedModel
 from service.pb.dragoman.v1 import translation_pb2 as pb
-from service.translation import FinishReason, RequestedOptions, Translation, TranslationRequest
+from service.translation import FinishReason, Priority, RequestedOptions, Translation, TranslationRequest
 from service.translator import TranslationResult
 
 FINISH_REASONS: dict[FinishReason, pb.FinishReason] = {
@@ -16,9 +17,20 @@ FINISH_REASONS: dict[FinishReason, pb.FinishReason] = {
     FinishReason.DEADLINE: pb.FINISH_REASON_DEADLINE,
 }
 
+PRIORITIES: dict[pb.Priority, Priority] = {
+    pb.PRIORITY_UNSPECIFIED: Priority.NORMAL,
+    pb.PRIORITY_LOW: Priority.LOW,
+    pb.PRIORITY_NORMAL: Priority.NORMAL,
+    pb.PRIORITY_HIGH: Priority.HIGH,
+}
+
 
 def request_from_pb(message: pb.TranslateRequest, request_id: str, deadline_seconds: float) -> TranslationRequest:
-    """What the caller asks for; `deadline_seconds` is on `time.monotonic()`'s clock."""
+    """What the caller asks for; `deadline_seconds` is on `time.monotonic()`'s clock.
+
+    Raises:
+        InvalidRequest: a priority that there is not.
+    """
     return TranslationRequest(
         request_id=request_id,
         texts=tuple(message.texts),
@@ -26,6 +38,7 @@ def request_from_pb(message: pb.TranslateRequest, request_id: str, deadline_seco
         target_language_code=message.target_language_code,
         model=message.model,
         options=_options_from_pb(message.options),
+        priority=_priority_from_pb(message.priority),
         deadline_seconds=deadline_seconds,
     )
 
@@ -57,6 +70,9 @@ def model_to_pb(model: LoadedModel) -> pb.Model:
             num_hypotheses=defaults.num_hypotheses,
             max_output_tokens=defaults.max_output_tokens,
             return_scores=defaults.return_scores,
+            temperature=defaults.temperature,
+            top_k=defaults.top_k,
+            top_p=defaults.top_p,
         ),
         precision=model.manifest.precision,
     )
@@ -69,7 +85,18 @@ def _options_from_pb(message: pb.DecodingOptions) -> RequestedOptions:
         num_hypotheses=_given(message, "num_hypotheses"),
         max_output_tokens=_given(message, "max_output_tokens"),
         return_scores=_given(message, "return_scores"),
+        temperature=_given(message, "temperature"),
+        top_k=_given(message, "top_k"),
+        top_p=_given(message, "top_p"),
+        seed=_given(message, "seed"),
     )
+
+
+def _priority_from_pb(value: pb.Priority) -> Priority:
+    if value not in PRIORITIES:
+        known = ", ".join(pb.Priority.Name(number) for number in PRIORITIES)
+        raise InvalidRequest(f"priority is {value}; allowed are {known}.", "priority")
+    return PRIORITIES[value]
 
 
 def _given(message: pb.DecodingOptions, field: str) -> Any:

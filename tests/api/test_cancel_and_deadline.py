@@ -8,11 +8,9 @@ import pytest
 
 from service.pb.dragoman.v1 import translation_pb2 as pb
 from service.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
-from tests.servers import InProcessServer, eventually
+from tests.servers import InProcessServer, distinct_texts, eventually
 
-REQUEST = pb.TranslateRequest(
-    texts=["Where is the train station?"] * 500, source_language_code="en", target_language_code="de"
-)
+REQUEST = pb.TranslateRequest(texts=distinct_texts(500), source_language_code="en", target_language_code="de")
 
 
 @pytest.fixture

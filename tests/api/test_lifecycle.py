@@ -12,16 +12,14 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 import service.server
 from service.pb.dragoman.v1 import translation_pb2 as pb
 from service.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
-from tests.servers import InProcessServer, LoopThread, eventually, rpc_error
+from tests.servers import InProcessServer, LoopThread, distinct_texts, eventually, rpc_error
 
 SERVING, NOT_SERVING = health_pb2.HealthCheckResponse.SERVING, health_pb2.HealthCheckResponse.NOT_SERVING
 SERVICES = ["", "dragoman.v1.TranslationService"]
 
 
 def request(num_texts: int) -> Any:
-    return pb.TranslateRequest(
-        texts=["Where is the train station?"] * num_texts, source_language_code="en", target_language_code="de"
-    )
+    return pb.TranslateRequest(texts=distinct_texts(num_texts), source_language_code="en", target_language_code="de")
 
 
 def health(channel: grpc.Channel, service: Any = "") -> Any:

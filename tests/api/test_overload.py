@@ -13,14 +13,14 @@ from service.client import ClientError
 from service.pb.dragoman.v1 import translation_pb2 as pb
 from service.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from service.translation import RequestedOptions
-from tests.servers import InProcessServer, eventually, rpc_error
+from tests.servers import InProcessServer, distinct_texts, eventually, rpc_error
 
 OPTIONS = RequestedOptions(max_output_tokens=24)
 
 
 def long_call(num_texts: int) -> Any:
     return pb.TranslateRequest(
-        texts=["Where is the train station?"] * num_texts,
+        texts=distinct_texts(num_texts),
         source_language_code="en",
         target_language_code="de",
         options=pb.DecodingOptions(max_output_tokens=24),
@@ -54,7 +54,7 @@ def test_a_full_queue_is_resource_exhausted_with_a_hint(serve: Callable[..., InP
 def test_a_call_that_can_never_fit_is_the_callers_fault(serve: Callable[..., InProcessServer]) -> None:
     server = serve(max_slots=1, max_waiting=4)
     with server.client() as client, pytest.raises(ClientError) as raised:
-        client.translate(["Hello"] * 5, "en", "de")
+        client.translate(distinct_texts(5), "en", "de")
     assert raised.value.code in ("INVALID_ARGUMENT", "RESOURCE_EXHAUSTED")
 
 
@@ -64,9 +64,7 @@ def test_a_patient_client_gets_through_and_an_impatient_one_is_told(serve: Calla
         answers = []
         busy = [
             threading.Thread(
-                target=lambda: answers.append(
-                    patient.translate(["Where is the train station?"] * 40, "en", "de", options=OPTIONS)
-                )
+                target=lambda: answers.append(patient.translate(distinct_texts(40), "en", "de", options=OPTIONS))
             )
             for _ in range(3)
         ]
@@ -74,7 +72,7 @@ def test_a_patient_client_gets_through_and_an_impatient_one_is_told(serve: Calla
             thread.start()
         eventually(lambda: server.metric("dragoman_rejected_total", reason="queue_full") >= 2)
         with pytest.raises(ClientError) as raised:
-            impatient.translate(["Hello"] * 40, "en", "de")
+            impatient.translate(distinct_texts(40), "en", "de")
         assert raised.value.code == "RESOURCE_EXHAUSTED"
         assert raised.value.retry_after_seconds
         for thread in busy:

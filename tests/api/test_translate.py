@@ -96,8 +96,38 @@ def test_a_model_can_be_named(stub: pb_grpc.TranslationServiceStub) -> None:
 
 def test_list_models_says_what_there_is(stub: pb_grpc.TranslationServiceStub) -> None:
     (model,) = stub.ListModels(pb.ListModelsRequest(), timeout=30).models
+    names = {field.name for field in pb.DecodingOptions.DESCRIPTOR.fields}
     assert (model.name, model.version, model.precision) == ("tiny", "1", "float32")
     assert [(p.source_language_code, p.target_language_code) for p in model.language_pairs] == [("en", "de")]
     assert (model.max_source_tokens, model.max_output_tokens) == (MAX_SOURCE_TOKENS, MAX_OUTPUT_TOKENS)
-    assert all(model.default_options.HasField(field.name) for field in pb.DecodingOptions.DESCRIPTOR.fields)
+    assert {field.name for field, _ in model.default_options.ListFields()} == names - {"seed"}
     assert model.default_options.beam_size == 1
+
+
+def test_the_same_seed_draws_the_same_samples_in_any_company(stub: pb_grpc.TranslationServiceStub) -> None:
+    options = pb.DecodingOptions(temperature=1.5, num_hypotheses=4, seed=3, max_output_tokens=20)
+
+    def samples(texts: list[str], seed: int = 3) -> list[str]:
+        options.seed = seed
+        return [hypothesis.text for hypothesis in ask(stub, texts, options).translations[0].hypotheses]
+
+    alone = samples(["keys"])
+    assert len(set(alone)) == 4
+    assert samples(["keys", "Hello", "Save the file."]) == alone
+    assert samples(["keys"], seed=4) != alone
+    options.ClearField("seed")
+    by_chance = [ask(stub, ["keys"], options).translations[0].text for _ in range(4)]
+    assert len(set(by_chance)) > 1
+
+
+def test_a_sample_of_the_best_token_only_is_greedy_search(stub: pb_grpc.TranslationServiceStub) -> None:
+    (greedy,) = ask(stub, ["Hello"], pb.DecodingOptions(max_output_tokens=20, return_scores=True)).translations
+    sampled_options = pb.DecodingOptions(max_output_tokens=20, return_scores=True, temperature=1.0, top_k=1)
+    (sampled,) = ask(stub, ["Hello"], sampled_options).translations
+    assert sampled.text == greedy.text
+    assert sampled.hypotheses[0].score == pytest.approx(greedy.hypotheses[0].score, rel=1e-5)
+
+
+@pytest.mark.parametrize("priority", [pb.PRIORITY_LOW, pb.PRIORITY_NORMAL, pb.PRIORITY_HIGH])
+def test_every_priority_is_served(stub: pb_grpc.TranslationServiceStub, priority: pb.Priority) -> None:
+    assert ask(stub, ["Hello"], priority=priority).translations[0].text

@@ -12,7 +12,7 @@ import pytest
 
 from service.client import Client, ClientError
 from service.translation import RequestedOptions
-from tests.servers import ServerProcess, dragoman, eventually, free_port, samples
+from tests.servers import ServerProcess, distinct_texts, dragoman, eventually, free_port, samples
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def test_the_ready_line_is_all_that_it_prints(start: Any) -> None:
 def test_every_accepted_call_is_answered_on_a_stop_signal(start: Any, number: int) -> None:
     process = start("--max-slots", "2")
     with Client(process.address) as client, ThreadPoolExecutor(16) as pool:
-        calls = [pool.submit(client.translate, ["Where is the train station?"] * 4, "en", "de") for _ in range(16)]
+        calls = [pool.submit(client.translate, distinct_texts(4), "en", "de") for _ in range(16)]
         eventually(lambda: samples(process.get("/metrics")[2], "dragoman_inflight_requests") == [16.0])
         process.signal(number)
         eventually(lambda: process.get("/readyz")[0] == 503)
@@ -83,7 +83,7 @@ def test_calls_that_race_with_the_stop_succeed_or_find_no_server(start: Any) -> 
 def test_a_second_signal_leaves_at_once(start: Any) -> None:
     process = start("--max-slots", "1", "--grace-seconds", "60")
     with Client(process.address) as client, ThreadPoolExecutor(1) as pool:
-        call = pool.submit(client.translate, ["Where is the train station?"] * 1000, "en", "de")
+        call = pool.submit(client.translate, distinct_texts(1000), "en", "de")
         eventually(lambda: samples(process.get("/metrics")[2], "dragoman_inflight_requests") == [1.0])
         process.signal(signal.SIGTERM)
         eventually(lambda: process.get("/readyz")[0] == 503)

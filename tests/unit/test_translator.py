@@ -29,7 +29,8 @@ from service.errors import (
 from service.metrics import Metrics
 from service.models.catalogue import Catalogue
 from service.models.loaded_model import LoadedModel
-from service.translation import FinishReason, RequestedOptions, TranslationRequest
+from service.translation import FinishReason, Priority, RequestedOptions, TranslationRequest
+from service.translation_cache import TranslationCache
 from service.translator import Translator
 
 EOS = 2
@@ -82,9 +83,9 @@ def manifest(tiny_bundle: Path) -> Any:
 
 @pytest.fixture(scope="module")
 def make(manifest: Manifest) -> Any:
-    def translator() -> Any:
+    def translator(cache_bytes: int = 0) -> Any:
         engine = ToldEngine()
-        translator = Translator(Metrics())
+        translator = Translator(Metrics(), TranslationCache(cache_bytes))
         translator.serve(Catalogue([LoadedModel(Path(), "1", manifest, LetterTokenizer(), cast(Engine, engine))]))
         return translator, engine
 
@@ -150,6 +151,78 @@ def test_scores_come_when_asked_for(make: Any) -> None:
         return (await asyncio.wait_for(task, 5)).translations[0].hypotheses[0].score
 
     assert asyncio.run(scenario()) == -0.25
+
+
+def test_each_sample_is_a_sequence_with_a_seed_of_its_own(make: Any) -> None:
+    async def scenario(seed: int | None) -> Any:
+        translator, engine = make()
+        options = RequestedOptions(num_hypotheses=3, temperature=0.7, top_k=5, seed=seed)
+        task = await begin(translator, request("ab", "c", options=options))
+        seeds = [sequence.options.seed for sequence in engine.submitted]
+        assert len(seeds) == 6
+        assert {sequence.options.num_hypotheses for sequence in engine.submitted} == {1}
+        assert {sequence.options.top_k for sequence in engine.submitted} == {5}
+        translator.deliver([answer(sequence) for sequence in reversed(engine.submitted)])
+        translations = (await asyncio.wait_for(task, 5)).translations
+        assert [len(translation.hypotheses) for translation in translations] == [3, 3]
+        assert [translation.text for translation in translations] == ["ba", "c"]
+        return seeds
+
+    first, again, by_chance, by_chance_again = (asyncio.run(scenario(seed)) for seed in (7, 7, None, None))
+    assert first == again
+    assert len(set(first)) == 3
+    assert not set(by_chance) & set(by_chance_again)
+
+
+def test_a_sequence_carries_its_calls_priority(make: Any) -> None:
+    async def scenario() -> None:
+        translator, engine = make()
+        task = await begin(translator, request("a", priority=Priority.LOW))
+        assert engine.submitted[0].priority is Priority.LOW
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(scenario())
+
+
+def test_what_is_kept_is_not_decoded_again(make: Any) -> None:
+    async def ask(translator: Any, engine: Any, asked: Any) -> Any:
+        """How many sequences the engine got, and the translations."""
+        engine.submitted.clear()
+        task = await begin(translator, asked)
+        translator.deliver([answer(sequence) for sequence in engine.submitted])
+        return len(engine.submitted), [each.text for each in (await asyncio.wait_for(task, 5)).translations]
+
+    async def scenario() -> None:
+        translator, engine = make(1_000_000)
+        assert await ask(translator, engine, request("ab", "", "cd")) == (2, ["ba", "", "dc"])
+        assert await ask(translator, engine, request("cd", "ef", "ab")) == (1, ["dc", "fe", "ba"])
+        assert await ask(translator, engine, request("cd", "ab")) == (0, ["dc", "ba"])
+        other = RequestedOptions(max_output_tokens=7)
+        assert await ask(translator, engine, request("ab", options=other)) == (1, ["ba"])
+        sampled, seeded = RequestedOptions(temperature=1.0), RequestedOptions(temperature=1.0, seed=3)
+        assert (await ask(translator, engine, request("ab", options=sampled)))[0] == 1
+        assert (await ask(translator, engine, request("ab", options=sampled)))[0] == 1, "chance is not kept"
+        assert (await ask(translator, engine, request("ab", options=seeded)))[0] == 1
+        assert (await ask(translator, engine, request("ab", options=seeded)))[0] == 0
+        text, _ = translator._metrics.render()
+        assert b'cache_lookups_total{model="tiny",outcome="hit"} 5.0' in text
+        assert b'cache_lookups_total{model="tiny",outcome="miss"} 5.0' in text
+
+    asyncio.run(scenario())
+
+
+def test_without_a_cache_everything_is_decoded(make: Any) -> None:
+    async def scenario() -> None:
+        translator, engine = make()
+        for number in (1, 2):
+            task = await begin(translator, request("ab"))
+            translator.deliver([answer(engine.submitted[-1])])
+            await asyncio.wait_for(task, 5)
+            assert len(engine.submitted) == number
+
+    asyncio.run(scenario())
 
 
 def test_cancelling_a_call_aborts_what_is_unfinished(make: Any) -> None:
@@ -222,7 +295,7 @@ def test_what_can_not_be_taken_is_refused_before_the_engine_sees_it(make: Any, a
 
 def test_before_models_are_loaded_nothing_is_served() -> None:
     async def scenario() -> None:
-        translator = Translator(Metrics())
+        translator = Translator(Metrics(), TranslationCache(0))
         with pytest.raises(Unavailable, match="loading"):
             await translator.translate(request("a"))
         with pytest.raises(Unavailable, match="loading"):

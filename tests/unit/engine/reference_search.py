@@ -1,4 +1,4 @@
-"""Greedy search, beam search and sampling written the slow, obvious way, one sequence at a time, to hold the engine's against."""
+"""The searches written the slow, obvious way, one sequence at a time, to hold the engine's against."""
 
 from collections.abc import Callable, Sequence
 

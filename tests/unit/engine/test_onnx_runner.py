@@ -66,7 +66,7 @@ def load_on_device(bundle: Path, config: EngineConfig) -> OnnxRunner:
     """The runner as it is on a GPU, with all memory on a device; the device is the CPU here."""
     runner = load_on_host(bundle, config)
     runner._cache = DeviceCache(runner._cache.shape, ONE_THREAD)
-    runner._inputs = StepInputs(config.max_slots, "cpu")
+    runner._inputs = StepInputs(runner.spec.max_slots, "cpu")
     return runner
 
 

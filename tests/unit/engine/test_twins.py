@@ -11,9 +11,7 @@ from tests.unit.engine.test_engine import Rig
 
 
 def twin(request_id: str = "r", max_output_tokens: int = 20, deadline_seconds: float | None = None) -> Sequence:
-    return new_sequence(
-        (5, 6, 1), request_id, max_output_tokens=max_output_tokens, deadline_seconds=deadline_seconds
-    )
+    return new_sequence((5, 6, 1), request_id, max_output_tokens=max_output_tokens, deadline_seconds=deadline_seconds)
 
 
 def answer(rig: Rig, sequence: Sequence) -> tuple[int, ...]:

@@ -2,9 +2,10 @@
 
 import pytest
 
+from service.errors import InvalidRequest
 from service.pb.dragoman.v1 import translation_pb2 as pb
 from service.rpc.messages import FINISH_REASONS, request_from_pb, result_to_pb
-from service.translation import FinishReason, Hypothesis, RequestedOptions, Translation
+from service.translation import FinishReason, Hypothesis, Priority, RequestedOptions, Translation
 from service.translator import TranslationResult
 
 
@@ -15,13 +16,23 @@ def test_a_request_keeps_everything() -> None:
         target_language_code="de",
         model="tiny",
         options=pb.DecodingOptions(
-            beam_size=4, length_penalty=0.6, num_hypotheses=2, max_output_tokens=9, return_scores=True
+            beam_size=4,
+            length_penalty=0.6,
+            num_hypotheses=2,
+            max_output_tokens=9,
+            return_scores=True,
+            temperature=0.5,
+            top_k=7,
+            top_p=0.25,
+            seed=2**64 - 1,
         ),
+        priority=pb.PRIORITY_HIGH,
     )
     request = request_from_pb(message, "id", 12.5)
     assert request.texts == ("a", "b")
     assert (request.source_language_code, request.target_language_code, request.model) == ("en", "de", "tiny")
-    assert request.options == RequestedOptions(4, 0.6, 2, 9, True)
+    assert request.options == RequestedOptions(4, 0.6, 2, 9, True, 0.5, 7, 0.25, 2**64 - 1)
+    assert request.priority is Priority.HIGH
     assert (request.request_id, request.deadline_seconds) == ("id", 12.5)
 
 
@@ -31,6 +42,13 @@ def test_what_was_not_set_is_none_and_zero_is_not() -> None:
     assert request_from_pb(message, "id", 0.0).options == RequestedOptions(
         beam_size=0, length_penalty=0.0, return_scores=False
     )
+
+
+def test_a_priority_that_is_not_set_is_normal_and_an_unknown_one_is_refused() -> None:
+    assert request_from_pb(pb.TranslateRequest(), "id", 0.0).priority is Priority.NORMAL
+    message = pb.TranslateRequest.FromString(b"\x80\x01\x09")  # field 16 is 9
+    with pytest.raises(InvalidRequest, match="priority is 9; allowed are PRIORITY_UNSPECIFIED, PRIORITY_LOW"):
+        request_from_pb(message, "id", 0.0)
 
 
 @pytest.mark.parametrize("reason", FinishReason)

@@ -11,7 +11,7 @@ from service.engine.search import sampling
 
 def uniforms(seed: int, positions: range) -> list[float]:
     seeds = np.full(len(positions), seed, np.uint64)
-    return sampling.uniforms(seeds, np.array(positions, np.int32)).tolist()
+    return list(map(float, sampling.uniforms(seeds, np.array(positions, np.int32))))
 
 
 def choose(

@@ -1,0 +1,74 @@
+"""A trial: sequences decoded on an engine that lives only for them, before anybody is served."""
+
+import dataclasses
+import logging
+import threading
+from collections.abc import Sequence as Sequence_
+from dataclasses import dataclass
+
+from service.bundle.manifest import BundleError
+from service.engine.config import EngineConfig
+from service.engine.engine import Engine
+from service.engine.runner import Runner
+from service.engine.sequence import Sequence, SequenceUpdate
+from service.engine.stats import TurnStats
+from service.errors import ServiceError
+
+_LOG = logging.getLogger(__name__)
+
+_TIMEOUT_SECONDS = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """How the sequences ended, in their order, and the turns that it took."""
+
+    updates: list[SequenceUpdate]
+    turns: list[TurnStats]
+
+
+def run_trial(sequences: Sequence_[Sequence], runner: Runner, engine_config: EngineConfig, where: str) -> Trial:
+    """Decode sequences to their ends; all may wait at once, whatever `engine_config` allows.
+
+    Raises:
+        BundleError: one of them failed, or there was no end; names `where`.
+    """
+    listener = _Listener(len(sequences))
+    config = dataclasses.replace(engine_config, max_waiting=max(engine_config.max_waiting, len(sequences)))
+    engine = Engine(runner, config, listener)
+    engine.start()
+    try:
+        engine.submit(sequences)
+        finished = listener.done.wait(_TIMEOUT_SECONDS)
+    except ServiceError as error:
+        raise BundleError(f"{where} fails its self-test: {error}") from error
+    finally:
+        stopped = engine.stop(_TIMEOUT_SECONDS)
+    updates = [listener.updates.get(sequence) for sequence in sequences]
+    errors = [update.error for update in updates if update is not None and update.error is not None]
+    if not finished or not stopped or None in updates or errors:
+        reason = errors[0] if errors else f"no answer within {_TIMEOUT_SECONDS:g} s"
+        raise BundleError(f"{where} fails its self-test: {reason}") from (errors[0] if errors else None)
+    return Trial([update for update in updates if update is not None], listener.turns)
+
+
+class _Listener:
+    """An `EngineListener` that waits for a number of updates."""
+
+    def __init__(self, num_expected: int) -> None:
+        self.updates: dict[Sequence, SequenceUpdate] = {}
+        self.turns: list[TurnStats] = []
+        self.done = threading.Event()
+        self._num_expected = num_expected
+
+    def on_updates(self, updates: list[SequenceUpdate]) -> None:
+        self.updates.update((update.sequence, update) for update in updates)
+        if len(self.updates) >= self._num_expected:
+            self.done.set()
+
+    def on_turn(self, stats: TurnStats) -> None:
+        self.turns.append(stats)
+
+    def on_failure(self, error: BaseException) -> None:
+        _LOG.error("the engine died during the self-test", exc_info=error)
+        self.done.set()

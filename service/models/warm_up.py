@@ -1,0 +1,114 @@
+"""Warms a bundle up, so that the first callers don't pay for first times, and finds how many slots pay here."""
+
+import logging
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from service.bundle.manifest import BundleError
+from service.engine.config import EngineConfig
+from service.engine.onnx_runner import OnnxRunner
+from service.engine.runner import EncodeJob, Fetch, Runner
+from service.engine.sequence import Sequence
+from service.engine.session import DeviceUnavailable
+from service.models.repository import FoundBundle
+from service.models.trial import run_trial
+from service.translation import DecodingOptions
+
+_LOG = logging.getLogger(__name__)
+
+SLOT_COUNTS = (16, 32, 64, 128)
+_NUM_ROUNDS = 2
+_ENOUGH = 0.85  # of the most rows per second
+_LONGEST_STEP_SECONDS = 0.1  # everybody waits that long for each token
+_LEAST_STEPS = 4  # the first one touches memory that none has touched before
+_MAX_STEPS = 32
+_MEASURED_SECONDS = 0.03
+_BEAM_SIZE = 4
+
+
+def warm_up(bundle: FoundBundle, runner: OnnxRunner, engine_config: EngineConfig) -> None:
+    """Run full batches and a beam for a few steps; where the number of slots was left open, choose it.
+
+    On return the runner has its slots, and an engine can start on it.
+
+    Raises:
+        BundleError: a run failed.
+        DeviceUnavailable: the device has no memory for the slots.
+    """
+    source_ids = min((golden.source_ids for golden in bundle.manifest.golden), key=len)
+
+    def step_seconds(num_slots: int) -> float | None:
+        try:
+            runner.resize(num_slots)
+        except DeviceUnavailable:
+            if num_slots == SLOT_COUNTS[0]:
+                raise
+            return None
+        return fastest_step(runner, source_ids, engine_config.max_encode_tokens)
+
+    try:
+        if engine_config.max_slots is None:
+            chosen = knee(step_seconds)
+            runner.resize(chosen)
+            _LOG.info("%s: %d slots", bundle.directory, chosen)
+        fastest_step(runner, source_ids, engine_config.max_encode_tokens)
+    except DeviceUnavailable:
+        raise
+    except Exception as error:  # ONNX Runtime's errors have no common base of their own
+        raise BundleError(f"{bundle.directory} fails its warm-up: {' '.join(str(error).split())}") from error
+    _decode_a_beam(bundle, runner, engine_config)
+
+
+def knee(step_seconds: Callable[[int], float | None], slot_counts: tuple[int, ...] = SLOT_COUNTS) -> int:
+    """The least of `slot_counts` that makes nearly as many rows per second as any: more would only make all wait.
+
+    `step_seconds` measures a step of so many rows; `None` says that there can't be so many. Each count is measured in
+    two rounds, as machines have bad moments.
+    """
+    fastest: dict[int, float] = {}
+    for _ in range(_NUM_ROUNDS):
+        for num_slots in slot_counts:
+            seconds = step_seconds(num_slots)
+            if seconds is None:
+                break
+            fastest[num_slots] = min(seconds, fastest.get(num_slots, seconds))
+            if fastest[num_slots] > _LONGEST_STEP_SECONDS:
+                break
+    rates = {num_slots: num_slots / seconds for num_slots, seconds in fastest.items()}
+    for num_slots, rate in rates.items():
+        _LOG.debug("%d rows: %.2f ms a step, %.0f rows a second", num_slots, 1000 * num_slots / rate, rate)
+    return next(num_slots for num_slots, rate in rates.items() if rate >= _ENOUGH * max(rates.values()))
+
+
+def fastest_step(runner: Runner, source_ids: tuple[int, ...], max_encode_tokens: int) -> float:
+    """Seconds that the fastest of a few steps takes with all slots in use; no engine may run on the runner."""
+    runner.reset()
+    num_rows = runner.spec.max_slots
+    jobs = [EncodeJob(source_ids, [row]) for row in range(num_rows)]
+    per_run = max(max_encode_tokens // len(source_ids), 1)
+    for start in range(0, num_rows, per_run):
+        runner.encode(jobs[start : start + per_run])
+    token_ids = np.full(num_rows, runner.spec.decoder_start_id, np.int64)
+    source_lengths = np.full(num_rows, len(source_ids), np.int32)
+    seconds = []
+    for length in range(min(_MAX_STEPS, runner.spec.kv_capacity)):
+        began = time.perf_counter()
+        runner.step(token_ids, np.full(num_rows, length, np.int32), source_lengths, Fetch(True, False, 0))
+        seconds.append(time.perf_counter() - began)
+        if len(seconds) >= _LEAST_STEPS and sum(seconds) > _MEASURED_SECONDS:
+            break
+    return min(seconds)
+
+
+def _decode_a_beam(bundle: FoundBundle, runner: Runner, engine_config: EngineConfig) -> None:
+    manifest = bundle.manifest
+    options = DecodingOptions(
+        beam_size=min(_BEAM_SIZE, runner.spec.max_slots, manifest.model.vocabulary_size),
+        length_penalty=1.0,
+        num_hypotheses=1,
+        max_output_tokens=min(_MAX_STEPS, manifest.limits.max_output_tokens),
+    )
+    sequence = Sequence("warm-up", manifest.golden[0].source_ids, options, time.monotonic())
+    run_trial([sequence], runner, engine_config, str(bundle.directory))

@@ -1,0 +1,91 @@
+"""How many slots pay, and that warming up leaves a runner with them."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from service.engine.config import EngineConfig
+from service.engine.onnx_runner import OnnxRunner
+from service.engine.session import DeviceUnavailable, SessionConfig
+from service.models.repository import FoundBundle, find_bundles
+from service.models.warm_up import SLOT_COUNTS, knee, warm_up
+
+
+def steps(fixed: float, per_row: float) -> Callable[[int], float]:
+    """A step that takes so many milliseconds whatever its size, and so many for each row."""
+    return lambda num_slots: (fixed + per_row * num_slots) / 1000
+
+
+@pytest.mark.parametrize(
+    ("fixed", "per_row", "slots"),
+    [
+        (10.0, 0.0, 128),  # rows are free
+        (0.0, 0.1, 16),  # a batch saves nothing
+        (1.0, 0.1, 64),  # 86 % of the most
+        (0.5, 0.1, 32),
+    ],
+)
+def test_slots_are_added_while_they_pay(fixed: float, per_row: float, slots: int) -> None:
+    assert knee(steps(fixed, per_row)) == slots
+
+
+def test_nobody_is_made_to_wait_long_for_a_token() -> None:
+    tried = []
+
+    def slow(num_slots: int) -> float:
+        tried.append(num_slots)
+        return 0.08 + 0.001 * num_slots
+
+    assert knee(slow) in (16, 32)
+    assert max(tried) == 32
+
+
+def test_a_bad_moment_of_the_machine_is_tried_again() -> None:
+    tried: list[int] = []
+
+    def noisy(num_slots: int) -> float:
+        tried.append(num_slots)
+        return steps(1.0, 0.1)(num_slots) * (3.0 if tried == [16, 32, 64] else 1.0)
+
+    assert knee(noisy) == 64
+
+
+def test_what_does_not_fit_is_not_chosen() -> None:
+    assert knee(lambda num_slots: 0.01 if num_slots <= 32 else None) == 32
+
+
+def found(directory: Path) -> FoundBundle:
+    (bundle,) = find_bundles(directory)
+    return bundle
+
+
+def load(bundle: FoundBundle, config: EngineConfig) -> OnnxRunner:
+    return OnnxRunner.load(bundle.directory, bundle.manifest, config, SessionConfig(intra_op_threads=1))
+
+
+def test_the_runner_has_the_slots_that_were_asked_for(tiny_bundle: Path) -> None:
+    bundle, config = found(tiny_bundle), EngineConfig(max_slots=5)
+    runner = load(bundle, config)
+    warm_up(bundle, runner, config)
+    assert runner.spec.max_slots == 5
+
+
+def test_slots_that_were_left_open_are_chosen(tiny_bundle: Path) -> None:
+    bundle, config = found(tiny_bundle), EngineConfig()
+    runner = load(bundle, config)
+    warm_up(bundle, runner, config)
+    assert runner.spec.max_slots in SLOT_COUNTS
+
+
+def test_a_device_without_memory_for_the_fewest_slots_is_named(
+    tiny_bundle: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: OnnxRunner, max_slots: int) -> None:
+        raise DeviceUnavailable(f"no room for {max_slots}")
+
+    bundle, config = found(tiny_bundle), EngineConfig()
+    runner = load(bundle, config)
+    monkeypatch.setattr(OnnxRunner, "resize", full)
+    with pytest.raises(DeviceUnavailable, match="no room for 16"):
+        warm_up(bundle, runner, config)
