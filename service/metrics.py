@@ -219,7 +219,8 @@ class ModelMetrics:
             self._step_seconds.observe(stats.step_seconds)
             self._step_batch_size.observe(stats.batch_size)
             self._target_tokens.inc(stats.num_generated)
-        self._coalesced.inc(stats.num_followers)
+        if stats.num_followers:
+            self._coalesced.inc(stats.num_followers)
         for seconds in stats.queue_seconds:
             self._queue_seconds.observe(seconds)
         for seconds in stats.first_token_seconds:

@@ -23,7 +23,7 @@ class Batch:
     Per row, in arrays of `max_slots` entries: `token_ids` (the input of the next step), `lengths` (tokens already in
     the self-attention cache, which equals the number of output tokens, forced prefix included), `source_lengths`,
     `prefix_lengths`, `limits` (the length at which the output is cut), `log_probs` (summed over what the model chose),
-    `wants_scores` (greedy rows whose score is asked for), `temperatures`, `top_ks` (0 where the row is not sampled),
+    `is_single` (rows of sequences that have no other), `wants_scores` (greedy rows whose score is asked for), `temperatures`, `top_ks` (0 where the row is not sampled),
     `top_ps`, `seeds` and `output_ids` (max_slots, kv_capacity). Rows of one sequence are in the order of its `slots`,
     best beam first.
     """
@@ -37,6 +37,9 @@ class Batch:
         self.prefix_lengths = np.zeros(max_slots, np.int32)
         self.limits = np.zeros(max_slots, np.int32)
         self.log_probs = np.zeros(max_slots, np.float32)
+        self.row_numbers = np.arange(max_slots)  # 0, 1, 2...: to address an array's rows and columns at once
+        self.num_prefixed = 0  # running sequences with a forced prefix
+        self.is_single = np.zeros(max_slots, np.bool_)
         self.wants_scores = np.zeros(max_slots, np.bool_)
         self.temperatures = np.zeros(max_slots, np.float32)
         self.top_ks = np.zeros(max_slots, np.int32)
@@ -45,7 +48,7 @@ class Batch:
         self.output_ids = np.zeros((max_slots, kv_capacity), np.int64)
         self._per_row: list[npt.NDArray[np.generic]] = [
             self.token_ids, self.lengths, self.source_lengths, self.prefix_lengths, self.limits, self.log_probs,
-            self.wants_scores, self.temperatures, self.top_ks, self.top_ps, self.seeds,
+            self.is_single, self.wants_scores, self.temperatures, self.top_ks, self.top_ps, self.seeds,
         ]  # fmt: skip
         self._owners: list[Sequence] = []
         self._sequences: dict[Sequence, None] = {}
@@ -97,6 +100,7 @@ class Batch:
         self.limits[rows] = len(prefix) + options.max_output_tokens
         self.log_probs[rows] = -np.inf  # only the first beam counts at first: the others are its copies
         self.log_probs[first] = 0.0
+        self.is_single[rows] = sequence.num_slots == 1
         self.wants_scores[rows] = options.return_scores and options.beam_size == 1
         self.temperatures[rows] = options.temperature
         self.top_ks[rows] = options.top_k if options.is_sampled else 0
@@ -105,6 +109,7 @@ class Batch:
         self.output_ids[rows, : len(prefix)] = prefix
         sequence.slots = list(range(rows.start, rows.stop))
         sequence.status = SequenceStatus.RUNNING
+        self.num_prefixed += bool(prefix)
         self._owners.extend([sequence] * sequence.num_slots)
         self._sequences[sequence] = None
         self._groups.setdefault(sequence.num_slots, []).append(sequence)
@@ -124,6 +129,7 @@ class Batch:
         del self._owners[num_left:]
         sequence.slots = []
         sequence.status = SequenceStatus.FINISHED
+        self.num_prefixed -= bool(sequence.target_prefix_ids)
         del self._sequences[sequence]
         group = self._groups[sequence.num_slots]
         group.remove(sequence)
@@ -131,10 +137,10 @@ class Batch:
             del self._groups[sequence.num_slots]
         return moves
 
-    def copy_output(self, source_row: int, target_row: int) -> None:
-        """Make one beam's output that of another beam of the same sequence."""
-        length = int(self.lengths[source_row])
-        self.output_ids[target_row, :length] = self.output_ids[source_row, :length]
+    def copy_outputs(self, source_rows: npt.NDArray[np.intp], target_rows: npt.NDArray[np.intp]) -> None:
+        """Make beams' outputs those of other beams of the same sequence; no row is both a source and a target."""
+        longest = int(self.lengths[source_rows].max())
+        self.output_ids[target_rows, :longest] = self.output_ids[source_rows, :longest]
 
     def check_integrity(self) -> None:
         """Check that every live row has one owner, that owners know their rows, and that lengths are in range.

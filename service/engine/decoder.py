@@ -34,6 +34,7 @@ class Decoder:
         self.batch = Batch(runner.spec.max_slots, runner.spec.kv_capacity)
         self._runner = runner
         self._search = Search(runner.spec.eos_id)
+        self._fetch: Fetch | None = None  # what the present company needs of a step; `None` when it has changed
         self._without_token: list[Sequence] = []  # joined, but the model has not chosen a token for them yet
         self._checks_integrity = checks_integrity
 
@@ -42,6 +43,7 @@ class Decoder:
 
         If the run fails as a whole, each sequence is tried by itself, so that one bad input does not fail the others.
         """
+        self._fetch = None
         start_id = self._runner.spec.decoder_start_id
         jobs = [EncodeJob(sequence.source_ids, self.batch.join(sequence, start_id)) for sequence in sequences]
         self._without_token.extend(sequences)
@@ -57,7 +59,7 @@ class Decoder:
         live = slice(0, batch.num_rows)
         try:
             output = self._runner.step(
-                batch.token_ids[live], batch.lengths[live], batch.source_lengths[live], self._fetch()
+                batch.token_ids[live], batch.lengths[live], batch.source_lengths[live], self._needed()
             )
         except Exception as error:
             _log_failure(f"a step of {batch.num_rows} rows", error)
@@ -83,6 +85,7 @@ class Decoder:
 
     def remove(self, sequence: Sequence) -> None:
         """Free a running sequence's rows and forget its search."""
+        self._fetch = None
         for move in self.batch.leave(sequence):
             self._runner.move(*move)
         self._search.forget(sequence)
@@ -106,15 +109,18 @@ class Decoder:
         unusable = "The encoder gave no numbers for this text; report it."
         return [None if is_good else EngineFailure(unusable) for is_good in are_good]
 
-    def _fetch(self) -> Fetch:
+    def _needed(self) -> Fetch:
         """What the searches of the running sequences need from the next step."""
+        if self._fetch is not None:
+            return self._fetch
         batch, groups = self.batch, self.batch.groups
         widest, live = max(groups), slice(0, self.batch.num_rows)
-        return Fetch(
+        self._fetch = Fetch(
             next_ids=1 in groups,
             next_log_probs=bool(batch.wants_scores[live].any()),
             num_candidates=max(2 * widest if widest > 1 else 0, int(batch.top_ks[live].max())),
         )
+        return self._fetch
 
     def _note_first_tokens(self, result: StepResult) -> None:
         if not self._without_token:

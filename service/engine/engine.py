@@ -34,6 +34,7 @@ __all__ = ["Engine", "EngineConfig", "EngineListener", "EngineSnapshot", "TurnSt
 
 _log = logging.getLogger(__name__)
 
+_NOBODY = StepPlan(())
 _MAX_FAILED_TURNS = 5  # in a row; then the fault is not a sequence's but the engine's
 
 
@@ -236,9 +237,7 @@ class Engine:
             self._drop(sequence, DeadlineExceeded("The call's deadline passed."), FinishReason.DEADLINE)
 
         batch = self._decoder.batch
-        candidates = self._twins.distinct(self._waiting.candidates())
-        budget = self._pace.encode_tokens(batch.num_rows, batch.num_free)
-        plan = schedule(candidates, batch.num_free, budget)
+        plan = self._scheduled()
         self._start(plan.admitted)
         refused = self._decoder.admit(plan.admitted) if plan.admitted else []
         encoded = self._clock()
@@ -259,6 +258,13 @@ class Engine:
         if plan.admitted or num_rows:
             self._report(plan, result, num_rows, joined, with_first_token, times)
             self._count_failures(has_run=num_rows > 0 and not result.has_run_failed)
+
+    def _scheduled(self) -> StepPlan:
+        batch = self._decoder.batch
+        if not self._waiting or not batch.num_free:
+            return _NOBODY
+        candidates = self._twins.distinct(self._waiting.candidates())
+        return schedule(candidates, batch.num_free, self._pace.encode_tokens(batch.num_rows, batch.num_free))
 
     def _start(self, admitted: Iterable[Sequence]) -> None:
         """Take sequences from the queue, together with their twins, which follow without slots."""

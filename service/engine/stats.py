@@ -1,12 +1,12 @@
 """What a turn of the engine did, in plain numbers; turned into metrics elsewhere."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 _HALF_LIFE_SECONDS = 10.0
 
 
-@dataclass(frozen=True, slots=True)
-class TurnStats:
+class TurnStats(NamedTuple):
     """One turn that ran something. Counts of the encoder are 0 when it did not run, those of the step likewise.
 
     `encoded_tokens` counts live source tokens and `padded_tokens` the area that was computed (rows times longest

@@ -2,8 +2,10 @@
 
 import math
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
+from numpy import typing as npt
 
 from service.engine.batch import Batch
 from service.engine.runner import StepOutput
@@ -40,40 +42,49 @@ class Search:
     def advance(self, batch: Batch, output: StepOutput) -> Advance:
         """Move every running sequence one token on; rows are updated for the next step, but none leaves the batch."""
         result = Advance()
-        lengths = batch.lengths[: batch.num_rows]
-        is_forced = lengths < batch.prefix_lengths[: batch.num_rows]
+        live = slice(0, batch.num_rows)
+        lengths = batch.lengths[live]
+        is_forced = lengths < batch.prefix_lengths[live] if batch.num_prefixed else None
         lengths += 1  # the step appended its input to the cache
+        if output.next_ids is not None:
+            self._advance_singles(batch, output, is_forced, result)
         for beam_size, sequences in batch.groups.items():
-            if beam_size == 1:
-                self._advance_singles(batch, sequences, output, is_forced, result)
-            else:
+            if beam_size > 1:
                 self._advance_beams(batch, sequences, output, is_forced, result)
         return result
 
     def _advance_singles(
-        self, batch: Batch, sequences: list[Sequence], output: StepOutput, is_forced: greedy.Mask, result: Advance
+        self, batch: Batch, output: StepOutput, is_forced: greedy.Mask | None, result: Advance
     ) -> None:
-        """Sequences of one row each: the most probable token, or one by chance."""
+        """Sequences of one row each: the most probable token, or one by chance.
+
+        This is Python's share of most steps, so whole arrays are views where there is no beam.
+        """
         assert output.next_ids is not None
-        rows = np.fromiter((sequence.slots[0] for sequence in sequences), np.intp, len(sequences))
-        lengths, chosen, is_open = batch.lengths[rows], output.next_ids[rows], ~is_forced[rows]
+        all_rows = batch.row_numbers[: batch.num_rows]
+        rows = slice(0, batch.num_rows) if len(batch.groups) == 1 else all_rows[batch.is_single[: batch.num_rows]]
+        lengths, chosen = batch.lengths[rows], output.next_ids[rows]
         log_probs = None if output.next_log_probs is None else output.next_log_probs[rows]
-        if batch.top_ks[rows].any():
-            log_probs = np.zeros(len(rows), np.float32) if log_probs is None else log_probs
-            _sample(batch, rows, output, chosen, log_probs)
-        places = (rows, lengths - 1)
-        if not is_open.all():
+        if output.candidate_ids is not None:
+            chosen, log_probs = _sampled(batch, all_rows[rows], output, chosen, log_probs)
+        places = (all_rows[rows], lengths - 1)
+        is_open = None if is_forced is None else ~is_forced[rows]
+        if is_open is not None:
             chosen = np.where(is_open, chosen, batch.output_ids[places])
         batch.output_ids[places] = chosen
         batch.token_ids[rows] = chosen
-        is_ended = is_open & greedy.ended(chosen, lengths, batch.limits[rows], self._eos_id)
+        is_ended = greedy.ended(chosen, lengths, batch.limits[rows], self._eos_id)
+        if is_open is not None:
+            is_ended &= is_open
         if log_probs is not None:
             is_broken = np.isnan(log_probs)
-            batch.log_probs[rows] += np.where(is_open, log_probs, 0)
+            batch.log_probs[rows] += log_probs if is_open is None else np.where(is_open, log_probs, 0)
             is_ended &= ~is_broken
-            result.failed.extend(sequences[index] for index in np.flatnonzero(is_broken))
-        for index in np.flatnonzero(is_ended):
-            result.finished.append((sequences[index], (self._single_hypothesis(batch, sequences[index]),)))
+            result.failed.extend(batch.owner(row) for row in all_rows[rows][is_broken].tolist())
+        if is_ended.any():
+            for row in all_rows[rows][is_ended].tolist():
+                sequence = batch.owner(row)
+                result.finished.append((sequence, (self._single_hypothesis(batch, sequence),)))
 
     def _single_hypothesis(self, batch: Batch, sequence: Sequence) -> DecodedHypothesis:
         (row,) = sequence.slots
@@ -85,56 +96,71 @@ class Search:
         return self._decoded(sequence, score, output_ids)
 
     def _advance_beams(
-        self, batch: Batch, sequences: list[Sequence], output: StepOutput, is_forced: greedy.Mask, result: Advance
+        self,
+        batch: Batch,
+        sequences: list[Sequence],
+        output: StepOutput,
+        is_forced: greedy.Mask | None,
+        result: Advance,
     ) -> None:
         assert output.candidate_ids is not None
         assert output.candidate_log_probs is not None
-        for forced in [sequence for sequence in sequences if is_forced[sequence.slots[0]]]:
-            rows = forced.slots
-            batch.token_ids[rows] = batch.output_ids[rows, batch.lengths[rows] - 1]
-        sequences = [sequence for sequence in sequences if not is_forced[sequence.slots[0]]]
+        if is_forced is not None:
+            for forced in [sequence for sequence in sequences if is_forced[sequence.slots[0]]]:
+                rows = forced.slots
+                batch.token_ids[rows] = batch.output_ids[rows, batch.lengths[rows] - 1]
+            sequences = [sequence for sequence in sequences if not is_forced[sequence.slots[0]]]
         if not sequences:
             return
-        all_rows = np.array([sequence.slots for sequence in sequences])  # (n, k)
-        log_probs = output.candidate_log_probs[all_rows]  # (n, k, K)
+        rows = np.array([sequence.slots for sequence in sequences])  # (n, k)
+        log_probs = output.candidate_log_probs[rows]  # (n, k, K)
+        top, running = beam.rank(batch.log_probs[rows], output.candidate_ids[rows], log_probs, self._eos_id)
+        is_at_limit = batch.lengths[rows[:, 0]] >= batch.limits[rows[:, 0]]
+        is_ending = (top.token_ids == self._eos_id) | is_at_limit[:, None]  # (n, k)
         is_broken = np.isnan(log_probs).any(axis=(1, 2))
-        rankings = beam.rank(batch.log_probs[all_rows], output.candidate_ids[all_rows], log_probs, self._eos_id)
-        going_on, running = [], []
-        for sequence, ranking, broken in zip(sequences, rankings, is_broken.tolist(), strict=True):
-            if broken:
+        looks = is_ending.any(axis=1) | is_broken
+        goes_on = np.ones(len(sequences), np.bool_)
+        for index, sequence in enumerate(sequences):
+            if not looks[index] and sequence not in self._hypotheses:
+                continue
+            if is_broken[index]:
                 result.failed.append(sequence)
-            elif self._is_over(batch, sequence, ranking):
+                goes_on[index] = False
+                continue
+            self._collect(batch, sequence, [part[index, is_ending[index]] for part in top])
+            if is_at_limit[index] or self._is_done(batch, sequence, float(running.log_probs[index, 0])):
                 result.finished.append((sequence, self._beam_hypotheses(sequence)))
-            else:
-                rows, copies = beam.inherit(sequence.slots, [parent for parent, _, _ in ranking.running])
-                for source, target in copies:
-                    batch.copy_output(source, target)
-                result.copies.extend(copies)
-                sequence.slots = rows
-                going_on.extend(rows)
-                running.extend(ranking.running)
-        if going_on:
-            _, token_ids, log_probs = zip(*running, strict=True)
-            batch.token_ids[going_on] = token_ids
-            batch.log_probs[going_on] = log_probs
-            batch.output_ids[going_on, batch.lengths[going_on] - 1] = token_ids
+                goes_on[index] = False
+        if not goes_on.all():
+            sequences = [sequence for sequence, stays in zip(sequences, goes_on, strict=True) if stays]
+            rows, running = rows[goes_on], beam.Continuations(*(part[goes_on] for part in running))
+        self._go_on(batch, sequences, rows, running, result)
 
-    def _is_over(self, batch: Batch, sequence: Sequence, ranking: beam.Ranking) -> bool:
-        """Collect the hypotheses that end in this step, and say whether the search is over."""
-        slots, options = sequence.slots, sequence.options
-        total = int(batch.lengths[slots[0]])
-        length = total - len(sequence.target_prefix_ids)
-        at_limit = length >= options.max_output_tokens
-        ending = [beam_ for beam_ in ranking.top if at_limit or beam_.token_id == self._eos_id]
-        if ending and sequence not in self._hypotheses:
+    def _go_on(
+        self, batch: Batch, sequences: list[Sequence], rows: beam.Rows, running: beam.Continuations, result: Advance
+    ) -> None:
+        """Let searches run on with other beams; `rows` are those of the present ones (n, k)."""
+        rows, sources, targets = beam.inherit(rows, running.parents)
+        if len(sources):
+            batch.copy_outputs(sources, targets)
+            result.copies.extend(zip(sources.tolist(), targets.tolist(), strict=True))
+        for sequence, slots in zip(sequences, rows.tolist(), strict=True):
+            sequence.slots = slots
+        batch.token_ids[rows] = running.token_ids
+        batch.log_probs[rows] = running.log_probs
+        batch.output_ids[rows, batch.lengths[rows] - 1] = running.token_ids
+
+    def _collect(self, batch: Batch, sequence: Sequence, ending: list[npt.NDArray[Any]]) -> None:
+        """Keep the hypotheses that end in this step: their parents, last tokens and log-probabilities."""
+        options, total = sequence.options, int(batch.lengths[sequence.slots[0]])
+        if sequence not in self._hypotheses:
             self._hypotheses[sequence] = beam.BeamHypotheses(options.beam_size, options.length_penalty)
-        hypotheses = self._hypotheses.get(sequence)
-        if hypotheses is None:
-            return False
-        for parent, token_id, log_prob in ending:
-            begun = batch.output_ids[slots[parent], : total - 1].tolist()
-            hypotheses.add(log_prob, length, (*begun, token_id))
-        return at_limit or hypotheses.is_done(ranking.running[0].log_prob, length)
+        for parent, token_id, log_prob in zip(*(part.tolist() for part in ending), strict=True):
+            begun = batch.output_ids[sequence.slots[parent], : total - 1].tolist()
+            self._hypotheses[sequence].add(log_prob, _num_chosen(batch, sequence), (*begun, token_id))
+
+    def _is_done(self, batch: Batch, sequence: Sequence, best_log_prob: float) -> bool:
+        return self._hypotheses[sequence].is_done(best_log_prob, _num_chosen(batch, sequence))
 
     def _beam_hypotheses(self, sequence: Sequence) -> tuple[DecodedHypothesis, ...]:
         best = self._hypotheses[sequence].finished[: sequence.options.num_hypotheses]
@@ -148,11 +174,22 @@ class Search:
         return DecodedHypothesis(chosen, score, FinishReason.LENGTH)
 
 
-def _sample(batch: Batch, rows: sampling.Rows, output: StepOutput, chosen: greedy.Ids, log_probs: beam.Scores) -> None:
-    """Overwrite, in `chosen` and `log_probs` (both of `rows`), what those rows get that are sampled."""
+def _num_chosen(batch: Batch, sequence: Sequence) -> int:
+    """Tokens that the model has chosen for a sequence."""
+    return int(batch.lengths[sequence.slots[0]]) - len(sequence.target_prefix_ids)
+
+
+def _sampled(
+    batch: Batch, rows: sampling.Rows, output: StepOutput, chosen: greedy.Ids, log_probs: beam.Scores | None
+) -> tuple[greedy.Ids, beam.Scores | None]:
+    """What is chosen in `rows`, and its log-probabilities, with chance where a row is sampled; all (n,)."""
     assert output.candidate_ids is not None
     assert output.candidate_log_probs is not None
     places = np.flatnonzero(batch.top_ks[rows])
+    if not len(places):
+        return chosen, log_probs
+    chosen = chosen.copy()
+    log_probs = np.zeros(len(rows), np.float32) if log_probs is None else log_probs.copy()
     rows = rows[places]
     candidates = output.candidate_log_probs[rows]
     columns = sampling.choose(
@@ -164,3 +201,4 @@ def _sample(batch: Batch, rows: sampling.Rows, output: StepOutput, chosen: greed
     )
     chosen[places] = output.candidate_ids[rows, columns]
     log_probs[places] = candidates[np.arange(len(rows)), columns]
+    return chosen, log_probs

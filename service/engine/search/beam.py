@@ -17,25 +17,26 @@ from numpy import typing as npt
 from service.engine.search.scores import normalized
 
 Ids = npt.NDArray[np.int64]
+Rows = npt.NDArray[np.intp]
 Scores = npt.NDArray[np.float32]
 
 
-class Continuation(NamedTuple):
-    """One beam, one token longer."""
+class Continuations(NamedTuple):
+    """Beams of n searches, one token longer, best first; all (n, k)."""
 
-    parent: int  # which of the k beams it continues
-    token_id: int
-    log_prob: float  # summed over the hypothesis, a float32 value
+    parents: Rows  # which of the k beams each continues
+    token_ids: Ids
+    log_probs: Scores  # summed over the hypothesis
 
 
 class Ranking(NamedTuple):
-    """The best continuations of one search of k beams, each best first."""
+    """The best continuations of n searches of k beams."""
 
-    top: list[Continuation]  # the k best, whether they end or not
-    running: list[Continuation]  # the k best that don't end
+    top: Continuations  # the k best, whether they end or not
+    running: Continuations  # the k best that don't end
 
 
-def rank(log_probs: Scores, candidate_ids: Ids, candidate_log_probs: Scores, eos_id: int) -> list[Ranking]:
+def rank(log_probs: Scores, candidate_ids: Ids, candidate_log_probs: Scores, eos_id: int) -> Ranking:
     """Rank the continuations of n searches: `log_probs` (n, k) of their beams, candidates (n, k, K) with K >= 2 k.
 
     2 k candidates hold at least k that don't end, as only one continuation of a beam does. Ties go to the earlier
@@ -45,17 +46,15 @@ def rank(log_probs: Scores, candidate_ids: Ids, candidate_log_probs: Scores, eos
     width = min(2 * beam_size, candidate_ids.shape[2])
     ids = candidate_ids[:, :, :width].reshape(num_searches, -1)  # (n, k * width)
     totals = (log_probs[:, :, None] + candidate_log_probs[:, :, :width]).reshape(num_searches, -1)
-    order = np.argsort(-totals, axis=1, kind="stable")[:, : 2 * beam_size]  # (n, 2 k)
-    ends = np.take_along_axis(ids, order, axis=1) == eos_id
-    goes_on = np.take_along_axis(order, np.argsort(ends, axis=1, kind="stable")[:, :beam_size], axis=1)
-    chosen = np.concatenate([order[:, :beam_size], goes_on], axis=1)  # (n, 2 k): top, then running
-    parents, token_ids = (chosen // width).tolist(), np.take_along_axis(ids, chosen, axis=1).tolist()
-    summed = np.take_along_axis(totals, chosen, axis=1).tolist()
-    rankings = []
-    for search in zip(parents, token_ids, summed, strict=True):
-        continuations = [Continuation(*values) for values in zip(*search, strict=True)]
-        rankings.append(Ranking(continuations[:beam_size], continuations[beam_size:]))
-    return rankings
+    searches = np.arange(num_searches)[:, None]
+    order = (-totals).argsort(axis=1, kind="stable")[:, : 2 * beam_size]  # (n, 2 k)
+    ends = ids[searches, order] == eos_id
+    goes_on = order[searches, ends.argsort(axis=1, kind="stable")[:, :beam_size]]
+
+    def continuations(chosen: Rows) -> Continuations:
+        return Continuations(chosen // width, ids[searches, chosen], totals[searches, chosen])
+
+    return Ranking(continuations(order[:, :beam_size]), continuations(goes_on))
 
 
 class Finished(NamedTuple):
@@ -86,23 +85,20 @@ class BeamHypotheses:
         return not normalized(best_running_log_prob, length, self._length_penalty) > self.finished[-1].score
 
 
-def inherit(slots: list[int], parents: list[int]) -> tuple[list[int], list[tuple[int, int]]]:
-    """Place the next beams in rows with as few copies as possible.
+def inherit(rows: Rows, parents: Rows) -> tuple[Rows, Rows, Rows]:
+    """Place the next beams in their search's rows with as few copies as possible; `rows` and `parents` are (n, k).
 
     The first child of a beam stays in its row; further children take rows of beams that have none.
 
     Returns:
-        The rows in the order of the next beams, and the copies (source row, target row) that this needs; no row is
-        both a source and a target.
+        The rows of the next beams (n, k), and the copies that this needs: (source rows, target rows), each (m,). No
+        row is both a source and a target.
     """
-    orphaned = [row for beam, row in enumerate(slots) if beam not in parents]
-    rows, copies, seen = [], [], set()
-    for parent in parents:
-        if parent in seen:
-            row = orphaned.pop()
-            copies.append((slots[parent], row))
-        else:
-            row = slots[parent]
-            seen.add(parent)
-        rows.append(row)
-    return rows, copies
+    numbers, searches = np.arange(rows.shape[1]), np.arange(len(rows))[:, None]
+    is_same = parents[:, :, None] == parents[:, None, :]  # (n, k, k)
+    is_first = ~(is_same & (numbers < numbers[:, None])).any(axis=2)
+    is_orphaned = (parents[:, None, :] != numbers[:, None]).all(axis=2)
+    placed = rows[searches, parents]
+    sources, targets = placed[~is_first], rows[is_orphaned]  # as many of each in every search, search by search
+    placed[~is_first] = targets
+    return placed, sources, targets
