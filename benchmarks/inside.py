@@ -5,9 +5,12 @@
 - Text over gRPC, in calls of 32 sentences, against the bare engine loop; both saturated.
 """
 
+import contextlib
+import itertools
 import statistics
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +25,13 @@ from benchmarks.peers.peer import PeerSettings
 from benchmarks.peers.process import PeerProcess
 from benchmarks.report import write_records
 from benchmarks.servers import running, send, serve_command
-from benchmarks.workload import Task, held_out_texts
+from benchmarks.workload import Task, held_out_texts, length_penalty_of
 from service.bundle.manifest import Manifest
 from service.engine.config import EngineConfig
 from service.engine.engine import Engine
 from service.engine.onnx_runner import OnnxRunner
 from service.engine.sequence import Sequence, SequenceUpdate
-from service.engine.session import SessionConfig
-from service.engine.sharded_graph import ShardedGraph
+from service.engine.session import Binding, GraphSession, SessionConfig
 from service.engine.stats import TurnStats
 from service.text.tokenizers import load_tokenizer
 from service.translation import DecodingOptions
@@ -87,10 +89,17 @@ def waiting_for_a_slot(bundle: Path, sources: list[tuple[int, ...]]) -> dict[str
             singles.append(single)
             engine.submit([single])
         engine.wait_for(singles)
-        turns = np.array([ended for ended, _ in engine.turns])
-        steps = [stats.step_seconds for _, stats in engine.turns if stats.batch_size >= SERVED_SLOTS - 2]
-    # A single that came during a turn could not join it: turns that ended after its arrival, up to its admission.
-    waits = [int(((turns > one.arrived_seconds) & (turns <= one.admitted_seconds)).sum()) for one in singles]
+        steps = [stats.step_seconds for _, stats in engine.turns if stats.num_encoded]
+        lanes = [
+            np.array([stats.ended_seconds for thread, stats in engine.turns if thread == lane])
+            for lane in {thread for thread, _ in engine.turns}
+        ]
+    # A single that came during a turn could not join it: turns that ended after its arrival, up to its admission; of
+    # the lane that had most of them.
+    waits = [
+        max(int(((ends > one.arrived_seconds) & (ends <= one.admitted_seconds)).sum()) for ends in lanes)
+        for one in singles
+    ]
     return {
         "kind": "single while a call of 1000 runs",
         "wait_steps_p50": percentile(waits, 0.5),
@@ -103,22 +112,23 @@ def waiting_for_a_slot(bundle: Path, sources: list[tuple[int, ...]]) -> dict[str
 
 
 def python_share(bundle: Path, sources: list[tuple[int, ...]]) -> dict[str, Any]:
-    """The part of the engine thread's time outside of ONNX Runtime while every turn runs a full batch."""
-    inside = [0.0]
-    with _timed_graphs(inside), _Running(bundle, FULL_BATCH, read_inside=lambda: inside[0]) as engine:
+    """The part of the lanes' time that is not inside ONNX Runtime while all slots are in use; waits for each other's
+    Python (the interpreter's lock) included."""
+    with _timed_graphs() as runs, _Running(bundle, FULL_BATCH) as engine:
         engine.wait_for(engine.submit(engine.sequences("python", sources, CALL_OF_A_THOUSAND)))
-        # Of every stretch of full turns: from the end of its first to the end of its last.
-        total = in_runtime = 0.0
-        num_turns = 0
-        pairs = zip(engine.turns, engine.turns[1:], engine.inside, engine.inside[1:], strict=False)
-        for (before, stats_before), (after, stats), inside_before, inside_after in pairs:
-            if stats_before.batch_size == stats.batch_size == FULL_BATCH:
-                total += after - before
-                in_runtime += inside_after - inside_before
-                num_turns += 1
+    lanes = {thread for thread, _ in engine.turns}
+    slots = max(stats.batch_size for _, stats in engine.turns)
+    total = in_runtime = 0.0
+    num_turns = 0
+    for lane in lanes:
+        ends = [stats.ended_seconds for thread, stats in engine.turns if thread == lane and stats.batch_size == slots]
+        total += ends[-1] - ends[0]
+        in_runtime += sum(end - start for thread, start, end in runs if thread == lane and ends[0] < end <= ends[-1])
+        num_turns += len(ends) - 1
     return {
         "kind": "Python's share of the engine thread",
-        "batch": FULL_BATCH,
+        "batch": slots * len(lanes),
+        "lanes": len(lanes),
         "python_share": 1 - in_runtime / total,
         "turn_ms": total / num_turns * 1e3,
         "python_ms_per_turn": (total - in_runtime) / num_turns * 1e3,
@@ -159,17 +169,14 @@ def grpc_share(bundle: Path, sources: list[tuple[int, ...]], max_output_tokens: 
 class _Running:
     """An engine and all that it reports: an `EngineListener` with a memory."""
 
-    def __init__(self, bundle: Path, max_slots: int, read_inside: Callable[[], float] = lambda: 0.0) -> None:
+    def __init__(self, bundle: Path, max_slots: int) -> None:
         manifest = Manifest.load(bundle)
         config = EngineConfig(max_slots=max_slots)
-        self.turns: list[tuple[float, TurnStats]] = []
-        self.inside: list[float] = []
+        self.turns: list[tuple[int, TurnStats]] = []  # with the thread of the lane
         self.ended: set[Sequence] = set()
-        self._read_inside = read_inside
-        self._options = DecodingOptions(
-            beam_size=1, length_penalty=1.0, num_hypotheses=1, max_output_tokens=manifest.limits.max_output_tokens
-        )
-        self._engine = Engine(OnnxRunner.load(bundle, manifest, config, SessionConfig()), config, self)
+        self._max_output_tokens = manifest.limits.max_output_tokens
+        self._numbers = itertools.count()
+        self._engine = Engine(OnnxRunner.load_lanes(bundle, manifest, config, SessionConfig()), config, self)
 
     def __enter__(self) -> "_Running":
         self._engine.start()
@@ -181,7 +188,15 @@ class _Running:
     def sequences(self, request_id: str, sources: list[tuple[int, ...]], count: int) -> list[Sequence]:
         """`count` sequences of one request, that arrive now."""
         now = time.monotonic()
-        return [Sequence(request_id, sources[i % len(sources)], self._options, now) for i in range(count)]
+        return [Sequence(request_id, sources[i % len(sources)], self._options(), now) for i in range(count)]
+
+    def _options(self) -> DecodingOptions:
+        return DecodingOptions(
+            beam_size=1,
+            length_penalty=length_penalty_of(next(self._numbers)),
+            num_hypotheses=1,
+            max_output_tokens=self._max_output_tokens,
+        )
 
     def submit(self, sequences: list[Sequence]) -> list[Sequence]:
         """Hand them to the engine."""
@@ -199,32 +214,28 @@ class _Running:
 
     def on_turn(self, stats: TurnStats) -> None:
         """As `EngineListener.on_turn`."""
-        self.turns.append((time.monotonic(), stats))
-        self.inside.append(self._read_inside())
+        self.turns.append((threading.get_ident(), stats))
 
     def on_failure(self, error: BaseException) -> None:
         """All sequences have had their update before this."""
 
 
-class _timed_graphs:  # noqa: N801  # used as a function is
-    """While it lasts, adds the seconds that graphs run in ONNX Runtime to `seconds[0]`."""
+@contextlib.contextmanager
+def _timed_graphs() -> Iterator[list[tuple[int, float, float]]]:
+    """Collects, while it lasts, every run of a graph in ONNX Runtime: thread, start and end."""
+    runs: list[tuple[int, float, float]] = []
+    original = GraphSession.run
 
-    def __init__(self, seconds: list[float]) -> None:
-        self._seconds = seconds
+    def run(self: GraphSession, binding: Binding) -> None:
+        started = time.monotonic()
+        original(self, binding)
+        runs.append((threading.get_ident(), started, time.monotonic()))
 
-    def __enter__(self) -> None:
-        self._original = original = ShardedGraph.run
-        seconds = self._seconds
-
-        def run(graph: ShardedGraph, *arguments: Any, **more: Any) -> None:
-            started = time.perf_counter()
-            original(graph, *arguments, **more)
-            seconds[0] += time.perf_counter() - started
-
-        ShardedGraph.run = run  # type: ignore[method-assign, assignment]
-
-    def __exit__(self, *error: object) -> None:
-        ShardedGraph.run = self._original  # type: ignore[method-assign]
+    GraphSession.run = run  # type: ignore[method-assign]
+    try:
+        yield runs
+    finally:
+        GraphSession.run = original  # type: ignore[method-assign]
 
 
 def _shown(value: Any) -> str:

@@ -5,6 +5,7 @@
 
 import asyncio
 import dataclasses
+import itertools
 import json
 import sys
 import time
@@ -15,7 +16,7 @@ import grpc
 import psutil
 
 from benchmarks.arrivals import poisson_schedule
-from benchmarks.workload import held_out_texts
+from benchmarks.workload import held_out_texts, length_penalty_of
 from service.pb.dragoman.v1 import translation_pb2 as pb
 from service.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 
@@ -45,7 +46,7 @@ class Outcome:
 
 async def generate(load: Load) -> Outcome:
     """Make all calls and await their ends."""
-    texts = held_out_texts()
+    texts, numbers = held_out_texts(), itertools.count()
     outcome = Outcome()
     async with grpc.aio.insecure_channel(load.address) as channel:
         stub: Any = pb_grpc.TranslationServiceStub(channel)
@@ -54,7 +55,10 @@ async def generate(load: Load) -> Outcome:
 
         async def call(scheduled: float, first_text: int) -> None:
             chosen = [texts[(first_text + i) % len(texts)] for i in range(load.texts_per_call)]
-            request = pb.TranslateRequest(texts=chosen, source_language_code="en", target_language_code="de")
+            options = pb.DecodingOptions(length_penalty=length_penalty_of(next(numbers)))
+            request = pb.TranslateRequest(
+                texts=chosen, source_language_code="en", target_language_code="de", options=options
+            )
             delay = time.perf_counter() - started - scheduled
             outcome.largest_delay_seconds = max(outcome.largest_delay_seconds, delay)
             status, num_tokens = "OK", 0

@@ -22,9 +22,9 @@ class EngineDecoder:
 
     def __init__(self, directory: Path, manifest: Manifest, max_slots: int = 32) -> None:
         config = EngineConfig(max_slots=max_slots, max_waiting=1_000_000)
-        runner = OnnxRunner.load(directory, manifest, config, SessionConfig())
+        runners = OnnxRunner.load_lanes(directory, manifest, config, SessionConfig())
         self._listener = _Listener()
-        self._engine = Engine(runner, config, self._listener)
+        self._engine = Engine(runners, config, self._listener)
 
     def __enter__(self) -> "EngineDecoder":
         self._engine.start()

@@ -78,7 +78,9 @@ def decode(directory: Path, manifest: Manifest, sources: list[tuple[int, ...]]) 
     """Greedy outputs of a bundle's model, each source decoded by itself."""
     config = EngineConfig(max_slots=1)
     collector = _Collector()
-    engine = Engine(OnnxRunner.load(directory, manifest, config, SessionConfig(intra_op_threads=1)), config, collector)
+    engine = Engine(
+        OnnxRunner.load_lanes(directory, manifest, config, SessionConfig(intra_op_threads=1)), config, collector
+    )
     engine.start()
     outputs = []
     for source_ids in sources:

@@ -6,7 +6,7 @@ from collections.abc import Sequence as Sequence_
 from pathlib import Path
 
 from benchmarks.peers.peer import PeerSettings
-from benchmarks.workload import Task
+from benchmarks.workload import Task, length_penalty_of
 from service.bundle.manifest import Manifest
 from service.engine.config import EngineConfig
 from service.engine.engine import Engine
@@ -32,19 +32,27 @@ class DragomanPeer:
         )
         self._updates = Updates()
         self._prefix = manifest.languages[0].target_prefix_ids
-        self._engine = Engine(OnnxRunner.load(directory, manifest, config, session), config, self._updates)
+        self._engine = Engine(OnnxRunner.load_lanes(directory, manifest, config, session), config, self._updates)
         self._engine.start()
 
     def translate(self, batch: Sequence_[Sequence_[int]], task: Task) -> list[list[int]]:
         """As `Peer.translate`. A fixed output length must be the bundle's own: its end token is suppressed."""
-        options = DecodingOptions(
-            beam_size=task.beam_size,
-            length_penalty=1.0,
-            num_hypotheses=1,
-            max_output_tokens=task.max_output_tokens,
-        )
         now = time.monotonic()
-        sequences = [Sequence("bench", tuple(ids), options, now, target_prefix_ids=self._prefix) for ids in batch]
+        sequences = [
+            Sequence(
+                request_id="bench",
+                source_ids=tuple(ids),
+                options=DecodingOptions(
+                    beam_size=task.beam_size,
+                    length_penalty=length_penalty_of(number),
+                    num_hypotheses=1,
+                    max_output_tokens=task.max_output_tokens,
+                ),
+                arrived_seconds=now,
+                target_prefix_ids=self._prefix,
+            )
+            for number, ids in enumerate(batch)
+        ]
         self._engine.submit(sequences)
         outputs = []
         for update in self._updates.wait_for(sequences):

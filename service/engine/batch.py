@@ -23,9 +23,9 @@ class Batch:
     Per row, in arrays of `max_slots` entries: `token_ids` (the input of the next step), `lengths` (tokens already in
     the self-attention cache, which equals the number of output tokens, forced prefix included), `source_lengths`,
     `prefix_lengths`, `limits` (the length at which the output is cut), `log_probs` (summed over what the model chose),
-    `is_single` (rows of sequences that have no other), `wants_scores` (greedy rows whose score is asked for), `temperatures`, `top_ks` (0 where the row is not sampled),
-    `top_ps`, `seeds` and `output_ids` (max_slots, kv_capacity). Rows of one sequence are in the order of its `slots`,
-    best beam first.
+    `is_single` (rows of sequences that have no other), `wants_scores` (greedy rows whose score is asked for),
+    `temperatures`, `top_ks` (0 where the row is not sampled), `top_ps`, `seeds` and `output_ids` (max_slots,
+    kv_capacity). Rows of one sequence are in the order of its `slots`, best beam first.
     """
 
     def __init__(self, max_slots: int, kv_capacity: int) -> None:

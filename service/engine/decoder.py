@@ -38,7 +38,7 @@ class Decoder:
         self._without_token: list[Sequence] = []  # joined, but the model has not chosen a token for them yet
         self._checks_integrity = checks_integrity
 
-    def admit(self, sequences: Sequence_[Sequence]) -> list[tuple[Sequence, EngineFailure]]:
+    def admit(self, sequences: Sequence_[Sequence], *, is_alone: bool = True) -> list[tuple[Sequence, EngineFailure]]:
         """Encode sequences together and let them join; returns those whose encoding failed, out of the batch again.
 
         If the run fails as a whole, each sequence is tried by itself, so that one bad input does not fail the others.
@@ -47,19 +47,23 @@ class Decoder:
         start_id = self._runner.spec.decoder_start_id
         jobs = [EncodeJob(sequence.source_ids, self.batch.join(sequence, start_id)) for sequence in sequences]
         self._without_token.extend(sequences)
-        failures = self._encode(jobs)
+        failures = self._encode(jobs, is_alone=is_alone)
         failed = [(sequence, failure) for sequence, failure in zip(sequences, failures, strict=True) if failure]
         self._remove_failed(failed)
         self._check()
         return failed
 
-    def step(self) -> StepResult:
+    def step(self, *, is_alone: bool = True) -> StepResult:
         """Move every running sequence one token on. If the run itself fails, all of them do."""
         batch, result = self.batch, StepResult()
         live = slice(0, batch.num_rows)
         try:
             output = self._runner.step(
-                batch.token_ids[live], batch.lengths[live], batch.source_lengths[live], self._needed()
+                batch.token_ids[live],
+                batch.lengths[live],
+                batch.source_lengths[live],
+                self._needed(),
+                is_alone=is_alone,
             )
         except Exception as error:
             _log_failure(f"a step of {batch.num_rows} rows", error)
@@ -98,14 +102,14 @@ class Decoder:
         for sequence, _ in failed:
             self.remove(sequence)
 
-    def _encode(self, jobs: Sequence_[EncodeJob]) -> list[EngineFailure | None]:
+    def _encode(self, jobs: Sequence_[EncodeJob], *, is_alone: bool) -> list[EngineFailure | None]:
         try:
-            are_good = self._runner.encode(jobs)
+            are_good = self._runner.encode(jobs, is_alone=is_alone)
         except Exception as error:
             _log_failure(f"encoding {len(jobs)} sources", error)
             if len(jobs) == 1:
                 return [_failure(error)]
-            return [failure for job in jobs for failure in self._encode([job])]
+            return [failure for job in jobs for failure in self._encode([job], is_alone=is_alone)]
         unusable = "The encoder gave no numbers for this text; report it."
         return [None if is_good else EngineFailure(unusable) for is_good in are_good]
 

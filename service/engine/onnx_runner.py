@@ -14,8 +14,8 @@ from service.engine.device_cache import DeviceCache
 from service.engine.host_cache import HostCache
 from service.engine.kv_cache import CacheShape, KVCache
 from service.engine.runner import EncodeJob, Fetch, RunnerSpec, StepOutput
-from service.engine.session import Array, Buffer, SessionConfig
-from service.engine.sharded_graph import ShardedBinding, ShardedGraph
+from service.engine.session import Array, Binding, Buffer, SessionConfig
+from service.engine.shared_graph import SharedGraph, num_lanes
 from service.engine.step_inputs import StepInputs
 
 _MAX_BINDINGS = 512
@@ -31,8 +31,8 @@ class OnnxRunner:
 
     def __init__(
         self,
-        encoder: ShardedGraph,
-        decoder_step: ShardedGraph,
+        encoder: SharedGraph,
+        decoder_step: SharedGraph,
         cache: KVCache,
         inputs: StepInputs,
         spec: RunnerSpec,
@@ -53,16 +53,32 @@ class OnnxRunner:
         self._cross_names = graph_io.cross_names(num_layers)
         self._past_names = graph_io.past_names(num_layers)
         self._present_names = graph_io.present_names(num_layers)
-        self._bindings: dict[tuple[int, int, Fetch], tuple[ShardedBinding, StepOutput]] = {}
+        self._bindings: dict[tuple[int, int, Fetch, bool], tuple[Binding, StepOutput]] = {}
         self._total_length = np.zeros(1, np.int32)
         self._next_ids = np.zeros(spec.max_slots, np.int64)
         self._next_log_probs = np.zeros(spec.max_slots, np.float32)
 
     @classmethod
-    def load(
+    def load_lanes(
         cls, directory: Path, manifest: Manifest, config: EngineConfig, session_config: SessionConfig
+    ) -> "list[OnnxRunner]":
+        """As `load`, but one runner for each lane that the device has threads for; they share the slots."""
+        lanes = num_lanes(session_config, config.max_slots)
+        if config.max_slots is not None:
+            config = dataclasses.replace(config, max_slots=config.max_slots // lanes)
+        first = cls.load(directory, manifest, config, session_config, lanes)
+        return [first, *(first.beside() for _ in range(lanes - 1))]
+
+    @classmethod
+    def load(
+        cls,
+        directory: Path,
+        manifest: Manifest,
+        config: EngineConfig,
+        session_config: SessionConfig,
+        lanes: int = 1,
     ) -> "OnnxRunner":
-        """Open a bundle's graphs and reserve the rows.
+        """Open a bundle's graphs, for so many lanes, and reserve one lane's rows.
 
         Raises:
             DeviceUnavailable: the device can't be used here.
@@ -70,17 +86,19 @@ class OnnxRunner:
         """
         model, limits, tokens = manifest.model, manifest.limits, manifest.tokenizer
         num_layers = model.num_decoder_layers
-        encoder = ShardedGraph(
+        encoder = SharedGraph(
             directory / manifest.graphs.encoder,
             session_config,
             graph_io.encoder_inputs(),
             graph_io.cross_names(num_layers),
+            lanes,
         )
-        decoder_step = ShardedGraph(
+        decoder_step = SharedGraph(
             directory / manifest.graphs.decoder_step,
             session_config,
             graph_io.step_inputs(num_layers),
             graph_io.step_outputs(num_layers),
+            lanes,
         )
         longest_prefix = max(len(pair.target_prefix_ids) for pair in manifest.languages)
         kv_capacity = config.kv_capacity or limits.max_output_tokens + longest_prefix
@@ -113,6 +131,20 @@ class OnnxRunner:
             vocabulary_size=model.vocabulary_size,
         )
 
+    def beside(self) -> "OnnxRunner":
+        """Another runner on the same graphs, with as many rows of its own, for another thread."""
+        shape = self._cache.shape
+        return OnnxRunner(
+            self._encoder,
+            self._decoder_step,
+            _cache(shape, self._session_config),
+            _step_inputs(shape.max_slots, self._session_config),
+            self.spec,
+            self._session_config,
+            pad_id=self._pad_id,
+            vocabulary_size=self._vocabulary_size,
+        )
+
     def resize(self, max_slots: int) -> None:
         """Reserve another number of rows; forgets all rows. No engine may run on this runner.
 
@@ -128,7 +160,7 @@ class OnnxRunner:
         self._next_ids = np.zeros(max_slots, np.int64)
         self._next_log_probs = np.zeros(max_slots, np.float32)
 
-    def encode(self, jobs: Sequence[EncodeJob]) -> list[bool]:
+    def encode(self, jobs: Sequence[EncodeJob], *, is_alone: bool = True) -> list[bool]:
         """See `Runner.encode`."""
         lengths = np.array([len(job.source_ids) for job in jobs], np.int32)
         width = self._cache.encoder_width(int(lengths.max()))
@@ -136,12 +168,12 @@ class OnnxRunner:
         for row, job in zip(source_ids, jobs, strict=True):
             row[: len(job.source_ids)] = job.source_ids
         cross = self._cache.encoder_outputs(len(jobs), width)
-        binding = self._encoder.bind(
-            len(jobs),
+        session = self._encoder.session(is_alone=is_alone)
+        binding = session.bind(
             {graph_io.SOURCE_IDS: source_ids, graph_io.SOURCE_LENGTHS: lengths},
             dict(zip(self._cross_names, cross, strict=True)),
         )
-        self._encoder.run(binding)
+        session.run(binding)
         rows = [job.rows for job in jobs]
         return self._cache.store_sources(rows, lengths.tolist(), num_live=min(own_rows[0] for own_rows in rows))
 
@@ -151,14 +183,16 @@ class OnnxRunner:
         lengths: npt.NDArray[np.int32],
         source_lengths: npt.NDArray[np.int32],
         fetch: Fetch,
+        *,
+        is_alone: bool = True,
     ) -> StepOutput:
         """See `Runner.step`."""
         num_rows = len(token_ids)
         self._cache.prepare_step(int(source_lengths.max()), num_rows)
         self._inputs.write(token_ids, lengths, source_lengths)
         self._total_length[0] = lengths.max() + 1
-        binding, output = self._binding(num_rows, fetch)
-        self._decoder_step.run(binding)
+        binding, output = self._binding(num_rows, fetch, is_alone)
+        self._decoder_step.session(is_alone=is_alone).run(binding)
         return output
 
     def move(self, source_row: int, target_row: int, length: int) -> None:
@@ -185,24 +219,22 @@ class OnnxRunner:
         self._encoder.terminate()
         self._decoder_step.terminate()
 
-    def _binding(self, num_rows: int, fetch: Fetch) -> tuple[ShardedBinding, StepOutput]:
-        key = (num_rows, self._cache.source_bucket, fetch)
+    def _binding(self, num_rows: int, fetch: Fetch, is_alone: bool) -> tuple[Binding, StepOutput]:
+        key = (num_rows, self._cache.source_bucket, fetch, is_alone)
         found = self._bindings.get(key)
         if found is None:
             if len(self._bindings) >= _MAX_BINDINGS:
                 self._bindings.clear()
-            found = self._bindings[key] = self._bind(num_rows, fetch)
+            found = self._bindings[key] = self._bind(num_rows, fetch, is_alone)
         return found
 
-    def _bind(self, num_rows: int, fetch: Fetch) -> tuple[ShardedBinding, StepOutput]:
+    def _bind(self, num_rows: int, fetch: Fetch, is_alone: bool) -> tuple[Binding, StepOutput]:
         """Bind the first `num_rows` rows of everything. K = 0 tells the graph that no log-probabilities are wanted."""
         num_candidates = min(fetch.num_candidates, self._vocabulary_size)
         past = self._cache.past(num_rows)
-        shared_inputs: dict[str, Array] = {
+        inputs: dict[str, Array | Buffer] = {
             graph_io.TOTAL_LENGTH: self._total_length,
             graph_io.NUM_CANDIDATES: np.array([num_candidates or int(fetch.next_log_probs)], np.int64),
-        }
-        inputs: dict[str, Array | Buffer] = {
             **self._inputs.buffers(num_rows),
             **dict(zip(self._past_names, past, strict=True)),
             **dict(zip(self._cross_names, self._cache.cross(num_rows), strict=True)),
@@ -221,7 +253,7 @@ class OnnxRunner:
         }
         outputs: dict[str, Array | Buffer] = dict(zip(self._present_names, past, strict=True))
         outputs |= {name: array for name, array in fetched.items() if array is not None}
-        return self._decoder_step.bind(num_rows, inputs, outputs, shared_inputs), output
+        return self._decoder_step.session(is_alone=is_alone).bind(inputs, outputs), output
 
 
 def _cache(shape: CacheShape, session_config: SessionConfig) -> KVCache:

@@ -61,8 +61,10 @@ class Runner(Protocol):
         """Limits and special tokens; never change."""
         ...
 
-    def encode(self, jobs: Sequence[EncodeJob]) -> list[bool]:
+    def encode(self, jobs: Sequence[EncodeJob], *, is_alone: bool = True) -> list[bool]:
         """Run the encoder over all jobs at once and fill their rows, which lie behind the rows that are live already.
+
+        `is_alone` says that no other runner of the model is at work, so that this one may use all threads.
 
         Returns:
             Per job, whether the encoder gave numbers; the rows of a job that did not are unusable until cleared.
@@ -75,6 +77,8 @@ class Runner(Protocol):
         lengths: npt.NDArray[np.int32],
         source_lengths: npt.NDArray[np.int32],
         fetch: Fetch,
+        *,
+        is_alone: bool = True,
     ) -> StepOutput:
         """Run the decoder for one token of each live row; all arrays are (n,), as in `bundle.graph_io`.
 

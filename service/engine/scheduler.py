@@ -25,8 +25,10 @@ class StepPlan:
         return len(self.admitted) * max((len(sequence.source_ids) for sequence in self.admitted), default=0)
 
 
-def schedule(candidates: Iterable[Sequence], num_free_slots: int, max_encode_tokens: int) -> StepPlan:
-    """Choose the sequences to admit.
+def schedule(
+    candidates: Iterable[Sequence], num_free_slots: int, max_encode_tokens: int, max_sequences: int
+) -> StepPlan:
+    """Choose the sequences to admit, at most `max_sequences`.
 
     `candidates` come in fair order. Slots are given strictly in that order: a sequence that needs more than are free
     holds back all behind it, so none can be overtaken for ever. Within the encoder run (padded area of at most
@@ -36,7 +38,7 @@ def schedule(candidates: Iterable[Sequence], num_free_slots: int, max_encode_tok
     admitted: list[Sequence] = []
     skipped: set[str] = set()
     longest = live = num_skipped = 0
-    if num_free_slots <= 0:
+    if num_free_slots <= 0 or max_sequences <= 0:
         return StepPlan(())
     for sequence in candidates:
         length = len(sequence.source_ids)
@@ -53,6 +55,6 @@ def schedule(candidates: Iterable[Sequence], num_free_slots: int, max_encode_tok
         admitted.append(sequence)
         longest, live = max(longest, length), live + length
         num_free_slots -= sequence.num_slots
-        if not num_free_slots:
+        if not num_free_slots or len(admitted) == max_sequences:
             break
     return StepPlan(tuple(admitted))

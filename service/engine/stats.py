@@ -1,5 +1,6 @@
 """What a turn of the engine did, in plain numbers; turned into metrics elsewhere."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -15,6 +16,7 @@ class TurnStats(NamedTuple):
     beam, forced prefix tokens left out.
     """
 
+    ended_seconds: float  # on the engine's clock
     encode_seconds: float
     num_encoded: int
     num_followers: int
@@ -23,11 +25,8 @@ class TurnStats(NamedTuple):
     step_seconds: float
     batch_size: int
     num_generated: int
-    queue_seconds: tuple[float, ...]  # arrival -> admission, per sequence admitted in this turn
-    first_token_seconds: tuple[float, ...]  # arrival -> first token, per sequence that got it in this turn
-    num_waiting: int
-    num_running: int
-    slots_used: int
+    queue_seconds: Sequence[float]  # arrival -> admission, per sequence that left the queue in this turn
+    first_token_seconds: Sequence[float]  # arrival -> first token, per sequence that got it in this turn
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,13 +55,13 @@ class Twins:
         self._running[key] = _Decoding(leader, members)
         return [sequence for sequence in members if sequence is not leader]
 
-    def follow(self, sequence: Sequence) -> Sequence | None:
-        """Let a new sequence follow its twin that runs already; returns that, or `None` where there is none."""
+    def follow(self, sequence: Sequence) -> bool:
+        """Let a new sequence follow its twin that runs already; false where there is none."""
         decoding = self._running.get(_key(sequence))
         if decoding is None:
-            return None
+            return False
         decoding.members[sequence] = None
-        return decoding.leader
+        return True
 
     def members(self, leader: Sequence) -> list[Sequence]:
         """All who wait for the outcome of a sequence in the batch."""

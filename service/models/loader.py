@@ -36,9 +36,9 @@ def load_model(
             "this CPU has no VNNI: int8 products may saturate; %s may translate otherwise than tested", directory
         )
     tokenizer = load_tokenizer(manifest.tokenizer, directory)
-    runner = OnnxRunner.load(directory, manifest, engine_config, session_config)
-    self_test(bundle, tokenizer, runner, engine_config)
-    warm_up(bundle, runner, engine_config)
-    engine = Engine(runner, engine_config, listener)
+    runners = OnnxRunner.load_lanes(directory, manifest, engine_config, session_config)
+    self_test(bundle, tokenizer, runners, engine_config)
+    warm_up(bundle, runners, engine_config)
+    engine = Engine(runners, engine_config, listener)
     engine.start()
     return LoadedModel(directory, bundle.version, manifest, tokenizer, engine)

@@ -2,6 +2,7 @@
 
 import logging
 import time
+from collections.abc import Sequence as Sequence_
 
 from service.bundle.manifest import BundleError, GoldenPair, LanguagePair, Manifest
 from service.engine.config import EngineConfig
@@ -19,7 +20,9 @@ _LOG = logging.getLogger(__name__)
 _GOLDEN_PER_ALLOWED_DIFFERENCE = 5
 
 
-def self_test(bundle: FoundBundle, tokenizer: Tokenizer, runner: Runner, engine_config: EngineConfig) -> None:
+def self_test(
+    bundle: FoundBundle, tokenizer: Tokenizer, runners: Sequence_[Runner], engine_config: EngineConfig
+) -> None:
     """Translate the golden sentences, all at once, and compare.
 
     Tokenizing must give the very same ids; of the outputs, one in five may differ.
@@ -34,7 +37,7 @@ def self_test(bundle: FoundBundle, tokenizer: Tokenizer, runner: Runner, engine_
         beam_size=1, length_penalty=1.0, num_hypotheses=1, max_output_tokens=manifest.limits.max_output_tokens
     )
     sequences = [_sequence(golden, manifest, options) for golden in manifest.golden]
-    updates = run_trial(sequences, runner, engine_config, str(where)).updates
+    updates = run_trial(sequences, runners, engine_config, str(where))
     differing = [
         golden
         for golden, update in zip(manifest.golden, updates, strict=True)

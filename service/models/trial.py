@@ -4,7 +4,6 @@ import dataclasses
 import logging
 import threading
 from collections.abc import Sequence as Sequence_
-from dataclasses import dataclass
 
 from service.bundle.manifest import BundleError
 from service.engine.config import EngineConfig
@@ -19,23 +18,18 @@ _LOG = logging.getLogger(__name__)
 _TIMEOUT_SECONDS = 300.0
 
 
-@dataclass(frozen=True, slots=True)
-class Trial:
-    """How the sequences ended, in their order, and the turns that it took."""
-
-    updates: list[SequenceUpdate]
-    turns: list[TurnStats]
-
-
-def run_trial(sequences: Sequence_[Sequence], runner: Runner, engine_config: EngineConfig, where: str) -> Trial:
-    """Decode sequences to their ends; all may wait at once, whatever `engine_config` allows.
+def run_trial(
+    sequences: Sequence_[Sequence], runners: Sequence_[Runner], engine_config: EngineConfig, where: str
+) -> list[SequenceUpdate]:
+    """Decode sequences to their ends and return their updates in order; all may wait at once, whatever
+    `engine_config` allows.
 
     Raises:
         BundleError: one of them failed, or there was no end; names `where`.
     """
     listener = _Listener(len(sequences))
     config = dataclasses.replace(engine_config, max_waiting=max(engine_config.max_waiting, len(sequences)))
-    engine = Engine(runner, config, listener)
+    engine = Engine(runners, config, listener)
     engine.start()
     try:
         engine.submit(sequences)
@@ -49,7 +43,7 @@ def run_trial(sequences: Sequence_[Sequence], runner: Runner, engine_config: Eng
     if not finished or not stopped or None in updates or errors:
         reason = errors[0] if errors else f"no answer within {_TIMEOUT_SECONDS:g} s"
         raise BundleError(f"{where} fails its self-test: {reason}") from (errors[0] if errors else None)
-    return Trial([update for update in updates if update is not None], listener.turns)
+    return [update for update in updates if update is not None]
 
 
 class _Listener:
@@ -57,7 +51,6 @@ class _Listener:
 
     def __init__(self, num_expected: int) -> None:
         self.updates: dict[Sequence, SequenceUpdate] = {}
-        self.turns: list[TurnStats] = []
         self.done = threading.Event()
         self._num_expected = num_expected
 
@@ -67,7 +60,7 @@ class _Listener:
             self.done.set()
 
     def on_turn(self, stats: TurnStats) -> None:
-        self.turns.append(stats)
+        """Of no interest here."""
 
     def on_failure(self, error: BaseException) -> None:
         _LOG.error("the engine died during the self-test", exc_info=error)

@@ -3,6 +3,7 @@
 import logging
 import time
 from collections.abc import Callable
+from collections.abc import Sequence as Sequence_
 
 import numpy as np
 
@@ -28,37 +29,40 @@ _MEASURED_SECONDS = 0.03
 _BEAM_SIZE = 4
 
 
-def warm_up(bundle: FoundBundle, runner: OnnxRunner, engine_config: EngineConfig) -> None:
+def warm_up(bundle: FoundBundle, runners: Sequence_[OnnxRunner], engine_config: EngineConfig) -> None:
     """Run full batches and a beam for a few steps; where the number of slots was left open, choose it.
 
-    On return the runner has its slots, and an engine can start on it.
+    On return each lane's runner has its slots, and an engine can start on them.
 
     Raises:
         BundleError: a run failed.
         DeviceUnavailable: the device has no memory for the slots.
     """
     source_ids = min((golden.source_ids for golden in bundle.manifest.golden), key=len)
+    first, is_alone = runners[0], len(runners) == 1
 
     def step_seconds(num_slots: int) -> float | None:
         try:
-            runner.resize(num_slots)
+            first.resize(num_slots)
         except DeviceUnavailable:
             if num_slots == SLOT_COUNTS[0]:
                 raise
             return None
-        return fastest_step(runner, source_ids, engine_config.max_encode_tokens)
+        return fastest_step(first, source_ids, engine_config.max_encode_tokens, is_alone=is_alone)
 
     try:
         if engine_config.max_slots is None:
             chosen = knee(step_seconds)
-            runner.resize(chosen)
-            _LOG.info("%s: %d slots", bundle.directory, chosen)
-        fastest_step(runner, source_ids, engine_config.max_encode_tokens)
+            for runner in runners:
+                runner.resize(chosen)
+            _LOG.info("%s: %d lanes of %d slots", bundle.directory, len(runners), chosen)
+        for runner in runners:
+            fastest_step(runner, source_ids, engine_config.max_encode_tokens, is_alone=is_alone)
     except DeviceUnavailable:
         raise
     except Exception as error:  # ONNX Runtime's errors have no common base of their own
         raise BundleError(f"{bundle.directory} fails its warm-up: {' '.join(str(error).split())}") from error
-    _decode_a_beam(bundle, runner, engine_config)
+    _decode_a_beam(bundle, first, engine_config)
 
 
 def knee(step_seconds: Callable[[int], float | None], slot_counts: tuple[int, ...] = SLOT_COUNTS) -> int:
@@ -82,20 +86,21 @@ def knee(step_seconds: Callable[[int], float | None], slot_counts: tuple[int, ..
     return next(num_slots for num_slots, rate in rates.items() if rate >= _ENOUGH * max(rates.values()))
 
 
-def fastest_step(runner: Runner, source_ids: tuple[int, ...], max_encode_tokens: int) -> float:
+def fastest_step(runner: Runner, source_ids: tuple[int, ...], max_encode_tokens: int, *, is_alone: bool) -> float:
     """Seconds that the fastest of a few steps takes with all slots in use; no engine may run on the runner."""
     runner.reset()
     num_rows = runner.spec.max_slots
     jobs = [EncodeJob(source_ids, [row]) for row in range(num_rows)]
     per_run = max(max_encode_tokens // len(source_ids), 1)
     for start in range(0, num_rows, per_run):
-        runner.encode(jobs[start : start + per_run])
+        runner.encode(jobs[start : start + per_run], is_alone=is_alone)
     token_ids = np.full(num_rows, runner.spec.decoder_start_id, np.int64)
     source_lengths = np.full(num_rows, len(source_ids), np.int32)
     seconds = []
     for length in range(min(_MAX_STEPS, runner.spec.kv_capacity)):
         began = time.perf_counter()
-        runner.step(token_ids, np.full(num_rows, length, np.int32), source_lengths, Fetch(True, False, 0))
+        lengths = np.full(num_rows, length, np.int32)
+        runner.step(token_ids, lengths, source_lengths, Fetch(True, False, 0), is_alone=is_alone)
         seconds.append(time.perf_counter() - began)
         if len(seconds) >= _LEAST_STEPS and sum(seconds) > _MEASURED_SECONDS:
             break
@@ -111,4 +116,4 @@ def _decode_a_beam(bundle: FoundBundle, runner: Runner, engine_config: EngineCon
         max_output_tokens=min(_MAX_STEPS, manifest.limits.max_output_tokens),
     )
     sequence = Sequence("warm-up", manifest.golden[0].source_ids, options, time.monotonic())
-    run_trial([sequence], runner, engine_config, str(bundle.directory))
+    run_trial([sequence], [runner], engine_config, str(bundle.directory))

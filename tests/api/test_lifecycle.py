@@ -120,8 +120,14 @@ def test_a_stuck_engine_is_noticed(
 ) -> None:
     server = serve(grace_seconds=0.1)
     released = threading.Event()
-    turn = server.server.models[0].engine._turn
-    monkeypatch.setattr(server.server.models[0].engine, "_turn", lambda: (released.wait(20), turn()))
+    (lane,) = server.server.models[0].engine._lanes
+    step = lane.decoder.step
+
+    def stuck(**how: Any) -> Any:
+        released.wait(20)
+        return step(**how)
+
+    monkeypatch.setattr(lane.decoder, "step", stuck)
     monkeypatch.setattr(service.server, "_STUCK_TURN_SECONDS", 0.2)
     monkeypatch.setattr(service.server, "_WATCH_SECONDS", 0.01)
     with grpc.insecure_channel(server.address) as channel:
@@ -140,10 +146,10 @@ def test_a_dead_engine_is_seen_everywhere(
     server = serve()
     engine = server.server.models[0].engine
 
-    def die(*_: Any) -> None:
+    def die(*_: Any, **__: Any) -> None:
         raise RuntimeError("boom")
 
-    monkeypatch.setattr(engine, "_turn", die)
+    monkeypatch.setattr(engine._lanes[0], "run", die)
     with grpc.insecure_channel(server.address) as channel:
         stub = pb_grpc.TranslationServiceStub(channel)
         for _ in range(2):  # the call that meets it, and one after

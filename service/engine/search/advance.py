@@ -2,10 +2,8 @@
 
 import math
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
-from numpy import typing as npt
 
 from service.engine.batch import Batch
 from service.engine.runner import StepOutput
@@ -107,17 +105,17 @@ class Search:
         assert output.candidate_log_probs is not None
         if is_forced is not None:
             for forced in [sequence for sequence in sequences if is_forced[sequence.slots[0]]]:
-                rows = forced.slots
-                batch.token_ids[rows] = batch.output_ids[rows, batch.lengths[rows] - 1]
+                own = forced.slots
+                batch.token_ids[own] = batch.output_ids[own, batch.lengths[own] - 1]
             sequences = [sequence for sequence in sequences if not is_forced[sequence.slots[0]]]
         if not sequences:
             return
-        rows = np.array([sequence.slots for sequence in sequences])  # (n, k)
+        rows: beam.Rows = np.array([sequence.slots for sequence in sequences])  # (n, k)
         log_probs = output.candidate_log_probs[rows]  # (n, k, K)
         top, running = beam.rank(batch.log_probs[rows], output.candidate_ids[rows], log_probs, self._eos_id)
         is_at_limit = batch.lengths[rows[:, 0]] >= batch.limits[rows[:, 0]]
         is_ending = (top.token_ids == self._eos_id) | is_at_limit[:, None]  # (n, k)
-        is_broken = np.isnan(log_probs).any(axis=(1, 2))
+        is_broken = np.isnan(log_probs.sum(axis=(1, 2)))
         looks = is_ending.any(axis=1) | is_broken
         goes_on = np.ones(len(sequences), np.bool_)
         for index, sequence in enumerate(sequences):
@@ -127,13 +125,13 @@ class Search:
                 result.failed.append(sequence)
                 goes_on[index] = False
                 continue
-            self._collect(batch, sequence, [part[index, is_ending[index]] for part in top])
+            self._collect(batch, sequence, top.of((index, is_ending[index])))
             if is_at_limit[index] or self._is_done(batch, sequence, float(running.log_probs[index, 0])):
                 result.finished.append((sequence, self._beam_hypotheses(sequence)))
                 goes_on[index] = False
         if not goes_on.all():
             sequences = [sequence for sequence, stays in zip(sequences, goes_on, strict=True) if stays]
-            rows, running = rows[goes_on], beam.Continuations(*(part[goes_on] for part in running))
+            rows, running = rows[goes_on], running.of(goes_on)
         self._go_on(batch, sequences, rows, running, result)
 
     def _go_on(
@@ -150,8 +148,8 @@ class Search:
         batch.log_probs[rows] = running.log_probs
         batch.output_ids[rows, batch.lengths[rows] - 1] = running.token_ids
 
-    def _collect(self, batch: Batch, sequence: Sequence, ending: list[npt.NDArray[Any]]) -> None:
-        """Keep the hypotheses that end in this step: their parents, last tokens and log-probabilities."""
+    def _collect(self, batch: Batch, sequence: Sequence, ending: beam.Continuations) -> None:
+        """Keep the hypotheses of one search that end in this step, each (m,)."""
         options, total = sequence.options, int(batch.lengths[sequence.slots[0]])
         if sequence not in self._hypotheses:
             self._hypotheses[sequence] = beam.BeamHypotheses(options.beam_size, options.length_penalty)

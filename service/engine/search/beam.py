@@ -9,7 +9,7 @@ One difference, on purpose: where transformers marks "impossible" with a score o
 that real scores below -1e9 (long outputs under a strongly negative length penalty) still count as what they are.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy import typing as npt
@@ -27,6 +27,10 @@ class Continuations(NamedTuple):
     parents: Rows  # which of the k beams each continues
     token_ids: Ids
     log_probs: Scores  # summed over the hypothesis
+
+    def of(self, which: Any) -> "Continuations":
+        """Some of them, by an index that numpy takes."""
+        return Continuations(self.parents[which], self.token_ids[which], self.log_probs[which])
 
 
 class Ranking(NamedTuple):

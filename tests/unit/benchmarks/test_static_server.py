@@ -1,7 +1,7 @@
 import pytest
 
 from benchmarks.static_server import make_static
-from service.engine import engine
+from service.engine import lane
 from service.engine.sequence import Sequence
 from service.translation import DecodingOptions
 
@@ -9,12 +9,12 @@ OPTIONS = DecodingOptions(beam_size=1, length_penalty=1.0, num_hypotheses=1, max
 
 
 def test_static_batching_admits_nobody_while_anything_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "schedule", engine.__dict__["schedule"])  # put back after the test
+    monkeypatch.setattr(lane, "schedule", lane.__dict__["schedule"])  # put back after the test
     waiting = [Sequence(str(number), (5, 2), OPTIONS, 0.0) for number in range(3)]
-    schedule = engine.__dict__["schedule"]
-    assert len(schedule(waiting, 7, 100).admitted) == 3
+    schedule = lane.__dict__["schedule"]
+    assert len(schedule(waiting, 7, 100, 9).admitted) == 3
     make_static()
-    schedule = engine.__dict__["schedule"]
-    assert len(schedule(waiting, 8, 100).admitted) == 3
-    assert schedule(waiting, 7, 100).admitted == ()
-    assert len(schedule(waiting, 8, 100).admitted) == 3
+    schedule = lane.__dict__["schedule"]
+    assert len(schedule(waiting, 8, 100, 9).admitted) == 3
+    assert schedule(waiting, 7, 100, 9).admitted == ()
+    assert len(schedule(waiting, 8, 100, 9).admitted) == 3

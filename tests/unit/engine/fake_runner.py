@@ -37,6 +37,7 @@ class FakeRunner:
         self.encoded: list[list[Sequence[int]]] = []
         self.batch_sizes: list[int] = []
         self.fetches: list[Fetch] = []
+        self.were_alone: list[bool] = []
         self.is_terminated = False
         self._vocabulary_size = vocabulary_size
         self._eos_weight = eos_weight
@@ -45,7 +46,7 @@ class FakeRunner:
         self._known: dict[tuple[tuple[int, ...], tuple[int, ...]], npt.NDArray[np.float32]] = {}
         self._unclean: set[int] = set()  # rows that hold no numbers and must be cleared before they are used again
 
-    def encode(self, jobs: Sequence[EncodeJob]) -> list[bool]:
+    def encode(self, jobs: Sequence[EncodeJob], *, is_alone: bool = True) -> list[bool]:
         self._check_terminated()
         self.num_encodes += 1
         self.encoded.append([job.source_ids for job in jobs])
@@ -66,11 +67,14 @@ class FakeRunner:
         lengths: npt.NDArray[np.int32],
         source_lengths: npt.NDArray[np.int32],
         fetch: Fetch,
+        *,
+        is_alone: bool = True,
     ) -> StepOutput:
         self._check_terminated()
         self.num_steps += 1
         self.batch_sizes.append(len(token_ids))
         self.fetches.append(fetch)
+        self.were_alone.append(is_alone)
         if self.before_step is not None:
             self.before_step(self.num_steps)
         self._check_terminated()

@@ -90,7 +90,7 @@ def stop(engine: Engine) -> None:
 def decode(runner: Runner, sequences: list[Sequence], config: EngineConfig) -> list[SequenceUpdate]:
     """Run sequences to their ends on an engine that checks its books, submitted one by one; their updates in order."""
     recorder = Recorder()
-    engine = Engine(runner, config, recorder, checks_integrity=True)
+    engine = Engine([runner], config, recorder, checks_integrity=True)
     engine.start()
     try:
         for sequence in sequences:

@@ -18,11 +18,14 @@ from tests.unit.engine.fake_runner import EOS_ID, START_ID, FakeRunner
 from tests.unit.engine.recorder import Recorder, new_sequence, stop
 
 
-def decode(runner: FakeRunner, sequences: list[Sequence], max_encode_tokens: int = 60) -> list[SequenceUpdate]:
+def decode(
+    runner: FakeRunner | list[FakeRunner], sequences: list[Sequence], max_encode_tokens: int = 60
+) -> list[SequenceUpdate]:
     """Submit sequences together and wait for all of them."""
     recorder = Recorder()
-    config = EngineConfig(max_slots=runner.spec.max_slots, max_encode_tokens=max_encode_tokens)
-    engine = Engine(runner, config, recorder, checks_integrity=True)
+    runners = runner if isinstance(runner, list) else [runner]
+    config = EngineConfig(max_encode_tokens=max_encode_tokens)
+    engine = Engine(runners, config, recorder, checks_integrity=True)
     engine.start()
     try:
         engine.submit(sequences)
@@ -30,7 +33,9 @@ def decode(runner: FakeRunner, sequences: list[Sequence], max_encode_tokens: int
     finally:
         stop(engine)
     assert not recorder.failures
-    assert not engine._decoder._search._hypotheses, "searches of sequences that left are forgotten"
+    assert not any(lane.decoder._search._hypotheses for lane in engine._lanes), (
+        "searches of sequences that left are forgotten"
+    )
     return [recorder.update(sequence) for sequence in sequences]
 
 
@@ -86,13 +91,18 @@ def sequences(draw: st.DrawFn) -> Sequence:
 
 
 @settings(derandomize=True, deadline=None, max_examples=60)
-@given(st.lists(sequences(), min_size=1, max_size=14), st.integers(8, 24), st.sampled_from([-3.0, 2.0, 4.0]))
+@given(
+    st.lists(sequences(), min_size=1, max_size=14),
+    st.integers(8, 24),
+    st.sampled_from([-3.0, 2.0, 4.0]),
+    st.integers(1, 3),
+)
 def test_every_answer_is_the_reference_answer_in_any_company(
-    batch: list[Sequence], num_slots: int, eos_weight: float
+    batch: list[Sequence], num_slots: int, eos_weight: float, num_lanes: int
 ) -> None:
-    runner = FakeRunner(max_slots=num_slots, eos_weight=eos_weight)
-    for update in decode(runner, batch):
-        check(runner, update)
+    runners = [FakeRunner(max_slots=num_slots, eos_weight=eos_weight) for _ in range(num_lanes)]
+    for update in decode(runners, batch):
+        check(runners[0], update)
 
 
 def test_the_reference_is_not_trivial() -> None:
@@ -121,7 +131,7 @@ def test_sequences_join_and_leave_a_batch_that_goes_on() -> None:
 def test_a_short_sequence_that_comes_during_long_ones_finishes_first() -> None:
     runner = FakeRunner(max_slots=8, eos_weight=-30.0)
     recorder = Recorder()
-    engine = Engine(runner, EngineConfig(max_slots=8), recorder, checks_integrity=True)
+    engine = Engine([runner], EngineConfig(max_slots=8), recorder, checks_integrity=True)
     long = [new_sequence((number + 2, 1), max_output_tokens=30) for number in range(4)]
     short = new_sequence((9, 1), "short", max_output_tokens=2)
     runner.before_step = lambda number: engine.submit([short]) if number == 5 else None

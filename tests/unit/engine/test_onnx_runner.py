@@ -16,8 +16,8 @@ from service.engine.engine import EngineConfig
 from service.engine.onnx_runner import OnnxRunner
 from service.engine.runner import EncodeJob, Fetch, RunTerminated
 from service.engine.sequence import Sequence
-from service.engine.session import SessionConfig
-from service.engine.sharded_graph import ShardedBinding
+from service.engine.session import Binding, SessionConfig
+from service.engine.shared_graph import num_lanes
 from service.engine.step_inputs import StepInputs
 from tests.unit.engine import reference_search
 from tests.unit.engine.device_access import get, put
@@ -220,16 +220,16 @@ def test_a_failed_rows_leavings_do_not_reach_its_next_owner(bundle: Path, load: 
 
 def test_sources_that_encode_to_no_numbers_are_reported(bundle: Path, load: Load) -> None:
     runner = load(bundle, EngineConfig(max_slots=2))
-    run = runner._encoder.run
+    session = runner._encoder.session(is_alone=True)
+    run = session.run
 
-    def poison(binding: ShardedBinding) -> None:
+    def poison(binding: Binding) -> None:
         run(binding)
-        (shard,) = binding.shards
-        spoiled = get(shard.outputs["cross_value.1"])
+        spoiled = get(binding.outputs["cross_value.1"])
         spoiled[1, 0, 0, 0] = np.inf
-        put(shard.outputs["cross_value.1"], spoiled)
+        put(binding.outputs["cross_value.1"], spoiled)
 
-    runner._encoder.run = poison  # type: ignore[method-assign]
+    session.run = poison  # type: ignore[method-assign]
     assert runner.encode([EncodeJob((5,), [0]), EncodeJob((6,), [1])]) == [True, False]
 
 
@@ -281,3 +281,32 @@ def test_the_capacity_is_the_models_limit_and_prefix_unless_set(bundle: Path, lo
 def test_the_runner_says_what_a_slot_takes(bundle: Path, load: Load) -> None:
     tokens = 26 + 48  # capacity and longest source bucket
     assert load(bundle, EngineConfig(max_slots=3)).spec.bytes_per_slot == 4 * MODEL.width * tokens * 4
+
+
+def test_lanes_share_the_graphs_and_the_slots_and_give_the_same_numbers(bundle: Path) -> None:
+    """Alone with all threads or beside others with its own: int8 and float32 products are the same bit by bit."""
+    config = EngineConfig(max_slots=40)
+    runners = OnnxRunner.load_lanes(bundle, manifest(), config, SessionConfig(intra_op_threads=2))
+    assert [runner.spec.max_slots for runner in runners] == [20, 20]
+    fetch = Fetch(next_ids=True, next_log_probs=True, num_candidates=4)
+    outputs = []
+    for runner in runners:
+        for is_alone in (True, False):
+            runner.reset()
+            jobs = [EncodeJob((5 + row, 6, 7, 1), [row]) for row in range(3)]
+            assert runner.encode(jobs, is_alone=is_alone) == [True] * 3
+            sources = np.full(3, 4, np.int32)
+            output = runner.step(np.array([0, 3, 4]), np.zeros(3, np.int32), sources, fetch, is_alone=is_alone)
+            assert output.candidate_log_probs is not None
+            outputs.append(output.candidate_log_probs.copy())
+    for other in outputs[1:]:
+        np.testing.assert_array_equal(other, outputs[0])
+
+
+@pytest.mark.parametrize(("threads", "max_slots", "expected"), [(1, 64, 1), (2, 64, 2), (2, 31, 1), (16, 64, 4)])
+def test_lanes_follow_threads_and_slots(threads: int, max_slots: int, expected: int) -> None:
+    assert num_lanes(SessionConfig(intra_op_threads=threads), max_slots) == expected
+
+
+def test_a_device_that_runs_one_thing_at_a_time_has_one_lane() -> None:
+    assert num_lanes(SessionConfig("cuda", intra_op_threads=8), 64) == 1

@@ -15,33 +15,39 @@ def of_length(length: int, request_id: str = "r", beam_size: int = 1) -> Sequenc
 
 def test_admits_in_order_while_slots_are_free() -> None:
     waiting = [of_length(4, str(number)) for number in range(5)]
-    assert schedule(waiting, 3, 1000).admitted == tuple(waiting[:3])
-    assert schedule(waiting, 0, 1000).admitted == ()
+    assert schedule(waiting, 3, 1000, 100).admitted == tuple(waiting[:3])
+    assert schedule(waiting, 0, 1000, 100).admitted == ()
+
+
+def test_no_more_are_admitted_than_asked_for() -> None:
+    waiting = [of_length(4, str(number)) for number in range(5)]
+    assert schedule(waiting, 64, 1000, 2).admitted == tuple(waiting[:2])
+    assert schedule(waiting, 64, 1000, 0).admitted == ()
 
 
 def test_a_wide_beam_that_does_not_fit_is_not_overtaken() -> None:
     wide, narrow = of_length(4, "wide", beam_size=4), of_length(4, "narrow")
-    assert schedule([wide, narrow], 3, 1000).admitted == ()
-    assert schedule([narrow, wide, narrow], 4, 1000).admitted == (narrow,)
-    assert schedule([wide, narrow], 5, 1000).admitted == (wide, narrow)
+    assert schedule([wide, narrow], 3, 1000, 100).admitted == ()
+    assert schedule([narrow, wide, narrow], 4, 1000, 100).admitted == (narrow,)
+    assert schedule([wide, narrow], 5, 1000, 100).admitted == (wide, narrow)
 
 
 def test_the_encoder_run_stays_within_its_budget_of_padded_tokens() -> None:
     waiting = [of_length(10, str(number)) for number in range(10)]
-    plan = schedule(waiting, 64, 35)
+    plan = schedule(waiting, 64, 35, 100)
     assert len(plan.admitted) == 3
     assert plan.num_tokens == plan.num_padded_tokens == 30
 
 
 def test_a_source_longer_than_the_budget_gets_a_run_of_its_own() -> None:
     long, short = of_length(100, "long"), of_length(3, "short")
-    assert schedule([long, short], 64, 50).admitted == (long,)
+    assert schedule([long, short], 64, 50, 100).admitted == (long,)
 
 
 def test_an_unsuitable_length_is_passed_over_for_this_turn_but_its_request_keeps_its_order() -> None:
     short, also_short = of_length(4, "a"), of_length(5, "b")
     long, after_long, other = of_length(90, "c"), of_length(4, "c"), of_length(6, "d")
-    assert schedule([short, also_short, long, after_long, other], 64, 1000).admitted == (short, also_short, other)
+    assert schedule([short, also_short, long, after_long, other], 64, 1000, 100).admitted == (short, also_short, other)
 
 
 def test_a_thousand_unsuitable_sources_are_not_all_looked_at() -> None:
@@ -54,7 +60,7 @@ def test_a_thousand_unsuitable_sources_are_not_all_looked_at() -> None:
             seen += 1
             yield of_length(500, str(number))
 
-    schedule(candidates(), 64, 600)
+    schedule(candidates(), 64, 600, 100)
     assert seen < 100
 
 
@@ -73,7 +79,7 @@ def test_everyone_gets_a_turn_and_every_plan_keeps_the_limits(
     while len(queue):
         head = next(queue.candidates())
         order = list(queue.candidates())
-        plan = schedule(queue.candidates(), num_slots, budget)
+        plan = schedule(queue.candidates(), num_slots, budget, 100)
         assert plan.admitted[0] is head  # all slots are free in each turn here
         assert sum(sequence.num_slots for sequence in plan.admitted) <= num_slots
         assert plan.num_padded_tokens <= max(budget, len(head.source_ids))

@@ -67,15 +67,16 @@ def load(bundle: FoundBundle, config: EngineConfig) -> OnnxRunner:
 def test_the_runner_has_the_slots_that_were_asked_for(tiny_bundle: Path) -> None:
     bundle, config = found(tiny_bundle), EngineConfig(max_slots=5)
     runner = load(bundle, config)
-    warm_up(bundle, runner, config)
+    warm_up(bundle, [runner], config)
     assert runner.spec.max_slots == 5
 
 
 def test_slots_that_were_left_open_are_chosen(tiny_bundle: Path) -> None:
     bundle, config = found(tiny_bundle), EngineConfig()
-    runner = load(bundle, config)
-    warm_up(bundle, runner, config)
+    runners = [runner := load(bundle, config), runner.beside()]
+    warm_up(bundle, runners, config)
     assert runner.spec.max_slots in SLOT_COUNTS
+    assert runners[1].spec == runner.spec
 
 
 def test_a_device_without_memory_for_the_fewest_slots_is_named(
@@ -88,4 +89,4 @@ def test_a_device_without_memory_for_the_fewest_slots_is_named(
     runner = load(bundle, config)
     monkeypatch.setattr(OnnxRunner, "resize", full)
     with pytest.raises(DeviceUnavailable, match="no room for 16"):
-        warm_up(bundle, runner, config)
+        warm_up(bundle, [runner], config)

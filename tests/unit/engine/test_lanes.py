@@ -1,0 +1,146 @@
+"""Several lanes on one queue: each does its share, and what concerns a sequence reaches the lane that decodes it."""
+
+import threading
+
+from service.engine.sequence import Sequence
+from service.errors import Cancelled, EngineFailure, Unavailable
+from tests.unit.engine.fake_runner import FakeRunner
+from tests.unit.engine.recorder import WAIT_SECONDS, new_sequence
+from tests.unit.engine.test_engine import Rig, endless
+
+
+def lanes(count: int = 2, max_slots: int = 8) -> tuple[FakeRunner, ...]:
+    return tuple(FakeRunner(max_slots=max_slots, eos_weight=-30.0) for _ in range(count))
+
+
+def meet(runners: tuple[FakeRunner, ...]) -> None:
+    """Let every runner begin its first step only when all have come to theirs: so no lane can do it all alone."""
+    barrier = threading.Barrier(len(runners))
+
+    def before_step(number: int) -> None:
+        if number == 1:
+            barrier.wait(WAIT_SECONDS)
+
+    for runner in runners:
+        runner.before_step = before_step
+
+
+def test_what_comes_together_is_shared_evenly() -> None:
+    runners = lanes()
+    meet(runners)
+    with Rig(*runners) as rig:
+        rig.engine.submit([new_sequence((number, 1), str(number), max_output_tokens=9) for number in range(2, 10)])
+        rig.recorder.wait(8)
+    assert [runner.batch_sizes for runner in runners] == [[4] * 9] * 2
+    assert all(update.error is None for update in rig.recorder.updates)
+
+
+def test_every_second_one_of_those_sorted_by_length_goes_to_either_lane() -> None:
+    runners = lanes()
+    meet(runners)
+    sequences = [new_sequence((5,) * length, str(length), max_output_tokens=5) for length in range(10, 18)]
+    with Rig(*runners, max_encode_tokens=500) as rig:
+        rig.engine.submit(sequences)
+        rig.recorder.wait(8)
+    shares = sorted([len(source) for source in runner.encoded[0]] for runner in runners)
+    assert shares == [[10, 12, 14, 16], [11, 13, 15, 17]]
+
+
+def test_a_lane_without_work_leaves_the_machine_to_the_other() -> None:
+    runners = lanes()
+    with Rig(*runners) as rig:
+        rig.engine.submit([endless()])
+        rig.recorder.wait(1)
+    (busy,) = [runner for runner in runners if runner.num_steps]
+    assert busy.num_steps == 38
+    assert busy.were_alone[-1]
+
+
+def test_what_is_given_up_leaves_the_lane_that_decodes_it() -> None:
+    runners = lanes()
+    meet(runners)
+    victim, other = endless(2), endless(3)
+    rig = Rig(*runners)
+    gone = threading.Event()
+    met = [runner.before_step for runner in runners]
+
+    def before_step(index: int, number: int) -> None:
+        first = met[index]
+        assert first is not None
+        first(number)
+        if number == 4 and victim.source_ids == runners[index].encoded[0][0]:
+            rig.engine.abort([victim])  # the other lane may be the one that hears of it
+        if number == 5 and other.source_ids == runners[index].encoded[0][0]:
+            assert gone.wait(WAIT_SECONDS)
+
+    for index, runner in enumerate(runners):
+        runner.before_step = lambda number, index=index: before_step(index, number)
+    with rig:
+        rig.engine.submit([victim, other])
+        assert isinstance(rig.error(victim), Cancelled)
+        gone.set()
+        assert rig.error(other) is None
+        assert rig.engine.snapshot().slots_used == 0
+    (steps,) = [runner.num_steps for runner in runners if runner.encoded[0][0] == victim.source_ids]
+    assert steps <= 6
+
+
+def test_a_twin_follows_whichever_lane_its_leader_is_in() -> None:
+    runners = lanes(3)
+    leader, twin = endless(2, "a"), endless(2, "b")
+    rig = Rig(*runners)
+
+    def before_step(number: int) -> None:
+        if number == 3:
+            rig.engine.submit([twin])
+
+    for runner in runners:
+        runner.before_step = before_step
+    with rig:
+        rig.engine.submit([leader])
+        answers = [rig.recorder.update(sequence).hypotheses for sequence in (leader, twin)]
+    assert answers[0] == answers[1]
+    assert sum(len(run) for runner in runners for run in runner.encoded) == 1
+
+
+def test_a_failed_step_fails_its_own_lanes_sequences_only() -> None:
+    runners = lanes()
+    meet(runners)
+    first = runners[0]
+    go_on = first.before_step
+    assert go_on is not None
+
+    def fails(number: int) -> None:
+        go_on(number)
+        if number == 3:
+            raise RuntimeError("device error")
+
+    first.before_step = fails
+    sequences = [endless(number, str(number)) for number in range(2, 6)]
+    with Rig(*runners) as rig:
+        rig.engine.submit(sequences)
+        errors = {sequence.source_ids: rig.error(sequence) for sequence in sequences}
+    failed = set(map(tuple, first.encoded[0]))
+    assert len(failed) == 2
+    assert all(isinstance(error, EngineFailure) == (source in failed) for source, error in errors.items())
+    assert all(error is None for source, error in errors.items() if source not in failed)
+
+
+def test_when_one_lane_dies_all_are_told_once() -> None:
+    runners = lanes()
+    meet(runners)
+    rig = Rig(*runners)
+    sequences: list[Sequence] = [endless(number, str(number)) for number in range(2, 6)]
+
+    def dies(**_: object) -> None:
+        raise MemoryError("no more")
+
+    with rig:
+        rig.engine._lanes[0].decoder.step = dies  # type: ignore[assignment, method-assign]
+        runners[1].before_step = None
+        rig.engine.submit(sequences)
+        assert isinstance(rig.recorder.wait_for_failure(), MemoryError)
+        rig.recorder.wait(4)
+    assert len(rig.recorder.failures) == 1
+    assert len(rig.recorder.updates) == 4
+    assert sum(isinstance(update.error, Unavailable) for update in rig.recorder.updates) >= 1
