@@ -72,6 +72,10 @@ def _serving(records: Sequence[Record]) -> Any:
             colour = LINES[batching]
             label = "Dragoman" if batching == "continuous" else "CTranslate2, static batches"
             panes[0][across].plot(rates, [p["goodput"] for p in points], "o-", color=colour, label=label)
+            tight = [r for r in records if (r["model"], r["kind"], r["batching"]) == (model, "sweep, tight", batching)]
+            tight.sort(key=lambda r: float(r["rate"]))
+            tight_rates, tight_goodput = [p["rate"] for p in tight], [p["goodput"] for p in tight]
+            panes[0][across].plot(tight_rates, tight_goodput, "o:", color=colour, label=f"{label}, tight objective")
             panes[1][across].plot(rates, [p["p50_ms"] for p in points], "o--", color=colour, label=f"{label}, p50")
             panes[1][across].plot(rates, [p["p99_ms"] for p in points], "o-", color=colour, label=f"{label}, p99")
         if sweep:

@@ -19,9 +19,9 @@ from service.translation import DecodingOptions
 
 _LOG = logging.getLogger(__name__)
 
-SLOT_COUNTS = (16, 32, 64, 128)
+SLOT_COUNTS = (16, 32, 64, 128)  # of all lanes together
 _NUM_ROUNDS = 2
-_ENOUGH = 0.85  # of the most rows per second
+_ENOUGH = 0.8  # of the most rows per second
 _LONGEST_STEP_SECONDS = 0.1  # everybody waits that long for each token
 _LEAST_STEPS = 4  # the first one touches memory that none has touched before
 _MAX_STEPS = 32
@@ -43,7 +43,7 @@ def warm_up(bundle: FoundBundle, runners: Sequence_[OnnxRunner], engine_config: 
 
     def step_seconds(num_slots: int) -> float | None:
         try:
-            first.resize(num_slots)
+            first.resize(num_slots // len(runners))
         except DeviceUnavailable:
             if num_slots == SLOT_COUNTS[0]:
                 raise
@@ -54,8 +54,8 @@ def warm_up(bundle: FoundBundle, runners: Sequence_[OnnxRunner], engine_config: 
         if engine_config.max_slots is None:
             chosen = knee(step_seconds)
             for runner in runners:
-                runner.resize(chosen)
-            _LOG.info("%s: %d lanes of %d slots", bundle.directory, len(runners), chosen)
+                runner.resize(chosen // len(runners))
+            _LOG.info("%s: %d slots in %d lanes", bundle.directory, chosen, len(runners))
         for runner in runners:
             fastest_step(runner, source_ids, engine_config.max_encode_tokens, is_alone=is_alone)
     except DeviceUnavailable:
@@ -66,7 +66,9 @@ def warm_up(bundle: FoundBundle, runners: Sequence_[OnnxRunner], engine_config: 
 
 
 def knee(step_seconds: Callable[[int], float | None], slot_counts: tuple[int, ...] = SLOT_COUNTS) -> int:
-    """The least of `slot_counts` that makes nearly as many rows per second as any: more would only make all wait.
+    """The least of `slot_counts` that makes nearly as many rows per second as any.
+
+    When all are in use, twice the slots make everybody's answer take twice as long, less what they make per second.
 
     `step_seconds` measures a step of so many rows; `None` says that there can't be so many. Each count is measured in
     two rounds, as machines have bad moments.

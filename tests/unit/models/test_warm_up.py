@@ -22,7 +22,7 @@ def steps(fixed: float, per_row: float) -> Callable[[int], float]:
     [
         (10.0, 0.0, 128),  # rows are free
         (0.0, 0.1, 16),  # a batch saves nothing
-        (1.0, 0.1, 64),  # 86 % of the most
+        (2.0, 0.1, 64),  # 88 % of what 128 make; 32 make 71 %
         (0.5, 0.1, 32),
     ],
 )
@@ -46,7 +46,7 @@ def test_a_bad_moment_of_the_machine_is_tried_again() -> None:
 
     def noisy(num_slots: int) -> float:
         tried.append(num_slots)
-        return steps(1.0, 0.1)(num_slots) * (3.0 if tried == [16, 32, 64] else 1.0)
+        return steps(2.0, 0.1)(num_slots) * (3.0 if tried == [16, 32, 64] else 1.0)
 
     assert knee(noisy) == 64
 
@@ -75,7 +75,7 @@ def test_slots_that_were_left_open_are_chosen(tiny_bundle: Path) -> None:
     bundle, config = found(tiny_bundle), EngineConfig()
     runners = [runner := load(bundle, config), runner.beside()]
     warm_up(bundle, runners, config)
-    assert runner.spec.max_slots in SLOT_COUNTS
+    assert 2 * runner.spec.max_slots in SLOT_COUNTS
     assert runners[1].spec == runner.spec
 
 
