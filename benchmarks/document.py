@@ -12,7 +12,7 @@ from benchmarks.tables import offline_table, outputs_table, serving_table
 from benchmarks.targets import targets, targets_table
 from service.bundle.manifest import MANIFEST_NAME, Manifest
 
-MEASURED = ("offline", "serving", "inside", "step_time", "invariance-int8")
+MEASURED = ("offline", "serving", "inside", "step_time", "invariance-int8", "int8_quality")
 DOCUMENT = Path("docs/benchmarks.md")
 IMAGES = Path("docs/images")
 

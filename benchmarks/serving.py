@@ -23,8 +23,7 @@ from service.engine.cpus import available_cpus
 
 MULTIPLES = (0.25, 0.5, 0.7, 0.85, 1.0, 1.5, 2.0, 4.0)
 QUICK_MULTIPLES = (0.5, 0.7, 1.0, 2.0)
-# Objectives, as multiples of what a lone caller sees, the slower server's: where people complain, and where they begin to
-# notice.
+# Objectives, as multiples of what a lone caller of the slower server sees: where people complain, where they notice.
 OBJECTIVES = {"sweep": 10, "sweep, tight": 3}
 ABLATION_LOAD = 0.7
 ABLATION_ROUNDS = 3

@@ -1,0 +1,69 @@
+"""What int8 costs on more sentences than the manifest's own: `python -m benchmarks.int8_quality HELDOUT`.
+
+HELDOUT is `source<TAB>target<TAB>part`, UTF-8. Both bundles translate all of it greedily.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from benchmarks.models import SHIPPED_BUNDLES
+from benchmarks.report import write_records
+from export.engine_decode import EngineDecoder, greedy_options
+from export.quantization.quality import scores
+from service.bundle.manifest import Manifest
+from service.text.tokenizers import load_tokenizer
+
+
+@click.command()
+@click.argument("sentences", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+def main(sentences: Path) -> None:
+    """Print BLEU and chrF of float32 and int8, per part and over all, and write build/bench/int8_quality.json."""
+    rows = [line.split("\t") for line in sentences.read_text(encoding="utf-8").splitlines()]
+    outputs = {precision: translated(SHIPPED_BUNDLES[precision], rows) for precision in ("float32", "int8")}
+    records: list[dict[str, Any]] = []
+    for part in (*dict.fromkeys(row[2] for row in rows), "all"):
+        chosen = [index for index, row in enumerate(rows) if part in (row[2], "all")]
+        references = [rows[index][1] for index in chosen]
+        texts = {precision: [given[index] for index in chosen] for precision, given in outputs.items()}
+        (bleu_float32, chrf_float32), (bleu, chrf) = (scores(given, references) for given in texts.values())
+        same = sum(one == other for one, other in zip(*texts.values(), strict=True)) / len(chosen)
+        record = {
+            "part": part,
+            "lines": len(chosen),
+            "bleu": bleu,
+            "bleu_float32": bleu_float32,
+            "chrf": chrf,
+            "chrf_float32": chrf_float32,
+            "identical": same,
+        }
+        records.append(record)
+        click.echo(
+            ", ".join(
+                f"{name} {value:.3g}" if name == "identical" else f"{name} {value}" for name, value in record.items()
+            )
+        )
+    click.echo(f"Wrote {write_records('int8_quality', records)}.")
+
+
+def translated(bundle: Path, rows: Sequence[Sequence[str]]) -> list[str]:
+    """The translations of the rows' first column; a sentence that is too long for the model becomes an empty one."""
+    manifest = Manifest.load(bundle)
+    tokenizer = load_tokenizer(manifest.tokenizer, bundle)
+    pair, eos_id = manifest.languages[0], manifest.tokenizer.eos_id
+    sources = [(*pair.source_prefix_ids, *tokenizer.encode(row[0]), eos_id) for row in rows]
+    fitting = [index for index, ids in enumerate(sources) if len(ids) <= manifest.limits.max_source_tokens]
+    texts = [""] * len(rows)
+    with EngineDecoder(bundle, manifest, max_slots=64) as decoder:
+        decoded = decoder.decode(
+            [(sources[index], pair.target_prefix_ids) for index in fitting], greedy_options(manifest)
+        )
+    for index, (best, *_) in zip(fitting, decoded, strict=True):
+        texts[index] = tokenizer.decode(best.token_ids)
+    return texts
+
+
+if __name__ == "__main__":
+    main()
