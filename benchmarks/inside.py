@@ -69,8 +69,7 @@ def source_ids(bundle: Path) -> list[tuple[int, ...]]:
     """The held-out sentences as token ids."""
     manifest = Manifest.load(bundle)
     tokenizer = load_tokenizer(manifest.tokenizer, bundle)
-    prefix, eos_id = manifest.languages[0].source_prefix_ids, manifest.tokenizer.eos_id
-    return [(*prefix, *tokenizer.encode(text), eos_id) for text in held_out_texts()]
+    return [manifest.source_ids(tokenizer.encode(text), manifest.first_pair) for text in held_out_texts()]
 
 
 def waiting_for_a_slot(bundle: Path, sources: list[tuple[int, ...]]) -> dict[str, Any]:

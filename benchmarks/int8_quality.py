@@ -52,8 +52,8 @@ def translated(bundle: Path, rows: Sequence[Sequence[str]]) -> list[str]:
     """The translations of the rows' first column; a sentence that is too long for the model becomes an empty one."""
     manifest = Manifest.load(bundle)
     tokenizer = load_tokenizer(manifest.tokenizer, bundle)
-    pair, eos_id = manifest.languages[0], manifest.tokenizer.eos_id
-    sources = [(*pair.source_prefix_ids, *tokenizer.encode(row[0]), eos_id) for row in rows]
+    pair = manifest.first_pair
+    sources = [manifest.source_ids(tokenizer.encode(row[0]), pair) for row in rows]
     fitting = [index for index, ids in enumerate(sources) if len(ids) <= manifest.limits.max_source_tokens]
     texts = [""] * len(rows)
     with EngineDecoder(bundle, manifest, max_slots=64) as decoder:

@@ -37,8 +37,7 @@ def main(sentences: Path, bundle: Path, count: int, beam_size: int) -> None:
     manifest = Manifest.load(bundle)
     tokenizer = load_tokenizer(manifest.tokenizer, bundle)
     texts = list(dict.fromkeys(held_out_texts(sentences)))
-    prefix = manifest.languages[0].source_prefix_ids
-    encoded = [(*prefix, *tokenizer.encode(text), manifest.tokenizer.eos_id) for text in texts]
+    encoded = [manifest.source_ids(tokenizer.encode(text), manifest.first_pair) for text in texts]
     usable = [ids for ids in encoded if len(ids) <= manifest.limits.max_source_tokens]
     sources = usable[:: max(1, len(usable) // count)][:count]
     records: list[dict[str, Any]] = []
@@ -49,7 +48,7 @@ def main(sentences: Path, bundle: Path, count: int, beam_size: int) -> None:
             num_hypotheses=1,
             max_output_tokens=manifest.limits.max_output_tokens,
         )
-        target_prefix = manifest.languages[0].target_prefix_ids
+        target_prefix = manifest.first_pair.target_prefix_ids
         with EngineDecoder(bundle, manifest, max_slots=BATCH_SIZE * size) as decoder:
             alone = [_decode(decoder, [each], target_prefix, options)[0] for each in tqdm(sources, desc="alone")]
             companies = {
@@ -113,7 +112,7 @@ def _gap(bundle: Path, manifest: Manifest, source: Ids, alone: Ids, given: Ids) 
     pair = GraphPair(bundle / manifest.graphs.encoder, bundle / manifest.graphs.decoder_step, manifest.model)
     eos_id = manifest.tokenizer.eos_id
     position = first_difference((*alone, eos_id), (*given, eos_id))
-    fed = (manifest.tokenizer.decoder_start_id, *manifest.languages[0].target_prefix_ids, *alone[:position])
+    fed = (manifest.tokenizer.decoder_start_id, *manifest.first_pair.target_prefix_ids, *alone[:position])
     state = pair.start([source], manifest.tokenizer.pad_id, len(fed))
     for token in fed[:-1]:
         state.next_ids(np.array([token]))

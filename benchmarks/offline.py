@@ -202,8 +202,8 @@ def _sources(model: BenchModel, bundle: Path) -> list[tuple[int, ...]]:
         return random_sources(128, BASE_SOURCE_TOKENS, model.vocabulary_size, model.eos_id, seed=1)
     manifest = Manifest.load(bundle)
     tokenizer = load_tokenizer(manifest.tokenizer, bundle)
-    prefix = manifest.languages[0].source_prefix_ids
-    return [(*prefix, *tokenizer.encode(text), model.eos_id) for text in spread(held_out_texts(), NUM_SENTENCES)]
+    texts = spread(held_out_texts(), NUM_SENTENCES)
+    return [manifest.source_ids(tokenizer.encode(text), manifest.first_pair) for text in texts]
 
 
 if __name__ == "__main__":

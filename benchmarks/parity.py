@@ -41,7 +41,7 @@ def main(sentences: Path, checkpoint: Path, bundle: Path, count: int, beam_size:
     texts = held_out_texts(sentences)
     sources = []
     for text in texts[:: max(1, len(texts) // count)][:count]:
-        ids = (*manifest.languages[0].source_prefix_ids, *tokenizer.encode(text), manifest.tokenizer.eos_id)
+        ids = manifest.source_ids(tokenizer.encode(text), manifest.first_pair)
         if len(ids) <= manifest.limits.max_source_tokens:
             sources.append(ids)
     reference = to_m2m100(import_native(checkpoint).model)

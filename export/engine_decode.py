@@ -81,7 +81,7 @@ def greedy_options(manifest: Manifest) -> DecodingOptions:
 def decode_golden(directory: Path, manifest: Manifest) -> list[tuple[int, ...]]:
     """Greedy output ids of the golden sentences, all at once, the end-of-sentence token left out."""
     prefixes = {
-        (pair.source_language_code, pair.target_language_code): pair.target_prefix_ids for pair in manifest.languages
+        (pair.source_language_code, pair.target_language_code): pair.target_prefix_ids for pair in manifest.pairs()
     }
     rows = [
         (golden.source_ids, prefixes[golden.source_language_code, golden.target_language_code])

@@ -49,7 +49,7 @@ def quantize(
     calibrating, judging = split(lines)
     expected = dict(zip(lines, _decode(source, manifest, lines), strict=True))
     stages.done("decode", f"{len(lines)} sentences of {calibration.name} in float32")
-    start_id, prefix = manifest.tokenizer.decoder_start_id, manifest.languages[0].target_prefix_ids
+    start_id, prefix = manifest.tokenizer.decoder_start_id, manifest.first_pair.target_prefix_ids
     rows: list[Row] = [(line.source_ids, (start_id, *prefix, *expected[line])) for line in calibrating]
     histograms = observe(source, manifest, rows)
     stages.done("observe", f"{sum(map(len, histograms.values()))} activations on {len(rows)} sentences")
@@ -86,7 +86,7 @@ def _float32_manifest(source: Path) -> Manifest:
 
 def _decode(directory: Path, manifest: Manifest, lines: Sequence[ParallelLine]) -> list[tuple[int, ...]]:
     """Greedy output ids, the end-of-sentence token left out."""
-    prefix = manifest.languages[0].target_prefix_ids
+    prefix = manifest.first_pair.target_prefix_ids
     rows = [(line.source_ids, prefix) for line in lines]
     with EngineDecoder(directory, manifest) as decoder:
         return [best.token_ids for best, *_ in decoder.decode(rows, greedy_options(manifest))]
@@ -107,7 +107,7 @@ def _best_method(source: Path, manifest: Manifest, histograms: _Histograms, rows
 def _agreement(pair: GraphPair, manifest: Manifest, rows: Sequence[Row]) -> int:
     """How many of float32's output tokens come out, given those before them."""
     pad_id, num_agreed = manifest.tokenizer.pad_id, 0
-    num_forced = len(manifest.languages[0].target_prefix_ids)
+    num_forced = len(manifest.first_pair.target_prefix_ids)
     for start in range(0, len(rows), BATCH_SIZE):
         sources, fed = zip(*rows[start : start + BATCH_SIZE], strict=True)
         state = pair.start(sources, pad_id, max(map(len, fed)))

@@ -1,9 +1,10 @@
 """The Python client: plain types in and out, clear errors, retries where they help. Safe to use from many threads."""
 
+import itertools
 import json
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
@@ -64,7 +65,11 @@ class NoServer(ClientError):
 
 @dataclass(frozen=True, slots=True)
 class ServedModel:
-    """A model as the server describes it. `language_pairs` are (source, target) codes."""
+    """A model as the server describes it.
+
+    `language_pairs` are (source, target) codes; besides, it translates each of `any_to_any_language_codes` into each
+    other one.
+    """
 
     name: str
     version: str
@@ -73,6 +78,12 @@ class ServedModel:
     max_output_tokens: int
     beam_size: int
     precision: str
+    any_to_any_language_codes: tuple[str, ...] = ()
+
+    def pairs(self) -> Iterator[tuple[str, str]]:
+        """Every direction as (source, target) codes."""
+        yield from self.language_pairs
+        yield from itertools.permutations(self.any_to_any_language_codes, 2)
 
 
 class Client:
@@ -208,4 +219,5 @@ def _model_from_pb(message: pb.Model) -> ServedModel:
         max_output_tokens=message.max_output_tokens,
         beam_size=message.default_options.beam_size,
         precision=message.precision,
+        any_to_any_language_codes=tuple(message.any_to_any_language_codes),
     )

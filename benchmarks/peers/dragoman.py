@@ -31,7 +31,7 @@ class DragomanPeer:
             intra_op_threads=settings.options["intra_op_threads"], allow_spinning=settings.options["allow_spinning"]
         )
         self._updates = Updates()
-        self._prefix = manifest.languages[0].target_prefix_ids
+        self._prefix = manifest.first_pair.target_prefix_ids
         self._engine = Engine(OnnxRunner.load_lanes(directory, manifest, config, session), config, self._updates)
         self._engine.start()
 

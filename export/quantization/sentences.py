@@ -33,12 +33,12 @@ def read_lines(path: Path, manifest: Manifest, tokenizer: Tokenizer) -> list[Par
         rows = [line.split("\t") for line in path.read_text(encoding="utf-8").splitlines()]
     except (OSError, UnicodeDecodeError) as error:
         raise CalibrationError(f"{path} can't be read: {error}.") from error
-    pair, eos_id = manifest.languages[0], manifest.tokenizer.eos_id
+    pair = manifest.first_pair
     lines = []
     for row in rows:
         if len(row) < 2 or not row[0].strip() or not row[1].strip():
             continue
-        ids = (*pair.source_prefix_ids, *tokenizer.encode(row[0]), eos_id)
+        ids = manifest.source_ids(tokenizer.encode(row[0]), pair)
         if len(ids) <= manifest.limits.max_source_tokens:
             lines.append(ParallelLine(ids, row[1]))
     if len(lines) < MIN_LINES:

@@ -4,9 +4,11 @@ The schema version counts incompatible changes of this file; version 1 stays loa
 """
 
 import dataclasses
+import itertools
 import json
 import types
 import typing
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -40,18 +42,30 @@ class Graphs:
 
 @dataclass(frozen=True, slots=True)
 class TokenizerSpec:
-    """Which tokenizer to build from which file, and the model's special token ids.
+    """Which tokenizer to build from which files, and the model's special token ids.
 
-    `reserved_symbols` are pieces that training showed to stand for themselves on both sides: place-holders.
+    The kinds are those of `service.text.tokenizers`; files that a kind does without are empty. `target_file` and
+    `target_vocabulary_file` are for models that write otherwise than they read. `reserved_symbols` are pieces that
+    training showed to stand for themselves on both sides: place-holders.
     """
 
-    kind: str  # "sentencepiece"
+    kind: str
     file: str
     pad_id: int
     eos_id: int
     unk_id: int
     decoder_start_id: int
     reserved_symbols: tuple[str, ...] = ()
+    target_file: str = ""
+    vocabulary_file: str = ""
+    target_vocabulary_file: str = ""
+    source_eos_id: int | None = None  # None: as `eos_id`, which is the target's
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Names of all its files in the bundle."""
+        named = (self.file, self.target_file, self.vocabulary_file, self.target_vocabulary_file)
+        return tuple(name for name in named if name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +74,18 @@ class LanguagePair:
 
     source_language_code: str
     target_language_code: str
+    source_prefix_ids: tuple[int, ...] = ()
+    target_prefix_ids: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Language:
+    """A language of a model that translates each of its languages into each other one.
+
+    `source_prefix_ids` come before a text in this language, `target_prefix_ids` before a translation into it.
+    """
+
+    code: str
     source_prefix_ids: tuple[int, ...] = ()
     target_prefix_ids: tuple[int, ...] = ()
 
@@ -100,7 +126,7 @@ class Manifest:
     name: str
     model: ModelShape
     tokenizer: TokenizerSpec
-    languages: tuple[LanguagePair, ...]
+    languages: tuple[LanguagePair, ...]  # directions, besides those among `any_to_any`
     limits: Limits
     golden: tuple[GoldenPair, ...]
     checksums: dict[str, str]  # every other file of the bundle -> SHA-256
@@ -112,7 +138,25 @@ class Manifest:
     tools: dict[str, str] = field(default_factory=dict)  # tool -> version that wrote the bundle
     verification: dict[str, Any] = field(default_factory=dict)  # what export measured
     quality: dict[str, Any] = field(default_factory=dict)  # what the precision costs against float32
+    any_to_any: tuple[Language, ...] = ()  # each is translated into each other one
     schema_version: int = SCHEMA_VERSION
+
+    def pairs(self) -> Iterator[LanguagePair]:
+        """Every direction that the model translates; of 200 languages there are 40,000."""
+        yield from self.languages
+        for source, target in itertools.permutations(self.any_to_any, 2):
+            yield LanguagePair(source.code, target.code, source.source_prefix_ids, target.target_prefix_ids)
+
+    @property
+    def first_pair(self) -> LanguagePair:
+        """The direction to try the model with."""
+        return next(self.pairs())
+
+    def source_ids(self, piece_ids: Sequence[int], pair: LanguagePair) -> tuple[int, ...]:
+        """What the encoder reads: the pair's prefix, a text's pieces and the source's end-of-sentence id."""
+        tokens = self.tokenizer
+        eos_id = tokens.eos_id if tokens.source_eos_id is None else tokens.source_eos_id
+        return (*pair.source_prefix_ids, *piece_ids, eos_id)
 
     def save(self, directory: Path) -> None:
         """Write `manifest.json` into `directory`."""
@@ -157,7 +201,7 @@ class Manifest:
         return manifest
 
     def _check(self, where: str) -> None:
-        named = {self.graphs.encoder, self.graphs.decoder_step, self.tokenizer.file}
+        named = {self.graphs.encoder, self.graphs.decoder_step, self.tokenizer.file, *self.tokenizer.files}
         for name in sorted(named | self.checksums.keys()):
             parts = PurePosixPath(name)
             if not name or parts.is_absolute() or ".." in parts.parts or "\\" in name:
@@ -175,8 +219,8 @@ class Manifest:
         for name, value in sizes.items():
             if not 1 <= value <= 10_000_000:
                 raise BundleError(f"{where}: {name} is {value}; expected a positive number.")
-        if not self.languages:
-            raise BundleError(f"{where}: languages is empty; a bundle translates at least one pair.")
+        if not self.languages and len(self.any_to_any) < 2:
+            raise BundleError(f"{where}: languages and any_to_any name no pair; a bundle translates at least one.")
         if not self.golden:
             raise BundleError(f"{where}: golden is empty; the self-test needs at least one pair.")
 
@@ -203,7 +247,9 @@ def _build(kind: Any, value: Any, where: str, name: str) -> Any:
         if not isinstance(value, dict):
             raise BundleError(f"{where}: {name} is {_shown(value)}; expected an object.")
         return {key: _build(arguments[1], entry, where, f"{name}.{key}") for key, entry in value.items()}
-    if kind is Any or isinstance(kind, types.UnionType):
+    if isinstance(kind, types.UnionType):  # X | None
+        return None if value is None else _build(arguments[0], value, where, name)
+    if kind is Any:
         return value
     accepted = (int, float) if kind is float else kind
     if not isinstance(value, accepted) or (isinstance(value, bool) and kind is not bool):

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from collections.abc import Sequence
 
 import click
 
@@ -9,7 +10,7 @@ from service.cli.options import server_option
 from service.client import Client, ServedModel
 
 _HEADINGS = ("MODEL", "VERSION", "LANGUAGES", "MAX TOKENS", "BEAM", "PRECISION")
-_MAX_PAIRS_SHOWN = 6
+_MAX_SHOWN = 6
 
 
 @click.command()
@@ -36,13 +37,23 @@ def _document(model: ServedModel) -> dict[str, object]:
 
 
 def _row(model: ServedModel) -> tuple[str, ...]:
-    pairs = [f"{source}-{target}" for source, target in model.language_pairs]
-    more = f" and {len(pairs) - _MAX_PAIRS_SHOWN} more" if len(pairs) > _MAX_PAIRS_SHOWN else ""
     return (
         model.name,
         model.version or "-",
-        ", ".join(pairs[:_MAX_PAIRS_SHOWN]) + more,
+        _languages(model),
         f"{model.max_source_tokens}/{model.max_output_tokens}",
         str(model.beam_size),
         model.precision,
     )
+
+
+def _languages(model: ServedModel) -> str:
+    directions = [_shortened([f"{source}-{target}" for source, target in model.language_pairs])]
+    if model.any_to_any_language_codes:
+        directions.append(f"among {_shortened(model.any_to_any_language_codes)}")
+    return ", ".join(filter(None, directions))
+
+
+def _shortened(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MAX_SHOWN} more" if len(names) > _MAX_SHOWN else ""
+    return ", ".join(names[:_MAX_SHOWN]) + more

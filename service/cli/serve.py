@@ -92,8 +92,8 @@ def ready_line(server: "Server") -> str:
     if reachable != DEFAULT_SERVER:
         command += f" --server {reachable}"
     model = server.models[0]
-    pair: LanguagePair = model.manifest.languages[0]
-    sources = {p.source_language_code for m in server.models for p in m.manifest.languages}
+    pair: LanguagePair = model.manifest.first_pair
+    sources = {p.source_language_code for m in server.models for p in m.manifest.pairs()}
     if len(sources) > 1:
         command += f" --from {pair.source_language_code}"
     command += f" --to {pair.target_language_code}"

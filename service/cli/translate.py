@@ -20,6 +20,7 @@ from service.text.languages import same_language
 from service.translation import Priority, RequestedOptions, Translation
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
+_MAX_DIRECTIONS = 20  # of so many an error tells
 
 
 @click.command()
@@ -155,15 +156,19 @@ def _only_source(client: Client, target: str, model: str) -> str:
     if model and model not in {served.name for served in served_models}:
         names = ", ".join(served.name for served in served_models)
         raise CommandError(f"model {model!r} is not served at {client.server}; served: {names}.", exit_codes.USAGE)
-    pairs = {pair for served in served_models if model in ("", served.name) for pair in served.language_pairs}
+    pairs = {pair for served in served_models if model in ("", served.name) for pair in served.pairs()}
     sources = sorted({source for source, into in pairs if same_language(into, target)})
     if len(sources) == 1:
         return sources[0]
     if sources:
         raise CommandError(
-            f"{target!r} can be translated from {', '.join(sources)}; choose one with --from.", exit_codes.USAGE
+            f"{target!r} can be translated from {', '.join(sources[:_MAX_DIRECTIONS])}"
+            f"{', ...' if len(sources) > _MAX_DIRECTIONS else ''}; choose one with --from.",
+            exit_codes.USAGE,
         )
-    shown = ", ".join(sorted(f"{source} to {into}" for source, into in pairs))
+    directions = sorted(f"{source} to {into}" for source, into in pairs)
+    more = f" and {len(directions) - _MAX_DIRECTIONS} more" if len(directions) > _MAX_DIRECTIONS else ""
+    shown = ", ".join(directions[:_MAX_DIRECTIONS]) + more
     raise CommandError(f"nothing here translates into {target!r}; served: {shown}.", exit_codes.USAGE)
 
 

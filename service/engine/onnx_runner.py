@@ -100,7 +100,7 @@ class OnnxRunner:
             graph_io.step_outputs(num_layers),
             lanes,
         )
-        longest_prefix = max(len(pair.target_prefix_ids) for pair in manifest.languages)
+        longest_prefix = max(len(pair.target_prefix_ids) for pair in manifest.pairs())
         kv_capacity = config.kv_capacity or limits.max_output_tokens + longest_prefix
         shape = CacheShape(
             num_layers=num_layers,

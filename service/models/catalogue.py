@@ -29,11 +29,9 @@ class Catalogue:
         _check_code("target_language_code", target)
         candidates = [self._by_name(name)] if name else self.models()
         for model in candidates:
-            for pair in model.manifest.languages:
-                if same_language(pair.source_language_code, source) and same_language(
-                    pair.target_language_code, target
-                ):
-                    return model, pair
+            pair = model.pairs.find(source, target)
+            if pair is not None:
+                return model, pair
         raise NotFound(_unknown_pair(name, source, target, candidates))
 
     def _by_name(self, name: str) -> LoadedModel:
@@ -51,7 +49,7 @@ def _check_code(field: str, code: str) -> None:
 
 
 def _unknown_pair(name: str, source: str, target: str, models: list[LoadedModel]) -> str:
-    pairs = [pair for model in models for pair in model.manifest.languages]
+    pairs = [pair for model in models for pair in model.manifest.pairs()]
     who = f"model {name!r} does not translate" if name else "no model here translates"
     targets = sorted({p.target_language_code for p in pairs if same_language(p.source_language_code, source)})
     if match_language(source, (pair.source_language_code for pair in pairs)) is not None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from service.bundle.manifest import LanguagePair, Manifest
 from service.engine.engine import Engine
+from service.models.language_pairs import LanguagePairs
 from service.text.tokenizers import Tokenizer
 from service.translation import DecodingOptions
 
@@ -19,6 +20,7 @@ class LoadedModel:
     manifest: Manifest
     tokenizer: Tokenizer
     engine: Engine
+    pairs: LanguagePairs
 
     @property
     def name(self) -> str:
@@ -43,4 +45,4 @@ class LoadedModel:
 
     def source_ids(self, piece_ids: list[int], pair: LanguagePair) -> tuple[int, ...]:
         """What the encoder reads: the pair's prefix, the text's pieces and the end-of-sentence id."""
-        return (*pair.source_prefix_ids, *piece_ids, self.manifest.tokenizer.eos_id)
+        return self.manifest.source_ids(piece_ids, pair)

@@ -9,6 +9,7 @@ from service.engine.engine import Engine, EngineListener
 from service.engine.onnx_runner import OnnxRunner
 from service.engine.precision import check_precision
 from service.engine.session import SessionConfig, check_device
+from service.models.language_pairs import LanguagePairs
 from service.models.loaded_model import LoadedModel
 from service.models.repository import FoundBundle
 from service.models.self_test import self_test
@@ -41,4 +42,4 @@ def load_model(
     warm_up(bundle, runners, engine_config)
     engine = Engine(runners, engine_config, listener)
     engine.start()
-    return LoadedModel(directory, bundle.version, manifest, tokenizer, engine)
+    return LoadedModel(directory, bundle.version, manifest, tokenizer, engine, LanguagePairs(manifest))

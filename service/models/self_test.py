@@ -8,9 +8,9 @@ from service.bundle.manifest import BundleError, GoldenPair, LanguagePair, Manif
 from service.engine.config import EngineConfig
 from service.engine.runner import Runner
 from service.engine.sequence import Sequence
+from service.models.language_pairs import LanguagePairs
 from service.models.repository import FoundBundle
 from service.models.trial import run_trial
-from service.text.languages import same_language
 from service.text.tokenizers import Tokenizer
 from service.translation import DecodingOptions
 
@@ -31,12 +31,14 @@ def self_test(
         BundleError: too much differs, or decoding failed.
     """
     manifest, where = bundle.manifest, bundle.directory
+    pairs = LanguagePairs(manifest)
+    pair_of = {golden: _pair_of(golden, pairs, manifest) for golden in manifest.golden}
     for golden in manifest.golden:
-        _check_tokenizer(golden, _pair_of(golden, manifest), manifest, tokenizer, str(where))
+        _check_tokenizer(golden, pair_of[golden], manifest, tokenizer, str(where))
     options = DecodingOptions(
         beam_size=1, length_penalty=1.0, num_hypotheses=1, max_output_tokens=manifest.limits.max_output_tokens
     )
-    sequences = [_sequence(golden, manifest, options) for golden in manifest.golden]
+    sequences = [_sequence(golden, pair_of[golden], options) for golden in manifest.golden]
     updates = run_trial(sequences, runners, engine_config, str(where))
     differing = [
         golden
@@ -53,32 +55,30 @@ def self_test(
     _LOG.info("self-test of %s: %d of %d as exported", where, len(updates) - len(differing), len(updates))
 
 
-def _sequence(golden: GoldenPair, manifest: Manifest, options: DecodingOptions) -> Sequence:
+def _sequence(golden: GoldenPair, pair: LanguagePair, options: DecodingOptions) -> Sequence:
     return Sequence(
         request_id="self-test",
         source_ids=golden.source_ids,
         options=options,
         arrived_seconds=time.monotonic(),
-        target_prefix_ids=_pair_of(golden, manifest).target_prefix_ids,
+        target_prefix_ids=pair.target_prefix_ids,
     )
 
 
-def _pair_of(golden: GoldenPair, manifest: Manifest) -> LanguagePair:
-    for pair in manifest.languages:
-        if same_language(pair.source_language_code, golden.source_language_code) and same_language(
-            pair.target_language_code, golden.target_language_code
-        ):
-            return pair
-    raise BundleError(
-        f"{manifest.name}: a golden pair is from {golden.source_language_code!r} to {golden.target_language_code!r}, "
-        "which is not among its languages."
-    )
+def _pair_of(golden: GoldenPair, pairs: LanguagePairs, manifest: Manifest) -> LanguagePair:
+    pair = pairs.find(golden.source_language_code, golden.target_language_code)
+    if pair is None:
+        raise BundleError(
+            f"{manifest.name}: a golden pair is from {golden.source_language_code!r} to "
+            f"{golden.target_language_code!r}, which is not among its languages."
+        )
+    return pair
 
 
 def _check_tokenizer(
     golden: GoldenPair, pair: LanguagePair, manifest: Manifest, tokenizer: Tokenizer, where: str
 ) -> None:
-    source_ids = (*pair.source_prefix_ids, *tokenizer.encode(golden.text), manifest.tokenizer.eos_id)
+    source_ids = manifest.source_ids(tokenizer.encode(golden.text), pair)
     output_ids = _without_eos(golden.output_ids, manifest.tokenizer.eos_id)
     if source_ids != golden.source_ids or tokenizer.decode(output_ids) != golden.translation:
         raise BundleError(

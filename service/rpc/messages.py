@@ -75,6 +75,7 @@ def model_to_pb(model: LoadedModel) -> pb.Model:
             top_p=defaults.top_p,
         ),
         precision=model.manifest.precision,
+        any_to_any_language_codes=[language.code for language in model.manifest.any_to_any],
     )
 
 

@@ -13,7 +13,7 @@ def is_well_formed(code: str) -> bool:
 
 def same_language(code: str, other: str) -> bool:
     """Whether two codes are the same but for upper and lower case and `_` for `-`."""
-    return _folded(code) == _folded(other)
+    return folded(code) == folded(other)
 
 
 def match_language(code: str, served: Iterable[str]) -> str | None:
@@ -21,5 +21,6 @@ def match_language(code: str, served: Iterable[str]) -> str | None:
     return next((candidate for candidate in served if same_language(candidate, code)), None)
 
 
-def _folded(code: str) -> str:
+def folded(code: str) -> str:
+    """What codes that mean the same language have in common."""
     return code.replace("_", "-").casefold()

@@ -28,6 +28,7 @@ from service.errors import (
 )
 from service.metrics import Metrics
 from service.models.catalogue import Catalogue
+from service.models.language_pairs import LanguagePairs
 from service.models.loaded_model import LoadedModel
 from service.translation import FinishReason, Priority, RequestedOptions, TranslationRequest
 from service.translation_cache import TranslationCache
@@ -86,7 +87,11 @@ def make(manifest: Manifest) -> Any:
     def translator(cache_bytes: int = 0) -> Any:
         engine = ToldEngine()
         translator = Translator(Metrics(), TranslationCache(cache_bytes))
-        translator.serve(Catalogue([LoadedModel(Path(), "1", manifest, LetterTokenizer(), cast(Engine, engine))]))
+        translator.serve(
+            Catalogue(
+                [LoadedModel(Path(), "1", manifest, LetterTokenizer(), cast(Engine, engine), LanguagePairs(manifest))]
+            )
+        )
         return translator, engine
 
     return translator

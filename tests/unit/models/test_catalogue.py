@@ -10,6 +10,7 @@ from service.bundle.manifest import LanguagePair, Manifest
 from service.engine.engine import Engine
 from service.errors import InvalidRequest, NotFound
 from service.models.catalogue import Catalogue
+from service.models.language_pairs import LanguagePairs
 from service.models.loaded_model import LoadedModel
 from service.text.tokenizers import Tokenizer
 
@@ -21,7 +22,14 @@ def model(tiny_bundle: Path) -> Any:
     def make(name: str, *pairs: str) -> Any:
         languages = tuple(LanguagePair(pair[:2], pair[3:]) for pair in pairs)
         described = dataclasses.replace(manifest, name=name, languages=languages)
-        return LoadedModel(Path(), "1", described, tokenizer=cast(Tokenizer, None), engine=cast(Engine, None))
+        return LoadedModel(
+            Path(),
+            "1",
+            described,
+            tokenizer=cast(Tokenizer, None),
+            engine=cast(Engine, None),
+            pairs=LanguagePairs(described),
+        )
 
     return make
 

@@ -114,7 +114,7 @@ class ListModelsResponse(_message.Message):
     def __init__(self, models: _Optional[_Iterable[_Union[Model, _Mapping]]] = ...) -> None: ...
 
 class Model(_message.Message):
-    __slots__ = ("name", "version", "language_pairs", "max_source_tokens", "max_output_tokens", "default_options", "precision")
+    __slots__ = ("name", "version", "language_pairs", "max_source_tokens", "max_output_tokens", "default_options", "precision", "any_to_any_language_codes")
     NAME_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     LANGUAGE_PAIRS_FIELD_NUMBER: _ClassVar[int]
@@ -122,6 +122,7 @@ class Model(_message.Message):
     MAX_OUTPUT_TOKENS_FIELD_NUMBER: _ClassVar[int]
     DEFAULT_OPTIONS_FIELD_NUMBER: _ClassVar[int]
     PRECISION_FIELD_NUMBER: _ClassVar[int]
+    ANY_TO_ANY_LANGUAGE_CODES_FIELD_NUMBER: _ClassVar[int]
     name: str
     version: str
     language_pairs: _containers.RepeatedCompositeFieldContainer[LanguagePair]
@@ -129,7 +130,8 @@ class Model(_message.Message):
     max_output_tokens: int
     default_options: DecodingOptions
     precision: str
-    def __init__(self, name: _Optional[str] = ..., version: _Optional[str] = ..., language_pairs: _Optional[_Iterable[_Union[LanguagePair, _Mapping]]] = ..., max_source_tokens: _Optional[int] = ..., max_output_tokens: _Optional[int] = ..., default_options: _Optional[_Union[DecodingOptions, _Mapping]] = ..., precision: _Optional[str] = ...) -> None: ...
+    any_to_any_language_codes: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, name: _Optional[str] = ..., version: _Optional[str] = ..., language_pairs: _Optional[_Iterable[_Union[LanguagePair, _Mapping]]] = ..., max_source_tokens: _Optional[int] = ..., max_output_tokens: _Optional[int] = ..., default_options: _Optional[_Union[DecodingOptions, _Mapping]] = ..., precision: _Optional[str] = ..., any_to_any_language_codes: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class LanguagePair(_message.Message):
     __slots__ = ("source_language_code", "target_language_code")
