@@ -12,6 +12,7 @@ from export.graphs.dense import padded_head_size
 from export.graphs.execution import GraphPair
 from export.graphs.tracing import trace_decoder_step, trace_encoder
 from export.importers.imported import ImportedCheckpoint
+from export.importers.options import NOTHING_SAID, ImportOptions
 from export.importers.selection import import_checkpoint
 from export.stages import Stages
 from export.tools import tool_versions
@@ -27,6 +28,7 @@ def convert(
     name: str | None = None,
     precision: str = "float32",
     say: Callable[[str], None] = lambda line: None,
+    options: ImportOptions = NOTHING_SAID,
 ) -> Manifest:
     """Write the bundle of the checkpoint in `source` to `destination`, verified; `say` is told of every stage.
 
@@ -40,7 +42,7 @@ def convert(
     """
     clock = Stages(say)
     check_destination(destination)
-    checkpoint = import_checkpoint(source, kind)
+    checkpoint = import_checkpoint(source, kind, options)
     if name is not None:
         checkpoint = dataclasses.replace(checkpoint, name=name)
     clock.done("import", _describe(checkpoint))

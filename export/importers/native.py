@@ -18,6 +18,7 @@ from export.importers.native_folder import (
     WEIGHTS_NAME,
     CheckpointInfo,
 )
+from export.importers.options import NOTHING_SAID, ImportOptions
 from export.importers.sentencepiece_file import SentencePieceFacts, read_facts
 from service.bundle.checksums import file_sha256
 from service.bundle.manifest import GenerationDefaults, LanguagePair, Limits, TokenizerSpec
@@ -25,13 +26,13 @@ from service.bundle.manifest import GenerationDefaults, LanguagePair, Limits, To
 T = TypeVar("T")
 
 
-def import_native(directory: Path) -> ImportedCheckpoint:
-    """Read and check a checkpoint folder.
+def import_native(directory: Path, options: ImportOptions = NOTHING_SAID) -> ImportedCheckpoint:
+    """Read and check a checkpoint folder, which says everything itself: `options` must be empty.
 
     Raises:
         CheckpointError: a file is missing or damaged, or files contradict each other; all problems are listed.
     """
-    problems: list[str] = []
+    problems = [f"{flag} is not for our own checkpoints, which say everything themselves" for flag in options.given()]
     config = _read(directory / CONFIG_NAME, lambda path: ModelConfig.from_document(_json(path)), problems)
     info = _read(directory / CHECKPOINT_NAME, lambda path: CheckpointInfo.from_document(_json(path)), problems)
     facts = _read(directory / TOKENIZER_NAME, read_facts, problems)

@@ -6,11 +6,14 @@ from pathlib import Path
 from export.importers.imported import CheckpointError, ImportedCheckpoint
 from export.importers.native import import_native
 from export.importers.native_folder import CONFIG_NAME
+from export.importers.options import NOTHING_SAID, ImportOptions
 
-IMPORTERS: dict[str, Callable[[Path], ImportedCheckpoint]] = {"native": import_native}
+IMPORTERS: dict[str, Callable[[Path, ImportOptions], ImportedCheckpoint]] = {"native": import_native}
 
 
-def import_checkpoint(directory: Path, kind: str | None = None) -> ImportedCheckpoint:
+def import_checkpoint(
+    directory: Path, kind: str | None = None, options: ImportOptions = NOTHING_SAID
+) -> ImportedCheckpoint:
     """Read a checkpoint folder; without a `kind` its files tell which importer takes it.
 
     Raises:
@@ -18,7 +21,7 @@ def import_checkpoint(directory: Path, kind: str | None = None) -> ImportedCheck
     """
     if not directory.is_dir():
         raise CheckpointError(directory, ["it is not a folder; give the folder that holds the checkpoint's files"])
-    return IMPORTERS[kind or _detect(directory)](directory)
+    return IMPORTERS[kind or _detect(directory)](directory, options)
 
 
 def _detect(directory: Path) -> str:

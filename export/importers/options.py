@@ -1,0 +1,26 @@
+"""What a user says about a checkpoint that its files leave open."""
+
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class ImportOptions:
+    """Each importer takes what concerns it and refuses the rest; what is empty or `None` was not said.
+
+    `source_language` and `target_language` are codes for checkpoints that don't name their languages. `config`,
+    `tokenizer` and `target_tokenizer` are files beside a bare state dict.
+    """
+
+    source_language: str = ""
+    target_language: str = ""
+    config: Path | None = None
+    tokenizer: Path | None = None
+    target_tokenizer: Path | None = None
+
+    def given(self) -> list[str]:
+        """The flags of what was said."""
+        return [f"--{item.name.replace('_', '-')}" for item in fields(self) if getattr(self, item.name)]
+
+
+NOTHING_SAID = ImportOptions()
