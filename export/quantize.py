@@ -56,7 +56,8 @@ def quantize(
     method = _best_method(source, manifest, histograms, rows)
     stages.done("choose", f"activation ranges by {method}")
     with staged_bundle(destination) as directory:
-        shutil.copyfile(source / manifest.tokenizer.file, directory / manifest.tokenizer.file)
+        for file_name in manifest.tokenizer.files:
+            shutil.copyfile(source / file_name, directory / file_name)
         _write_graphs(source, directory, manifest, histograms, method)
         check_encoder(directory / manifest.graphs.encoder, manifest.model, "int8")
         check_decoder_step(directory / manifest.graphs.decoder_step, manifest.model, "int8")

@@ -38,7 +38,7 @@ def golden_sentences(checkpoint: ImportedCheckpoint, tokenizer: Tokenizer) -> It
     texts_per_pair = max(1, MAX_GOLDEN_PAIRS // len(checkpoint.languages))
     for languages in checkpoint.languages[:MAX_GOLDEN_PAIRS]:
         for text in GOLDEN_TEXTS[:texts_per_pair]:
-            ids = (*languages.source_prefix_ids, *tokenizer.encode(text), checkpoint.tokenizer.eos_id)
+            ids = checkpoint.tokenizer.source_ids(tokenizer.encode(text), languages.source_prefix_ids)
             if len(ids) <= checkpoint.limits.max_source_tokens:
                 yield Sentence(languages, ids, limit, text)
 
@@ -48,9 +48,10 @@ def random_sentences(checkpoint: ImportedCheckpoint) -> Iterator[Sentence]:
     rng = np.random.default_rng(SEED)
     spec, config = checkpoint.tokenizer, checkpoint.model.config
     limit = min(MAX_RANDOM_OUTPUT_TOKENS, checkpoint.limits.max_output_tokens)
-    special = {spec.pad_id, spec.eos_id, spec.decoder_start_id, *checkpoint.suppressed_ids}
+    special = {spec.pad_id, spec.eos_id, spec.decoder_start_id, *checkpoint.suppressed_ids, *spec.source_ids((), ())}
     ordinary = np.setdiff1d(np.arange(config.source_vocabulary_size), list(special))
     for languages in itertools.islice(itertools.cycle(checkpoint.languages), NUM_RANDOM_SENTENCES):
         room = checkpoint.limits.max_source_tokens - len(languages.source_prefix_ids) - 1
         drawn = rng.choice(ordinary, rng.integers(1, max(1, min(MAX_RANDOM_SOURCE_TOKENS, room)), endpoint=True))
-        yield Sentence(languages, (*languages.source_prefix_ids, *map(int, drawn), spec.eos_id), limit)
+        ids = spec.source_ids([int(token_id) for token_id in drawn], languages.source_prefix_ids)
+        yield Sentence(languages, ids, limit)

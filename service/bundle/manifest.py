@@ -60,12 +60,19 @@ class TokenizerSpec:
     vocabulary_file: str = ""
     target_vocabulary_file: str = ""
     source_eos_id: int | None = None  # None: as `eos_id`, which is the target's
+    adds_source_eos: bool = True  # whether the encoder reads an end-of-sentence id at all
 
     @property
     def files(self) -> tuple[str, ...]:
         """Names of all its files in the bundle."""
         named = (self.file, self.target_file, self.vocabulary_file, self.target_vocabulary_file)
         return tuple(name for name in named if name)
+
+    def source_ids(self, piece_ids: Sequence[int], prefix_ids: Sequence[int]) -> tuple[int, ...]:
+        """What the encoder reads: a language pair's prefix, a text's pieces and the source's end-of-sentence id."""
+        if not self.adds_source_eos:
+            return (*prefix_ids, *piece_ids)
+        return (*prefix_ids, *piece_ids, self.eos_id if self.source_eos_id is None else self.source_eos_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,10 +160,8 @@ class Manifest:
         return next(self.pairs())
 
     def source_ids(self, piece_ids: Sequence[int], pair: LanguagePair) -> tuple[int, ...]:
-        """What the encoder reads: the pair's prefix, a text's pieces and the source's end-of-sentence id."""
-        tokens = self.tokenizer
-        eos_id = tokens.eos_id if tokens.source_eos_id is None else tokens.source_eos_id
-        return (*pair.source_prefix_ids, *piece_ids, eos_id)
+        """What the encoder reads of a text, see `TokenizerSpec.source_ids`."""
+        return self.tokenizer.source_ids(piece_ids, pair.source_prefix_ids)
 
     def save(self, directory: Path) -> None:
         """Write `manifest.json` into `directory`."""

@@ -22,32 +22,37 @@ class Tokenizer(Protocol):
 
 
 class SentencePieceTokenizer:
-    """A SentencePiece model; encoding and decoding run without the interpreter's lock."""
+    """A SentencePiece model, or two; encoding and decoding run without the interpreter's lock."""
 
-    def __init__(self, file: Path) -> None:
-        """Load a `.model` file.
+    def __init__(self, file: Path, target_file: Path | None = None) -> None:
+        """Load a `.model` file, and another one for what the model writes.
 
         Raises:
-            BundleError: it can't be read, or is no SentencePiece model.
+            BundleError: one can't be read, or is no SentencePiece model.
         """
-        try:
-            self._processor = sentencepiece.SentencePieceProcessor(model_proto=file.read_bytes())
-        except (OSError, RuntimeError) as error:
-            raise BundleError(f"{file} can't be read as a SentencePiece model: {error}.") from error
+        self._source = _load_processor(file)
+        self._target = self._source if target_file is None else _load_processor(target_file)
 
     @property
     def vocabulary_size(self) -> int:
-        """Number of pieces; ids are below it."""
-        return int(self._processor.get_piece_size())
+        """Number of pieces that the model writes; ids are below it."""
+        return int(self._target.get_piece_size())
 
     def encode(self, text: str) -> list[int]:
         """As `Tokenizer.encode`."""
-        return list(self._processor.encode(text))
+        return list(self._source.encode(text))
 
     def decode(self, token_ids: Sequence[int]) -> str:
         """As `Tokenizer.decode`; ids beyond the vocabulary, which pad the output layer, are skipped."""
         size = self.vocabulary_size
-        return str(self._processor.decode([token_id for token_id in token_ids if token_id < size]))
+        return str(self._target.decode([token_id for token_id in token_ids if token_id < size]))
+
+
+def _load_processor(file: Path) -> sentencepiece.SentencePieceProcessor:
+    try:
+        return sentencepiece.SentencePieceProcessor(model_proto=file.read_bytes())
+    except (OSError, RuntimeError) as error:
+        raise BundleError(f"{file} can't be read as a SentencePiece model: {error}.") from error
 
 
 def load_tokenizer(spec: TokenizerSpec, directory: Path) -> Tokenizer:
@@ -58,4 +63,4 @@ def load_tokenizer(spec: TokenizerSpec, directory: Path) -> Tokenizer:
     """
     if spec.kind != "sentencepiece":
         raise BundleError(f"{directory}: tokenizer.kind is {spec.kind!r}; this service knows 'sentencepiece'.")
-    return SentencePieceTokenizer(directory / spec.file)
+    return SentencePieceTokenizer(directory / spec.file, directory / spec.target_file if spec.target_file else None)

@@ -1,10 +1,12 @@
 """The whole model: against torch's layers, what may and may not influence what, and strict loading."""
 
+import math
+
 import pytest
 import torch
 from torch import nn
 
-from export.architecture import ModelConfig, Transformer
+from export.architecture import ModelConfig, PositionConfig, Transformer
 from export.architecture.decoder import DecoderLayer
 from export.architecture.encoder import EncoderLayer
 from export.architecture.transformer import padding_mask
@@ -149,6 +151,22 @@ def test_misfits_are_all_listed() -> None:
 def test_configuration_reports_all_problems() -> None:
     with pytest.raises(ValueError, match=r"not a multiple of num_heads.*share_embeddings.*pad_id 200 is outside"):
         tiny_config(num_heads=5, target_vocabulary_size=100, pad_id=200)
+    with pytest.raises(
+        ValueError,
+        match=r"d_ff is True.*norm is 'rms', allowed are pre, post; final_norm is 1, allowed are true, false; layer_norm_"
+        r"epsilon is -1, .*; score_scale is 'x', allowed are head, model; positions.layout is 'x'.*; positions.base is nan",
+    ):
+        tiny_config(
+            d_ff=True,
+            norm="rms",
+            final_norm=1,
+            layer_norm_epsilon=-1,
+            score_scale="x",
+            positions=PositionConfig(layout="x", base=math.nan),  # type: ignore[arg-type]
+        )
+    with pytest.raises(ValueError, match=r"positions.base is 0.*unbracketed needs positions.layout interleaved"):
+        tiny_config(positions=PositionConfig(layout="halves", base=0.0, cosine_exponent="unbracketed"))
+    assert tiny_config(source_vocabulary_size=60, share_embeddings=False, eos_id=100).eos_id == 100  # the target's
     with pytest.raises(ValueError, match=r"unknown keys \['rotary'\] and lacks \['target_vocabulary_size'\]"):
         ModelConfig.from_document({"source_vocabulary_size": 10, "rotary": True})
     config = tiny_config()

@@ -1,0 +1,13 @@
+"""Tokenizers of two languages."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.export.notebooks.checkpoints import train_tokenizers
+
+
+@pytest.fixture(scope="session")
+def tokenizers(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """The source's and the target's SentencePiece models."""
+    return train_tokenizers(tmp_path_factory.mktemp("tokenizers"))

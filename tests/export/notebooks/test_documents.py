@@ -1,0 +1,110 @@
+"""Each document's model through `convert`: the exported graphs give what an independent reading of it gives."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from export.cached_decode import decode_cached
+from export.convert import convert
+from export.graphs.execution import GraphPair
+from service.bundle.manifest import Manifest
+from tests.export.notebooks.checkpoints import NEVER, SIZES, TARGET_IDS, Notebook, make, random_sources
+from tests.export.notebooks.readings import (
+    Attention000,
+    Attention001,
+    Attention002,
+    Attention003,
+    Attention004,
+    Choices,
+    Sizes,
+)
+
+WIDTH = SIZES.d_model
+LENGTHS = [1, 2, 3, 5, 8, 13, 21, 34]
+NUM_STEPS = 10
+START_ID, EOS_ID = TARGET_IDS["bos_id"], TARGET_IDS["eos_id"]
+
+# What each describes, inside 002's model where it describes attention or a block only; positions as the paper has
+# them, except where the document has its own.
+DOCUMENTS = {
+    "000": lambda: make(Choices(lambda: Attention000(WIDTH, 2), base=10000.0)),
+    "001": lambda: make(  # four heads of four components: padded for the kernels, and no output layer to drop that
+        Choices(lambda: Attention001(WIDTH, 4), base=10000.0),
+        Sizes(**{**vars(SIZES), "num_heads": 4}),
+        attention="packed",
+    ),
+    "002": lambda: make(Choices(lambda: Attention002(WIDTH, 2), base=1000.0)),
+    "003": lambda: make(Choices(lambda: Attention003(WIDTH, 2), base=10000.0)),
+    "004": lambda: make(
+        Choices(lambda: Attention004(WIDTH, 2), lambda: nn.LayerNorm(WIDTH), is_numbered=True, base=10000.0),
+        score_scale="model",
+    ),
+}
+
+
+@pytest.fixture(scope="module", params=DOCUMENTS)
+def converted(
+    request: pytest.FixtureRequest, tokenizers: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Notebook, Path, Manifest]:
+    directory = tmp_path_factory.mktemp(request.param)
+    notebook = DOCUMENTS[request.param]().write(directory / "saved", tokenizers)
+    bundle = directory / "bundle"
+    return notebook, bundle, convert(notebook.path, bundle, "notebook", options=notebook.options)
+
+
+@pytest.fixture(scope="module")
+def graphs(converted: tuple[Notebook, Path, Manifest]) -> GraphPair:
+    _, bundle, manifest = converted
+    return GraphPair(bundle / manifest.graphs.encoder, bundle / manifest.graphs.decoder_step, manifest.model, 1)
+
+
+def test_log_probs_in_a_ragged_batch(converted: tuple[Notebook, Path, Manifest], graphs: GraphPair) -> None:
+    notebook, _, manifest = converted
+    sources, size = random_sources(LENGTHS), SIZES.target_vocabulary_size
+    targets = np.random.default_rng(0).integers(4, size, (len(sources), NUM_STEPS))
+    targets[:, 0] = START_ID
+    width = max(map(len, sources))
+    padded = torch.tensor([source + [0] * (width - len(source)) for source in sources])
+    lengths = torch.tensor([len(source) for source in sources])
+    expected = notebook.model(padded, torch.from_numpy(targets), lengths).log_softmax(-1).numpy()
+    expected[:, :, NEVER] = -np.inf
+    state = graphs.start(sources, manifest.tokenizer.pad_id, NUM_STEPS)
+    for step in range(NUM_STEPS):
+        ids, log_probs = state.candidates(targets[:, step], size)
+        given = np.empty_like(log_probs)
+        np.put_along_axis(given, ids, log_probs, axis=1)
+        np.testing.assert_allclose(given, expected[:, step], atol=5e-5)
+
+
+def test_greedy_tokens(converted: tuple[Notebook, Path, Manifest], graphs: GraphPair) -> None:
+    notebook, _, manifest = converted
+    sources = random_sources(LENGTHS * 3, seed=2)
+    expected = [notebook.model.greedy(source, START_ID, EOS_ID, NEVER, 20) for source in sources]
+    assert decode_cached(graphs, manifest.tokenizer, [(source, (), 20) for source in sources]) == expected
+    assert len(set(expected)) > len(sources) // 2
+    assert len({len(output) for output in expected}) > 3
+
+
+def test_golden_sentences_are_the_readings_own(converted: tuple[Notebook, Path, Manifest]) -> None:
+    """Through tokenizers of both languages, wrapped as the configuration says."""
+    notebook, _, manifest = converted
+    limit = manifest.limits.max_output_tokens
+    assert len(manifest.golden) >= 5
+    for golden in manifest.golden:
+        assert (golden.source_ids[0], golden.source_ids[-1]) == (2, 3)
+        expected = notebook.model.greedy(list(golden.source_ids), START_ID, EOS_ID, NEVER, limit)
+        assert golden.output_ids == expected
+
+
+def test_the_bundle_says_what_it_is(converted: tuple[Notebook, Path, Manifest]) -> None:
+    notebook, bundle, manifest = converted
+    assert Manifest.load(bundle) == manifest
+    assert manifest.tokenizer.files == ("source.model", "target.model")
+    assert (manifest.tokenizer.eos_id, manifest.tokenizer.source_eos_id) == (2, 3)
+    (pair,) = manifest.languages
+    assert (pair.source_language_code, pair.target_language_code, pair.source_prefix_ids) == ("en", "hi", (2,))
+    assert manifest.suppressed_ids == tuple(NEVER)
+    assert manifest.limits.max_source_tokens == notebook.said["max_source_positions"]
