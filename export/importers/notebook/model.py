@@ -9,7 +9,7 @@ from torch import Tensor
 
 from export.architecture import ModelConfig, Transformer
 from export.importers.notebook.config import NotebookConfig
-from export.importers.notebook.names import POSITION_TABLES, Naming, find_naming
+from export.importers.notebook.names import POSITION_TABLES, Naming, find_naming, same
 from export.importers.notebook.positions import describe, find_reading, fits, largest_difference
 
 SIZES = (
@@ -40,8 +40,12 @@ def build_model(
             shown = naming.choices(weights)
         except ValueError as error:
             problems.append(f"the state dict: {error}")
-        if "positions" not in said:
-            shown |= _shown_positions(weights, problems)
+        tables = [table for name in POSITION_TABLES if (table := weights.get(name)) is not None and _is_table(table)]
+        reading = find_reading(tables) if tables else None
+        if reading is not None:
+            shown["positions"] = dataclasses.asdict(reading)
+        elif "positions" not in said:
+            problems.append(f"--config: positions is missing, and {' and '.join(POSITION_TABLES)} do not show it")
     completed = _complete(said, shown, problems)
     if completed is None or naming is None or weights is None:
         return completed, None
@@ -75,19 +79,6 @@ def _complete(said: Mapping[str, Any], shown: Mapping[str, Any], problems: list[
         return None
 
 
-def _shown_positions(weights: Mapping[str, Tensor], problems: list[str]) -> dict[str, Any]:
-    """The `positions` that the tables among the weights were computed by."""
-    tables = [table for name in POSITION_TABLES if (table := weights.get(name)) is not None and _is_table(table)]
-    if not tables:
-        problems.append(f"--config: positions is missing, and neither {' nor '.join(POSITION_TABLES)} shows it")
-        return {}
-    reading = find_reading(tables)
-    if reading is None:
-        problems.append(f"{' and '.join(POSITION_TABLES)} are not what the documents' formula gives, in any reading")
-        return {}
-    return {"positions": dataclasses.asdict(reading)}
-
-
 def _misfits(outline: Transformer, naming: Naming, weights: Mapping[str, Tensor]) -> list[str]:
     config, expected, shared = outline.config, naming.shapes(outline), naming.shared(outline)
     tables = {
@@ -107,7 +98,7 @@ def _misfits(outline: Transformer, naming: Naming, weights: Mapping[str, Tensor]
             problems.append(f"{name} holds NaN or infinite numbers")
         elif name in tables and not fits(weights[name], config.positions):
             problems.append(_other_table(name, weights[name], config))
-        elif name in shared and not torch.equal(weights[name], weights.get(shared[name], weights[name])):
+        elif name in shared and not same(weights[name], weights.get(shared[name], weights[name])):
             problems.append(f"{name} is not {shared[name]}, which the configuration says is the same")
     return problems
 
@@ -122,4 +113,4 @@ def _other_table(name: str, table: Tensor, config: ModelConfig) -> str:
 
 
 def _is_table(table: Tensor) -> bool:
-    return table.dim() == 3 and table.shape[0] == 1 and table.shape[2] % 2 == 0
+    return table.dim() == 3 and table.shape[0] == 1 and table.shape[2] % 2 == 0 and table.numel() > 0

@@ -90,8 +90,7 @@ class Naming:
             "layer_norm": "scalar" if any(name.endswith(f".{SCALAR_NORM['gain']}") for name in weights) else "vector",
             "final_norm": any(name.startswith(f"{MODEL['encoder.final_norm']}.") for name in weights),
             "projection_bias": f"{MODEL['projection']}.bias" in weights,
-            "tie_projection": {table, projection} <= weights.keys()
-            and torch.equal(weights[table], weights[projection]),
+            "tie_projection": {table, projection} <= weights.keys() and same(weights[table], weights[projection]),
         }
 
     def shapes(self, model: Transformer) -> dict[str, tuple[int, ...]]:
@@ -165,6 +164,11 @@ def find_naming(names: Iterable[str], said: AttentionKind | None) -> Naming:
         raise ValueError(f"{forms[0].mark} may be {kinds}: say which as attention in --config")
     is_numbered = any(re.search(r"_list\.\d+\.norm_1\.", name) for name in names)
     return Naming(fitting[0], NUMBERED_BLOCK if is_numbered else RESIDUAL_BLOCK)
+
+
+def same(one: Tensor, other: Tensor) -> bool:
+    """Whether two tensors of any dtypes hold the same numbers."""
+    return torch.equal(one.double(), other.double())
 
 
 def _attention_names(names: Iterable[str]) -> set[str]:

@@ -77,15 +77,15 @@ def randomize(model: Transformer002, seed: int) -> None:
     generator = torch.Generator().manual_seed(seed)
     for name, parameter in model.named_parameters():
         noise = torch.randn(parameter.shape, generator=generator)
-        if "embeddings" in name:
-            parameter.copy_(noise)
+        if parameter.dim() == 1 and name.endswith(("weight", "aplha")):
+            parameter.copy_(1.0 + 0.1 * noise)  # gains
         elif parameter.dim() == 1 or parameter.shape[-1] == 1:
-            parameter.add_(0.1 * noise)
+            parameter.copy_(0.1 * noise)  # biases
+        elif "embeddings" in name or "projection" in name:
+            parameter.copy_(noise)
         else:
-            parameter.copy_(noise * parameter.shape[-1] ** -0.5)
-    projection = model.projection_layer.linear_layer
-    if projection.bias is not None:
-        projection.bias[TARGET_IDS["eos_id"]] += 2.0
+            parameter.copy_((1.0 if "attention" in name else 0.5) * noise * parameter.shape[-1] ** -0.5)
+    model.projection_layer.linear_layer.weight[TARGET_IDS["eos_id"]] *= 2.5
 
 
 def train_tokenizer(texts: Iterable[str], path: Path, size: int, ids: dict[str, int]) -> Path:

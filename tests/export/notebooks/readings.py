@@ -6,8 +6,7 @@ Masks are (B, 1, Q, S), true where attention is allowed.
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -315,15 +314,6 @@ class Sizes:
     num_decoder_layers: int = 2
     max_source_positions: int = 64
     max_target_positions: int = 48
-
-
-@dataclass
-class Reading:
-    """A model of the documents, and what its owner knows of it."""
-
-    model: "Transformer002"
-    sizes: Sizes
-    said: dict[str, Any] = field(default_factory=dict)
 
 
 class Transformer002(nn.Module):

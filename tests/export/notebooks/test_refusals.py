@@ -58,7 +58,7 @@ def saved_otherwise(notebook: Notebook, change: Callable[[dict[str, Any]], Any])
     weights = dict(notebook.model.state_dict())
     change(weights)
     torch.save(weights, notebook.path)
-    return refused(notebook.path, arguments(notebook))
+    return said_otherwise(notebook)
 
 
 def test_everything_wrong_at_once(notebook: Notebook, tokenizers: tuple[Path, Path]) -> None:
@@ -143,7 +143,9 @@ def test_positions_that_nothing_tells(notebook: Notebook) -> None:
         weights["source_positional_encoding.positional_embeddings"] = torch.randn(1, 64, 16)
 
     assert "positions is missing" in saved_otherwise(notebook, without_tables)
-    assert "are not what the documents' formula gives" in saved_otherwise(notebook, learned)
+    assert "positions is missing, and" in saved_otherwise(notebook, learned)
+    notebook.said["positions"] = {"base": 1000}
+    assert "it fits no reading of the documents" in saved_otherwise(notebook, learned)
 
 
 def test_two_documents_in_one_state_dict(notebook: Notebook) -> None:
