@@ -11,6 +11,7 @@ NormPlacement = Literal["pre", "post"]
 LayerNormKind = Literal["vector", "scalar"]
 AttentionOutput = Literal["same", "biased", "unbiased", "none"]
 ScoreScale = Literal["head", "model"]
+CosineExponent = Literal["paired", "unbracketed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,7 @@ class PositionConfig:
     fairseq_exponent: bool = False
     base: float = 10000.0
     offset: int = 0
-    cosine_exponent: Literal["paired", "unbracketed"] = "paired"
+    cosine_exponent: CosineExponent = "paired"
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,7 +57,7 @@ class AttentionForm:
 
     def laid_out(self, tensors: Mapping[str, Tensor], num_heads: int) -> dict[str, Tensor]:
         """The tensors under an attention module, as `export.architecture.attention.MultiHeadAttention` names them."""
-        laid = {}
+        laid: dict[str, Tensor] = {}
         for suffix, names in (("weight", self.weights), ("bias", self.biases)):
             parts = [tensors[name] for name in _numbered(names, num_heads) if name in tensors]
             if parts:

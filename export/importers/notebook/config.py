@@ -99,7 +99,7 @@ def read_config(path: Path, problems: list[str]) -> NotebookConfig:
     of_model = {item.name for item in dataclasses.fields(ModelConfig)}
     problems += [f"{path.name}: {name} is unknown" for name in sorted(document.keys() - of_model - _CHECKS.keys())]
     problems += [f"{path.name}: {name} is missing" for name in REQUIRED if name not in document]
-    chosen = {}
+    chosen: dict[str, Any] = {}
     for name, (is_usable, expected) in _CHECKS.items():
         if name not in document:
             continue

@@ -1,17 +1,19 @@
 """The position tables in a state dict: buffers of the notebooks' classes, which tell how they were computed."""
 
 import itertools
+import typing
 from collections.abc import Iterable
 
 from torch import Tensor
 
 from export.architecture import PositionConfig
+from export.architecture.config import CosineExponent
 from export.architecture.embedding import sinusoidal_table
 
 # What document 002 writes, what it means and what the paper writes.
 READINGS = [
     PositionConfig(base=base, cosine_exponent=exponent)
-    for base, exponent in itertools.product((1000.0, 10000.0), ("paired", "unbracketed"))
+    for base, exponent in itertools.product((1000.0, 10000.0), typing.get_args(CosineExponent))
 ]
 # Tables are computed in float32, angle by angle: the error grows with the angle, at most the position's number.
 TOLERANCE, TOLERANCE_PER_POSITION = 1e-5, 1e-6

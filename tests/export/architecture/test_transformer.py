@@ -112,6 +112,21 @@ def test_source_reaches_the_output(model: Transformer) -> None:
     assert (one - other).abs().max() > 0.1
 
 
+@pytest.mark.parametrize("attention_output", ["none", "biased", "unbiased"])
+def test_models_by_hand_learn(attention_output: str) -> None:
+    """Every parameter has a finite gradient, the only gain and bias of a norm among them."""
+    config = tiny_config(**POST, layer_norm="scalar", attention_bias=False, attention_output=attention_output)
+    model = Transformer(config).train()
+    source, target = (torch.tensor(random_sources(120, [9, 9], seed=seed)) for seed in (1, 2))
+    nn.functional.cross_entropy(model(source, target[:, :-1]).flatten(0, 1), target[:, 1:].flatten()).backward()
+    for name, parameter in model.named_parameters():
+        assert parameter.grad is not None, name
+        assert bool(parameter.grad.isfinite().all()), name
+        assert float(parameter.grad.abs().max()) > 0.0, name
+    outputs = {name.rsplit(".", 1)[1] for name, _ in model.named_parameters() if "attention.output" in name}
+    assert outputs == {"none": set(), "biased": {"weight", "bias"}, "unbiased": {"weight"}}[attention_output]
+
+
 def test_tied_weights_are_one_tensor_and_kept_once() -> None:
     tied = Transformer(tiny_config())
     assert tied.projection.weight is tied.encoder.embedding.tokens.weight

@@ -37,7 +37,6 @@ VARIANTS: dict[str, dict[str, Any]] = {
         "score_scale": "model",
         "positions": PositionConfig(layout="interleaved", cosine_exponent="unbracketed"),
     },
-    "a biased output only": {"final_norm": False, "attention_bias": False, "attention_output": "biased"},
 }
 
 
@@ -58,6 +57,7 @@ def model(request: pytest.FixtureRequest) -> Transformer:
     model = tiny_model(config)
     with torch.no_grad():
         model.decoder.embedding.tokens.weight.normal_(std=3.0)  # else the position alone decides what follows
+        model.projection.weight.mul_(3.0)
         model.projection.bias.normal_()
     return model
 

@@ -88,7 +88,7 @@ def randomize(model: Transformer002, seed: int) -> None:
     model.projection_layer.linear_layer.weight[TARGET_IDS["eos_id"]] *= 2.5
 
 
-def train_tokenizer(texts: Iterable[str], path: Path, size: int, ids: dict[str, int]) -> Path:
+def train_tokenizer(texts: Iterable[str], path: Path, size: int, ids: dict[str, Any]) -> Path:
     """Write a SentencePiece model of `size` pieces."""
     with path.open("wb") as file:
         sentencepiece.SentencePieceTrainer.train(

@@ -1,6 +1,7 @@
 """Each document's model through `convert`: the exported graphs give what an independent reading of it gives."""
 
-from collections.abc import Iterator
+import functools
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +12,9 @@ from torch import nn
 
 from export.cached_decode import decode_cached
 from export.convert import convert
-from export.graphs.execution import GraphPair
+from export.golden_texts import GOLDEN_TEXTS
+from export.graphs.execution import Floats, GraphPair, Ids
+from export.quantize import quantize
 from service.bundle.manifest import Manifest
 from tests.export.notebooks.checkpoints import NEVER, SIZES, TARGET_IDS, Notebook, make, random_sources
 from tests.export.notebooks.readings import (
@@ -61,14 +64,27 @@ def _one_thread() -> Iterator[None]:
     torch.set_num_threads(before)
 
 
+@pytest.fixture(scope="module")
+def convert_document(
+    tokenizers: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[str], tuple[Notebook, Path, Manifest]]:
+    """Converts a document's model, once."""
+
+    @functools.cache
+    def run(document: str) -> tuple[Notebook, Path, Manifest]:
+        directory = tmp_path_factory.mktemp(document)
+        notebook = DOCUMENTS[document]().write(directory / "saved", tokenizers)
+        bundle = directory / "bundle"
+        return notebook, bundle, convert(notebook.path, bundle, "notebook", options=notebook.options)
+
+    return run
+
+
 @pytest.fixture(scope="module", params=DOCUMENTS)
 def converted(
-    request: pytest.FixtureRequest, tokenizers: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, convert_document: Callable[[str], tuple[Notebook, Path, Manifest]]
 ) -> tuple[Notebook, Path, Manifest]:
-    directory = tmp_path_factory.mktemp(request.param)
-    notebook = DOCUMENTS[request.param]().write(directory / "saved", tokenizers)
-    bundle = directory / "bundle"
-    return notebook, bundle, convert(notebook.path, bundle, "notebook", options=notebook.options)
+    return convert_document(request.param)
 
 
 @pytest.fixture(scope="module")
@@ -124,3 +140,37 @@ def test_the_bundle_says_what_it_is(converted: tuple[Notebook, Path, Manifest]) 
     assert (pair.source_language_code, pair.target_language_code, pair.source_prefix_ids) == ("en", "hi", (2,))
     assert manifest.suppressed_ids == tuple(NEVER)
     assert manifest.limits.max_source_tokens == notebook.said["max_source_positions"]
+
+
+def test_int8_of_what_no_dense_layer_takes_part_in(
+    convert_document: Callable[[str], tuple[Notebook, Path, Manifest]], tmp_path: Path
+) -> None:
+    """Norms by hand and heads side by side, padding dropped: close to float32, and bit by bit the same in company."""
+    _, bundle, manifest = convert_document("001")
+    texts = [text for golden in GOLDEN_TEXTS for text in (golden, golden.lower(), golden.upper())]
+    (tmp_path / "lines.tsv").write_text("".join(f"{text}\t{text}\n" for text in texts), encoding="utf-8")
+    quantized = quantize(bundle, tmp_path / "int8", tmp_path / "lines.tsv")
+    assert quantized.tokenizer == manifest.tokenizer
+    size = manifest.model.vocabulary_size
+    sources = random_sources([14] * 6)
+    pairs = [
+        GraphPair(folder / manifest.graphs.encoder, folder / manifest.graphs.decoder_step, manifest.model, 1)
+        for folder in (bundle, tmp_path / "int8")
+    ]
+    tokens = np.random.default_rng(3).integers(4, size, (4, len(sources)))
+    tokens[0] = START_ID
+    exact, together = (pair.start(sources, manifest.tokenizer.pad_id, 4) for pair in pairs)
+    alone = [pairs[1].start([source], manifest.tokenizer.pad_id, 4) for source in sources]
+    for step in range(4):
+        tables = [by_token(*state.candidates(tokens[step], size)) for state in (exact, together)]
+        error = np.abs(tables[0] - tables[1])
+        assert 0.0 < error.mean() < 0.05 * np.ptp(tables[0])
+        for row, state in enumerate(alone):
+            assert np.array_equal(by_token(*state.candidates(tokens[step][row : row + 1], size))[0], tables[1][row])
+
+
+def by_token(ids: Ids, log_probs: Floats) -> Floats:
+    """Candidates' log-probabilities (B, K) in the order of the tokens; what is never generated has zero."""
+    table = np.empty_like(log_probs)
+    np.put_along_axis(table, ids, log_probs, axis=1)
+    return np.where(np.isfinite(table), table, np.float32(0.0))

@@ -1,5 +1,6 @@
 """Each choice on its own: the imported model gives the logits of a reading that makes the same choice."""
 
+import math
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -37,7 +38,7 @@ class ByWidth(Attention002):
     """Scores by the root of the model's width."""
 
     def scale(self) -> float:
-        return WIDTH**0.5
+        return math.sqrt(WIDTH)
 
 
 PLAIN = Choices(separate)
@@ -165,7 +166,7 @@ def test_kinds_of_files_and_their_folder(
 
 
 def test_what_the_configuration_says_of_the_bundle(tokenizers: tuple[Path, Path], tmp_path: Path) -> None:
-    said = {
+    said: dict[str, Any] = {
         "name": "first-steps",
         "max_source_tokens": 40,
         "max_output_tokens": 30,
