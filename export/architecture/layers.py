@@ -51,7 +51,7 @@ class ScalarLayerNorm(nn.Module):
         wide = x.float()  # the squares of float16 would overflow
         centered = wide - wide.mean(dim=-1, keepdim=True)
         # std is |centered| / sqrt(d - 1); numerator and denominator are multiplied by that root.
-        norm = centered.square().sum(dim=-1, keepdim=True).sqrt()
+        norm = (centered * centered).sum(dim=-1, keepdim=True).sqrt()
         normalized = centered / (norm + self.epsilon * self.norm_per_std)
         return (normalized * (self.gain.float() * self.norm_per_std) + self.bias.float()).to(x.dtype)
 

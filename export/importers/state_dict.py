@@ -1,5 +1,6 @@
 """Reads a state dict from a `.safetensors` file or one that `torch.save` wrote, which may come from anyone."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -59,9 +60,10 @@ def _read_torch(path: Path) -> Any:
     try:
         return torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # a damaged or hostile pickle can raise anything
-        # Without torch's advice to load it all the same.
-        reason = str(error).rpartition("WeightsUnpickler error:")[2].strip().splitlines() or [type(error).__name__]
-        raise ValueError(f"it can't be read as tensors alone ({reason[0]}): save model.state_dict()") from error
+        # Not torch's own words: they advise to load it all the same.
+        wanted = re.search(r"GLOBAL (\S+)", str(error))
+        reason = f"it asks for {wanted[1]}, which could run code" if wanted else "it is damaged, or not by torch.save"
+        raise ValueError(f"it can't be read as tensors alone: {reason}; save model.state_dict()") from error
 
 
 def _misfit(name: Any, value: Any) -> str:
