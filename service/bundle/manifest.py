@@ -100,11 +100,13 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class GenerationDefaults:
-    """What a request that sets no options gets."""
+    """What a request that sets no options gets; the last two are the model's in any case (`DecodingOptions`)."""
 
     beam_size: int = 1
     length_penalty: float = 1.0
     num_hypotheses: int = 1
+    stops_early: bool = False
+    forces_end: bool = False
 
 
 @dataclass(frozen=True, slots=True)
