@@ -1,11 +1,13 @@
 """What every importer hands over: a checkpoint in our own terms, whatever it looked like on disk."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple, Protocol
 
 from export.architecture import Transformer
-from service.bundle.manifest import GenerationDefaults, LanguagePair, Limits, TokenizerSpec
+from service.bundle.manifest import GenerationDefaults, Language, LanguagePair, Limits, TokenizerSpec, directions
 
 
 class CheckpointError(Exception):
@@ -18,11 +20,39 @@ class CheckpointError(Exception):
         super().__init__(f"{directory} can't be converted: {listed}.")
 
 
+class Row(NamedTuple):
+    """One sentence in token ids, special ones included."""
+
+    source_ids: tuple[int, ...]
+    target_prefix_ids: tuple[int, ...]
+
+
+class Output(NamedTuple):
+    """What was made of a row: token ids without start, prefix and end, and a beam's normalised log-probability."""
+
+    token_ids: tuple[int, ...]
+    score: float | None
+
+
+class Reference(Protocol):
+    """Another implementation of a checkpoint's model."""
+
+    @property
+    def name(self) -> str:
+        """What it is, with its version."""
+        ...
+
+    def generate(self, rows: Sequence[Row], beam_size: int, max_output_tokens: int) -> list[Output]:
+        """The best hypothesis of each row, with the checkpoint's own generation settings but for these two."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class ImportedCheckpoint:
     """A model with all that a bundle says about it.
 
     `model` is float32 and in evaluation mode. `tokenizer_files` maps each file's name in the bundle to where it lies.
+    `open_reference` loads another implementation for as long as its block lasts, where there is one.
     """
 
     name: str
@@ -33,4 +63,11 @@ class ImportedCheckpoint:
     limits: Limits
     checkpoint_sha256: str
     suppressed_ids: tuple[int, ...] = ()
+    renormalizes: bool = False  # probabilities are shared out anew among the tokens that are not suppressed
     generation: GenerationDefaults = field(default_factory=GenerationDefaults)
+    any_to_any: tuple[Language, ...] = ()
+    open_reference: Callable[[], AbstractContextManager[Reference]] | None = None
+
+    def pairs(self) -> Iterator[LanguagePair]:
+        """Every direction that the model translates."""
+        return directions(self.languages, self.any_to_any)

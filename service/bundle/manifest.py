@@ -8,7 +8,7 @@ import itertools
 import json
 import types
 import typing
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -67,6 +67,11 @@ class TokenizerSpec:
         named = (self.file, self.target_file, self.vocabulary_file, self.target_vocabulary_file)
         return tuple(name for name in named if name)
 
+    def source_ids(self, piece_ids: Iterable[int], pair: "LanguagePair") -> tuple[int, ...]:
+        """What the encoder reads: the pair's prefix, a text's pieces and the source's end-of-sentence id."""
+        eos_id = self.eos_id if self.source_eos_id is None else self.source_eos_id
+        return (*pair.source_prefix_ids, *piece_ids, eos_id)
+
 
 @dataclass(frozen=True, slots=True)
 class LanguagePair:
@@ -90,6 +95,13 @@ class Language:
     target_prefix_ids: tuple[int, ...] = ()
 
 
+def directions(languages: Iterable[LanguagePair], any_to_any: Iterable[Language]) -> Iterator[LanguagePair]:
+    """The pairs themselves, and those from each of `any_to_any` into each other one."""
+    yield from languages
+    for source, target in itertools.permutations(any_to_any, 2):
+        yield LanguagePair(source.code, target.code, source.source_prefix_ids, target.target_prefix_ids)
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """Most tokens per sequence, special tokens included."""
@@ -111,13 +123,17 @@ class GenerationDefaults:
 
 @dataclass(frozen=True, slots=True)
 class GoldenPair:
-    """A sentence with the greedy token ids that the exported model gave for it; the service's self-test."""
+    """A sentence with the greedy token ids that the exported model gave for it; the service's self-test.
+
+    `output_ids` have neither `decoder_start_id` nor prefix. They end with `eos_id`, unless the model did not end in
+    time: then they are the beginning of what it says.
+    """
 
     source_language_code: str
     target_language_code: str
     text: str
     source_ids: tuple[int, ...]
-    output_ids: tuple[int, ...]  # without decoder_start_id and prefix, with the final eos_id
+    output_ids: tuple[int, ...]
     translation: str
 
 
@@ -145,20 +161,27 @@ class Manifest:
 
     def pairs(self) -> Iterator[LanguagePair]:
         """Every direction that the model translates; of 200 languages there are 40,000."""
-        yield from self.languages
-        for source, target in itertools.permutations(self.any_to_any, 2):
-            yield LanguagePair(source.code, target.code, source.source_prefix_ids, target.target_prefix_ids)
+        return directions(self.languages, self.any_to_any)
 
     @property
     def first_pair(self) -> LanguagePair:
         """The direction to try the model with."""
         return next(self.pairs())
 
-    def source_ids(self, piece_ids: Sequence[int], pair: LanguagePair) -> tuple[int, ...]:
-        """What the encoder reads: the pair's prefix, a text's pieces and the source's end-of-sentence id."""
-        tokens = self.tokenizer
-        eos_id = tokens.eos_id if tokens.source_eos_id is None else tokens.source_eos_id
-        return (*pair.source_prefix_ids, *piece_ids, eos_id)
+    def source_ids(self, piece_ids: Iterable[int], pair: LanguagePair) -> tuple[int, ...]:
+        """As `TokenizerSpec.source_ids`."""
+        return self.tokenizer.source_ids(piece_ids, pair)
+
+    def without_end(self, output_ids: tuple[int, ...]) -> tuple[int, ...]:
+        """A golden pair's output ids without the end-of-sentence id, if they have one."""
+        return output_ids[:-1] if self._is_ended(output_ids) else output_ids
+
+    def golden_limit(self, golden: GoldenPair) -> int:
+        """Most output tokens to decode of a golden pair's text, so that it can be compared."""
+        return self.limits.max_output_tokens if self._is_ended(golden.output_ids) else len(golden.output_ids)
+
+    def _is_ended(self, output_ids: tuple[int, ...]) -> bool:
+        return output_ids[-1:] == (self.tokenizer.eos_id,)
 
     def save(self, directory: Path) -> None:
         """Write `manifest.json` into `directory`."""
