@@ -115,6 +115,8 @@ def _manifest(
         tokenizer=checkpoint.tokenizer,
         languages=checkpoint.languages,
         any_to_any=checkpoint.any_to_any,
+        architecture=checkpoint.architecture(),
+        licence=checkpoint.licence,
         limits=checkpoint.limits,
         golden=tuple(report.golden),
         checksums=sums,

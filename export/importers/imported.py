@@ -4,9 +4,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from export.architecture import Transformer
+from export.importers.model_card import UNKNOWN_LICENCE
 from service.bundle.manifest import GenerationDefaults, Language, LanguagePair, Limits, TokenizerSpec, directions
 
 
@@ -66,7 +67,14 @@ class ImportedCheckpoint:
     renormalizes: bool = False  # probabilities are shared out anew among the tokens that are not suppressed
     generation: GenerationDefaults = field(default_factory=GenerationDefaults)
     any_to_any: tuple[Language, ...] = ()
+    family: str = "Dragoman"
+    licence: str = UNKNOWN_LICENCE
     open_reference: Callable[[], AbstractContextManager[Reference]] | None = None
+
+    def architecture(self) -> dict[str, Any]:
+        """What kind of model it is, for people."""
+        num_parameters = sum(parameter.numel() for parameter in self.model.parameters())
+        return {"family": self.family, "num_parameters": num_parameters, **self.model.config.to_document()}
 
     def pairs(self) -> Iterator[LanguagePair]:
         """Every direction that the model translates."""

@@ -156,6 +156,8 @@ class Manifest:
     tools: dict[str, str] = field(default_factory=dict)  # tool -> version that wrote the bundle
     verification: dict[str, Any] = field(default_factory=dict)  # what export measured
     quality: dict[str, Any] = field(default_factory=dict)  # what the precision costs against float32
+    architecture: dict[str, Any] = field(default_factory=dict)  # for people: what kind of model, its sizes and choices
+    licence: str = ""  # of the weights, as their model card states it
     any_to_any: tuple[Language, ...] = ()  # each is translated into each other one
     schema_version: int = SCHEMA_VERSION
 
