@@ -46,7 +46,9 @@ class TokenizerSpec:
 
     The kinds are those of `service.text.tokenizers`; files that a kind does without are empty. `target_file` and
     `target_vocabulary_file` are for models that write otherwise than they read. `reserved_symbols` are pieces that
-    training showed to stand for themselves on both sides: place-holders.
+    training showed to stand for themselves on both sides: place-holders. `special_tokens` maps the text of each special
+    token to its id, where the files don't tell (kinds "marian" and "m2m100"); `cleans_up_spaces` says that spaces
+    before punctuation are taken out of translations.
     """
 
     kind: str
@@ -60,6 +62,8 @@ class TokenizerSpec:
     vocabulary_file: str = ""
     target_vocabulary_file: str = ""
     source_eos_id: int | None = None  # None: as `eos_id`, which is the target's
+    special_tokens: dict[str, int] = field(default_factory=dict)
+    cleans_up_spaces: bool = False
 
     @property
     def files(self) -> tuple[str, ...]:
