@@ -49,8 +49,11 @@ def convert(
         checkpoint = dataclasses.replace(checkpoint, name=name)
     clock.done("import", _describe(checkpoint))
     with staged_bundle(destination) as directory:
-        for file_name, path in checkpoint.tokenizer_files.items():
-            shutil.copyfile(path, directory / file_name)
+        for file_name, origin in checkpoint.tokenizer_files.items():
+            if isinstance(origin, Path):
+                shutil.copyfile(origin, directory / file_name)
+            else:
+                origin(directory / file_name)
         tokenizer = load_tokenizer(checkpoint.tokenizer, directory)
         sentences = [*golden_sentences(checkpoint, tokenizer), *random_sentences(checkpoint)]
         expected = ask_reference(checkpoint, sentences) if precision == "float32" else None

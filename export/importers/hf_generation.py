@@ -67,8 +67,8 @@ def read_generation(settings: Mapping[str, Any], problems: list[str]) -> Generat
         problems.append(f"early_stopping is {stops_early!r}; supported are true and false")
     return GenerationSettings(
         defaults=GenerationDefaults(
-            beam_size=_number(settings, "num_beams", 1, 1, MAX_BEAM_SIZE, problems, int),
-            length_penalty=_number(settings, "length_penalty", 1.0, -10, 10, problems, float),
+            beam_size=int(_number(settings, "num_beams", 1, 1, MAX_BEAM_SIZE, problems)),
+            length_penalty=float(_number(settings, "length_penalty", 1.0, -10, 10, problems)),
             num_hypotheses=1,
             stops_early=stops_early is True,
             forces_end=forced_end is not None,
@@ -93,15 +93,15 @@ def _one_id(settings: Mapping[str, Any], name: str, problems: list[str]) -> int:
 
 
 def _number(
-    settings: Mapping[str, Any], name: str, default: Any, low: float, high: float, problems: list[str], kind: type
-) -> Any:
+    settings: Mapping[str, Any], name: str, default: float, low: float, high: float, problems: list[str]
+) -> float:
     value = settings.get(name)
     if value is None:
         return default
-    if isinstance(value, bool) or not isinstance(value, (int, kind)) or not low <= value <= high:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
         problems.append(f"{name} is {value!r}; supported is {low} to {high}")
         return default
-    return kind(value)
+    return value
 
 
 def _suppressed(value: Any, eos_id: int, problems: list[str]) -> tuple[int, ...]:

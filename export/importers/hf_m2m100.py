@@ -1,16 +1,18 @@
 """Imports M2M100 and NLLB-200 checkpoints as transformers keeps them: one model, each language into each other."""
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 from export.importers.hf_bart import M2M100
-from export.importers.hf_folder import limits, read_model, read_part
+from export.importers.hf_folder import limits, read_model, read_part, special_ids
 from export.importers.hf_reference import open_transformers
 from export.importers.imported import CheckpointError, ImportedCheckpoint
+from export.importers.m2m100_files import VOCABULARY_NAME, M2M100Files, read_m2m100
 from export.importers.model_card import licence_of
+from export.importers.nllb_files import TOKENIZER_NAME, NllbFiles, read_nllb, write_nllb_tokenizer
 from export.importers.options import ImportOptions
-from export.importers.vocabulary_files import M2M100Files, NllbFiles, is_nllb, read_m2m100, read_nllb
-from service.bundle.manifest import Language, LanguagePair, TokenizerSpec
+from service.bundle.manifest import Language, LanguagePair
 
 
 def import_m2m100(directory: Path, options: ImportOptions) -> ImportedCheckpoint:
@@ -22,7 +24,7 @@ def import_m2m100(directory: Path, options: ImportOptions) -> ImportedCheckpoint
     problems = options.without_files()
     files = read_part("tokenizer", lambda: _read_files(directory), problems)
     sizes = None if files is None else (files.size, files.size)
-    found = read_model(directory, M2M100, None if files is None else files.unk_id, sizes, problems)
+    found = read_model(directory, M2M100, None if files is None else special_ids(files), sizes, problems)
     languages = _languages(files, options, problems) if files is not None else ()
     if problems or files is None or found is None:
         raise CheckpointError(directory, problems)
@@ -31,16 +33,8 @@ def import_m2m100(directory: Path, options: ImportOptions) -> ImportedCheckpoint
     return ImportedCheckpoint(
         name=directory.resolve().name,
         model=found.model,
-        tokenizer=TokenizerSpec(
-            kind="tokenizers" if isinstance(files, NllbFiles) else "m2m100",
-            file=files.file,
-            vocabulary_file="" if isinstance(files, NllbFiles) else files.vocabulary_file,
-            pad_id=generation.pad_id,
-            eos_id=generation.eos_id,
-            unk_id=files.unk_id,
-            decoder_start_id=generation.decoder_start_id,
-        ),
-        tokenizer_files={name: directory / name for name in files.names},
+        tokenizer=files.spec(generation.decoder_start_id),
+        tokenizer_files=_tokenizer_files(directory, files),
         languages=_pair(languages) if chosen else (),
         any_to_any=() if chosen else languages,
         limits=limits(found, longest_prefix=1),
@@ -55,7 +49,14 @@ def import_m2m100(directory: Path, options: ImportOptions) -> ImportedCheckpoint
 
 
 def _read_files(directory: Path) -> M2M100Files | NllbFiles:
-    return read_nllb(directory) if is_nllb(directory) else read_m2m100(directory)
+    """M2M100's pieces have their ids in `vocab.json`; NLLB has none."""
+    return read_m2m100(directory) if (directory / VOCABULARY_NAME).exists() else read_nllb(directory)
+
+
+def _tokenizer_files(directory: Path, files: M2M100Files | NllbFiles) -> dict[str, Path | Callable[[Path], None]]:
+    if isinstance(files, NllbFiles):
+        return {TOKENIZER_NAME: partial(write_nllb_tokenizer, directory)}
+    return {name: directory / name for name in files.spec(0).files}
 
 
 def _languages(files: M2M100Files | NllbFiles, options: ImportOptions, problems: list[str]) -> tuple[Language, ...]:

@@ -4,13 +4,14 @@ from functools import partial
 from pathlib import Path
 
 from export.importers.hf_bart import MARIAN
-from export.importers.hf_folder import TOKENIZER_CONFIG_NAME, limits, read_model, read_optional_json, read_part
+from export.importers.hf_folder import limits, read_model, read_part, special_ids
 from export.importers.hf_reference import open_transformers
 from export.importers.imported import CheckpointError, ImportedCheckpoint
+from export.importers.marian_files import MarianFiles, read_marian
 from export.importers.model_card import licence_of
 from export.importers.options import ImportOptions
-from export.importers.vocabulary_files import MarianFiles, read_marian
-from service.bundle.manifest import LanguagePair, TokenizerSpec
+from export.importers.tokenizer_config import CONFIG_NAME, read_optional
+from service.bundle.manifest import LanguagePair
 
 
 def import_marian(directory: Path, options: ImportOptions) -> ImportedCheckpoint:
@@ -22,27 +23,17 @@ def import_marian(directory: Path, options: ImportOptions) -> ImportedCheckpoint
     problems = options.without_files()
     files = read_part("tokenizer", lambda: read_marian(directory), problems)
     sizes = None if files is None else (files.source_size, files.target_size)
-    found = read_model(directory, MARIAN, None if files is None else files.unk_id, sizes, problems)
+    found = read_model(directory, MARIAN, None if files is None else special_ids(files), sizes, problems)
     pairs = _languages(directory, files, options, problems) if files is not None else ()
     if problems or files is None or found is None:
         raise CheckpointError(directory, problems)
     generation = found.generation
+    spec = files.spec(generation.decoder_start_id)
     return ImportedCheckpoint(
         name=directory.resolve().name,
         model=found.model,
-        tokenizer=TokenizerSpec(
-            kind="marian",
-            file=files.source_file,
-            target_file=files.target_file,
-            vocabulary_file=files.vocabulary_file,
-            target_vocabulary_file=files.target_vocabulary_file,
-            pad_id=generation.pad_id,
-            eos_id=generation.eos_id,
-            unk_id=files.unk_id,
-            decoder_start_id=generation.decoder_start_id,
-            source_eos_id=files.eos_id if files.eos_id != generation.eos_id else None,
-        ),
-        tokenizer_files={name: directory / name for name in files.names},
+        tokenizer=spec,
+        tokenizer_files={name: directory / name for name in spec.files},
         languages=pairs,
         limits=limits(found, longest_prefix=0),
         checkpoint_sha256=found.checkpoint_sha256,
@@ -59,15 +50,15 @@ def _languages(
     directory: Path, files: MarianFiles, options: ImportOptions, problems: list[str]
 ) -> tuple[LanguagePair, ...]:
     """One pair; or one per `>>xx<<` token, which the source then begins with."""
-    config = read_optional_json(directory / TOKENIZER_CONFIG_NAME, problems)
+    config = read_optional(directory / CONFIG_NAME, problems)
     source = options.source_language or config.get("source_lang")
     target = options.target_language or config.get("target_lang")
     if not isinstance(source, str) or not source:
-        problems.append(f"{TOKENIZER_CONFIG_NAME} names no source_lang; give --source-language")
+        problems.append(f"{CONFIG_NAME} names no source_lang; give --source-language")
         return ()
     if not files.target_prefixes:
         if not isinstance(target, str) or not target:
-            problems.append(f"{TOKENIZER_CONFIG_NAME} names no target_lang; give --target-language")
+            problems.append(f"{CONFIG_NAME} names no target_lang; give --target-language")
             return ()
         return (LanguagePair(source, target),)
     chosen = files.target_prefixes

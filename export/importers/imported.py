@@ -1,6 +1,6 @@
 """What every importer hands over: a checkpoint in our own terms, whatever it looked like on disk."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -52,14 +52,15 @@ class Reference(Protocol):
 class ImportedCheckpoint:
     """A model with all that a bundle says about it.
 
-    `model` is float32 and in evaluation mode. `tokenizer_files` maps each file's name in the bundle to where it lies.
+    `model` is float32 and in evaluation mode. `tokenizer_files` maps each file's name in the bundle to
+    where it lies, or to what writes it.
     `open_reference` loads another implementation for as long as its block lasts, where there is one.
     """
 
     name: str
     model: Transformer
     tokenizer: TokenizerSpec
-    tokenizer_files: dict[str, Path]
+    tokenizer_files: Mapping[str, Path | Callable[[Path], None]]
     languages: tuple[LanguagePair, ...]
     limits: Limits
     checkpoint_sha256: str

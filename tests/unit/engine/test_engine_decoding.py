@@ -1,5 +1,6 @@
 """What comes out of the engine, whoever shares the batch: the same as the slow reference searches give."""
 
+import dataclasses
 import math
 import random
 from collections.abc import Sequence as Sequence_
@@ -112,15 +113,14 @@ def test_the_reference_is_not_trivial() -> None:
     assert len({len(beam) for _, beam in results}) > 2
 
 
-@pytest.mark.parametrize("option", ["stops_early", "forces_end"])
-def test_the_models_own_options_change_answers(option: str) -> None:
+@pytest.mark.parametrize(("option", "limit"), [("stops_early", 12), ("forces_end", 4)])
+def test_the_models_own_options_change_answers(option: str, limit: int) -> None:
     """A positive control: what the references above agree on is not nothing."""
     runner, num_changed = FakeRunner(eos_weight=2.0), 0
     for number in range(60):
-        plain, other = (
-            new_sequence((number + 2, 1), beam_size=4, max_output_tokens=4, length_penalty=2.0, **{option: is_on})
-            for is_on in (False, True)
-        )
+        plain = new_sequence((number + 2, 1), beam_size=4, max_output_tokens=limit, length_penalty=2.0)
+        other = new_sequence((number + 2, 1), beam_size=4, max_output_tokens=limit, length_penalty=2.0)
+        other.options = dataclasses.replace(other.options, **{option: True})
         num_changed += expected(runner, plain) != expected(runner, other)
     assert num_changed > 3
 
