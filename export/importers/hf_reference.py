@@ -13,7 +13,8 @@ import torch
 
 from export.importers.imported import Output, Reference, Row
 
-BATCH_SIZE = 8
+MAX_BATCH_SIZE = 64
+MAX_BATCH_LOGITS = 2**24  # generate holds several arrays of that many numbers
 
 
 @contextlib.contextmanager
@@ -42,12 +43,16 @@ class _TransformersReference:
         outputs: dict[int, Output] = {}
         by_prefix = sorted(range(len(rows)), key=lambda index: rows[index].target_prefix_ids)
         for prefix, group in itertools.groupby(by_prefix, key=lambda index: rows[index].target_prefix_ids):
-            for indices in _batched(group):
+            for indices in _batched(group, self._batch_size(beam_size)):
                 given = self._generate(
                     [rows[index].source_ids for index in indices], prefix, beam_size, max_output_tokens
                 )
                 outputs.update(zip(indices, given, strict=True))
         return [outputs[index] for index in range(len(rows))]
+
+    def _batch_size(self, beam_size: int) -> int:
+        fitting = MAX_BATCH_LOGITS // (self._model.config.vocab_size * beam_size)
+        return max(1, min(fitting, MAX_BATCH_SIZE))
 
     def _generate(
         self, sources: Sequence[Sequence[int]], prefix: tuple[int, ...], beam_size: int, max_output_tokens: int
@@ -83,8 +88,8 @@ def _cut(token_ids: list[int], eos_id: int, max_output_tokens: int) -> tuple[int
     return tuple(token_ids[:max_output_tokens])
 
 
-def _batched(indices: Iterator[int]) -> Iterator[tuple[int, ...]]:
-    while batch := tuple(itertools.islice(indices, BATCH_SIZE)):
+def _batched(indices: Iterator[int], size: int) -> Iterator[tuple[int, ...]]:
+    while batch := tuple(itertools.islice(indices, size)):
         yield batch
 
 

@@ -5,6 +5,7 @@ Tensors are views of the files where the format allows it, so that a model of gi
 
 import hashlib
 import pickle
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -92,6 +93,12 @@ def read_state_dict(path: Path) -> dict[str, Tensor]:
 
 
 def _load_pickle(path: Path) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # on files that it then refuses
+        return _load_mapped(path)
+
+
+def _load_mapped(path: Path) -> Any:
     try:
         return torch.load(path, map_location="cpu", weights_only=True, mmap=True)
     except RuntimeError as error:
