@@ -53,8 +53,8 @@ def marian(directory: Path, languages: tuple[str, ...] = (), is_separate: bool =
     model = MarianMTModel(config)
     _enliven(model, gain=2.0, attention_gain=4.0)
     with torch.no_grad():
-        model.final_logits_bias.copy_(0.5 * torch.randn_like(model.final_logits_bias))
-        model.final_logits_bias[0, 0] = 3.0
+        model.final_logits_bias.copy_(0.1 * torch.randn_like(model.final_logits_bias))
+        model.final_logits_bias[0, 0] = 2.2
     model.generation_config = GenerationConfig(
         num_beams=4,
         max_length=MAX_LENGTH,
