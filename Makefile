@@ -18,7 +18,7 @@ HALF := build/float16/en-de/1/manifest.json
 CHECKPOINT := $(wildcard checkpoints/en-de/*.safetensors checkpoints/en-de/*.json checkpoints/en-de/*.model)
 EXPORTER := $(wildcard export/convert.py export/architecture/*.py export/graphs/*.py export/importers/*.py service/bundle/*.py)
 
-.PHONY: serve export test check format proto bench clean help
+.PHONY: serve export test test-full check format proto bench clean help
 
 help: ## List the targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -36,6 +36,9 @@ export: $(BUNDLE) ## Export the shipped checkpoint again: float32 to build/, int
 
 test: check $(BUNDLE) ## Run all checks and tests
 	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+test-full: check $(BUNDLE) ## Also run the tests that take many minutes
+	@$(BIN)/python -m pytest -m "full or not full" $(PYTEST_ARGS)
 
 check: .venv/installed-dev ## Lint, format, types, import rules
 	@$(BIN)/ruff check --quiet

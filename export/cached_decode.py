@@ -15,7 +15,7 @@ def decode_cached(
 ) -> list[tuple[int, ...]]:
     """Translate rows of (source ids, target prefix ids, most output tokens), of any lengths, in one batch.
 
-    Outputs are those of `full_decode`: without start and prefix, with the end-of-sentence id unless cut off.
+    Outputs are without start and prefix, with the end-of-sentence id unless cut off.
     """
     forced = [(spec.decoder_start_id, *prefix) for _, prefix, _ in rows]
     limits = [limit for _, _, limit in rows]

@@ -1,17 +1,18 @@
-"""The command line of export: `convert`, `quantize`, `train` and `score`."""
+"""The command line of export: `convert`, `quantize`, `inspect`, `train` and `score`."""
 
 import importlib
+import json
 import sys
 import tempfile
 import warnings
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 import click
 
 EXIT_BAD_CHECKPOINT = 2  # as click itself exits on bad usage
 EXIT_FAILED = 1
-IMPORTER_NAMES = ("native", "notebook")
+IMPORTER_NAMES = ("native", "marian", "m2m100", "notebook")
 PRECISIONS = ("float32", "float16", "int8")
 
 
@@ -131,10 +132,30 @@ def quantize(bundle: Path, output: Path, calibration: Path) -> None:
         _fail(f"{output} can't be written: {error}.", EXIT_FAILED)
 
 
+@main.command()
+@click.argument("bundle", type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object for programs.")
+def inspect(bundle: Path, as_json: bool) -> None:
+    """Say what BUNDLE is: architecture, languages, precision, sizes, checksums, fidelity, licence.
+
+    Exit codes: 0 intact, 1 files are missing or differ from their checksums, 2 BUNDLE is none.
+    """
+    from export.inspection import describe, lines
+    from service.bundle.manifest import BundleError
+
+    try:
+        document = describe(bundle)
+    except BundleError as error:
+        _fail(str(error), EXIT_BAD_CHECKPOINT)
+    click.echo(json.dumps(document, indent=2, ensure_ascii=False) if as_json else "\n".join(lines(document)))
+    if document["faults"]:
+        sys.exit(EXIT_FAILED)
+
+
 def _say(line: str) -> None:
     click.echo(line, err=True)
 
 
-def _fail(message: str, code: int) -> None:
+def _fail(message: str, code: int) -> NoReturn:
     click.echo(f"export: {message}", err=True)
     sys.exit(code)

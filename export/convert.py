@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from export.bundle_writer import bundle_bytes, check_destination, checksums, staged_bundle
+from export.fidelity import ask_reference, check_fidelity
 from export.graphs.checks import check_decoder_step, check_encoder
 from export.graphs.dense import padded_head_size
 from export.graphs.execution import GraphPair
@@ -16,6 +17,7 @@ from export.importers.options import NOTHING_SAID, ImportOptions
 from export.importers.selection import import_checkpoint
 from export.stages import Stages
 from export.tools import tool_versions
+from export.verification_sentences import golden_sentences, random_sentences
 from export.verify import VerificationReport, verify, verify_engine
 from service.bundle.manifest import Graphs, Manifest, ModelShape
 from service.text.tokenizers import load_tokenizer
@@ -47,18 +49,32 @@ def convert(
         checkpoint = dataclasses.replace(checkpoint, name=name)
     clock.done("import", _describe(checkpoint))
     with staged_bundle(destination) as directory:
-        for file_name, path in checkpoint.tokenizer_files.items():
-            shutil.copyfile(path, directory / file_name)
+        for file_name, origin in checkpoint.tokenizer_files.items():
+            if isinstance(origin, Path):
+                shutil.copyfile(origin, directory / file_name)
+            else:
+                origin(directory / file_name)
+        tokenizer = load_tokenizer(checkpoint.tokenizer, directory)
+        sentences = [*golden_sentences(checkpoint, tokenizer), *random_sentences(checkpoint)]
+        expected = ask_reference(checkpoint, sentences) if precision == "float32" else None
+        if expected is not None:
+            clock.done("refer", f"{expected.name} translated {len(sentences)} sentences")
         graphs, shape = Graphs(), model_shape(checkpoint)
         model = copy.deepcopy(checkpoint.model).half() if precision == "float16" else checkpoint.model
         trace_encoder(model, directory / graphs.encoder)
         check_encoder(directory / graphs.encoder, shape, precision)
         clock.done("trace", graphs.encoder)
-        trace_decoder_step(model, checkpoint.suppressed_ids, directory / graphs.decoder_step)
+        trace_decoder_step(
+            model,
+            checkpoint.suppressed_ids,
+            directory / graphs.decoder_step,
+            renormalizes=checkpoint.renormalizes,
+        )
         check_decoder_step(directory / graphs.decoder_step, shape, precision)
         clock.done("trace", graphs.decoder_step)
         pair = GraphPair(directory / graphs.encoder, directory / graphs.decoder_step, shape)
-        report = verify(checkpoint, pair, load_tokenizer(checkpoint.tokenizer, directory), precision)
+        report = verify(checkpoint, pair, tokenizer, precision)
+        del pair  # its copy of the weights
         for line in report.lines():
             clock.done("verify", line)
         manifest = _manifest(checkpoint, shape, graphs, report, checksums(directory), precision)
@@ -66,6 +82,12 @@ def convert(
             verify_engine(directory, manifest)
             num_golden = len(manifest.golden)
             clock.done("verify", f"the service's engine gives the same tokens for all {num_golden} golden sentences")
+        if expected is not None:
+            fidelity = check_fidelity(checkpoint, directory, manifest, expected)
+            clock.done("verify", fidelity.line())
+            manifest = dataclasses.replace(
+                manifest, verification={**manifest.verification, "fidelity": dataclasses.asdict(fidelity)}
+            )
         manifest.save(directory)
     clock.done("write", f"{destination} ({bundle_bytes(destination) / 1e6:.1f} MB)")
     return manifest
@@ -95,6 +117,9 @@ def _manifest(
         model=shape,
         tokenizer=checkpoint.tokenizer,
         languages=checkpoint.languages,
+        any_to_any=checkpoint.any_to_any,
+        architecture=checkpoint.architecture(),
+        licence=checkpoint.licence,
         limits=checkpoint.limits,
         golden=tuple(report.golden),
         checksums=sums,

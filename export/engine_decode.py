@@ -12,7 +12,7 @@ from service.engine.onnx_runner import OnnxRunner
 from service.engine.sequence import DecodedHypothesis, Sequence, SequenceUpdate
 from service.engine.session import SessionConfig
 from service.engine.stats import TurnStats
-from service.translation import DecodingOptions
+from service.translation import DecodingOptions, FinishReason
 
 STOP_SECONDS = 60.0
 
@@ -71,24 +71,29 @@ class EngineDecoder:
         return [update.hypotheses for update in updates]
 
 
-def greedy_options(manifest: Manifest) -> DecodingOptions:
-    """Greedy search up to the model's own limit."""
-    return DecodingOptions(
-        beam_size=1, length_penalty=1.0, num_hypotheses=1, max_output_tokens=manifest.limits.max_output_tokens
-    )
+def greedy_options(manifest: Manifest, max_output_tokens: int | None = None) -> DecodingOptions:
+    """Greedy search, up to the model's own limit by default."""
+    limit = manifest.limits.max_output_tokens if max_output_tokens is None else max_output_tokens
+    return DecodingOptions(beam_size=1, length_penalty=1.0, num_hypotheses=1, max_output_tokens=limit)
 
 
 def decode_golden(directory: Path, manifest: Manifest) -> list[tuple[int, ...]]:
-    """Greedy output ids of the golden sentences, all at once, the end-of-sentence token left out."""
+    """Greedy output ids of the golden sentences, all at once, as golden pairs hold them: with the end, if it came."""
     prefixes = {
         (pair.source_language_code, pair.target_language_code): pair.target_prefix_ids for pair in manifest.pairs()
     }
-    rows = [
-        (golden.source_ids, prefixes[golden.source_language_code, golden.target_language_code])
-        for golden in manifest.golden
-    ]
     with EngineDecoder(directory, manifest) as decoder:
-        return [best.token_ids for best, *_ in decoder.decode(rows, greedy_options(manifest))]
+        sequences = []
+        for golden in manifest.golden:
+            prefix = prefixes[golden.source_language_code, golden.target_language_code]
+            options = greedy_options(manifest, manifest.golden_limit(golden))
+            sequences += decoder.submit([(golden.source_ids, prefix)], options)
+        outputs = [best for best, *_ in decoder.wait(sequences)]
+    eos_id = manifest.tokenizer.eos_id
+    return [
+        (*output.token_ids, eos_id) if output.finish_reason is FinishReason.STOP else output.token_ids
+        for output in outputs
+    ]
 
 
 class _Listener:

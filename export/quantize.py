@@ -151,8 +151,7 @@ def _quality(
 
 def _golden(directory: Path, manifest: Manifest, tokenizer: Tokenizer) -> tuple[GoldenPair, ...]:
     """The golden sentences with what int8 makes of them, for the service's self-test."""
-    eos_id = manifest.tokenizer.eos_id
     return tuple(
-        dataclasses.replace(golden, output_ids=(*given, eos_id), translation=tokenizer.decode(given))
+        dataclasses.replace(golden, output_ids=given, translation=tokenizer.decode(manifest.without_end(given)))
         for golden, given in zip(manifest.golden, decode_golden(directory, manifest), strict=True)
     )

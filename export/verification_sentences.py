@@ -11,11 +11,14 @@ from export.importers.imported import ImportedCheckpoint
 from service.bundle.manifest import LanguagePair
 from service.text.tokenizers import Tokenizer
 
-MAX_GOLDEN_PAIRS = 64
+NUM_GOLDEN = 64  # at most
 NUM_RANDOM_SENTENCES = 16
 MAX_RANDOM_SOURCE_TOKENS = 64
 MAX_GOLDEN_OUTPUT_TOKENS = 96
 MAX_RANDOM_OUTPUT_TOKENS = 24  # nonsense seldom ends by itself
+# Of large models, on which a token takes a tenth of a second, a quarter of that.
+LARGE_PARAMETERS = 200_000_000
+LARGE_SHARE = 4
 SEED = 20261120
 
 
@@ -33,14 +36,23 @@ class Sentence:
 
 
 def golden_sentences(checkpoint: ImportedCheckpoint, tokenizer: Tokenizer) -> Iterator[Sentence]:
-    """The golden texts that fit the model, for every language pair (fewer of each where there are many pairs)."""
+    """The golden texts that fit the model, for every language pair; of many pairs, some with one text each."""
     limit = min(MAX_GOLDEN_OUTPUT_TOKENS, checkpoint.limits.max_output_tokens)
-    texts_per_pair = max(1, MAX_GOLDEN_PAIRS // len(checkpoint.languages))
-    for languages in checkpoint.languages[:MAX_GOLDEN_PAIRS]:
-        for text in GOLDEN_TEXTS[:texts_per_pair]:
-            ids = checkpoint.tokenizer.source_ids(tokenizer.encode(text), languages.source_prefix_ids)
+    num_golden = NUM_GOLDEN // _thinned(checkpoint)
+    pairs = list(checkpoint.pairs())
+    texts_per_pair = max(1, num_golden // len(pairs))
+    chosen = pairs[:: max(1, len(pairs) // num_golden)][:num_golden]
+    texts = itertools.cycle(GOLDEN_TEXTS) if texts_per_pair == 1 else iter(GOLDEN_TEXTS[:texts_per_pair] * len(chosen))
+    for languages in chosen:
+        for text in itertools.islice(texts, min(texts_per_pair, len(GOLDEN_TEXTS))):
+            ids = checkpoint.tokenizer.source_ids(tokenizer.encode(text), languages)
             if len(ids) <= checkpoint.limits.max_source_tokens:
-                yield Sentence(languages, ids, limit, text)
+                yield Sentence(languages, ids, limit // _thinned(checkpoint), text)
+
+
+def _thinned(checkpoint: ImportedCheckpoint) -> int:
+    num_parameters = sum(parameter.numel() for parameter in checkpoint.model.parameters())
+    return LARGE_SHARE if num_parameters > LARGE_PARAMETERS else 1
 
 
 def random_sentences(checkpoint: ImportedCheckpoint) -> Iterator[Sentence]:
@@ -48,10 +60,10 @@ def random_sentences(checkpoint: ImportedCheckpoint) -> Iterator[Sentence]:
     rng = np.random.default_rng(SEED)
     spec, config = checkpoint.tokenizer, checkpoint.model.config
     limit = min(MAX_RANDOM_OUTPUT_TOKENS, checkpoint.limits.max_output_tokens)
-    special = {spec.pad_id, spec.eos_id, spec.decoder_start_id, *checkpoint.suppressed_ids, *spec.source_ids((), ())}
-    ordinary = np.setdiff1d(np.arange(config.source_vocabulary_size), list(special))
-    for languages in itertools.islice(itertools.cycle(checkpoint.languages), NUM_RANDOM_SENTENCES):
+    special = {spec.pad_id, spec.eos_id, spec.source_eos_id, spec.decoder_start_id, *checkpoint.suppressed_ids}
+    ordinary = np.setdiff1d(np.arange(config.source_vocabulary_size), [i for i in special if i is not None])
+    num_random = NUM_RANDOM_SENTENCES // _thinned(checkpoint)
+    for languages in itertools.islice(itertools.cycle(checkpoint.pairs()), num_random):
         room = checkpoint.limits.max_source_tokens - len(languages.source_prefix_ids) - 1
         drawn = rng.choice(ordinary, rng.integers(1, max(1, min(MAX_RANDOM_SOURCE_TOKENS, room)), endpoint=True))
-        ids = spec.source_ids([int(token_id) for token_id in drawn], languages.source_prefix_ids)
-        yield Sentence(languages, ids, limit)
+        yield Sentence(languages, spec.source_ids(map(int, drawn), languages), limit)

@@ -12,10 +12,9 @@ import torch
 
 from export.cached_decode import decode_cached
 from export.engine_decode import decode_golden
-from export.full_decode import FullDecoding, decode_fully
 from export.graphs.execution import GraphPair
 from export.importers.imported import ImportedCheckpoint
-from export.verification_sentences import MAX_GOLDEN_OUTPUT_TOKENS, Sentence, golden_sentences, random_sentences
+from export.verification_sentences import Sentence, golden_sentences, random_sentences
 from service.bundle.manifest import GoldenPair, Manifest
 from service.text.tokenizers import Tokenizer
 
@@ -23,6 +22,12 @@ MAX_RELATIVE_ERROR = 1e-3  # of a position's range of logits
 TIE_GAP = 1e-4  # two logits that are closer may be ranked either way: the order of summation decides
 MAX_RELATIVE_ERROR_FLOAT16 = 5e-2  # 13 bits less; 6e-4 on the shipped model, 4e-2 on large random weights
 BATCH_SIZE = 16
+# Of larger vocabularies, that many of the most probable tokens are compared: sorting 256,000 of them takes longer than
+# the step.
+MAX_COMPARED_TOKENS = 16_384
+
+Ids = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float32]
 
 
 class VerificationError(Exception):
@@ -34,8 +39,8 @@ class VerificationReport:
     """What was compared and how close it was.
 
     `max_error` is the largest difference of two log-probabilities, `max_relative_error` the largest one divided by
-    its position's range of logits (largest minus smallest). `num_ties` counts sentences that go on differently from
-    a position where the two best logits are closer than `tie_gap`.
+    its position's range of logits (largest minus smallest). `num_ties` counts positions where the graphs chose
+    another token because the two best logits are closer than `tie_gap`.
     """
 
     num_golden: int = 0
@@ -66,7 +71,14 @@ class VerificationReport:
         return {name: value for name, value in asdict(self).items() if name != "golden"}
 
 
-_Batch = list[tuple[Sentence, FullDecoding]]
+@dataclass(frozen=True, slots=True)
+class _Decoded:
+    """A sentence with the graphs' greedy output (T), and of each position the best tokens, (T, K) each."""
+
+    sentence: Sentence
+    output: tuple[int, ...]
+    candidate_ids: Ids
+    log_probs: Floats
 
 
 def verify(
@@ -77,8 +89,10 @@ def verify(
 ) -> VerificationReport:
     """Compare the graphs with the model on golden and random sentences in batches of mixed lengths.
 
-    Compared are all log-probabilities along the model's own greedy output, and the greedy tokens of cached decoding
-    with those of full re-decoding. The report holds the golden pairs for the manifest, in the texts' order.
+    The graphs decode greedily with their caches. Then the model reads each whole output at once, alone and without
+    a cache: its most probable token at every position must be the next one of the output, which is to say that full
+    re-decoding gives the same output; and log-probabilities must be close. The report holds the golden pairs for the
+    manifest, in the texts' order.
 
     Raises:
         VerificationError: an error is too large, or a token differs although it is no tie.
@@ -88,31 +102,22 @@ def verify(
     report = VerificationReport(num_golden=len(golden), num_random=len(sentences) - len(golden))
     if precision == "float16":
         report.max_relative_error_allowed = MAX_RELATIVE_ERROR_FLOAT16
-    complete: dict[Sentence, tuple[int, ...]] = {}
+    outputs: dict[Sentence, tuple[int, ...]] = {}
     num_batches = -(-len(sentences) // BATCH_SIZE)
     for number in range(num_batches):
         # A stride through the list puts golden and random sentences, short and long ones, into one batch.
-        with _one_thread():
-            batch = [(sentence, _decode(checkpoint, sentence)) for sentence in sentences[number::num_batches]]
-        _compare_log_probs(checkpoint, graphs, batch, report)
-        _compare_tokens(checkpoint, graphs, batch, report)
-        for sentence, decoding in batch:
-            report.num_positions += len(decoding.token_ids)
-            if decoding.token_ids[-1] == checkpoint.tokenizer.eos_id:
-                complete[sentence] = decoding.token_ids
+        for decoded in _decode(checkpoint, graphs, sentences[number::num_batches]):
+            outputs[decoded.sentence] = decoded.output
+            report.num_positions += len(decoded.output)
+            _compare(checkpoint, decoded, report)
     if not report.max_relative_error < report.max_relative_error_allowed:
         raise VerificationError(
             f"the graphs' largest error is {report.max_error:.3g}, {report.max_relative_error:.3g} of the logits' "
             f"range; allowed is {report.max_relative_error_allowed:.0e}."
         )
-    report.golden = [
-        _golden_pair(sentence, complete[sentence], tokenizer) for sentence in golden if sentence in complete
-    ]
-    if not report.golden:
-        raise VerificationError(
-            f"of {len(golden)} golden sentences the model ended none within {MAX_GOLDEN_OUTPUT_TOKENS} tokens; "
-            "is it trained?"
-        )
+    eos_id = checkpoint.tokenizer.eos_id
+    complete = [sentence for sentence in golden if outputs[sentence][-1] == eos_id]
+    report.golden = [_golden_pair(sentence, outputs[sentence], tokenizer, eos_id) for sentence in complete or golden]
     return report
 
 
@@ -123,7 +128,7 @@ def verify_engine(directory: Path, manifest: Manifest) -> None:
         VerificationError: a token differs; names the first one.
     """
     for golden, given in zip(manifest.golden, decode_golden(directory, manifest), strict=True):
-        expected = golden.output_ids[:-1]
+        expected = golden.output_ids
         if given != expected:
             position = first_difference(expected, given)
             raise VerificationError(
@@ -132,20 +137,16 @@ def verify_engine(directory: Path, manifest: Manifest) -> None:
             )
 
 
-def _golden_pair(sentence: Sentence, output: tuple[int, ...], tokenizer: Tokenizer) -> GoldenPair:
+def _golden_pair(sentence: Sentence, output: tuple[int, ...], tokenizer: Tokenizer, eos_id: int) -> GoldenPair:
+    is_ended = output[-1] == eos_id
     return GoldenPair(
         source_language_code=sentence.languages.source_language_code,
         target_language_code=sentence.languages.target_language_code,
         text=sentence.text or "",
         source_ids=sentence.source_ids,
         output_ids=output,
-        translation=tokenizer.decode(output[:-1]),
+        translation=tokenizer.decode(output[:-1] if is_ended else output),
     )
-
-
-def _decode(checkpoint: ImportedCheckpoint, sentence: Sentence) -> FullDecoding:
-    prefix, limit = sentence.languages.target_prefix_ids, sentence.max_output_tokens
-    return decode_fully(checkpoint.model, sentence.source_ids, prefix, checkpoint.suppressed_ids, limit)
 
 
 @contextlib.contextmanager
@@ -159,59 +160,69 @@ def _one_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _compare_log_probs(
-    checkpoint: ImportedCheckpoint, graphs: GraphPair, batch: _Batch, report: VerificationReport
-) -> None:
-    """Feed the model's own output and compare the log-probabilities of the whole vocabulary at every position."""
-    config = checkpoint.model.config
-    prefixes = [(config.decoder_start_id, *sentence.languages.target_prefix_ids) for sentence, _ in batch]
-    fed = [(*prefix, *decoding.token_ids[:-1]) for prefix, (_, decoding) in zip(prefixes, batch, strict=True)]
+def _decode(checkpoint: ImportedCheckpoint, graphs: GraphPair, sentences: Sequence[Sentence]) -> Iterator[_Decoded]:
+    """Translate a batch with the caches, then feed it again for the log-probabilities at every position."""
+    spec, config = checkpoint.tokenizer, checkpoint.model.config
+    rows = [(each.source_ids, each.languages.target_prefix_ids, each.max_output_tokens) for each in sentences]
+    outputs = decode_cached(graphs, spec, rows)
+    fed = [(*_forced(checkpoint, each), *output[:-1]) for each, output in zip(sentences, outputs, strict=True)]
     num_steps = max(map(len, fed))
-    state = graphs.start([sentence.source_ids for sentence, _ in batch], config.pad_id, num_steps)
-    for step in range(num_steps):
-        tokens = np.array([ids[step] if step < len(ids) else config.pad_id for ids in fed])
-        ids, log_probs = state.candidates(tokens, config.target_vocabulary_size)
-        by_token = np.empty_like(log_probs)
-        np.put_along_axis(by_token, ids, log_probs, axis=1)  # (B, V)
-        for row, (sentence, decoding) in enumerate(batch):
-            position = step - len(prefixes[row]) + 1
-            if 0 <= position < len(decoding.token_ids):
-                where = f"{sentence}, position {position}"
-                error = _largest_error(by_token[row], decoding.logits[position], checkpoint.suppressed_ids, where)
-                value_range = float(decoding.logits[position].max() - decoding.logits[position].min())
-                report.max_error = max(report.max_error, error)
-                report.max_relative_error = max(report.max_relative_error, error / value_range)
+    num_candidates = min(config.target_vocabulary_size, MAX_COMPARED_TOKENS)
+    state = graphs.start([each.source_ids for each in sentences], spec.pad_id, num_steps)
+    steps = [
+        state.candidates(np.array([ids[step] if step < len(ids) else spec.pad_id for ids in fed]), num_candidates)
+        for step in range(num_steps)
+    ]
+    for row, (sentence, output) in enumerate(zip(sentences, outputs, strict=True)):
+        chosen = steps[len(fed[row]) - len(output) : len(fed[row])]
+        yield _Decoded(
+            sentence,
+            output,
+            candidate_ids=np.stack([ids[row] for ids, _ in chosen]),
+            log_probs=np.stack([log_probs[row] for _, log_probs in chosen]),
+        )
 
 
-def _largest_error(
-    log_probs: npt.NDArray[np.float32], logits: torch.Tensor, suppressed_ids: Sequence[int], where: str
-) -> float:
-    """Largest difference of log-probabilities over the allowed tokens; both (V,)."""
-    suppressed = np.zeros(len(log_probs), dtype=bool)
-    suppressed[list(suppressed_ids)] = True
-    if not np.array_equal(np.isneginf(log_probs), suppressed):
-        raise VerificationError(f"{where}: tokens of probability zero are not just the suppressed ones.")
-    expected = torch.log_softmax(logits.double(), dim=-1).numpy()
-    error = float(np.abs(log_probs - expected)[~suppressed].max())
-    if not np.isfinite(error):
-        raise VerificationError(f"{where}: a log-probability is not a number.")
-    return error
+def _forced(checkpoint: ImportedCheckpoint, sentence: Sentence) -> tuple[int, ...]:
+    return (checkpoint.tokenizer.decoder_start_id, *sentence.languages.target_prefix_ids)
 
 
-def _compare_tokens(
-    checkpoint: ImportedCheckpoint, graphs: GraphPair, batch: _Batch, report: VerificationReport
-) -> None:
-    """Decode the batch with the caches and compare the tokens."""
-    rows = [(each.source_ids, each.languages.target_prefix_ids, each.max_output_tokens) for each, _ in batch]
-    outputs = decode_cached(graphs, checkpoint.tokenizer, rows)
-    for (sentence, decoding), output in zip(batch, outputs, strict=True):
-        if output == decoding.token_ids:
+@torch.no_grad()
+def logits_along(checkpoint: ImportedCheckpoint, sentence: Sentence, output: Sequence[int]) -> torch.Tensor:
+    """The model's logits (T, V) for every token of an output, given those before it."""
+    forced = _forced(checkpoint, sentence)
+    fed = torch.tensor([[*forced, *output[:-1]]], dtype=torch.int64)
+    logits: torch.Tensor = checkpoint.model(torch.tensor([sentence.source_ids], dtype=torch.int64), fed)
+    return logits[0, len(forced) - 1 :]
+
+
+def _compare(checkpoint: ImportedCheckpoint, decoded: _Decoded, report: VerificationReport) -> None:
+    """Compare one sentence's log-probabilities and tokens with the model's."""
+    sentence, suppressed = decoded.sentence, list(checkpoint.suppressed_ids)
+    with _one_thread():
+        logits = logits_along(checkpoint, sentence, decoded.output)
+    allowed = logits.clone()
+    allowed[:, suppressed] = -torch.inf
+    normalizer = (allowed if checkpoint.renormalizes else logits).double().logsumexp(dim=-1)
+    for position, token_id in enumerate(decoded.output):
+        where = f"{sentence}, position {position}"
+        ids, log_probs = decoded.candidate_ids[position], decoded.log_probs[position]
+        if not np.array_equal(np.isneginf(log_probs), np.isin(ids, suppressed)):
+            raise VerificationError(f"{where}: tokens of probability zero are not just the suppressed ones.")
+        expected = (logits[position].double() - normalizer[position]).numpy()[ids]
+        error = float(np.abs(log_probs - expected)[~np.isneginf(log_probs)].max())
+        if not np.isfinite(error):
+            raise VerificationError(f"{where}: a log-probability is not a number.")
+        value_range = float(logits[position].max() - logits[position].min())
+        report.max_error = max(report.max_error, error)
+        report.max_relative_error = max(report.max_relative_error, error / value_range)
+        best = int(allowed[position].argmax())
+        if best == token_id:
             continue
-        position = first_difference(decoding.token_ids, output)
-        if top_two_gap(decoding.logits[position].numpy(), checkpoint.suppressed_ids) >= report.tie_gap:
+        if float(allowed[position, best] - allowed[position, token_id]) >= report.tie_gap:
             raise VerificationError(
-                f"{sentence}, position {position}: the graphs chose token {output[position]} with the cache, the model "
-                f"{decoding.token_ids[position]} without; the tokens before it are the same."
+                f"{where}: the graphs chose token {token_id} with the cache, the model {best} without; "
+                "the tokens before it are the same."
             )
         report.num_ties += 1
 

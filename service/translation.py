@@ -37,6 +37,11 @@ class DecodingOptions:
     `generate` does: above 0 favours longer output. `max_output_tokens` does not count the end-of-sentence token's
     absence: a hypothesis has at most that many tokens, its end-of-sentence token included.
 
+    A beam search `stops_early` as soon as `beam_size` hypotheses are finished; else it goes on while the best running
+    one may beat them. What reaches `max_output_tokens` is cut there, or, with `forces_end`, ended for free with the
+    end-of-sentence token, which then counts as one more. Both belong to the model, not to the caller: they are
+    transformers' `early_stopping` and `forced_eos_token_id`.
+
     `temperature` above 0 means sampling, from the `top_k` most probable tokens and of these the fewest that hold
     `top_p` of the probability; then `beam_size` is 1, hypotheses are independent samples, and the same `seed` gives the
     same ones. `seed` is `None` where the caller leaves it to chance.
@@ -51,6 +56,8 @@ class DecodingOptions:
     top_k: int = MAX_TOP_K
     top_p: float = 1.0
     seed: int | None = None
+    stops_early: bool = False
+    forces_end: bool = False
 
     @property
     def is_sampled(self) -> bool:

@@ -53,6 +53,18 @@ class Transformer(nn.Module):
         """Take the weights that `weights()` gave, in any floating dtype.
 
         Raises:
+            ValueError: as for `check_fit`.
+        """
+        self.check_fit(weights)
+        expected = self.weights()
+        with torch.no_grad():
+            for name, value in weights.items():
+                expected[name].copy_(value)
+
+    def check_fit(self, weights: Mapping[str, Tensor]) -> None:
+        """Compare names and shapes with the model's own.
+
+        Raises:
             ValueError: names are missing or unexpected, or shapes differ; all are listed.
         """
         expected = self.weights()
@@ -64,9 +76,6 @@ class Transformer(nn.Module):
                 problems.append(f"{name} has shape {given}, the configuration asks for {wanted}")
         if problems:
             raise ValueError("The weights do not fit the model: " + "; ".join(problems) + ".")
-        with torch.no_grad():
-            for name, value in weights.items():
-                expected[name].copy_(value)
 
     def _initialize(self) -> None:
         """Xavier for the matrices; N(0, d^-1/2) for embeddings, so that scaled ones have unit variance."""

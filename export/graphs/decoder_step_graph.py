@@ -14,16 +14,19 @@ from export.graphs.operators import arg_max, corner, group_query_attention, log_
 
 
 class DecoderStepGraph(nn.Module):
-    """The decoder and the projection for one token per row; `suppressed_ids` are never chosen."""
+    """The decoder and the projection for one token per row; `suppressed_ids` are never chosen.
 
-    def __init__(self, model: Transformer, suppressed_ids: Sequence[int] = ()) -> None:
+    Their share of the probability is lost, or, if the model `renormalizes`, shared out among the others.
+    """
+
+    def __init__(self, model: Transformer, suppressed_ids: Sequence[int] = (), *, renormalizes: bool = False) -> None:
         super().__init__()
         decoder = model.decoder
         self.embedding = decoder.embedding
         layers = cast(Iterable[DecoderLayer], decoder.layers)
         self.layers = nn.ModuleList(_Layer(layer) for layer in layers)
         self.final_norm = decoder.final_norm
-        self.projection = _Projection(model.projection, suppressed_ids)
+        self.projection = _Projection(model.projection, suppressed_ids, renormalizes=renormalizes)
 
     def forward(
         self,
@@ -131,13 +134,13 @@ class _Projection(nn.Module):
     suppressed_weight: Tensor
     suppressed_bias: Tensor
 
-    def __init__(self, projection: nn.Linear, suppressed_ids: Sequence[int]) -> None:
+    def __init__(self, projection: nn.Linear, suppressed_ids: Sequence[int], *, renormalizes: bool) -> None:
         super().__init__()
         self.weight = projection.weight  # (V, d), the embedding's own storage where it is tied
         bias = None if projection.bias is None else projection.bias.detach().clone()
         suppressed = torch.tensor(sorted(set(suppressed_ids)), dtype=torch.int64)
-        self.has_suppressed = len(suppressed) > 0
-        if self.has_suppressed:
+        self.has_share_left_out = len(suppressed) > 0 and not renormalizes
+        if len(suppressed):
             bias = projection.weight.new_zeros(projection.out_features) if bias is None else bias
             self.register_buffer("suppressed_weight", projection.weight.detach()[suppressed].clone())
             self.register_buffer("suppressed_bias", bias[suppressed].clone())
@@ -157,7 +160,7 @@ class _Projection(nn.Module):
         largest = scored.amax(dim=-1, keepdim=True)
         # Spelt out: the kernel of ReduceLogSumExp is six times slower than these four.
         log_total = log_of_column((scored - largest).exp().sum(dim=-1, keepdim=True)) + largest  # (B, 1)
-        if self.has_suppressed:
+        if self.has_share_left_out:
             left_out = nn.functional.linear(hidden, self.suppressed_weight, self.suppressed_bias).float()
             left_out = corner(left_out, num_rows, torch.full_like(num_rows, left_out.shape[1]))
             log_total = torch.logsumexp(torch.cat([log_total, left_out], dim=-1), dim=-1, keepdim=True)

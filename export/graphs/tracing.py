@@ -48,6 +48,8 @@ def trace_decoder_step(
     suppressed_ids: Sequence[int],
     path: Path,
     external_data_bytes: int = EXTERNAL_DATA_BYTES,
+    *,
+    renormalizes: bool = False,
 ) -> list[Path]:
     """Write the decoder step graph of `model`, in its weights' precision, to `path`; returns the files written."""
     config = model.config
@@ -65,7 +67,7 @@ def trace_decoder_step(
     )
     row = {0: batch}
     return _trace(
-        DecoderStepGraph(model, suppressed_ids),
+        DecoderStepGraph(model, suppressed_ids, renormalizes=renormalizes),
         example,
         (
             row,

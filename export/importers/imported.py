@@ -1,11 +1,14 @@
 """What every importer hands over: a checkpoint in our own terms, whatever it looked like on disk."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, NamedTuple, Protocol
 
 from export.architecture import Transformer
-from service.bundle.manifest import GenerationDefaults, LanguagePair, Limits, TokenizerSpec
+from export.importers.model_card import UNKNOWN_LICENCE
+from service.bundle.manifest import GenerationDefaults, Language, LanguagePair, Limits, TokenizerSpec, directions
 
 
 class CheckpointError(Exception):
@@ -18,19 +21,62 @@ class CheckpointError(Exception):
         super().__init__(f"{directory} can't be converted: {listed}.")
 
 
+class Row(NamedTuple):
+    """One sentence in token ids, special ones included."""
+
+    source_ids: tuple[int, ...]
+    target_prefix_ids: tuple[int, ...]
+
+
+class Output(NamedTuple):
+    """What was made of a row: token ids without start, prefix and end, and a beam's normalised log-probability."""
+
+    token_ids: tuple[int, ...]
+    score: float | None
+
+
+class Reference(Protocol):
+    """Another implementation of a checkpoint's model."""
+
+    @property
+    def name(self) -> str:
+        """What it is, with its version."""
+        ...
+
+    def generate(self, rows: Sequence[Row], beam_size: int, max_output_tokens: int) -> list[Output]:
+        """The best hypothesis of each row, with the checkpoint's own generation settings but for these two."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class ImportedCheckpoint:
     """A model with all that a bundle says about it.
 
-    `model` is float32 and in evaluation mode. `tokenizer_files` maps each file's name in the bundle to where it lies.
+    `model` is float32 and in evaluation mode. `tokenizer_files` maps each file's name in the bundle to
+    where it lies, or to what writes it.
+    `open_reference` loads another implementation for as long as its block lasts, where there is one.
     """
 
     name: str
     model: Transformer
     tokenizer: TokenizerSpec
-    tokenizer_files: dict[str, Path]
+    tokenizer_files: Mapping[str, Path | Callable[[Path], None]]
     languages: tuple[LanguagePair, ...]
     limits: Limits
     checkpoint_sha256: str
     suppressed_ids: tuple[int, ...] = ()
+    renormalizes: bool = False  # probabilities are shared out anew among the tokens that are not suppressed
     generation: GenerationDefaults = field(default_factory=GenerationDefaults)
+    any_to_any: tuple[Language, ...] = ()
+    family: str = "Dragoman"
+    licence: str = UNKNOWN_LICENCE
+    open_reference: Callable[[], AbstractContextManager[Reference]] | None = None
+
+    def architecture(self) -> dict[str, Any]:
+        """What kind of model it is, for people."""
+        num_parameters = sum(parameter.numel() for parameter in self.model.parameters())
+        return {"family": self.family, "num_parameters": num_parameters, **self.model.config.to_document()}
+
+    def pairs(self) -> Iterator[LanguagePair]:
+        """Every direction that the model translates."""
+        return directions(self.languages, self.any_to_any)

@@ -1,16 +1,17 @@
 """Imports our own checkpoints: `config.json`, `checkpoint.json`, `model.safetensors` and `tokenizer.model`."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import safetensors
 import torch
 from safetensors.torch import load_file
 
-from export.architecture import ModelConfig, Transformer
+from export.architecture import ModelConfig
+from export.importers.assembly import assemble
 from export.importers.imported import CheckpointError, ImportedCheckpoint
+from export.importers.json_file import read_json
 from export.importers.native_folder import (
     CHECKPOINT_NAME,
     CONFIG_NAME,
@@ -33,8 +34,8 @@ def import_native(directory: Path, options: ImportOptions = NOTHING_SAID) -> Imp
         CheckpointError: a file is missing or damaged, or files contradict each other; all problems are listed.
     """
     problems = [f"{flag} is not for our own checkpoints, which say everything themselves" for flag in options.given()]
-    config = _read(directory / CONFIG_NAME, lambda path: ModelConfig.from_document(_json(path)), problems)
-    info = _read(directory / CHECKPOINT_NAME, lambda path: CheckpointInfo.from_document(_json(path)), problems)
+    config = _read(directory / CONFIG_NAME, lambda path: ModelConfig.from_document(read_json(path)), problems)
+    info = _read(directory / CHECKPOINT_NAME, lambda path: CheckpointInfo.from_document(read_json(path)), problems)
     facts = _read(directory / TOKENIZER_NAME, read_facts, problems)
     weights = _read(directory / WEIGHTS_NAME, _load_weights, problems)
     model = None
@@ -44,14 +45,15 @@ def import_native(directory: Path, options: ImportOptions = NOTHING_SAID) -> Imp
         if info is not None:
             problems += _limit_problems(config, info)
         if weights is not None:
-            model = Transformer(config)
-            problems += _fill(model, weights)
+            faults: list[str] = []
+            model = assemble(config, weights, faults)
+            problems += [f"{WEIGHTS_NAME}: {fault}" for fault in faults]
     if problems or config is None or info is None or facts is None or model is None:
         raise CheckpointError(directory, problems)
     never_generated = (facts.bos_id, config.pad_id, config.unk_id)
     return ImportedCheckpoint(
         name=info.name,
-        model=model.eval(),
+        model=model,
         tokenizer=TokenizerSpec(
             kind="sentencepiece",
             file=TOKENIZER_NAME,
@@ -66,6 +68,7 @@ def import_native(directory: Path, options: ImportOptions = NOTHING_SAID) -> Imp
         limits=Limits(info.max_source_tokens, info.max_output_tokens),
         checkpoint_sha256=file_sha256(directory / WEIGHTS_NAME),
         suppressed_ids=tuple(sorted({index for index in never_generated if index >= 0 and index != config.eos_id})),
+        licence=info.licence,
         generation=GenerationDefaults(beam_size=info.beam_size, length_penalty=info.length_penalty),
     )
 
@@ -82,29 +85,12 @@ def _read(path: Path, parse: Callable[[Path], T], problems: list[str]) -> T | No
         return None
 
 
-def _json(path: Path) -> dict[str, Any]:
-    document = json.loads(path.read_text(encoding="utf-8"))
-    if not isinstance(document, dict):
-        raise ValueError(f"it holds {type(document).__name__}, expected an object")
-    return document
-
-
 def _load_weights(path: Path) -> dict[str, torch.Tensor]:
     weights = load_file(path)
     for name, value in weights.items():
         if not value.is_floating_point():
             raise ValueError(f"{name} holds {value.dtype}, expected floating-point numbers")
-    return weights
-
-
-def _fill(model: Transformer, weights: dict[str, torch.Tensor]) -> list[str]:
-    broken = [name for name, value in sorted(weights.items()) if not bool(torch.isfinite(value).all())]
-    problems = [f"{WEIGHTS_NAME}: {name} holds NaN or infinite numbers" for name in broken]
-    try:
-        model.load_weights(weights)
-    except ValueError as error:
-        problems.append(f"{WEIGHTS_NAME}: {error}")
-    return problems
+    return {name: value.float() for name, value in weights.items()}
 
 
 def _tokenizer_problems(config: ModelConfig, facts: SentencePieceFacts) -> list[str]:

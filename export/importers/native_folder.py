@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from export.importers.model_card import UNKNOWN_LICENCE
+
 CONFIG_NAME = "config.json"  # ModelConfig
 CHECKPOINT_NAME = "checkpoint.json"  # CheckpointInfo
 WEIGHTS_NAME = "model.safetensors"
@@ -27,6 +29,7 @@ class CheckpointInfo:
     max_output_tokens: int = 192
     beam_size: int = 1
     length_penalty: float = 1.0
+    licence: str = UNKNOWN_LICENCE
 
     def save(self, directory: Path) -> None:
         """Write `checkpoint.json` into `directory`."""

@@ -18,6 +18,13 @@ class ImportOptions:
     tokenizer: Path | None = None
     target_tokenizer: Path | None = None
 
+    def without_files(self) -> list[str]:
+        """A problem for each file that was given to a checkpoint that has its own."""
+        flags = ("--config", "--tokenizer", "--target-tokenizer")
+        return [
+            f"{flag} is for bare state dicts; this checkpoint has its own" for flag in self.given() if flag in flags
+        ]
+
     def given(self) -> list[str]:
         """The flags of what was said."""
         return [f"--{item.name.replace('_', '-')}" for item in fields(self) if getattr(self, item.name)]

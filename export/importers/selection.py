@@ -3,7 +3,10 @@
 from collections.abc import Callable
 from pathlib import Path
 
+from export.importers.hf_m2m100 import import_m2m100
+from export.importers.hf_marian import import_marian
 from export.importers.imported import CheckpointError, ImportedCheckpoint
+from export.importers.json_file import read_json
 from export.importers.native import import_native
 from export.importers.native_folder import CONFIG_NAME
 from export.importers.notebook.importer import import_notebook
@@ -11,9 +14,12 @@ from export.importers.options import NOTHING_SAID, ImportOptions
 
 IMPORTERS: dict[str, Callable[[Path, ImportOptions], ImportedCheckpoint]] = {
     "native": import_native,
+    "marian": import_marian,
+    "m2m100": import_m2m100,
     "notebook": import_notebook,
 }
 TAKING_A_FILE = ("notebook",)
+_BY_MODEL_TYPE = {"marian": "marian", "m2m_100": "m2m100"}  # transformers' names
 
 
 def import_checkpoint(
@@ -30,7 +36,16 @@ def import_checkpoint(
 
 
 def _detect(directory: Path) -> str:
+    names = ", ".join(sorted(IMPORTERS))
     if not (directory / CONFIG_NAME).is_file():
-        names = ", ".join(sorted(IMPORTERS))
         raise CheckpointError(directory, [f"it holds no {CONFIG_NAME} to tell its kind from; say --from ({names})"])
-    return "native"
+    try:
+        model_type = read_json(directory / CONFIG_NAME).get("model_type")
+    except ValueError as error:
+        raise CheckpointError(directory, [f"{CONFIG_NAME}: {error}"]) from error
+    if model_type is None:
+        return "native"
+    if model_type not in _BY_MODEL_TYPE:
+        known = ", ".join(sorted(_BY_MODEL_TYPE))
+        raise CheckpointError(directory, [f"model_type is {str(model_type)[:60]!r}; supported are {known}"])
+    return _BY_MODEL_TYPE[model_type]

@@ -24,7 +24,8 @@ Decoder step graph: one token per row; rows have different lengths
          candidate_log_probs (B, K) float32
          present_key.<l>, present_value.<l> (B, H, C, D)
 
-Log-probabilities are normalised over the whole vocabulary; tokens in the model's `suppressed_ids` are never chosen.
+Log-probabilities are normalised over the whole vocabulary, or over the allowed tokens if the model says so
+(transformers' `renormalize_logits`); tokens in the model's `suppressed_ids` are never chosen.
 With K = 0 they are not computed: then only `next_ids` may be fetched. With K = 1 and more all outputs are there.
 (`RunOptions.only_execute_path_to_fetches` has no effect on bound outputs, so the graph does it.)
 """

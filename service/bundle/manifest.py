@@ -8,7 +8,7 @@ import itertools
 import json
 import types
 import typing
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -46,7 +46,9 @@ class TokenizerSpec:
 
     The kinds are those of `service.text.tokenizers`; files that a kind does without are empty. `target_file` and
     `target_vocabulary_file` are for models that write otherwise than they read. `reserved_symbols` are pieces that
-    training showed to stand for themselves on both sides: place-holders.
+    training showed to stand for themselves on both sides: place-holders. `special_tokens` maps the text of each special
+    token to its id, where the files don't tell (kinds "marian" and "m2m100"); `cleans_up_spaces` says that spaces
+    before punctuation are taken out of translations.
     """
 
     kind: str
@@ -61,6 +63,8 @@ class TokenizerSpec:
     target_vocabulary_file: str = ""
     source_eos_id: int | None = None  # None: as `eos_id`, which is the target's
     adds_source_eos: bool = True  # whether the encoder reads an end-of-sentence id at all
+    special_tokens: dict[str, int] = field(default_factory=dict)
+    cleans_up_spaces: bool = False
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -68,11 +72,12 @@ class TokenizerSpec:
         named = (self.file, self.target_file, self.vocabulary_file, self.target_vocabulary_file)
         return tuple(name for name in named if name)
 
-    def source_ids(self, piece_ids: Sequence[int], prefix_ids: Sequence[int]) -> tuple[int, ...]:
-        """What the encoder reads: a language pair's prefix, a text's pieces and the source's end-of-sentence id."""
+    def source_ids(self, piece_ids: Iterable[int], pair: "LanguagePair") -> tuple[int, ...]:
+        """What the encoder reads: the pair's prefix, a text's pieces and the source's end-of-sentence id."""
         if not self.adds_source_eos:
-            return (*prefix_ids, *piece_ids)
-        return (*prefix_ids, *piece_ids, self.eos_id if self.source_eos_id is None else self.source_eos_id)
+            return (*pair.source_prefix_ids, *piece_ids)
+        eos_id = self.eos_id if self.source_eos_id is None else self.source_eos_id
+        return (*pair.source_prefix_ids, *piece_ids, eos_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +102,13 @@ class Language:
     target_prefix_ids: tuple[int, ...] = ()
 
 
+def directions(languages: Iterable[LanguagePair], any_to_any: Iterable[Language]) -> Iterator[LanguagePair]:
+    """The pairs themselves, and those from each of `any_to_any` into each other one."""
+    yield from languages
+    for source, target in itertools.permutations(any_to_any, 2):
+        yield LanguagePair(source.code, target.code, source.source_prefix_ids, target.target_prefix_ids)
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """Most tokens per sequence, special tokens included."""
@@ -107,22 +119,28 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class GenerationDefaults:
-    """What a request that sets no options gets."""
+    """What a request that sets no options gets; the last two are the model's in any case (`DecodingOptions`)."""
 
     beam_size: int = 1
     length_penalty: float = 1.0
     num_hypotheses: int = 1
+    stops_early: bool = False
+    forces_end: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class GoldenPair:
-    """A sentence with the greedy token ids that the exported model gave for it; the service's self-test."""
+    """A sentence with the greedy token ids that the exported model gave for it; the service's self-test.
+
+    `output_ids` have neither `decoder_start_id` nor prefix. They end with `eos_id`, unless the model did not end in
+    time: then they are the beginning of what it says.
+    """
 
     source_language_code: str
     target_language_code: str
     text: str
     source_ids: tuple[int, ...]
-    output_ids: tuple[int, ...]  # without decoder_start_id and prefix, with the final eos_id
+    output_ids: tuple[int, ...]
     translation: str
 
 
@@ -145,23 +163,34 @@ class Manifest:
     tools: dict[str, str] = field(default_factory=dict)  # tool -> version that wrote the bundle
     verification: dict[str, Any] = field(default_factory=dict)  # what export measured
     quality: dict[str, Any] = field(default_factory=dict)  # what the precision costs against float32
+    architecture: dict[str, Any] = field(default_factory=dict)  # for people: what kind of model, its sizes and choices
+    licence: str = ""  # of the weights, as their model card states it
     any_to_any: tuple[Language, ...] = ()  # each is translated into each other one
     schema_version: int = SCHEMA_VERSION
 
     def pairs(self) -> Iterator[LanguagePair]:
         """Every direction that the model translates; of 200 languages there are 40,000."""
-        yield from self.languages
-        for source, target in itertools.permutations(self.any_to_any, 2):
-            yield LanguagePair(source.code, target.code, source.source_prefix_ids, target.target_prefix_ids)
+        return directions(self.languages, self.any_to_any)
 
     @property
     def first_pair(self) -> LanguagePair:
         """The direction to try the model with."""
         return next(self.pairs())
 
-    def source_ids(self, piece_ids: Sequence[int], pair: LanguagePair) -> tuple[int, ...]:
-        """What the encoder reads of a text, see `TokenizerSpec.source_ids`."""
-        return self.tokenizer.source_ids(piece_ids, pair.source_prefix_ids)
+    def source_ids(self, piece_ids: Iterable[int], pair: LanguagePair) -> tuple[int, ...]:
+        """As `TokenizerSpec.source_ids`."""
+        return self.tokenizer.source_ids(piece_ids, pair)
+
+    def without_end(self, output_ids: tuple[int, ...]) -> tuple[int, ...]:
+        """A golden pair's output ids without the end-of-sentence id, if they have one."""
+        return output_ids[:-1] if self._is_ended(output_ids) else output_ids
+
+    def golden_limit(self, golden: GoldenPair) -> int:
+        """Most output tokens to decode of a golden pair's text, so that it can be compared."""
+        return self.limits.max_output_tokens if self._is_ended(golden.output_ids) else len(golden.output_ids)
+
+    def _is_ended(self, output_ids: tuple[int, ...]) -> bool:
+        return output_ids[-1:] == (self.tokenizer.eos_id,)
 
     def save(self, directory: Path) -> None:
         """Write `manifest.json` into `directory`."""

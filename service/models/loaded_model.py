@@ -36,6 +36,8 @@ class LoadedModel:
             length_penalty=generation.length_penalty,
             num_hypotheses=generation.num_hypotheses,
             max_output_tokens=self.manifest.limits.max_output_tokens,
+            stops_early=generation.stops_early,
+            forces_end=generation.forces_end,
         )
 
     def fingerprint(self) -> str:

@@ -35,15 +35,12 @@ def self_test(
     pair_of = {golden: _pair_of(golden, pairs, manifest) for golden in manifest.golden}
     for golden in manifest.golden:
         _check_tokenizer(golden, pair_of[golden], manifest, tokenizer, str(where))
-    options = DecodingOptions(
-        beam_size=1, length_penalty=1.0, num_hypotheses=1, max_output_tokens=manifest.limits.max_output_tokens
-    )
-    sequences = [_sequence(golden, pair_of[golden], options) for golden in manifest.golden]
+    sequences = [_sequence(golden, pair_of[golden], manifest.golden_limit(golden)) for golden in manifest.golden]
     updates = run_trial(sequences, runners, engine_config, str(where))
     differing = [
         golden
         for golden, update in zip(manifest.golden, updates, strict=True)
-        if update.hypotheses[0].token_ids != _without_eos(golden.output_ids, manifest.tokenizer.eos_id)
+        if update.hypotheses[0].token_ids != manifest.without_end(golden.output_ids)
     ]
     for golden in differing:
         _LOG.warning("self-test of %s: the output for %r differs from the exporter's", where, golden.text)
@@ -55,7 +52,8 @@ def self_test(
     _LOG.info("self-test of %s: %d of %d as exported", where, len(updates) - len(differing), len(updates))
 
 
-def _sequence(golden: GoldenPair, pair: LanguagePair, options: DecodingOptions) -> Sequence:
+def _sequence(golden: GoldenPair, pair: LanguagePair, max_output_tokens: int) -> Sequence:
+    options = DecodingOptions(beam_size=1, length_penalty=1.0, num_hypotheses=1, max_output_tokens=max_output_tokens)
     return Sequence(
         request_id="self-test",
         source_ids=golden.source_ids,
@@ -79,13 +77,9 @@ def _check_tokenizer(
     golden: GoldenPair, pair: LanguagePair, manifest: Manifest, tokenizer: Tokenizer, where: str
 ) -> None:
     source_ids = manifest.source_ids(tokenizer.encode(golden.text), pair)
-    output_ids = _without_eos(golden.output_ids, manifest.tokenizer.eos_id)
+    output_ids = manifest.without_end(golden.output_ids)
     if source_ids != golden.source_ids or tokenizer.decode(output_ids) != golden.translation:
         raise BundleError(
             f"{where} fails its self-test: its tokenizer reads or writes {golden.text!r} otherwise than at export. "
             "Export it again with 'make export'."
         )
-
-
-def _without_eos(token_ids: tuple[int, ...], eos_id: int) -> tuple[int, ...]:
-    return token_ids[:-1] if token_ids and token_ids[-1] == eos_id else token_ids

@@ -102,7 +102,14 @@ class ErrorInterceptor(_Interceptor):
                     f"internal error; the server's log says more about request {request_id.current()}.",
                 )
             trailers = _id_trailer(request_id.current()) + status.trailing_metadata
-            return await context.abort(status.code, status.message, trailers)  # raises
+            try:
+                return await context.abort(status.code, status.message, trailers)  # raises
+            except (asyncio.CancelledError, grpc.aio.AbortError):
+                raise
+            except Exception as error:
+                # grpc's own error, which has no public name: the caller has just gone, so nobody hears the status.
+                _LOG.debug("request %s: the caller went before its %s", request_id.current(), status.code.name)
+                raise asyncio.CancelledError from error
 
         return _around(handler, guarded, parse=False)
 

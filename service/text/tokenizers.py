@@ -1,12 +1,17 @@
-"""Tokenizers: text to piece ids and back. The only importer of sentencepiece."""
+"""Tokenizers: text to piece ids and back, of every kind that a manifest can name."""
 
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
-import sentencepiece
-
 from service.bundle.manifest import BundleError, TokenizerSpec
+from service.text.clean_up import clean_up_spaces
+from service.text.piece_tokenizers import M2M100Tokenizer, MarianTokenizer
+from service.text.sentencepiece_model import SentencePieceTokenizer
+from service.text.tokenizer_json import JsonTokenizer
+
+_WITH_VOCABULARY = {"marian": MarianTokenizer, "m2m100": M2M100Tokenizer}
+_KINDS = ("sentencepiece", *_WITH_VOCABULARY, "tokenizers")
 
 
 class Tokenizer(Protocol):
@@ -17,50 +22,65 @@ class Tokenizer(Protocol):
         ...
 
     def decode(self, token_ids: Sequence[int]) -> str:
-        """Text of pieces; special ids have none."""
+        """Text of pieces. Special ids have none, nor have ids beyond the vocabulary, which pad the output layer."""
         ...
-
-
-class SentencePieceTokenizer:
-    """A SentencePiece model, or two; encoding and decoding run without the interpreter's lock."""
-
-    def __init__(self, file: Path, target_file: Path | None = None) -> None:
-        """Load a `.model` file, and another one for what the model writes.
-
-        Raises:
-            BundleError: one can't be read, or is no SentencePiece model.
-        """
-        self._source = _load_processor(file)
-        self._target = self._source if target_file is None else _load_processor(target_file)
-
-    @property
-    def vocabulary_size(self) -> int:
-        """Number of pieces that the model writes; ids are below it."""
-        return int(self._target.get_piece_size())
-
-    def encode(self, text: str) -> list[int]:
-        """As `Tokenizer.encode`."""
-        return list(self._source.encode(text))
-
-    def decode(self, token_ids: Sequence[int]) -> str:
-        """As `Tokenizer.decode`; ids beyond the vocabulary, which pad the output layer, are skipped."""
-        size = self.vocabulary_size
-        return str(self._target.decode([token_id for token_id in token_ids if token_id < size]))
-
-
-def _load_processor(file: Path) -> sentencepiece.SentencePieceProcessor:
-    try:
-        return sentencepiece.SentencePieceProcessor(model_proto=file.read_bytes())
-    except (OSError, RuntimeError) as error:
-        raise BundleError(f"{file} can't be read as a SentencePiece model: {error}.") from error
 
 
 def load_tokenizer(spec: TokenizerSpec, directory: Path) -> Tokenizer:
     """Build the tokenizer that a bundle in `directory` asks for.
 
     Raises:
-        BundleError: its kind is unknown or its file is unusable.
+        BundleError: its kind is unknown, it lacks what its kind needs, or a file is missing or damaged.
     """
-    if spec.kind != "sentencepiece":
-        raise BundleError(f"{directory}: tokenizer.kind is {spec.kind!r}; this service knows 'sentencepiece'.")
-    return SentencePieceTokenizer(directory / spec.file, directory / spec.target_file if spec.target_file else None)
+    if spec.kind not in _KINDS:
+        known = ", ".join(map(repr, _KINDS))
+        raise BundleError(f"{directory}: tokenizer.kind is {spec.kind!r}; this service knows {known}.")
+    tokenizer = _load(spec, directory, spec.file, spec.vocabulary_file)
+    if spec.target_file or spec.target_vocabulary_file:
+        file, vocabulary_file = spec.target_file or spec.file, spec.target_vocabulary_file or spec.vocabulary_file
+        tokenizer = _TwoSided(tokenizer, _load(spec, directory, file, vocabulary_file))
+    return _Cleaned(tokenizer) if spec.cleans_up_spaces else tokenizer
+
+
+def _load(spec: TokenizerSpec, directory: Path, file: str, vocabulary_file: str) -> Tokenizer:
+    if spec.kind == "sentencepiece":
+        return SentencePieceTokenizer(directory / file)
+    if spec.kind == "tokenizers":
+        return JsonTokenizer(directory / file)
+    if not vocabulary_file:
+        raise BundleError(f"{directory}: tokenizer.vocabulary_file is empty; kind {spec.kind!r} needs a vocab.json.")
+    unnamed = {spec.pad_id, spec.eos_id, spec.unk_id}.difference(spec.special_tokens.values())
+    if unnamed or "" in spec.special_tokens:
+        raise BundleError(
+            f"{directory}: tokenizer.special_tokens has no text for id {min(unnamed, default='')}; "
+            f"kind {spec.kind!r} needs those of pad_id, eos_id and unk_id."
+        )
+    build = _WITH_VOCABULARY[spec.kind]
+    return build(directory / file, directory / vocabulary_file, spec.special_tokens, spec.unk_id)
+
+
+class _TwoSided:
+    """Reads with one tokenizer and writes with another."""
+
+    def __init__(self, source: Tokenizer, target: Tokenizer) -> None:
+        self._source = source
+        self._target = target
+
+    def encode(self, text: str) -> list[int]:
+        return self._source.encode(text)
+
+    def decode(self, token_ids: Sequence[int]) -> str:
+        return self._target.decode(token_ids)
+
+
+class _Cleaned:
+    """Takes spaces before punctuation and English contractions out of translations, as transformers can be told to."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self._tokenizer = tokenizer
+
+    def encode(self, text: str) -> list[int]:
+        return self._tokenizer.encode(text)
+
+    def decode(self, token_ids: Sequence[int]) -> str:
+        return clean_up_spaces(self._tokenizer.decode(token_ids))

@@ -1,7 +1,6 @@
 """The `--config` of a notebook checkpoint: a JSON object with what its weights leave open."""
 
 import dataclasses
-import json
 import typing
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from export.architecture import ModelConfig
+from export.importers.json_file import read_json
+from export.importers.model_card import UNKNOWN_LICENCE
 from export.importers.notebook.attention import AttentionKind
 from service.translation import MAX_BEAM_SIZE
 
@@ -55,6 +56,7 @@ _CHECKS: dict[str, _Check] = {
     "attention": (lambda value: value in _KINDS, f"one of {', '.join(_KINDS)}"),
     "suppressed_ids": _IDS,
     "name": (lambda value: isinstance(value, str) and value != "", "a name"),
+    "licence": (lambda value: isinstance(value, str) and value != "", "a name"),
     "max_source_tokens": _COUNT,
     "max_output_tokens": _COUNT,
     "beam_size": (lambda value: _is_number(value, 1) and value <= MAX_BEAM_SIZE, f"a number from 1 to {MAX_BEAM_SIZE}"),
@@ -77,6 +79,7 @@ class NotebookConfig:
     attention: AttentionKind | None = None  # None: its names tell
     suppressed_ids: tuple[int, ...] | None = None  # None: `pad_id`, `unk_id` and `decoder_start_id`
     name: str = ""
+    licence: str = UNKNOWN_LICENCE
     max_source_tokens: int | None = None  # None: as many as there are positions
     max_output_tokens: int | None = None
     beam_size: int = 1
@@ -90,12 +93,7 @@ def read_config(path: Path, problems: list[str]) -> NotebookConfig:
     Raises:
         ValueError: it is no JSON object.
     """
-    try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise ValueError(f"it can't be read: {error}") from error
-    if not isinstance(document, dict):
-        raise ValueError(f"it holds {type(document).__name__}, expected an object")
+    document = read_json(path)
     of_model = {item.name for item in dataclasses.fields(ModelConfig)}
     problems += [f"{path.name}: {name} is unknown" for name in sorted(document.keys() - of_model - _CHECKS.keys())]
     problems += [f"{path.name}: {name} is missing" for name in REQUIRED if name not in document]

@@ -8,9 +8,9 @@ from export.architecture import ModelConfig
 from export.importers.imported import CheckpointError, ImportedCheckpoint
 from export.importers.notebook.config import NotebookConfig, read_config
 from export.importers.notebook.model import build_model
+from export.importers.notebook.state_dict import find_state_dict, read_state_dict
 from export.importers.notebook.vocabulary import Vocabulary, misfits, read_vocabulary
 from export.importers.options import ImportOptions
-from export.importers.state_dict import find_state_dict, read_state_dict
 from service.bundle.checksums import file_sha256
 from service.bundle.manifest import GenerationDefaults, LanguagePair, Limits, TokenizerSpec
 from service.text.languages import is_well_formed
@@ -26,7 +26,7 @@ def import_notebook(path: Path, options: ImportOptions) -> ImportedCheckpoint:
     """
     problems = list(_language_problems(options))
     file = _attempt(path.name, lambda: find_state_dict(path), problems)
-    weights = None if file is None else _attempt(file.name, lambda: read_state_dict(file), problems)
+    weights = None if file is None else _attempt("the state dict", lambda: read_state_dict(file), problems)
     config = _read("--config", options.config, lambda given: read_config(given, problems), problems)
     source = _read("--tokenizer", options.tokenizer, read_vocabulary, problems)
     target = source
@@ -53,6 +53,8 @@ def import_notebook(path: Path, options: ImportOptions) -> ImportedCheckpoint:
         checkpoint_sha256=file_sha256(file),
         suppressed_ids=_suppressed_ids(config, model.config),
         generation=GenerationDefaults(config.beam_size, config.length_penalty),
+        family="notebook",
+        licence=config.licence,
     )
 
 

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from export.architecture import ModelConfig, Transformer
+from export.importers.assembly import assemble
 from export.importers.notebook.config import NotebookConfig
 from export.importers.notebook.names import POSITION_TABLES, Naming, find_naming, same
 from export.importers.notebook.positions import describe, find_reading, fits, largest_difference
@@ -55,9 +56,8 @@ def build_model(
     problems += misfits
     if misfits:
         return completed, None
-    model = Transformer(completed)
-    model.load_weights(naming.ours(weights, model))
-    return completed, model.eval()
+    ours = naming.ours(weights, outline)
+    return completed, assemble(completed, {name: tensor.float() for name, tensor in ours.items()}, problems)
 
 
 def _complete(said: Mapping[str, Any], shown: Mapping[str, Any], problems: list[str]) -> ModelConfig | None:

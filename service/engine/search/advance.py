@@ -89,7 +89,8 @@ class Search:
         output_ids = tuple(batch.output_ids[row, : batch.lengths[row]].tolist())
         score, options = math.nan, sequence.options
         if options.return_scores:
-            length = len(output_ids) - len(sequence.target_prefix_ids)
+            is_cut = output_ids[-1] != self._eos_id
+            length = len(output_ids) + (is_cut and options.forces_end)
             score = normalized(float(batch.log_probs[row]), length, options.length_penalty)
         return self._decoded(sequence, score, output_ids)
 
@@ -114,9 +115,10 @@ class Search:
         log_probs = output.candidate_log_probs[rows]  # (n, k, K)
         top, running = beam.rank(batch.log_probs[rows], output.candidate_ids[rows], log_probs, self._eos_id)
         is_at_limit = batch.lengths[rows[:, 0]] >= batch.limits[rows[:, 0]]
-        is_ending = (top.token_ids == self._eos_id) | is_at_limit[:, None]  # (n, k)
+        forces_end = np.array([sequence.options.forces_end for sequence in sequences])
+        is_ending = (top.token_ids == self._eos_id) | (is_at_limit & ~forces_end)[:, None]  # (n, k)
         is_broken = np.isnan(log_probs.sum(axis=(1, 2)))
-        looks = is_ending.any(axis=1) | is_broken
+        looks = is_ending.any(axis=1) | is_at_limit | is_broken
         goes_on = np.ones(len(sequences), np.bool_)
         for index, sequence in enumerate(sequences):
             if not looks[index] and sequence not in self._hypotheses:
@@ -126,7 +128,10 @@ class Search:
                 goes_on[index] = False
                 continue
             self._collect(batch, sequence, top.of((index, is_ending[index])))
-            if is_at_limit[index] or self._is_done(batch, sequence, float(running.log_probs[index, 0])):
+            is_done = self._is_done(batch, sequence, float(running.log_probs[index, 0]))
+            if is_at_limit[index] and forces_end[index] and not is_done:
+                self._collect(batch, sequence, running.of(index), num_forced=1)
+            if is_at_limit[index] or is_done:
                 result.finished.append((sequence, self._beam_hypotheses(sequence)))
                 goes_on[index] = False
         if not goes_on.all():
@@ -148,17 +153,19 @@ class Search:
         batch.log_probs[rows] = running.log_probs
         batch.output_ids[rows, batch.lengths[rows] - 1] = running.token_ids
 
-    def _collect(self, batch: Batch, sequence: Sequence, ending: beam.Continuations) -> None:
-        """Keep the hypotheses of one search that end in this step, each (m,)."""
+    def _collect(self, batch: Batch, sequence: Sequence, ending: beam.Continuations, num_forced: int = 0) -> None:
+        """Keep the hypotheses of one search that end in this step, each (m,), or `num_forced` tokens later."""
         options, total = sequence.options, int(batch.lengths[sequence.slots[0]])
         if sequence not in self._hypotheses:
-            self._hypotheses[sequence] = beam.BeamHypotheses(options.beam_size, options.length_penalty)
+            self._hypotheses[sequence] = beam.BeamHypotheses(
+                options.beam_size, options.length_penalty, stops_early=options.stops_early
+            )
         for parent, token_id, log_prob in zip(*(part.tolist() for part in ending), strict=True):
             begun = batch.output_ids[sequence.slots[parent], : total - 1].tolist()
-            self._hypotheses[sequence].add(log_prob, _num_chosen(batch, sequence), (*begun, token_id))
+            self._hypotheses[sequence].add(log_prob, total + num_forced, (*begun, token_id))
 
     def _is_done(self, batch: Batch, sequence: Sequence, best_log_prob: float) -> bool:
-        return self._hypotheses[sequence].is_done(best_log_prob, _num_chosen(batch, sequence))
+        return self._hypotheses[sequence].is_done(best_log_prob, int(batch.lengths[sequence.slots[0]]))
 
     def _beam_hypotheses(self, sequence: Sequence) -> tuple[DecodedHypothesis, ...]:
         best = self._hypotheses[sequence].finished[: sequence.options.num_hypotheses]
@@ -170,11 +177,6 @@ class Search:
         if chosen[-1] == self._eos_id:
             return DecodedHypothesis(chosen[:-1], score, FinishReason.STOP)
         return DecodedHypothesis(chosen, score, FinishReason.LENGTH)
-
-
-def _num_chosen(batch: Batch, sequence: Sequence) -> int:
-    """Tokens that the model has chosen for a sequence."""
-    return int(batch.lengths[sequence.slots[0]]) - len(sequence.target_prefix_ids)
 
 
 def _sampled(

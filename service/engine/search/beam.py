@@ -1,9 +1,10 @@
-"""Beam search with the semantics of transformers' `generate(num_beams=k, early_stopping=False, do_sample=False)`.
+"""Beam search with the semantics of transformers' `generate(num_beams=k, do_sample=False)`.
 
 Each step ranks the 2 k most probable continuations of the k running beams. Those among the first k that end (with
 the end-of-sentence token, or all of them at the length limit) become finished hypotheses, of which the k best by
 normalised score are kept; the first k that don't end run on. The search is over when k hypotheses are finished and
-the best running beam, normalised by its present length, does not beat the worst of them, or at the length limit.
+the best running beam, normalised by its present length, does not beat the worst of them (with `stops_early`, which is
+`early_stopping=True`, whether it does or not), or at the length limit.
 
 One difference, on purpose: where transformers marks "impossible" with a score of -1e9, this uses minus infinity, so
 that real scores below -1e9 (long outputs under a strongly negative length penalty) still count as what they are.
@@ -71,13 +72,14 @@ class Finished(NamedTuple):
 class BeamHypotheses:
     """The at most k best finished hypotheses of one search, best first in `finished`."""
 
-    def __init__(self, beam_size: int, length_penalty: float) -> None:
+    def __init__(self, beam_size: int, length_penalty: float, *, stops_early: bool = False) -> None:
         self._beam_size = beam_size
         self._length_penalty = length_penalty
+        self._stops_early = stops_early
         self.finished: list[Finished] = []
 
     def add(self, log_prob: float, length: int, output_ids: tuple[int, ...]) -> None:
-        """Keep a hypothesis if it is among the best; `length` counts what the model chose, the end included."""
+        """Keep a hypothesis if it is among the best; `length` counts its tokens, forced prefix and end included."""
         self.finished.append(Finished(normalized(log_prob, length, self._length_penalty), output_ids))
         self.finished.sort(key=lambda hypothesis: -hypothesis.score)  # stable: of equals, the earlier one stays ahead
         del self.finished[self._beam_size :]
@@ -86,6 +88,8 @@ class BeamHypotheses:
         """Whether k hypotheses are finished and the best running beam, of `length`, does not beat the worst of them."""
         if len(self.finished) < self._beam_size:
             return False
+        if self._stops_early:
+            return True
         return not normalized(best_running_log_prob, length, self._length_penalty) > self.finished[-1].score
 
 

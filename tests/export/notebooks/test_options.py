@@ -168,6 +168,7 @@ def test_kinds_of_files_and_their_folder(
 def test_what_the_configuration_says_of_the_bundle(tokenizers: tuple[Path, Path], tmp_path: Path) -> None:
     said: dict[str, Any] = {
         "name": "first-steps",
+        "licence": "CC-BY-4.0",
         "max_source_tokens": 40,
         "max_output_tokens": 30,
         "beam_size": 4,
@@ -178,11 +179,11 @@ def test_what_the_configuration_says_of_the_bundle(tokenizers: tuple[Path, Path]
     }
     notebook = make(PLAIN, **said).write(tmp_path / "saved", tokenizers)
     imported = import_notebook(notebook.path, notebook.options)
-    assert imported.name == "first-steps"
+    assert (imported.name, imported.licence, imported.family) == ("first-steps", "CC-BY-4.0", "notebook")
     assert asdict(imported.limits) == {"max_source_tokens": 40, "max_output_tokens": 30}
     assert (imported.generation.beam_size, imported.generation.length_penalty) == (4, 0.6)
     assert imported.suppressed_ids == ()
-    assert imported.tokenizer.source_ids([7, 8], imported.languages[0].source_prefix_ids) == (7, 8)
+    assert imported.tokenizer.source_ids([7, 8], imported.languages[0]) == (7, 8)
 
 
 def test_one_tokenizer_for_both_sides(tokenizers: tuple[Path, Path], tmp_path: Path) -> None:

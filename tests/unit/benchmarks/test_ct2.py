@@ -6,9 +6,9 @@ from benchmarks.peers.ct2 import CT2Peer
 from benchmarks.peers.peer import PeerSettings
 from benchmarks.peers.token_names import token_id, token_name
 from benchmarks.workload import Task
-from export.full_decode import decode_fully
 from tests.export.tiny_models import random_sources, tiny_config, tiny_model
 from tests.references.ct2 import write_ct2
+from tests.references.full_decode import decode_fully
 
 MAX_TOKENS = 20
 

@@ -74,9 +74,21 @@ def new_sequence(
     top_k: int = 64,
     top_p: float = 1.0,
     seed: int | None = None,
+    stops_early: bool = False,
+    forces_end: bool = False,
 ) -> Sequence:
     options = DecodingOptions(
-        beam_size, length_penalty, num_hypotheses, max_output_tokens, return_scores, temperature, top_k, top_p, seed
+        beam_size=beam_size,
+        length_penalty=length_penalty,
+        num_hypotheses=num_hypotheses,
+        max_output_tokens=max_output_tokens,
+        return_scores=return_scores,
+        temperature=temperature,
+        top_k=top_k,
+        top_p=top_p,
+        seed=seed,
+        stops_early=stops_early,
+        forces_end=forces_end,
     )
     return Sequence(
         request_id, source_ids, options, arrived_seconds, target_prefix_ids, deadline_seconds, priority=priority

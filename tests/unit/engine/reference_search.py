@@ -12,25 +12,32 @@ LogProbs = Callable[[Sequence[int]], npt.NDArray[np.float32]]  # inputs (start t
 Result = list[tuple[tuple[int, ...], float]]  # (token ids with their end-of-sentence token, score), best first
 
 
-def greedy(log_probs: LogProbs, start: Sequence[int], eos_id: int, max_tokens: int, length_penalty: float) -> Result:
-    """`start` is the start token and the forced prefix."""
+def search(log_probs: LogProbs, start: Sequence[int], eos_id: int, options: DecodingOptions) -> Result:
+    """Whatever `options` ask for; `start` is the start token and the forced prefix."""
+    if options.is_sampled:
+        return sample(log_probs, start, eos_id, options)
+    if options.beam_size == 1:
+        return greedy(log_probs, start, eos_id, options)
+    return beam(log_probs, start, eos_id, options)[: options.num_hypotheses]
+
+
+def greedy(log_probs: LogProbs, start: Sequence[int], eos_id: int, options: DecodingOptions) -> Result:
+    """One token after the other."""
     chosen: list[int] = []
     total = np.float32(0)
-    while len(chosen) < max_tokens and (not chosen or chosen[-1] != eos_id):
+    while len(chosen) < options.max_output_tokens and (not chosen or chosen[-1] != eos_id):
         scores = log_probs([*start, *chosen])
         chosen.append(int(scores.argmax()))
         total += scores[chosen[-1]]
-    return [(tuple(chosen), float(total / np.float32(len(chosen) ** length_penalty)))]
+    return [(tuple(chosen), _score(total, start, chosen, eos_id, options))]
 
 
-def beam(
-    log_probs: LogProbs, start: Sequence[int], eos_id: int, max_tokens: int, length_penalty: float, beam_size: int
-) -> Result:
+def beam(log_probs: LogProbs, start: Sequence[int], eos_id: int, options: DecodingOptions) -> Result:
     """Every continuation by every token is scored and sorted in each step."""
+    beam_size, limit = options.beam_size, options.max_output_tokens
     running: list[tuple[np.float32, tuple[int, ...]]] = [(np.float32(0), ())]
     finished: Result = []
-    for length in range(1, max_tokens + 1):
-        penalty = np.float32(length**length_penalty)
+    for length in range(1, limit + 1):
         continued = [
             (total + score, (*ids, token_id))
             for total, ids in running
@@ -38,14 +45,32 @@ def beam(
             if np.isfinite(score)
         ]
         best = sorted(continued, key=lambda item: -item[0])[: 2 * beam_size]
-        for total, ids in best[:beam_size]:
-            if ids[-1] == eos_id or length == max_tokens:
-                finished.append((ids, float(total / penalty)))
-        finished = sorted(finished, key=lambda item: -item[1])[:beam_size]
         running = [item for item in best if item[1][-1] != eos_id][:beam_size]
-        if len(finished) == beam_size and float(running[0][0] / penalty) <= finished[-1][1]:
-            break
-    return finished
+        is_cut = length == limit and not options.forces_end
+        ending = [item for item in best[:beam_size] if is_cut or item[1][-1] == eos_id]
+        finished = _kept(finished, ending, start, eos_id, options)
+        if len(finished) == beam_size:
+            penalty = np.float32((len(start) - 1 + length) ** options.length_penalty)
+            if options.stops_early or float(running[0][0] / penalty) <= finished[-1][1]:
+                return finished
+    return _kept(finished, running, start, eos_id, options) if options.forces_end else finished
+
+
+def _kept(
+    finished: Result,
+    ending: Sequence[tuple[np.float32, tuple[int, ...]]],
+    start: Sequence[int],
+    eos_id: int,
+    options: DecodingOptions,
+) -> Result:
+    scored = [(ids, _score(total, start, ids, eos_id, options)) for total, ids in ending]
+    return sorted([*finished, *scored], key=lambda item: -item[1])[: options.beam_size]
+
+
+def _score(total: np.float32, start: Sequence[int], ids: Sequence[int], eos_id: int, options: DecodingOptions) -> float:
+    """A forced end counts as a token, and so does the forced prefix."""
+    length = len(start) - 1 + len(ids) + (ids[-1] != eos_id and options.forces_end)
+    return float(total / np.float32(length**options.length_penalty))
 
 
 def sample(log_probs: LogProbs, start: Sequence[int], eos_id: int, options: DecodingOptions) -> Result:
@@ -71,4 +96,4 @@ def sample(log_probs: LogProbs, start: Sequence[int], eos_id: int, options: Deco
         if inputs[-1] == eos_id:
             break
     chosen_ids = tuple(inputs[len(start) :])
-    return [(chosen_ids, float(total / np.float32(len(chosen_ids) ** options.length_penalty)))]
+    return [(chosen_ids, _score(total, start, chosen_ids, eos_id, options))]

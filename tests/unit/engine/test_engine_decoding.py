@@ -1,5 +1,6 @@
 """What comes out of the engine, whoever shares the batch: the same as the slow reference searches give."""
 
+import dataclasses
 import math
 import random
 from collections.abc import Sequence as Sequence_
@@ -46,13 +47,7 @@ def expected(runner: FakeRunner, sequence: Sequence) -> reference_search.Result:
     def log_probs(inputs: Sequence_[int]) -> npt.NDArray[np.float32]:
         return runner.log_probs(sequence.source_ids, inputs)
 
-    if options.is_sampled:
-        return reference_search.sample(log_probs, start, EOS_ID, options)
-    if options.beam_size == 1:
-        return reference_search.greedy(log_probs, start, EOS_ID, options.max_output_tokens, options.length_penalty)
-    return reference_search.beam(
-        log_probs, start, EOS_ID, options.max_output_tokens, options.length_penalty, options.beam_size
-    )[: options.num_hypotheses]
+    return reference_search.search(log_probs, start, EOS_ID, options)
 
 
 def check(runner: FakeRunner, update: SequenceUpdate) -> None:
@@ -87,6 +82,8 @@ def sequences(draw: st.DrawFn) -> Sequence:
         top_k=draw(st.sampled_from([1, 3, 64])),
         top_p=draw(st.sampled_from([0.1, 0.8, 1.0])),
         seed=draw(st.integers(0, 2**64 - 1)),
+        stops_early=draw(st.booleans()),
+        forces_end=draw(st.booleans()),
     )
 
 
@@ -114,6 +111,18 @@ def test_the_reference_is_not_trivial() -> None:
         results.append((expected(runner, one)[0][0], expected(runner, wide)[0][0]))
     assert sum(greedy != beam for greedy, beam in results) > 5
     assert len({len(beam) for _, beam in results}) > 2
+
+
+@pytest.mark.parametrize(("option", "limit"), [("stops_early", 12), ("forces_end", 4)])
+def test_the_models_own_options_change_answers(option: str, limit: int) -> None:
+    """A positive control: what the references above agree on is not nothing."""
+    runner, num_changed = FakeRunner(eos_weight=2.0), 0
+    for number in range(60):
+        plain = new_sequence((number + 2, 1), beam_size=4, max_output_tokens=limit, length_penalty=2.0)
+        other = new_sequence((number + 2, 1), beam_size=4, max_output_tokens=limit, length_penalty=2.0)
+        other.options = dataclasses.replace(other.options, **{option: True})
+        num_changed += expected(runner, plain) != expected(runner, other)
+    assert num_changed > 3
 
 
 def test_sequences_join_and_leave_a_batch_that_goes_on() -> None:

@@ -144,14 +144,7 @@ def test_every_answer_is_the_uncached_solo_answer(bundle: Path, load: Load) -> N
         def log_probs(inputs: Sequence_[int], source: tuple[int, ...] = sequence.source_ids) -> npt.NDArray[np.float32]:
             return reference.log_probs(source, inputs)
 
-        if options.beam_size == 1:
-            expected = reference_search.greedy(
-                log_probs, start, EOS_ID, options.max_output_tokens, options.length_penalty
-            )
-        else:
-            expected = reference_search.beam(
-                log_probs, start, EOS_ID, options.max_output_tokens, options.length_penalty, options.beam_size
-            )[: options.num_hypotheses]
+        expected = reference_search.search(log_probs, start, EOS_ID, options)
         assert update.error is None
         outputs = [tuple(token for token in ids if token != EOS_ID) for ids, _ in expected]
         assert [hypothesis.token_ids for hypothesis in update.hypotheses] == outputs

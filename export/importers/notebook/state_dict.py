@@ -1,13 +1,12 @@
-"""Reads a state dict from a `.safetensors` file or one that `torch.save` wrote, which may come from anyone."""
+"""Finds and reads a bare state dict, which may come from anyone and lie beside an optimizer's."""
 
-import re
 from pathlib import Path
 from typing import Any
 
-import safetensors
 import torch
-from safetensors.torch import load_file
 from torch import Tensor
+
+from export.importers.weight_files import load_document
 
 SUFFIXES = (".safetensors", ".pt", ".pth", ".bin")
 WRAPPERS = ("model_state_dict", "state_dict", "model")  # names under which training loops keep it beside the optimizer
@@ -38,7 +37,7 @@ def read_state_dict(path: Path) -> dict[str, Tensor]:
     Raises:
         ValueError: it is damaged, holds something else than tensors of floating-point numbers, or wants to run code.
     """
-    document = _read_safetensors(path) if path.suffix == ".safetensors" else _read_torch(path)
+    document = load_document(path)
     if isinstance(document, dict):
         document = next((document[name] for name in WRAPPERS if isinstance(document.get(name), dict)), document)
     if not isinstance(document, dict) or not document:
@@ -47,23 +46,6 @@ def read_state_dict(path: Path) -> dict[str, Tensor]:
     if others:
         raise ValueError(", ".join(others))
     return dict(document)
-
-
-def _read_safetensors(path: Path) -> Any:
-    try:
-        return load_file(path)
-    except (OSError, ValueError, safetensors.SafetensorError) as error:
-        raise ValueError(f"it can't be read: {error}") from error
-
-
-def _read_torch(path: Path) -> Any:
-    try:
-        return torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # a damaged or hostile pickle can raise anything
-        # Not torch's own words: they advise to load it all the same.
-        wanted = re.search(r"GLOBAL (\S+)", str(error))
-        reason = f"it asks for {wanted[1]}, which could run code" if wanted else "it is damaged, or not by torch.save"
-        raise ValueError(f"it can't be read as tensors alone: {reason}; save model.state_dict()") from error
 
 
 def _misfit(name: Any, value: Any) -> str:

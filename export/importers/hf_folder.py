@@ -1,0 +1,115 @@
+"""The parts of transformers' checkpoint folders that Marian and M2M100 have in common."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple, Protocol, TypeVar
+
+from export.architecture import Transformer
+from export.importers.assembly import assemble
+from export.importers.hf_bart import Family, TokenIds, has_logits_bias, our_weights, read_architecture
+from export.importers.hf_generation import GenerationSettings, read_generation
+from export.importers.json_file import read_json
+from export.importers.tokenizer_config import read_optional
+from export.importers.weight_files import WeightFiles
+from service.bundle.manifest import Limits
+
+CONFIG_NAME = "config.json"
+GENERATION_NAME = "generation_config.json"
+# A cache row is reserved for every token that a source may have; longer texts are to be split anyway.
+MAX_SOURCE_TOKENS = 512
+MAX_DECODER_TOKENS = 512  # where the checkpoint does not say
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class HuggingFaceModel:
+    """What a folder holds besides its tokenizer."""
+
+    model: Transformer
+    generation: GenerationSettings
+    checkpoint_sha256: str
+
+
+def read_part(name: str, read: Callable[[], T], problems: list[str]) -> T | None:
+    """What `read` gives, or `None` and a line in `problems` that begins with `name`."""
+    try:
+        return read()
+    except ValueError as error:
+        problems.append(f"{name}: {error}")
+        return None
+
+
+class TokenizerFiles(Protocol):
+    """What the three kinds of tokenizer files say alike."""
+
+    @property
+    def pad_id(self) -> int: ...  # noqa: D102
+    @property
+    def eos_id(self) -> int: ...  # noqa: D102
+    @property
+    def unk_id(self) -> int: ...  # noqa: D102
+
+
+class SpecialIds(NamedTuple):
+    """The ids that tokenizer and model must agree on, and the unknown piece's."""
+
+    pad: int
+    eos: int
+    unk: int
+
+
+def special_ids(files: TokenizerFiles) -> SpecialIds:
+    """Those of a tokenizer."""
+    return SpecialIds(files.pad_id, files.eos_id, files.unk_id)
+
+
+def read_model(
+    directory: Path,
+    family: Family,
+    tokenizer_ids: SpecialIds | None,
+    vocabulary_sizes: tuple[int, int] | None,
+    problems: list[str],
+) -> HuggingFaceModel | None:
+    """Configuration, generation settings and weights; `vocabulary_sizes` are the tokenizer's, source and target.
+
+    What belongs to the tokenizer is `None` where that could not be read: what can be checked without is checked.
+    """
+    document = read_part(CONFIG_NAME, lambda: read_json(directory / CONFIG_NAME), problems)
+    settings = read_optional(directory / GENERATION_NAME, problems)
+    weight_files = read_part("weights", lambda: WeightFiles(directory), problems)
+    weights = None if weight_files is None else read_part("weights", weight_files.read, problems)
+    if document is None:
+        return None
+    generation = read_generation({**document, **settings}, problems)
+    if tokenizer_ids is not None:
+        for name, index, expected in (
+            ("pad_token_id", generation.pad_id, tokenizer_ids.pad),
+            ("eos_token_id", generation.eos_id, tokenizer_ids.eos),
+        ):
+            if index != expected:
+                problems.append(f"{name} is {index}, the tokenizer's is {expected}")
+    unk_id = 0 if tokenizer_ids is None else tokenizer_ids.unk
+    ids = TokenIds(generation.pad_id, generation.eos_id, unk_id, generation.decoder_start_id)
+    config = read_architecture(document, family, ids, weights is not None and has_logits_bias(weights), problems)
+    if config is None or weights is None or weight_files is None:
+        return None
+    if vocabulary_sizes is not None:
+        sizes = (config.source_vocabulary_size, config.target_vocabulary_size)
+        for side, given, size in zip(("source", "target"), vocabulary_sizes, sizes, strict=True):
+            if given > size:
+                problems.append(f"the {side} tokenizer has {given} tokens, the model {size}")
+    model = assemble(config, our_weights(weights, config, problems), problems)
+    return None if model is None else HuggingFaceModel(model, generation, weight_files.sha256())
+
+
+def limits(found: HuggingFaceModel, longest_prefix: int) -> Limits:
+    """How long sources and outputs may be; `max_length` counts the start token, forced ones, and a forced end."""
+    config, generation = found.model.config, found.generation
+    decoder_tokens = generation.max_decoder_tokens or MAX_DECODER_TOKENS
+    forced = 1 + longest_prefix + generation.defaults.forces_end
+    return Limits(
+        max_source_tokens=min(config.max_source_positions, MAX_SOURCE_TOKENS),
+        max_output_tokens=max(1, min(decoder_tokens, config.max_target_positions) - forced),
+    )

@@ -1,0 +1,78 @@
+"""Imports M2M100 and NLLB-200 checkpoints as transformers keeps them: one model, each language into each other."""
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from export.importers.hf_bart import M2M100
+from export.importers.hf_folder import limits, read_model, read_part, special_ids
+from export.importers.hf_reference import open_transformers
+from export.importers.imported import CheckpointError, ImportedCheckpoint
+from export.importers.m2m100_files import VOCABULARY_NAME, M2M100Files, read_m2m100
+from export.importers.model_card import licence_of
+from export.importers.nllb_files import TOKENIZER_NAME, NllbFiles, read_nllb, write_nllb_tokenizer
+from export.importers.options import ImportOptions
+from service.bundle.manifest import Language, LanguagePair
+
+
+def import_m2m100(directory: Path, options: ImportOptions) -> ImportedCheckpoint:
+    """Read and check a folder; `options` may choose one pair of its languages.
+
+    Raises:
+        CheckpointError: it can't be converted; all problems are listed.
+    """
+    problems = options.without_files()
+    files = read_part("tokenizer", lambda: _read_files(directory), problems)
+    sizes = None if files is None else (files.size, files.size)
+    found = read_model(directory, M2M100, None if files is None else special_ids(files), sizes, problems)
+    languages = _languages(files, options, problems) if files is not None else ()
+    if problems or files is None or found is None:
+        raise CheckpointError(directory, problems)
+    generation = found.generation
+    chosen = options.source_language and options.target_language
+    return ImportedCheckpoint(
+        name=directory.resolve().name,
+        model=found.model,
+        tokenizer=files.spec(generation.decoder_start_id),
+        tokenizer_files=_tokenizer_files(directory, files),
+        languages=_pair(languages) if chosen else (),
+        any_to_any=() if chosen else languages,
+        limits=limits(found, longest_prefix=1),
+        checkpoint_sha256=found.checkpoint_sha256,
+        suppressed_ids=generation.suppressed_ids,
+        renormalizes=generation.renormalizes,
+        generation=generation.defaults,
+        family=M2M100.name,
+        licence=licence_of(directory),
+        open_reference=partial(open_transformers, directory),
+    )
+
+
+def _read_files(directory: Path) -> M2M100Files | NllbFiles:
+    """M2M100's pieces have their ids in `vocab.json`; NLLB has none."""
+    return read_m2m100(directory) if (directory / VOCABULARY_NAME).exists() else read_nllb(directory)
+
+
+def _tokenizer_files(directory: Path, files: M2M100Files | NllbFiles) -> dict[str, Path | Callable[[Path], None]]:
+    if isinstance(files, NllbFiles):
+        return {TOKENIZER_NAME: partial(write_nllb_tokenizer, directory)}
+    return {name: directory / name for name in files.spec(0).files}
+
+
+def _languages(files: M2M100Files | NllbFiles, options: ImportOptions, problems: list[str]) -> tuple[Language, ...]:
+    """All languages; if `options` name two, these, source first."""
+    every = {code: Language(code, (index,), (index,)) for code, index in files.languages.items()}
+    chosen = [code for code in (options.source_language, options.target_language) if code]
+    if len(chosen) == 1:
+        problems.append("--source-language and --target-language choose a pair together; give both or neither")
+    unknown = [code for code in chosen if code not in every]
+    if unknown:
+        problems.append(f"the model does not know {', '.join(unknown)}; it knows {', '.join(every)}")
+    if len(chosen) != 2 or unknown:
+        return tuple(every.values())
+    return tuple(every[code] for code in chosen)
+
+
+def _pair(languages: tuple[Language, ...]) -> tuple[LanguagePair, ...]:
+    source, target = languages
+    return (LanguagePair(source.code, target.code, source.source_prefix_ids, target.target_prefix_ids),)

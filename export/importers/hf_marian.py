@@ -1,0 +1,70 @@
+"""Imports Marian checkpoints (OPUS-MT) as transformers keeps them: `source.spm`, `target.spm`, `vocab.json`."""
+
+from functools import partial
+from pathlib import Path
+
+from export.importers.hf_bart import MARIAN
+from export.importers.hf_folder import limits, read_model, read_part, special_ids
+from export.importers.hf_reference import open_transformers
+from export.importers.imported import CheckpointError, ImportedCheckpoint
+from export.importers.marian_files import MarianFiles, read_marian
+from export.importers.model_card import licence_of
+from export.importers.options import ImportOptions
+from export.importers.tokenizer_config import CONFIG_NAME, read_optional
+from service.bundle.manifest import LanguagePair
+
+
+def import_marian(directory: Path, options: ImportOptions) -> ImportedCheckpoint:
+    """Read and check a folder; languages that it does not name come from `options`.
+
+    Raises:
+        CheckpointError: it can't be converted; all problems are listed.
+    """
+    problems = options.without_files()
+    files = read_part("tokenizer", lambda: read_marian(directory), problems)
+    sizes = None if files is None else (files.source_size, files.target_size)
+    found = read_model(directory, MARIAN, None if files is None else special_ids(files), sizes, problems)
+    pairs = _languages(directory, files, options, problems) if files is not None else ()
+    if problems or files is None or found is None:
+        raise CheckpointError(directory, problems)
+    generation = found.generation
+    spec = files.spec(generation.decoder_start_id)
+    return ImportedCheckpoint(
+        name=directory.resolve().name,
+        model=found.model,
+        tokenizer=spec,
+        tokenizer_files={name: directory / name for name in spec.files},
+        languages=pairs,
+        limits=limits(found, longest_prefix=0),
+        checkpoint_sha256=found.checkpoint_sha256,
+        suppressed_ids=generation.suppressed_ids,
+        renormalizes=generation.renormalizes,
+        generation=generation.defaults,
+        family=MARIAN.name,
+        licence=licence_of(directory),
+        open_reference=partial(open_transformers, directory),
+    )
+
+
+def _languages(
+    directory: Path, files: MarianFiles, options: ImportOptions, problems: list[str]
+) -> tuple[LanguagePair, ...]:
+    """One pair; or one per `>>xx<<` token, which the source then begins with."""
+    config = read_optional(directory / CONFIG_NAME, problems)
+    source = options.source_language or config.get("source_lang")
+    target = options.target_language or config.get("target_lang")
+    if not isinstance(source, str) or not source:
+        problems.append(f"{CONFIG_NAME} names no source_lang; give --source-language")
+        return ()
+    if not files.target_prefixes:
+        if not isinstance(target, str) or not target:
+            problems.append(f"{CONFIG_NAME} names no target_lang; give --target-language")
+            return ()
+        return (LanguagePair(source, target),)
+    chosen = files.target_prefixes
+    if options.target_language:
+        if options.target_language not in chosen:
+            shown = ", ".join(sorted(chosen))
+            problems.append(f"--target-language is {options.target_language!r}; the model has {shown}")
+        chosen = {code: index for code, index in chosen.items() if code == options.target_language}
+    return tuple(LanguagePair(source, code, source_prefix_ids=(index,)) for code, index in chosen.items())

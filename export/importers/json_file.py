@@ -1,0 +1,26 @@
+"""JSON files of checkpoints: small, and objects."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+MAX_BYTES = 64 * 1024 * 1024  # NLLB's tokenizer.json has 17 MB
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """The object in `path`.
+
+    Raises:
+        ValueError: it is missing, too large, no JSON, or no object.
+    """
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            raise ValueError(f"it has more than {MAX_BYTES} bytes")
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ValueError("it is missing") from None
+    except (OSError, RecursionError) as error:
+        raise ValueError(f"it can't be read: {error}") from error
+    if not isinstance(document, dict):
+        raise ValueError(f"it holds {type(document).__name__}, expected an object")
+    return document

@@ -1,0 +1,167 @@
+"""The tokenizer file of NLLB checkpoints: a `tokenizer.json`.
+
+transformers 5 takes only the pieces, merges, character map and added tokens from it and builds the rest itself
+(`models/nllb/tokenization_nllb.py`), so that files of all ages behave alike. So does this.
+"""
+
+import base64
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, normalizers, pre_tokenizers
+from tokenizers.models import BPE
+
+from export.importers.json_file import read_json
+from export.importers.tokenizer_config import CONFIG_NAME, NAMED_TOKENS, read_optional
+from service.bundle.manifest import TokenizerSpec
+
+TOKENIZER_NAME = "tokenizer.json"
+
+_LANGUAGE = re.compile(r"[a-z]{3}_[A-Z][a-z]{3}")
+_DEFAULTS = {
+    "bos_token": "<s>",
+    "eos_token": "</s>",
+    "unk_token": "<unk>",
+    "sep_token": "</s>",
+    "pad_token": "<pad>",
+    "cls_token": "<s>",
+    "mask_token": "<mask>",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class NllbFiles:
+    """What it says.
+
+    `size` is the highest id plus one. `languages` maps each language's code, such as "eng_Latn", to the id of its
+    token, which comes before a source in it and before a translation into it.
+    """
+
+    size: int
+    pad_id: int
+    eos_id: int
+    unk_id: int
+    languages: dict[str, int]
+
+    def spec(self, decoder_start_id: int) -> TokenizerSpec:
+        """What the manifest says; the file is what `write_nllb_tokenizer` writes."""
+        return TokenizerSpec(
+            kind="tokenizers",
+            file=TOKENIZER_NAME,
+            pad_id=self.pad_id,
+            eos_id=self.eos_id,
+            unk_id=self.unk_id,
+            decoder_start_id=decoder_start_id,
+        )
+
+
+def read_nllb(directory: Path) -> NllbFiles:
+    """Read and check a checkpoint's tokenizer files.
+
+    Raises:
+        ValueError: the file is missing, damaged or cut short, or asks for what this service does not do.
+    """
+    config = _config(directory)
+    tokenizer = _build(directory, config)
+    named = {name: str(_content(config.get(name) or default)) for name, default in _DEFAULTS.items()}
+    ids = {name: tokenizer.token_to_id(text) for name, text in named.items()}
+    added = tokenizer.get_added_tokens_decoder()
+    languages = {token.content: index for index, token in added.items() if _LANGUAGE.fullmatch(token.content)}
+    if len(languages) < 2:
+        raise ValueError(
+            f"{TOKENIZER_NAME}: it has {len(languages)} tokens of languages, such as eng_Latn; expected two"
+        )
+    return NllbFiles(
+        size=max(tokenizer.get_vocab(with_added_tokens=True).values()) + 1,
+        pad_id=ids["pad_token"],
+        eos_id=ids["eos_token"],
+        unk_id=ids["unk_token"],
+        languages=languages,
+    )
+
+
+def write_nllb_tokenizer(directory: Path, destination: Path) -> None:
+    """Write the file `destination`, a `tokenizer.json` that behaves as transformers 5 reads the checkpoint's.
+
+    Raises:
+        ValueError: as for `read_nllb`.
+    """
+    _build(directory, _config(directory)).save(str(destination))
+
+
+def _config(directory: Path) -> dict[str, Any]:
+    problems: list[str] = []
+    config = read_optional(directory / CONFIG_NAME, problems)
+    if problems:
+        raise ValueError("; ".join(problems))
+    if config.get("legacy_behaviour"):
+        raise ValueError(f"{CONFIG_NAME}: legacy_behaviour (the language after the text) is not supported")
+    return config
+
+
+def _build(directory: Path, config: Mapping[str, Any]) -> Tokenizer:
+    path = directory / TOKENIZER_NAME
+    if not path.is_file():
+        raise ValueError(
+            f"{TOKENIZER_NAME} is missing; transformers' NllbTokenizer.from_pretrained(FOLDER).save_pretrained(FOLDER) "
+            "makes it of sentencepiece.bpe.model"
+        )
+    try:
+        document = read_json(path)
+        model = document["model"]
+        if model["type"] != "BPE":
+            raise ValueError(f"its model is {model['type']!r}, expected 'BPE'")
+        merges = [tuple(merge.split(" ")) if isinstance(merge, str) else tuple(merge) for merge in model["merges"]]
+        unk_token = str(_content(config.get("unk_token") or _DEFAULTS["unk_token"]))
+        tokenizer = Tokenizer(BPE(vocab=model["vocab"], merges=merges, unk_token=unk_token, fuse_unk=True))
+        if charsmap := _character_map(document.get("normalizer")):
+            steps = [normalizers.Precompiled(base64.b64decode(charsmap)), normalizers.Replace(Regex(" {2,}"), " ")]
+            tokenizer.normalizer = normalizers.Sequence(steps)
+        tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="always", split=True)
+        tokenizer.decoder = decoders.Metaspace(replacement="▁", prepend_scheme="always", split=True)
+        ids = _add_tokens(tokenizer, document["added_tokens"], config)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"{TOKENIZER_NAME}: it is no tokenizer of NLLB's kind: {error!r}") from error
+    except Exception as error:  # tokenizers raises nothing more special
+        raise ValueError(f"{TOKENIZER_NAME}: it can't be used: {error}") from error
+    for text, index in ids.items():
+        if tokenizer.token_to_id(text) != index:
+            raise ValueError(
+                f"{TOKENIZER_NAME}: {text!r} has the id {index}, but by its place {tokenizer.token_to_id(text)}"
+            )
+    return tokenizer
+
+
+def _add_tokens(tokenizer: Tokenizer, listed: list[dict[str, Any]], config: Mapping[str, Any]) -> dict[str, int]:
+    """Add the special tokens in transformers' order; return the ids that the files give them."""
+    if "added_tokens_decoder" in config:  # it takes precedence; the file's list may be older
+        listed = [{"id": int(index), **token} for index, token in config["added_tokens_decoder"].items()]
+    listed = sorted(listed, key=lambda token: int(token["id"]))
+    settings = ("single_word", "lstrip", "rstrip", "normalized", "special")
+    tokens = [
+        AddedToken(token["content"], **{name: token[name] for name in settings if name in token}) for token in listed
+    ]
+    present = {token.content for token in tokens}
+    extra = config.get("extra_special_tokens") or config.get("additional_special_tokens") or []
+    for token in [*(config.get(name) or _DEFAULTS[name] for name in NAMED_TOKENS), *extra]:
+        text = str(_content(token))
+        if text not in present:
+            present.add(text)
+            is_mask = text == _DEFAULTS["mask_token"]
+            tokens.append(AddedToken(text, special=True, lstrip=is_mask, normalized=is_mask))
+    tokenizer.add_tokens(tokens)
+    return {token["content"]: token["id"] for token in listed}
+
+
+def _character_map(normalizer: Any) -> str:
+    """SentencePiece's map of characters in the normalizer, in base 64; empty if it has none."""
+    steps = normalizer["normalizers"] if normalizer and normalizer["type"] == "Sequence" else [normalizer]
+    return next((str(step["precompiled_charsmap"]) for step in steps if step and step["type"] == "Precompiled"), "")
+
+
+def _content(token: Any) -> Any:
+    """A token's text; the file holds it plain or with settings."""
+    return token["content"] if isinstance(token, dict) else token

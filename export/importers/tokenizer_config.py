@@ -1,0 +1,133 @@
+"""What a checkpoint's `tokenizer_config.json` and its older companions say about special tokens.
+
+Read as transformers 5 does (`from_pretrained` of tokenization_utils_base.py, `PythonBackend` of tokenization_python.py)
+for tokenizers that are Python there: Marian's and M2M100's.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from export.importers.json_file import read_json
+
+CONFIG_NAME = "tokenizer_config.json"
+NAMED_TOKENS = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
+
+_OLD_NAMES_FILE = "special_tokens_map.json"
+_OLD_ADDED_FILE = "added_tokens.json"
+_FAST_FILE = "tokenizer.json"
+
+
+@dataclass(frozen=True, slots=True)
+class TokenizerConfig:
+    """The settings that concern tokens.
+
+    `special_tokens` maps each one's text to its id, `named_ids` names such as "eos_token" to ids. `document` is the
+    content of `tokenizer_config.json`, an empty object if there is none.
+    """
+
+    special_tokens: dict[str, int]
+    named_ids: dict[str, int]
+    cleans_up_spaces: bool
+    document: Mapping[str, Any]
+
+
+def read_tokenizer_config(
+    directory: Path, vocabulary: Mapping[str, int], defaults: Mapping[str, str], problems: list[str]
+) -> TokenizerConfig:
+    """Read the settings of a checkpoint whose pieces have the ids of `vocabulary`.
+
+    `defaults` are the tokens that the class names; those for padding, end and unknown must be in the vocabulary. What
+    is damaged, or what this service does not do, goes to `problems`, all of it.
+    """
+    found = len(problems)
+    document = read_optional(directory / CONFIG_NAME, problems)
+    settings = dict(document)
+    if "added_tokens_decoder" in document:
+        placed = _placed(document["added_tokens_decoder"], problems)
+    else:  # as transformers up to 4.33 wrote it
+        settings |= read_optional(directory / _OLD_NAMES_FILE, problems)
+        placed = read_optional(directory / _OLD_ADDED_FILE, problems)
+        if (directory / _FAST_FILE).exists():
+            problems.append(f"{_FAST_FILE} is not supported beside a vocabulary; remove it")
+    texts = {name: token_text(settings.get(name, defaults.get(name)), problems) for name in NAMED_TOKENS}
+    extra = document.get("extra_special_tokens") or settings.get("additional_special_tokens") or []
+    if not isinstance(extra, list):
+        problems.append(f"{CONFIG_NAME}: its additional special tokens are no list")
+        extra = []
+    special = dict.fromkeys([*texts.values(), *(token_text(token, problems) for token in extra)])
+    special.pop("", None)
+    problems += [f"{CONFIG_NAME}: {problem}" for problem in _unsupported(settings)]
+    for text, index in placed.items():
+        if text not in special:
+            problems.append(f"the added token {text!r} is not special, which is not supported")
+        if not isinstance(index, int) or isinstance(index, bool) or index < 0:
+            problems.append(f"the id of the added token {text!r} is {index!r}")
+    needed = {name: texts[name] for name in ("pad_token", "eos_token", "unk_token")}
+    problems += [f"the vocabulary has no {name} ({text!r})" for name, text in needed.items() if text not in vocabulary]
+    ids = {} if len(problems) > found else _number(special, placed, vocabulary, problems)
+    return TokenizerConfig(
+        special_tokens=ids,
+        named_ids={name: ids[text] for name, text in texts.items() if text in ids},
+        cleans_up_spaces=settings.get("clean_up_tokenization_spaces") is True,
+        document=document,
+    )
+
+
+def read_optional(path: Path, problems: list[str]) -> dict[str, Any]:
+    """The file's object; an empty one if there is no file, or if it goes to `problems`."""
+    try:
+        return read_json(path) if path.exists() else {}
+    except ValueError as error:
+        problems.append(f"{path.name}: {error}")
+        return {}
+
+
+def token_text(token: Any, problems: list[str]) -> str:
+    """A token's text, which files hold plain or among settings; empty if there is none or it goes to `problems`."""
+    if token is None or isinstance(token, str):
+        return token or ""
+    if not isinstance(token, dict) or not isinstance(token.get("content"), str):
+        problems.append(f"{str(token)[:60]!r} stands where a special token is expected")
+        return ""
+    problems += [
+        f"{setting} of the special token {token['content']!r} is not supported"
+        for setting in ("lstrip", "rstrip", "single_word")
+        if token.get(setting)
+    ]
+    return str(token["content"])
+
+
+def _placed(entries: Any, problems: list[str]) -> dict[str, Any]:
+    """Texts and ids of what `added_tokens_decoder` maps from ids to tokens."""
+    if not isinstance(entries, dict) or not all(key.isascii() and key.isdigit() for key in entries):
+        problems.append(f"{CONFIG_NAME}: added_tokens_decoder is no object of ids and tokens")
+        return {}
+    return {token_text(token, problems): int(index) for index, token in entries.items()}
+
+
+def _unsupported(settings: Mapping[str, Any]) -> list[str]:
+    strange = [
+        name
+        for name, value in settings.items()
+        if name.endswith("_token") and isinstance(value, str) and name not in NAMED_TOKENS
+    ]
+    given = [name for name in ("split_special_tokens", "sp_model_kwargs") if settings.get(name)]
+    return [f"{name} is not supported" for name in (*given, *strange)]
+
+
+def _number(
+    texts: Iterable[str], placed: Mapping[str, int], vocabulary: Mapping[str, int], problems: list[str]
+) -> dict[str, int]:
+    """Ids of the special tokens: as placed, as in the vocabulary, or following both."""
+    ids: dict[str, int] = {}
+    following = len(vocabulary.keys() | placed.keys())
+    for text in texts:
+        ids[text] = placed.get(text, vocabulary.get(text, following))
+        following += ids[text] == following
+    owners = {index: text for text, index in vocabulary.items()}
+    for text, index in ids.items():
+        if vocabulary.get(text, index) != index or owners.setdefault(index, text) != text:
+            problems.append(f"the special token {text!r} has the id {index}, which contradicts the vocabulary")
+    return ids

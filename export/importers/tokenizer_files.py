@@ -1,0 +1,25 @@
+"""Reads the files that tokenizers of several kinds have in common, and notes what is wrong with them."""
+
+from pathlib import Path
+
+from export.importers.sentencepiece_file import read_facts
+from service.text.vocabulary import parse_vocabulary
+
+
+def check_model(path: Path, problems: list[str]) -> None:
+    """Load a SentencePiece model; if it is missing, damaged or cut short, that goes to `problems`."""
+    try:
+        read_facts(path)
+    except ValueError as error:
+        problems.append(f"{path.name}: {error}")
+
+
+def read_vocabulary(path: Path, problems: list[str]) -> dict[str, int]:
+    """The pieces and ids of a `vocab.json`; empty if it goes to `problems`."""
+    try:
+        return parse_vocabulary(path.read_bytes())
+    except FileNotFoundError:
+        problems.append(f"{path.name}: it is missing")
+    except (OSError, ValueError) as error:
+        problems.append(f"{path.name}: {error}")
+    return {}

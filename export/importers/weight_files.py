@@ -1,0 +1,141 @@
+"""Reads the weights that transformers saves: safetensors or weights-only pickles, in one file or in shards.
+
+Tensors are views of the files where the format allows it, so that a model of gigabytes is in memory once.
+"""
+
+import hashlib
+import pickle
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file
+from torch import Tensor
+
+from export.importers.json_file import read_json
+from service.bundle.checksums import file_sha256
+
+SINGLE_NAMES = ("model.safetensors", "pytorch_model.bin")
+INDEX_SUFFIX = ".index.json"
+
+
+class WeightFiles:
+    """The files that hold a checkpoint's weights, safetensors preferred."""
+
+    def __init__(self, directory: Path) -> None:
+        """Find them, and the shards that an index names.
+
+        Raises:
+            ValueError: there are none, an index is unusable, or shards are missing; all are listed.
+        """
+        for name in SINGLE_NAMES:
+            if (directory / name).is_file():
+                self.paths = [directory / name]
+                self._indexed: Mapping[str, str] | None = None
+                return
+            index = directory / f"{name}{INDEX_SUFFIX}"
+            if index.is_file():
+                self._indexed = _weight_map(index)
+                self.paths = [directory / shard for shard in sorted(set(self._indexed.values()))]
+                missing = [path.name for path in self.paths if not path.is_file()]
+                if missing:
+                    raise ValueError(f"{', '.join(missing)} missing, which {index.name} names; download all shards")
+                return
+        expected = ", ".join(f"{name} or {name}{INDEX_SUFFIX}" for name in SINGLE_NAMES)
+        raise ValueError(f"no weights; expected is {expected}")
+
+    def read(self) -> dict[str, Tensor]:
+        """All tensors by their names.
+
+        Raises:
+            ValueError: a file is damaged, wants to run code, holds something else than tensors, or not what the
+                index says.
+        """
+        weights: dict[str, Tensor] = {}
+        for path in self.paths:
+            weights.update(read_state_dict(path))
+        if self._indexed is not None and weights.keys() != self._indexed.keys():
+            differing = sorted(weights.keys() ^ self._indexed.keys())
+            raise ValueError(f"the shards and their index disagree on {', '.join(differing[:5])}")
+        return weights
+
+    def sha256(self) -> str:
+        """A digest of the files; of a single one its own SHA-256."""
+        sums = [file_sha256(path) for path in self.paths]
+        return sums[0] if len(sums) == 1 else hashlib.sha256("".join(sums).encode()).hexdigest()
+
+
+def read_state_dict(path: Path) -> dict[str, Tensor]:
+    """The tensors of one `.safetensors` file, or of one that `torch.save` wrote.
+
+    Raises:
+        ValueError: as for `WeightFiles.read`.
+    """
+    loaded = load_document(path)
+    if not isinstance(loaded, Mapping):
+        raise ValueError(f"{path.name} holds {type(loaded).__name__}, expected a dictionary of tensors")
+    strangers = [str(name) for name, value in loaded.items() if not isinstance(value, Tensor)]
+    if strangers:
+        raise ValueError(f"{path.name}: {', '.join(strangers[:5])} hold no tensors; save the state dict by itself")
+    return dict(loaded)
+
+
+def load_document(path: Path) -> Any:
+    """Whatever a `.safetensors` file holds, or one that `torch.save` wrote, as long as it needs no code to be run.
+
+    Raises:
+        ValueError: it is damaged, or wants to run code.
+    """
+    try:
+        return load_file(path) if path.suffix == ".safetensors" else _load_pickle(path)
+    except pickle.UnpicklingError as error:
+        # torch's own text advises to switch the safety off.
+        raise ValueError(
+            f"{path.name} holds more than tensors ({_culprit(str(error))}) and might run code; save it as safetensors"
+        ) from error
+    except Exception as error:  # a damaged pickle can raise anything
+        raise ValueError(f"{path.name} is damaged or no file of weights ({_first_line(error)})") from error
+
+
+def _load_pickle(path: Path) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # on files that it then refuses
+        return _load_mapped(path)
+
+
+def _load_mapped(path: Path) -> Any:
+    try:
+        return torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+    except RuntimeError as error:
+        if "mmap" not in str(error):
+            raise
+        # Files of before torch 1.6, as the first OPUS-MT models are, can't be mapped.
+        return torch.load(path, map_location="cpu", weights_only=True)
+
+
+def _weight_map(index: Path) -> Mapping[str, str]:
+    try:
+        found = read_json(index).get("weight_map")
+    except ValueError as error:
+        raise ValueError(f"{index.name}: {error}") from error
+    if not isinstance(found, dict) or not found or not all(isinstance(name, str) for name in found.values()):
+        raise ValueError(f"{index.name} lacks a weight_map of tensor names to file names")
+    strange = sorted(name for name in set(found.values()) if Path(name).name != name)
+    if strange:
+        raise ValueError(f"{index.name} names {strange[0]!r}; allowed are plain names of files beside it")
+    return found
+
+
+def _culprit(text: str) -> str:
+    """What a refused pickle asked for, out of torch's long explanation."""
+    for line in text.splitlines():
+        if "GLOBAL" in line or "Unsupported" in line:
+            return line.strip().rstrip(".")[:160]
+    return _first_line(text)
+
+
+def _first_line(error: object) -> str:
+    lines = str(error).splitlines()
+    return lines[0].strip().rstrip(".")[:160] if lines else type(error).__name__

@@ -1,0 +1,100 @@
+"""What a bundle is, for people and for programs, from its manifest and its files."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from service.bundle.checksums import mismatches
+from service.bundle.manifest import Manifest
+
+_MAX_LANGUAGES = 12
+
+
+def describe(directory: Path) -> dict[str, Any]:
+    """Everything that `inspect` shows, as plain JSON values.
+
+    Raises:
+        BundleError: there is no usable manifest.
+    """
+    manifest = Manifest.load(directory)
+    faults = mismatches(directory, manifest.checksums)
+    files = {}
+    for name, checksum in sorted(manifest.checksums.items()):
+        path = directory / name
+        files[name] = {"bytes": path.stat().st_size if path.is_file() else None, "sha256": checksum}
+    return {
+        "name": manifest.name,
+        "licence": manifest.licence or "unknown",
+        "precision": manifest.precision,
+        "architecture": manifest.architecture,
+        "language_pairs": [f"{pair.source_language_code}-{pair.target_language_code}" for pair in manifest.languages],
+        "any_to_any": [language.code for language in manifest.any_to_any],
+        "limits": {
+            "max_source_tokens": manifest.limits.max_source_tokens,
+            "max_output_tokens": manifest.limits.max_output_tokens,
+        },
+        "tokenizer": manifest.tokenizer.kind,
+        "generation": {
+            "beam_size": manifest.generation.beam_size,
+            "length_penalty": manifest.generation.length_penalty,
+            "stops_early": manifest.generation.stops_early,
+            "forces_end": manifest.generation.forces_end,
+        },
+        "verification": manifest.verification,
+        "quality": manifest.quality,
+        "num_golden": len(manifest.golden),
+        "files": files,
+        "faults": faults,
+        "checkpoint_sha256": manifest.checkpoint_sha256,
+        "tools": manifest.tools,
+        "schema_version": manifest.schema_version,
+    }
+
+
+def lines(document: dict[str, Any]) -> Iterator[str]:
+    """The same for a terminal."""
+    yield f"{document['name']}: {document['precision']}, licence {document['licence']}"
+    architecture = document["architecture"]
+    if architecture:
+        yield (
+            f"architecture  {architecture['family']}, {architecture['num_parameters'] / 1e6:.1f} M parameters, "
+            f"{architecture['num_encoder_layers']}+{architecture['num_decoder_layers']} layers, "
+            f"d_model {architecture['d_model']}, d_ff {architecture['d_ff']}, {architecture['num_heads']} heads, "
+            f"{architecture['norm']}-norm, {architecture['activation']}"
+        )
+    if document["language_pairs"]:
+        yield f"languages     {_shortened(document['language_pairs'])}"
+    if document["any_to_any"]:
+        yield f"languages     each into each other: {_shortened(document['any_to_any'])}"
+    limits, generation = document["limits"], document["generation"]
+    yield f"limits        {limits['max_source_tokens']} source and {limits['max_output_tokens']} output tokens"
+    yield f"generation    beam {generation['beam_size']}, length penalty {generation['length_penalty']}"
+    verification = document["verification"]
+    if verification:
+        yield (
+            f"verified      {verification['num_positions']} positions against torch, largest error "
+            f"{verification['max_relative_error']:.1e} of the logits' range, {verification['num_ties']} ties; "
+            f"{document['num_golden']} golden sentences"
+        )
+        if fidelity := verification.get("fidelity"):
+            yield (
+                f"fidelity      {fidelity['num_sentences']} sentences as {fidelity['reference']}: greedy "
+                f"({fidelity['num_greedy_ties']} ties), beam {fidelity['beam_size']} "
+                f"({fidelity['num_beam_ties']} ties)"
+            )
+    if quality := document["quality"]:
+        yield (
+            f"quality       BLEU {quality['bleu']} (float32 {quality['bleu_float32']}), chrF {quality['chrf']} "
+            f"({quality['chrf_float32']}), {quality['identical']:.0%} of {quality['lines']} lines identical"
+        )
+    for name, file in document["files"].items():
+        size = "missing" if file["bytes"] is None else f"{file['bytes'] / 1e6:.1f} MB"
+        yield f"file          {name:<24} {size:>10}  sha256 {file['sha256'][:16]}..."
+    tools = ", ".join(f"{name} {version}" for name, version in document["tools"].items())
+    yield f"made          from weights {document['checkpoint_sha256'][:16]}... with {tools}"
+    yield "intact        " + ("; ".join(document["faults"]) or "all files match their checksums")
+
+
+def _shortened(names: list[str]) -> str:
+    more = f" and {len(names) - _MAX_LANGUAGES} more" if len(names) > _MAX_LANGUAGES else ""
+    return ", ".join(names[:_MAX_LANGUAGES]) + more

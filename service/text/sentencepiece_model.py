@@ -1,0 +1,74 @@
+"""SentencePiece models. The only importer of sentencepiece."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import sentencepiece
+
+from service.bundle.manifest import BundleError
+
+
+class SentencePieceModel:
+    """Texts to pieces and back; encoding and decoding run without the interpreter's lock."""
+
+    def __init__(self, file: Path) -> None:
+        """Load a `.model` or `.spm` file.
+
+        Raises:
+            BundleError: it can't be read, or is no SentencePiece model.
+        """
+        try:
+            self._processor = sentencepiece.SentencePieceProcessor()
+            self._processor.LoadFromSerializedProto(file.read_bytes())
+        except (OSError, RuntimeError) as error:
+            raise BundleError(f"{file} can't be read as a SentencePiece model: {error}.") from error
+
+    @property
+    def size(self) -> int:
+        """Number of pieces; the model's own ids are below it."""
+        return int(self._processor.get_piece_size())
+
+    def ids(self, text: str) -> list[int]:
+        """The model's own ids of the text's pieces."""
+        return list(self._processor.encode(text))
+
+    def pieces(self, text: str) -> list[str]:
+        """The text's pieces; what the model has no piece for stands for itself."""
+        return list(self._processor.encode(text, out_type=str))
+
+    def text_of_ids(self, ids: list[int]) -> str:
+        """Text of the model's own ids."""
+        return str(self._processor.decode(ids))
+
+    def text_of_pieces(self, pieces: list[str]) -> str:
+        """Text of pieces; those that the model does not have are left as they are."""
+        return str(self._processor.decode(pieces))
+
+
+class SentencePieceTokenizer:
+    """A SentencePiece model whose ids are the Transformer's.
+
+    Nothing in a text stands for a special token: SentencePiece's control pieces are never found in texts.
+    """
+
+    def __init__(self, file: Path) -> None:
+        """Load a model file.
+
+        Raises:
+            BundleError: as for `SentencePieceModel`.
+        """
+        self._model = SentencePieceModel(file)
+
+    @property
+    def vocabulary_size(self) -> int:
+        """Number of pieces; ids are below it."""
+        return self._model.size
+
+    def encode(self, text: str) -> list[int]:
+        """As `Tokenizer.encode`."""
+        return self._model.ids(text)
+
+    def decode(self, token_ids: Sequence[int]) -> str:
+        """As `Tokenizer.decode`."""
+        size = self._model.size
+        return self._model.text_of_ids([token_id for token_id in token_ids if token_id < size])

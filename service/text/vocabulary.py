@@ -1,0 +1,50 @@
+"""`vocab.json`: which piece has which id."""
+
+import json
+import re
+from typing import Any
+
+_MARIAN_LANGUAGE_TOKEN = re.compile(r">>([A-Za-z]{2,8}(?:[-_][A-Za-z0-9]{1,8})*)<<")
+
+
+def parse_vocabulary(data: bytes) -> dict[str, int]:
+    """Read a vocabulary: one JSON object, pieces to ids, no id and no piece twice.
+
+    Raises:
+        ValueError: it is something else, or cut short; one line that says what is wrong, not in which file.
+    """
+    try:
+        entries = json.loads(data, object_pairs_hook=_Entries)
+    except RecursionError:
+        raise ValueError("it is nested too deeply; expected one object of pieces and ids") from None
+    if not isinstance(entries, _Entries) or not entries:
+        raise ValueError("it holds no vocabulary; expected one object of pieces and ids")
+    for piece, token_id in entries:
+        if not isinstance(token_id, int) or isinstance(token_id, bool) or token_id < 0:
+            raise ValueError(f"the id of {_shown(piece)} is {_shown(token_id)}; expected a number from 0")
+    vocabulary = dict(entries)
+    if len(vocabulary) < len(entries):
+        raise ValueError(f"{_shown(_repeated([piece for piece, _ in entries]))} stands in it twice")
+    if len(set(vocabulary.values())) < len(vocabulary):
+        raise ValueError(f"two pieces have the id {_repeated(list(vocabulary.values()))}")
+    return vocabulary
+
+
+def marian_language(piece: str) -> str | None:
+    """The code in one of Marian's language tokens: "de" of ">>de<<"; `None` if `piece` is no such token."""
+    found = _MARIAN_LANGUAGE_TOKEN.fullmatch(piece)
+    return found and found.group(1)
+
+
+class _Entries(list[tuple[str, Any]]):
+    """A JSON object as its pairs, so that repeated keys are seen."""
+
+
+def _repeated(values: list[Any]) -> Any:
+    seen: set[Any] = set()
+    return next(value for value in values if value in seen or seen.add(value))
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."

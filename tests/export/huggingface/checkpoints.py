@@ -1,0 +1,128 @@
+"""Checkpoint folders as transformers writes them: its own classes with random weights, real tokenizers, the published
+configurations' settings, all small."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import (
+    GenerationConfig,
+    M2M100Config,
+    M2M100ForConditionalGeneration,
+    MarianConfig,
+    MarianMTModel,
+)
+
+from tests.tokenizer_folders import write_bpe, write_m2m100, write_marian
+
+SIZES: dict[str, Any] = {
+    "d_model": 32,
+    "encoder_layers": 2,
+    "decoder_layers": 2,
+    "encoder_attention_heads": 4,
+    "decoder_attention_heads": 4,
+    "encoder_ffn_dim": 64,
+    "decoder_ffn_dim": 64,
+    "max_position_embeddings": 128,
+}
+MAX_LENGTH = 24
+
+
+def marian(directory: Path, languages: tuple[str, ...] = (), is_separate: bool = False, **changes: Any) -> Path:
+    """As opus-mt-en-de: swish, post-norm, a start with the padding token, `final_logits_bias`, padding forbidden."""
+    write_marian(directory, languages, is_separate)
+    vocabulary = json.loads((directory / "vocab.json").read_text(encoding="utf-8"))
+    pad_id = vocabulary["<pad>"]
+    config = MarianConfig(
+        **{
+            **SIZES,
+            "vocab_size": len(vocabulary),
+            "decoder_vocab_size": len(vocabulary),
+            "activation_function": "swish",
+            "scale_embedding": True,
+            "share_encoder_decoder_embeddings": not is_separate,
+            "pad_token_id": pad_id,
+            "decoder_start_token_id": pad_id,
+            "eos_token_id": 0,
+            "forced_eos_token_id": 0,
+            **changes,
+        }
+    )
+    torch.manual_seed(1)
+    model = MarianMTModel(config)
+    _enliven(model, gain=2.0, attention_gain=4.0)
+    with torch.no_grad():
+        model.final_logits_bias.copy_(0.1 * torch.randn_like(model.final_logits_bias))
+        model.final_logits_bias[0, 0] = 2.2
+    model.generation_config = GenerationConfig(
+        num_beams=4,
+        max_length=MAX_LENGTH,
+        bad_words_ids=[[pad_id]],
+        forced_eos_token_id=0,
+        pad_token_id=pad_id,
+        decoder_start_token_id=pad_id,
+        eos_token_id=0,
+        renormalize_logits=True,
+    )
+    model.save_pretrained(directory)
+    return directory
+
+
+def m2m100(directory: Path, **changes: Any) -> Path:
+    """As m2m100_418M: ReLU, pre-norm, 100 languages, five beams that stop early."""
+    write_m2m100(directory)
+    vocabulary = json.loads((directory / "vocab.json").read_text(encoding="utf-8"))
+    _write_m2m100_model(directory, len(vocabulary) + 100 + 8, {"num_beams": 5, "early_stopping": True}, changes)
+    return directory
+
+
+def nllb(directory: Path, **changes: Any) -> Path:
+    """As nllb-200-distilled-600M: the same model, a `tokenizer.json`, a limit and nothing else."""
+    directory.mkdir(parents=True)
+    write_bpe(directory / "tokenizer.json")
+    vocabulary = json.loads((directory / "tokenizer.json").read_text(encoding="utf-8"))
+    size = 1 + max(*vocabulary["model"]["vocab"].values(), *(token["id"] for token in vocabulary["added_tokens"]))
+    _write_m2m100_model(directory, size + 2, {}, changes)
+    return directory
+
+
+def _write_m2m100_model(
+    directory: Path, vocabulary_size: int, generation: dict[str, Any], changes: dict[str, Any]
+) -> None:
+    config = M2M100Config(
+        **{
+            **SIZES,
+            "vocab_size": vocabulary_size,
+            "pad_token_id": 1,
+            "bos_token_id": 0,
+            "eos_token_id": 2,
+            "decoder_start_token_id": 2,
+            "scale_embedding": True,
+            **changes,
+        }
+    )
+    torch.manual_seed(2)
+    model = M2M100ForConditionalGeneration(config)
+    _enliven(model, gain=4.0, attention_gain=4.0)
+    with torch.no_grad():  # a hidden state with a share of the end token's row: outputs end
+        end = model.model.shared.weight[2]
+        model.model.decoder.layer_norm.bias.add_(2.5 * end / end.square().sum())
+    model.generation_config = GenerationConfig(
+        max_length=MAX_LENGTH, pad_token_id=1, bos_token_id=0, eos_token_id=2, decoder_start_token_id=2, **generation
+    )
+    model.save_pretrained(directory)
+
+
+@torch.no_grad()
+def _enliven(model: Any, gain: float, attention_gain: float = 1.0) -> None:
+    """Large matrices make tokens depend on all before them, sharp attention on each; one-row weights get noise."""
+    torch.manual_seed(3)
+    for name, parameter in model.named_parameters():
+        if parameter.dim() == 1:
+            parameter.add_(torch.randn_like(parameter) * 0.05)
+        elif "shared" in name or "embed_tokens" in name:
+            parameter.normal_(std=model.config.d_model**-0.5)
+        elif "embed_positions" not in name:
+            torch.nn.init.xavier_uniform_(parameter)
+            parameter.mul_(attention_gain if "q_proj" in name or "k_proj" in name else gain)

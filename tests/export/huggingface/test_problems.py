@@ -1,0 +1,211 @@
+"""What can't be converted is refused in one error that lists everything, and leaves nothing behind."""
+
+import json
+import pickle
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from export.cli import EXIT_BAD_CHECKPOINT, main
+from export.importers.imported import CheckpointError
+from export.importers.selection import import_checkpoint
+from tests.export.huggingface import checkpoints
+
+Damage = Callable[[Path], None]
+
+
+@pytest.fixture(scope="module")
+def pristine(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return checkpoints.marian(tmp_path_factory.mktemp("pristine") / "opus-mt-tiny")
+
+
+@pytest.fixture
+def folder(pristine: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(pristine, tmp_path / "checkpoint"))
+
+
+def edit(path: Path, **changes: Any) -> None:
+    document = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps({**document, **changes}), encoding="utf-8")
+
+
+def change_weights(folder: Path, change: Callable[[dict[str, torch.Tensor]], object]) -> None:
+    path = folder / "model.safetensors"
+    weights = {name: value.clone() for name, value in load_file(path).items()}
+    change(weights)
+    save_file(weights, path)
+
+
+def problems_of(folder: Path) -> str:
+    with pytest.raises(CheckpointError) as error:
+        import_checkpoint(folder)
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+def test_all_unsupported_choices_are_in_one_error(folder: Path) -> None:
+    edit(
+        folder / "config.json",
+        rope_theta=10000.0,
+        relative_attention_num_buckets=32,
+        activation_function="gelu_new",
+        encoder_attention_heads=8,
+        normalize_embedding=True,
+    )
+    edit(folder / "generation_config.json", no_repeat_ngram_size=3, early_stopping="never", num_beams=12)
+    told = problems_of(folder)
+    for part in (
+        "rope_theta is '10000.0'",
+        "relative_attention_num_buckets is '32'",
+        "activation_function is 'gelu_new'; supported are relu, gelu, swish, silu",
+        "encoder_attention_heads is 8 and decoder_attention_heads 4",
+        "normalize_embedding is True",
+        "no_repeat_ngram_size is 3",
+        "early_stopping is 'never'",
+        "num_beams is 12; supported is 1 to 8",
+    ):
+        assert part in told
+
+
+def replace_key(folder: Path) -> None:
+    def change(weights: dict[str, torch.Tensor]) -> None:
+        weights["model.encoder.layers.0.fc9.weight"] = weights.pop("model.encoder.layers.0.fc1.weight")
+
+    change_weights(folder, change)
+
+
+def spoil(folder: Path) -> None:
+    change_weights(folder, lambda weights: weights["model.decoder.layers.1.fc2.bias"].fill_(float("nan")))
+
+
+def cut(folder: Path) -> None:
+    def change(weights: dict[str, torch.Tensor]) -> None:
+        weights["model.encoder.layers.1.fc1.weight"] = weights["model.encoder.layers.1.fc1.weight"][:10].clone()
+
+    change_weights(folder, change)
+
+
+def make_positions_learned(folder: Path) -> None:
+    def change(weights: dict[str, torch.Tensor]) -> None:
+        weights["model.encoder.embed_positions.weight"] = torch.randn(128, 32)
+
+    change_weights(folder, change)
+
+
+def make_evil(folder: Path) -> None:
+    class Evil:
+        def __reduce__(self) -> Any:
+            return (Path.touch, (folder / "pwned",))
+
+    (folder / "model.safetensors").unlink()
+    with (folder / "pytorch_model.bin").open("wb") as file:
+        pickle.dump({"model.shared.weight": Evil()}, file)
+
+
+def lose_a_shard(folder: Path) -> None:
+    (folder / "model.safetensors").unlink()
+    index = {"weight_map": {"a": "model-00001-of-00002.safetensors", "b": "model-00002-of-00002.safetensors"}}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index), encoding="utf-8")
+    save_file({"a": torch.zeros(1)}, folder / "model-00001-of-00002.safetensors")
+
+
+def climb_out(folder: Path) -> None:
+    (folder / "model.safetensors").unlink()
+    index = {"weight_map": {"a": "../elsewhere.safetensors"}}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index), encoding="utf-8")
+
+
+def truncate(name: str) -> Damage:
+    def damage(folder: Path) -> None:
+        data = (folder / name).read_bytes()
+        (folder / name).write_bytes(data[: len(data) // 2])
+
+    return damage
+
+
+def remove(name: str) -> Damage:
+    return lambda folder: (folder / name).unlink()
+
+
+DAMAGES: dict[str, tuple[Damage, str]] = {
+    "unknown weight": (
+        replace_key,
+        r"fc9.weight is a weight that the architecture does not have.*feed_forward.inner.weight is missing",
+    ),
+    "nan": (spoil, r"layers.1.feed_forward.outer.bias holds NaN"),
+    "shape": (cut, r"layers.1.feed_forward.inner.weight has shape \(10, 32\), the configuration asks for \(64, 32\)"),
+    "positions": (make_positions_learned, r"embed_positions.weight is not the sinusoidal table"),
+    "evil pickle": (make_evil, r"pytorch_model.bin holds more than tensors .* might run code"),
+    "missing shard": (lose_a_shard, r"model-00002-of-00002.safetensors missing"),
+    "path traversal": (climb_out, r"names '../elsewhere.safetensors'; allowed are plain names"),
+    "truncated weights": (truncate("model.safetensors"), r"model.safetensors is damaged"),
+    "truncated tokenizer": (truncate("source.spm"), r"source.spm"),
+    "truncated vocabulary": (truncate("vocab.json"), r"vocab.json"),
+    "no tokenizer": (remove("source.spm"), r"source.spm.*missing"),
+    "no weights": (remove("model.safetensors"), r"no weights; expected is model.safetensors"),
+    "no source language": (
+        lambda folder: edit(folder / "tokenizer_config.json", source_lang=None),
+        r"names no source_lang; give --source-language",
+    ),
+    "another architecture": (
+        lambda folder: edit(folder / "config.json", model_type="t5"),
+        r"model_type is 't5'; supported are m2m_100, marian",
+    ),
+    "another vocabulary": (
+        lambda folder: edit(folder / "config.json", vocab_size=10),
+        r"pad_id 197 is outside the vocabulary of 10",
+    ),
+    "other ids": (lambda folder: edit(folder / "generation_config.json", eos_token_id=7), r"eos_token_id is 7"),
+    "config is no object": (lambda folder: (folder / "config.json").write_text("[]") and None, r"expected an object"),
+}
+
+
+@pytest.mark.parametrize(("damage", "told"), DAMAGES.values(), ids=DAMAGES)
+def test_damages_get_a_clear_error(folder: Path, damage: Damage, told: str) -> None:
+    import_checkpoint(folder)
+    damage(folder)
+    assert re.search(told, problems_of(folder))
+    assert not (folder / "pwned").exists()
+
+
+def test_the_command_line_exits_with_2_and_leaves_nothing(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    spoil(folder)
+    output = folder.parent / "bundle"
+    with pytest.raises(SystemExit) as exit_:
+        main(["convert", str(folder), "--output", str(output)])
+    assert exit_.value.code == EXIT_BAD_CHECKPOINT
+    assert "holds NaN" in capsys.readouterr().err
+    assert [entry.name for entry in folder.parent.iterdir()] == ["checkpoint"]
+
+
+def test_shards_and_pickles_give_the_same_model(folder: Path) -> None:
+    expected = import_checkpoint(folder)
+    weights = load_file(folder / "model.safetensors")
+    (folder / "model.safetensors").unlink()
+    names = sorted(weights)
+    shards = {"pytorch_model-00001-of-00002.bin": names[::2], "pytorch_model-00002-of-00002.bin": names[1::2]}
+    for file, chosen in shards.items():
+        torch.save({name: weights[name] for name in chosen}, folder / file)
+    index = {"weight_map": {name: file for file, chosen in shards.items() for name in chosen}}
+    (folder / "pytorch_model.bin.index.json").write_text(json.dumps(index), encoding="utf-8")
+    sharded = import_checkpoint(folder)
+    for name, value in expected.model.state_dict().items():
+        assert torch.equal(value, sharded.model.state_dict()[name])
+    torch.save(weights, folder / "pytorch_model.bin", _use_new_zipfile_serialization=False)  # as before torch 1.6
+    old = import_checkpoint(folder)
+    assert torch.equal(old.model.projection.weight, expected.model.projection.weight)
+
+
+def test_targets_of_a_multilingual_model(tmp_path: Path) -> None:
+    folder = checkpoints.marian(tmp_path / "opus-mt-en-mul", languages=("deu", "fra"))
+    vocabulary = json.loads((folder / "vocab.json").read_text(encoding="utf-8"))
+    pairs = import_checkpoint(folder).languages
+    assert {pair.target_language_code: pair.source_prefix_ids for pair in pairs} == {
+        code: (vocabulary[f">>{code}<<"],) for code in ("deu", "fra")
+    }

@@ -1,0 +1,119 @@
+"""Small real tokenizers as checkpoints have them, trained in a moment: folders of the files that transformers reads."""
+
+# ruff: noqa: RUF001
+
+import io
+import json
+from pathlib import Path
+
+import sentencepiece
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+
+ENGLISH = (
+    "Where is the train station?",
+    "Save the file before you close the window.",
+    "Hello, can you help me find my keys? I lost them near the old bridge.",
+    "The quick brown fox jumps over the lazy dog, 1234567890 times.",
+    "She said: \"It's 9.30 already - we mustn't be late!\"",
+    "Prices rose by 3.5 % (about $40) in 2021; nobody knew why.",
+    "My grandmother's house had a garden with apples, pears and cherries.",
+    "Could you please send me the report by e-mail: jo_doe@example.org?",
+)
+GERMAN = (
+    "Wo ist der Bahnhof?",
+    "Speichern Sie die Datei, bevor Sie das Fenster schließen.",
+    "Hallo, kannst du mir helfen, meine Schlüssel zu finden? Ich verlor sie bei der alten Brücke.",
+    "Der schnelle braune Fuchs springt 1234567890 Mal über den faulen Hund.",
+    "Sie sagte: „Es ist schon 9.30 Uhr – wir dürfen nicht zu spät kommen!“",
+    "Die Preise stiegen um 3,5 % (etwa 40 €); niemand wusste, warum.",
+    "Das Haus meiner Großmutter hatte einen Garten mit Äpfeln, Birnen und Kirschen.",
+    "Könnten Sie mir bitte den Bericht per E-Mail schicken?",
+)
+FRENCH = (
+    "Où est la gare ? Le château est fermé, c'est dommage.",
+    "Ça coûte 40 € ; l'élève a reçu « une très bonne » note.",
+)
+RUSSIAN = ("Где находится вокзал? Сохраните файл, прежде чем закрыть окно.",)
+HINDI = ("रेलवे स्टेशन कहाँ है? खिड़की बंद करने से पहले फ़ाइल सहेजें।",)
+
+
+def train_sentencepiece(sentences: tuple[str, ...], kind: str = "unigram", size: int = 300) -> bytes:
+    """A model of at most `size` pieces without byte fallback: 0 is unknown, 1 and 2 are "<s>" and "</s>"."""
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(sentences),
+        model_writer=model,
+        model_type=kind,
+        vocab_size=size,
+        hard_vocab_limit=False,
+        character_coverage=1.0,
+        num_threads=1,
+        minloglevel=2,
+    )
+    return model.getvalue()
+
+
+def pieces_of(model: bytes) -> list[str]:
+    """A model's pieces without the three special ones."""
+    processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+    return [processor.id_to_piece(index) for index in range(3, processor.get_piece_size())]
+
+
+def write_marian(directory: Path, languages: tuple[str, ...] = (), is_separate: bool = False) -> Path:
+    """The files of an OPUS-MT checkpoint: "</s>" is 0, "<unk>" 1, then pieces and `>>xx<<`, "<pad>" is the last.
+
+    A common vocabulary holds the pieces of both models; separate ones have the same size.
+    """
+    directory.mkdir(parents=True)
+    source, target = train_sentencepiece(ENGLISH), train_sentencepiece(GERMAN + FRENCH)
+    (directory / "source.spm").write_bytes(source)
+    (directory / "target.spm").write_bytes(target)
+    codes = [f">>{language}<<" for language in languages]
+    sides = {"vocab.json": pieces_of(source), "target_vocab.json": pieces_of(target)}
+    if not is_separate:
+        sides = {"vocab.json": list(dict.fromkeys([*pieces_of(source), *pieces_of(target)]))}
+    size = max(map(len, sides.values()))
+    for name, pieces in sides.items():
+        padding = [f"▁unused{number}" for number in range(size - len(pieces))]
+        write_vocabulary(directory / name, ["</s>", "<unk>", *pieces, *padding, *codes, "<pad>"])
+    config = {"source_lang": "en", "target_lang": "de", "separate_vocabs": is_separate}
+    (directory / "tokenizer_config.json").write_text(json.dumps(config), encoding="utf-8")
+    return directory
+
+
+def write_m2m100(directory: Path) -> Path:
+    """The files of an M2M100 checkpoint but for its settings; language tokens are in none of them."""
+    directory.mkdir(parents=True)
+    model = train_sentencepiece(ENGLISH + GERMAN + FRENCH + RUSSIAN + HINDI, "bpe", 500)
+    (directory / "sentencepiece.bpe.model").write_bytes(model)
+    write_vocabulary(directory / "vocab.json", ["<s>", "<pad>", "</s>", "<unk>", *pieces_of(model)])
+    return directory
+
+
+def write_word_level(file: Path, sentences: tuple[str, ...] = ENGLISH) -> Path:
+    """A `tokenizer.json` as tutorials train it: words and punctuation, and no decoder."""
+    tokenizer = Tokenizer(models.WordLevel(unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    trainer = trainers.WordLevelTrainer(special_tokens=["[UNK]", "[PAD]", "[SOS]", "[EOS]"], show_progress=False)
+    tokenizer.train_from_iterator(sentences, trainer)
+    tokenizer.save(str(file))
+    return file
+
+
+def write_bpe(file: Path, languages: tuple[str, ...] = ("eng_Latn", "deu_Latn", "fra_Latn")) -> Path:
+    """A `tokenizer.json` of NLLB's kind: BPE, special tokens first, language tokens and "<mask>" last."""
+    tokenizer = Tokenizer(models.BPE(unk_token="<unk>", fuse_unk=True))
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    tokenizer.decoder = decoders.Metaspace()
+    special = ["<s>", "<pad>", "</s>", "<unk>"]
+    trainer = trainers.BpeTrainer(vocab_size=400, special_tokens=special, show_progress=False)
+    tokenizer.train_from_iterator(ENGLISH + GERMAN + FRENCH, trainer)
+    tokenizer.add_special_tokens([*languages, "<mask>"])
+    tokenizer.save(str(file))
+    return file
+
+
+def write_vocabulary(file: Path, pieces: list[str]) -> None:
+    """A `vocab.json` in which each piece's place is its id."""
+    vocabulary = {piece: index for index, piece in enumerate(pieces)}
+    file.write_text(json.dumps(vocabulary, ensure_ascii=False), encoding="utf-8")
