@@ -8,6 +8,7 @@ from typing import Any
 
 import sentencepiece
 import torch
+from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 from export.golden_texts import GOLDEN_TEXTS
 from export.importers.options import ImportOptions
@@ -109,6 +110,24 @@ def train_tokenizers(directory: Path) -> tuple[Path, Path]:
     source = train_tokenizer(GOLDEN_TEXTS, directory / "english.model", SOURCE_SIZE, SOURCE_IDS)
     target = train_tokenizer(HINDI, directory / "hindi.model", TARGET_SIZE, TARGET_IDS)
     return source, target
+
+
+def train_json_tokenizers(directory: Path) -> tuple[Path, Path]:
+    """The same sizes and special ids as JSON of the tokenizers library."""
+    source = train_json_tokenizer(GOLDEN_TEXTS, directory / "tokenizer_en.json", SOURCE_SIZE, SOURCE_IDS)
+    target = train_json_tokenizer(HINDI, directory / "tokenizer_hi.json", TARGET_SIZE, TARGET_IDS)
+    return source, target
+
+
+def train_json_tokenizer(texts: Iterable[str], path: Path, size: int, ids: dict[str, int]) -> Path:
+    """As tutorials do: words, an unknown token, and special tokens first."""
+    tokenizer = Tokenizer(models.BPE(unk_token="[unk_id]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    special = [f"[{name}]" for name in sorted(ids, key=lambda name: ids[name])]
+    trainer = trainers.BpeTrainer(vocab_size=size, special_tokens=special, show_progress=False)
+    tokenizer.train_from_iterator(texts, trainer)
+    tokenizer.save(str(path))
+    return path
 
 
 def random_sources(lengths: list[int], seed: int = 1) -> list[list[int]]:

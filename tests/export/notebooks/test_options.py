@@ -9,13 +9,11 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import save_file
-from tokenizers import Tokenizer, models, trainers
 from torch import Tensor, nn
 
-from export.golden_texts import GOLDEN_TEXTS
 from export.importers.imported import CheckpointError, ImportedCheckpoint
 from export.importers.notebook.importer import import_notebook
-from tests.export.notebooks.checkpoints import HINDI, SIZES, Notebook, make, random_sources
+from tests.export.notebooks.checkpoints import SIZES, Notebook, make, random_sources
 from tests.export.notebooks.readings import (
     Attention000,
     Attention001,
@@ -207,30 +205,17 @@ def test_special_ids_behind_the_tokenizers_own(tokenizers: tuple[Path, Path], tm
     assert imported.tokenizer.pad_id == imported.model.config.pad_id == 0
 
 
-def train_json(path: Path, texts: tuple[str, ...], special: list[str]) -> Path:
-    tokenizer = Tokenizer(models.BPE(unk_token="[UNK]"))
-    tokenizer.train_from_iterator(
-        texts, trainers.BpeTrainer(vocab_size=90, special_tokens=special, show_progress=False)
-    )
-    tokenizer.save(str(path))
-    return path
-
-
-def test_tokenizers_as_json(tmp_path: Path) -> None:
-    special = ["[UNK]", "[PAD]", "[SOS]", "[EOS]"]
-    source = train_json(tmp_path / "tokenizer_en.json", GOLDEN_TEXTS, special)
-    target = train_json(tmp_path / "tokenizer_hi.json", HINDI, special)
-    ids = {"unk_id": 0, "pad_id": 1, "decoder_start_id": 2, "eos_id": 3}
-    sizes = replace(SIZES, source_vocabulary_size=90, target_vocabulary_size=90)
-    notebook = make(PLAIN, sizes, source_pad_id=1, **ids).write(tmp_path / "saved", (source, target))
-    imported = import_notebook(notebook.path, notebook.options)
-    assert imported.tokenizer.kind == "tokenizers"
-    assert imported.tokenizer_files == {"source.json": source, "target.json": target}
-
-
-def test_json_with_another_unknown_token(tmp_path: Path) -> None:
-    source = train_json(tmp_path / "tokenizer_en.json", GOLDEN_TEXTS, ["[PAD]", "[UNK]", "[SOS]", "[EOS]"])
-    sizes = replace(SIZES, source_vocabulary_size=90, target_vocabulary_size=90)
-    notebook = make(PLAIN, sizes, unk_id=0, pad_id=1).write(tmp_path / "saved", (source, source))
+def test_json_with_another_unknown_token(json_tokenizers: tuple[Path, Path], tmp_path: Path) -> None:
+    sizes = replace(SIZES, target_vocabulary_size=SIZES.source_vocabulary_size)
+    source, _ = json_tokenizers
+    notebook = make(PLAIN, sizes).write(tmp_path / "saved", (source, source))
     with pytest.raises(CheckpointError, match="--target-tokenizer: it has unk_id 1, --config says 0"):
+        import_notebook(notebook.path, notebook.options)
+
+
+def test_tokenizers_of_two_kinds(
+    tokenizers: tuple[Path, Path], json_tokenizers: tuple[Path, Path], tmp_path: Path
+) -> None:
+    notebook = make(PLAIN).write(tmp_path / "saved", (tokenizers[0], json_tokenizers[1]))
+    with pytest.raises(CheckpointError, match="--tokenizer is of kind sentencepiece, --target-tokenizer of kind token"):
         import_notebook(notebook.path, notebook.options)
