@@ -1,7 +1,7 @@
 """Each document's model through `convert`: the exported graphs give what an independent reading of it gives."""
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,10 +12,12 @@ from torch import nn
 
 from export.cached_decode import decode_cached
 from export.convert import convert
+from export.engine_decode import EngineDecoder
 from export.golden_texts import GOLDEN_TEXTS
 from export.graphs.execution import Floats, GraphPair, Ids
 from export.quantize import quantize
 from service.bundle.manifest import Manifest
+from service.translation import DecodingOptions
 from tests.export.notebooks.checkpoints import NEVER, SIZES, TARGET_IDS, Notebook, make, random_sources
 from tests.export.notebooks.readings import (
     Attention000,
@@ -25,6 +27,7 @@ from tests.export.notebooks.readings import (
     Attention004,
     Choices,
 )
+from tests.unit.engine import reference_search
 
 WIDTH = SIZES.d_model
 LENGTHS = [1, 2, 3, 5, 8, 13, 21, 34]
@@ -179,3 +182,41 @@ def by_token(ids: Ids, log_probs: Floats) -> Floats:
     table = np.empty_like(log_probs)
     np.put_along_axis(table, ids, log_probs, axis=1)
     return np.where(np.isfinite(table), table, np.float32(0.0))
+
+
+@pytest.mark.parametrize("count", [16, pytest.param(500, marks=[pytest.mark.full, pytest.mark.timeout(600)])])
+def test_the_engine_searches_as_the_reading_does(
+    convert_document: Callable[[str], tuple[Notebook, Path, Manifest]], count: int
+) -> None:
+    """Greedy and with four beams, all in one running batch; a beam may differ where two scores are nearly the same."""
+    notebook, bundle, manifest = convert_document("002")
+    lengths = np.random.default_rng(5).integers(1, 40, count).tolist()
+    sources = random_sources(lengths, seed=4)
+    options = [
+        DecodingOptions(beam_size=size, length_penalty=0.8, num_hypotheses=1, max_output_tokens=16) for size in (1, 4)
+    ]
+    with EngineDecoder(bundle, manifest) as decoder:
+        greedy, beams = (decoder.decode([(source, ()) for source in sources], each) for each in options)
+    num_ties = 0
+    for source, plain, best in zip(sources, greedy, beams, strict=True):
+
+        @functools.cache
+        def log_probs(fed: tuple[int, ...], source: list[int] = source) -> Floats:
+            scores = notebook.model(torch.tensor([source]), torch.tensor([fed]))[0, -1].log_softmax(-1)
+            scores[NEVER] = -torch.inf
+            return np.asarray(scores.numpy(), np.float32)
+
+        def along(fed: Sequence[int], log_probs: Callable[[tuple[int, ...]], Floats] = log_probs) -> Floats:
+            return log_probs(tuple(fed))
+
+        expected = [reference_search.search(along, [START_ID], EOS_ID, each)[0] for each in options]
+        assert ended(plain[0].token_ids, 16) == expected[0][0]
+        if ended(best[0].token_ids, 16) != expected[1][0]:
+            assert best[0].score == pytest.approx(expected[1][1], abs=1e-4)
+            num_ties += 1
+    assert num_ties <= count // 200
+
+
+def ended(token_ids: tuple[int, ...], limit: int) -> tuple[int, ...]:
+    """With the end-of-sentence id that an engine's output lacks."""
+    return token_ids if len(token_ids) == limit else (*token_ids, EOS_ID)
