@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from export.importers.imported import Output, Reference, Row
+from export.importers.imported import Reference, Row
 
 MAX_BATCH_SIZE = 64
 MAX_BATCH_LOGITS = 2**24  # generate holds several arrays of that many numbers
@@ -38,9 +38,9 @@ class _TransformersReference:
         return f"transformers {metadata.version('transformers')} {type(self._model).__name__}"
 
     @torch.no_grad()
-    def generate(self, rows: Sequence[Row], beam_size: int, max_output_tokens: int) -> list[Output]:
+    def generate(self, rows: Sequence[Row], beam_size: int, max_output_tokens: int) -> list[tuple[int, ...]]:
         """As `Reference.generate`."""
-        outputs: dict[int, Output] = {}
+        outputs: dict[int, tuple[int, ...]] = {}
         by_prefix = sorted(range(len(rows)), key=lambda index: rows[index].target_prefix_ids)
         for prefix, group in itertools.groupby(by_prefix, key=lambda index: rows[index].target_prefix_ids):
             for indices in _batched(group, self._batch_size(beam_size)):
@@ -56,7 +56,7 @@ class _TransformersReference:
 
     def _generate(
         self, sources: Sequence[Sequence[int]], prefix: tuple[int, ...], beam_size: int, max_output_tokens: int
-    ) -> list[Output]:
+    ) -> list[tuple[int, ...]]:
         settings = self._model.generation_config
         pad_id, eos_id = settings.pad_token_id, settings.eos_token_id
         width = max(map(len, sources))
@@ -68,17 +68,8 @@ class _TransformersReference:
             forced_bos_token_id=prefix[0] if prefix else None,
             max_length=1 + len(prefix) + max_output_tokens + forces_end,
             max_new_tokens=None,
-            return_dict_in_generate=True,
-            output_scores=True,
         )
-        scores = getattr(result, "sequences_scores", None)
-        return [
-            Output(
-                _cut(row.tolist()[1 + len(prefix) :], eos_id, max_output_tokens),
-                None if scores is None else float(scores[index]),
-            )
-            for index, row in enumerate(result.sequences)
-        ]
+        return [_cut(row.tolist()[1 + len(prefix) :], eos_id, max_output_tokens) for row in result]
 
 
 def _cut(token_ids: list[int], eos_id: int, max_output_tokens: int) -> tuple[int, ...]:
