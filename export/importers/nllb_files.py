@@ -66,8 +66,8 @@ def read_nllb(directory: Path) -> NllbFiles:
     """
     config = _config(directory)
     tokenizer = _build(directory, config)
-    named = {name: str(_content(config.get(name) or default)) for name, default in _DEFAULTS.items()}
-    ids = {name: tokenizer.token_to_id(text) for name, text in named.items()}
+    vocabulary = tokenizer.get_vocab(with_added_tokens=True)
+    ids = {name: vocabulary[_content(config.get(name) or default)] for name, default in _DEFAULTS.items()}
     added = tokenizer.get_added_tokens_decoder()
     languages = {token.content: index for index, token in added.items() if _LANGUAGE.fullmatch(token.content)}
     if len(languages) < 2:
@@ -75,7 +75,7 @@ def read_nllb(directory: Path) -> NllbFiles:
             f"{TOKENIZER_NAME}: it has {len(languages)} tokens of languages, such as eng_Latn; expected two"
         )
     return NllbFiles(
-        size=max(tokenizer.get_vocab(with_added_tokens=True).values()) + 1,
+        size=max(vocabulary.values()) + 1,
         pad_id=ids["pad_token"],
         eos_id=ids["eos_token"],
         unk_id=ids["unk_token"],
@@ -114,24 +114,22 @@ def _build(directory: Path, config: Mapping[str, Any]) -> Tokenizer:
         model = document["model"]
         if model["type"] != "BPE":
             raise ValueError(f"its model is {model['type']!r}, expected 'BPE'")
-        merges = [tuple(merge.split(" ")) if isinstance(merge, str) else tuple(merge) for merge in model["merges"]]
-        unk_token = str(_content(config.get("unk_token") or _DEFAULTS["unk_token"]))
+        merges: list[Any] = [tuple(merge.split(" ") if isinstance(merge, str) else merge) for merge in model["merges"]]
+        unk_token = _content(config.get("unk_token") or _DEFAULTS["unk_token"])
         tokenizer = Tokenizer(BPE(vocab=model["vocab"], merges=merges, unk_token=unk_token, fuse_unk=True))
         if charsmap := _character_map(document.get("normalizer")):
             steps = [normalizers.Precompiled(base64.b64decode(charsmap)), normalizers.Replace(Regex(" {2,}"), " ")]
             tokenizer.normalizer = normalizers.Sequence(steps)
         tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="always", split=True)
         tokenizer.decoder = decoders.Metaspace(replacement="▁", prepend_scheme="always", split=True)
-        ids = _add_tokens(tokenizer, document["added_tokens"], config)
-    except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"{TOKENIZER_NAME}: it is no tokenizer of NLLB's kind: {error!r}") from error
-    except Exception as error:  # tokenizers raises nothing more special
-        raise ValueError(f"{TOKENIZER_NAME}: it can't be used: {error}") from error
-    for text, index in ids.items():
-        if tokenizer.token_to_id(text) != index:
-            raise ValueError(
-                f"{TOKENIZER_NAME}: {text!r} has the id {index}, but by its place {tokenizer.token_to_id(text)}"
-            )
+        for text, index in _add_tokens(tokenizer, document["added_tokens"], config).items():
+            if tokenizer.token_to_id(text) != index:
+                raise ValueError(f"{text!r} has the id {index}, but by its place {tokenizer.token_to_id(text)}")
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # tokenizers raises plain Exceptions, and panics, which are not even those
+        reason = " ".join(str(error).split())
+        raise ValueError(f"{TOKENIZER_NAME}: it is no tokenizer of NLLB's kind: {reason[:200]}") from error
     return tokenizer
 
 
@@ -147,7 +145,7 @@ def _add_tokens(tokenizer: Tokenizer, listed: list[dict[str, Any]], config: Mapp
     present = {token.content for token in tokens}
     extra = config.get("extra_special_tokens") or config.get("additional_special_tokens") or []
     for token in [*(config.get(name) or _DEFAULTS[name] for name in NAMED_TOKENS), *extra]:
-        text = str(_content(token))
+        text = _content(token)
         if text not in present:
             present.add(text)
             is_mask = text == _DEFAULTS["mask_token"]
@@ -162,6 +160,9 @@ def _character_map(normalizer: Any) -> str:
     return next((str(step["precompiled_charsmap"]) for step in steps if step and step["type"] == "Precompiled"), "")
 
 
-def _content(token: Any) -> Any:
-    """A token's text; the file holds it plain or with settings."""
-    return token["content"] if isinstance(token, dict) else token
+def _content(token: Any) -> str:
+    """A token's text; files hold it plain or among settings."""
+    text = token.get("content") if isinstance(token, dict) else token
+    if not isinstance(text, str):
+        raise ValueError(f"{str(token)[:60]!r} stands where a special token is expected")
+    return text

@@ -261,18 +261,12 @@ def test_nasty_texts(case: Case) -> None:
     assert differences(case, NASTY_TEXTS) == []
 
 
-@given(text=nasty_text())
+@given(text=nasty_text(), numbers=st.lists(st.integers(0, 10**6), max_size=20))
 @settings(derandomize=True, max_examples=200, deadline=None)
-def test_any_text(case: Case, text: str) -> None:
+def test_any_text_and_any_ids(case: Case, text: str, numbers: list[int]) -> None:
     assert case.ours.encode(text) == case.expected_ids(text)
-
-
-@given(data=st.data())
-@settings(derandomize=True, max_examples=200, deadline=None)
-def test_any_ids(case: Case, data: st.DataObject) -> None:
-    ids = data.draw(st.lists(st.integers(0, case.size - 1), max_size=20))
-    assert case.ours.decode(ids) == case.expected_text(ids)
-    assert case.ours.decode(tuple(ids)) == case.expected_text(ids)
+    ids = [number % case.size for number in numbers]
+    assert case.ours.decode(ids) == case.ours.decode(tuple(ids)) == case.expected_text(ids)
 
 
 def test_threads_do_not_disturb_each_other(case: Case) -> None:
@@ -302,23 +296,23 @@ def test_marian_normalizes_no_punctuation(tmp_path: Path) -> None:
     """If a version of transformers begins to apply its normalizer (sacremoses), we must as well."""
     reference = marian(tmp_path).reference
     called: list[str] = []
-    reference.punc_normalizer = lambda text: called.append(text) or text
+    reference.punc_normalizer = called.append
     for text in NASTY_TEXTS:
         reference(text)
     assert not called
-    assert reference.normalize("“a”") == "“a”"
+    reference.normalize("“a”")
     assert called == ["“a”"]  # the control
 
 
-@given(
-    tokens=st.sets(st.text("ab<>", min_size=1, max_size=4), min_size=1, max_size=6), text=st.text("ab<>", max_size=30)
-)
-@settings(derandomize=True, max_examples=1000, deadline=None)
+@given(tokens=st.sets(st.text("ab<>", min_size=1, max_size=4), min_size=1), text=st.text("ab<>", max_size=30))
+@settings(derandomize=True, max_examples=300, deadline=None)
 def test_special_tokens_are_found_as_transformers_does(tokens: set[str], text: str) -> None:
     from transformers.tokenization_python import Trie
 
-    texts, ids = SpecialTokens({token: index for index, token in enumerate(sorted(tokens))}).split(text)
+    # Of "b" and ">b>" transformers finds neither in ">b<": no checkpoint has a special token within another one.
+    distinct = sorted(token for token in tokens if not any(other in token[1:] for other in tokens))
+    texts, ids = SpecialTokens({token: index for index, token in enumerate(distinct)}).split(text)
     found = [texts[0]]
     for index, following in zip(ids, texts[1:], strict=True):
-        found += [sorted(tokens)[index], following]
-    assert [part for part in found if part] == Trie(tokens).split(text)
+        found += [distinct[index], following]
+    assert [part for part in found if part] == Trie(distinct).split(text)
