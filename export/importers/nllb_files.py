@@ -1,7 +1,7 @@
-"""The tokenizer file of NLLB checkpoints: a `tokenizer.json`.
+"""The tokenizer file of NLLB checkpoints: a `tokenizer.json`, or the SentencePiece model that it was made of.
 
 transformers 5 takes only the pieces, merges, character map and added tokens from it and builds the rest itself
-(`models/nllb/tokenization_nllb.py`), so that files of all ages behave alike. So does this.
+(`models/nllb/tokenization_nllb.py`), so that files of all ages behave alike. So does this, without transformers.
 """
 
 import base64
@@ -15,10 +15,12 @@ from tokenizers import AddedToken, Regex, Tokenizer, decoders, normalizers, pre_
 from tokenizers.models import BPE
 
 from export.importers.json_file import read_json
+from export.importers.sentencepiece_file import read_pieces
 from export.importers.tokenizer_config import CONFIG_NAME, NAMED_TOKENS, read_optional
 from service.bundle.manifest import TokenizerSpec
 
 TOKENIZER_NAME = "tokenizer.json"
+MODEL_NAME = "sentencepiece.bpe.model"
 
 _LANGUAGE = re.compile(r"[a-z]{3}_[A-Z][a-z]{3}")
 _DEFAULTS = {
@@ -104,13 +106,10 @@ def _config(directory: Path) -> dict[str, Any]:
 
 def _build(directory: Path, config: Mapping[str, Any]) -> Tokenizer:
     path = directory / TOKENIZER_NAME
-    if not path.is_file():
-        raise ValueError(
-            f"{TOKENIZER_NAME} is missing; transformers' NllbTokenizer.from_pretrained(FOLDER).save_pretrained(FOLDER) "
-            "makes it of sentencepiece.bpe.model"
-        )
+    if not path.exists() and (directory / MODEL_NAME).exists():
+        path = directory / MODEL_NAME
     try:
-        document = read_json(path)
+        document = _converted(path) if path.name == MODEL_NAME else read_json(path)
         model = document["model"]
         if model["type"] != "BPE":
             raise ValueError(f"its model is {model['type']!r}, expected 'BPE'")
@@ -129,8 +128,29 @@ def _build(directory: Path, config: Mapping[str, Any]) -> Tokenizer:
         raise
     except BaseException as error:  # tokenizers raises plain Exceptions, and panics, which are not even those
         reason = " ".join(str(error).split())
-        raise ValueError(f"{TOKENIZER_NAME}: it is no tokenizer of NLLB's kind: {reason[:200]}") from error
+        raise ValueError(f"{path.name}: it is no tokenizer of NLLB's kind: {reason[:200]}") from error
     return tokenizer
+
+
+def _converted(path: Path) -> dict[str, Any]:
+    """A SentencePiece model as the parts of a `tokenizer.json` that count: two pieces merge if they make a third."""
+    model = read_pieces(path)
+    first = (_DEFAULTS[name] for name in ("bos_token", "pad_token", "eos_token", "unk_token"))
+    known = set(model.pieces)
+    return {
+        "model": {
+            "type": "BPE",
+            "vocab": {piece: index for index, piece in enumerate(dict.fromkeys([*first, *model.pieces]))},
+            "merges": [
+                (piece[:cut], piece[cut:])
+                for piece in model.pieces
+                for cut in range(1, len(piece))
+                if piece[:cut] in known and piece[cut:] in known
+            ],
+        },
+        "normalizer": {"type": "Precompiled", "precompiled_charsmap": base64.b64encode(model.character_map).decode()},
+        "added_tokens": [],
+    }
 
 
 def _add_tokens(tokenizer: Tokenizer, listed: list[dict[str, Any]], config: Mapping[str, Any]) -> dict[str, int]:

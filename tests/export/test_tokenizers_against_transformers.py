@@ -1,9 +1,10 @@
 """Our tokenizers give transformers' ids and texts, whatever is thrown at them."""
 
+import contextlib
 import json
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -183,19 +184,35 @@ def m2m100_wmt21(root: Path) -> Case:
     return _m2m100(folder)
 
 
-def _nllb_folder(root: Path) -> Path:
-    """SentencePiece's BPE, converted and saved by transformers."""
+@contextlib.contextmanager
+def _older_protobuf() -> Iterator[None]:
+    """SentencePiece's own description of its files is generated for a newer protobuf than gRPC's packages want."""
+    from transformers.utils import sentencepiece_model_pb2_new
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "sentencepiece.sentencepiece_model_pb2", sentencepiece_model_pb2_new)
+        yield
+
+
+def _nllb_sentencepiece(root: Path) -> Path:
     folder = root / "nllb"
     folder.mkdir(parents=True)
     model = train_sentencepiece(ENGLISH + GERMAN + FRENCH + RUSSIAN + HINDI, "bpe", 500)
     (folder / "sentencepiece.bpe.model").write_bytes(model)
     _update(folder / "tokenizer_config.json", additional_special_tokens=LANGUAGES)
-    with pytest.MonkeyPatch.context() as patch:
-        # SentencePiece's own copy is generated for a newer protobuf than gRPC's tools leave us.
-        from transformers.utils import sentencepiece_model_pb2_new
+    return folder
 
-        patch.setitem(sys.modules, "sentencepiece.sentencepiece_model_pb2", sentencepiece_model_pb2_new)
-        return _resaved(transformers.NllbTokenizer, folder)
+
+def _nllb_folder(root: Path) -> Path:
+    """SentencePiece's BPE, converted and saved by transformers."""
+    with _older_protobuf():
+        return _resaved(transformers.NllbTokenizer, _nllb_sentencepiece(root))
+
+
+def nllb_sentencepiece(root: Path) -> Case:
+    """A SentencePiece model alone."""
+    with _older_protobuf():
+        return _nllb(_nllb_sentencepiece(root))
 
 
 def nllb(root: Path) -> Case:
@@ -236,6 +253,7 @@ KINDS = (
     m2m100_saved,
     m2m100_wmt21,
     nllb,
+    nllb_sentencepiece,
     nllb_older,
     word_level,
 )
