@@ -35,7 +35,7 @@ from tests.tokenizer_folders import (
 )
 
 LANGUAGES = ["deu_Latn", "eng_Latn", "fra_Latn", "hin_Deva", "rus_Cyrl"]
-M2M100_LANGUAGES = [f"__{code}__" for code in ("af", "am", "ar")]
+CLEANED = {"clean_up_tokenization_spaces": True}  # transformers 4 did, unless told otherwise
 
 
 @dataclass(frozen=True)
@@ -75,6 +75,12 @@ def _resaved(kind: Any, folder: Path) -> Path:
 def _update(file: Path, **settings: Any) -> None:
     document = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
     file.write_text(json.dumps(document | settings), encoding="utf-8")
+
+
+def _placed(tokens: dict[str, int]) -> dict[str, Any]:
+    """`added_tokens_decoder` of these special tokens."""
+    settings = {"lstrip": False, "normalized": False, "rstrip": False, "single_word": False, "special": True}
+    return {str(index): {"content": text, **settings} for text, index in tokens.items()}
 
 
 def _marian(folder: Path, prefix: str = "") -> Case:
@@ -122,22 +128,12 @@ def marian_saved(root: Path) -> Case:
     return _marian(_resaved(transformers.MarianTokenizer, write_marian(root / "marian")))
 
 
-def marian_cleaned(root: Path) -> Case:
+def marian_older(root: Path) -> Case:
     """As a fine-tuned checkpoint, saved by transformers 4, which by default cleaned spaces up and placed its tokens."""
     folder = write_marian(root / "marian")
-    last = read_marian(folder).pad_id
-    tokens = {"0": "</s>", "1": "<unk>", str(last): "<pad>"}
-    settings = {"lstrip": False, "normalized": False, "rstrip": False, "single_word": False, "special": True}
-    _update(
-        folder / "tokenizer_config.json",
-        clean_up_tokenization_spaces=True,
-        added_tokens_decoder={index: {"content": text, **settings} for index, text in tokens.items()},
-        eos_token="</s>",
-        unk_token="<unk>",
-        pad_token="<pad>",
-        sp_model_kwargs={},
-        model_max_length=512,
-    )
+    tokens = {"</s>": 0, "<unk>": 1, "<pad>": read_marian(folder).pad_id}
+    named = {"eos_token": "</s>", "unk_token": "<unk>", "pad_token": "<pad>", "sp_model_kwargs": {}}
+    _update(folder / "tokenizer_config.json", added_tokens_decoder=_placed(tokens), **CLEANED, **named)
     return _marian(folder)
 
 
@@ -173,13 +169,17 @@ def m2m100_saved(root: Path) -> Case:
     return _m2m100(folder, size=len(json.loads((folder / "vocab.json").read_text(encoding="utf-8"))))
 
 
-def m2m100_wmt21(root: Path) -> Case:
-    """With the other list of languages, special ones through `tokenizer_config.json`."""
+def m2m100_older(root: Path) -> Case:
+    """As saved by transformers 4, and with the other list of languages."""
     folder = write_m2m100(root / "m2m100")
+    _update(folder / "tokenizer_config.json", language_codes="wmt21")
+    files = read_m2m100(folder)
+    languages = {f"__{code}__": index for code, index in files.languages.items()}
     _update(
         folder / "tokenizer_config.json",
-        language_codes="wmt21",
-        additional_special_tokens=["__en__", "__ha__", "__is__", "__ja__", "__cs__", "__ru__", "__zh__", "__de__"],
+        added_tokens_decoder=_placed(files.special_tokens | languages),
+        additional_special_tokens=list(languages),
+        **CLEANED,
     )
     return _m2m100(folder)
 
@@ -230,6 +230,8 @@ def nllb_older(root: Path) -> Case:
     document["model"]["merges"] = [" ".join(merge) for merge in document["model"]["merges"]]
     document["truncation"] = {"direction": "Right", "max_length": 5, "strategy": "LongestFirst", "stride": 0}
     file.write_text(json.dumps(document), encoding="utf-8")
+    tokens = {str(token.pop("id")): token for token in document["added_tokens"]}
+    _update(folder / "tokenizer_config.json", added_tokens_decoder=tokens, **CLEANED)  # BPE's are not cleaned up
     return _nllb(folder)
 
 
@@ -245,13 +247,13 @@ def word_level(root: Path) -> Case:
 KINDS = (
     marian,
     marian_saved,
-    marian_cleaned,
+    marian_older,
     marian_extra,
     marian_several_targets,
     marian_separate,
     m2m100,
     m2m100_saved,
-    m2m100_wmt21,
+    m2m100_older,
     nllb,
     nllb_sentencepiece,
     nllb_older,
