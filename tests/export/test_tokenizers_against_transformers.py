@@ -140,7 +140,7 @@ def marian_older(root: Path) -> Case:
 def marian_extra(root: Path) -> Case:
     """With special tokens beyond the vocabulary, one of which begins like another."""
     folder = write_marian(root / "marian")
-    _update(folder / "tokenizer_config.json", additional_special_tokens=["<eop>", "<eod>", "<eop>>de<<", "▁Save"])
+    _update(folder / "tokenizer_config.json", additional_special_tokens=["<eop>", "<eod>", "<eop> Hello", "▁Save"])
     return _marian(folder)
 
 
