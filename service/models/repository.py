@@ -86,6 +86,8 @@ def read_models(path: Path, max_versions: int) -> list[ModelDirectory]:
 def _read_model(folder: Path, max_versions: int) -> ModelDirectory:
     try:
         versions = [entry.name for entry in folder.iterdir() if _is_version(entry.name) and entry.is_dir()]
+    except FileNotFoundError:  # gone since it was listed
+        versions = []
     except OSError as error:
         return ModelDirectory(folder, (), (f"{folder} can't be read: {error.strerror}.",))
     bundles, faults = [], []
@@ -93,7 +95,8 @@ def _read_model(folder: Path, max_versions: int) -> ModelDirectory:
         try:
             bundles.append(_read_bundle(folder / version, version))
         except BundleError as error:
-            faults.append(str(error))
+            if (folder / version).is_dir():  # else it is gone since it was listed
+                faults.append(str(error))
     return ModelDirectory(folder, tuple(bundles), tuple(faults))
 
 

@@ -134,3 +134,23 @@ def test_a_bundle_belongs_to_its_folder_and_one_by_itself_to_its_own(
     assert model.path == tmp_path / "tiny" == model.bundles[0].model_directory
     (model,) = read_models(tiny_bundle, 1)
     assert model.path == tiny_bundle == model.bundles[0].model_directory
+
+
+@pytest.mark.parametrize("gone", ["b", "b/1"])
+def test_a_folder_that_goes_during_a_look_is_no_fault(
+    tmp_path: Path, manifest: Manifest, monkeypatch: pytest.MonkeyPatch, gone: str
+) -> None:
+    """A bundle is put into place by renaming folders, at any moment of a look."""
+    put(tmp_path / "a" / "1", manifest, "a")
+    put(tmp_path / "b" / "1", manifest, "b")
+    load = Manifest.load
+
+    def load_and_lose(directory: Path) -> Manifest:
+        if directory.parent.name == ("a" if gone == "b" else "b"):
+            shutil.rmtree(tmp_path / gone)
+        return load(directory)
+
+    monkeypatch.setattr(Manifest, "load", load_and_lose)
+    a, b = read_models(tmp_path, 1)
+    assert (len(a.bundles), a.faults) == (1, ())
+    assert (b.bundles, b.faults) == ((), ())
