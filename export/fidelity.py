@@ -114,8 +114,8 @@ def _check_greedy_tie(
     if gap >= TIE_GAP:
         raise VerificationError(
             f"{sentence}, position {position}: the engine's greedy search goes on with "
-            f"{given[position : position + 3]}, {reference} with {wanted[position : position + 3]}; the tokens before it are the same, and the two best "
-            f"are {gap:.2g} apart."
+            f"{given[position : position + 3]}, {reference} with {wanted[position : position + 3]}; "
+            f"the tokens before it are the same, and the two best are {gap:.2g} apart."
         )
 
 

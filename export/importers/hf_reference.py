@@ -51,7 +51,7 @@ class _TransformersReference:
         return [outputs[index] for index in range(len(rows))]
 
     def _batch_size(self, beam_size: int) -> int:
-        fitting = MAX_BATCH_LOGITS // (self._model.config.vocab_size * beam_size)
+        fitting: int = MAX_BATCH_LOGITS // (self._model.config.vocab_size * beam_size)
         return max(1, min(fitting, MAX_BATCH_SIZE))
 
     def _generate(
