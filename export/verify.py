@@ -14,6 +14,7 @@ from export.cached_decode import decode_cached
 from export.engine_decode import decode_golden
 from export.graphs.execution import GraphPair
 from export.importers.imported import ImportedCheckpoint
+from export.stages import progress
 from export.verification_sentences import Sentence, golden_sentences, random_sentences
 from service.bundle.manifest import GoldenPair, Manifest
 from service.text.tokenizers import Tokenizer
@@ -104,7 +105,7 @@ def verify(
         report.max_relative_error_allowed = MAX_RELATIVE_ERROR_FLOAT16
     outputs: dict[Sentence, tuple[int, ...]] = {}
     num_batches = -(-len(sentences) // BATCH_SIZE)
-    for number in range(num_batches):
+    for number in progress(range(num_batches), "verify"):
         # A stride through the list puts golden and random sentences, short and long ones, into one batch.
         for decoded in _decode(checkpoint, graphs, sentences[number::num_batches]):
             outputs[decoded.sentence] = decoded.output

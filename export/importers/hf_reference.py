@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from export.importers.imported import Reference, Row
+from export.stages import progress
 
 MAX_BATCH_SIZE = 64
 MAX_BATCH_LOGITS = 2**24  # generate holds several arrays of that many numbers
@@ -42,7 +43,7 @@ class _TransformersReference:
         """As `Reference.generate`."""
         outputs: list[tuple[int, ...]] = []
         size = self._batch_size(beam_size)
-        for start in range(0, len(rows), size):
+        for start in progress(range(0, len(rows), size), f"{type(self._model).__name__}, beam {beam_size}"):
             outputs += self._generate(rows[start : start + size], beam_size, max_output_tokens)
         return outputs
 
