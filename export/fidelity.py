@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from export.engine_decode import EngineDecoder
+from export.engine_decode import ONE_LANE, EngineDecoder
 from export.importers.imported import ImportedCheckpoint, Row
 from export.verification_sentences import Sentence
 from export.verify import (
@@ -20,7 +20,6 @@ from service.engine.search.scores import normalized
 from service.translation import DecodingOptions
 
 BEAM_SIZE = 4
-ENGINE_SLOTS = 16  # one lane: a second one would hold the weights once more
 
 
 _Ids = tuple[int, ...]
@@ -76,7 +75,7 @@ def check_fidelity(
     """
     rows = [(sentence.source_ids, sentence.languages.target_prefix_ids) for sentence in expected.sentences]
     limit = expected.max_output_tokens
-    with EngineDecoder(directory, manifest, max_slots=ENGINE_SLOTS) as decoder:
+    with EngineDecoder(directory, manifest, max_slots=ONE_LANE) as decoder:
         greedy, beams = (
             [best.token_ids for best, *_ in decoder.decode(rows, _options(manifest, beam_size, limit))]
             for beam_size in (1, BEAM_SIZE)
