@@ -6,13 +6,13 @@ import sys
 import tempfile
 import warnings
 from pathlib import Path
-from typing import ClassVar, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 import click
 
 EXIT_BAD_CHECKPOINT = 2  # as click itself exits on bad usage
 EXIT_FAILED = 1
-IMPORTER_NAMES = ("native", "marian", "m2m100")
+IMPORTER_NAMES = ("native", "marian", "m2m100", "notebook")
 PRECISIONS = ("float32", "float16", "int8")
 
 
@@ -55,8 +55,23 @@ def main() -> None:
     type=click.Path(path_type=Path),
     help="For int8: lines of source<TAB>reference.  [default: CHECKPOINT/sentences.tsv]",
 )
+@click.option("--source-language", default="", help="For checkpoints that don't name their languages, e.g. en.")
+@click.option("--target-language", default="", help="The same for what they write, e.g. hi.")
+@click.option("--config", type=click.Path(path_type=Path), help="For notebook: JSON with what the weights leave open.")
+@click.option("--tokenizer", type=click.Path(path_type=Path), help="For notebook: the source's, .model or .json.")
+@click.option(
+    "--target-tokenizer",
+    type=click.Path(path_type=Path),
+    help="For notebook: the target's.  [default: as --tokenizer]",
+)
 def convert(
-    checkpoint: Path, output: Path, kind: str | None, name: str | None, precision: str, calibration: Path | None
+    checkpoint: Path,
+    output: Path,
+    kind: str | None,
+    name: str | None,
+    precision: str,
+    calibration: Path | None,
+    **said: Any,
 ) -> None:
     """Export CHECKPOINT to ONNX, verify it, and write the bundle to --output, e.g. build/float32/en-de/1.
 
@@ -66,18 +81,20 @@ def convert(
     from export.convert import convert as run
     from export.graphs.checks import GraphError
     from export.importers.imported import CheckpointError
+    from export.importers.options import ImportOptions
     from export.quantization.sentences import CalibrationError
     from export.quantize import quantize as run_quantize
     from export.verify import VerificationError
     from service.bundle.manifest import BundleError
 
+    options = ImportOptions(**said)
     try:
         if precision == "int8":
             with tempfile.TemporaryDirectory() as folder:
-                run(checkpoint, Path(folder) / "float32", kind, name, say=_say)
+                run(checkpoint, Path(folder) / "float32", kind, name, say=_say, options=options)
                 run_quantize(Path(folder) / "float32", output, calibration or checkpoint / "sentences.tsv", _say)
         else:
-            run(checkpoint, output, kind, name, precision, _say)
+            run(checkpoint, output, kind, name, precision, _say, options)
     except (CheckpointError, BundleError, CalibrationError) as error:
         _fail(str(error), EXIT_BAD_CHECKPOINT)
     except (GraphError, VerificationError) as error:

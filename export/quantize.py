@@ -50,13 +50,16 @@ def quantize(
     expected = dict(zip(lines, _decode(source, manifest, lines), strict=True))
     stages.done("decode", f"{len(lines)} sentences of {calibration.name} in float32")
     start_id, prefix = manifest.tokenizer.decoder_start_id, manifest.first_pair.target_prefix_ids
-    rows: list[Row] = [(line.source_ids, (start_id, *prefix, *expected[line])) for line in calibrating]
+    # What is cut off at the limit may have no position left for its last token.
+    limit = manifest.limits.max_output_tokens
+    rows: list[Row] = [(line.source_ids, (start_id, *prefix, *expected[line])[:limit]) for line in calibrating]
     histograms = observe(source, manifest, rows)
     stages.done("observe", f"{sum(map(len, histograms.values()))} activations on {len(rows)} sentences")
     method = _best_method(source, manifest, histograms, rows)
     stages.done("choose", f"activation ranges by {method}")
     with staged_bundle(destination) as directory:
-        shutil.copyfile(source / manifest.tokenizer.file, directory / manifest.tokenizer.file)
+        for file_name in manifest.tokenizer.files:
+            shutil.copyfile(source / file_name, directory / file_name)
         _write_graphs(source, directory, manifest, histograms, method)
         check_encoder(directory / manifest.graphs.encoder, manifest.model, "int8")
         check_decoder_step(directory / manifest.graphs.decoder_step, manifest.model, "int8")

@@ -20,12 +20,14 @@ class MultiHeadAttention(nn.Module):
         width, bias = config.d_model, config.attention_bias
         self.num_heads = config.num_heads
         self.head_size = config.head_size
-        self.scale = 1.0 / math.sqrt(config.head_size)
+        self.scale = 1.0 / math.sqrt(width if config.score_scale == "model" else config.head_size)
         self.dropout = config.attention_dropout
         self.query = nn.Linear(width, width, bias=bias)
         self.key = nn.Linear(width, width, bias=bias)
         self.value = nn.Linear(width, width, bias=bias)
-        self.output = nn.Linear(width, width, bias=bias)
+        self.output: nn.Linear | nn.Identity = nn.Identity()  # some only lay the heads side by side
+        if config.attention_output != "none":
+            self.output = nn.Linear(width, width, bias=config.has_attention_output_bias)
 
     def forward(
         self, queries_from: Tensor, keys_from: Tensor, mask: Tensor | None = None, causal: bool = False

@@ -1,11 +1,17 @@
 """`ModelConfig`: every choice that makes one encoder-decoder Transformer differ from another."""
 
 import dataclasses
+import math
+import typing
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-Activation = Literal["relu", "gelu", "silu"]
+Activation = Literal["relu", "gelu", "silu", "identity"]
 NormPlacement = Literal["pre", "post"]
+LayerNormKind = Literal["vector", "scalar"]
+AttentionOutput = Literal["same", "biased", "unbiased", "none"]
+ScoreScale = Literal["head", "model"]
+CosineExponent = Literal["paired", "unbracketed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,12 +21,16 @@ class PositionConfig:
     `interleaved` puts sine and cosine side by side as the paper's section 3.5 writes them; `halves` puts all sines
     first, as Marian and fairseq (M2M100) do. The wavelength exponent runs over `i / (d/2)` in the paper and over
     `i / (d/2 - 1)` in fairseq (`fairseq_exponent`). `offset` is the position number of the first token.
+
+    A cosine has its sine's wavelength (`paired`); or, where code left out the brackets of `(c - 1) / d`, the component
+    c has the exponent `c - 1/d` (`unbracketed`): almost all cosines are then almost 1.
     """
 
     layout: Literal["interleaved", "halves"] = "interleaved"
     fairseq_exponent: bool = False
     base: float = 10000.0
     offset: int = 0
+    cosine_exponent: CosineExponent = "paired"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +53,11 @@ class ModelConfig:
     activation: Activation = "relu"
     norm: NormPlacement = "post"
     final_norm: bool = False  # a layer norm after the last layer of each stack; usual with pre-norm
+    layer_norm: LayerNormKind = "vector"  # gain and bias per component, or one of each: `ScalarLayerNorm`
     layer_norm_epsilon: float = 1e-5
-    attention_bias: bool = True
+    attention_bias: bool = True  # of queries, keys and values
+    attention_output: AttentionOutput = "same"  # the output layer: biased as the others are, or of its own kind
+    score_scale: ScoreScale = "head"  # scores are divided by the root of the head's width, or of the model's
     scale_embeddings: bool = True  # multiply by sqrt(d_model), section 3.4
     share_embeddings: bool = False  # one table for source and target
     tie_projection: bool = False  # the projection is the target embedding, transposed
@@ -67,14 +80,13 @@ class ModelConfig:
         """Width of one attention head."""
         return self.d_model // self.num_heads
 
+    @property
+    def has_attention_output_bias(self) -> bool:
+        """Whether attention's output layer, if there is one, has a bias."""
+        return self.attention_bias if self.attention_output == "same" else self.attention_output == "biased"
+
     def _problems(self) -> list[str]:
-        problems = []
-        for item in dataclasses.fields(self):
-            value = getattr(self, item.name)
-            if item.type == "int" or item.type is int:
-                lowest = 0 if item.name.endswith("_id") else 1
-                if not isinstance(value, int) or value < lowest:
-                    problems.append(f"{item.name} is {value!r}, allowed is a number from {lowest}")
+        problems = [*_mistyped(self), *(f"positions.{problem}" for problem in _mistyped(self.positions))]
         if problems:
             return problems
         if self.d_model % self.num_heads:
@@ -83,18 +95,21 @@ class ModelConfig:
             problems.append(f"d_model {self.d_model} is odd, sinusoidal positions need pairs")
         if self.share_embeddings and self.source_vocabulary_size != self.target_vocabulary_size:
             problems.append("share_embeddings needs vocabularies of the same size")
-        if self.activation not in ("relu", "gelu", "silu"):
-            problems.append(f"activation is {self.activation!r}, allowed are relu, gelu, silu")
-        if self.norm not in ("pre", "post"):
-            problems.append(f"norm is {self.norm!r}, allowed are pre, post")
-        if self.positions.layout not in ("interleaved", "halves"):
-            problems.append(f"positions.layout is {self.positions.layout!r}, allowed are interleaved, halves")
+        if self.positions.base == 0.0:
+            problems.append("positions.base is 0, allowed is a number above 0")
+        if self.positions.cosine_exponent == "unbracketed" and self.positions.layout != "interleaved":
+            problems.append("positions.cosine_exponent unbracketed needs positions.layout interleaved")
         smallest = min(self.source_vocabulary_size, self.target_vocabulary_size)
-        for name in ("pad_id", "eos_id", "unk_id", "decoder_start_id"):
-            if getattr(self, name) >= smallest:
-                problems.append(f"{name} {getattr(self, name)} is outside the vocabulary of {smallest}")
+        # Padding fills rows of both sides; the others are the target's.
+        sizes = {
+            "pad_id": smallest,
+            **dict.fromkeys(("eos_id", "unk_id", "decoder_start_id"), self.target_vocabulary_size),
+        }
+        for name, size in sizes.items():
+            if getattr(self, name) >= size:
+                problems.append(f"{name} {getattr(self, name)} is outside the vocabulary of {size}")
         for name in ("dropout", "attention_dropout"):
-            if not 0.0 <= getattr(self, name) < 1.0:
+            if not getattr(self, name) < 1.0:
                 problems.append(f"{name} is {getattr(self, name)}, allowed is 0 up to below 1")
         return problems
 
@@ -122,6 +137,27 @@ class ModelConfig:
             except TypeError as error:
                 raise ValueError(f"The model configuration's positions are not usable: {error}.") from error
         return cls(**values)
+
+
+def _mistyped(config: ModelConfig | PositionConfig) -> list[str]:
+    """Fields whose value is not of their type; numbers must be finite and not negative, counts positive."""
+    problems = []
+    for item in dataclasses.fields(config):
+        value, kind = getattr(config, item.name), item.type
+        if typing.get_origin(kind) is Literal:
+            if value not in (choices := typing.get_args(kind)):
+                problems.append(f"{item.name} is {value!r}, allowed are {', '.join(choices)}")
+        elif kind is int:
+            lowest = 0 if item.name.endswith("_id") or item.name == "offset" else 1
+            if not isinstance(value, int) or isinstance(value, bool) or value < lowest:
+                problems.append(f"{item.name} is {value!r}, allowed is a number from {lowest}")
+        elif kind is float:
+            is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+            if not is_number or not math.isfinite(value) or value < 0.0:
+                problems.append(f"{item.name} is {value!r}, allowed is a number from 0")
+        elif kind is bool and not isinstance(value, bool):
+            problems.append(f"{item.name} is {value!r}, allowed are true, false")
+    return problems
 
 
 def _is_required(item: "dataclasses.Field[Any]") -> bool:

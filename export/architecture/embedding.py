@@ -18,11 +18,13 @@ def sinusoidal_table(num_positions: int, d_model: int, config: PositionConfig) -
     index = torch.arange(half, dtype=torch.float64)
     exponent = index / (half - 1 if config.fairseq_exponent else half)
     position = torch.arange(num_positions, dtype=torch.float64) + config.offset
-    angle = position[:, None] * torch.exp(-math.log(config.base) * exponent)[None, :]  # (P, d/2)
+    of_cosines = exponent if config.cosine_exponent == "paired" else 2 * index + 1 - 1 / d_model
+    sines = (position[:, None] * torch.exp(-math.log(config.base) * exponent)[None, :]).sin()  # (P, d/2)
+    cosines = (position[:, None] * torch.exp(-math.log(config.base) * of_cosines)[None, :]).cos()
     if config.layout == "interleaved":
-        table = torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(1)  # (P, d): s c s c ...
+        table = torch.stack([sines, cosines], dim=-1).flatten(1)  # (P, d): s c s c ...
     else:
-        table = torch.cat([angle.sin(), angle.cos()], dim=-1)  # (P, d): s s ... c c ...
+        table = torch.cat([sines, cosines], dim=-1)  # (P, d): s s ... c c ...
     return table.float()
 
 

@@ -1,5 +1,6 @@
-"""Feed-forward networks, and residual connections with layer norm before (pre) or after (post) a sub-layer."""
+"""Feed-forward networks, layer norms, and residual connections, which normalize before (pre) or after (post)."""
 
+import math
 from collections.abc import Callable
 
 import torch
@@ -11,6 +12,7 @@ ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
     "relu": torch.relu,
     "gelu": nn.functional.gelu,
     "silu": nn.functional.silu,
+    "identity": lambda x: x,
 }
 
 
@@ -30,12 +32,36 @@ class FeedForward(nn.Module):
         return output
 
 
+class ScalarLayerNorm(nn.Module):
+    """gain (x - mean) / (std + epsilon) + bias, with one gain and one bias for all components.
+
+    `std` is the unbiased standard deviation, its epsilon outside the root: what many who write a layer norm by hand
+    write. `nn.LayerNorm` computes (x - mean) / sqrt(biased variance + epsilon) with a gain and a bias per component.
+    """
+
+    def __init__(self, width: int, epsilon: float) -> None:
+        super().__init__()
+        self.gain = nn.Parameter(torch.ones(1))
+        self.bias = nn.Parameter(torch.zeros(1))
+        self.epsilon = epsilon
+        self.norm_per_std = math.sqrt(width - 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(..., d) -> (..., d)."""
+        wide = x.float()  # the squares of float16 would overflow
+        centered = wide - wide.mean(dim=-1, keepdim=True)
+        # std is |centered| / sqrt(d - 1); numerator and denominator are multiplied by that root.
+        norm = (centered * centered).sum(dim=-1, keepdim=True).sqrt()
+        normalized = centered / (norm + self.epsilon * self.norm_per_std)
+        return (normalized * (self.gain.float() * self.norm_per_std) + self.bias.float()).to(x.dtype)
+
+
 class Residual(nn.Module):
     """A sub-layer's residual connection: x + f(norm(x)) (pre-norm) or norm(x + f(x)) (post-norm, the paper's)."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.norm = nn.LayerNorm(config.d_model, eps=config.layer_norm_epsilon)
+        self.norm = layer_norm(config)
         self.pre_norm = config.norm == "pre"
         self.dropout = nn.Dropout(config.dropout)
 
@@ -48,6 +74,13 @@ class Residual(nn.Module):
         return output
 
 
+def layer_norm(config: ModelConfig) -> nn.Module:
+    """A layer norm of the model's kind."""
+    if config.layer_norm == "scalar":
+        return ScalarLayerNorm(config.d_model, config.layer_norm_epsilon)
+    return nn.LayerNorm(config.d_model, eps=config.layer_norm_epsilon)
+
+
 def final_norm(config: ModelConfig) -> nn.Module:
     """The layer norm that closes a stack, or nothing where the model has none."""
-    return nn.LayerNorm(config.d_model, eps=config.layer_norm_epsilon) if config.final_norm else nn.Identity()
+    return layer_norm(config) if config.final_norm else nn.Identity()

@@ -4,6 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from export.architecture.attention import MultiHeadAttention
+from export.graphs.operators import take_columns
 
 HEAD_SIZE_MULTIPLE = 8  # ONNX Runtime's CPU kernels take no other head sizes
 
@@ -22,9 +23,28 @@ def packed_projection(attention: MultiHeadAttention, *parts: nn.Linear) -> nn.Li
     return _linear(weight, bias)
 
 
-def output_projection(attention: MultiHeadAttention) -> nn.Linear:
-    """The attention's output layer, which ignores the heads' padding: (N, H D) -> (N, d)."""
-    return _linear(_pad_rows(attention.output.weight.T, attention).T, attention.output.bias)
+def output_projection(attention: MultiHeadAttention) -> nn.Module:
+    """The attention's output layer, which ignores the heads' padding: (..., H D) -> (..., d)."""
+    if isinstance(attention.output, nn.Linear):
+        return _linear(_pad_rows(attention.output.weight.T, attention).T, attention.output.bias)
+    if padded_head_size(attention.head_size) == attention.head_size:
+        return nn.Identity()
+    return _WithoutPadding(attention)
+
+
+class _WithoutPadding(nn.Module):
+    """Drops the heads' padding where no output layer does: (..., H D) -> (..., d)."""
+
+    columns: Tensor
+
+    def __init__(self, attention: MultiHeadAttention) -> None:
+        super().__init__()
+        size = attention.head_size
+        starts = torch.arange(attention.num_heads)[:, None] * padded_head_size(size)
+        self.register_buffer("columns", (starts + torch.arange(size)).flatten())  # (d,)
+
+    def forward(self, heads: Tensor) -> Tensor:
+        return take_columns(heads, self.columns)
 
 
 def _pad_rows(rows: Tensor, attention: MultiHeadAttention) -> Tensor:

@@ -110,6 +110,13 @@ def _block_width(num_columns: int) -> int | None:
     return min(widths, key=lambda width: abs(width - 128), default=None)
 
 
+def take_columns(table: Tensor, columns: Tensor) -> Tensor:
+    """Entries of the last axis by their index: (..., n), (m,) int64 -> (..., m). torch's own names the axis from the
+    front, where `fusion` may add one."""
+    shape = (*table.shape[:-1], columns.shape[0])
+    return ops.symbolic("Gather", (table, columns), {"axis": -1}, dtype=table.dtype, shape=shape)
+
+
 def corner(table: Tensor, num_rows: Tensor, num_columns: Tensor) -> Tensor:
     """The first rows and columns of (B, n), counted by (1,) int64 tensors; torch is told that all are kept."""
     ends = torch.cat([num_rows, num_columns])

@@ -1,4 +1,4 @@
-"""Picks the importer for a checkpoint folder, by name or by what lies in the folder."""
+"""Picks the importer for a checkpoint, by name or by what lies in its folder."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -9,25 +9,28 @@ from export.importers.imported import CheckpointError, ImportedCheckpoint
 from export.importers.json_file import read_json
 from export.importers.native import import_native
 from export.importers.native_folder import CONFIG_NAME
+from export.importers.notebook.importer import import_notebook
 from export.importers.options import NOTHING_SAID, ImportOptions
 
 IMPORTERS: dict[str, Callable[[Path, ImportOptions], ImportedCheckpoint]] = {
     "native": import_native,
     "marian": import_marian,
     "m2m100": import_m2m100,
+    "notebook": import_notebook,
 }
+TAKING_A_FILE = ("notebook",)
 _BY_MODEL_TYPE = {"marian": "marian", "m2m_100": "m2m100"}  # transformers' names
 
 
 def import_checkpoint(
     directory: Path, kind: str | None = None, options: ImportOptions = NOTHING_SAID
 ) -> ImportedCheckpoint:
-    """Read a checkpoint folder; without a `kind` its files tell which importer takes it.
+    """Read a checkpoint folder, or a file of some kinds; without a `kind` a folder's files tell who takes it.
 
     Raises:
         CheckpointError: it can't be converted; all problems are listed.
     """
-    if not directory.is_dir():
+    if not directory.is_dir() and not (directory.is_file() and kind in TAKING_A_FILE):
         raise CheckpointError(directory, ["it is not a folder; give the folder that holds the checkpoint's files"])
     return IMPORTERS[kind or _detect(directory)](directory, options)
 

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import safetensors
 import torch
 from safetensors.torch import load_file
 from torch import Tensor
@@ -74,22 +73,30 @@ def read_state_dict(path: Path) -> dict[str, Tensor]:
     Raises:
         ValueError: as for `WeightFiles.read`.
     """
-    loaded: Any
-    try:
-        loaded = load_file(path) if path.suffix == ".safetensors" else _load_pickle(path)
-    except pickle.UnpicklingError as error:
-        # torch's own text advises to switch the safety off.
-        raise ValueError(
-            f"{path.name} holds more than tensors ({_culprit(str(error))}) and might run code; save it as safetensors"
-        ) from error
-    except (OSError, RuntimeError, EOFError, KeyError, safetensors.SafetensorError) as error:
-        raise ValueError(f"{path.name} is damaged or no file of weights ({_first_line(error)})") from error
+    loaded = load_document(path)
     if not isinstance(loaded, Mapping):
         raise ValueError(f"{path.name} holds {type(loaded).__name__}, expected a dictionary of tensors")
     strangers = [str(name) for name, value in loaded.items() if not isinstance(value, Tensor)]
     if strangers:
         raise ValueError(f"{path.name}: {', '.join(strangers[:5])} hold no tensors; save the state dict by itself")
     return dict(loaded)
+
+
+def load_document(path: Path) -> Any:
+    """Whatever a `.safetensors` file holds, or one that `torch.save` wrote, as long as it needs no code to be run.
+
+    Raises:
+        ValueError: it is damaged, or wants to run code.
+    """
+    try:
+        return load_file(path) if path.suffix == ".safetensors" else _load_pickle(path)
+    except pickle.UnpicklingError as error:
+        # torch's own text advises to switch the safety off.
+        raise ValueError(
+            f"{path.name} holds more than tensors ({_culprit(str(error))}) and might run code; save it as safetensors"
+        ) from error
+    except Exception as error:  # a damaged pickle can raise anything
+        raise ValueError(f"{path.name} is damaged or no file of weights ({_first_line(error)})") from error
 
 
 def _load_pickle(path: Path) -> Any:

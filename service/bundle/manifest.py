@@ -62,6 +62,7 @@ class TokenizerSpec:
     vocabulary_file: str = ""
     target_vocabulary_file: str = ""
     source_eos_id: int | None = None  # None: as `eos_id`, which is the target's
+    adds_source_eos: bool = True  # whether the encoder reads an end-of-sentence id at all
     special_tokens: dict[str, int] = field(default_factory=dict)
     cleans_up_spaces: bool = False
 
@@ -73,6 +74,8 @@ class TokenizerSpec:
 
     def source_ids(self, piece_ids: Iterable[int], pair: "LanguagePair") -> tuple[int, ...]:
         """What the encoder reads: the pair's prefix, a text's pieces and the source's end-of-sentence id."""
+        if not self.adds_source_eos:
+            return (*pair.source_prefix_ids, *piece_ids)
         eos_id = self.eos_id if self.source_eos_id is None else self.source_eos_id
         return (*pair.source_prefix_ids, *piece_ids, eos_id)
 

@@ -24,8 +24,7 @@ def torch_attention(attention: MultiHeadAttention) -> nn.MultiheadAttention:
     parts = (attention.query, attention.key, attention.value)
     theirs.in_proj_weight.copy_(torch.cat([part.weight for part in parts]))
     theirs.in_proj_bias.copy_(torch.cat([part.bias for part in parts]))
-    theirs.out_proj.weight.copy_(attention.output.weight)
-    theirs.out_proj.bias.copy_(attention.output.bias)
+    theirs.out_proj.load_state_dict(attention.output.state_dict())
     return theirs
 
 

@@ -21,6 +21,18 @@ def test_interleaved_table_is_the_papers(base: float) -> None:
             assert table[position, 2 * i + 1].item() == pytest.approx(math.cos(angle), abs=1e-6)
 
 
+def test_exponents_without_brackets_are_their_components_own() -> None:
+    table = sinusoidal_table(50, 16, PositionConfig(base=1000.0, cosine_exponent="unbracketed"))
+    meant = sinusoidal_table(50, 16, PositionConfig(base=1000.0))
+    assert torch.equal(table[:, 0::2], meant[:, 0::2])
+    for position in (0, 1, 7, 49):
+        for component in range(1, 16, 2):
+            expected = math.cos(position / 1000.0 ** (component - 1 / 16))
+            assert table[position, component].item() == pytest.approx(expected, abs=1e-6)
+    assert (table[:, 1] - meant[:, 1]).abs().max() > 0.5
+    assert bool(sinusoidal_table(4, 1024, PositionConfig(cosine_exponent="unbracketed")).isfinite().all())
+
+
 def test_halves_hold_the_same_numbers_in_another_order() -> None:
     interleaved = sinusoidal_table(20, 16, PositionConfig())
     halves = sinusoidal_table(20, 16, PositionConfig(layout="halves"))

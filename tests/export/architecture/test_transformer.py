@@ -1,10 +1,13 @@
 """The whole model: against torch's layers, what may and may not influence what, and strict loading."""
 
+import math
+import re
+
 import pytest
 import torch
 from torch import nn
 
-from export.architecture import ModelConfig, Transformer
+from export.architecture import ModelConfig, PositionConfig, Transformer
 from export.architecture.decoder import DecoderLayer
 from export.architecture.encoder import EncoderLayer
 from export.architecture.transformer import padding_mask
@@ -109,6 +112,21 @@ def test_source_reaches_the_output(model: Transformer) -> None:
     assert (one - other).abs().max() > 0.1
 
 
+@pytest.mark.parametrize("attention_output", ["none", "biased", "unbiased"])
+def test_models_by_hand_learn(attention_output: str) -> None:
+    """Every parameter has a finite gradient, the only gain and bias of a norm among them."""
+    config = tiny_config(**POST, layer_norm="scalar", attention_bias=False, attention_output=attention_output)
+    model = Transformer(config).train()
+    source, target = (torch.tensor(random_sources(120, [9, 9], seed=seed)) for seed in (1, 2))
+    nn.functional.cross_entropy(model(source, target[:, :-1]).flatten(0, 1), target[:, 1:].flatten()).backward()
+    for name, parameter in model.named_parameters():
+        assert parameter.grad is not None, name
+        assert bool(parameter.grad.isfinite().all()), name
+        assert float(parameter.grad.abs().max()) > 0.0, name
+    outputs = {name.rsplit(".", 1)[1] for name, _ in model.named_parameters() if "attention.output" in name}
+    assert outputs == {"none": set(), "biased": {"weight", "bias"}, "unbiased": {"weight"}}[attention_output]
+
+
 def test_tied_weights_are_one_tensor_and_kept_once() -> None:
     tied = Transformer(tiny_config())
     assert tied.projection.weight is tied.encoder.embedding.tokens.weight
@@ -149,6 +167,27 @@ def test_misfits_are_all_listed() -> None:
 def test_configuration_reports_all_problems() -> None:
     with pytest.raises(ValueError, match=r"not a multiple of num_heads.*share_embeddings.*pad_id 200 is outside"):
         tiny_config(num_heads=5, target_vocabulary_size=100, pad_id=200)
+    problems = (
+        "d_ff is True, allowed is a number from 1",
+        "norm is 'rms', allowed are pre, post",
+        "final_norm is 1, allowed are true, false",
+        "layer_norm_epsilon is -1, allowed is a number from 0",
+        "score_scale is 'x', allowed are head, model",
+        "positions.layout is 'x', allowed are interleaved, halves",
+        "positions.base is nan, allowed is a number from 0",
+    )
+    with pytest.raises(ValueError, match=re.escape("; ".join(problems))):
+        tiny_config(
+            d_ff=True,
+            norm="rms",
+            final_norm=1,
+            layer_norm_epsilon=-1,
+            score_scale="x",
+            positions=PositionConfig(layout="x", base=math.nan),  # type: ignore[arg-type]
+        )
+    with pytest.raises(ValueError, match=r"positions.base is 0.*unbracketed needs positions.layout interleaved"):
+        tiny_config(positions=PositionConfig(layout="halves", base=0.0, cosine_exponent="unbracketed"))
+    assert tiny_config(source_vocabulary_size=60, share_embeddings=False, eos_id=100).eos_id == 100  # the target's
     with pytest.raises(ValueError, match=r"unknown keys \['rotary'\] and lacks \['target_vocabulary_size'\]"):
         ModelConfig.from_document({"source_vocabulary_size": 10, "rotary": True})
     config = tiny_config()

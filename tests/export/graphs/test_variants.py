@@ -1,6 +1,7 @@
-"""Graphs of a model that differs from the shipped one in every choice: post-norm, no biases, nothing shared."""
+"""Graphs of models that differ from the shipped one in every choice: post-norm, no biases, nothing shared."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,8 +21,27 @@ LENGTHS = [2, 9, 30, 5, 17]
 NUM_STEPS = 12
 
 
-@pytest.fixture(scope="module")
-def model() -> Transformer:
+VARIANTS: dict[str, dict[str, Any]] = {
+    "plain": {
+        "final_norm": False,
+        "activation": "gelu",
+        "attention_bias": False,
+        "scale_embeddings": False,
+        "positions": PositionConfig(layout="interleaved", base=1000.0),
+    },
+    "by hand": {
+        "final_norm": True,
+        "layer_norm": "scalar",
+        "activation": "identity",
+        "attention_output": "none",
+        "score_scale": "model",
+        "positions": PositionConfig(layout="interleaved", cosine_exponent="unbracketed"),
+    },
+}
+
+
+@pytest.fixture(scope="module", params=VARIANTS)
+def model(request: pytest.FixtureRequest) -> Transformer:
     config = tiny_config(
         source_vocabulary_size=70,
         target_vocabulary_size=90,
@@ -29,18 +49,15 @@ def model() -> Transformer:
         num_heads=3,
         num_decoder_layers=3,
         norm="post",
-        final_norm=False,
-        activation="gelu",
-        attention_bias=False,
-        scale_embeddings=False,
         share_embeddings=False,
         tie_projection=False,
         projection_bias=True,
-        positions=PositionConfig(layout="interleaved", base=1000.0),
+        **VARIANTS[request.param],
     )
     model = tiny_model(config)
     with torch.no_grad():
         model.decoder.embedding.tokens.weight.normal_(std=3.0)  # else the position alone decides what follows
+        model.projection.weight.mul_(3.0)
         model.projection.bias.normal_()
     return model
 

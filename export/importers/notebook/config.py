@@ -1,0 +1,108 @@
+"""The `--config` of a notebook checkpoint: a JSON object with what its weights leave open."""
+
+import dataclasses
+import typing
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from export.architecture import ModelConfig
+from export.importers.json_file import read_json
+from export.importers.model_card import UNKNOWN_LICENCE
+from export.importers.notebook.attention import AttentionKind
+from service.translation import MAX_BEAM_SIZE
+
+# Sizes, ids, and the choices that change no name and no shape: a wrong guess would go unnoticed.
+REQUIRED = (
+    "source_vocabulary_size",
+    "target_vocabulary_size",
+    "d_model",
+    "d_ff",
+    "num_heads",
+    "num_encoder_layers",
+    "num_decoder_layers",
+    "max_source_positions",
+    "max_target_positions",
+    "norm",
+    "activation",
+    "score_scale",
+    "pad_id",
+    "eos_id",
+    "unk_id",
+    "decoder_start_id",
+    "source_prefix_ids",
+    "source_eos_id",
+)
+_Check = tuple[Callable[[Any], bool], str]  # what a value must be, in code and in words
+
+
+def _is_number(value: Any, lowest: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= lowest
+
+
+_ID: _Check = (lambda value: _is_number(value, 0), "a token id")
+_ID_OR_NULL: _Check = (lambda value: value is None or _is_number(value, 0), "a token id, or null if there is none")
+_IDS: _Check = (
+    lambda value: isinstance(value, list) and all(_is_number(each, 0) for each in value),
+    "a list of token ids",
+)
+_COUNT: _Check = (lambda value: _is_number(value, 1), "a number from 1")
+_KINDS = typing.get_args(AttentionKind)
+_CHECKS: dict[str, _Check] = {
+    "source_prefix_ids": _IDS,
+    "source_eos_id": _ID_OR_NULL,
+    "source_pad_id": _ID,
+    "attention": (lambda value: value in _KINDS, f"one of {', '.join(_KINDS)}"),
+    "suppressed_ids": _IDS,
+    "name": (lambda value: isinstance(value, str) and value != "", "a name"),
+    "licence": (lambda value: isinstance(value, str) and value != "", "a name"),
+    "max_source_tokens": _COUNT,
+    "max_output_tokens": _COUNT,
+    "beam_size": (lambda value: _is_number(value, 1) and value <= MAX_BEAM_SIZE, f"a number from 1 to {MAX_BEAM_SIZE}"),
+    "length_penalty": (lambda value: isinstance(value, (int, float)) and abs(value) <= 10.0, "a number from -10 to 10"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class NotebookConfig:
+    """What is said in `--config`.
+
+    `model` are the keys of `ModelConfig`, unchecked; the target's special ids are among them. The encoder reads
+    `source_prefix_ids`, a text and `source_eos_id`, if there is one; `source_pad_id` is masked wherever it stands.
+    """
+
+    model: dict[str, Any]
+    source_prefix_ids: tuple[int, ...] = ()
+    source_eos_id: int | None = None
+    source_pad_id: int | None = None  # None: as `pad_id`
+    attention: AttentionKind | None = None  # None: its names tell
+    suppressed_ids: tuple[int, ...] | None = None  # None: `pad_id`, `unk_id` and `decoder_start_id`
+    name: str = ""
+    licence: str = UNKNOWN_LICENCE
+    max_source_tokens: int | None = None  # None: as many as there are positions
+    max_output_tokens: int | None = None
+    beam_size: int = 1
+    length_penalty: float = 1.0
+
+
+def read_config(path: Path, problems: list[str]) -> NotebookConfig:
+    """Read it and check all but the values of `ModelConfig`'s keys. Each problem is added to `problems`; what is then
+    returned serves to look for more.
+
+    Raises:
+        ValueError: it is no JSON object.
+    """
+    document = read_json(path)
+    of_model = {item.name for item in dataclasses.fields(ModelConfig)}
+    problems += [f"{path.name}: {name} is unknown" for name in sorted(document.keys() - of_model - _CHECKS.keys())]
+    problems += [f"{path.name}: {name} is missing" for name in REQUIRED if name not in document]
+    chosen: dict[str, Any] = {}
+    for name, (is_usable, expected) in _CHECKS.items():
+        if name not in document:
+            continue
+        if is_usable(value := document[name]):
+            chosen[name] = tuple(value) if isinstance(value, list) else value
+        else:
+            problems.append(f"{path.name}: {name} is {value!r}, expected {expected}")
+    return NotebookConfig({name: value for name, value in document.items() if name in of_model}, **chosen)

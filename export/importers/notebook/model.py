@@ -1,0 +1,116 @@
+"""A notebook's weights and configuration become our model, or a list of what does not fit."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from export.architecture import ModelConfig, Transformer
+from export.importers.assembly import assemble
+from export.importers.notebook.config import NotebookConfig
+from export.importers.notebook.names import POSITION_TABLES, Naming, find_naming, same
+from export.importers.notebook.positions import describe, find_reading, fits, largest_difference
+
+SIZES = (
+    "source_vocabulary_size",
+    "target_vocabulary_size",
+    "d_model",
+    "d_ff",
+    "num_heads",
+    "num_encoder_layers",
+    "num_decoder_layers",
+    "max_source_positions",
+    "max_target_positions",
+)
+EPSILONS = {"vector": 1e-5, "scalar": 1e-8}  # torch's and document 002's
+
+
+def build_model(
+    config: NotebookConfig, weights: Mapping[str, Tensor] | None, problems: list[str]
+) -> tuple[ModelConfig | None, Transformer | None]:
+    """The model, and its configuration even where the weights don't fit it. Every problem is added to the list."""
+    said, shown, naming = dict(config.model), dict[str, Any](), None
+    if config.source_pad_id is not None and isinstance(said.get("pad_id"), int):
+        # One id fills the rows of both sides, where it is masked; the smaller is in both vocabularies.
+        said["pad_id"] = min(said["pad_id"], config.source_pad_id)
+    if weights is not None:
+        try:
+            naming = find_naming(weights, config.attention)
+            shown = naming.choices(weights)
+        except ValueError as error:
+            problems.append(f"the state dict: {error}")
+        tables = [table for name in POSITION_TABLES if (table := weights.get(name)) is not None and _is_table(table)]
+        reading = find_reading(tables) if tables else None
+        if reading is not None:
+            shown["positions"] = dataclasses.asdict(reading)
+        elif "positions" not in said:
+            problems.append(f"--config: positions is missing, and {' and '.join(POSITION_TABLES)} do not show it")
+    completed = _complete(said, shown, problems)
+    if completed is None or naming is None or weights is None:
+        return completed, None
+    with torch.device("meta"):
+        outline = Transformer(completed)
+    misfits = _misfits(outline, naming, weights)
+    problems += misfits
+    if misfits:
+        return completed, None
+    ours = naming.ours(weights, outline)
+    return completed, assemble(completed, {name: tensor.float() for name, tensor in ours.items()}, problems)
+
+
+def _complete(said: Mapping[str, Any], shown: Mapping[str, Any], problems: list[str]) -> ModelConfig | None:
+    """What the user said, and what the weights have shown where the user said nothing.
+
+    If that is not usable, the sizes alone may be, to judge the weights by.
+    """
+    values = {**shown, **said}
+    values.setdefault("layer_norm_epsilon", EPSILONS.get(str(values.get("layer_norm")), EPSILONS["vector"]))
+    if not said.keys() >= set(SIZES):
+        return None
+    try:
+        return ModelConfig.from_document(values)
+    except ValueError as error:
+        problems.append(f"--config: {error}")
+    try:
+        return ModelConfig.from_document({**shown, **{name: said[name] for name in SIZES}})
+    except ValueError:
+        return None
+
+
+def _misfits(outline: Transformer, naming: Naming, weights: Mapping[str, Tensor]) -> list[str]:
+    config, expected, shared = outline.config, naming.shapes(outline), naming.shared(outline)
+    tables = {
+        name: (1, num_positions, config.d_model)
+        for name, num_positions in zip(
+            POSITION_TABLES, (config.max_source_positions, config.max_target_positions), strict=True
+        )
+    }
+    allowed = expected | tables | {name: expected[kept] for name, kept in shared.items()}
+    problems = [f"{name} is missing" for name in sorted(expected.keys() - weights.keys())]
+    problems += [f"{name} is unexpected" for name in sorted(weights.keys() - allowed.keys())]
+    for name in sorted(allowed.keys() & weights.keys()):
+        given = tuple(weights[name].shape)
+        if given != allowed[name]:
+            problems.append(f"{name} has shape {given}, the configuration asks for {allowed[name]}")
+        elif not bool(torch.isfinite(weights[name].float()).all()):
+            problems.append(f"{name} holds NaN or infinite numbers")
+        elif name in tables and not fits(weights[name], config.positions):
+            problems.append(_other_table(name, weights[name], config))
+        elif name in shared and not same(weights[name], weights.get(shared[name], weights[name])):
+            problems.append(f"{name} is not {shared[name]}, which the configuration says is the same")
+    return problems
+
+
+def _other_table(name: str, table: Tensor, config: ModelConfig) -> str:
+    difference = largest_difference(table, config.positions)
+    reading = find_reading([table])
+    found = "no reading of the documents" if reading is None else describe(reading)
+    return (
+        f"{name} differs from positions in --config ({describe(config.positions)}) by {difference:.2g}; it fits {found}"
+    )
+
+
+def _is_table(table: Tensor) -> bool:
+    return table.dim() == 3 and table.shape[0] == 1 and table.shape[2] % 2 == 0 and table.numel() > 0

@@ -1,0 +1,57 @@
+"""Finds and reads a bare state dict, which may come from anyone and lie beside an optimizer's."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from export.importers.weight_files import load_document
+
+SUFFIXES = (".safetensors", ".pt", ".pth", ".bin")
+WRAPPERS = ("model_state_dict", "state_dict", "model")  # names under which training loops keep it beside the optimizer
+
+
+def find_state_dict(path: Path) -> Path:
+    """The file itself, or the only one in the folder.
+
+    Raises:
+        ValueError: there is none, or more than one.
+    """
+    if path.is_file():
+        if path.suffix not in SUFFIXES:
+            raise ValueError(f"its name ends in {path.suffix!r}, allowed are {', '.join(SUFFIXES)}")
+        return path
+    if not path.is_dir():
+        raise ValueError("it is not there; give a state dict's file or its folder")
+    files = sorted(file for file in path.iterdir() if file.suffix in SUFFIXES and file.is_file())
+    if len(files) != 1:
+        found = ", ".join(file.name for file in files) or "none"
+        raise ValueError(f"it should hold one file {', '.join(SUFFIXES)}, found {found}; give the file itself")
+    return files[0]
+
+
+def read_state_dict(path: Path) -> dict[str, Tensor]:
+    """Name -> tensor. Nothing in the file is run.
+
+    Raises:
+        ValueError: it is damaged, holds something else than tensors of floating-point numbers, or wants to run code.
+    """
+    document = load_document(path)
+    if isinstance(document, dict):
+        document = next((document[name] for name in WRAPPERS if isinstance(document.get(name), dict)), document)
+    if not isinstance(document, dict) or not document:
+        raise ValueError(f"it holds {type(document).__name__}, expected names with tensors: save model.state_dict()")
+    others = [f"{name!r} holds {shown}" for name, value in document.items() if (shown := _misfit(name, value))]
+    if others:
+        raise ValueError(", ".join(others))
+    return dict(document)
+
+
+def _misfit(name: Any, value: Any) -> str:
+    """What is there instead of a plain tensor of floating-point numbers with a name; empty if it is one."""
+    if not isinstance(value, Tensor) or not isinstance(name, str):
+        return f"{type(value).__name__}, expected a tensor"
+    if value.layout != torch.strided or value.device.type != "cpu" or not value.is_floating_point():
+        return f"{value.dtype} ({value.layout}, {value.device}), expected floating-point numbers"
+    return ""

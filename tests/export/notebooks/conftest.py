@@ -1,0 +1,19 @@
+"""Tokenizers of two languages."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.export.notebooks.checkpoints import train_json_tokenizers, train_tokenizers
+
+
+@pytest.fixture(scope="session")
+def tokenizers(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """The source's and the target's SentencePiece models."""
+    return train_tokenizers(tmp_path_factory.mktemp("tokenizers"))
+
+
+@pytest.fixture(scope="session")
+def json_tokenizers(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """The same as JSON of the tokenizers library."""
+    return train_json_tokenizers(tmp_path_factory.mktemp("json_tokenizers"))

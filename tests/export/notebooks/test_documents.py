@@ -1,0 +1,181 @@
+"""Each document's model through `convert`: the exported graphs give what an independent reading of it gives."""
+
+import functools
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from export.cached_decode import decode_cached
+from export.convert import convert
+from export.golden_texts import GOLDEN_TEXTS
+from export.graphs.execution import Floats, GraphPair, Ids
+from export.quantize import quantize
+from service.bundle.manifest import Manifest
+from tests.export.notebooks.checkpoints import NEVER, SIZES, TARGET_IDS, Notebook, make, random_sources
+from tests.export.notebooks.readings import (
+    Attention000,
+    Attention001,
+    Attention002,
+    Attention003,
+    Attention004,
+    Choices,
+)
+
+WIDTH = SIZES.d_model
+LENGTHS = [1, 2, 3, 5, 8, 13, 21, 34]
+NUM_STEPS = 10
+START_ID, EOS_ID = TARGET_IDS["bos_id"], TARGET_IDS["eos_id"]
+
+# What each describes, inside 002's model where it describes attention or a block only; positions as the paper has
+# them, except where the document has its own. Seeds are such that sentences end, each in its own way.
+SMALLEST = replace(SIZES, num_encoder_layers=1, num_decoder_layers=1)
+DOCUMENTS = {
+    "000": lambda: make(Choices(lambda: Attention000(WIDTH, 2), base=10000.0), SMALLEST, seed=2),
+    "001": lambda: make(  # four heads of four components: padded for the kernels, and no output layer to drop that
+        Choices(lambda: Attention001(WIDTH, 4), base=10000.0),
+        replace(SMALLEST, num_heads=4),
+        seed=4,
+        attention="packed",
+    ),
+    "002": lambda: make(
+        Choices(lambda: Attention002(WIDTH, 2), base=1000.0), replace(SMALLEST, num_decoder_layers=2), seed=6
+    ),
+    "003": lambda: make(Choices(lambda: Attention003(WIDTH, 2), base=10000.0), SMALLEST, seed=9),
+    "004": lambda: make(
+        Choices(lambda: Attention004(WIDTH, 2), lambda: nn.LayerNorm(WIDTH), is_numbered=True, base=10000.0),
+        SMALLEST,
+        seed=2,
+        score_scale="model",
+    ),
+}
+
+
+WITH_JSON = ("003",)  # tokenizers; the others have SentencePiece's
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _one_thread() -> Iterator[None]:
+    """The readings decode token by token, whole rows each time: more threads only wait for each other."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="module")
+def convert_document(
+    tokenizers: tuple[Path, Path], json_tokenizers: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[str], tuple[Notebook, Path, Manifest]]:
+    """Converts a document's model, once."""
+
+    @functools.cache
+    def run(document: str) -> tuple[Notebook, Path, Manifest]:
+        directory = tmp_path_factory.mktemp(document)
+        files = json_tokenizers if document in WITH_JSON else tokenizers
+        notebook = DOCUMENTS[document]().write(directory / "saved", files)
+        bundle = directory / "bundle"
+        return notebook, bundle, convert(notebook.path, bundle, "notebook", options=notebook.options)
+
+    return run
+
+
+@pytest.fixture(scope="module", params=DOCUMENTS)
+def converted(
+    request: pytest.FixtureRequest, convert_document: Callable[[str], tuple[Notebook, Path, Manifest]]
+) -> tuple[Notebook, Path, Manifest]:
+    return convert_document(request.param)
+
+
+@pytest.fixture(scope="module")
+def graphs(converted: tuple[Notebook, Path, Manifest]) -> GraphPair:
+    _, bundle, manifest = converted
+    return GraphPair(bundle / manifest.graphs.encoder, bundle / manifest.graphs.decoder_step, manifest.model, 1)
+
+
+def test_log_probs_in_a_ragged_batch(converted: tuple[Notebook, Path, Manifest], graphs: GraphPair) -> None:
+    notebook, _, manifest = converted
+    sources, size = random_sources(LENGTHS), SIZES.target_vocabulary_size
+    targets = np.random.default_rng(0).integers(4, size, (len(sources), NUM_STEPS))
+    targets[:, 0] = START_ID
+    width = max(map(len, sources))
+    padded = torch.tensor([source + [0] * (width - len(source)) for source in sources])
+    lengths = torch.tensor([len(source) for source in sources])
+    expected = notebook.model(padded, torch.from_numpy(targets), lengths).log_softmax(-1).numpy()
+    expected[:, :, NEVER] = -np.inf
+    state = graphs.start(sources, manifest.tokenizer.pad_id, NUM_STEPS)
+    for step in range(NUM_STEPS):
+        ids, log_probs = state.candidates(targets[:, step], size)
+        given = np.empty_like(log_probs)
+        np.put_along_axis(given, ids, log_probs, axis=1)
+        np.testing.assert_allclose(given, expected[:, step], atol=5e-5)
+
+
+def test_greedy_tokens(converted: tuple[Notebook, Path, Manifest], graphs: GraphPair) -> None:
+    notebook, _, manifest = converted
+    sources = random_sources(LENGTHS * 3, seed=2)
+    expected = [notebook.model.greedy(source, START_ID, EOS_ID, NEVER, 24) for source in sources]
+    assert decode_cached(graphs, manifest.tokenizer, [(source, (), 24) for source in sources]) == expected
+    assert len(set(expected)) > len(sources) // 2
+    assert len({len(output) for output in expected}) > 3
+
+
+def test_golden_sentences_are_the_readings_own(converted: tuple[Notebook, Path, Manifest]) -> None:
+    """Through tokenizers of both languages, wrapped as the configuration says."""
+    notebook, _, manifest = converted
+    limit = manifest.limits.max_output_tokens
+    assert len(manifest.golden) >= 3
+    for golden in manifest.golden:
+        assert (golden.source_ids[0], golden.source_ids[-1]) == (2, 3)
+        expected = notebook.model.greedy(list(golden.source_ids), START_ID, EOS_ID, NEVER, limit)
+        assert golden.output_ids == expected
+
+
+def test_the_bundle_says_what_it_is(converted: tuple[Notebook, Path, Manifest]) -> None:
+    notebook, bundle, manifest = converted
+    assert Manifest.load(bundle) == manifest
+    suffix = "json" if manifest.tokenizer.kind == "tokenizers" else "model"
+    assert manifest.tokenizer.files == (f"source.{suffix}", f"target.{suffix}")
+    assert (manifest.tokenizer.eos_id, manifest.tokenizer.source_eos_id) == (2, 3)
+    (pair,) = manifest.languages
+    assert (pair.source_language_code, pair.target_language_code, pair.source_prefix_ids) == ("en", "hi", (2,))
+    assert manifest.suppressed_ids == tuple(NEVER)
+    assert manifest.limits.max_source_tokens == notebook.said["max_source_positions"]
+
+
+def test_int8_of_what_no_dense_layer_takes_part_in(
+    convert_document: Callable[[str], tuple[Notebook, Path, Manifest]], tmp_path: Path
+) -> None:
+    """Norms by hand and heads side by side, padding dropped: close to float32, and bit by bit the same in company."""
+    _, bundle, manifest = convert_document("001")
+    texts = [text for golden in GOLDEN_TEXTS for text in (golden, golden.lower(), golden.upper())]
+    (tmp_path / "lines.tsv").write_text("".join(f"{text}\t{text}\n" for text in texts), encoding="utf-8")
+    quantized = quantize(bundle, tmp_path / "int8", tmp_path / "lines.tsv")
+    assert quantized.tokenizer == manifest.tokenizer
+    size = manifest.model.vocabulary_size
+    sources = random_sources([14] * 6)
+    pairs = [
+        GraphPair(folder / manifest.graphs.encoder, folder / manifest.graphs.decoder_step, manifest.model, 1)
+        for folder in (bundle, tmp_path / "int8")
+    ]
+    tokens = np.random.default_rng(3).integers(4, size, (4, len(sources)))
+    tokens[0] = START_ID
+    exact, together = (pair.start(sources, manifest.tokenizer.pad_id, 4) for pair in pairs)
+    alone = [pairs[1].start([source], manifest.tokenizer.pad_id, 4) for source in sources]
+    for step in range(4):
+        tables = [by_token(*state.candidates(tokens[step], size)) for state in (exact, together)]
+        error = np.abs(tables[0] - tables[1])
+        assert 0.0 < error.mean() < 0.05 * np.ptp(tables[0])
+        for row, state in enumerate(alone):
+            assert np.array_equal(by_token(*state.candidates(tokens[step][row : row + 1], size))[0], tables[1][row])
+
+
+def by_token(ids: Ids, log_probs: Floats) -> Floats:
+    """Candidates' log-probabilities (B, K) in the order of the tokens; what is never generated has zero."""
+    table = np.empty_like(log_probs)
+    np.put_along_axis(table, ids, log_probs, axis=1)
+    return np.where(np.isfinite(table), table, np.float32(0.0))

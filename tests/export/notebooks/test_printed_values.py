@@ -1,0 +1,105 @@
+"""Document 003 prints what its attention gives: ours gives the same, digit by digit."""
+
+import pytest
+import torch
+from torch import Tensor
+
+from export.architecture import ModelConfig
+from export.architecture.attention import MultiHeadAttention
+from export.importers.notebook.attention import FORMS
+
+# Half of the last digit, and what float32 rounds off: one number is -1.64205, which is printed as -1.6421.
+FOUR_DIGITS, THREE_DIGITS = 0.501e-4, 0.501e-3
+PER_HEAD = next(form for form in FORMS if form.kind == "per_head")
+
+INPUTS = """
+ 0.8033  0.0462 -1.4352
+ 0.1748 -1.3683  0.9774
+ 0.0890  0.3375  0.5220
+-0.6137  1.0111  1.2379
+"""
+ONE_HEAD = """
+ 0.2117  0.6486  0.6463
+ 1.0697  0.9883  0.8405
+-3.3355 -2.4109 -1.6421
+-4.9260 -3.0185 -0.0805
+"""
+INPUTS_OF_TWO_HEADS = """
+-0.077  0.360 -0.782  0.072  0.665 -0.287
+ 1.621 -1.597 -0.052 -0.306  0.249 -0.223
+ 0.913  0.204  0.574  0.416  0.262  0.931
+-0.514 -1.652  1.046  0.522 -0.167  0.053
+ 0.564  2.257  1.869 -1.195  0.998  0.459
+ 2.436 -0.147 -0.476 -0.293 -0.348  0.349
+ 0.037 -0.068  0.429 -0.868 -0.271  0.142
+ 0.130  0.681 -0.958  0.064  0.659  0.819
+"""
+TWO_HEADS = """
+ 7.501  15.386  12.121  23.458   5.546  -7.499
+ 4.221   4.875  -2.205   4.050  -4.525   5.155
+ 1.891   3.035   3.399   2.733   2.958  -0.824
+ 2.621   2.177  -4.974  -0.925  -1.928   3.726
+-0.130  -0.250   3.700   0.948   9.384   0.697
+ 2.524   1.555  -0.789   2.667  -0.459   4.428
+ 0.056  -1.688  -1.537  -1.700   0.391   4.648
+-1.352  -4.136  -8.878  -1.003 -12.857  -4.945
+"""
+
+
+def printed(table: str) -> Tensor:
+    return torch.tensor([[float(number) for number in line.split()] for line in table.strip().splitlines()])
+
+
+def attention(width: int, num_heads: int, tensors: dict[str, Tensor], output: str) -> MultiHeadAttention:
+    """Ours, with the document's weights laid out by the importer."""
+    config = ModelConfig(9, 9, d_model=width, num_heads=num_heads, attention_output=output)  # type: ignore[arg-type]
+    assert PER_HEAD.shapes(config) == {name: tuple(tensor.shape) for name, tensor in tensors.items()}
+    ours = MultiHeadAttention(config).eval()
+    ours.load_state_dict(PER_HEAD.laid_out(tensors, num_heads))
+    return ours
+
+
+def drawn_per_head(num_heads: int, size: int, width: int) -> dict[str, Tensor]:
+    """In the document's order."""
+    return {
+        f"{kind}_{role}{head}": torch.randn(size=(size, width if kind == "W" else 1))
+        for head in range(1, num_heads + 1)
+        for kind in "Wb"
+        for role in "qkv"
+    }
+
+
+@torch.no_grad()
+def test_one_head() -> None:
+    torch.manual_seed(3)
+    columns = torch.cat([torch.randn(size=(4, 1)) for _ in range(3)], dim=1)  # (D, N)
+    torch.testing.assert_close(columns, printed(INPUTS), rtol=0, atol=FOUR_DIGITS)
+    torch.manual_seed(0)
+    ours = attention(4, 1, drawn_per_head(1, 4, 4), "none")
+    x = columns.T[None]
+    torch.testing.assert_close(ours(x, x)[0].T, printed(ONE_HEAD), rtol=0, atol=FOUR_DIGITS)
+
+
+@torch.no_grad()
+def test_two_heads() -> None:
+    torch.manual_seed(3)
+    columns = torch.randn(8, 6)
+    torch.testing.assert_close(columns, printed(INPUTS_OF_TWO_HEADS), rtol=0, atol=THREE_DIGITS)
+    torch.manual_seed(0)
+    tensors = drawn_per_head(2, 4, 8)
+    tensors["W_c"] = torch.randn(size=(8, 8))
+    ours = attention(8, 2, tensors, "unbiased")
+    x = columns.T[None]
+    torch.testing.assert_close(ours(x, x)[0].T, printed(TWO_HEADS), rtol=0, atol=THREE_DIGITS)
+
+
+@torch.no_grad()
+def test_heads_laid_out_in_another_order_give_something_else() -> None:
+    """The printed digits do tell."""
+    torch.manual_seed(0)
+    tensors = drawn_per_head(2, 4, 8) | {"W_c": torch.randn(size=(8, 8))}
+    swapped = tensors | {"W_k1": tensors["W_k2"], "W_k2": tensors["W_k1"]}
+    x = printed(INPUTS_OF_TWO_HEADS).T[None]
+    given = attention(8, 2, swapped, "unbiased")(x, x)[0].T
+    with pytest.raises(AssertionError):
+        torch.testing.assert_close(given, printed(TWO_HEADS), rtol=0, atol=0.01)

@@ -1,0 +1,221 @@
+"""What can't be imported: one line with all the problems, exit code 2, nothing written."""
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from click.testing import CliRunner
+
+from export.cli import main
+from tests.export.notebooks.checkpoints import Notebook, make
+from tests.export.notebooks.readings import Attention000, Attention001, Attention002, Choices
+
+PLAIN = Choices(lambda: Attention002(16, 2))
+PACKED = Choices(lambda: Attention001(16, 2))
+
+
+@pytest.fixture
+def notebook(tokenizers: tuple[Path, Path], tmp_path: Path) -> Notebook:
+    return make(PLAIN).write(tmp_path / "saved", tokenizers)
+
+
+def arguments(notebook: Notebook) -> dict[str, Any]:
+    options = notebook.options
+    return {
+        "--from": "notebook",
+        "--config": options.config,
+        "--tokenizer": options.tokenizer,
+        "--target-tokenizer": options.target_tokenizer,
+        "--source-language": options.source_language,
+        "--target-language": options.target_language,
+    }
+
+
+def refused(path: Path, given: dict[str, Any]) -> str:
+    """The one line that the user sees."""
+    output = path.parent.parent / "out"
+    words = [str(word) for flag, value in given.items() if value is not None for word in (flag, value)]
+    result = CliRunner().invoke(main, ["convert", str(path), "--output", str(output), *words])
+    assert result.exit_code == 2, result.stderr
+    assert not output.exists()
+    assert list(output.parent.glob(f".{output.name}*")) == []
+    (line,) = result.stderr.splitlines()
+    return line
+
+
+def said_otherwise(notebook: Notebook, **changes: Any) -> str:
+    assert notebook.options.config is not None
+    document = {name: value for name, value in (notebook.said | changes).items() if value != "left out"}
+    notebook.options.config.write_text(json.dumps(document), encoding="utf-8")
+    return refused(notebook.path, arguments(notebook))
+
+
+def saved_otherwise(notebook: Notebook, change: Callable[[dict[str, Any]], Any]) -> str:
+    weights = dict(notebook.model.state_dict())
+    change(weights)
+    torch.save(weights, notebook.path)
+    return said_otherwise(notebook)
+
+
+def test_everything_wrong_at_once(notebook: Notebook, tokenizers: tuple[Path, Path]) -> None:
+    weights = dict(notebook.model.state_dict())
+    del weights["encoder.encoder_list.1.self_attention.w_o.bias"]
+    weights["rotary.inv_freq"] = torch.zeros(4)
+    weights["decoder.decoder_list.0.cross_attention.w_key.weight"] = torch.zeros(16, 4)
+    weights["source_embedding.embeddings.weight"][5, 3] = torch.nan
+    torch.save(weights, notebook.path)
+    assert notebook.options.config is not None
+    document = notebook.said | {"rotary": True, "attention": "sparse", "activation": "swish", "max_output_tokens": 900}
+    del document["source_eos_id"]
+    notebook.options.config.write_text(json.dumps(document), encoding="utf-8")
+    given = arguments(notebook) | {"--source-language": None, "--target-language": "?", "--tokenizer": tokenizers[1]}
+    line = refused(notebook.path, given)
+    for expected in (
+        "--source-language is missing",
+        "--target-language is '?'",
+        "rotary is unknown",
+        "source_eos_id is missing",
+        "attention is 'sparse', expected one of separate, fused, packed, per_head",
+        "activation is 'swish', allowed are relu, gelu, silu, identity",
+        "max_output_tokens is 900, the model has 48 positions",
+        "encoder.encoder_list.1.self_attention.w_o.bias is missing",
+        "rotary.inv_freq is unexpected",
+        "decoder.decoder_list.0.cross_attention.w_key.weight has shape (16, 4), the configuration asks for (16, 16)",
+        "source_embedding.embeddings.weight holds NaN",
+        "it has 100 tokens, --config says source_vocabulary_size 130",
+    ):
+        assert expected in line, (expected, line)
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"positions": "rotary"}, "positions are not usable"),
+        ({"positions": {"kind": "learned"}}, "positions are not usable"),
+        ({"positions": {"base": -1}}, "positions.base is -1, allowed is a number from 0"),
+        ({"positions": {"base": 10000}}, "differs from positions in --config (base 10000, cosine_exponent paired)"),
+        ({"positions": {"base": 10000}}, "it fits base 1000, cosine_exponent paired"),
+        ({"norm": "rms"}, "norm is 'rms', allowed are pre, post"),
+        ({"score_scale": 8}, "score_scale is 8, allowed are head, model"),
+        ({"activation": "left out"}, "activation is missing"),
+        ({"num_heads": "left out"}, "num_heads is missing"),
+        ({"num_heads": 3}, "d_model 16 is not a multiple of num_heads 3"),
+        ({"attention": "per_head"}, "--config says attention 'per_head', but w_query.weight is the name of separate"),
+        ({"attention_bias": False}, "w_query.bias is unexpected"),
+        ({"attention_output": "none"}, "w_o.weight is unexpected"),
+        ({"final_norm": False}, "encoder.normalize.beta is unexpected"),
+        ({"layer_norm": "vector"}, "encoder.normalize.weight is missing"),
+        ({"projection_bias": False}, "projection_layer.linear_layer.bias is unexpected"),
+        ({"tie_projection": True}, "projection_layer.linear_layer.weight is not target_embedding.embeddings.weight"),
+        ({"num_decoder_layers": 3}, "decoder.decoder_list.2.self_attention.w_query.weight is missing"),
+        ({"num_decoder_layers": 1}, "decoder.decoder_list.1.self_attention.w_query.weight is unexpected"),
+        ({"max_source_positions": 65}, "source_positional_encoding.positional_embeddings has shape (1, 64, 16)"),
+        ({"eos_id": 3, "pad_id": 2}, "--target-tokenizer: it has pad_id 3, --config says 2 for the target"),
+        ({"source_eos_id": 1}, "--tokenizer: it has eos_id 3, --config says 1 for the source"),
+        ({"source_prefix_ids": [400]}, "source_prefix_ids 400 is outside the vocabulary of 130"),
+        ({"suppressed_ids": [100]}, "suppressed_ids 100 is outside the vocabulary of 100"),
+        ({"pad_id": 120}, "pad_id 120 is outside the vocabulary of 100"),
+        ({"decoder_start_id": 100}, "decoder_start_id 100 is outside the vocabulary of 100"),
+        ({"max_source_tokens": 65}, "max_source_tokens is 65, the model has 64 positions"),
+        ({"d_model": "16"}, "d_model is '16', allowed is a number from 1"),
+        ({"beam_size": 99}, "beam_size is 99, expected a number from 1 to 8"),
+    ],
+)
+def test_contradictions(notebook: Notebook, changes: dict[str, Any], expected: str) -> None:
+    assert expected in said_otherwise(notebook, **changes)
+
+
+def test_two_readings_of_one_name_are_not_guessed(tokenizers: tuple[Path, Path], tmp_path: Path) -> None:
+    notebook = make(PACKED).write(tmp_path / "saved", tokenizers)
+    assert "qkv_layer.weight may be packed or fused: say which" in refused(notebook.path, arguments(notebook))
+
+
+def test_positions_that_nothing_tells(notebook: Notebook) -> None:
+    def without_tables(weights: dict[str, Any]) -> None:
+        for side in ("source", "target"):
+            del weights[f"{side}_positional_encoding.positional_embeddings"]
+
+    def learned(weights: dict[str, Any]) -> None:
+        weights["source_positional_encoding.positional_embeddings"] = torch.randn(1, 64, 16)
+
+    assert "positions is missing" in saved_otherwise(notebook, without_tables)
+    assert "positions is missing, and" in saved_otherwise(notebook, learned)
+    notebook.said["positions"] = {"base": 1000}
+    assert "it fits no reading of the documents" in saved_otherwise(notebook, learned)
+
+
+def test_two_documents_in_one_state_dict(notebook: Notebook) -> None:
+    def mixed(weights: dict[str, Any]) -> None:
+        other = make(Choices(lambda: Attention000(16, 2))).model.state_dict()
+        weights |= {name: value for name, value in other.items() if ".0.self_attention." in name}
+
+    line = saved_otherwise(notebook, mixed)
+    assert "encoder.encoder_list.0.self_attention.W_q.weight is unexpected" in line
+
+
+def test_a_model_of_another_kind(notebook: Notebook) -> None:
+    torch.save({"transformer.h.0.attn.weight": torch.zeros(3)}, notebook.path)
+    assert "has a self_attention or attention with one of w_query.weight, W_q.weight" in refused(
+        notebook.path, arguments(notebook)
+    )
+
+
+class RunsCode:
+    def __reduce__(self) -> tuple[Any, ...]:
+        return os.mkdir, ("owned",)
+
+
+def test_files_that_are_no_state_dict(notebook: Notebook, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = arguments(notebook)
+    monkeypatch.chdir(notebook.path.parent)
+    torch.save({"weights": RunsCode()}, notebook.path)
+    assert "model.pt holds more than tensors (" in refused(notebook.path, given)
+    assert not Path("owned").exists()
+    torch.save(notebook.model, notebook.path)
+    assert "Transformer002" in refused(notebook.path, given)
+    torch.save([1, 2], notebook.path)
+    assert "it holds list, expected names with tensors: save model.state_dict()" in refused(notebook.path, given)
+    torch.save({"epoch": 3, "weights": [1, 2]}, notebook.path)
+    assert "'epoch' holds int" in refused(notebook.path, given)
+    for content in (b"", b"\x80garbage", b"PK\x03\x04 cut off"):
+        notebook.path.write_bytes(content)
+        assert "model.pt is damaged or no file of weights" in refused(notebook.path, given)
+    other = notebook.path.with_suffix(".safetensors")
+    other.write_bytes(b"garbage")
+    assert "model.safetensors is damaged or no file of weights" in refused(other, given)
+    assert "found model.pt, model.safetensors" in refused(notebook.path.parent, given | {"--name": "x"})
+
+
+def test_files_that_are_not_there(notebook: Notebook, tmp_path: Path) -> None:
+    given = arguments(notebook)
+    line = refused(notebook.path, {"--from": "notebook"})
+    for flag in ("--config", "--tokenizer", "--source-language", "--target-language"):
+        assert f"{flag} is missing" in line
+    line = refused(
+        notebook.path, given | {"--config": tmp_path / "no.json", "--target-tokenizer": tmp_path / "no.model"}
+    )
+    assert "no.json is no file" in line
+    assert "no.model is no file" in line
+    assert "it is not a folder" in refused(tmp_path / "saved" / "no.pt", given)
+
+
+def test_damaged_companions(notebook: Notebook, tokenizers: tuple[Path, Path], tmp_path: Path) -> None:
+    cut, text = tmp_path / "cut.model", tmp_path / "text.json"
+    cut.write_bytes(tokenizers[0].read_bytes()[:500])
+    text.write_text("[1, 2")
+    line = refused(notebook.path, arguments(notebook) | {"--tokenizer": cut, "--target-tokenizer": text})
+    assert "--tokenizer cut.model: it is no SentencePiece model" in line
+    assert "--target-tokenizer text.json: it is no JSON of the tokenizers library" in line
+    line = refused(notebook.path, arguments(notebook) | {"--config": text})
+    assert "--config text.json: Expecting ',' delimiter" in line
+
+
+def test_options_of_other_importers_are_refused(checkpoint: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "models" / "tiny"
+    folder.parent.mkdir()
+    folder.symlink_to(checkpoint)
+    assert "--config is not for our own checkpoints" in refused(folder, {"--config": tmp_path / "x.json"})
