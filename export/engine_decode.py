@@ -15,6 +15,7 @@ from service.engine.stats import TurnStats
 from service.translation import DecodingOptions, FinishReason
 
 STOP_SECONDS = 60.0
+ONE_LANE = 16  # slots: too few for a second lane, which would hold the weights once more
 
 
 class EngineDecoder:
@@ -82,7 +83,7 @@ def decode_golden(directory: Path, manifest: Manifest) -> list[tuple[int, ...]]:
     prefixes = {
         (pair.source_language_code, pair.target_language_code): pair.target_prefix_ids for pair in manifest.pairs()
     }
-    with EngineDecoder(directory, manifest) as decoder:
+    with EngineDecoder(directory, manifest, max_slots=ONE_LANE) as decoder:
         sequences = []
         for golden in manifest.golden:
             prefix = prefixes[golden.source_language_code, golden.target_language_code]

@@ -4,15 +4,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from export.engine_decode import EngineDecoder
-from export.importers.imported import ImportedCheckpoint, Output, Row
+from export.engine_decode import ONE_LANE, EngineDecoder
+from export.importers.imported import ImportedCheckpoint, Row
 from export.verification_sentences import Sentence
-from export.verify import TIE_GAP, VerificationError, first_difference, logits_along, top_two_gap
+from export.verify import (
+    TIE_GAP,
+    VerificationError,
+    first_difference,
+    log_probs_along,
+    logits_along,
+    top_two_gap,
+)
 from service.bundle.manifest import Manifest
+from service.engine.search.scores import normalized
 from service.translation import DecodingOptions
 
 BEAM_SIZE = 4
-ENGINE_SLOTS = 16  # one lane: a second one would hold the weights once more
+
+
+_Ids = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,8 +31,8 @@ class ReferenceOutputs:
 
     name: str
     sentences: tuple[Sentence, ...]
-    greedy: tuple[Output, ...]
-    beams: tuple[Output, ...]
+    greedy: tuple[tuple[int, ...], ...]
+    beams: tuple[tuple[int, ...], ...]
     max_output_tokens: int
 
 
@@ -64,22 +74,20 @@ def check_fidelity(
         VerificationError: an output differs although it is no tie; names the first differing position.
     """
     rows = [(sentence.source_ids, sentence.languages.target_prefix_ids) for sentence in expected.sentences]
-    with EngineDecoder(directory, manifest, max_slots=ENGINE_SLOTS) as decoder:
+    limit = expected.max_output_tokens
+    with EngineDecoder(directory, manifest, max_slots=ONE_LANE) as decoder:
         greedy, beams = (
-            [
-                Output(best.token_ids, best.score)
-                for best, *_ in decoder.decode(rows, _options(manifest, beam_size, expected.max_output_tokens))
-            ]
+            [best.token_ids for best, *_ in decoder.decode(rows, _options(manifest, beam_size, limit))]
             for beam_size in (1, BEAM_SIZE)
         )
     num_greedy_ties = num_beam_ties = 0
     for sentence, given, wanted in zip(expected.sentences, greedy, expected.greedy, strict=True):
-        if given.token_ids != wanted.token_ids:
+        if given != wanted:
             _check_greedy_tie(checkpoint, sentence, given, wanted, expected.name)
             num_greedy_ties += 1
     for sentence, given, wanted in zip(expected.sentences, beams, expected.beams, strict=True):
-        if given.token_ids != wanted.token_ids:
-            _check_beam_tie(sentence, given, wanted, expected.name)
+        if given != wanted:
+            _check_beam_tie(checkpoint, sentence, given, wanted, expected)
             num_beam_ties += 1
     return FidelityReport(expected.name, len(rows), num_greedy_ties, num_beam_ties)
 
@@ -91,34 +99,44 @@ def _options(manifest: Manifest, beam_size: int, max_output_tokens: int) -> Deco
         length_penalty=generation.length_penalty,
         num_hypotheses=1,
         max_output_tokens=max_output_tokens,
-        return_scores=True,
         stops_early=generation.stops_early,
         forces_end=generation.forces_end,
     )
 
 
 def _check_greedy_tie(
-    checkpoint: ImportedCheckpoint, sentence: Sentence, given: Output, wanted: Output, reference: str
+    checkpoint: ImportedCheckpoint, sentence: Sentence, given: _Ids, wanted: _Ids, reference: str
 ) -> None:
-    position = first_difference(wanted.token_ids, given.token_ids)
-    logits = logits_along(checkpoint, sentence, [*wanted.token_ids[:position], 0])[position]
+    position = first_difference(wanted, given)
+    logits = logits_along(checkpoint, sentence, [*wanted[:position], 0])[position]
     gap = top_two_gap(logits.numpy(), checkpoint.suppressed_ids)
     if gap >= TIE_GAP:
         raise VerificationError(
             f"{sentence}, position {position}: the engine's greedy search goes on with "
-            f"{given.token_ids[position : position + 3]}, {reference} with "
-            f"{wanted.token_ids[position : position + 3]}; "
+            f"{given[position : position + 3]}, {reference} with {wanted[position : position + 3]}; "
             f"the tokens before it are the same, and the two best are {gap:.2g} apart."
         )
 
 
-def _check_beam_tie(sentence: Sentence, given: Output, wanted: Output, reference: str) -> None:
-    assert given.score is not None
-    assert wanted.score is not None
-    if abs(given.score - wanted.score) >= TIE_GAP:
-        position = first_difference(wanted.token_ids, given.token_ids)
+def _check_beam_tie(
+    checkpoint: ImportedCheckpoint, sentence: Sentence, given: _Ids, wanted: _Ids, expected: ReferenceOutputs
+) -> None:
+    ours, theirs = (_score(checkpoint, sentence, ids, expected.max_output_tokens) for ids in (given, wanted))
+    if abs(ours - theirs) >= TIE_GAP:
+        position = first_difference(wanted, given)
         raise VerificationError(
-            f"{sentence}, position {position}: the engine's beam search goes on with "
-            f"{given.token_ids[position : position + 3]} (score {given.score:.6f} in the end), {reference} with "
-            f"{wanted.token_ids[position : position + 3]} ({wanted.score:.6f}); the tokens before it are the same."
+            f"{sentence}, position {position}: the engine's beam search goes on with {given[position : position + 3]} "
+            f"(score {ours:.6f} in the end), {expected.name} with {wanted[position : position + 3]} ({theirs:.6f}); "
+            "the tokens before it are the same."
         )
+
+
+def _score(checkpoint: ImportedCheckpoint, sentence: Sentence, ids: _Ids, max_output_tokens: int) -> float:
+    """A hypothesis' normalised log-probability by the model itself; what is shorter than the limit has ended."""
+    generation = checkpoint.generation
+    is_cut = len(ids) >= max_output_tokens
+    chosen = ids if is_cut else (*ids, checkpoint.tokenizer.eos_id)
+    log_probs = log_probs_along(checkpoint, sentence, chosen)
+    total = float(log_probs[range(len(chosen)), chosen].sum())
+    length = len(sentence.languages.target_prefix_ids) + len(chosen) + (is_cut and generation.forces_end)
+    return normalized(total, length, generation.length_penalty)

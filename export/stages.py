@@ -1,7 +1,17 @@
-"""Tells of each stage of an export with the seconds that it took."""
+"""Tells of each stage of an export with the seconds that it took, and how far a long one has come."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from tqdm import tqdm
+
+T = TypeVar("T")
+
+
+def progress(items: Sequence[T], what: str) -> "tqdm[T]":
+    """Go through `items` with a bar on the terminal, which vanishes at the end; elsewhere without."""
+    return tqdm(items, desc=what, leave=False, disable=None)
 
 
 class Stages:

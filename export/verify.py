@@ -14,6 +14,7 @@ from export.cached_decode import decode_cached
 from export.engine_decode import decode_golden
 from export.graphs.execution import GraphPair
 from export.importers.imported import ImportedCheckpoint
+from export.stages import progress
 from export.verification_sentences import Sentence, golden_sentences, random_sentences
 from service.bundle.manifest import GoldenPair, Manifest
 from service.text.tokenizers import Tokenizer
@@ -104,7 +105,7 @@ def verify(
         report.max_relative_error_allowed = MAX_RELATIVE_ERROR_FLOAT16
     outputs: dict[Sentence, tuple[int, ...]] = {}
     num_batches = -(-len(sentences) // BATCH_SIZE)
-    for number in range(num_batches):
+    for number in progress(range(num_batches), "verify"):
         # A stride through the list puts golden and random sentences, short and long ones, into one batch.
         for decoded in _decode(checkpoint, graphs, sentences[number::num_batches]):
             outputs[decoded.sentence] = decoded.output
@@ -196,6 +197,19 @@ def logits_along(checkpoint: ImportedCheckpoint, sentence: Sentence, output: Seq
     return logits[0, len(forced) - 1 :]
 
 
+def log_probs_along(checkpoint: ImportedCheckpoint, sentence: Sentence, output: Sequence[int]) -> torch.Tensor:
+    """As `logits_along`, but log-probabilities (T, V) in float64, as `generate` computes them."""
+    return _normalized(checkpoint, logits_along(checkpoint, sentence, output))
+
+
+def _normalized(checkpoint: ImportedCheckpoint, logits: torch.Tensor) -> torch.Tensor:
+    logits = logits.double()
+    shared_by = logits.clone()
+    if checkpoint.renormalizes:
+        shared_by[:, list(checkpoint.suppressed_ids)] = -torch.inf
+    return logits - shared_by.logsumexp(dim=-1, keepdim=True)
+
+
 def _compare(checkpoint: ImportedCheckpoint, decoded: _Decoded, report: VerificationReport) -> None:
     """Compare one sentence's log-probabilities and tokens with the model's."""
     sentence, suppressed = decoded.sentence, list(checkpoint.suppressed_ids)
@@ -203,13 +217,13 @@ def _compare(checkpoint: ImportedCheckpoint, decoded: _Decoded, report: Verifica
         logits = logits_along(checkpoint, sentence, decoded.output)
     allowed = logits.clone()
     allowed[:, suppressed] = -torch.inf
-    normalizer = (allowed if checkpoint.renormalizes else logits).double().logsumexp(dim=-1)
+    expected_log_probs = _normalized(checkpoint, logits)
     for position, token_id in enumerate(decoded.output):
         where = f"{sentence}, position {position}"
         ids, log_probs = decoded.candidate_ids[position], decoded.log_probs[position]
         if not np.array_equal(np.isneginf(log_probs), np.isin(ids, suppressed)):
             raise VerificationError(f"{where}: tokens of probability zero are not just the suppressed ones.")
-        expected = (logits[position].double() - normalizer[position]).numpy()[ids]
+        expected = expected_log_probs[position].numpy()[ids]
         error = float(np.abs(log_probs - expected)[~np.isneginf(log_probs)].max())
         if not np.isfinite(error):
             raise VerificationError(f"{where}: a log-probability is not a number.")

@@ -122,8 +122,11 @@ class Client:
         model: str = "",
         options: RequestedOptions | None = None,
         priority: Priority = Priority.NORMAL,
+        model_version: str = "",
     ) -> list[Translation]:
         """Translate texts; the result has one translation per text, in order.
+
+        An empty `model` is the server's first that translates this pair, an empty `model_version` its highest.
 
         Raises:
             NoServer: nobody answers.
@@ -134,6 +137,7 @@ class Client:
             source_language_code=source_language_code,
             target_language_code=target_language_code,
             model=model,
+            model_version=model_version,
             options=_options_to_pb(options or RequestedOptions()),
             priority=_PRIORITIES[priority],
         )
@@ -151,7 +155,7 @@ class Client:
                 raise error
 
     def models(self) -> list[ServedModel]:
-        """The models that the server has loaded, in order of names.
+        """The models that the server has loaded, in order of names, and of each the highest version first.
 
         Raises:
             NoServer: nobody answers.

@@ -11,6 +11,10 @@ LOG_LEVELS = ("debug", "info", "warning", "error")
 class ServerConfig:
     """Everything that `dragoman serve` can be told.
 
+    Of each model in a repository the `max_versions` highest versions are served. SIGHUP has the server look at
+    `models` again; with `reload_seconds` above 0 it also looks by itself, so often. A version that was replaced has
+    `grace_seconds` to finish its calls.
+
     A port of 0 takes any free one. `num_threads` of 0 means one per CPU that the process may use.
     `max_slots` of 0 means as many as pay, which is measured for each model when it is loaded. `cache_mib` bounds the
     memory, in MiB, for finished translations that are kept for the next who asks for the same; 0 keeps none.
@@ -21,6 +25,8 @@ class ServerConfig:
     """
 
     models: Path = Path("models")
+    max_versions: int = 1
+    reload_seconds: float = 0.0
     host: str = "127.0.0.1"
     port: int = 50051
     metrics_host: str = "127.0.0.1"

@@ -2,7 +2,7 @@
 
 ServiceError
  +-- InvalidRequest        the caller's input is wrong; trying again won't help
- +-- NotFound              no such model or language pair
+ +-- NotFound              no such model, version or language pair
  +-- Overloaded            no room now; try again after `retry_after_seconds`
  +-- Unavailable           loading, draining or restarting; another server may answer
  +-- DeadlineExceeded      the caller's deadline passed before the answer was there
@@ -42,7 +42,7 @@ class TooMany(InvalidRequest):
 
 
 class NotFound(ServiceError):
-    """The model or language pair is not served here."""
+    """The model, version or language pair is not served here."""
 
     reason = "not_found"
 

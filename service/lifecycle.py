@@ -1,4 +1,4 @@
-"""The phases of the server's life, from the first port to the last answer."""
+"""The phases of the server's life, from the first port to the last answer, and what may come of its reloads."""
 
 import enum
 
@@ -20,3 +20,11 @@ class Phase(enum.Enum):
     def is_alive(self) -> bool:
         """Whether a restart would not help."""
         return self is not Phase.FAILED
+
+
+class ReloadOutcome(enum.Enum):
+    """What a look at the models on disk led to."""
+
+    UNCHANGED = "unchanged"
+    CHANGED = "changed"  # something was loaded or retired, and nothing refused
+    FAILED = "failed"  # the disk, or a bundle that is new on it, could not be read or loaded

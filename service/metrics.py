@@ -1,10 +1,14 @@
 """Every Prometheus metric of the server, and the only importer of prometheus_client. Names are permanent.
 
-Times are in seconds, lengths in tokens. Labels are bounded: `model` only from the loaded models, `method` only from
+Times are in seconds, lengths in tokens. Labels are bounded: `model` only from the models on disk, `method` only from
 the served methods, `code` the name of a gRPC status, `reason` from `ServiceError.reason` or `FinishReason`.
+
+A model's series are those of all its loaded versions together: counters go on when one takes another's place, gauges
+are sums. They go when no version is left.
 """
 
 from collections.abc import Iterable
+from typing import NamedTuple, TypeVar
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.exposition import choose_encoder
@@ -15,6 +19,7 @@ from service.engine.engine import Engine
 from service.engine.sequence import SequenceUpdate
 from service.engine.stats import TurnStats
 from service.errors import Cancelled, DeadlineExceeded
+from service.lifecycle import ReloadOutcome
 from service.translation import FinishReason
 from service.translation_cache import TranslationCache
 
@@ -30,6 +35,18 @@ SIZE_BUCKETS = tuple(float(2**power) for power in range(11))  # 1 to 1024
 RATIO_BUCKETS = tuple(tenths / 10 for tenths in range(11))
 
 
+T = TypeVar("T", Counter, Gauge, Histogram)
+
+
+class ModelInfo(NamedTuple):
+    """The labels of `model_info`."""
+
+    model: str
+    version: str
+    precision: str
+    checkpoint_sha256: str
+
+
 class Metrics:
     """The server's metrics in a registry of their own."""
 
@@ -38,6 +55,8 @@ class Metrics:
         ProcessCollector(registry=self._registry)
         GCCollector(registry=self._registry)
         self._models: dict[str, ModelMetrics] = {}
+        self._served: set[ModelInfo] = set()
+        self._of_models: set[Counter | Gauge | Histogram] = set()  # those whose series go with their model
         # Calls, as the caller sees them
         self._requests = self._counter("requests", "Finished calls.", "method", "code")
         self._request_seconds = self._histogram(
@@ -49,7 +68,11 @@ class Metrics:
         self._ready = self._gauge("ready", "1 while the server is ready for calls.")
         self._draining = self._gauge("draining", "1 while the server is being stopped.")
         self._build_info = self._gauge("build_info", "Always 1.", "version", "onnxruntime_version", "provider")
-        self._model_info = self._gauge("model_info", "Always 1.", "model", "version", "precision", "checkpoint_sha256")
+        self._model_info = self._gauge("model_info", "Always 1.", *ModelInfo._fields)
+        self._reloads = self._counter("reloads", "Looks at the models on disk, by what they led to.", "outcome")
+        for outcome in ReloadOutcome:
+            self._reloads.labels(outcome.value)
+        self._load_failures = self._counter("model_load_failures", "Bundles that could not be loaded.", "model")
         # Texts of finished calls
         self.sentences = self._counter("sentences", "Sequences by outcome: ok, failed, cancelled.", "model", "outcome")
         self.source_codepoints = self._counter("source_codepoints", "Characters of translated texts.", "model")
@@ -93,6 +116,7 @@ class Metrics:
         self.slots_running = self._gauge("slots_running", "Slots in use.", "model")
         self.slots_max = self._gauge("slots_max", "Slots that there are.", "model")
         self.kv_cache_utilization = self._gauge("kv_cache_utilization_ratio", "Share of slots in use, 0 to 1.", "model")
+        self._of_models -= {self._model_info, self._load_failures}
 
     def render(self, accept: str = "") -> tuple[bytes, str]:
         """All metrics in the text format that an HTTP client's `Accept` header asks for, and its content type."""
@@ -100,10 +124,8 @@ class Metrics:
         return encoder(self._registry), content_type
 
     def model(self, name: str) -> "ModelMetrics":
-        """The metrics of one loaded model."""
-        if name not in self._models:
-            self._models[name] = ModelMetrics(self, name)
-        return self._models[name]
+        """The metrics of one model, whichever of its versions. Thread-safe."""
+        return self._models.get(name) or self._models.setdefault(name, ModelMetrics(self, name))
 
     def call_started(self) -> None:
         """A call arrived."""
@@ -133,18 +155,50 @@ class Metrics:
         self._cache_max_bytes.set(cache.max_bytes)
         self._cache_bytes.set_function(lambda: cache.num_bytes)
 
-    def serves(self, model: str, version: str, precision: str, checkpoint_sha256: str) -> None:
-        """Say that a model is served."""
-        self._model_info.labels(model, version, precision, checkpoint_sha256).set(1)
+    def serves(self, models: Iterable[ModelInfo]) -> None:
+        """Say what is served: these and no others."""
+        served = set(models)
+        for info in served - self._served:
+            self._model_info.labels(*info).set(1)
+            self._load_failures.labels(info.model)
+        for info in self._served - served:
+            self._model_info.remove(*info)
+        self._served = served
+
+    def reloaded(self, outcome: ReloadOutcome) -> None:
+        """The disk was looked at."""
+        self._reloads.labels(outcome.value).inc()
+
+    def load_failed(self, model: str) -> None:
+        """A bundle of this model could not be loaded."""
+        self._load_failures.labels(model).inc()
+        self._forget_unless_loaded(model)
+
+    def retired(self, model: str, engine: Engine) -> None:
+        """The engine of one version of a model has stopped."""
+        self.model(model).retired(engine)
+        self._forget_unless_loaded(model)
+
+    def _forget_unless_loaded(self, model: str) -> None:
+        if not self.model(model).is_loaded:
+            del self._models[model]
+            for metric in self._of_models:
+                metric.remove_by_labels({"model": model})
 
     def _counter(self, name: str, text: str, *labels: str) -> Counter:
-        return Counter(f"dragoman_{name}", text, labels, registry=self._registry)
+        return self._noted(Counter(f"dragoman_{name}", text, labels, registry=self._registry), labels)
 
     def _gauge(self, name: str, text: str, *labels: str) -> Gauge:
-        return Gauge(f"dragoman_{name}", text, labels, registry=self._registry)
+        return self._noted(Gauge(f"dragoman_{name}", text, labels, registry=self._registry), labels)
 
     def _histogram(self, name: str, text: str, buckets: tuple[float, ...], *labels: str) -> Histogram:
-        return Histogram(f"dragoman_{name}", text, labels, buckets=buckets, registry=self._registry)
+        metric = Histogram(f"dragoman_{name}", text, labels, buckets=buckets, registry=self._registry)
+        return self._noted(metric, labels)
+
+    def _noted(self, metric: T, labels: tuple[str, ...]) -> T:
+        if "model" in labels:
+            self._of_models.add(metric)
+        return metric
 
     def _seconds(self, name: str, text: str, buckets: tuple[float, ...] = REQUEST_BUCKETS) -> Histogram:
         return self._histogram(name, text, buckets, "model")
@@ -159,6 +213,7 @@ class ModelMetrics:
     def __init__(self, metrics: Metrics, model: str) -> None:
         self._model = model
         self._metrics = metrics
+        self._engines: tuple[Engine, ...] = ()
         self._sentences = {outcome: metrics.sentences.labels(model, outcome) for outcome in _OUTCOMES}
         self._source_codepoints = metrics.source_codepoints.labels(model)
         self._source_tokens = metrics.source_tokens.labels(model)
@@ -179,16 +234,31 @@ class ModelMetrics:
         self._cache_hits = metrics.cache_lookups.labels(model, "hit")
         self._cache_misses = metrics.cache_lookups.labels(model, "miss")
 
+    @property
+    def is_loaded(self) -> bool:
+        """Whether a version of the model is in memory."""
+        return bool(self._engines)
+
     def loaded(self, engine: Engine, seconds: float) -> None:
-        """The model was loaded; from now on its engine is looked at whenever the metrics are read."""
+        """A version was loaded; from now on its engine is looked at whenever the metrics are read."""
         metrics, model = self._metrics, self._model
+        self._engines = (*self._engines, engine)
         metrics.model_load_seconds.labels(model).set(seconds)
-        metrics.slots_max.labels(model).set(engine.snapshot().max_slots)
         metrics.kv_bytes_per_slot.labels(model).set(engine.bytes_per_slot)
-        metrics.queue_sequences.labels(model).set_function(lambda: engine.snapshot().num_waiting)
-        metrics.sequences_running.labels(model).set_function(lambda: engine.snapshot().num_running)
-        metrics.slots_running.labels(model).set_function(lambda: engine.snapshot().slots_used)
-        metrics.kv_cache_utilization.labels(model).set_function(lambda: _utilization(engine))
+        metrics.slots_max.labels(model).set_function(lambda: self._sum("max_slots"))
+        metrics.queue_sequences.labels(model).set_function(lambda: self._sum("num_waiting"))
+        metrics.sequences_running.labels(model).set_function(lambda: self._sum("num_running"))
+        metrics.slots_running.labels(model).set_function(lambda: self._sum("slots_used"))
+        metrics.kv_cache_utilization.labels(model).set_function(
+            lambda: self._sum("slots_used") / max(self._sum("max_slots"), 1)
+        )
+
+    def retired(self, engine: Engine) -> None:
+        """A version's engine has stopped."""
+        self._engines = tuple(each for each in self._engines if each is not engine)
+
+    def _sum(self, number: str) -> int:
+        return sum(getattr(engine.snapshot(), number) for engine in self._engines)
 
     def tokenized(self, seconds: float) -> None:
         """A call's texts were tokenized."""
@@ -244,8 +314,3 @@ class ModelMetrics:
 
 
 _OUTCOMES = ("ok", "failed", "cancelled")
-
-
-def _utilization(engine: Engine) -> float:
-    snapshot = engine.snapshot()
-    return snapshot.slots_used / snapshot.max_slots

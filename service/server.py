@@ -1,31 +1,30 @@
 """Builds everything, wires it together, and leads it from the first port to the last answer.
 
-Start: metrics port -> gRPC port, NOT_SERVING -> load, self-test, warm up -> SERVING.
+Start: metrics port -> gRPC port, NOT_SERVING -> load, self-test, warm up -> SERVING. Then SIGHUP, or a clock, has it
+look at the models on disk again.
 Stop: NOT_SERVING -> drain delay -> no new calls, accepted ones finish within the grace -> engines -> ports.
 """
 
 import asyncio
+import contextlib
 import logging
 import os
 import signal
-import threading
-import time
 from collections.abc import Callable
-from concurrent.futures import Future
 from importlib import metadata
-from typing import TypeVar
 
 import service
 from service.config import ServerConfig
 from service.engine.config import EngineConfig
 from service.engine.session import SessionConfig
 from service.engine_bridge import EngineBridge
-from service.lifecycle import Phase
+from service.fleet_bridge import FleetBridge
+from service.lifecycle import Phase, ReloadOutcome
 from service.metrics import Metrics
-from service.models.catalogue import Catalogue
+from service.models.fleet import Fleet
 from service.models.loaded_model import LoadedModel
 from service.models.loader import load_model
-from service.models.repository import FoundBundle, find_bundles
+from service.models.repository import FoundBundle
 from service.monitoring import MonitoringServer
 from service.ports import PortError, check_port, join_address
 from service.rpc.grpc_server import build_grpc_server, new_health_servicer
@@ -39,9 +38,6 @@ _STUCK_TURN_SECONDS = 60.0
 _WATCH_SECONDS = 1.0
 # A call whose engine was stopped under it still gets its answer in this time.
 _LAST_ANSWER_SECONDS = 2.0
-_ENGINE_STOP_SECONDS = 5.0
-
-T = TypeVar("T")
 
 
 class Server:
@@ -52,9 +48,7 @@ class Server:
         self.config = config
         self.port = config.port
         self.metrics_port = config.metrics_port
-        self.models: list[LoadedModel] = []
         self.has_failed = False  # an engine died or got stuck
-        self.has_threads_left = False  # a thread is in native code and can't be ended: leave without it
         self._phase = Phase.LOADING
         self._metrics = Metrics()
         cache = TranslationCache(config.cache_mib * 2**20)
@@ -63,6 +57,24 @@ class Server:
         self._health = new_health_servicer()
         self._grpc = build_grpc_server(config, self._translator, self._metrics, self._health)
         self._monitoring: MonitoringServer | None = None
+        self._loop = asyncio.get_running_loop()
+        self._fleet = Fleet(
+            config.models,
+            config.max_versions,
+            self._load_one,
+            FleetBridge(self._metrics, self._translator),
+            drain_seconds=config.grace_seconds,
+        )
+
+    @property
+    def models(self) -> list[LoadedModel]:
+        """What is served."""
+        return self._fleet.models
+
+    @property
+    def has_threads_left(self) -> bool:
+        """Whether a thread is in native code and can't be ended: leave without it."""
+        return self._fleet.has_threads_left
 
     @property
     def phase(self) -> Phase:
@@ -76,8 +88,8 @@ class Server:
             PortError: a port can't be listened on.
             BundleError: a bundle is missing, damaged or fails its self-test.
         """
-        stop = asyncio.Event()
-        _on_stop_signals(stop)
+        stop, reload = asyncio.Event(), asyncio.Event()
+        _on_signals(stop, reload)
         try:
             await self.open()
             loading, stopping = asyncio.ensure_future(self.load()), asyncio.ensure_future(stop.wait())
@@ -85,9 +97,10 @@ class Server:
             if loading.done():
                 loading.result()
                 announce(self)
-                watching = asyncio.ensure_future(self._watch_engines())
+                attendants = [asyncio.ensure_future(work) for work in (self._watch_engines(), self._follow(reload))]
                 await stopping
-                watching.cancel()
+                for attendant in attendants:
+                    attendant.cancel()
         finally:
             await self.close()
 
@@ -118,20 +131,19 @@ class Server:
         Raises:
             BundleError: as for `run`.
         """
-        self.has_threads_left = True
-        for bundle in await _in_daemon_thread(lambda: find_bundles(self.config.models)):
-            _LOG.info("loading %s from %s", bundle.manifest.name, bundle.directory)
-            started = time.monotonic()
-            model = await self._load_one(bundle)
-            self.models.append(model)
-            seconds = time.monotonic() - started
-            self._metrics.serves(model.name, model.version, model.manifest.precision, model.manifest.checkpoint_sha256)
-            self._metrics.model(model.name).loaded(model.engine, seconds)
-            _LOG.info("loaded %s in %.1f s", model.name, seconds)
-        self.has_threads_left = False
-        self._translator.serve(Catalogue(self.models))
+        await self._fleet.load()
         if self._phase is Phase.LOADING:  # no engine died meanwhile
             self._enter(Phase.SERVING)
+
+    async def reload(self) -> ReloadOutcome:
+        """Serve what is on disk now; calls go on meanwhile. One call at a time."""
+        try:
+            outcome = await self._fleet.reload()
+        except Exception:
+            _LOG.exception("reloading failed; what was served stays")
+            outcome = ReloadOutcome.FAILED
+        self._metrics.reloaded(outcome)
+        return outcome
 
     async def close(self) -> None:
         """Answer every accepted call, then stop. Calls that outlast the grace are answered UNAVAILABLE."""
@@ -145,26 +157,33 @@ class Server:
         await asyncio.wait({stopping}, timeout=self.config.grace_seconds)
         if not stopping.done():
             _LOG.warning("calls outlasted the grace of %g s; they are given up", self.config.grace_seconds)
-        for model in self.models:
-            if not await asyncio.to_thread(model.engine.stop, _ENGINE_STOP_SECONDS):
-                _LOG.warning("the engine of %s did not stop within %g s", model.name, _ENGINE_STOP_SECONDS)
-                self.has_threads_left = True
+        await self._fleet.stop()
         await stopping
         if self._monitoring is not None:
             self._monitoring.stop()
         self._translator.close()
 
-    async def _load_one(self, bundle: FoundBundle) -> LoadedModel:
-        config, name = self.config, bundle.manifest.name
+    def _load_one(self, bundle: FoundBundle) -> LoadedModel:
+        """Called on a thread of the fleet's."""
+        _LOG.info("loading %s", bundle.directory)
+        config = self.config
         bridge = EngineBridge(
-            asyncio.get_running_loop(),
-            self._metrics.model(name),
+            self._loop,
+            self._metrics.model(bundle.name),
             self._translator.deliver,
-            lambda error: self._engine_failed(name, error),
+            lambda error: self._engine_failed(bundle, error),
         )
         engine_config = EngineConfig(max_slots=config.max_slots or None, max_waiting=config.max_waiting)
         session_config = SessionConfig(device=config.device, intra_op_threads=config.num_threads)
-        return await _in_daemon_thread(lambda: load_model(bundle, engine_config, session_config, bridge))
+        return load_model(bundle, engine_config, session_config, bridge)
+
+    async def _follow(self, asked: asyncio.Event) -> None:
+        """Look at the disk whenever it is asked for, and every so often if the settings say so."""
+        while True:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(asked.wait(), self.config.reload_seconds or None)
+            asked.clear()
+            await self.reload()
 
     async def _watch_engines(self) -> None:
         """Notice an engine that neither works nor dies."""
@@ -173,10 +192,13 @@ class Server:
             for model in self.models:
                 seconds = model.engine.snapshot().turn_seconds
                 if seconds > _STUCK_TURN_SECONDS:
-                    self._engine_failed(model.name, TimeoutError(f"a turn has taken {seconds:.0f} s"))
+                    self._engine_failed(model.bundle, TimeoutError(f"a turn has taken {seconds:.0f} s"))
 
-    def _engine_failed(self, model: str, error: BaseException) -> None:
-        _LOG.critical("the engine of %s failed (%s); restart the server", model, error)
+    def _engine_failed(self, bundle: FoundBundle, error: BaseException) -> None:
+        if self._fleet.is_retiring(bundle):
+            _LOG.error("the engine of %s failed (%s) while it was being retired", bundle.directory, error)
+            return
+        _LOG.critical("the engine of %s failed (%s); restart the server", bundle.directory, error)
         self.has_failed = True
         if self._phase is not Phase.DRAINING:
             self._enter(Phase.FAILED)
@@ -188,7 +210,7 @@ class Server:
         _LOG.info("the server is %s", phase.value)
 
 
-def _on_stop_signals(stop: asyncio.Event) -> None:
+def _on_signals(stop: asyncio.Event, reload: asyncio.Event) -> None:
     def stop_or_leave(number: signal.Signals) -> None:
         if stop.is_set():
             _LOG.warning("second %s: leaving at once", number.name)
@@ -199,20 +221,7 @@ def _on_stop_signals(stop: asyncio.Event) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop_or_leave, number)
-
-
-def _in_daemon_thread(work: Callable[[], T]) -> "asyncio.Future[T]":
-    """Run `work` in a thread that does not keep the process alive: a stop must not wait for a model to load."""
-    outcome: Future[T] = Future()
-
-    def run() -> None:
-        try:
-            outcome.set_result(work())
-        except BaseException as error:
-            outcome.set_exception(error)
-
-    threading.Thread(target=run, name="loader", daemon=True).start()
-    return asyncio.wrap_future(outcome)
+    loop.add_signal_handler(signal.SIGHUP, reload.set)
 
 
 def _onnxruntime_version() -> str:

@@ -132,7 +132,8 @@ def _check_range(name: str, value: float, low: float, high: float) -> None:
 class TranslationRequest:
     """One call: texts in one language to be translated into another, all with the same options.
 
-    `model` may be empty: then the language pair picks it. `deadline_seconds` is on the clock of `time.monotonic()`.
+    `model` may be empty: then the language pair picks it. An empty `model_version` is the highest one.
+    `deadline_seconds` is on the clock of `time.monotonic()`.
     """
 
     request_id: str
@@ -140,6 +141,7 @@ class TranslationRequest:
     source_language_code: str
     target_language_code: str
     model: str = ""
+    model_version: str = ""
     options: RequestedOptions = field(default_factory=RequestedOptions)
     priority: Priority = Priority.NORMAL
     deadline_seconds: float | None = None

@@ -36,9 +36,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class TranslationResult:
-    """The answer to one call: the model that was used and one translation per text, in order."""
+    """The answer to one call: the model and version that were used and one translation per text, in order."""
 
     model: str
+    model_version: str
     translations: tuple[Translation, ...]
 
 
@@ -61,7 +62,7 @@ class Translator:
         self._executor.shutdown(wait=False, cancel_futures=True)
 
     def models(self) -> list[LoadedModel]:
-        """The models that are served, in order of names.
+        """The models that are served, in order of names, and of each the highest version first.
 
         Raises:
             Unavailable: they are still being loaded.
@@ -85,7 +86,15 @@ class Translator:
         """
         self.models()
         _check_count(request.texts)
-        model, pair = self._catalogue.resolve(request.model, request.source_language_code, request.target_language_code)
+        model, pair = self._catalogue.resolve(
+            request.model, request.model_version, request.source_language_code, request.target_language_code
+        )
+        with model.leases.hold():  # its engine runs until this is over, though another version be served by then
+            return await self._translate(request, model, pair)
+
+    async def _translate(
+        self, request: TranslationRequest, model: LoadedModel, pair: LanguagePair
+    ) -> TranslationResult:
         options = request.options.resolve(model.default_options)
         known = self._known(request, model, pair, options)
         unknown = [index for index, translation in enumerate(known) if translation is None]
@@ -103,7 +112,7 @@ class Translator:
         self._metrics.model(model.name).texts_translated(
             text for text, translation in zip(request.texts, translations, strict=True) if translation.num_source_tokens
         )
-        return TranslationResult(model.name, translations)
+        return TranslationResult(model.name, model.version, translations)
 
     def _known(
         self, request: TranslationRequest, model: LoadedModel, pair: LanguagePair, options: DecodingOptions

@@ -26,6 +26,15 @@ def tiny_bundle(tiny_models: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
+def tiny_versions(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with four versions of `tiny`, each with weights of its own, to be copied from."""
+    root = tmp_path_factory.mktemp("versions")
+    for version in range(1, 5):
+        write_tiny_bundle(root / str(version), seed=version)
+    return root
+
+
+@pytest.fixture(scope="session")
 def loop_thread() -> Iterator[LoopThread]:
     """The event loop of all in-process servers."""
     thread = LoopThread()

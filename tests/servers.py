@@ -26,6 +26,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from service.client import Client
 from service.config import ServerConfig
+from service.lifecycle import ReloadOutcome
 from service.server import Server
 
 REPOSITORY = Path(__file__).parent.parent
@@ -71,6 +72,12 @@ class InProcessServer:
 
     def close(self) -> None:
         self._loop.run(self.server.close())
+
+    def reload(self) -> ReloadOutcome:
+        return self._loop.run(self.server.reload())
+
+    def start_reloading(self) -> Future[ReloadOutcome]:
+        return asyncio.run_coroutine_threadsafe(self.server.reload(), self._loop.loop)
 
     def start_closing(self) -> Future[None]:
         return asyncio.run_coroutine_threadsafe(self.server.close(), self._loop.loop)

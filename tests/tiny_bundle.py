@@ -1,6 +1,7 @@
 """A real bundle with a tiny model of random weights: served by the real engine in a moment, anywhere."""
 
 import io
+import shutil
 import threading
 import time
 from dataclasses import replace
@@ -12,6 +13,7 @@ from service.bundle.checksums import file_sha256
 from service.bundle.manifest import (
     GenerationDefaults,
     GoldenPair,
+    Language,
     LanguagePair,
     Limits,
     Manifest,
@@ -41,13 +43,20 @@ _SENTENCES = [
 ]
 
 
-def write_tiny_bundle(directory: Path, name: str = "tiny", source: str = "en", target: str = "de") -> Path:
-    """Write a bundle into `directory`, which is made; the same arguments give the same model."""
+def write_tiny_bundle(
+    directory: Path, name: str = "tiny", source: str = "en", target: str = "de", *, seed: int = 0, among: str = ""
+) -> Path:
+    """Write a bundle into `directory`, which is made; the same arguments give the same model.
+
+    Each seed gives other weights. `among` are languages, such as "fr it es", each of which the model translates into
+    each other one, and nothing else; the first two are those of its golden pairs.
+    """
     directory.mkdir(parents=True)
+    languages = tuple(Language(code, (3 + i,), (3 + i,)) for i, code in enumerate(among.split()))
     tokenizer = _train_tokenizer()
     (directory / "source.model").write_bytes(tokenizer)
     processor = sentencepiece.SentencePieceProcessor(model_proto=tokenizer)
-    model = TinyModel(vocabulary_size=processor.get_piece_size())
+    model = TinyModel(vocabulary_size=processor.get_piece_size(), seed=seed)
     save_encoder(model, directory / "encoder.onnx")
     save_decoder_step(model, directory / "decoder_step.onnx")
     manifest = Manifest(
@@ -56,7 +65,7 @@ def write_tiny_bundle(directory: Path, name: str = "tiny", source: str = "en", t
         tokenizer=TokenizerSpec(
             kind="sentencepiece", file="source.model", pad_id=0, eos_id=2, unk_id=1, decoder_start_id=0
         ),
-        languages=(LanguagePair(source, target),),
+        languages=() if among else (LanguagePair(source, target),),
         limits=Limits(MAX_SOURCE_TOKENS, MAX_OUTPUT_TOKENS),
         golden=(),
         checksums={
@@ -64,17 +73,42 @@ def write_tiny_bundle(directory: Path, name: str = "tiny", source: str = "en", t
         },
         checkpoint_sha256="0" * 64,
         generation=GenerationDefaults(),
+        any_to_any=languages,
     )
-    outputs = decode(directory, manifest, [(*processor.encode(text), 2) for text in GOLDEN_TEXTS])
+    pair = manifest.first_pair
+    sources = [manifest.source_ids(processor.encode(text), pair) for text in GOLDEN_TEXTS]
+    outputs = decode(directory, manifest, sources, pair.target_prefix_ids)
     golden = tuple(
-        GoldenPair(source, target, text, (*processor.encode(text), 2), output, processor.decode(list(output)))
-        for text, output in zip(GOLDEN_TEXTS, outputs, strict=True)
+        GoldenPair(
+            pair.source_language_code, pair.target_language_code, text, ids, output, processor.decode(list(output))
+        )
+        for text, ids, output in zip(GOLDEN_TEXTS, sources, outputs, strict=True)
     )
     replace(manifest, golden=golden).save(directory)
     return directory
 
 
-def decode(directory: Path, manifest: Manifest, sources: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
+def put_bundle(models: Path, bundle: Path, name: str = "tiny", version: str = "") -> Path:
+    """Put a copy of a bundle into a repository as export does: complete at once, and in place of what is there."""
+    target = models / name / (version or bundle.name)
+    staging, replaced = models / f"{name}.staging", models / f"{name}.replaced"
+    shutil.copytree(bundle, staging)
+    target.parent.mkdir(exist_ok=True)
+    if target.exists():
+        target.rename(replaced)
+    staging.rename(target)
+    shutil.rmtree(replaced, ignore_errors=True)
+    return target
+
+
+def golden_translations(bundle: Path) -> list[str]:
+    """What the bundle's model makes of `GOLDEN_TEXTS`."""
+    return [pair.translation for pair in Manifest.load(bundle).golden]
+
+
+def decode(
+    directory: Path, manifest: Manifest, sources: list[tuple[int, ...]], prefix_ids: tuple[int, ...] = ()
+) -> list[tuple[int, ...]]:
     """Greedy outputs of a bundle's model, each source decoded by itself."""
     config = EngineConfig(max_slots=1)
     collector = _Collector()
@@ -86,7 +120,7 @@ def decode(directory: Path, manifest: Manifest, sources: list[tuple[int, ...]]) 
     for source_ids in sources:
         options = DecodingOptions(1, 1.0, 1, manifest.limits.max_output_tokens)
         collector.done.clear()
-        engine.submit([Sequence("golden", source_ids, options, time.monotonic())])
+        engine.submit([Sequence("golden", source_ids, options, time.monotonic(), prefix_ids)])
         assert collector.done.wait(30)
         update = collector.updates.pop()
         assert update.error is None, update.error

@@ -111,9 +111,14 @@ def _trace(
     _declare_candidates(model)
     _strip(model)
     num_bytes = sum(value.const_value.nbytes for value in model.graph.initializers.values() if value.const_value)
-    external = f"{path.name}.data" if num_bytes > external_data_bytes else None
-    onnx_ir.save(model, path, external_data=external)
-    return [path, path.with_name(external)] if external else [path]
+    external = external_data(path) if num_bytes > external_data_bytes else None
+    onnx_ir.save(model, path, external_data=external and external.name)
+    return [path, external] if external else [path]
+
+
+def external_data(graph: Path) -> Path:
+    """Where the weights of a graph lie that are too large for its own file."""
+    return graph.with_name(f"{graph.name}.data")
 
 
 def _declare_candidates(model: onnx_ir.Model) -> None:

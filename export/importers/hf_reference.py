@@ -1,17 +1,18 @@
 """transformers' own model and `generate`, to hold a converted checkpoint against."""
 
 import contextlib
-import itertools
 import logging
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
-from export.importers.imported import Output, Reference, Row
+from export.importers.imported import Reference, Row
+from export.stages import progress
 
 MAX_BATCH_SIZE = 64
 MAX_BATCH_LOGITS = 2**24  # generate holds several arrays of that many numbers
@@ -38,47 +39,45 @@ class _TransformersReference:
         return f"transformers {metadata.version('transformers')} {type(self._model).__name__}"
 
     @torch.no_grad()
-    def generate(self, rows: Sequence[Row], beam_size: int, max_output_tokens: int) -> list[Output]:
+    def generate(self, rows: Sequence[Row], beam_size: int, max_output_tokens: int) -> list[tuple[int, ...]]:
         """As `Reference.generate`."""
-        outputs: dict[int, Output] = {}
-        by_prefix = sorted(range(len(rows)), key=lambda index: rows[index].target_prefix_ids)
-        for prefix, group in itertools.groupby(by_prefix, key=lambda index: rows[index].target_prefix_ids):
-            for indices in _batched(group, self._batch_size(beam_size)):
-                given = self._generate(
-                    [rows[index].source_ids for index in indices], prefix, beam_size, max_output_tokens
-                )
-                outputs.update(zip(indices, given, strict=True))
-        return [outputs[index] for index in range(len(rows))]
+        outputs: list[tuple[int, ...]] = []
+        size = self._batch_size(beam_size)
+        for start in progress(range(0, len(rows), size), f"{type(self._model).__name__}, beam {beam_size}"):
+            outputs += self._generate(rows[start : start + size], beam_size, max_output_tokens)
+        return outputs
 
     def _batch_size(self, beam_size: int) -> int:
-        fitting = MAX_BATCH_LOGITS // (self._model.config.vocab_size * beam_size)
+        fitting: int = MAX_BATCH_LOGITS // (self._model.config.vocab_size * beam_size)
         return max(1, min(fitting, MAX_BATCH_SIZE))
 
-    def _generate(
-        self, sources: Sequence[Sequence[int]], prefix: tuple[int, ...], beam_size: int, max_output_tokens: int
-    ) -> list[Output]:
+    def _generate(self, rows: Sequence[Row], beam_size: int, max_output_tokens: int) -> list[tuple[int, ...]]:
         settings = self._model.generation_config
         pad_id, eos_id = settings.pad_token_id, settings.eos_token_id
-        width = max(map(len, sources))
+        width, num_forced = max(len(row.source_ids) for row in rows), len(rows[0].target_prefix_ids)
         forces_end = settings.forced_eos_token_id is not None
         result = self._model.generate(
-            input_ids=torch.tensor([[*source, *[pad_id] * (width - len(source))] for source in sources]),
-            attention_mask=torch.tensor([[1] * len(source) + [0] * (width - len(source)) for source in sources]),
+            input_ids=torch.tensor([[*ids, *[pad_id] * (width - len(ids))] for ids, _ in rows]),
+            attention_mask=torch.tensor([[1] * len(ids) + [0] * (width - len(ids)) for ids, _ in rows]),
             num_beams=beam_size,
-            forced_bos_token_id=prefix[0] if prefix else None,
-            max_length=1 + len(prefix) + max_output_tokens + forces_end,
+            logits_processor=[_forced_prefixes(rows, beam_size)],
+            max_length=1 + num_forced + max_output_tokens + forces_end,
             max_new_tokens=None,
-            return_dict_in_generate=True,
-            output_scores=True,
         )
-        scores = getattr(result, "sequences_scores", None)
-        return [
-            Output(
-                _cut(row.tolist()[1 + len(prefix) :], eos_id, max_output_tokens),
-                None if scores is None else float(scores[index]),
-            )
-            for index, row in enumerate(result.sequences)
-        ]
+        return [_cut(row.tolist()[1 + num_forced :], eos_id, max_output_tokens) for row in result]
+
+
+def _forced_prefixes(rows: Sequence[Row], beam_size: int) -> Callable[[Tensor, Tensor], Tensor]:
+    """What `forced_bos_token_id` does, with a token of its own for each row; prefixes are equally long."""
+    prefixes = torch.tensor([row.target_prefix_ids for row in rows]).repeat_interleave(beam_size, dim=0)
+
+    def force(input_ids: Tensor, scores: Tensor) -> Tensor:
+        position = input_ids.shape[1] - 1
+        if position >= prefixes.shape[1]:
+            return scores
+        return torch.full_like(scores, -torch.inf).scatter_(1, prefixes[:, position : position + 1], 0.0)
+
+    return force
 
 
 def _cut(token_ids: list[int], eos_id: int, max_output_tokens: int) -> tuple[int, ...]:
@@ -86,11 +85,6 @@ def _cut(token_ids: list[int], eos_id: int, max_output_tokens: int) -> tuple[int
     if eos_id in token_ids:
         token_ids = token_ids[: token_ids.index(eos_id)]
     return tuple(token_ids[:max_output_tokens])
-
-
-def _batched(indices: Iterator[int], size: int) -> Iterator[tuple[int, ...]]:
-    while batch := tuple(itertools.islice(indices, size)):
-        yield batch
 
 
 @contextlib.contextmanager

@@ -28,13 +28,6 @@ class Row(NamedTuple):
     target_prefix_ids: tuple[int, ...]
 
 
-class Output(NamedTuple):
-    """What was made of a row: token ids without start, prefix and end, and a beam's normalised log-probability."""
-
-    token_ids: tuple[int, ...]
-    score: float | None
-
-
 class Reference(Protocol):
     """Another implementation of a checkpoint's model."""
 
@@ -43,8 +36,11 @@ class Reference(Protocol):
         """What it is, with its version."""
         ...
 
-    def generate(self, rows: Sequence[Row], beam_size: int, max_output_tokens: int) -> list[Output]:
-        """The best hypothesis of each row, with the checkpoint's own generation settings but for these two."""
+    def generate(self, rows: Sequence[Row], beam_size: int, max_output_tokens: int) -> list[tuple[int, ...]]:
+        """The best hypothesis of each row, with the checkpoint's own generation settings but for these two.
+
+        Without start, forced prefix and end.
+        """
         ...
 
 

@@ -1,7 +1,7 @@
-"""The tokenizer file of NLLB checkpoints: a `tokenizer.json`.
+"""The tokenizer file of NLLB checkpoints: a `tokenizer.json`, or the SentencePiece model that it was made of.
 
 transformers 5 takes only the pieces, merges, character map and added tokens from it and builds the rest itself
-(`models/nllb/tokenization_nllb.py`), so that files of all ages behave alike. So does this.
+(`models/nllb/tokenization_nllb.py`), so that files of all ages behave alike. So does this, without transformers.
 """
 
 import base64
@@ -15,10 +15,12 @@ from tokenizers import AddedToken, Regex, Tokenizer, decoders, normalizers, pre_
 from tokenizers.models import BPE
 
 from export.importers.json_file import read_json
+from export.importers.sentencepiece_file import read_pieces
 from export.importers.tokenizer_config import CONFIG_NAME, NAMED_TOKENS, read_optional
 from service.bundle.manifest import TokenizerSpec
 
 TOKENIZER_NAME = "tokenizer.json"
+MODEL_NAME = "sentencepiece.bpe.model"
 
 _LANGUAGE = re.compile(r"[a-z]{3}_[A-Z][a-z]{3}")
 _DEFAULTS = {
@@ -66,8 +68,8 @@ def read_nllb(directory: Path) -> NllbFiles:
     """
     config = _config(directory)
     tokenizer = _build(directory, config)
-    named = {name: str(_content(config.get(name) or default)) for name, default in _DEFAULTS.items()}
-    ids = {name: tokenizer.token_to_id(text) for name, text in named.items()}
+    vocabulary = tokenizer.get_vocab(with_added_tokens=True)
+    ids = {name: vocabulary[_content(config.get(name) or default)] for name, default in _DEFAULTS.items()}
     added = tokenizer.get_added_tokens_decoder()
     languages = {token.content: index for index, token in added.items() if _LANGUAGE.fullmatch(token.content)}
     if len(languages) < 2:
@@ -75,7 +77,7 @@ def read_nllb(directory: Path) -> NllbFiles:
             f"{TOKENIZER_NAME}: it has {len(languages)} tokens of languages, such as eng_Latn; expected two"
         )
     return NllbFiles(
-        size=max(tokenizer.get_vocab(with_added_tokens=True).values()) + 1,
+        size=max(vocabulary.values()) + 1,
         pad_id=ids["pad_token"],
         eos_id=ids["eos_token"],
         unk_id=ids["unk_token"],
@@ -104,35 +106,51 @@ def _config(directory: Path) -> dict[str, Any]:
 
 def _build(directory: Path, config: Mapping[str, Any]) -> Tokenizer:
     path = directory / TOKENIZER_NAME
-    if not path.is_file():
-        raise ValueError(
-            f"{TOKENIZER_NAME} is missing; transformers' NllbTokenizer.from_pretrained(FOLDER).save_pretrained(FOLDER) "
-            "makes it of sentencepiece.bpe.model"
-        )
+    if not path.exists() and (directory / MODEL_NAME).exists():
+        path = directory / MODEL_NAME
     try:
-        document = read_json(path)
+        document = _converted(path) if path.name == MODEL_NAME else read_json(path)
         model = document["model"]
         if model["type"] != "BPE":
             raise ValueError(f"its model is {model['type']!r}, expected 'BPE'")
-        merges = [tuple(merge.split(" ")) if isinstance(merge, str) else tuple(merge) for merge in model["merges"]]
-        unk_token = str(_content(config.get("unk_token") or _DEFAULTS["unk_token"]))
+        merges: list[Any] = [tuple(merge.split(" ") if isinstance(merge, str) else merge) for merge in model["merges"]]
+        unk_token = _content(config.get("unk_token") or _DEFAULTS["unk_token"])
         tokenizer = Tokenizer(BPE(vocab=model["vocab"], merges=merges, unk_token=unk_token, fuse_unk=True))
         if charsmap := _character_map(document.get("normalizer")):
             steps = [normalizers.Precompiled(base64.b64decode(charsmap)), normalizers.Replace(Regex(" {2,}"), " ")]
             tokenizer.normalizer = normalizers.Sequence(steps)
         tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="always", split=True)
         tokenizer.decoder = decoders.Metaspace(replacement="▁", prepend_scheme="always", split=True)
-        ids = _add_tokens(tokenizer, document["added_tokens"], config)
-    except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"{TOKENIZER_NAME}: it is no tokenizer of NLLB's kind: {error!r}") from error
-    except Exception as error:  # tokenizers raises nothing more special
-        raise ValueError(f"{TOKENIZER_NAME}: it can't be used: {error}") from error
-    for text, index in ids.items():
-        if tokenizer.token_to_id(text) != index:
-            raise ValueError(
-                f"{TOKENIZER_NAME}: {text!r} has the id {index}, but by its place {tokenizer.token_to_id(text)}"
-            )
+        for text, index in _add_tokens(tokenizer, document["added_tokens"], config).items():
+            if tokenizer.token_to_id(text) != index:
+                raise ValueError(f"{text!r} has the id {index}, but by its place {tokenizer.token_to_id(text)}")
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # tokenizers raises plain Exceptions, and panics, which are not even those
+        reason = " ".join(str(error).split())
+        raise ValueError(f"{path.name}: it is no tokenizer of NLLB's kind: {reason[:200]}") from error
     return tokenizer
+
+
+def _converted(path: Path) -> dict[str, Any]:
+    """A SentencePiece model as the parts of a `tokenizer.json` that count: two pieces merge if they make a third."""
+    model = read_pieces(path)
+    first = (_DEFAULTS[name] for name in ("bos_token", "pad_token", "eos_token", "unk_token"))
+    known = set(model.pieces)
+    return {
+        "model": {
+            "type": "BPE",
+            "vocab": {piece: index for index, piece in enumerate(dict.fromkeys([*first, *model.pieces]))},
+            "merges": [
+                (piece[:cut], piece[cut:])
+                for piece in model.pieces
+                for cut in range(1, len(piece))
+                if piece[:cut] in known and piece[cut:] in known
+            ],
+        },
+        "normalizer": {"type": "Precompiled", "precompiled_charsmap": base64.b64encode(model.character_map).decode()},
+        "added_tokens": [],
+    }
 
 
 def _add_tokens(tokenizer: Tokenizer, listed: list[dict[str, Any]], config: Mapping[str, Any]) -> dict[str, int]:
@@ -147,7 +165,7 @@ def _add_tokens(tokenizer: Tokenizer, listed: list[dict[str, Any]], config: Mapp
     present = {token.content for token in tokens}
     extra = config.get("extra_special_tokens") or config.get("additional_special_tokens") or []
     for token in [*(config.get(name) or _DEFAULTS[name] for name in NAMED_TOKENS), *extra]:
-        text = str(_content(token))
+        text = _content(token)
         if text not in present:
             present.add(text)
             is_mask = text == _DEFAULTS["mask_token"]
@@ -162,6 +180,9 @@ def _character_map(normalizer: Any) -> str:
     return next((str(step["precompiled_charsmap"]) for step in steps if step and step["type"] == "Precompiled"), "")
 
 
-def _content(token: Any) -> Any:
-    """A token's text; the file holds it plain or with settings."""
-    return token["content"] if isinstance(token, dict) else token
+def _content(token: Any) -> str:
+    """A token's text; files hold it plain or among settings."""
+    text = token.get("content") if isinstance(token, dict) else token
+    if not isinstance(text, str):
+        raise ValueError(f"{str(token)[:60]!r} stands where a special token is expected")
+    return text

@@ -1,11 +1,14 @@
 """What a SentencePiece file says about its vocabulary, so that a mismatch with the weights is found at import."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import sentencepiece
 
-_NORMALIZER_SPEC = 3  # field of ModelProto (sentencepiece_model.proto); what follows it is optional
+# Numbers of fields, from sentencepiece_model.proto. Its generated module wants a newer protobuf than gRPC's packages.
+_NORMALIZER_SPEC = 3  # of ModelProto; what follows it is optional
+_PRECOMPILED_CHARSMAP = 2  # of NormalizerSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,23 +23,22 @@ class SentencePieceFacts:
     reserved_symbols: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class SentencePieces:
+    """All pieces in the order of their ids, and the compiled map of characters that are replaced, empty if none are."""
+
+    pieces: tuple[str, ...]
+    character_map: bytes
+
+
 def read_facts(path: Path) -> SentencePieceFacts:
     """Load the file and look.
 
     Raises:
         ValueError: it is no SentencePiece model, or cut short.
     """
-    processor = sentencepiece.SentencePieceProcessor()
-    try:
-        proto = path.read_bytes()
-        processor.LoadFromSerializedProto(proto)
-    except FileNotFoundError:
-        raise ValueError("it is missing") from None
-    except (OSError, RuntimeError) as error:
-        raise ValueError(f"it is no SentencePiece model ({error})") from error
-    if _NORMALIZER_SPEC not in _fields(proto):
-        raise ValueError("it is cut short: no normalizer follows its pieces")
-    pieces = [processor.id_to_piece(index) for index in range(processor.get_piece_size())]
+    processor, _ = _load(path)
+    pieces = _pieces(processor)
     return SentencePieceFacts(
         size=len(pieces),
         bos_id=processor.bos_id(),
@@ -47,15 +49,48 @@ def read_facts(path: Path) -> SentencePieceFacts:
     )
 
 
-def _fields(proto: bytes) -> set[int]:
-    """Numbers of a ModelProto's fields, all of which are messages: cut between two of them it is still well-formed."""
-    numbers, position = set(), 0
-    while position < len(proto):
-        key, position = _varint(proto, position)
-        length, position = _varint(proto, position)
-        numbers.add(key >> 3)
-        position += length
-    return numbers
+def read_pieces(path: Path) -> SentencePieces:
+    """Load the file and take it apart.
+
+    Raises:
+        ValueError: as for `read_facts`.
+    """
+    processor, normalizer = _load(path)
+    fields = dict(_fields(normalizer))
+    return SentencePieces(_pieces(processor), fields.get(_PRECOMPILED_CHARSMAP, b""))
+
+
+def _pieces(processor: sentencepiece.SentencePieceProcessor) -> tuple[str, ...]:
+    return tuple(processor.id_to_piece(index) for index in range(processor.get_piece_size()))
+
+
+def _load(path: Path) -> tuple[sentencepiece.SentencePieceProcessor, bytes]:
+    """The model and its NormalizerSpec."""
+    processor = sentencepiece.SentencePieceProcessor()
+    try:
+        proto = path.read_bytes()
+        processor.LoadFromSerializedProto(proto)
+    except FileNotFoundError:
+        raise ValueError("it is missing") from None
+    except (OSError, RuntimeError) as error:
+        raise ValueError(f"it is no SentencePiece model ({error})") from error
+    fields = dict(_fields(proto))  # cut between two of its pieces, it is still a model
+    if _NORMALIZER_SPEC not in fields:
+        raise ValueError("it is cut short: no normalizer follows its pieces")
+    return processor, fields[_NORMALIZER_SPEC]
+
+
+def _fields(message: bytes) -> Iterator[tuple[int, bytes]]:
+    """Numbers and contents of a protobuf message's fields; those that hold plain numbers are left out."""
+    position = 0
+    while position < len(message):
+        key, position = _varint(message, position)
+        if key & 7 == 0:
+            _, position = _varint(message, position)
+        else:
+            length, position = _varint(message, position)
+            yield key >> 3, message[position : position + length]
+            position += length
 
 
 def _varint(data: bytes, position: int) -> tuple[int, int]:

@@ -39,7 +39,7 @@ def read_tokenizer_config(
     """Read the settings of a checkpoint whose pieces have the ids of `vocabulary`.
 
     `defaults` are the tokens that the class names; those for padding, end and unknown must be in the vocabulary. What
-    is damaged, or what this service does not do, goes to `problems`, all of it.
+    is damaged, or what this service does not do, goes to `problems`, all of it; an empty vocabulary is there already.
     """
     found = len(problems)
     document = read_optional(directory / CONFIG_NAME, problems)
@@ -64,7 +64,7 @@ def read_tokenizer_config(
             problems.append(f"the added token {text!r} is not special, which is not supported")
         if not isinstance(index, int) or isinstance(index, bool) or index < 0:
             problems.append(f"the id of the added token {text!r} is {index!r}")
-    needed = {name: texts[name] for name in ("pad_token", "eos_token", "unk_token")}
+    needed = {name: texts[name] for name in ("pad_token", "eos_token", "unk_token") if vocabulary}
     problems += [f"the vocabulary has no {name} ({text!r})" for name, text in needed.items() if text not in vocabulary]
     ids = {} if len(problems) > found else _number(special, placed, vocabulary, problems)
     return TokenizerConfig(

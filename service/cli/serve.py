@@ -36,6 +36,8 @@ def _option(flag: str, kind: Any, text: str) -> Callable[[_Command], _Command]:
 
 @click.command()
 @_option("--models", click.Path(path_type=Path), "A bundle, or a repository <root>/<model>/<version>/.")
+@_option("--max-versions", _COUNT, "So many of each model's highest versions are served.")
+@_option("--reload-seconds", _SECONDS, "Look for new models so often; 0: only on SIGHUP.")
 @_option("--host", str, "Address to listen on; 0.0.0.0 for all of the machine's.")
 @_option("--port", _PORT, "Port for gRPC; 0 takes any free one.")
 @_option("--metrics-host", str, "Address for /metrics, /readyz and /livez.")
@@ -53,7 +55,7 @@ def _option(flag: str, kind: Any, text: str) -> Callable[[_Command], _Command]:
 @_option("--max-connection-age-seconds", _SECONDS, "Ask clients to reconnect after this time; 0: never.")
 @_option("--log-level", click.Choice(LOG_LEVELS), "What to log to standard error.")
 def serve(**settings: Any) -> None:
-    """Serve translations over gRPC until SIGTERM or Ctrl-C."""
+    """Serve translations over gRPC until SIGTERM or Ctrl-C; SIGHUP has it serve what is in --models by then."""
     # Imported here: the other commands need neither ONNX Runtime nor Prometheus, and should start at once.
     from service.engine.session import DeviceUnavailable
 

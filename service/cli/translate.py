@@ -15,7 +15,7 @@ from service.cli.command_error import CommandError, OutputClosed
 from service.cli.lines import Line, count_lines, read_lines
 from service.cli.options import server_option
 from service.cli.pipeline import translate_chunks
-from service.client import Client, ClientError
+from service.client import Client, ClientError, ServedModel
 from service.text.languages import same_language
 from service.translation import Priority, RequestedOptions, Translation
 
@@ -41,6 +41,7 @@ _MAX_DIRECTIONS = 20  # of so many an error tells
     help="Language of the texts. Default: the only one that fits.",
 )
 @click.option("--model", default="", metavar="NAME", help="Model to use. Default: the server's first that fits.")
+@click.option("--model-version", default="", metavar="V", help="Version of --model to use. Default: the highest.")
 @click.option("-i", "--file", "input_file", type=_FILE, metavar="FILE", help="Read lines from this file.")
 @click.option("-o", "--output", "output_file", type=_FILE, metavar="FILE", help="Write to this file.")
 @click.option("--beam-size", type=int, help="Hypotheses kept alive: 1 is fastest. Default: the model's.")
@@ -66,6 +67,7 @@ def translate(
     target: str,
     source: str | None,
     model: str,
+    model_version: str,
     input_file: Path | None,
     output_file: Path | None,
     beam_size: int | None,
@@ -87,6 +89,8 @@ def translate(
     """
     if texts and input_file:
         raise click.UsageError("give either texts or --file, not both.")
+    if model_version and not model:
+        raise click.UsageError("--model-version needs --model.")
     ranked = num_hypotheses is not None
     options = RequestedOptions(
         beam_size, length_penalty, num_hypotheses, max_output_tokens, ranked or None, temperature, top_k, top_p, seed
@@ -94,7 +98,7 @@ def translate(
     with contextlib.ExitStack() as stack:
         stream = None if texts else stack.enter_context(_open_input(input_file))
         client = stack.enter_context(Client(server, timeout_seconds))
-        source = source or _only_source(client, target, model)
+        source = source or _only_source(client, target, model, model_version)
         output = stack.enter_context(_open_output(output_file, input_file))
         lines = read_lines(stream) if stream else _arguments(texts)
         noun = "line" if stream else "text"
@@ -103,7 +107,9 @@ def translate(
         def translate_chunk(chunk: list[Line]) -> list[Translation]:
             try:
                 texts_of_chunk = [line.text for line in chunk]
-                return client.translate(texts_of_chunk, source, target, model, options, Priority(priority))
+                return client.translate(
+                    texts_of_chunk, source, target, model, options, Priority(priority), model_version
+                )
             except ClientError as error:
                 raise _located(error, chunk, noun) from None
 
@@ -150,13 +156,28 @@ def _arguments(texts: tuple[str, ...]) -> Iterator[Line]:
         yield Line(number, text, "\n")
 
 
-def _only_source(client: Client, target: str, model: str) -> str:
-    """The one language that can be translated into `target`."""
-    served_models = client.models()
-    if model and model not in {served.name for served in served_models}:
-        names = ", ".join(served.name for served in served_models)
+def _candidates(client: Client, model: str, version: str) -> list[ServedModel]:
+    """The served models that may answer a call that names these, or leaves them empty."""
+    served: dict[str, dict[str, ServedModel]] = {}
+    for each in client.models():
+        served.setdefault(each.name, {})[each.version] = each
+    if model and model not in served:
+        names = ", ".join(served)
         raise CommandError(f"model {model!r} is not served at {client.server}; served: {names}.", exit_codes.USAGE)
-    pairs = {pair for served in served_models if model in ("", served.name) for pair in served.pairs()}
+    if version and version not in served[model]:
+        versions = ", ".join(filter(None, served[model])) or "none"
+        raise CommandError(
+            f"version {version!r} of model {model!r} is not served at {client.server}; served: {versions}.",
+            exit_codes.USAGE,
+        )
+    if version:
+        return [served[model][version]]
+    return [next(iter(versions.values())) for name, versions in served.items() if model in ("", name)]  # the highest
+
+
+def _only_source(client: Client, target: str, model: str, version: str) -> str:
+    """The one language that can be translated into `target`."""
+    pairs = {pair for served in _candidates(client, model, version) for pair in served.pairs()}
     sources = sorted({source for source, into in pairs if same_language(into, target)})
     if len(sources) == 1:
         return sources[0]

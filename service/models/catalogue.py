@@ -1,44 +1,65 @@
-"""Which loaded model answers a call: by its name, or by the language pair alone."""
+"""Which loaded model answers a call: by its name and version, or by the language pair alone."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from service.bundle.manifest import LanguagePair
 from service.errors import InvalidRequest, NotFound
 from service.models.loaded_model import LoadedModel
+from service.models.repository import version_number
 from service.text.languages import is_well_formed, match_language, same_language
 
 
 class Catalogue:
-    """The models that are served; empty until they are loaded."""
+    """The models that are served, each in one or more versions; never changes. Empty until they are loaded."""
 
     def __init__(self, models: Iterable[LoadedModel] = ()) -> None:
-        self._models = {model.name: model for model in sorted(models, key=lambda model: model.name)}
+        highest_first = sorted(models, key=lambda model: version_number(model.version), reverse=True)
+        self._models: dict[str, dict[str, LoadedModel]] = {name: {} for name in sorted({m.name for m in highest_first})}
+        for model in highest_first:
+            self._models[model.name][model.version] = model
 
     def models(self) -> list[LoadedModel]:
-        """All models, in order of names."""
-        return list(self._models.values())
+        """All models, in order of names, and of each name the highest version first."""
+        return [model for versions in self._models.values() for model in versions.values()]
 
-    def resolve(self, name: str, source: str, target: str) -> tuple[LoadedModel, LanguagePair]:
-        """Find the model and its language pair; an empty `name` takes the first model that translates the pair.
+    def resolve(self, name: str, version: str, source: str, target: str) -> tuple[LoadedModel, LanguagePair]:
+        """Find the model and its language pair.
+
+        An empty `name` takes the first model that translates the pair, an empty `version` the highest that is served.
 
         Raises:
-            InvalidRequest: a language code is missing or malformed.
-            NotFound: no such model, or none that translates this pair.
+            InvalidRequest: a language code is missing or malformed, or a version is given without a name.
+            NotFound: no such model or version, or none that translates this pair.
         """
         _check_code("source_language_code", source)
         _check_code("target_language_code", target)
-        candidates = [self._by_name(name)] if name else self.models()
+        if version and not name:
+            raise InvalidRequest(
+                f"model_version is {_shown(version)} and model is empty; name the model too.", "model_version"
+            )
+        candidates = [self._by_name(name, version)] if name else [_highest(each) for each in self._models.values()]
         for model in candidates:
             pair = model.pairs.find(source, target)
             if pair is not None:
                 return model, pair
         raise NotFound(_unknown_pair(name, source, target, candidates))
 
-    def _by_name(self, name: str) -> LoadedModel:
-        model = self._models.get(name)
-        if model is None:
+    def _by_name(self, name: str, version: str) -> LoadedModel:
+        versions = self._models.get(name)
+        if versions is None:
             raise NotFound(f"model {_shown(name)} is not served here; served are {_listed(self._models)}.")
+        model = versions.get(version) if version else _highest(versions)
+        if model is None:
+            raise NotFound(
+                f"version {_shown(version)} of model {name!r} is not served here; served are {_listed(versions)}."
+                if any(versions)
+                else f"model {name!r} has no versions here, and {_shown(version)} was asked for; leave it out."
+            )
         return model
+
+
+def _highest(versions: Mapping[str, LoadedModel]) -> LoadedModel:
+    return next(iter(versions.values()))
 
 
 def _check_code(field: str, code: str) -> None:

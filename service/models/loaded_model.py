@@ -1,31 +1,41 @@
 """A model that is ready to translate: its bundle's manifest, tokenizer and running engine."""
 
 import hashlib
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, field
 
 from service.bundle.manifest import LanguagePair, Manifest
 from service.engine.engine import Engine
 from service.models.language_pairs import LanguagePairs
+from service.models.leases import Leases
+from service.models.repository import FoundBundle
 from service.text.tokenizers import Tokenizer
 from service.translation import DecodingOptions
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class LoadedModel:
-    """One served model. `version` is empty for a bundle outside a repository."""
+    """One version of a model, in memory. Whoever uses it takes a lease."""
 
-    directory: Path
-    version: str
-    manifest: Manifest
+    bundle: FoundBundle
     tokenizer: Tokenizer
     engine: Engine
     pairs: LanguagePairs
+    leases: Leases = field(default_factory=Leases)
 
     @property
     def name(self) -> str:
         """What a request's `model` and the metrics' label call it."""
-        return self.manifest.name
+        return self.bundle.name
+
+    @property
+    def version(self) -> str:
+        """What a request's `model_version` calls it; empty for a bundle outside a repository."""
+        return self.bundle.version
+
+    @property
+    def manifest(self) -> Manifest:
+        """What the bundle says about itself."""
+        return self.bundle.manifest
 
     @property
     def default_options(self) -> DecodingOptions:
@@ -43,7 +53,7 @@ class LoadedModel:
     def fingerprint(self) -> str:
         """A digest of everything in the bundle that a translation depends on."""
         files = "".join(f"{name} {checksum}\n" for name, checksum in sorted(self.manifest.checksums.items()))
-        return hashlib.sha256(files.encode()).hexdigest()
+        return hashlib.sha256(f"{files}{self.manifest.tokenizer}".encode()).hexdigest()
 
     def source_ids(self, piece_ids: list[int], pair: LanguagePair) -> tuple[int, ...]:
         """What the encoder reads: the pair's prefix, the text's pieces and the end-of-sentence id."""

@@ -42,4 +42,4 @@ def load_model(
     warm_up(bundle, runners, engine_config)
     engine = Engine(runners, engine_config, listener)
     engine.start()
-    return LoadedModel(directory, bundle.version, manifest, tokenizer, engine, LanguagePairs(manifest))
+    return LoadedModel(bundle, tokenizer, engine, LanguagePairs(manifest))

@@ -37,6 +37,7 @@ def request_from_pb(message: pb.TranslateRequest, request_id: str, deadline_seco
         source_language_code=message.source_language_code,
         target_language_code=message.target_language_code,
         model=message.model,
+        model_version=message.model_version,
         options=_options_from_pb(message.options),
         priority=_priority_from_pb(message.priority),
         deadline_seconds=deadline_seconds,
@@ -46,7 +47,9 @@ def request_from_pb(message: pb.TranslateRequest, request_id: str, deadline_seco
 def result_to_pb(result: TranslationResult) -> pb.TranslateResponse:
     """The answer to a call."""
     return pb.TranslateResponse(
-        translations=[_translation_to_pb(translation) for translation in result.translations], model=result.model
+        translations=[_translation_to_pb(translation) for translation in result.translations],
+        model=result.model,
+        model_version=result.model_version,
     )
 
 

@@ -7,7 +7,8 @@ default. For texts from outside this means:
   sentence there or choose the language: a source is counted, never searched for its end, and the tokens that choose
   languages come from the manifest and stand before the source and before the translation.
 - Marian's ">>fr<<" is a language token only where transformers would find one in the whole input. The prefix that the
-  manifest asks for is the beginning of that input, so a text that begins with another one does not replace it.
+  manifest asks for is the beginning of that input, so a text that begins with another one does not replace it. Right
+  after a special token it is one, there as here; the prefix still comes first.
 
 Marian's punctuation normalizer (sacremoses) is set up by transformers 5 and never applied: here is none.
 """

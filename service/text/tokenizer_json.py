@@ -31,7 +31,9 @@ class JsonTokenizer:
             self.decode(self.encode(_PROBE))
         except OSError as error:
             raise BundleError(f"{file} can't be read: {error}.") from error
-        except Exception as error:  # the library raises nothing more special
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:  # the library raises plain Exceptions, and panics, which are not even those
             raise BundleError(f"{file} can't be used as a tokenizer: {error}.") from error
 
     def encode(self, text: str) -> list[int]:

@@ -18,7 +18,7 @@ class Tokenizer(Protocol):
     """Turns text into ids of pieces and back. Safe to call from several threads at once."""
 
     def encode(self, text: str) -> list[int]:
-        """Ids of the text's pieces, without prefix and end-of-sentence id; empty if nothing visible is in it."""
+        """Ids of the text's pieces, without prefix and end-of-sentence id; may be none if nothing visible is in it."""
         ...
 
     def decode(self, token_ids: Sequence[int]) -> str:
@@ -49,14 +49,15 @@ def _load(spec: TokenizerSpec, directory: Path, file: str, vocabulary_file: str)
         return JsonTokenizer(directory / file)
     if not vocabulary_file:
         raise BundleError(f"{directory}: tokenizer.vocabulary_file is empty; kind {spec.kind!r} needs a vocab.json.")
-    unnamed = {spec.pad_id, spec.eos_id, spec.unk_id}.difference(spec.special_tokens.values())
-    if unnamed or "" in spec.special_tokens:
+    special_tokens = {text: token_id for text, token_id in spec.special_tokens.items() if text}
+    unnamed = {spec.pad_id, spec.eos_id, spec.unk_id}.difference(special_tokens.values())
+    if unnamed:
         raise BundleError(
-            f"{directory}: tokenizer.special_tokens has no text for id {min(unnamed, default='')}; "
+            f"{directory}: tokenizer.special_tokens has no text for id {min(unnamed)}; "
             f"kind {spec.kind!r} needs those of pad_id, eos_id and unk_id."
         )
     build = _WITH_VOCABULARY[spec.kind]
-    return build(directory / file, directory / vocabulary_file, spec.special_tokens, spec.unk_id)
+    return build(directory / file, directory / vocabulary_file, special_tokens, spec.unk_id)
 
 
 class _TwoSided:

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 from typing import Any
 
 _MARIAN_LANGUAGE_TOKEN = re.compile(r">>([A-Za-z]{2,8}(?:[-_][A-Za-z0-9]{1,8})*)<<")
@@ -17,6 +18,8 @@ def parse_vocabulary(data: bytes) -> dict[str, int]:
         entries = json.loads(data, object_pairs_hook=_Entries)
     except RecursionError:
         raise ValueError("it is nested too deeply; expected one object of pieces and ids") from None
+    except ValueError as error:
+        raise ValueError(f"it is no JSON: {error}") from error
     if not isinstance(entries, _Entries) or not entries:
         raise ValueError("it holds no vocabulary; expected one object of pieces and ids")
     for piece, token_id in entries:
@@ -41,8 +44,8 @@ class _Entries(list[tuple[str, Any]]):
 
 
 def _repeated(values: list[Any]) -> Any:
-    seen: set[Any] = set()
-    return next(value for value in values if value in seen or seen.add(value))
+    """The first value that is there twice."""
+    return next(value for value, count in Counter(values).items() if count > 1)
 
 
 def _shown(value: Any) -> str:

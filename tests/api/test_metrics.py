@@ -20,6 +20,8 @@ NAMES = {
     "dragoman_build_info": {"version", "onnxruntime_version", "provider"},
     "dragoman_model_info": {"model", "version", "precision", "checkpoint_sha256"},
     "dragoman_model_load_seconds": {"model"},
+    "dragoman_model_load_failures": {"model"},
+    "dragoman_reloads": {"outcome"},
     "dragoman_sentences": {"model", "outcome"},
     "dragoman_source_codepoints": {"model"},
     "dragoman_source_tokens": {"model"},

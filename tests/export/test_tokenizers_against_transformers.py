@@ -1,9 +1,10 @@
 """Our tokenizers give transformers' ids and texts, whatever is thrown at them."""
 
+import contextlib
 import json
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,7 +35,7 @@ from tests.tokenizer_folders import (
 )
 
 LANGUAGES = ["deu_Latn", "eng_Latn", "fra_Latn", "hin_Deva", "rus_Cyrl"]
-M2M100_LANGUAGES = [f"__{code}__" for code in ("af", "am", "ar")]
+CLEANED = {"clean_up_tokenization_spaces": True}  # transformers 4 did, unless told otherwise
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,12 @@ def _resaved(kind: Any, folder: Path) -> Path:
 def _update(file: Path, **settings: Any) -> None:
     document = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
     file.write_text(json.dumps(document | settings), encoding="utf-8")
+
+
+def _placed(tokens: dict[str, int]) -> dict[str, Any]:
+    """`added_tokens_decoder` of these special tokens."""
+    settings = {"lstrip": False, "normalized": False, "rstrip": False, "single_word": False, "special": True}
+    return {str(index): {"content": text, **settings} for text, index in tokens.items()}
 
 
 def _marian(folder: Path, prefix: str = "") -> Case:
@@ -121,29 +128,19 @@ def marian_saved(root: Path) -> Case:
     return _marian(_resaved(transformers.MarianTokenizer, write_marian(root / "marian")))
 
 
-def marian_cleaned(root: Path) -> Case:
+def marian_older(root: Path) -> Case:
     """As a fine-tuned checkpoint, saved by transformers 4, which by default cleaned spaces up and placed its tokens."""
     folder = write_marian(root / "marian")
-    last = read_marian(folder).pad_id
-    tokens = {"0": "</s>", "1": "<unk>", str(last): "<pad>"}
-    settings = {"lstrip": False, "normalized": False, "rstrip": False, "single_word": False, "special": True}
-    _update(
-        folder / "tokenizer_config.json",
-        clean_up_tokenization_spaces=True,
-        added_tokens_decoder={index: {"content": text, **settings} for index, text in tokens.items()},
-        eos_token="</s>",
-        unk_token="<unk>",
-        pad_token="<pad>",
-        sp_model_kwargs={},
-        model_max_length=512,
-    )
+    tokens = {"</s>": 0, "<unk>": 1, "<pad>": read_marian(folder).pad_id}
+    named = {"eos_token": "</s>", "unk_token": "<unk>", "pad_token": "<pad>", "sp_model_kwargs": {}}
+    _update(folder / "tokenizer_config.json", added_tokens_decoder=_placed(tokens), **CLEANED, **named)
     return _marian(folder)
 
 
 def marian_extra(root: Path) -> Case:
     """With special tokens beyond the vocabulary, one of which begins like another."""
     folder = write_marian(root / "marian")
-    _update(folder / "tokenizer_config.json", additional_special_tokens=["<eop>", "<eod>", "<eop>>de<<", "▁Save"])
+    _update(folder / "tokenizer_config.json", additional_special_tokens=["<eop>", "<eod>", "<eop> Hello", "▁Save"])
     return _marian(folder)
 
 
@@ -172,30 +169,50 @@ def m2m100_saved(root: Path) -> Case:
     return _m2m100(folder, size=len(json.loads((folder / "vocab.json").read_text(encoding="utf-8"))))
 
 
-def m2m100_wmt21(root: Path) -> Case:
-    """With the other list of languages, special ones through `tokenizer_config.json`."""
+def m2m100_older(root: Path) -> Case:
+    """As saved by transformers 4, and with the other list of languages."""
     folder = write_m2m100(root / "m2m100")
+    _update(folder / "tokenizer_config.json", language_codes="wmt21")
+    files = read_m2m100(folder)
+    languages = {f"__{code}__": index for code, index in files.languages.items()}
     _update(
         folder / "tokenizer_config.json",
-        language_codes="wmt21",
-        additional_special_tokens=["__en__", "__ha__", "__is__", "__ja__", "__cs__", "__ru__", "__zh__", "__de__"],
+        added_tokens_decoder=_placed(files.special_tokens | languages),
+        additional_special_tokens=list(languages),
+        **CLEANED,
     )
     return _m2m100(folder)
 
 
-def _nllb_folder(root: Path) -> Path:
-    """SentencePiece's BPE, converted and saved by transformers."""
+@contextlib.contextmanager
+def _older_protobuf() -> Iterator[None]:
+    """SentencePiece's own description of its files is generated for a newer protobuf than gRPC's packages want."""
+    from transformers.utils import sentencepiece_model_pb2_new
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "sentencepiece.sentencepiece_model_pb2", sentencepiece_model_pb2_new)
+        yield
+
+
+def _nllb_sentencepiece(root: Path) -> Path:
     folder = root / "nllb"
     folder.mkdir(parents=True)
     model = train_sentencepiece(ENGLISH + GERMAN + FRENCH + RUSSIAN + HINDI, "bpe", 500)
     (folder / "sentencepiece.bpe.model").write_bytes(model)
     _update(folder / "tokenizer_config.json", additional_special_tokens=LANGUAGES)
-    with pytest.MonkeyPatch.context() as patch:
-        # SentencePiece's own copy is generated for a newer protobuf than gRPC's tools leave us.
-        from transformers.utils import sentencepiece_model_pb2_new
+    return folder
 
-        patch.setitem(sys.modules, "sentencepiece.sentencepiece_model_pb2", sentencepiece_model_pb2_new)
-        return _resaved(transformers.NllbTokenizer, folder)
+
+def _nllb_folder(root: Path) -> Path:
+    """SentencePiece's BPE, converted and saved by transformers."""
+    with _older_protobuf():
+        return _resaved(transformers.NllbTokenizer, _nllb_sentencepiece(root))
+
+
+def nllb_sentencepiece(root: Path) -> Case:
+    """A SentencePiece model alone."""
+    with _older_protobuf():
+        return _nllb(_nllb_sentencepiece(root))
 
 
 def nllb(root: Path) -> Case:
@@ -213,6 +230,8 @@ def nllb_older(root: Path) -> Case:
     document["model"]["merges"] = [" ".join(merge) for merge in document["model"]["merges"]]
     document["truncation"] = {"direction": "Right", "max_length": 5, "strategy": "LongestFirst", "stride": 0}
     file.write_text(json.dumps(document), encoding="utf-8")
+    tokens = {str(token.pop("id")): token for token in document["added_tokens"]}
+    _update(folder / "tokenizer_config.json", added_tokens_decoder=tokens, **CLEANED)  # BPE's are not cleaned up
     return _nllb(folder)
 
 
@@ -228,14 +247,15 @@ def word_level(root: Path) -> Case:
 KINDS = (
     marian,
     marian_saved,
-    marian_cleaned,
+    marian_older,
     marian_extra,
     marian_several_targets,
     marian_separate,
     m2m100,
     m2m100_saved,
-    m2m100_wmt21,
+    m2m100_older,
     nllb,
+    nllb_sentencepiece,
     nllb_older,
     word_level,
 )
@@ -261,18 +281,12 @@ def test_nasty_texts(case: Case) -> None:
     assert differences(case, NASTY_TEXTS) == []
 
 
-@given(text=nasty_text())
+@given(text=nasty_text(), numbers=st.lists(st.integers(0, 10**6), max_size=20))
 @settings(derandomize=True, max_examples=200, deadline=None)
-def test_any_text(case: Case, text: str) -> None:
+def test_any_text_and_any_ids(case: Case, text: str, numbers: list[int]) -> None:
     assert case.ours.encode(text) == case.expected_ids(text)
-
-
-@given(data=st.data())
-@settings(derandomize=True, max_examples=200, deadline=None)
-def test_any_ids(case: Case, data: st.DataObject) -> None:
-    ids = data.draw(st.lists(st.integers(0, case.size - 1), max_size=20))
-    assert case.ours.decode(ids) == case.expected_text(ids)
-    assert case.ours.decode(tuple(ids)) == case.expected_text(ids)
+    ids = [number % case.size for number in numbers]
+    assert case.ours.decode(ids) == case.ours.decode(tuple(ids)) == case.expected_text(ids)
 
 
 def test_threads_do_not_disturb_each_other(case: Case) -> None:
@@ -302,23 +316,23 @@ def test_marian_normalizes_no_punctuation(tmp_path: Path) -> None:
     """If a version of transformers begins to apply its normalizer (sacremoses), we must as well."""
     reference = marian(tmp_path).reference
     called: list[str] = []
-    reference.punc_normalizer = lambda text: called.append(text) or text
+    reference.punc_normalizer = called.append
     for text in NASTY_TEXTS:
         reference(text)
     assert not called
-    assert reference.normalize("“a”") == "“a”"
+    reference.normalize("“a”")
     assert called == ["“a”"]  # the control
 
 
-@given(
-    tokens=st.sets(st.text("ab<>", min_size=1, max_size=4), min_size=1, max_size=6), text=st.text("ab<>", max_size=30)
-)
-@settings(derandomize=True, max_examples=1000, deadline=None)
+@given(tokens=st.sets(st.text("ab<>", min_size=1, max_size=4), min_size=1), text=st.text("ab<>", max_size=30))
+@settings(derandomize=True, max_examples=300, deadline=None)
 def test_special_tokens_are_found_as_transformers_does(tokens: set[str], text: str) -> None:
     from transformers.tokenization_python import Trie
 
-    texts, ids = SpecialTokens({token: index for index, token in enumerate(sorted(tokens))}).split(text)
+    # Of "b" and ">b>" transformers finds neither in ">b<": no checkpoint has a special token within another one.
+    distinct = sorted(token for token in tokens if not any(other in token[1:] for other in tokens))
+    texts, ids = SpecialTokens({token: index for index, token in enumerate(distinct)}).split(text)
     found = [texts[0]]
     for index, following in zip(ids, texts[1:], strict=True):
-        found += [sorted(tokens)[index], following]
-    assert [part for part in found if part] == Trie(tokens).split(text)
+        found += [distinct[index], following]
+    assert [part for part in found if part] == Trie(distinct).split(text)

@@ -30,6 +30,7 @@ from service.metrics import Metrics
 from service.models.catalogue import Catalogue
 from service.models.language_pairs import LanguagePairs
 from service.models.loaded_model import LoadedModel
+from service.models.repository import FoundBundle
 from service.translation import FinishReason, Priority, RequestedOptions, TranslationRequest
 from service.translation_cache import TranslationCache
 from service.translator import Translator
@@ -87,10 +88,9 @@ def make(manifest: Manifest) -> Any:
     def translator(cache_bytes: int = 0) -> Any:
         engine = ToldEngine()
         translator = Translator(Metrics(), TranslationCache(cache_bytes))
+        bundle = FoundBundle(Path(), "1", manifest, frozenset())
         translator.serve(
-            Catalogue(
-                [LoadedModel(Path(), "1", manifest, LetterTokenizer(), cast(Engine, engine), LanguagePairs(manifest))]
-            )
+            Catalogue([LoadedModel(bundle, LetterTokenizer(), cast(Engine, engine), LanguagePairs(manifest))])
         )
         return translator, engine
 
@@ -126,7 +126,7 @@ def test_translations_come_in_the_order_of_the_texts(make: Any, texts: list[str]
     result = asyncio.run(scenario())
     expected = ["".join(text.split())[::-1] or text for text in texts]
     assert [translation.text for translation in result.translations] == expected
-    assert result.model == "tiny"
+    assert (result.model, result.model_version) == ("tiny", "1")
 
 
 def test_a_sequence_carries_what_the_engine_needs(make: Any) -> None:
@@ -305,6 +305,29 @@ def test_before_models_are_loaded_nothing_is_served() -> None:
             await translator.translate(request("a"))
         with pytest.raises(Unavailable, match="loading"):
             translator.models()
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("ending", ["answer", "failure", "cancel"])
+def test_a_call_holds_its_model_until_it_ends(make: Any, ending: str) -> None:
+    async def scenario() -> None:
+        translator, engine = make()
+        leases = translator.models()[0].leases
+        assert await leases.none_held(0.01)
+        task = await begin(translator, request("a"))
+        translator.serve(Catalogue())  # another catalogue is none of its business
+        assert not await leases.none_held(0.01)
+        (sequence,) = engine.submitted
+        if ending == "cancel":
+            task.cancel()
+        elif ending == "failure":
+            translator.deliver([SequenceUpdate(sequence, None, error=EngineFailure("numbers ran out"))])
+        else:
+            translator.deliver([answer(sequence)])
+        assert await leases.none_held(5)
+        await asyncio.wait({task}, timeout=5)
+        assert task.done()
 
     asyncio.run(scenario())
 

@@ -129,6 +129,10 @@ def truncate(name: str) -> Damage:
     return damage
 
 
+def make_no_object(folder: Path) -> None:
+    (folder / "config.json").write_text("[]")
+
+
 def remove(name: str) -> Damage:
     return lambda folder: (folder / name).unlink()
 
@@ -162,7 +166,7 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
         r"pad_id 197 is outside the vocabulary of 10",
     ),
     "other ids": (lambda folder: edit(folder / "generation_config.json", eos_token_id=7), r"eos_token_id is 7"),
-    "config is no object": (lambda folder: (folder / "config.json").write_text("[]") and None, r"expected an object"),
+    "config is no object": (make_no_object, r"expected an object"),
 }
 
 

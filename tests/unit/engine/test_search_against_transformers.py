@@ -22,17 +22,27 @@ def generate(runner: FakeRunner, sequence: Sequence) -> list[tuple[tuple[int, ..
     """What `generate` returns for a sequence: token ids after the prefix, up to and with the end, and scores."""
     options = sequence.options
     model = _toy_model(runner)
-    start = [START_ID, *sequence.target_prefix_ids]
+    prefix = sequence.target_prefix_ids
+
+    def force_prefix(input_ids: Any, scores: Any) -> Any:
+        """As `forced_bos_token_id` forces the first token, for any number."""
+        if input_ids.shape[1] > len(prefix):
+            return scores
+        forced = torch.full_like(scores, -torch.inf)
+        forced[:, prefix[input_ids.shape[1] - 1]] = 0
+        return forced
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         result = model.generate(
             torch.tensor([sequence.source_ids]),
-            decoder_input_ids=torch.tensor([start]),
+            logits_processor=[force_prefix],
             num_beams=options.beam_size,
             num_return_sequences=options.num_hypotheses,
             length_penalty=options.length_penalty,
-            max_new_tokens=options.max_output_tokens,
-            early_stopping=False,
+            max_new_tokens=len(prefix) + options.max_output_tokens + options.forces_end,
+            early_stopping=options.stops_early,
+            forced_eos_token_id=EOS_ID if options.forces_end else None,
             do_sample=False,
             use_cache=False,
             return_dict_in_generate=True,
@@ -40,9 +50,9 @@ def generate(runner: FakeRunner, sequence: Sequence) -> list[tuple[tuple[int, ..
         )
     hypotheses = []
     scores = result.sequences_scores.tolist()
-    for ids, score in zip(result.sequences[:, len(start) :].tolist(), scores, strict=True):
+    for ids, score in zip(result.sequences[:, 1 + len(prefix) :].tolist(), scores, strict=True):
         length = ids.index(EOS_ID) + 1 if EOS_ID in ids else ids.index(PAD_ID) if PAD_ID in ids else len(ids)
-        hypotheses.append((tuple(ids[:length]), score))
+        hypotheses.append((tuple(ids[: min(length, options.max_output_tokens)]), score))  # without a forced end
     return hypotheses
 
 
@@ -97,7 +107,7 @@ def test_beam_search_gives_what_generate_gives(length_penalty: float, eos_weight
     runner = FakeRunner(max_slots=24, eos_weight=eos_weight)
     choose = random.Random(f"{length_penalty} {eos_weight}")
     sequences = []
-    for number in range(8):
+    for number in range(12):
         beam_size = choose.choice([2, 3, 4, 8])
         sequences.append(
             new_sequence(
@@ -107,6 +117,8 @@ def test_beam_search_gives_what_generate_gives(length_penalty: float, eos_weight
                 max_output_tokens=choose.randint(1, 16),
                 length_penalty=length_penalty,
                 target_prefix_ids=tuple(choose.choices([3, 9], k=choose.randint(0, 2))),
+                stops_early=choose.random() < 0.5,
+                forces_end=choose.random() < 0.5,
             )
         )
     for update in decode(runner, sequences):

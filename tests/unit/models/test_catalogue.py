@@ -1,17 +1,19 @@
 """Which model answers."""
 
 import dataclasses
+import itertools
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
-from service.bundle.manifest import LanguagePair, Manifest
+from service.bundle.manifest import Language, LanguagePair, Manifest
 from service.engine.engine import Engine
 from service.errors import InvalidRequest, NotFound
 from service.models.catalogue import Catalogue
 from service.models.language_pairs import LanguagePairs
 from service.models.loaded_model import LoadedModel
+from service.models.repository import FoundBundle
 from service.text.tokenizers import Tokenizer
 
 
@@ -19,13 +21,13 @@ from service.text.tokenizers import Tokenizer
 def model(tiny_bundle: Path) -> Any:
     manifest = Manifest.load(tiny_bundle)
 
-    def make(name: str, *pairs: str) -> Any:
+    def make(name: str, *pairs: str, version: str = "1", among: tuple[str, ...] = ()) -> Any:
         languages = tuple(LanguagePair(pair[:2], pair[3:]) for pair in pairs)
-        described = dataclasses.replace(manifest, name=name, languages=languages)
+        described = dataclasses.replace(
+            manifest, name=name, languages=languages, any_to_any=tuple(Language(code) for code in among)
+        )
         return LoadedModel(
-            Path(),
-            "1",
-            described,
+            FoundBundle(Path(), version, described, frozenset()),
             tokenizer=cast(Tokenizer, None),
             engine=cast(Engine, None),
             pairs=LanguagePairs(described),
@@ -37,23 +39,73 @@ def model(tiny_bundle: Path) -> Any:
 def test_the_pair_alone_takes_the_first_model_by_name(model: Any) -> None:
     catalogue = Catalogue([model("b", "en>de", "en>fr"), model("a", "en>de")])
     assert [each.name for each in catalogue.models()] == ["a", "b"]
-    assert catalogue.resolve("", "EN", "de")[0].name == "a"
-    found, pair = catalogue.resolve("", "en", "FR")
+    assert catalogue.resolve("", "", "EN", "de")[0].name == "a"
+    found, pair = catalogue.resolve("", "", "en", "FR")
     assert (found.name, pair) == ("b", LanguagePair("en", "fr"))
 
 
 def test_a_name_takes_that_model(model: Any) -> None:
     catalogue = Catalogue([model("a", "en>de"), model("b", "en>de")])
-    assert catalogue.resolve("b", "en", "de")[0].name == "b"
+    assert catalogue.resolve("b", "", "en", "de")[0].name == "b"
+
+
+def test_one_model_translates_many_pairs(model: Any) -> None:
+    catalogue = Catalogue([model("b", "en>de"), model("many", "en>de", among=("fr", "it", "es", "de"))])
+    for source, target in itertools.permutations(("fr", "it", "es", "de"), 2):
+        assert catalogue.resolve("", "", source, target)[0].name == "many"
+    assert catalogue.resolve("", "", "en", "de")[0].name == "b"
+    assert catalogue.resolve("many", "", "en", "de")[0].name == "many"
+    with pytest.raises(NotFound, match=r"from 'en' it can be de\."):
+        catalogue.resolve("", "", "en", "fr")
+
+
+def test_the_highest_version_answers_unless_another_is_named(model: Any) -> None:
+    versions = [model("a", "en>de", version=version) for version in ("9", "10", "2")]
+    catalogue = Catalogue([*versions, model("b", "en>de", version="11")])
+    assert [(each.name, each.version) for each in catalogue.models()] == [
+        ("a", "10"), ("a", "9"), ("a", "2"), ("b", "11"),
+    ]  # fmt: skip
+    assert catalogue.resolve("", "", "en", "de")[0].version == "10"
+    assert catalogue.resolve("a", "", "en", "de")[0].version == "10"
+    assert catalogue.resolve("a", "2", "en", "de")[0].version == "2"
+
+
+def test_a_pair_that_only_an_old_version_knows_takes_that_version_by_name(model: Any) -> None:
+    catalogue = Catalogue([model("a", "en>de", "en>fr", version="1"), model("a", "en>de", version="2")])
+    for name in ("", "a"):
+        with pytest.raises(NotFound):
+            catalogue.resolve(name, "", "en", "fr")
+    assert catalogue.resolve("a", "1", "en", "fr")[0].version == "1"
 
 
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
-        (("c", "en", "de"), r"model 'c' is not served here; served are a, b\."),
-        (("a", "en", "fr"), r"model 'a' does not translate from 'en' into 'fr'; from 'en' it can be de\."),
-        (("", "en", "nl"), r"no model here translates from 'en' into 'nl'; from 'en' it can be de, fr\."),
-        (("", "nl", "en"), r"no model here translates from 'nl' into 'en'; served are en to de, en to fr\."),
+        (("a", "3"), r"version '3' of model 'a' is not served here; served are 2, 1\."),
+        (("a", "02"), r"version '02' of model 'a' is not served here; served are 2, 1\."),
+        (("a", "x" * 999), r"version 'xx.*\.\.\.' of model 'a' is not served"),
+        (("bare", "1"), r"model 'bare' has no versions here, and '1' was asked for; leave it out\."),
+    ],
+)
+def test_a_version_that_is_not_served_is_named_with_those_that_are(model: Any, asked: Any, message: str) -> None:
+    served = [model("a", "en>de"), model("a", "en>de", version="2"), model("bare", "en>de", version="")]
+    with pytest.raises(NotFound, match=message):
+        Catalogue(served).resolve(asked[0], asked[1], "en", "de")
+
+
+def test_a_version_alone_names_nothing(model: Any) -> None:
+    with pytest.raises(InvalidRequest, match="model_version is '1' and model is empty") as raised:
+        Catalogue([model("a", "en>de")]).resolve("", "1", "en", "de")
+    assert raised.value.field == "model_version"
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        (("c", "", "en", "de"), r"model 'c' is not served here; served are a, b\."),
+        (("a", "", "en", "fr"), r"model 'a' does not translate from 'en' into 'fr'; from 'en' it can be de\."),
+        (("", "", "en", "nl"), r"no model here translates from 'en' into 'nl'; from 'en' it can be de, fr\."),
+        (("", "", "nl", "en"), r"no model here translates from 'nl' into 'en'; served are en to de, en to fr\."),
     ],
 )
 def test_what_is_not_served_is_named_with_what_is(model: Any, asked: Any, message: str) -> None:
@@ -67,13 +119,13 @@ def test_what_is_not_served_is_named_with_what_is(model: Any, asked: Any, messag
 )
 def test_codes_must_be_codes(model: Any, source: str, target: str, field: str) -> None:
     with pytest.raises(InvalidRequest) as raised:
-        Catalogue([model("a", "en>de")]).resolve("", source, target)
+        Catalogue([model("a", "en>de")]).resolve("", "", source, target)
     assert raised.value.field == f"{field}_language_code"
 
 
 def test_long_lists_and_names_are_cut(model: Any) -> None:
     catalogue = Catalogue([model(f"model-{number:02}", "en>de") for number in range(30)])
     with pytest.raises(NotFound) as raised:
-        catalogue.resolve("x" * 1000, "en", "de")
+        catalogue.resolve("x" * 1000, "", "en", "de")
     assert "and 10 more" in str(raised.value)
     assert len(str(raised.value)) < 500

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from service.bundle.manifest import BundleError, Manifest
-from service.models.repository import find_bundles
+from service.models.repository import find_bundles, read_models
 
 
 @pytest.fixture
@@ -16,9 +16,9 @@ def manifest(tiny_bundle: Path) -> Any:
     return Manifest.load(tiny_bundle)
 
 
-def put(directory: Path, manifest: Manifest, name: str = "tiny") -> None:
-    directory.mkdir(parents=True)
-    dataclasses.replace(manifest, name=name).save(directory)
+def put(directory: Path, manifest: Manifest, name: str = "tiny", **changes: Any) -> None:
+    directory.mkdir(parents=True, exist_ok=True)
+    dataclasses.replace(manifest, name=name, **changes).save(directory)
 
 
 def test_the_highest_version_wins_by_number(tmp_path: Path, manifest: Manifest) -> None:
@@ -54,7 +54,7 @@ def test_one_bundle_by_itself_has_no_version(tiny_bundle: Path, tmp_path: Path) 
 def test_two_models_of_one_name_are_refused(tmp_path: Path, manifest: Manifest) -> None:
     put(tmp_path / "one" / "1", manifest)
     put(tmp_path / "two" / "1", manifest)
-    with pytest.raises(BundleError, match="both called 'tiny'"):
+    with pytest.raises(BundleError, match=r"one and .*two share the name 'tiny'; remove all but one"):
         find_bundles(tmp_path)
 
 
@@ -70,3 +70,87 @@ def test_a_highest_version_without_a_manifest_is_damaged_and_not_skipped(tmp_pat
     (tmp_path / "tiny" / "2").mkdir()
     with pytest.raises(BundleError, match=r"2 holds no manifest\.json"):
         find_bundles(tmp_path)
+
+
+def test_so_many_of_the_highest_versions_are_taken(tmp_path: Path, manifest: Manifest) -> None:
+    for version in ("1", "2", "10", "9"):
+        put(tmp_path / "tiny" / version, manifest)
+    put(tmp_path / "other" / "3", manifest, "other")
+    assert [(bundle.name, bundle.version) for bundle in find_bundles(tmp_path, max_versions=3)] == [
+        ("other", "3"), ("tiny", "10"), ("tiny", "9"), ("tiny", "2"),
+    ]  # fmt: skip
+
+
+def test_all_faults_are_named_at_once(tmp_path: Path, manifest: Manifest) -> None:
+    put(tmp_path / "one" / "1", manifest)
+    put(tmp_path / "two" / "1", manifest)
+    (tmp_path / "three" / "1").mkdir(parents=True)
+    with pytest.raises(
+        BundleError, match=r"share the name .*three.* holds no manifest|holds no manifest.*share the"
+    ) as e:
+        find_bundles(tmp_path)
+    assert str(e.value).count("share the name") == 1
+    assert "\n" not in str(e.value)
+
+
+def test_a_fault_of_one_model_hides_no_other(tmp_path: Path, manifest: Manifest) -> None:
+    put(tmp_path / "fine" / "1", manifest, "fine")
+    put(tmp_path / "half" / "1", manifest, "half")
+    (tmp_path / "half" / "2").mkdir()
+    for folder in ("left", "right"):
+        put(tmp_path / folder / "1", manifest, "twin")
+    (tmp_path / "empty").mkdir()
+    models = {model.path.name: model for model in read_models(tmp_path, 2)}
+    found = {name: [bundle.version for bundle in model.bundles] for name, model in models.items()}
+    assert found == {"empty": [], "fine": ["1"], "half": ["1"], "left": [], "right": []}
+    assert {name: len(model.faults) for name, model in models.items()} == {
+        "empty": 0, "fine": 0, "half": 1, "left": 1, "right": 1,
+    }  # fmt: skip
+    assert models["left"].faults == models["right"].faults
+
+
+def test_bundles_are_equal_by_place_and_manifest_and_stamps_tell_of_touched_files(
+    tiny_bundle: Path, tmp_path: Path, manifest: Manifest
+) -> None:
+    directory = shutil.copytree(tiny_bundle, tmp_path / "tiny" / "1")
+    (before,) = find_bundles(tmp_path)
+    (same,) = find_bundles(tmp_path)
+    assert (same, same.stamp) == (before, before.stamp)
+    with (directory / "encoder.onnx").open("ab") as file:
+        file.write(b"x")
+    (touched,) = find_bundles(tmp_path)
+    assert touched == before
+    assert touched.stamp != before.stamp
+    put(directory, manifest, checkpoint_sha256="1" * 64)
+    (replaced,) = find_bundles(tmp_path)
+    assert replaced != before
+
+
+def test_a_bundle_belongs_to_its_folder_and_one_by_itself_to_its_own(
+    tmp_path: Path, manifest: Manifest, tiny_bundle: Path
+) -> None:
+    put(tmp_path / "tiny" / "1", manifest)
+    (model,) = read_models(tmp_path, 1)
+    assert model.path == tmp_path / "tiny" == model.bundles[0].model_directory
+    (model,) = read_models(tiny_bundle, 1)
+    assert model.path == tiny_bundle == model.bundles[0].model_directory
+
+
+@pytest.mark.parametrize("gone", ["b", "b/1"])
+def test_a_folder_that_goes_during_a_look_is_no_fault(
+    tmp_path: Path, manifest: Manifest, monkeypatch: pytest.MonkeyPatch, gone: str
+) -> None:
+    """A bundle is put into place by renaming folders, at any moment of a look."""
+    put(tmp_path / "a" / "1", manifest, "a")
+    put(tmp_path / "b" / "1", manifest, "b")
+    load = Manifest.load
+
+    def load_and_lose(directory: Path) -> Manifest:
+        if directory.parent.name == ("a" if gone == "b" else "b"):
+            shutil.rmtree(tmp_path / gone)
+        return load(directory)
+
+    monkeypatch.setattr(Manifest, "load", load_and_lose)
+    a, b = read_models(tmp_path, 1)
+    assert (len(a.bundles), a.faults) == (1, ())
+    assert (b.bundles, b.faults) == ((), ())

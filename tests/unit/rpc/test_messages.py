@@ -15,6 +15,7 @@ def test_a_request_keeps_everything() -> None:
         source_language_code="en",
         target_language_code="de",
         model="tiny",
+        model_version="3",
         options=pb.DecodingOptions(
             beam_size=4,
             length_penalty=0.6,
@@ -31,6 +32,7 @@ def test_a_request_keeps_everything() -> None:
     request = request_from_pb(message, "id", 12.5)
     assert request.texts == ("a", "b")
     assert (request.source_language_code, request.target_language_code, request.model) == ("en", "de", "tiny")
+    assert request.model_version == "3"
     assert request.options == RequestedOptions(4, 0.6, 2, 9, True, 0.5, 7, 0.25, 2**64 - 1)
     assert request.priority is Priority.HIGH
     assert (request.request_id, request.deadline_seconds) == ("id", 12.5)
@@ -58,9 +60,9 @@ def test_every_finish_reason_has_a_value_of_the_same_name(reason: FinishReason) 
 
 def test_a_score_is_set_only_if_there_is_one() -> None:
     hypotheses = (Hypothesis("x", -1.5, 3), Hypothesis("y", None, 2))
-    result = TranslationResult("tiny", (Translation("x", hypotheses, FinishReason.RATIO, 7),))
+    result = TranslationResult("tiny", "2", (Translation("x", hypotheses, FinishReason.RATIO, 7),))
     message = result_to_pb(result)
-    assert message.model == "tiny"
+    assert (message.model, message.model_version) == ("tiny", "2")
     (translation,) = message.translations
     assert (translation.text, translation.num_source_tokens) == ("x", 7)
     assert translation.finish_reason == pb.FINISH_REASON_RATIO

@@ -36,20 +36,22 @@ FINISH_REASON_CANCELLED: FinishReason
 FINISH_REASON_DEADLINE: FinishReason
 
 class TranslateRequest(_message.Message):
-    __slots__ = ("texts", "source_language_code", "target_language_code", "model", "options", "priority")
+    __slots__ = ("texts", "source_language_code", "target_language_code", "model", "options", "priority", "model_version")
     TEXTS_FIELD_NUMBER: _ClassVar[int]
     SOURCE_LANGUAGE_CODE_FIELD_NUMBER: _ClassVar[int]
     TARGET_LANGUAGE_CODE_FIELD_NUMBER: _ClassVar[int]
     MODEL_FIELD_NUMBER: _ClassVar[int]
     OPTIONS_FIELD_NUMBER: _ClassVar[int]
     PRIORITY_FIELD_NUMBER: _ClassVar[int]
+    MODEL_VERSION_FIELD_NUMBER: _ClassVar[int]
     texts: _containers.RepeatedScalarFieldContainer[str]
     source_language_code: str
     target_language_code: str
     model: str
     options: DecodingOptions
     priority: Priority
-    def __init__(self, texts: _Optional[_Iterable[str]] = ..., source_language_code: _Optional[str] = ..., target_language_code: _Optional[str] = ..., model: _Optional[str] = ..., options: _Optional[_Union[DecodingOptions, _Mapping]] = ..., priority: _Optional[_Union[Priority, str]] = ...) -> None: ...
+    model_version: str
+    def __init__(self, texts: _Optional[_Iterable[str]] = ..., source_language_code: _Optional[str] = ..., target_language_code: _Optional[str] = ..., model: _Optional[str] = ..., options: _Optional[_Union[DecodingOptions, _Mapping]] = ..., priority: _Optional[_Union[Priority, str]] = ..., model_version: _Optional[str] = ...) -> None: ...
 
 class DecodingOptions(_message.Message):
     __slots__ = ("beam_size", "length_penalty", "num_hypotheses", "max_output_tokens", "return_scores", "temperature", "top_k", "top_p", "seed")
@@ -96,12 +98,14 @@ class Translation(_message.Message):
     def __init__(self, text: _Optional[str] = ..., hypotheses: _Optional[_Iterable[_Union[Hypothesis, _Mapping]]] = ..., finish_reason: _Optional[_Union[FinishReason, str]] = ..., num_source_tokens: _Optional[int] = ...) -> None: ...
 
 class TranslateResponse(_message.Message):
-    __slots__ = ("translations", "model")
+    __slots__ = ("translations", "model", "model_version")
     TRANSLATIONS_FIELD_NUMBER: _ClassVar[int]
     MODEL_FIELD_NUMBER: _ClassVar[int]
+    MODEL_VERSION_FIELD_NUMBER: _ClassVar[int]
     translations: _containers.RepeatedCompositeFieldContainer[Translation]
     model: str
-    def __init__(self, translations: _Optional[_Iterable[_Union[Translation, _Mapping]]] = ..., model: _Optional[str] = ...) -> None: ...
+    model_version: str
+    def __init__(self, translations: _Optional[_Iterable[_Union[Translation, _Mapping]]] = ..., model: _Optional[str] = ..., model_version: _Optional[str] = ...) -> None: ...
 
 class ListModelsRequest(_message.Message):
     __slots__ = ()

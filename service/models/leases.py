@@ -1,0 +1,32 @@
+"""How many calls use a model, so that it can be given up once none does."""
+
+import asyncio
+import contextlib
+from collections.abc import Iterator
+
+
+class Leases:
+    """The calls that hold one model. Belongs to the event loop's thread."""
+
+    def __init__(self) -> None:
+        self._num_held = 0
+        self._none_held = asyncio.Event()
+        self._none_held.set()
+
+    @contextlib.contextmanager
+    def hold(self) -> Iterator[None]:
+        """Keep the model's engine running for the time of a call."""
+        self._num_held += 1
+        self._none_held.clear()
+        try:
+            yield
+        finally:
+            self._num_held -= 1
+            if not self._num_held:
+                self._none_held.set()
+
+    async def none_held(self, timeout_seconds: float) -> bool:
+        """Wait until no call holds the model; false if some still do after the timeout."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._none_held.wait(), timeout_seconds)
+        return self._none_held.is_set()

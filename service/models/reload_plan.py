@@ -1,0 +1,40 @@
+"""What to load and what to retire, so that what is served becomes what lies on disk. A pure function."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from service.models.repository import FoundBundle, ModelDirectory, Stamp
+
+
+@dataclass(frozen=True, slots=True)
+class ReloadPlan:
+    """Bundles to load, one after the other, and served ones that may go now. After each load a new plan is due."""
+
+    load: list[FoundBundle]
+    retire: list[FoundBundle]
+
+
+def plan_reload(
+    served: Sequence[FoundBundle], on_disk: Sequence[ModelDirectory], refused: Mapping[Path, Stamp]
+) -> ReloadPlan:
+    """Compare what is served with what lies on disk; `refused` are bundles that failed, as they were then.
+
+    A bundle that failed is loaded again only when its files have changed. Nothing goes before what replaces it is
+    served: a version that was replaced in place goes when its successor is there, another one when all that its model
+    should have are there. A model whose folder is gone goes when nothing is left to load, unless nothing would be left.
+    """
+    models = {model.path: model for model in on_disk}
+    wanted = [bundle for model in on_disk for bundle in model.bundles]
+    load = [bundle for bundle in wanted if bundle not in served and refused.get(bundle.directory) != bundle.stamp]
+    standing = [bundle for bundle in served if bundle in wanted]
+
+    def may_go(bundle: FoundBundle) -> bool:
+        if any((bundle.name, bundle.version) == (other.name, other.version) for other in standing):
+            return True
+        model = models.get(bundle.model_directory)
+        if model is None:
+            return bool(standing) and not load
+        return bool(model.bundles) and not model.faults and all(other in standing for other in model.bundles)
+
+    return ReloadPlan(load, [bundle for bundle in served if bundle not in wanted and may_go(bundle)])

@@ -1,0 +1,279 @@
+"""Several models in one server: which one answers, and how they come and go while calls are answered."""
+
+import dataclasses
+import gc
+import shutil
+import threading
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from service.bundle.checksums import file_sha256
+from service.bundle.manifest import Manifest
+from service.lifecycle import ReloadOutcome
+from service.pb.dragoman.v1 import translation_pb2 as pb
+from service.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
+from tests.servers import InProcessServer, distinct_texts, eventually, rpc_error
+from tests.tiny_bundle import GOLDEN_TEXTS, golden_translations, put_bundle, write_tiny_bundle
+
+UNCHANGED, CHANGED, FAILED = ReloadOutcome.UNCHANGED, ReloadOutcome.CHANGED, ReloadOutcome.FAILED
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A bundle that translates among four languages."""
+    return write_tiny_bundle(tmp_path_factory.mktemp("many") / "1", "many", seed=9, among="fr it es pt")
+
+
+def ask(
+    server: InProcessServer, texts: Any = GOLDEN_TEXTS, source: str = "en", target: str = "de", **fields: Any
+) -> Any:
+    with grpc.insecure_channel(server.address, options=[("grpc.enable_retries", 0)]) as channel:
+        return pb_grpc.TranslationServiceStub(channel).Translate(
+            pb.TranslateRequest(texts=GOLDEN_TEXTS, source_language_code=source, target_language_code=target, **fields),
+            timeout=30,
+        )
+
+
+def refusal(server: InProcessServer, **asked: Any) -> Any:
+    with pytest.raises(grpc.RpcError) as raised:
+        ask(server, **asked)
+    error = rpc_error(raised)
+    return error.code(), error.details()
+
+
+@pytest.fixture
+def start(serve: Callable[..., InProcessServer], tmp_path: Path) -> Any:
+    models = tmp_path / "models"
+    models.mkdir()
+
+    def run(*bundles: tuple[Path, str], **settings: Any) -> tuple[InProcessServer, Path]:
+        for bundle, name in bundles:
+            put_bundle(models, bundle, name)
+        return serve(models=models, **({"max_slots": 4} | settings)), models
+
+    return run
+
+
+def test_a_call_finds_its_model_by_pair_by_name_and_by_version(
+    start: Any, tiny_versions: Path, many: Path, tmp_path: Path
+) -> None:
+    french = write_tiny_bundle(tmp_path / "1", "french", "en", "fr", seed=7)
+    tiny = [(tiny_versions / version, "tiny") for version in "123"]
+    server, _ = start(*tiny, (french, "french"), (many, "many"), max_versions=2)
+    with server.client() as client:
+        assert [(model.name, model.version) for model in client.models()] == [
+            ("french", "1"), ("many", "1"), ("tiny", "3"), ("tiny", "2"),
+        ]  # fmt: skip
+        assert len(list(client.models()[1].pairs())) == 12
+
+    assert server.metric("dragoman_slots_max", model="tiny") == 2 * 4  # all versions together
+
+    def answer(**asked: Any) -> Any:
+        response = ask(server, **asked)
+        return response.model, response.model_version, [each.text for each in response.translations]
+
+    assert answer() == ("tiny", "3", golden_translations(tiny_versions / "3"))
+    assert answer(model="tiny") == ("tiny", "3", golden_translations(tiny_versions / "3"))
+    assert answer(model="tiny", model_version="2") == ("tiny", "2", golden_translations(tiny_versions / "2"))
+    assert answer(target="fr") == ("french", "1", golden_translations(french))
+    assert answer(source="fr", target="it") == ("many", "1", golden_translations(many))
+    directions = [(source, target) for source in ("fr", "it", "es", "pt") for target in ("fr", "it", "es", "pt")]
+    answers = {answer(source=source, target=target)[2][0] for source, target in directions if source != target}
+    assert len(answers) == 12  # each pair's prefixes lead elsewhere
+    not_found = grpc.StatusCode.NOT_FOUND
+    assert refusal(server, model="tiny", model_version="1") == (
+        not_found,
+        "version '1' of model 'tiny' is not served here; served are 3, 2.",
+    )
+    assert refusal(server, source="fr", target="fr")[0] is not_found
+    assert refusal(server, source="fr", target="de")[1].endswith("from 'fr' it can be es, it, pt.")
+    assert refusal(server, model_version="2")[0] is grpc.StatusCode.INVALID_ARGUMENT
+
+
+def flip_a_bit(bundle: Path) -> None:
+    path = bundle / "encoder.onnx"
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+def expect_something_else(bundle: Path) -> None:
+    manifest = Manifest.load(bundle)
+    first, second, *rest = manifest.golden
+    wrong = dataclasses.replace(first, output_ids=second.output_ids, translation=second.translation)
+    dataclasses.replace(manifest, golden=(wrong, second, *rest)).save(bundle)
+
+
+def lose_a_file(bundle: Path) -> None:
+    (bundle / "decoder_step.onnx").unlink()
+
+
+def lose_the_manifest(bundle: Path) -> None:
+    (bundle / "manifest.json").unlink()
+
+
+def be_no_graph(bundle: Path) -> None:
+    (bundle / "encoder.onnx").write_bytes(b"no graph")
+    manifest = Manifest.load(bundle)
+    checksums = manifest.checksums | {"encoder.onnx": file_sha256(bundle / "encoder.onnx")}
+    dataclasses.replace(manifest, checksums=checksums).save(bundle)
+
+
+@pytest.mark.parametrize("damage", [flip_a_bit, expect_something_else, lose_a_file, lose_the_manifest, be_no_graph])
+def test_a_bad_bundle_never_replaces_a_good_one(
+    start: Any, tiny_versions: Path, damage: Callable[[Path], None], caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    server, models = start((tiny_versions / "1", "tiny"))
+    expected = golden_translations(tiny_versions / "1")
+    bad = shutil.copytree(tiny_versions / "2", tmp_path / "2")
+    damage(bad)
+    put_bundle(models, bad)
+    for outcome in (FAILED, UNCHANGED):
+        assert server.reload() is outcome
+        response = ask(server)
+        assert (response.model_version, [each.text for each in response.translations]) == ("1", expected)
+    assert server.metric("dragoman_model_load_failures_total", model="tiny") == 1
+    assert server.metric("dragoman_reloads_total", outcome="failed") == 1
+    assert server.metric("dragoman_ready") == 1
+    (line,) = [r.getMessage() for r in caplog.records if r.name == "service.models.fleet"]
+    assert str(models / "tiny" / "2") in line
+    assert "\n" not in line
+    shutil.rmtree(models / "tiny" / "2")
+    put_bundle(models, tiny_versions / "2")
+    assert server.reload() is CHANGED
+    assert [each.text for each in ask(server).translations] == golden_translations(tiny_versions / "2")
+
+
+def test_a_bad_bundle_in_place_of_the_one_that_is_served_changes_nothing(start: Any, tiny_versions: Path) -> None:
+    server, models = start((tiny_versions / "1", "tiny"))
+    shutil.rmtree(models / "tiny" / "1")
+    lose_a_file(put_bundle(models, tiny_versions / "2", version="1"))
+    assert server.reload() is FAILED
+    assert [each.text for each in ask(server).translations] == golden_translations(tiny_versions / "1")
+
+
+def test_a_retired_model_leaves_nothing_behind(start: Any, tiny_versions: Path, many: Path) -> None:
+    server, models = start((tiny_versions / "1", "tiny"), (many, "many"))
+
+    def engine_threads() -> int:
+        return sum(thread.name.startswith("engine-") for thread in threading.enumerate())
+
+    def series(name: str) -> list[str]:
+        return [line for line in server.get("/metrics")[2].splitlines() if f'model="{name}"' in line]
+
+    ask(server)
+    ask(server, source="fr", target="it")
+    num_threads = engine_threads()
+    (old,) = [weakref.ref(model.engine) for model in server.server.models if model.name == "tiny"]
+    put_bundle(models, tiny_versions / "2")
+    assert server.reload() is CHANGED
+    gc.collect()
+    assert old() is None
+    assert engine_threads() == num_threads
+    ask(server)
+    assert server.metric("dragoman_sentences_total", model="tiny", outcome="ok") == 6  # goes on
+    assert server.metric("dragoman_slots_max", model="tiny") == 4
+    assert [line.partition('version="')[2][0] for line in series("tiny") if "model_info" in line] == ["2"]
+
+    (gone,) = [weakref.ref(model.engine) for model in server.server.models if model.name == "many"]
+    assert len(series("many")) > 50
+    shutil.rmtree(models / "many")
+    assert server.reload() is CHANGED
+    gc.collect()
+    assert gone() is None
+    assert engine_threads() == num_threads - 1
+    assert [line for line in series("many") if "load_failures" not in line] == []
+    code, message = refusal(server, source="fr", target="it")
+    assert (code, message) == (
+        grpc.StatusCode.NOT_FOUND,
+        "no model here translates from 'fr' into 'it'; served are en to de.",
+    )
+
+
+def test_a_failed_newcomer_leaves_no_series_but_its_failures(start: Any, tiny_versions: Path, many: Path) -> None:
+    server, models = start((tiny_versions / "1", "tiny"))
+    flip_a_bit(put_bundle(models, many, "many"))
+    assert server.reload() is FAILED
+    lines = [line for line in server.get("/metrics")[2].splitlines() if 'model="many"' in line]
+    assert [line for line in lines if "_created" not in line] == [
+        'dragoman_model_load_failures_total{model="many"} 1.0'
+    ]
+
+
+def test_a_call_that_runs_on_a_model_that_goes_is_answered(
+    start: Any, serve: Callable[..., InProcessServer], tiny_versions: Path, many: Path
+) -> None:
+    server, models = start((tiny_versions / "1", "tiny"), (many, "many"), grace_seconds=25.0)
+    with grpc.insecure_channel(server.address) as channel:
+        stub = pb_grpc.TranslationServiceStub(channel)
+        call = stub.Translate.future(
+            pb.TranslateRequest(
+                texts=distinct_texts(25),
+                source_language_code="fr",
+                target_language_code="it",
+                options=pb.DecodingOptions(beam_size=4),
+            ),
+            timeout=60,
+        )
+        eventually(lambda: server.metric("dragoman_sequences_running", model="many") > 0)
+        shutil.rmtree(models / "many")
+        reloading = server.start_reloading()
+        eventually(
+            lambda: [model.name for model in stub.ListModels(pb.ListModelsRequest(), timeout=30).models] == ["tiny"]
+        )
+        health = health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(), timeout=30)
+        assert health.status == health_pb2.HealthCheckResponse.SERVING
+        assert not call.done()  # else this test shows nothing
+        assert not reloading.done()
+        assert len(call.result(timeout=60).translations) == 25
+        assert reloading.result(30) is CHANGED
+
+
+def test_calls_that_outlast_the_grace_of_a_model_that_goes_are_unavailable(
+    start: Any, tiny_versions: Path, many: Path
+) -> None:
+    server, models = start((tiny_versions / "1", "tiny"), (many, "many"), grace_seconds=0.1, max_slots=1)
+    with grpc.insecure_channel(server.address, options=[("grpc.enable_retries", 0)]) as channel:
+        call = pb_grpc.TranslationServiceStub(channel).Translate.future(
+            pb.TranslateRequest(texts=distinct_texts(500), source_language_code="fr", target_language_code="it"),
+            timeout=60,
+        )
+        eventually(lambda: server.metric("dragoman_sequences_running", model="many") > 0)
+        shutil.rmtree(models / "many")
+        assert server.reload() is CHANGED
+        assert call.exception(timeout=30).code() is grpc.StatusCode.UNAVAILABLE
+    assert len(ask(server).translations) == 3
+
+
+def test_a_dying_engine_of_a_model_that_goes_fails_its_calls_only(
+    start: Any, tiny_versions: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server, models = start((tiny_versions / "1", "tiny"), grace_seconds=25.0)
+    (lane,) = server.server.models[0].engine._lanes
+    released = threading.Event()
+
+    def die(*arguments: Any, **how: Any) -> None:
+        released.wait(20)
+        raise RuntimeError("boom")
+
+    monkeypatch.setattr(lane, "run", die)
+    with grpc.insecure_channel(server.address, options=[("grpc.enable_retries", 0)]) as channel:
+        call = pb_grpc.TranslationServiceStub(channel).Translate.future(
+            pb.TranslateRequest(texts=["Hello"], source_language_code="en", target_language_code="de"), timeout=60
+        )
+        eventually(lambda: server.metric("dragoman_inflight_requests") == 1)
+        put_bundle(models, tiny_versions / "2")
+        reloading = server.start_reloading()
+        eventually(lambda: [model.version for model in server.server.models] == ["2"])
+        released.set()
+        assert call.exception(timeout=30).code() is grpc.StatusCode.UNAVAILABLE
+    assert reloading.result(30) is CHANGED
+    assert not server.server.has_failed
+    assert server.metric("dragoman_ready") == 1
+    assert ask(server).model_version == "2"

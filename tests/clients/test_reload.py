@@ -1,0 +1,253 @@
+"""A server process whose models are replaced under load: no call fails, and each is answered by one version alone."""
+
+import os
+import shutil
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import grpc
+import pytest
+
+from service.bundle.manifest import Manifest
+from service.client import Client
+from service.pb.dragoman.v1 import translation_pb2 as pb
+from service.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
+from tests.servers import ServerProcess, dragoman, eventually, samples
+from tests.tiny_bundle import GOLDEN_TEXTS, golden_translations, put_bundle
+
+NUM_CALLERS = 4
+
+
+@pytest.fixture
+def start() -> Iterator[Callable[..., ServerProcess]]:
+    processes = []
+
+    def run(models: Path, *arguments: Any) -> ServerProcess:
+        processes.append(ServerProcess(models, "--max-slots", "8", *arguments))
+        return processes[-1]
+
+    yield run
+    for process in processes:
+        process.kill()
+
+
+class Answer(NamedTuple):
+    began: float
+    ended: float
+    version: str
+    texts: tuple[str, ...]
+
+
+class Callers:
+    """Threads that call without a pause and without retries; a call that fails ends its thread."""
+
+    def __init__(self, address: str) -> None:
+        self.answers: list[Answer] = []
+        self.failures: list[BaseException] = []
+        self._address = address
+        self._ended = threading.Event()
+        self._threads = [threading.Thread(target=self._call, args=(number,)) for number in range(NUM_CALLERS)]
+
+    def __enter__(self) -> "Callers":
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        for thread in self._threads:
+            thread.join(30)
+            assert not thread.is_alive()
+
+    def wait_for_more(self, num_answers: int) -> None:
+        goal = len(self.answers) + num_answers
+        eventually(lambda: len(self.answers) >= goal or bool(self.failures))
+
+    def _call(self, number: int) -> None:
+        channel = grpc.insecure_channel(
+            self._address, options=[("grpc.enable_retries", 0), ("grpc.use_local_subchannel_pool", 1)]
+        )
+        request = pb.TranslateRequest(texts=GOLDEN_TEXTS, source_language_code="en", target_language_code="de")
+        if number % 2:  # a big call is tokenized elsewhere: it may find its model replaced when it comes back
+            request.texts.extend(["Hello " * 8] * 300)
+            request.texts.extend(GOLDEN_TEXTS)
+        try:
+            with channel:
+                stub = pb_grpc.TranslationServiceStub(channel)
+                while not self._ended.is_set():
+                    began = time.monotonic()
+                    response = stub.Translate(request, timeout=30)
+                    texts = tuple(each.text for each in response.translations)
+                    known = texts[: len(GOLDEN_TEXTS)]
+                    if number % 2:
+                        assert texts[-len(GOLDEN_TEXTS) :] == known
+                        assert len(set(texts[len(known) : -len(known)])) == 1
+                    self.answers.append(Answer(began, time.monotonic(), response.model_version, known))
+        except BaseException as error:
+            self.failures.append(error)
+
+
+def reloads(server: ServerProcess, outcome: str) -> float:
+    text = server.get("/metrics")[2]
+    (count,) = samples(text, rf'dragoman_reloads_total{{outcome="{outcome}"}}')
+    return count
+
+
+def num_threads(server: ServerProcess) -> int:
+    return len(list(Path(f"/proc/{server.process.pid}/task").iterdir()))
+
+
+def reload(server: ServerProcess) -> None:
+    """SIGHUP, and wait until what was replaced is gone."""
+    before = reloads(server, "changed")
+    server.signal(signal.SIGHUP)
+    eventually(lambda: reloads(server, "changed") > before)
+
+
+def test_no_call_fails_while_versions_come_and_go(
+    start: Callable[..., ServerProcess], tiny_versions: Path, tmp_path: Path
+) -> None:
+    models = tmp_path / "models"
+    models.mkdir()
+    put_bundle(models, tiny_versions / "1")
+    server = start(models)
+    expected = {("1", 0): "1", ("2", 1): "2", ("3", 2): "3", ("3", 3): "4"}  # version, reloads until then: weights
+    translations = {weights: tuple(golden_translations(tiny_versions / weights)) for weights in "1234"}
+    assert len(set(translations.values())) == 4  # else this test shows nothing
+    swaps = []
+    threads = []
+    with Callers(server.address) as callers:
+        callers.wait_for_more(60)
+        for bundle, version in (("2", "2"), ("3", "3"), ("4", "3")):
+            put_bundle(models, tiny_versions / bundle, version=version)
+            began = time.monotonic()
+            reload(server)
+            swaps.append((began, time.monotonic()))
+            callers.wait_for_more(60)
+            threads.append(num_threads(server))
+        health = server.get("/readyz")
+    assert callers.failures == []
+    assert health[0] == 200
+    assert len(callers.answers) >= 240
+    for answer in callers.answers:
+        before = sum(ended < answer.began for _, ended in swaps)  # reloads that were over when the call began
+        after = sum(began < answer.ended for began, _ in swaps)  # reloads that had begun when it ended
+        allowed = {translations[weights] for (version, n), weights in expected.items()
+                   if before <= n <= after and version == answer.version}  # fmt: skip
+        assert answer.texts in allowed
+    seen = {answer.texts for answer in callers.answers}
+    assert seen == set(translations.values())
+    order = [translations[weights] for weights in "1234"]
+    by_end = sorted(callers.answers, key=lambda answer: answer.ended)
+    for answer in callers.answers:  # who calls after a new version has answered somebody gets no older one
+        newest = max((order.index(each.texts) for each in by_end if each.ended < answer.began), default=0)
+        assert order.index(answer.texts) >= newest
+    eventually(lambda: num_threads(server) <= threads[0])  # engines that were replaced took theirs along
+    server.signal(signal.SIGTERM)
+    assert server.wait() == (0, "", "")
+
+
+def test_a_server_that_looks_by_itself_finds_what_is_new_and_what_is_gone(
+    start: Callable[..., ServerProcess], tiny_versions: Path, tmp_path: Path
+) -> None:
+    models = tmp_path / "models"
+    models.mkdir()
+    put_bundle(models, tiny_versions / "1")
+    server = start(models, "--reload-seconds", "0.05", "--max-versions", "2")
+
+    def served() -> list[tuple[str, str]]:
+        with Client(server.address) as client:
+            return [(model.name, model.version) for model in client.models()]
+
+    eventually(lambda: reloads(server, "unchanged") >= 2)
+    put_bundle(models, tiny_versions / "2")
+    eventually(lambda: served() == [("tiny", "2"), ("tiny", "1")])
+    other = shutil.copytree(tiny_versions / "3", tmp_path / "3")
+    (other / "encoder.onnx").write_bytes(b"damaged")
+    put_bundle(models, other)
+    eventually(lambda: reloads(server, "failed") == 1)
+    unchanged = reloads(server, "unchanged")
+    eventually(lambda: reloads(server, "unchanged") > unchanged + 2)
+    assert served() == [("tiny", "2"), ("tiny", "1")]
+
+    run = dragoman("models", "--server", server.address)
+    assert [line.split()[:2] for line in run.stdout.decode().splitlines()[1:]] == [["tiny", "2"], ["tiny", "1"]]
+    for version in "12":
+        asked = ("--model", "tiny", "--model-version", version, "--to", "de", GOLDEN_TEXTS[0])
+        run = dragoman("translate", "--server", server.address, *asked)
+        assert (run.returncode, run.stderr) == (0, b"")
+        assert run.stdout.decode() == golden_translations(tiny_versions / version)[0] + "\n"
+    for given in (("--from", "en"), ()):
+        asked = ("--model", "tiny", "--model-version", "3", "--to", "de", *given, "Hello")
+        run = dragoman("translate", "--server", server.address, *asked)
+        assert run.returncode == 2
+        assert b"version '3' of model 'tiny' is not served" in run.stderr
+        assert b"2, 1" in run.stderr
+    run = dragoman("translate", "--server", server.address, "--model-version", "1", "--to", "de", "Hello")
+    assert run.returncode == 2
+    assert b"--model-version needs --model" in run.stderr
+
+    server.signal(signal.SIGTERM)
+    code, out, errors = server.wait()
+    (line,) = errors.splitlines()  # once, however often it looked
+    assert (code, out) == (0, "")
+    assert f"{models / 'tiny' / '3'} is damaged: encoder.onnx does not match its checksum" in line
+
+
+@pytest.mark.parametrize("stage", ["looking", "loading"])
+def test_a_stop_signal_during_a_reload_ends_cleanly(
+    start: Callable[..., ServerProcess], tiny_versions: Path, tmp_path: Path, stage: str
+) -> None:
+    models = tmp_path / "models"
+    models.mkdir()
+    put_bundle(models, tiny_versions / "1")
+    server = start(models)
+    slow = shutil.copytree(tiny_versions / "2", tmp_path / "2")
+    if stage == "looking":
+        (slow / "manifest.json").unlink()
+        os.mkfifo(slow / "manifest.json")  # reading it takes until somebody writes: for ever
+        (models / "tiny" / "2").symlink_to(slow)
+        name = "manifest.json"
+    else:
+        name = "endless"
+        with (slow / name).open("wb") as file:
+            file.truncate(1 << 36)  # takes no room, and long to check
+        manifest = Manifest.load(slow)
+        manifest.checksums[name] = "0" * 64
+        manifest.save(slow)
+        (models / "tiny" / "2").symlink_to(slow)
+    with Client(server.address) as client, ExitStack() as stack:
+        server.signal(signal.SIGHUP)
+        if stage == "looking":
+            eventually(lambda: has_a_reader(slow / name, stack))
+        else:
+            eventually(lambda: any(link.endswith(name) for link in open_files(server)))
+        assert client.translate(["Hello"], "en", "de")
+        server.signal(signal.SIGTERM)
+        assert server.wait(timeout_seconds=10) == (0, "", "")
+
+
+def has_a_reader(fifo: Path, stack: ExitStack) -> bool:
+    """If so, it is kept waiting until the stack is left."""
+    try:
+        writer = os.open(fifo, os.O_WRONLY | os.O_NONBLOCK)
+    except OSError:
+        return False
+    stack.callback(os.close, writer)
+    return True
+
+
+def open_files(server: ServerProcess) -> list[str]:
+    folder = Path(f"/proc/{server.process.pid}/fd")
+    links = []
+    for entry in folder.iterdir():
+        try:
+            links.append(str(entry.readlink()))
+        except OSError:  # closed meanwhile
+            continue
+    return links

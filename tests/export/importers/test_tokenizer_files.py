@@ -1,0 +1,188 @@
+"""The tokenizer files of Marian, M2M100 and NLLB checkpoints."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from export.importers.m2m100_files import read_m2m100
+from export.importers.marian_files import read_marian
+from export.importers.nllb_files import MODEL_NAME, TOKENIZER_NAME, read_nllb, write_nllb_tokenizer
+from export.importers.sentencepiece_file import read_facts
+from service.text.tokenizers import load_tokenizer
+from tests.tokenizer_folders import (
+    ENGLISH,
+    train_sentencepiece,
+    write_bpe,
+    write_m2m100,
+    write_marian,
+    write_vocabulary,
+)
+
+LANGUAGES = ("eng_Latn", "deu_Latn", "fra_Latn")
+
+
+def write_nllb(folder: Path) -> Path:
+    folder.mkdir()
+    write_bpe(folder / TOKENIZER_NAME, LANGUAGES)
+    return folder
+
+
+def write_nllb_model(folder: Path) -> Path:
+    """Without a `tokenizer.json`: transformers makes one of the SentencePiece model."""
+    folder.mkdir()
+    (folder / MODEL_NAME).write_bytes(train_sentencepiece(ENGLISH, "bpe", 200))
+    set_config(folder, additional_special_tokens=LANGUAGES)
+    return folder
+
+
+def change(file: Path, edit: Callable[[Any], None]) -> None:
+    document = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    edit(document)
+    file.write_text(json.dumps(document), encoding="utf-8")
+
+
+def set_config(folder: Path, **settings: Any) -> None:
+    change(folder / "tokenizer_config.json", lambda config: config.update(settings))
+
+
+def test_marian(tmp_path: Path) -> None:
+    files = read_marian(write_marian(tmp_path / "one"))
+    assert (files.eos_id, files.unk_id, files.pad_id) == (0, 1, files.source_size - 1)
+    assert files.source_size == files.target_size
+    assert files.target_prefixes == {}
+    assert files.special_tokens == {"</s>": 0, "<unk>": 1, "<pad>": files.pad_id}
+    assert files.spec(files.pad_id).files == ("source.spm", "vocab.json")
+
+
+def test_marian_with_several_targets(tmp_path: Path) -> None:
+    files = read_marian(write_marian(tmp_path / "several", languages=("de", "fr", "cmn_Hans")))
+    assert list(files.target_prefixes) == ["de", "fr", "cmn_Hans"]
+    assert list(files.target_prefixes.values()) == [files.pad_id - 3, files.pad_id - 2, files.pad_id - 1]
+
+
+def test_marian_with_separate_vocabularies(tmp_path: Path) -> None:
+    files = read_marian(write_marian(tmp_path / "separate", is_separate=True))
+    assert files.has_separate_vocabularies
+    assert files.spec(0).files == ("source.spm", "target.spm", "vocab.json", "target_vocab.json")
+
+
+def test_m2m100(tmp_path: Path) -> None:
+    folder = write_m2m100(tmp_path / "m2m100")
+    files = read_m2m100(folder)
+    size = len(json.loads((folder / "vocab.json").read_text(encoding="utf-8")))
+    assert (files.pad_id, files.eos_id, files.unk_id) == (1, 2, 3)
+    assert len(files.languages) == 100
+    assert files.languages["af"] == size
+    assert files.languages["zu"] == size + 99 == files.size - 1
+    set_config(folder, language_codes="wmt21")
+    assert read_m2m100(folder).languages["de"] == size + 7
+
+
+def test_nllb(tmp_path: Path) -> None:
+    folder = write_nllb(tmp_path / "nllb")
+    files = read_nllb(folder)
+    assert (files.pad_id, files.eos_id, files.unk_id) == (1, 2, 3)
+    assert files.languages == {code: files.size - 4 + place for place, code in enumerate(LANGUAGES)}
+    write_nllb_tokenizer(folder, tmp_path / TOKENIZER_NAME)
+    tokenizer = load_tokenizer(files.spec(2), tmp_path)
+    assert tokenizer.decode(tokenizer.encode("Hello, my keys")) == "Hello, my keys"
+    assert tokenizer.encode("eng_Latn") == [files.languages["eng_Latn"]]
+
+
+def test_nllb_without_a_tokenizer_file(tmp_path: Path) -> None:
+    folder = write_nllb_model(tmp_path / "nllb")
+    files = read_nllb(folder)
+    # 4 special tokens instead of 3, then the pieces, "<mask>" and the languages
+    size = read_facts(folder / MODEL_NAME).size
+    assert files.languages == {code: size + 2 + place for place, code in enumerate(LANGUAGES)}
+    assert (files.pad_id, files.eos_id, files.unk_id) == (1, 2, 3)
+
+
+@pytest.mark.parametrize(
+    ("write", "read"),
+    [(write_marian, read_marian), (write_m2m100, read_m2m100), (write_nllb, read_nllb), (write_nllb_model, read_nllb)],
+)
+def test_files_that_are_missing_or_cut_short_are_refused(
+    write: Callable[[Path], Path], read: Callable[[Path], object], tmp_path: Path
+) -> None:
+    folder = write(tmp_path / "folder")
+    optional = ("tokenizer_config.json", "target_vocab.json")
+    required = [file for file in sorted(folder.iterdir()) if file.name not in optional]
+    assert required
+    for file in required:
+        data = file.read_bytes()
+        for length in (0, 1, len(data) // 3, len(data) // 2, len(data) - 300):
+            file.write_bytes(data[:length])
+            with pytest.raises(ValueError, match=f"^{file.name}: it ") as refusal:
+                read(folder)
+            assert "\n" not in str(refusal.value)
+        file.unlink()
+        with pytest.raises(ValueError, match="it is missing"):
+            read(folder)
+        file.write_bytes(data)
+    read(folder)
+
+
+def test_all_damaged_files_are_listed(tmp_path: Path) -> None:
+    folder = write_marian(tmp_path / "folder", is_separate=True)
+    for name in ("source.spm", "target_vocab.json"):
+        (folder / name).write_bytes(b"{")
+    (folder / "target.spm").unlink()
+    set_config(folder, split_special_tokens=True)
+    with pytest.raises(ValueError, match="source") as refusal:
+        read_marian(folder)
+    for problem in (
+        "source.spm: it is no S",
+        "target.spm: it is missing",
+        "target_vocab.json: ",
+        "split_special_tokens",
+    ):
+        assert problem in str(refusal.value)
+
+
+def test_special_tokens_that_differ_between_separate_vocabularies_are_refused(tmp_path: Path) -> None:
+    folder = write_marian(tmp_path / "folder", is_separate=True)
+    pieces = list(json.loads((folder / "target_vocab.json").read_text(encoding="utf-8")))
+    write_vocabulary(folder / "target_vocab.json", [pieces[1], pieces[0], *pieces[2:]])
+    with pytest.raises(ValueError, match=r"target_vocab.json: the id of '</s>' is 1, in vocab.json it is 0; .*<unk>"):
+        read_marian(folder)
+
+
+def test_an_m2m100_vocabulary_with_gaps_or_other_languages_is_refused(tmp_path: Path) -> None:
+    folder = write_m2m100(tmp_path / "folder")
+    set_config(folder, additional_special_tokens=["__de__"])
+    with pytest.raises(ValueError, match="the special token __de__ has the id"):
+        read_m2m100(folder)
+    set_config(folder, additional_special_tokens=[], language_codes="mine")
+    change(folder / "vocab.json", lambda vocabulary: vocabulary.update({"▁new": 100_000}))
+    with pytest.raises(ValueError, match=r"ids up to 100000 instead of .*; language_codes is 'mine'; known are m2m100"):
+        read_m2m100(folder)
+
+
+def test_what_is_no_nllb_tokenizer_is_refused(tmp_path: Path) -> None:
+    folder = write_nllb(tmp_path / "folder")
+    whole = (folder / TOKENIZER_NAME).read_bytes()
+    edits: list[tuple[Callable[[Any], None], str]] = [
+        (lambda document: document["model"].update(type="Unigram"), "'Unigram', expected 'BPE'"),
+        (lambda document: document["model"].update(merges=[["a"]]), "it is no tokenizer of NLLB's kind"),
+        (lambda document: document["model"].pop("vocab"), "it is no tokenizer of NLLB's kind"),
+        (lambda document: document["added_tokens"].pop(-2), "'<mask>' has the id"),
+        (lambda document: document["added_tokens"][0].update(content=7), "it is no tokenizer of NLLB's kind"),
+        (lambda document: document.update(added_tokens=[]), "has 0 tokens of languages"),
+        (
+            lambda document: document.update(normalizer={"type": "Precompiled", "precompiled_charsmap": "AAAA"}),
+            "it is no tokenizer of NLLB's kind",
+        ),
+    ]
+    for edit, problem in edits:
+        (folder / TOKENIZER_NAME).write_bytes(whole)
+        change(folder / TOKENIZER_NAME, edit)
+        with pytest.raises(ValueError, match=problem) as refusal:
+            read_nllb(folder)
+        assert "\n" not in str(refusal.value)
+    set_config(folder, legacy_behaviour=True)
+    with pytest.raises(ValueError, match="legacy_behaviour"):
+        read_nllb(folder)

@@ -1,0 +1,358 @@
+"""The fleet on real folders, with a loader and engines that do what the test says. No gRPC, no ONNX Runtime."""
+
+import asyncio
+import dataclasses
+import logging
+import shutil
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from service.bundle.manifest import BundleError
+from service.engine.engine import Engine
+from service.lifecycle import ReloadOutcome
+from service.models.fleet import Fleet
+from service.models.loaded_model import LoadedModel
+from service.models.repository import FoundBundle
+from service.text.tokenizers import Tokenizer
+from tests.unit.models.bare_manifest import MANIFEST
+
+UNCHANGED, CHANGED, FAILED = ReloadOutcome.UNCHANGED, ReloadOutcome.CHANGED, ReloadOutcome.FAILED
+
+
+class Stage:
+    """A repository, a loader that refuses what it is told to, and a diary of what the fleet did."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.refuses: set[str] = set()  # contents
+        self.diary: list[str] = []
+        self.gate: threading.Event | None = None  # what the loader waits for
+        self.loading = threading.Event()
+        self.swapped = asyncio.Event()
+        self.stops_in_time = True
+
+    def put(self, name: str, version: str, content: str = "0") -> Path:
+        directory = self.root / name / version
+        directory.mkdir(parents=True, exist_ok=True)
+        dataclasses.replace(MANIFEST, name=name, checkpoint_sha256=content).save(directory)
+        return directory
+
+    def fleet(self, max_versions: int = 1, drain_seconds: float = 5.0) -> Fleet:
+        return Fleet(self.root, max_versions, self.load, self, drain_seconds)
+
+    def load(self, bundle: FoundBundle) -> LoadedModel:
+        if self.gate is not None:
+            self.loading.set()
+            self.gate.wait(10)
+        if bundle.manifest.checkpoint_sha256 in self.refuses:
+            raise RuntimeError(f"{bundle.directory}\nis not to be")
+        engine = cast(Engine, StoppableEngine(self, called(bundle)))
+        return LoadedModel(bundle, cast(Tokenizer, None), engine, cast(Any, None))
+
+    def on_loaded(self, model: LoadedModel, seconds: float) -> None:
+        assert seconds >= 0
+        self.diary.append(f"loaded {called(model.bundle)}")
+
+    def on_served(self, models: Sequence[LoadedModel]) -> None:
+        self.swapped.set()
+        self.diary.append("serves " + " ".join(sorted(called(model.bundle) for model in models)))
+
+    def on_retired(self, model: LoadedModel) -> None:
+        self.diary.append(f"retired {called(model.bundle)}")
+
+    def on_refused(self, name: str) -> None:
+        self.diary.append(f"refused {name}")
+
+    def since(self) -> list[str]:
+        diary, self.diary = self.diary, []
+        return diary
+
+
+class StoppableEngine:
+    def __init__(self, stage: Stage, name: str) -> None:
+        self._stage = stage
+        self._name = name
+
+    def stop(self, timeout_seconds: float) -> bool:
+        self._stage.diary.append(f"stopped {self._name}")
+        return self._stage.stops_in_time
+
+
+def called(bundle: FoundBundle) -> str:
+    return f"{bundle.name}/{bundle.version}:{bundle.manifest.checkpoint_sha256}"
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Stage:
+    return Stage(tmp_path / "models")
+
+
+def test_the_start_loads_all_and_then_serves_all(stage: Stage) -> None:
+    stage.put("b", "1")
+    stage.put("a", "1")
+    stage.put("a", "2")
+    asyncio.run(stage.fleet(max_versions=2).load())
+    assert stage.since() == ["loaded a/2:0", "loaded a/1:0", "loaded b/1:0", "serves a/1:0 a/2:0 b/1:0"]
+
+
+def test_the_start_fails_with_any_bundle(stage: Stage) -> None:
+    stage.put("a", "1")
+    stage.put("b", "1", "bad")
+    stage.refuses.add("bad")
+    with pytest.raises(RuntimeError):
+        asyncio.run(stage.fleet().load())
+    (stage.root / "b" / "1" / "manifest.json").unlink()
+    with pytest.raises(BundleError, match=r"b/1 holds no manifest"):
+        asyncio.run(stage.fleet().load())
+
+
+def test_a_new_version_takes_the_old_ones_place_at_once(stage: Stage) -> None:
+    async def scenario() -> None:
+        fleet = stage.fleet()
+        stage.put("a", "1")
+        await fleet.load()
+        stage.since()
+        assert await fleet.reload() is UNCHANGED
+        assert stage.since() == []
+        stage.put("a", "2")
+        assert await fleet.reload() is CHANGED
+        assert stage.since() == ["loaded a/2:0", "serves a/2:0", "stopped a/1:0", "retired a/1:0"]
+        shutil.rmtree(stage.root / "a" / "2")  # back to the old one
+        assert await fleet.reload() is CHANGED
+        assert stage.since() == ["loaded a/1:0", "serves a/1:0", "stopped a/2:0", "retired a/2:0"]
+        stage.put("a", "1", "1")  # in place
+        assert await fleet.reload() is CHANGED
+        assert stage.since() == ["loaded a/1:1", "serves a/1:1", "stopped a/1:0", "retired a/1:0"]
+        assert await fleet.reload() is UNCHANGED
+        assert not fleet.has_threads_left
+
+    asyncio.run(scenario())
+
+
+def test_of_two_new_bundles_the_first_is_served_and_the_old_one_gone_before_the_second_is_loaded(stage: Stage) -> None:
+    async def scenario() -> None:
+        fleet = stage.fleet()
+        for name in "ab":
+            stage.put(name, "1")
+        await fleet.load()
+        stage.since()
+        for name in "ab":
+            stage.put(name, "2")
+        assert await fleet.reload() is CHANGED
+        assert stage.since() == [
+            *("loaded a/2:0", "serves a/2:0 b/1:0", "stopped a/1:0", "retired a/1:0"),
+            *("loaded b/2:0", "serves a/2:0 b/2:0", "stopped b/1:0", "retired b/1:0"),
+        ]
+
+    asyncio.run(scenario())
+
+
+def test_a_bundle_that_fails_is_told_once_and_tried_again_when_its_files_change(
+    stage: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario() -> None:
+        fleet = stage.fleet()
+        stage.put("a", "1")
+        await fleet.load()
+        stage.since()
+        stage.refuses.add("bad")
+        directory = stage.put("a", "2", "bad")
+        assert await fleet.reload() is FAILED
+        assert stage.since() == ["refused a"]
+        (record,) = caplog.records
+        assert record.levelno == logging.WARNING
+        assert record.getMessage() == f"not loaded, what was served stays: {directory} is not to be"
+        assert [await fleet.reload() for _ in range(3)] == [UNCHANGED] * 3
+        (directory / "weights").write_text("better", encoding="utf-8")  # under the same manifest
+        assert await fleet.reload() is FAILED
+        assert stage.since() == ["refused a"]
+        stage.refuses.clear()
+        assert await fleet.reload() is UNCHANGED
+        (directory / "weights").write_text("better still", encoding="utf-8")
+        assert await fleet.reload() is CHANGED
+        assert stage.since() == ["loaded a/2:bad", "serves a/2:bad", "stopped a/1:0", "retired a/1:0"]
+
+    asyncio.run(scenario())
+
+
+def test_a_fault_of_one_model_is_told_once_and_stops_no_other(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario() -> None:
+        fleet = stage.fleet()
+        for name in "ab":
+            stage.put(name, "1")
+        await fleet.load()
+        stage.since()
+        (stage.root / "a" / "2").mkdir()
+        stage.put("b", "2")
+        assert await fleet.reload() is FAILED
+        assert stage.since() == ["refused a", "loaded b/2:0", "serves a/1:0 b/2:0", "stopped b/1:0", "retired b/1:0"]
+        assert "a/2 holds no manifest" in caplog.records[-1].getMessage()
+        assert await fleet.reload() is UNCHANGED
+        stage.put("a", "2")
+        assert await fleet.reload() is CHANGED
+        (stage.root / "a" / "3").mkdir()
+        (stage.root / "new").mkdir()
+        (stage.root / "new" / "1").mkdir()
+        stage.since()
+        assert await fleet.reload() is FAILED
+        assert sorted(stage.since()) == ["refused a", "refused new"]
+
+    asyncio.run(scenario())
+
+
+def test_a_second_folder_of_the_same_name_changes_nothing(stage: Stage) -> None:
+    async def scenario() -> None:
+        fleet = stage.fleet()
+        stage.put("b", "1")
+        await fleet.load()
+        stage.since()
+        shutil.copytree(stage.root / "b", stage.root / "a")
+        assert await fleet.reload() is FAILED
+        assert stage.since() == ["refused b"]
+        shutil.rmtree(stage.root / "b")  # moved, then
+        assert await fleet.reload() is CHANGED
+        assert stage.since() == ["loaded b/1:0", "serves b/1:0", "stopped b/1:0", "retired b/1:0"]
+
+    asyncio.run(scenario())
+
+
+def test_a_repository_that_is_gone_or_empty_keeps_everything(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario() -> None:
+        fleet = stage.fleet()
+        stage.put("a", "1")
+        await fleet.load()
+        stage.since()
+        for way, message in ((stage.root, "no directory"), (stage.root / "a", "neither")):
+            way.rename(stage.root.parent / "aside")
+            assert [await fleet.reload() for _ in range(2)] == [FAILED, UNCHANGED]
+            assert message in caplog.records[-1].getMessage()
+            (stage.root.parent / "aside").rename(way)
+            assert await fleet.reload() is UNCHANGED
+        assert stage.since() == []
+        assert len(caplog.records) == 2
+
+    asyncio.run(scenario())
+
+
+def test_what_is_retired_is_stopped_when_its_last_call_has_ended(stage: Stage) -> None:
+    async def scenario() -> None:
+        fleet = stage.fleet()
+        stage.put("a", "1")
+        await fleet.load()
+        (old,) = fleet.models
+        stage.swapped.clear()
+        with old.leases.hold():
+            with old.leases.hold():
+                stage.put("a", "2")
+                reload = asyncio.create_task(fleet.reload())
+                await stage.swapped.wait()
+                assert fleet.is_retiring(old.bundle)
+            assert not (await asyncio.wait({reload}, timeout=0.05))[0]
+            assert "stopped a/1:0" not in stage.diary
+        assert await asyncio.wait_for(reload, 5) is CHANGED
+        assert stage.diary[-2:] == ["stopped a/1:0", "retired a/1:0"]
+        assert not fleet.is_retiring(old.bundle)
+
+    asyncio.run(asyncio.wait_for(scenario(), 20))
+
+
+@pytest.mark.parametrize("drain_seconds", [0.0, 0.02])
+def test_calls_that_outlast_the_grace_are_given_up(
+    stage: Stage, caplog: pytest.LogCaptureFixture, drain_seconds: float
+) -> None:
+    async def scenario() -> None:
+        fleet = stage.fleet(drain_seconds=drain_seconds)
+        stage.put("a", "1")
+        await fleet.load()
+        with fleet.models[0].leases.hold():
+            stage.put("a", "2")
+            await fleet.reload()
+            assert stage.diary[-1] == "retired a/1:0"
+        assert "outlasted" in caplog.text
+        caplog.clear()
+        stage.put("a", "3")
+        await fleet.reload()  # nobody is there
+        assert "outlasted" not in caplog.text
+
+    asyncio.run(asyncio.wait_for(scenario(), 20))
+
+
+def test_an_engine_that_does_not_stop_leaves_a_thread(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario() -> None:
+        fleet = stage.fleet()
+        stage.put("a", "1")
+        await fleet.load()
+        stage.stops_in_time = False
+        stage.put("a", "2")
+        assert await fleet.reload() is CHANGED
+        assert fleet.has_threads_left
+        assert "did not stop" in caplog.text
+
+    asyncio.run(scenario())
+
+
+def test_a_reload_that_is_cancelled_while_loading_leaves_the_old_one_and_a_thread(stage: Stage) -> None:
+    async def scenario() -> None:
+        fleet = stage.fleet()
+        stage.put("a", "1")
+        await fleet.load()
+        stage.gate = threading.Event()
+        stage.put("a", "2")
+        reload = asyncio.create_task(fleet.reload())
+        assert await asyncio.to_thread(stage.loading.wait, 10)
+        reload.cancel()
+        await asyncio.wait({reload}, timeout=5)
+        assert reload.cancelled()
+        assert fleet.has_threads_left
+        await fleet.stop()
+        assert stage.diary[-1] == "stopped a/1:0"
+        stage.gate.set()  # the thread's outcome is of no interest, and no error either
+        assert fleet._work is not None
+        await asyncio.to_thread(fleet._work.result, 10)
+        assert not fleet.has_threads_left
+
+    asyncio.run(asyncio.wait_for(scenario(), 20))
+
+
+def test_a_reload_that_is_cancelled_while_calls_finish_stops_both_engines_at_the_end(stage: Stage) -> None:
+    async def scenario() -> None:
+        fleet = stage.fleet()
+        stage.put("a", "1")
+        await fleet.load()
+        (old,) = fleet.models
+        stage.swapped.clear()
+        with old.leases.hold():
+            stage.put("a", "2")
+            reload = asyncio.create_task(fleet.reload())
+            await stage.swapped.wait()
+            reload.cancel()
+            await asyncio.wait({reload}, timeout=5)
+            stage.since()
+            await fleet.stop()
+        assert sorted(stage.since()) == ["stopped a/1:0", "stopped a/2:0"]
+
+    asyncio.run(asyncio.wait_for(scenario(), 20))
+
+
+def test_a_bundle_by_itself_is_followed_too(stage: Stage) -> None:
+    async def scenario() -> None:
+        directory = stage.put("a", "1")
+        fleet = Fleet(directory, 1, stage.load, stage, 5.0)
+        await fleet.load()
+        assert await fleet.reload() is UNCHANGED
+        stage.since()
+        stage.put("a", "1", "1")
+        assert await fleet.reload() is CHANGED
+        assert stage.since() == ["loaded a/:1", "serves a/:1", "stopped a/:0", "retired a/:0"]
+        stage.refuses.add("2")
+        stage.put("a", "1", "2")
+        assert await fleet.reload() is FAILED
+        (directory / "manifest.json").write_text("{", encoding="utf-8")
+        assert await fleet.reload() is FAILED
+        assert [called(model.bundle) for model in fleet.models] == ["a/:1"]
+
+    asyncio.run(scenario())

@@ -1,0 +1,142 @@
+"""From any state of what is served to any state of the disk, with bundles that fail as they like."""
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from service.models.reload_plan import plan_reload
+from service.models.repository import FoundBundle, ModelDirectory, Stamp
+from tests.unit.models.bare_manifest import MANIFEST
+
+
+def bundle(name: str, version: int, content: int = 0) -> FoundBundle:
+    """Of each content the manifest differs."""
+    manifest = dataclasses.replace(MANIFEST, name=name, checkpoint_sha256=str(content))
+    return FoundBundle(Path("root", name, str(version)), str(version), manifest, stamp_of(content))
+
+
+def stamp_of(content: int) -> Stamp:
+    return frozenset({("file", content, content)})
+
+
+def folder(name: str, *bundles: FoundBundle, faults: tuple[str, ...] = ()) -> ModelDirectory:
+    return ModelDirectory(Path("root", name), bundles, faults)
+
+
+def test_a_new_version_is_loaded_first_and_the_old_one_goes_then() -> None:
+    old, new = bundle("a", 1), bundle("a", 2)
+    disk = [folder("a", new)]
+    plan = plan_reload([old], disk, {})
+    assert (plan.load, plan.retire) == ([new], [])
+    plan = plan_reload([old, new], disk, {})
+    assert (plan.load, plan.retire) == ([], [old])
+
+
+def test_a_bundle_that_failed_keeps_the_old_one_and_is_left_alone_until_its_files_change() -> None:
+    old, new = bundle("a", 1), bundle("a", 2)
+    for served in ([old], []):
+        plan = plan_reload(served, [folder("a", new)], {new.directory: new.stamp})
+        assert (plan.load, plan.retire) == ([], [])
+    plan = plan_reload([old], [folder("a", new)], {new.directory: stamp_of(9)})
+    assert (plan.load, plan.retire) == ([new], [])
+
+
+def test_a_bundle_that_was_replaced_in_place_counts_as_new() -> None:
+    old, new = bundle("a", 1, content=0), bundle("a", 1, content=1)
+    assert plan_reload([old], [folder("a", new)], {}).load == [new]
+    assert plan_reload([old, new], [folder("a", new)], {}).retire == [old]
+
+
+def test_in_place_and_beside_a_failure_only_the_replaced_one_goes() -> None:
+    served, failed = [bundle("a", 1), bundle("a", 2), bundle("a", 2, content=1)], bundle("a", 3)
+    plan = plan_reload(served, [folder("a", failed, served[2])], {failed.directory: failed.stamp})
+    assert (plan.load, plan.retire) == ([], [served[1]])
+
+
+def test_a_model_that_left_the_disk_goes_when_its_heirs_are_there() -> None:
+    left, heir = bundle("a", 1), bundle("b", 1)
+    assert plan_reload([left], [folder("b", heir)], {}).retire == []
+    assert plan_reload([left, heir], [folder("b", heir)], {}).retire == [left]
+    waiting = [folder("b", heir), folder("c", bundle("c", 1))]  # c may be what a is called now
+    assert plan_reload([left, heir], waiting, {}).retire == []
+
+
+def test_the_last_model_never_goes() -> None:
+    left, heir = bundle("a", 1), bundle("b", 1)
+    assert plan_reload([left], [], {}).retire == []
+    assert plan_reload([left], [folder("b", heir)], {heir.directory: heir.stamp}).retire == []
+
+
+@pytest.mark.parametrize("now", [folder("a"), folder("a", faults=("a/2 holds no manifest.json",))])
+def test_a_folder_that_is_empty_or_at_fault_keeps_what_was_served(now: ModelDirectory) -> None:
+    served = [bundle("a", 1), bundle("b", 1)]
+    assert plan_reload(served, [now, folder("b", served[1])], {}).retire == []
+
+
+# A disk: of each model, per version either nothing, a fault (None) or one of a few contents. No models: gone.
+_contents = st.one_of(st.none(), st.integers(0, 3))
+_disks = st.dictionaries(st.sampled_from("abc"), st.dictionaries(st.integers(1, 4), _contents, max_size=3), max_size=3)
+
+
+def read(disk: dict[str, dict[int, int | None]], max_versions: int) -> list[ModelDirectory]:
+    models = []
+    for name, versions in sorted(disk.items()):
+        wanted = sorted(versions.items(), reverse=True)[:max_versions]
+        found = [bundle(name, version, content) for version, content in wanted if content is not None]
+        models.append(folder(name, *found, faults=("fault",) * (len(wanted) - len(found))))
+    return models
+
+
+@given(
+    st.lists(_disks, min_size=1, max_size=5),
+    st.integers(1, 3),
+    st.sets(st.tuples(st.sampled_from("abc"), st.integers(1, 4), st.integers(0, 3)), max_size=24),
+)
+@settings(derandomize=True, max_examples=300, deadline=None)
+def test_whatever_happens_nothing_good_goes_before_its_successor_stands(
+    disks: Any, max_versions: int, bad: set[tuple[str, int, int]]
+) -> None:
+    served: list[FoundBundle] = []
+    refused: dict[Path, Stamp] = {}
+
+    def settle(served: list[FoundBundle], on_disk: list[ModelDirectory]) -> list[FoundBundle]:
+        plan = plan_reload(served, on_disk, refused)
+        wanted = [each for model in on_disk for each in model.bundles]
+        stay = [each for each in served if each not in plan.retire]
+        assert all(each in served and each not in wanted for each in plan.retire)
+        assert stay or not served
+        for model in on_disk:
+            had = {each.name for each in served if each.model_directory == model.path}
+            assert had == {each.name for each in stay if each.model_directory == model.path}, "a model lost its last"
+            if any(each not in stay for each in model.bundles) or model.faults or not model.bundles:
+                replaced = [each for each in plan.retire if each.model_directory == model.path]
+                assert all(any(each.directory == other.directory for other in stay) for each in replaced)
+        places = [(each.name, each.version) for each in stay]
+        assert len(places) == len(set(places))
+        return stay
+
+    for disk in disks:
+        on_disk = read(disk, max_versions)
+        for repetition in range(2):
+            load = plan_reload(served, on_disk, refused).load
+            if repetition:
+                assert load == []
+                assert settle(served, on_disk) == served
+            for each in load:
+                assert each not in served
+                if (each.name, int(each.version), int(each.manifest.checkpoint_sha256)) in bad:
+                    refused[each.directory] = each.stamp
+                else:
+                    served = settle([*served, each], on_disk)
+            served = settle(served, on_disk)
+        for model in on_disk:
+            good = [each for each in model.bundles if refused.get(each.directory) != each.stamp]
+            assert all(each in served for each in good)
+            if good == list(model.bundles) and good and not model.faults:
+                assert [each for each in served if each.model_directory == model.path and each not in good] == []
+        gone = [each for each in served if each.model_directory not in {model.path for model in on_disk}]
+        assert not gone or not any(each in served for model in on_disk for each in model.bundles)
