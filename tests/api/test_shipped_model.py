@@ -21,7 +21,7 @@ TIMEOUT_SECONDS = 90.0
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[ServerProcess]:
-    process = ServerProcess(MODELS)
+    process = ServerProcess(MODELS, "--max-slots", "64")  # a busy machine may measure fewer
     yield process
     process.kill()
 
