@@ -117,7 +117,7 @@ def score(checkpoint: Path, files: tuple[Path, ...], device: str, output: Path |
 
 def _initial_model(recipe: Recipe, tokenizer: sentencepiece.SentencePieceProcessor, init: Path | None) -> Transformer:
     if init is not None:
-        return _import(init)
+        return _import(init).requires_grad_(True)  # importers hand over models that are finished
     size = tokenizer.get_piece_size()
     try:
         document = {"source_vocabulary_size": size, "target_vocabulary_size": size, **recipe.model}
