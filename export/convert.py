@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from export.bundle_writer import bundle_bytes, check_destination, checksums, staged_bundle
-from export.fidelity import ask_reference, check_fidelity
+from export.fidelity import ReferenceOutputs, ask_reference, check_fidelity
 from export.graphs.checks import check_decoder_step, check_encoder
 from export.graphs.dense import padded_head_size
 from export.graphs.execution import GraphPair
@@ -44,46 +44,18 @@ def convert(
     """
     clock = Stages(say)
     check_destination(destination)
-    checkpoint = import_checkpoint(source, kind, options)
-    if name is not None:
-        checkpoint = dataclasses.replace(checkpoint, name=name)
-    clock.done("import", _describe(checkpoint))
+
+    def load() -> ImportedCheckpoint:
+        return import_checkpoint(source, kind, options)
+
     with staged_bundle(destination) as directory:
-        for file_name, origin in checkpoint.tokenizer_files.items():
-            if isinstance(origin, Path):
-                shutil.copyfile(origin, directory / file_name)
-            else:
-                origin(directory / file_name)
-        tokenizer = load_tokenizer(checkpoint.tokenizer, directory)
-        sentences = [*golden_sentences(checkpoint, tokenizer), *random_sentences(checkpoint)]
-        expected = ask_reference(checkpoint, sentences) if precision == "float32" else None
-        if expected is not None:
-            clock.done("refer", f"{expected.name} translated {len(sentences)} sentences")
-        graphs, shape = Graphs(), model_shape(checkpoint)
-        model = copy.deepcopy(checkpoint.model).half() if precision == "float16" else checkpoint.model
-        trace_encoder(model, directory / graphs.encoder)
-        check_encoder(directory / graphs.encoder, shape, precision)
-        clock.done("trace", graphs.encoder)
-        trace_decoder_step(
-            model,
-            checkpoint.suppressed_ids,
-            directory / graphs.decoder_step,
-            renormalizes=checkpoint.renormalizes,
-        )
-        check_decoder_step(directory / graphs.decoder_step, shape, precision)
-        clock.done("trace", graphs.decoder_step)
-        pair = GraphPair(directory / graphs.encoder, directory / graphs.decoder_step, shape)
-        report = verify(checkpoint, pair, tokenizer, precision)
-        del pair  # its copy of the weights
-        for line in report.lines():
-            clock.done("verify", line)
-        manifest = _manifest(checkpoint, shape, graphs, report, checksums(directory), precision)
+        manifest, expected = _write_graphs(load, name, precision, directory, clock)
         if precision == "float32":
             verify_engine(directory, manifest)
             num_golden = len(manifest.golden)
             clock.done("verify", f"the service's engine gives the same tokens for all {num_golden} golden sentences")
         if expected is not None:
-            fidelity = check_fidelity(checkpoint, directory, manifest, expected)
+            fidelity = check_fidelity(directory, manifest, expected, load)
             clock.done("verify", fidelity.line())
             manifest = dataclasses.replace(
                 manifest, verification={**manifest.verification, "fidelity": dataclasses.asdict(fidelity)}
@@ -91,6 +63,44 @@ def convert(
         manifest.save(directory)
     clock.done("write", f"{destination} ({bundle_bytes(destination) / 1e6:.1f} MB)")
     return manifest
+
+
+def _write_graphs(
+    load: Callable[[], ImportedCheckpoint], name: str | None, precision: str, directory: Path, clock: Stages
+) -> tuple[Manifest, ReferenceOutputs | None]:
+    """All files but the manifest, verified against torch, and what the reference says.
+
+    The torch model goes when this returns: beside the engine, which comes next, it would be gigabytes too many.
+    """
+    checkpoint = load()
+    if name is not None:
+        checkpoint = dataclasses.replace(checkpoint, name=name)
+    clock.done("import", _describe(checkpoint))
+    for file_name, origin in checkpoint.tokenizer_files.items():
+        if isinstance(origin, Path):
+            shutil.copyfile(origin, directory / file_name)
+        else:
+            origin(directory / file_name)
+    tokenizer = load_tokenizer(checkpoint.tokenizer, directory)
+    sentences = [*golden_sentences(checkpoint, tokenizer), *random_sentences(checkpoint)]
+    expected = ask_reference(checkpoint, sentences) if precision == "float32" else None
+    if expected is not None:
+        clock.done("refer", f"{expected.name} translated {len(sentences)} sentences")
+    graphs, shape = Graphs(), model_shape(checkpoint)
+    model = copy.deepcopy(checkpoint.model).half() if precision == "float16" else checkpoint.model
+    trace_encoder(model, directory / graphs.encoder)
+    check_encoder(directory / graphs.encoder, shape, precision)
+    clock.done("trace", graphs.encoder)
+    trace_decoder_step(
+        model, checkpoint.suppressed_ids, directory / graphs.decoder_step, renormalizes=checkpoint.renormalizes
+    )
+    check_decoder_step(directory / graphs.decoder_step, shape, precision)
+    clock.done("trace", graphs.decoder_step)
+    pair = GraphPair(directory / graphs.encoder, directory / graphs.decoder_step, shape)
+    report = verify(checkpoint, pair, tokenizer, precision)
+    for line in report.lines():
+        clock.done("verify", line)
+    return _manifest(checkpoint, shape, graphs, report, checksums(directory), precision), expected
 
 
 def model_shape(checkpoint: ImportedCheckpoint) -> ModelShape:

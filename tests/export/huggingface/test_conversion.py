@@ -75,7 +75,7 @@ def test_random_sentences_come_out_as_in_transformers(converted: Converted, coun
     assert len(outputs) > count // 2, "a model that says the same to everyone would prove nothing"
     lengths = {len(output) for output in expected.greedy}
     assert len(lengths) > 2, "some end by themselves, some at the limit"
-    report = check_fidelity(checkpoint, bundle, manifest, expected)
+    report = check_fidelity(bundle, manifest, expected, lambda: checkpoint)
     print(report.line())
     assert report.num_greedy_ties <= count // 100
     assert report.num_beam_ties <= count // 100
@@ -92,4 +92,4 @@ def test_another_output_is_noticed(converted: Converted) -> None:
     greedy = [*expected.greedy[:index], changed, *expected.greedy[index + 1 :]]
     wrong: ReferenceOutputs = dataclasses.replace(expected, greedy=tuple(greedy))
     with pytest.raises(VerificationError, match="position 1: the engine's greedy search goes on with"):
-        check_fidelity(checkpoint, bundle, manifest, wrong)
+        check_fidelity(bundle, manifest, wrong, lambda: checkpoint)
