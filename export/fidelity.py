@@ -70,7 +70,7 @@ def check_fidelity(
 ) -> FidelityReport:
     """Translate the same sentences with the engine, greedily and with beams.
 
-    `load` gives the checkpoint's model, which only a difference needs: beside the engine it would be gigabytes too many.
+    `load` gives the checkpoint's model, which only a difference needs: beside the engine it would be too much.
 
     Raises:
         VerificationError: an output differs although it is no tie; names the first differing position.
