@@ -1,15 +1,15 @@
 """The parts of transformers' checkpoint folders that Marian and M2M100 have in common."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, Protocol
 
 from export.architecture import Transformer
 from export.importers.assembly import assemble
 from export.importers.hf_bart import Family, TokenIds, has_logits_bias, our_weights, read_architecture
 from export.importers.hf_generation import GenerationSettings, read_generation
 from export.importers.json_file import read_json
+from export.importers.parts import read_part
 from export.importers.tokenizer_config import read_optional
 from export.importers.weight_files import WeightFiles
 from service.bundle.manifest import Limits
@@ -20,8 +20,6 @@ GENERATION_NAME = "generation_config.json"
 MAX_SOURCE_TOKENS = 512
 MAX_DECODER_TOKENS = 512  # where the checkpoint does not say
 
-T = TypeVar("T")
-
 
 @dataclass(frozen=True, slots=True)
 class HuggingFaceModel:
@@ -30,15 +28,6 @@ class HuggingFaceModel:
     model: Transformer
     generation: GenerationSettings
     checkpoint_sha256: str
-
-
-def read_part(name: str, read: Callable[[], T], problems: list[str]) -> T | None:
-    """What `read` gives, or `None` and a line in `problems` that begins with `name`."""
-    try:
-        return read()
-    except ValueError as error:
-        problems.append(f"{name}: {error}")
-        return None
 
 
 class TokenizerFiles(Protocol):

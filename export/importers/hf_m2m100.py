@@ -5,13 +5,14 @@ from functools import partial
 from pathlib import Path
 
 from export.importers.hf_bart import M2M100
-from export.importers.hf_folder import limits, read_model, read_part, special_ids
+from export.importers.hf_folder import limits, read_model, special_ids
 from export.importers.hf_reference import open_transformers
 from export.importers.imported import CheckpointError, ImportedCheckpoint
 from export.importers.m2m100_files import VOCABULARY_NAME, M2M100Files, read_m2m100
 from export.importers.model_card import licence_of
 from export.importers.nllb_files import TOKENIZER_NAME, NllbFiles, read_nllb, write_nllb_tokenizer
 from export.importers.options import ImportOptions
+from export.importers.parts import read_part
 from service.bundle.manifest import Language, LanguagePair
 
 

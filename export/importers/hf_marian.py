@@ -4,12 +4,13 @@ from functools import partial
 from pathlib import Path
 
 from export.importers.hf_bart import MARIAN
-from export.importers.hf_folder import limits, read_model, read_part, special_ids
+from export.importers.hf_folder import limits, read_model, special_ids
 from export.importers.hf_reference import open_transformers
 from export.importers.imported import CheckpointError, ImportedCheckpoint
 from export.importers.marian_files import MarianFiles, read_marian
 from export.importers.model_card import licence_of
 from export.importers.options import ImportOptions
+from export.importers.parts import read_part
 from export.importers.tokenizer_config import CONFIG_NAME, read_optional
 from service.bundle.manifest import LanguagePair
 

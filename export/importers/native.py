@@ -20,6 +20,7 @@ from export.importers.native_folder import (
     CheckpointInfo,
 )
 from export.importers.options import NOTHING_SAID, ImportOptions
+from export.importers.parts import read_part
 from export.importers.sentencepiece_file import SentencePieceFacts, read_facts
 from service.bundle.checksums import file_sha256
 from service.bundle.manifest import GenerationDefaults, LanguagePair, Limits, TokenizerSpec
@@ -78,15 +79,14 @@ def _read(path: Path, parse: Callable[[Path], T], problems: list[str]) -> T | No
     if not path.is_file():
         problems.append(f"{path.name} is missing")
         return None
-    try:
-        return parse(path)
-    except (OSError, ValueError, RecursionError, safetensors.SafetensorError) as error:
-        problems.append(f"{path.name}: {error}")
-        return None
+    return read_part(path.name, lambda: parse(path), problems)
 
 
 def _load_weights(path: Path) -> dict[str, torch.Tensor]:
-    weights = load_file(path)
+    try:
+        weights = load_file(path)
+    except (OSError, safetensors.SafetensorError) as error:
+        raise ValueError(f"it is damaged: {error}") from error
     for name, value in weights.items():
         if not value.is_floating_point():
             raise ValueError(f"{name} holds {value.dtype}, expected floating-point numbers")

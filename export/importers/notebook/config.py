@@ -13,8 +13,7 @@ from export.importers.model_card import UNKNOWN_LICENCE
 from export.importers.notebook.attention import AttentionKind
 from service.translation import MAX_BEAM_SIZE
 
-# Sizes, ids, and the choices that change no name and no shape: a wrong guess would go unnoticed.
-REQUIRED = (
+SIZES = (
     "source_vocabulary_size",
     "target_vocabulary_size",
     "d_model",
@@ -24,6 +23,10 @@ REQUIRED = (
     "num_decoder_layers",
     "max_source_positions",
     "max_target_positions",
+)
+# Beside them ids, and the choices that change no name and no shape: a wrong guess would go unnoticed.
+REQUIRED = (
+    *SIZES,
     "norm",
     "activation",
     "score_scale",

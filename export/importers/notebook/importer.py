@@ -11,6 +11,7 @@ from export.importers.notebook.model import build_model
 from export.importers.notebook.state_dict import find_state_dict, read_state_dict
 from export.importers.notebook.vocabulary import Vocabulary, misfits, read_vocabulary
 from export.importers.options import ImportOptions
+from export.importers.parts import read_part
 from service.bundle.checksums import file_sha256
 from service.bundle.manifest import GenerationDefaults, LanguagePair, Limits, TokenizerSpec
 from service.text.languages import is_well_formed
@@ -25,8 +26,8 @@ def import_notebook(path: Path, options: ImportOptions) -> ImportedCheckpoint:
         CheckpointError: something is missing or damaged, or contradicts something else; all problems are listed.
     """
     problems = list(_language_problems(options))
-    file = _attempt(path.name, lambda: find_state_dict(path), problems)
-    weights = None if file is None else _attempt("the state dict", lambda: read_state_dict(file), problems)
+    file = read_part(path.name, lambda: find_state_dict(path), problems)
+    weights = None if file is None else read_part("the state dict", lambda: read_state_dict(file), problems)
     config = _read("--config", options.config, lambda given: read_config(given, problems), problems)
     source = _read("--tokenizer", options.tokenizer, read_vocabulary, problems)
     target = source
@@ -58,15 +59,6 @@ def import_notebook(path: Path, options: ImportOptions) -> ImportedCheckpoint:
     )
 
 
-def _attempt(what: str, read: Callable[[], T], problems: list[str]) -> T | None:
-    """What `read` gives, or `None` and a line in `problems`."""
-    try:
-        return read()
-    except ValueError as error:
-        problems.append(f"{what}: {error}")
-        return None
-
-
 def _read(flag: str, path: Path | None, read: Callable[[Path], T], problems: list[str]) -> T | None:
     """What `read` makes of the file that a flag names, or `None` and a line in `problems`."""
     if path is None:
@@ -75,7 +67,7 @@ def _read(flag: str, path: Path | None, read: Callable[[Path], T], problems: lis
     if not path.is_file():
         problems.append(f"{flag} {path} is no file")
         return None
-    return _attempt(f"{flag} {path.name}", lambda: read(path), problems)
+    return read_part(f"{flag} {path.name}", lambda: read(path), problems)
 
 
 def _language_problems(options: ImportOptions) -> Iterator[str]:

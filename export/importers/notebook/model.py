@@ -9,21 +9,10 @@ from torch import Tensor
 
 from export.architecture import ModelConfig, Transformer
 from export.importers.assembly import assemble
-from export.importers.notebook.config import NotebookConfig
+from export.importers.notebook.config import SIZES, NotebookConfig
 from export.importers.notebook.names import POSITION_TABLES, Naming, find_naming, same
 from export.importers.notebook.positions import describe, find_reading, fits, largest_difference
 
-SIZES = (
-    "source_vocabulary_size",
-    "target_vocabulary_size",
-    "d_model",
-    "d_ff",
-    "num_heads",
-    "num_encoder_layers",
-    "num_decoder_layers",
-    "max_source_positions",
-    "max_target_positions",
-)
 EPSILONS = {"vector": 1e-5, "scalar": 1e-8}  # torch's and document 002's
 
 
