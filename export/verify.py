@@ -199,10 +199,11 @@ def logits_along(checkpoint: ImportedCheckpoint, sentence: Sentence, output: Seq
 
 def log_probs_along(checkpoint: ImportedCheckpoint, sentence: Sentence, output: Sequence[int]) -> torch.Tensor:
     """As `logits_along`, but log-probabilities (T, V) in float64, as `generate` computes them."""
-    return _normalized(checkpoint, logits_along(checkpoint, sentence, output))
+    return normalized_logits(checkpoint, logits_along(checkpoint, sentence, output))
 
 
-def _normalized(checkpoint: ImportedCheckpoint, logits: torch.Tensor) -> torch.Tensor:
+def normalized_logits(checkpoint: ImportedCheckpoint, logits: torch.Tensor) -> torch.Tensor:
+    """Log-probabilities (n, V) in float64 of logits (n, V); suppressed tokens have theirs too."""
     logits = logits.double()
     shared_by = logits.clone()
     if checkpoint.renormalizes:
@@ -217,7 +218,7 @@ def _compare(checkpoint: ImportedCheckpoint, decoded: _Decoded, report: Verifica
         logits = logits_along(checkpoint, sentence, decoded.output)
     allowed = logits.clone()
     allowed[:, suppressed] = -torch.inf
-    expected_log_probs = _normalized(checkpoint, logits)
+    expected_log_probs = normalized_logits(checkpoint, logits)
     for position, token_id in enumerate(decoded.output):
         where = f"{sentence}, position {position}"
         ids, log_probs = decoded.candidate_ids[position], decoded.log_probs[position]
