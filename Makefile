@@ -9,35 +9,33 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 INSTALL := $(PIP) install --quiet --constraint constraints.txt
 RUNTIME := $(if $(filter cuda,$(DEVICE)),gpu,cpu)
-# models/ is committed: the shipped checkpoint as int8, which is all that serving on a CPU needs.
+# models/ is committed: the shipped checkpoints as int8, which is all that serving on a CPU needs.
 MODELS := $(if $(filter cuda,$(DEVICE)),build/float16,models)
-SHIPPED := models/en-de/1
-WEIGHTS := checkpoints/en-de/model.safetensors
-BUNDLE := build/float32/en-de/1/manifest.json
-HALF := build/float16/en-de/1/manifest.json
-CHECKPOINT := $(wildcard checkpoints/en-de/*.safetensors checkpoints/en-de/*.json checkpoints/en-de/*.model)
+SHIPPED := $(notdir $(wildcard checkpoints/*))
+FLOAT32 := $(SHIPPED:%=build/float32/%/1/manifest.json)
+FLOAT16 := $(SHIPPED:%=build/float16/%/1/manifest.json)
+EXPORTS := $(SHIPPED:%=export-%)
 EXPORTER := $(wildcard export/convert.py export/architecture/*.py export/graphs/*.py export/importers/*.py service/bundle/*.py)
 
-.PHONY: serve export test test-full check format proto bench clean help
+.PHONY: serve export $(EXPORTS) test test-full check format proto bench clean help
 
 help: ## List the targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-serve: .venv/installed-$(RUNTIME) ## Serve the shipped model (PORT=, METRICS_PORT=, DEVICE=cpu|cuda)
+serve: .venv/installed-$(RUNTIME) ## Serve the shipped models (PORT=, METRICS_PORT=, DEVICE=cpu|cuda)
 ifeq ($(DEVICE),cuda)
-	@$(MAKE) --no-print-directory $(HALF)
+	@$(MAKE) --no-print-directory $(FLOAT16)
 else
-	@$(BIN)/python -m service.bundle.freshness $(SHIPPED) $(WEIGHTS) || $(MAKE) --no-print-directory export
+	@$(BIN)/python -m service.bundle.freshness models checkpoints || $(MAKE) --no-print-directory export
 endif
 	@exec $(BIN)/dragoman serve --models $(MODELS) --port $(PORT) --metrics-port $(METRICS_PORT) --device $(DEVICE)
 
-export: $(BUNDLE) ## Export the shipped checkpoint again: float32 to build/, int8 to models/
-	@$(BIN)/python -m export quantize $(dir $(BUNDLE)) --calibration checkpoints/en-de/sentences.tsv --output $(SHIPPED)
+export: $(EXPORTS) ## Export the shipped checkpoints again: float32 to build/, int8 to models/
 
-test: check $(BUNDLE) ## Run all checks and tests
+test: check $(FLOAT32) ## Run all checks and tests
 	@$(BIN)/python -m pytest $(PYTEST_ARGS)
 
-test-full: check $(BUNDLE) ## Also run the tests that take many minutes
+test-full: check $(FLOAT32) ## Also run the tests that take many minutes
 	@$(BIN)/python -m pytest -m "full or not full" $(PYTEST_ARGS)
 
 check: .venv/installed-dev ## Lint, format, types, import rules
@@ -54,17 +52,23 @@ proto: .venv/installed-dev ## Generate service/pb from proto/
 	@$(BIN)/python -m grpc_tools.protoc -Iservice/pb=proto --python_out=. --pyi_out=. --grpc_python_out=. \
 	    $$(find proto -name '*.proto')
 
-bench: .venv/installed-dev $(BUNDLE) ## Run the benchmarks; results in build/bench
+bench: .venv/installed-dev $(FLOAT32) ## Run the benchmarks; results in build/bench
 	@$(BIN)/python -m benchmarks
 
 clean: ## Remove what was built and installed
 	@rm -rf .venv build dist *.egg-info
 
-$(BUNDLE): $(CHECKPOINT) $(EXPORTER) | .venv/installed-$(RUNTIME) .venv/installed-export
-	@$(BIN)/python -m export convert checkpoints/en-de --output $(@D)
+$(EXPORTS): export-%: build/float32/%/1/manifest.json
+	@$(BIN)/python -m export quantize $(<D) --calibration checkpoints/$*/sentences.tsv --output models/$*/1
 
-$(HALF): $(CHECKPOINT) $(EXPORTER) | .venv/installed-$(RUNTIME) .venv/installed-export
-	@$(BIN)/python -m export convert checkpoints/en-de --precision float16 --output $(@D)
+.SECONDEXPANSION:
+CHECKPOINT = $$(wildcard checkpoints/$$*/*.safetensors checkpoints/$$*/*.json checkpoints/$$*/*.model)
+
+$(FLOAT32): build/float32/%/1/manifest.json: $(CHECKPOINT) $(EXPORTER) | .venv/installed-$(RUNTIME) .venv/installed-export
+	@$(BIN)/python -m export convert checkpoints/$* --output $(@D)
+
+$(FLOAT16): build/float16/%/1/manifest.json: $(CHECKPOINT) $(EXPORTER) | .venv/installed-$(RUNTIME) .venv/installed-export
+	@$(BIN)/python -m export convert checkpoints/$* --precision float16 --output $(@D)
 
 .venv/created:
 	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(None if (3, 11) <= v < (3, 14) else \

@@ -5,6 +5,7 @@ import time
 from collections.abc import Sequence as Sequence_
 from pathlib import Path
 
+from export.graphs.external_data import has_external_data
 from service.bundle.manifest import Manifest
 from service.engine.config import EngineConfig
 from service.engine.engine import Engine
@@ -23,7 +24,10 @@ class EngineDecoder:
 
     def __init__(self, directory: Path, manifest: Manifest, max_slots: int = 32) -> None:
         config = EngineConfig(max_slots=max_slots, max_waiting=1_000_000)
-        runners = OnnxRunner.load_lanes(directory, manifest, config, SessionConfig())
+        graphs = directory / manifest.graphs.encoder, directory / manifest.graphs.decoder_step
+        # Weights of gigabytes are used as they are mapped from the file: no copy laid out for the kernels.
+        session_config = SessionConfig(prepacks_weights=not has_external_data(*graphs))
+        runners = OnnxRunner.load_lanes(directory, manifest, config, session_config)
         self._listener = _Listener()
         self._engine = Engine(runners, config, self._listener)
 

@@ -120,8 +120,7 @@ class Translator:
         """Per text, the translation that is kept from an earlier call."""
         if not self._cache.max_bytes or _is_chance(options):
             return [None] * len(request.texts)
-        fingerprint = model.fingerprint()
-        known = [self._cache.get(CacheKey(fingerprint, pair, options, text)) for text in request.texts]
+        known = [self._cache.get(CacheKey(model.fingerprint, pair, options, text)) for text in request.texts]
         looked_up = [found is not None for found, text in zip(known, request.texts, strict=True) if text.strip()]
         self._metrics.model(model.name).looked_up(num_hits=sum(looked_up), num_misses=len(looked_up) - sum(looked_up))
         return known
@@ -136,9 +135,8 @@ class Translator:
     ) -> None:
         if not self._cache.max_bytes or _is_chance(options):
             return
-        fingerprint = model.fingerprint()
         for index, translation in decoded.items():
-            self._cache.put(CacheKey(fingerprint, pair, options, request.texts[index]), translation)
+            self._cache.put(CacheKey(model.fingerprint, pair, options, request.texts[index]), translation)
 
     async def _tokenize(
         self, request: TranslationRequest, model: LoadedModel, pair: LanguagePair, indices: list[int]
@@ -151,7 +149,7 @@ class Translator:
             for index in indices:
                 text = request.texts[index]
                 pieces = [] if not text or text.isspace() else model.tokenizer.encode(text)
-                ids = model.source_ids(pieces, pair) if pieces else ()
+                ids = model.manifest.source_ids(pieces, pair) if pieces else ()
                 if len(ids) > limit:
                     field = f"texts[{index}]"
                     raise TooLong(

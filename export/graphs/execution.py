@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import onnxruntime
 
-from export.graphs.tracing import external_data
+from export.graphs.external_data import has_external_data
 from service.bundle import graph_io
 from service.bundle.manifest import ModelShape
 
@@ -24,7 +24,7 @@ class GraphPair:
         options.intra_op_num_threads = num_threads
         # Spinning threads starve whatever else runs on the machine.
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-        if any(external_data(path).exists() for path in (encoder, decoder_step)):
+        if has_external_data(encoder, decoder_step):
             # Weights of gigabytes are used as they are mapped from the file: no copy laid out for the kernels.
             options.add_session_config_entry("session.disable_prepacking", "1")
         providers = ["CPUExecutionProvider"]

@@ -17,6 +17,7 @@ from export.architecture import Transformer
 from export.graphs.decoder_step_graph import DecoderStepGraph
 from export.graphs.dense import padded_head_size
 from export.graphs.encoder_graph import EncoderGraph
+from export.graphs.external_data import external_data
 from service.bundle import graph_io
 
 OPSET = 21
@@ -114,11 +115,6 @@ def _trace(
     external = external_data(path) if num_bytes > external_data_bytes else None
     onnx_ir.save(model, path, external_data=external and external.name)
     return [path, external] if external else [path]
-
-
-def external_data(graph: Path) -> Path:
-    """Where the weights of a graph lie that are too large for its own file."""
-    return graph.with_name(f"{graph.name}.data")
 
 
 def _declare_candidates(model: onnx_ir.Model) -> None:

@@ -1,18 +1,23 @@
 """The parts of transformers' checkpoint folders that Marian and M2M100 have in common."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from export.architecture import Transformer
 from export.importers.assembly import assemble
 from export.importers.hf_bart import Family, TokenIds, has_logits_bias, our_weights, read_architecture
 from export.importers.hf_generation import GenerationSettings, read_generation
+from export.importers.hf_reference import open_transformers
+from export.importers.imported import ImportedCheckpoint, TokenizerFile
 from export.importers.json_file import read_json
+from export.importers.model_card import licence_of
 from export.importers.parts import read_part
 from export.importers.tokenizer_config import read_optional
 from export.importers.weight_files import WeightFiles
-from service.bundle.manifest import Limits
+from service.bundle.manifest import Language, LanguagePair, Limits, TokenizerSpec, directions
 
 CONFIG_NAME = "config.json"
 GENERATION_NAME = "generation_config.json"
@@ -39,25 +44,13 @@ class TokenizerFiles(Protocol):
     def eos_id(self) -> int: ...  # noqa: D102
     @property
     def unk_id(self) -> int: ...  # noqa: D102
-
-
-class SpecialIds(NamedTuple):
-    """The ids that tokenizer and model must agree on, and the unknown piece's."""
-
-    pad: int
-    eos: int
-    unk: int
-
-
-def special_ids(files: TokenizerFiles) -> SpecialIds:
-    """Those of a tokenizer."""
-    return SpecialIds(files.pad_id, files.eos_id, files.unk_id)
+    def spec(self, decoder_start_id: int) -> TokenizerSpec: ...  # noqa: D102
 
 
 def read_model(
     directory: Path,
     family: Family,
-    tokenizer_ids: SpecialIds | None,
+    tokenizer: TokenizerFiles | None,
     vocabulary_sizes: tuple[int, int] | None,
     problems: list[str],
 ) -> HuggingFaceModel | None:
@@ -72,14 +65,14 @@ def read_model(
     if document is None:
         return None
     generation = read_generation({**document, **settings}, problems)
-    if tokenizer_ids is not None:
+    if tokenizer is not None:
         for name, index, expected in (
-            ("pad_token_id", generation.pad_id, tokenizer_ids.pad),
-            ("eos_token_id", generation.eos_id, tokenizer_ids.eos),
+            ("pad_token_id", generation.pad_id, tokenizer.pad_id),
+            ("eos_token_id", generation.eos_id, tokenizer.eos_id),
         ):
             if index != expected:
                 problems.append(f"{name} is {index}, the tokenizer's is {expected}")
-    unk_id = 0 if tokenizer_ids is None else tokenizer_ids.unk
+    unk_id = 0 if tokenizer is None else tokenizer.unk_id
     ids = TokenIds(generation.pad_id, generation.eos_id, unk_id, generation.decoder_start_id)
     config = read_architecture(document, family, ids, weights is not None and has_logits_bias(weights), problems)
     if config is None or weights is None or weight_files is None:
@@ -93,7 +86,37 @@ def read_model(
     return None if model is None else HuggingFaceModel(model, generation, weight_files.sha256())
 
 
-def limits(found: HuggingFaceModel, longest_prefix: int) -> Limits:
+def checkpoint(
+    directory: Path,
+    family: Family,
+    found: HuggingFaceModel,
+    tokenizer: TokenizerFiles,
+    tokenizer_files: Mapping[str, TokenizerFile],
+    languages: tuple[LanguagePair, ...] = (),
+    any_to_any: tuple[Language, ...] = (),
+) -> ImportedCheckpoint:
+    """The whole of a folder, with transformers' own model to hold it against."""
+    generation = found.generation
+    pairs = directions(languages, any_to_any)
+    return ImportedCheckpoint(
+        name=directory.resolve().name,
+        model=found.model,
+        tokenizer=tokenizer.spec(generation.decoder_start_id),
+        tokenizer_files=tokenizer_files,
+        languages=languages,
+        any_to_any=any_to_any,
+        limits=_limits(found, longest_prefix=max(len(pair.target_prefix_ids) for pair in pairs)),
+        checkpoint_sha256=found.checkpoint_sha256,
+        suppressed_ids=generation.suppressed_ids,
+        renormalizes=generation.renormalizes,
+        generation=generation.defaults,
+        family=family.name,
+        licence=licence_of(directory),
+        open_reference=partial(open_transformers, directory),
+    )
+
+
+def _limits(found: HuggingFaceModel, longest_prefix: int) -> Limits:
     """How long sources and outputs may be; `max_length` counts the start token, forced ones, and a forced end."""
     config, generation = found.model.config, found.generation
     decoder_tokens = generation.max_decoder_tokens or MAX_DECODER_TOKENS

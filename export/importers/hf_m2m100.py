@@ -1,15 +1,13 @@
 """Imports M2M100 and NLLB-200 checkpoints as transformers keeps them: one model, each language into each other."""
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
 from export.importers.hf_bart import M2M100
-from export.importers.hf_folder import limits, read_model, special_ids
-from export.importers.hf_reference import open_transformers
-from export.importers.imported import CheckpointError, ImportedCheckpoint
+from export.importers.hf_folder import checkpoint, read_model
+from export.importers.imported import CheckpointError, ImportedCheckpoint, TokenizerFile
 from export.importers.m2m100_files import VOCABULARY_NAME, M2M100Files, read_m2m100
-from export.importers.model_card import licence_of
 from export.importers.nllb_files import TOKENIZER_NAME, NllbFiles, read_nllb, write_nllb_tokenizer
 from export.importers.options import ImportOptions
 from export.importers.parts import read_part
@@ -25,28 +23,14 @@ def import_m2m100(directory: Path, options: ImportOptions) -> ImportedCheckpoint
     problems = options.without_files()
     files = read_part("tokenizer", lambda: _read_files(directory), problems)
     sizes = None if files is None else (files.size, files.size)
-    found = read_model(directory, M2M100, None if files is None else special_ids(files), sizes, problems)
+    found = read_model(directory, M2M100, files, sizes, problems)
     languages = _languages(files, options, problems) if files is not None else ()
     if problems or files is None or found is None:
         raise CheckpointError(directory, problems)
-    generation = found.generation
-    chosen = options.source_language and options.target_language
-    return ImportedCheckpoint(
-        name=directory.resolve().name,
-        model=found.model,
-        tokenizer=files.spec(generation.decoder_start_id),
-        tokenizer_files=_tokenizer_files(directory, files),
-        languages=_pair(languages) if chosen else (),
-        any_to_any=() if chosen else languages,
-        limits=limits(found, longest_prefix=1),
-        checkpoint_sha256=found.checkpoint_sha256,
-        suppressed_ids=generation.suppressed_ids,
-        renormalizes=generation.renormalizes,
-        generation=generation.defaults,
-        family=M2M100.name,
-        licence=licence_of(directory),
-        open_reference=partial(open_transformers, directory),
-    )
+    tokenizer_files = _tokenizer_files(directory, files)
+    if options.source_language and options.target_language:
+        return checkpoint(directory, M2M100, found, files, tokenizer_files, languages=_pair(languages))
+    return checkpoint(directory, M2M100, found, files, tokenizer_files, any_to_any=languages)
 
 
 def _read_files(directory: Path) -> M2M100Files | NllbFiles:
@@ -54,7 +38,7 @@ def _read_files(directory: Path) -> M2M100Files | NllbFiles:
     return read_m2m100(directory) if (directory / VOCABULARY_NAME).exists() else read_nllb(directory)
 
 
-def _tokenizer_files(directory: Path, files: M2M100Files | NllbFiles) -> dict[str, Path | Callable[[Path], None]]:
+def _tokenizer_files(directory: Path, files: M2M100Files | NllbFiles) -> Mapping[str, TokenizerFile]:
     if isinstance(files, NllbFiles):
         return {TOKENIZER_NAME: partial(write_nllb_tokenizer, directory)}
     return {name: directory / name for name in files.spec(0).files}

@@ -1,14 +1,11 @@
 """Imports Marian checkpoints (OPUS-MT) as transformers keeps them: `source.spm`, `target.spm`, `vocab.json`."""
 
-from functools import partial
 from pathlib import Path
 
 from export.importers.hf_bart import MARIAN
-from export.importers.hf_folder import limits, read_model, special_ids
-from export.importers.hf_reference import open_transformers
+from export.importers.hf_folder import checkpoint, read_model
 from export.importers.imported import CheckpointError, ImportedCheckpoint
 from export.importers.marian_files import MarianFiles, read_marian
-from export.importers.model_card import licence_of
 from export.importers.options import ImportOptions
 from export.importers.parts import read_part
 from export.importers.tokenizer_config import CONFIG_NAME, read_optional
@@ -24,27 +21,12 @@ def import_marian(directory: Path, options: ImportOptions) -> ImportedCheckpoint
     problems = options.without_files()
     files = read_part("tokenizer", lambda: read_marian(directory), problems)
     sizes = None if files is None else (files.source_size, files.target_size)
-    found = read_model(directory, MARIAN, None if files is None else special_ids(files), sizes, problems)
+    found = read_model(directory, MARIAN, files, sizes, problems)
     pairs = _languages(directory, files, options, problems) if files is not None else ()
     if problems or files is None or found is None:
         raise CheckpointError(directory, problems)
-    generation = found.generation
-    spec = files.spec(generation.decoder_start_id)
-    return ImportedCheckpoint(
-        name=directory.resolve().name,
-        model=found.model,
-        tokenizer=spec,
-        tokenizer_files={name: directory / name for name in spec.files},
-        languages=pairs,
-        limits=limits(found, longest_prefix=0),
-        checkpoint_sha256=found.checkpoint_sha256,
-        suppressed_ids=generation.suppressed_ids,
-        renormalizes=generation.renormalizes,
-        generation=generation.defaults,
-        family=MARIAN.name,
-        licence=licence_of(directory),
-        open_reference=partial(open_transformers, directory),
-    )
+    tokenizer_files = {name: directory / name for name in files.spec(0).files}
+    return checkpoint(directory, MARIAN, found, files, tokenizer_files, languages=pairs)
 
 
 def _languages(

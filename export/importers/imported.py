@@ -21,6 +21,9 @@ class CheckpointError(Exception):
         super().__init__(f"{directory} can't be converted: {listed}.")
 
 
+TokenizerFile = Path | Callable[[Path], None]  # where a file lies, or what writes it
+
+
 class Row(NamedTuple):
     """One sentence in token ids, special ones included."""
 
@@ -56,7 +59,7 @@ class ImportedCheckpoint:
     name: str
     model: Transformer
     tokenizer: TokenizerSpec
-    tokenizer_files: Mapping[str, Path | Callable[[Path], None]]
+    tokenizer_files: Mapping[str, TokenizerFile]
     languages: tuple[LanguagePair, ...]
     limits: Limits
     checkpoint_sha256: str

@@ -2,16 +2,14 @@
 
 from pathlib import Path
 
+from export.importers.parts import read_part
 from export.importers.sentencepiece_file import read_facts
 from service.text.vocabulary import parse_vocabulary
 
 
 def check_model(path: Path, problems: list[str]) -> None:
     """Load a SentencePiece model; if it is missing, damaged or cut short, that goes to `problems`."""
-    try:
-        read_facts(path)
-    except ValueError as error:
-        problems.append(f"{path.name}: {error}")
+    read_part(path.name, lambda: read_facts(path), problems)
 
 
 def read_vocabulary(path: Path, problems: list[str]) -> dict[str, int]:

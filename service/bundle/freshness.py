@@ -1,4 +1,4 @@
-"""Tells whether a bundle was made from a checkpoint: `python -m service.bundle.freshness BUNDLE WEIGHTS`.
+"""Tells whether bundles were made from the checkpoints at hand: `python -m service.bundle.freshness MODELS CHECKPOINTS`.
 
 `make serve` asks this before it installs what an export needs. Standard library only, as the rest of the package.
 """
@@ -17,14 +17,19 @@ def staleness(bundle: Path, weights: Path) -> str | None:
         check_intact(bundle, manifest)
     except BundleError as error:
         return str(error)
-    if not weights.is_file():
-        return None  # nothing to be stale against: the bundle is all there is
     if manifest.checkpoint_sha256 != file_sha256(weights):
         return f"{bundle} was made from other weights than {weights}"
     return None
 
 
+def stale(models: Path, checkpoints: Path) -> list[str]:
+    """Why some checkpoints in the folder, each of which should have its bundle at MODELS/<name>/1, do not."""
+    weights = sorted(checkpoints.glob("*/model.safetensors"))
+    reasons = [staleness(models / path.parent.name / "1", path) for path in weights]
+    return [reason for reason in reasons if reason is not None]
+
+
 if __name__ == "__main__":
-    reason = staleness(Path(sys.argv[1]), Path(sys.argv[2]))
-    if reason is not None:
-        sys.exit(reason)
+    told = stale(Path(sys.argv[1]), Path(sys.argv[2]))
+    if told:
+        sys.exit("\n".join(told))

@@ -3,7 +3,7 @@
 import hashlib
 from dataclasses import dataclass, field
 
-from service.bundle.manifest import LanguagePair, Manifest
+from service.bundle.manifest import Manifest
 from service.engine.engine import Engine
 from service.models.language_pairs import LanguagePairs
 from service.models.leases import Leases
@@ -14,13 +14,20 @@ from service.translation import DecodingOptions
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LoadedModel:
-    """One version of a model, in memory. Whoever uses it takes a lease."""
+    """One version of a model, in memory. Whoever uses it takes a lease.
+
+    `fingerprint` is a digest of everything in the bundle that a translation depends on.
+    """
 
     bundle: FoundBundle
     tokenizer: Tokenizer
     engine: Engine
     pairs: LanguagePairs
     leases: Leases = field(default_factory=Leases)
+    fingerprint: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "fingerprint", _fingerprint(self.manifest))
 
     @property
     def name(self) -> str:
@@ -50,11 +57,7 @@ class LoadedModel:
             forces_end=generation.forces_end,
         )
 
-    def fingerprint(self) -> str:
-        """A digest of everything in the bundle that a translation depends on."""
-        files = "".join(f"{name} {checksum}\n" for name, checksum in sorted(self.manifest.checksums.items()))
-        return hashlib.sha256(f"{files}{self.manifest.tokenizer}".encode()).hexdigest()
 
-    def source_ids(self, piece_ids: list[int], pair: LanguagePair) -> tuple[int, ...]:
-        """What the encoder reads: the pair's prefix, the text's pieces and the end-of-sentence id."""
-        return self.manifest.source_ids(piece_ids, pair)
+def _fingerprint(manifest: Manifest) -> str:
+    files = "".join(f"{name} {checksum}\n" for name, checksum in sorted(manifest.checksums.items()))
+    return hashlib.sha256(f"{files}{manifest.tokenizer}".encode()).hexdigest()

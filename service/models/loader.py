@@ -36,10 +36,11 @@ def load_model(
         _LOG.warning(
             "this CPU has no VNNI: int8 products may saturate; %s may translate otherwise than tested", directory
         )
+    pairs = LanguagePairs(manifest)
     tokenizer = load_tokenizer(manifest.tokenizer, directory)
     runners = OnnxRunner.load_lanes(directory, manifest, engine_config, session_config)
-    self_test(bundle, tokenizer, runners, engine_config)
+    self_test(bundle, pairs, tokenizer, runners, engine_config)
     warm_up(bundle, runners, engine_config)
     engine = Engine(runners, engine_config, listener)
     engine.start()
-    return LoadedModel(bundle, tokenizer, engine, LanguagePairs(manifest))
+    return LoadedModel(bundle, tokenizer, engine, pairs)

@@ -21,7 +21,11 @@ _GOLDEN_PER_ALLOWED_DIFFERENCE = 5
 
 
 def self_test(
-    bundle: FoundBundle, tokenizer: Tokenizer, runners: Sequence_[Runner], engine_config: EngineConfig
+    bundle: FoundBundle,
+    pairs: LanguagePairs,
+    tokenizer: Tokenizer,
+    runners: Sequence_[Runner],
+    engine_config: EngineConfig,
 ) -> None:
     """Translate the golden sentences, all at once, and compare.
 
@@ -31,7 +35,6 @@ def self_test(
         BundleError: too much differs, or decoding failed.
     """
     manifest, where = bundle.manifest, bundle.directory
-    pairs = LanguagePairs(manifest)
     pair_of = {golden: _pair_of(golden, pairs, manifest) for golden in manifest.golden}
     for golden in manifest.golden:
         _check_tokenizer(golden, pair_of[golden], manifest, tokenizer, str(where))

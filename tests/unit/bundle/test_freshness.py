@@ -5,13 +5,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-from service.bundle.freshness import staleness
+from service.bundle.freshness import stale, staleness
 from service.bundle.manifest import Manifest
 from tests.servers import REPOSITORY
 
 
-def test_the_shipped_bundle_is_that_of_the_shipped_checkpoint() -> None:
-    assert staleness(REPOSITORY / "models/en-de/1", REPOSITORY / "checkpoints/en-de/model.safetensors") is None
+def test_the_shipped_bundles_are_those_of_the_shipped_checkpoints() -> None:
+    assert stale(REPOSITORY / "models", REPOSITORY / "checkpoints") == []
 
 
 def test_other_weights_damage_and_absence_are_told(tiny_bundle: Path, tmp_path: Path) -> None:
@@ -24,16 +24,16 @@ def test_other_weights_damage_and_absence_are_told(tiny_bundle: Path, tmp_path: 
     assert "is damaged" in (staleness(copy, weights) or "")
 
 
-def test_without_a_checkpoint_the_bundle_is_all_there_is(tiny_bundle: Path, tmp_path: Path) -> None:
-    assert staleness(tiny_bundle, tmp_path / "missing.safetensors") is None
-
-
 def test_make_reads_the_exit_code(tiny_bundle: Path, tmp_path: Path) -> None:
-    weights = tmp_path / "model.safetensors"
-    weights.write_bytes(b"other weights")
-    command = [sys.executable, "-m", "service.bundle.freshness", str(tiny_bundle), str(weights)]
-    stale = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, cwd=REPOSITORY)
-    assert stale.returncode == 1
-    assert "other weights" in stale.stderr
-    weights.unlink()
+    """Each checkpoint wants its bundle; without checkpoints the bundles are all there is."""
+    models, checkpoints = tmp_path / "models", tmp_path / "checkpoints"
+    command = [sys.executable, "-m", "service.bundle.freshness", str(models), str(checkpoints)]
     assert subprocess.run(command, timeout=60, check=False, cwd=REPOSITORY).returncode == 0
+    shutil.copytree(tiny_bundle, models / "a" / "1")
+    for name in "ab":
+        (checkpoints / name).mkdir(parents=True)
+        (checkpoints / name / "model.safetensors").write_bytes(b"other weights")
+    answer = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, cwd=REPOSITORY)
+    assert answer.returncode == 1
+    assert "a/1 was made from other weights" in answer.stderr.splitlines()[0]
+    assert "b/1 holds no manifest.json" in answer.stderr.splitlines()[1]

@@ -44,6 +44,15 @@ class Stage:
     def fleet(self, max_versions: int = 1, drain_seconds: float = 5.0) -> Fleet:
         return Fleet(self.root, max_versions, self.load, self, drain_seconds)
 
+    async def serving(self, *names: str) -> Fleet:
+        """A fleet that serves version 1 of these models; the diary begins after that."""
+        fleet = self.fleet()
+        for name in names:
+            self.put(name, "1")
+        await fleet.load()
+        self.since()
+        return fleet
+
     def load(self, bundle: FoundBundle) -> LoadedModel:
         if self.gate is not None:
             self.loading.set()
@@ -112,10 +121,7 @@ def test_the_start_fails_with_any_bundle(stage: Stage) -> None:
 
 def test_a_new_version_takes_the_old_ones_place_at_once(stage: Stage) -> None:
     async def scenario() -> None:
-        fleet = stage.fleet()
-        stage.put("a", "1")
-        await fleet.load()
-        stage.since()
+        fleet = await stage.serving("a")
         assert await fleet.reload() is UNCHANGED
         assert stage.since() == []
         stage.put("a", "2")
@@ -135,11 +141,7 @@ def test_a_new_version_takes_the_old_ones_place_at_once(stage: Stage) -> None:
 
 def test_of_two_new_bundles_the_first_is_served_and_the_old_one_gone_before_the_second_is_loaded(stage: Stage) -> None:
     async def scenario() -> None:
-        fleet = stage.fleet()
-        for name in "ab":
-            stage.put(name, "1")
-        await fleet.load()
-        stage.since()
+        fleet = await stage.serving("a", "b")
         for name in "ab":
             stage.put(name, "2")
         assert await fleet.reload() is CHANGED
@@ -155,10 +157,7 @@ def test_a_bundle_that_fails_is_told_once_and_tried_again_when_its_files_change(
     stage: Stage, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def scenario() -> None:
-        fleet = stage.fleet()
-        stage.put("a", "1")
-        await fleet.load()
-        stage.since()
+        fleet = await stage.serving("a")
         stage.refuses.add("bad")
         directory = stage.put("a", "2", "bad")
         assert await fleet.reload() is FAILED
@@ -181,11 +180,7 @@ def test_a_bundle_that_fails_is_told_once_and_tried_again_when_its_files_change(
 
 def test_a_fault_of_one_model_is_told_once_and_stops_no_other(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
     async def scenario() -> None:
-        fleet = stage.fleet()
-        for name in "ab":
-            stage.put(name, "1")
-        await fleet.load()
-        stage.since()
+        fleet = await stage.serving("a", "b")
         (stage.root / "a" / "2").mkdir()
         stage.put("b", "2")
         assert await fleet.reload() is FAILED
@@ -206,10 +201,7 @@ def test_a_fault_of_one_model_is_told_once_and_stops_no_other(stage: Stage, capl
 
 def test_a_second_folder_of_the_same_name_changes_nothing(stage: Stage) -> None:
     async def scenario() -> None:
-        fleet = stage.fleet()
-        stage.put("b", "1")
-        await fleet.load()
-        stage.since()
+        fleet = await stage.serving("b")
         shutil.copytree(stage.root / "b", stage.root / "a")
         assert await fleet.reload() is FAILED
         assert stage.since() == ["refused b"]
@@ -222,10 +214,7 @@ def test_a_second_folder_of_the_same_name_changes_nothing(stage: Stage) -> None:
 
 def test_a_repository_that_is_gone_or_empty_keeps_everything(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
     async def scenario() -> None:
-        fleet = stage.fleet()
-        stage.put("a", "1")
-        await fleet.load()
-        stage.since()
+        fleet = await stage.serving("a")
         for way, message in ((stage.root, "no directory"), (stage.root / "a", "neither")):
             way.rename(stage.root.parent / "aside")
             assert [await fleet.reload() for _ in range(2)] == [FAILED, UNCHANGED]
