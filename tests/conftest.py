@@ -1,5 +1,6 @@
 """Fixtures that several test packages share."""
 
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -9,6 +10,12 @@ import pytest
 from service.config import ServerConfig
 from tests.servers import InProcessServer, LoopThread, in_process
 from tests.tiny_bundle import write_tiny_bundle
+
+
+@pytest.fixture(scope="session", autouse=True)
+def interruptible() -> None:
+    """A script's background jobs ignore Ctrl-C, and so would the processes that these tests start and interrupt."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
