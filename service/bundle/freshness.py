@@ -1,4 +1,4 @@
-"""Tells whether bundles were made from the checkpoints at hand: `python -m service.bundle.freshness MODELS CHECKPOINTS`.
+"""Tells whether bundles were made from the checkpoints at hand: `python -m ...freshness MODELS CHECKPOINTS`.
 
 `make serve` asks this before it installs what an export needs. Standard library only, as the rest of the package.
 """
