@@ -29,6 +29,47 @@ class Priority(enum.Enum):
     LOW = "low"
 
 
+class MimeType(enum.Enum):
+    """What a text is written in."""
+
+    PLAIN = "text/plain"
+    HTML = "text/html"
+
+
+class SplitSentences(enum.Enum):
+    """Where a text is cut into segments, which are translated each by itself."""
+
+    OFF = "off"  # nowhere: a text is one segment
+    ON = "on"  # where sentences end, and at line ends
+    NO_NEWLINES = "no_newlines"  # where sentences end; a line end within a sentence is a space like any other
+
+
+class Flag(enum.Enum):
+    """What a caller should look at in a segment's translation."""
+
+    PLACEHOLDER = "placeholder"  # a placeholder's place was guessed: the model lost or doubled it
+    TERM = "term"  # the same of a glossary's term
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A glossary's entry: what `source` must become; without a `target` it stays as it is."""
+
+    source: str
+    target: str | None = None
+    is_case_sensitive: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AlignedSpan:
+    """A part of a source and the part of its translation that says the same; code points, from start to before end."""
+
+    source_start: int
+    source_end: int
+    target_start: int
+    target_end: int
+
+
 @dataclass(frozen=True, slots=True)
 class DecodingOptions:
     """How to decode, fully resolved.
@@ -132,8 +173,13 @@ def _check_range(name: str, value: float, low: float, high: float) -> None:
 class TranslationRequest:
     """One call: texts in one language to be translated into another, all with the same options.
 
-    `model` may be empty: then the language pair picks it. An empty `model_version` is the highest one.
-    `deadline_seconds` is on the clock of `time.monotonic()`.
+    `model` may be empty: then the language pair picks it. An empty `model_version` is the highest one. An empty
+    `source_language_code` means that each text's language is detected. `deadline_seconds` is on the clock of
+    `time.monotonic()`.
+
+    `target_prefixes`, one for each text or none at all, are how the translations must begin. `glossary` names one of
+    the server's; `terms` come before its. A segment that is too long for the model is cut at the best place, or, where
+    the caller `is_strict`, refused.
     """
 
     request_id: str
@@ -145,6 +191,15 @@ class TranslationRequest:
     options: RequestedOptions = field(default_factory=RequestedOptions)
     priority: Priority = Priority.NORMAL
     deadline_seconds: float | None = None
+    mime_type: MimeType = MimeType.PLAIN
+    split_sentences: SplitSentences = SplitSentences.ON
+    preserve_formatting: bool = False
+    target_prefixes: tuple[str, ...] = ()
+    glossary: str = ""
+    terms: tuple[Term, ...] = ()
+    return_alignments: bool = False
+    is_strict: bool = False
+    labels: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,10 +212,34 @@ class Hypothesis:
 
 
 @dataclass(frozen=True, slots=True)
+class Segment:
+    """A part of a text that was translated by itself: where it is in text and translation, and how its decoding ended.
+
+    Positions are code points, from start to before end.
+    """
+
+    source_start: int
+    source_end: int
+    target_start: int
+    target_end: int
+    finish_reason: FinishReason
+    num_source_tokens: int
+    num_output_tokens: int
+    flags: tuple[Flag, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Translation:
-    """The answer to one text: the best hypothesis' text, all hypotheses best first, and how decoding ended."""
+    """The answer to one text: the best hypothesis' text, all hypotheses best first, and how decoding ended.
+
+    `finish_reason` is that of the first segment that did not end by itself, if there is one. `alignment` is empty
+    unless asked for; `detected_language_code` unless the caller left the source language out.
+    """
 
     text: str
     hypotheses: tuple[Hypothesis, ...]
     finish_reason: FinishReason
     num_source_tokens: int
+    segments: tuple[Segment, ...] = ()
+    alignment: tuple[AlignedSpan, ...] = ()
+    detected_language_code: str = ""
