@@ -14,7 +14,7 @@ from google.rpc import error_details_pb2, status_pb2
 
 from service.pb.dragoman.v1 import translation_pb2 as pb
 from service.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
-from service.translation import FinishReason, Hypothesis, Priority, RequestedOptions, Translation
+from service.translation import DetectedLanguage, FinishReason, Hypothesis, Priority, RequestedOptions, Translation
 
 DEFAULT_SERVER = "127.0.0.1:50051"
 
@@ -126,7 +126,8 @@ class Client:
     ) -> list[Translation]:
         """Translate texts; the result has one translation per text, in order.
 
-        An empty `model` is the server's first that translates this pair, an empty `model_version` its highest.
+        An empty `source_language_code` has the server detect each text's language. An empty `model` is the server's
+        nearest to this pair, an empty `model_version` its highest.
 
         Raises:
             NoServer: nobody answers.
@@ -153,6 +154,22 @@ class Client:
                 raise error
             if self._closed.wait(pause):
                 raise error
+
+    def detect(self, texts: Sequence[str]) -> list[tuple[DetectedLanguage, ...]]:
+        """Tell which languages each text may be in, best first; a text without letters is in "und".
+
+        Raises:
+            NoServer: nobody answers.
+            ClientError: the server refused or failed.
+        """
+        try:
+            response = self._stub.DetectLanguage(pb.DetectLanguageRequest(texts=texts), timeout=self._timeout_seconds)
+        except grpc.RpcError as error:
+            raise self._error(error) from None
+        return [
+            tuple(DetectedLanguage(each.language_code, each.confidence) for each in detection.languages)
+            for detection in response.detections
+        ]
 
     def models(self) -> list[ServedModel]:
         """The models that the server has loaded, in order of names, and of each the highest version first.
@@ -211,6 +228,7 @@ def _translation_from_pb(message: pb.Translation) -> Translation:
         ),
         finish_reason=FinishReason[pb.FinishReason.Name(message.finish_reason).removeprefix("FINISH_REASON_")],
         num_source_tokens=message.num_source_tokens,
+        detected_language_code=message.detected_language_code,
     )
 
 

@@ -16,7 +16,7 @@ from service.cli.lines import Line, count_lines, read_lines
 from service.cli.options import server_option
 from service.cli.pipeline import translate_chunks
 from service.client import Client, ClientError, ServedModel
-from service.text.languages import same_language
+from service.text.languages import ServedLanguages
 from service.translation import Priority, RequestedOptions, Translation
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
@@ -38,7 +38,7 @@ _MAX_DIRECTIONS = 20  # of so many an error tells
     "source",
     envvar="DRAGOMAN_TRANSLATE_FROM",
     metavar="CODE",
-    help="Language of the texts. Default: the only one that fits.",
+    help="Language of the texts. Default: the only one that fits; of several, each text's own is detected.",
 )
 @click.option("--model", default="", metavar="NAME", help="Model to use. Default: the server's first that fits.")
 @click.option("--model-version", default="", metavar="V", help="Version of --model to use. Default: the highest.")
@@ -176,17 +176,12 @@ def _candidates(client: Client, model: str, version: str) -> list[ServedModel]:
 
 
 def _only_source(client: Client, target: str, model: str, version: str) -> str:
-    """The one language that can be translated into `target`."""
+    """The one language that can be translated into `target`; empty if there are several: the server detects."""
     pairs = {pair for served in _candidates(client, model, version) for pair in served.pairs()}
-    sources = sorted({source for source, into in pairs if same_language(into, target)})
-    if len(sources) == 1:
-        return sources[0]
+    targets = {found.code for found in ServedLanguages(into for _, into in pairs).find(target)}
+    sources = {source for source, into in pairs if into in targets}
     if sources:
-        raise CommandError(
-            f"{target!r} can be translated from {', '.join(sources[:_MAX_DIRECTIONS])}"
-            f"{', ...' if len(sources) > _MAX_DIRECTIONS else ''}; choose one with --from.",
-            exit_codes.USAGE,
-        )
+        return sources.pop() if len(sources) == 1 else ""
     directions = sorted(f"{source} to {into}" for source, into in pairs)
     more = f" and {len(directions) - _MAX_DIRECTIONS} more" if len(directions) > _MAX_DIRECTIONS else ""
     shown = ", ".join(directions[:_MAX_DIRECTIONS]) + more

@@ -1,11 +1,19 @@
 """Protobuf messages of dragoman.v1 to domain types and back."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from service.errors import InvalidRequest
 from service.models.loaded_model import LoadedModel
 from service.pb.dragoman.v1 import translation_pb2 as pb
-from service.translation import FinishReason, Priority, RequestedOptions, Translation, TranslationRequest
+from service.translation import (
+    DetectedLanguage,
+    FinishReason,
+    Priority,
+    RequestedOptions,
+    Translation,
+    TranslationRequest,
+)
 from service.translator import TranslationResult
 
 FINISH_REASONS: dict[FinishReason, pb.FinishReason] = {
@@ -53,6 +61,16 @@ def result_to_pb(result: TranslationResult) -> pb.TranslateResponse:
     )
 
 
+def detection_to_pb(languages: Iterable[DetectedLanguage]) -> pb.Detection:
+    """What a text may be written in."""
+    return pb.Detection(
+        languages=[
+            pb.DetectedLanguage(language_code=language.language_code, confidence=language.confidence)
+            for language in languages
+        ]
+    )
+
+
 def model_to_pb(model: LoadedModel) -> pb.Model:
     """What a caller may know about a model."""
     limits, defaults = model.manifest.limits, model.default_options
@@ -60,10 +78,8 @@ def model_to_pb(model: LoadedModel) -> pb.Model:
         name=model.name,
         version=model.version,
         language_pairs=[
-            pb.LanguagePair(
-                source_language_code=pair.source_language_code, target_language_code=pair.target_language_code
-            )
-            for pair in model.manifest.languages
+            pb.LanguagePair(source_language_code=source, target_language_code=target)
+            for source, target in model.pairs.listed
         ],
         max_source_tokens=limits.max_source_tokens,
         max_output_tokens=limits.max_output_tokens,
@@ -78,7 +94,7 @@ def model_to_pb(model: LoadedModel) -> pb.Model:
             top_p=defaults.top_p,
         ),
         precision=model.manifest.precision,
-        any_to_any_language_codes=[language.code for language in model.manifest.any_to_any],
+        any_to_any_language_codes=model.pairs.any_to_any,
     )
 
 
@@ -116,4 +132,5 @@ def _translation_to_pb(translation: Translation) -> pb.Translation:
         ],
         finish_reason=FINISH_REASONS[translation.finish_reason],
         num_source_tokens=translation.num_source_tokens,
+        detected_language_code=translation.detected_language_code,
     )

@@ -6,10 +6,10 @@ import threading
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from service.text.languages import ServedLanguages, canonical, language_of, script_of
+from service.translation import DetectedLanguage
 
 UNDETERMINED = "und"  # BCP 47's code for a language that is not known
 
@@ -63,14 +63,6 @@ _LETTERS = {
 # The character sets of mainland China and of Taiwan: what only one of them has is simplified, or traditional.
 _CHARACTER_SETS = {"Hans": "gb2312", "Hant": "big5"}
 _LOADING = threading.Lock()
-
-
-@dataclass(frozen=True, slots=True)
-class DetectedLanguage:
-    """A language that a text may be in, as one of the detector's codes, and how sure that is, from 0 to 1."""
-
-    language_code: str
-    confidence: float
 
 
 class LanguageDetector:

@@ -40,6 +40,11 @@ class TranslationServiceStub:
                 request_serializer=service_dot_pb_dot_dragoman_dot_v1_dot_translation__pb2.TranslateRequest.SerializeToString,
                 response_deserializer=service_dot_pb_dot_dragoman_dot_v1_dot_translation__pb2.TranslateResponse.FromString,
                 _registered_method=True)
+        self.DetectLanguage = channel.unary_unary(
+                '/dragoman.v1.TranslationService/DetectLanguage',
+                request_serializer=service_dot_pb_dot_dragoman_dot_v1_dot_translation__pb2.DetectLanguageRequest.SerializeToString,
+                response_deserializer=service_dot_pb_dot_dragoman_dot_v1_dot_translation__pb2.DetectLanguageResponse.FromString,
+                _registered_method=True)
         self.ListModels = channel.unary_unary(
                 '/dragoman.v1.TranslationService/ListModels',
                 request_serializer=service_dot_pb_dot_dragoman_dot_v1_dot_translation__pb2.ListModelsRequest.SerializeToString,
@@ -59,6 +64,13 @@ class TranslationServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def DetectLanguage(self, request, context):
+        """Tells which language each text is in. All languages that the detector knows are considered, served or not.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListModels(self, request, context):
         """Lists the models that are served, with their languages, limits and defaults.
         """
@@ -73,6 +85,11 @@ def add_TranslationServiceServicer_to_server(servicer, server):
                     servicer.Translate,
                     request_deserializer=service_dot_pb_dot_dragoman_dot_v1_dot_translation__pb2.TranslateRequest.FromString,
                     response_serializer=service_dot_pb_dot_dragoman_dot_v1_dot_translation__pb2.TranslateResponse.SerializeToString,
+            ),
+            'DetectLanguage': grpc.unary_unary_rpc_method_handler(
+                    servicer.DetectLanguage,
+                    request_deserializer=service_dot_pb_dot_dragoman_dot_v1_dot_translation__pb2.DetectLanguageRequest.FromString,
+                    response_serializer=service_dot_pb_dot_dragoman_dot_v1_dot_translation__pb2.DetectLanguageResponse.SerializeToString,
             ),
             'ListModels': grpc.unary_unary_rpc_method_handler(
                     servicer.ListModels,
@@ -108,6 +125,33 @@ class TranslationService:
             '/dragoman.v1.TranslationService/Translate',
             service_dot_pb_dot_dragoman_dot_v1_dot_translation__pb2.TranslateRequest.SerializeToString,
             service_dot_pb_dot_dragoman_dot_v1_dot_translation__pb2.TranslateResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DetectLanguage(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/dragoman.v1.TranslationService/DetectLanguage',
+            service_dot_pb_dot_dragoman_dot_v1_dot_translation__pb2.DetectLanguageRequest.SerializeToString,
+            service_dot_pb_dot_dragoman_dot_v1_dot_translation__pb2.DetectLanguageResponse.FromString,
             options,
             channel_credentials,
             insecure,
