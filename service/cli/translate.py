@@ -108,7 +108,13 @@ def translate(
             try:
                 texts_of_chunk = [line.text for line in chunk]
                 return client.translate(
-                    texts_of_chunk, source, target, model, options, Priority(priority), model_version
+                    texts_of_chunk,
+                    source,
+                    target,
+                    model=model,
+                    model_version=model_version,
+                    options=options,
+                    priority=Priority(priority),
                 )
             except ClientError as error:
                 raise _located(error, chunk, noun) from None
