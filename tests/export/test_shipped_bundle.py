@@ -27,7 +27,7 @@ def constants(path: Path) -> dict[str, np.ndarray]:
 
 
 def test_every_checkpoint_has_its_bundle() -> None:
-    assert NAMES == sorted(path.name for path in (REPOSITORY / "models").iterdir())
+    assert sorted(path.name for path in (REPOSITORY / "models").iterdir()) == NAMES
 
 
 @pytest.mark.parametrize("name", NAMES)
