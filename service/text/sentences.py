@@ -1,13 +1,13 @@
 """Documents cut into segments, which are translated each by itself. The only importer of sentencex."""
 
 import re
-from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 import sentencex
 
+from service.text.spans import inside
 from service.translation import SplitSentences
 
 # sentencex looks at all of a text for each quotation mark and ideographic full stop: 100,000 characters take seconds.
@@ -70,23 +70,18 @@ def _segments(
 ) -> Iterator[tuple[int, int]]:
     """Where the segments start and stop."""
     language = re.split("[-_]", language_code, maxsplit=1)[0].lower()
-    whole_ends = [end for _, end in whole]
-
-    def is_within_whole(position: int) -> bool:
-        index = bisect_right(whole_ends, position)
-        return index < len(whole) and whole[index][0] < position
-
+    is_inside = inside(whole)
     block_start = 0
     for block_end in _block_ends(text, mode):
-        if is_within_whole(block_end):
+        if is_inside(block_end):
             continue
         bounds = [block_start]
         if mode is not SplitSentences.OFF:
-            if (bullet := _BULLET.match(text, block_start, block_end)) and not is_within_whole(bullet.end()):
+            if (bullet := _BULLET.match(text, block_start, block_end)) and not is_inside(bullet.end()):
                 bounds[0] = bullet.end()
             block = text[bounds[0] : block_end].translate(_AS_SPACES)
             lengths = _repaired(block, _sentence_ends(block, language)) if _has_letter(block) else ()
-            bounds += [end for length in lengths if not is_within_whole(end := bounds[0] + length)]
+            bounds += [end for length in lengths if not is_inside(end := bounds[0] + length)]
         for start, stop in pairwise((*bounds, block_end)):
             segment = text[start:stop]
             if _has_letter(segment):
