@@ -93,9 +93,10 @@ class DecodingOptions:
 
     Two guards are off at 0. With `max_length_ratio`, what the model writes has at most that many tokens per source
     token, plus `RATIO_ALLOWANCE`; a hypothesis that reaches this is cut there with `FinishReason.RATIO`. With
-    `max_repeats`, no run of up to `LONGEST_REPEAT` tokens comes more often than that in a row: when the model has
-    written it once more, that last one is taken off and the hypothesis ends with `FinishReason.REPETITION`. Of beams,
-    such a one is given up for others, and is returned only where too few others end.
+    `max_repeats`, no run of up to `LONGEST_REPEAT` tokens comes more often than that in a row, unless something does in
+    the source: when the model has written it once too often, that last one is taken off and the hypothesis ends with
+    `FinishReason.REPETITION`. Of beams, such a one is given up for others, and is returned only where too few others
+    end.
     """
 
     beam_size: int

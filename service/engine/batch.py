@@ -1,12 +1,12 @@
 """The running batch: which sequence owns which row, and the rows' tokens, lengths and scores."""
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy import typing as npt
 
-from service.engine.repeats import UNGUARDED, Repeats
+from service.engine.repeats import UNGUARDED, Ids, Mask, Repeats, most_repeats
 from service.engine.sequence import Sequence, SequenceStatus
 
 
@@ -25,8 +25,8 @@ class Batch:
     the self-attention cache, which equals the number of output tokens, forced ones included), `source_lengths`,
     `forced_lengths`, `limits` (the length at which the output is cut), `log_probs` (summed over what the model chose),
     `is_single` (rows of sequences that have no other), `wants_scores` (greedy rows whose score is asked for),
-    `temperatures`, `top_ks` (0 where the row is not sampled), `top_ps`, `seeds`, `max_repeats` (`UNGUARDED` where there
-    is no such guard) and `output_ids` (max_slots, kv_capacity). `repeats` is kept only while `num_guarded` is not 0.
+    `temperatures`, `top_ks` (0 where the row is not sampled), `top_ps`, `seeds`, `max_repeats` (as asked for, or as
+    often as something comes in a row in the source; `UNGUARDED` where nobody asks) and `output_ids` (max_slots, kv_capacity). `repeats` is kept only while `num_guarded` is not 0.
     Rows of one sequence are in the order of its `slots`, best beam first.
     """
 
@@ -155,6 +155,25 @@ class Batch:
         if self.num_guarded:
             self.repeats.copy(source_rows, target_rows)
 
+    def note_repeats(self, rows: Any, token_ids: Ids, is_chosen: Mask | None = None) -> list[int]:
+        """Note the tokens that `rows`, an index of n of them, got; (n,). Returns those that now repeat something more
+        often than they may.
+
+        The source is looked at only here: hardly any output goes so far.
+        """
+        longest_run, allowed = self.repeats.append(rows, token_ids, is_chosen), self.max_repeats[rows]
+        if longest_run < allowed.min():
+            return []
+        over = [row for row in self.row_numbers[rows][allowed < UNGUARDED].tolist() if self.excess(row)]
+        for row in over:
+            owner = self._owners[row]
+            self.max_repeats[owner.slots] = max(owner.options.max_repeats, most_repeats(owner.source_ids))
+        return [row for row in over if self.excess(row)]
+
+    def excess(self, row: int) -> int:
+        """How many tokens at the end of a row come once more in a row than they may."""
+        return self.repeats.excess(row, int(self.max_repeats[row]))
+
     def check_integrity(self) -> None:
         """Check that every live row has one owner, that owners know their rows, and that lengths are in range.
 
@@ -176,9 +195,11 @@ class Batch:
         num_guarded = sum(sequence.options.max_repeats > 0 for sequence in self._sequences)
         assert num_guarded == self.num_guarded, f"{num_guarded} are guarded, not {self.num_guarded}"
         for row, sequence in enumerate(self._owners):
-            limit = sequence.options.max_repeats
-            assert self.max_repeats[row] == (limit or UNGUARDED), f"row {row} has another row's guard"
-            if limit:
+            asked = sequence.options.max_repeats
+            is_known = self.max_repeats[row] == (asked or UNGUARDED)
+            is_right = is_known or (asked and self.max_repeats[row] == most_repeats(sequence.source_ids))
+            assert is_right, f"row {row} has another row's guard"
+            if asked:
                 self.repeats.check_integrity(row, self.output_ids[row, : self.lengths[row]].tolist())
         assert (self.source_lengths[live] > 0).all(), "a live row has no source"
 

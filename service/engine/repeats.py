@@ -39,21 +39,22 @@ class Repeats:
         self._recent[target_rows] = self._recent[source_rows]
         self._runs[target_rows] = self._runs[source_rows]
 
-    def append(self, rows: Any, token_ids: Ids, max_repeats: Counts, is_chosen: Mask | None = None) -> Mask:
-        """Add a token to each row; which rows now have something once more in a row than they may; all (n,).
+    def append(self, rows: Any, token_ids: Ids, is_chosen: Mask | None = None) -> int:
+        """Add a token to each row; `token_ids` and `is_chosen` are (n,). Tokens that are forced end all runs.
 
-        Tokens that are not chosen, but forced, end all runs.
+        Returns:
+            The longest run of all: while it is below `max_repeats`, nothing comes too often.
         """
         runs = self._runs[rows]
         runs += 1
         runs *= self._recent[rows] == token_ids[:, None]
         if is_chosen is not None:
             runs *= is_chosen[:, None]
-        self._runs[rows] = runs
+        if not isinstance(rows, slice):  # then they are no copy
+            self._runs[rows] = runs
         self._recent[rows, 1:] = self._recent[rows, :-1]
         self._recent[rows, 0] = token_ids
-        is_over: Mask = (runs >= max_repeats[:, None] * _PERIODS).any(axis=1)
-        return is_over
+        return int(runs.max())
 
     def excess(self, row: int, max_repeats: int) -> int:
         """How many tokens come once too often at the end of a row; 0 where none do."""
@@ -62,7 +63,10 @@ class Repeats:
 
     def doubtful(self, row: int, max_repeats: int) -> int:
         """How many tokens at the end of a row may turn out to be an excess."""
-        return int((self._runs[row] - (max_repeats - 1) * _PERIODS).max(initial=0))
+        runs = self._runs[row]
+        if max(runs.tolist()) < max_repeats:  # as nearly always, and quickly seen
+            return 0
+        return int((runs - (max_repeats - 1) * _PERIODS).max(initial=0))
 
     def check_integrity(self, row: int, output_ids: Sequence[int]) -> None:
         """Check that a row is about its output.
@@ -73,3 +77,14 @@ class Repeats:
         recent = [token_id for token_id in self._recent[row].tolist() if token_id != _NO_TOKEN]
         expected = list(output_ids[::-1][:LONGEST_REPEAT])
         assert recent == expected, f"row {row} remembers {recent}, but ends with {expected} from behind"
+
+
+def most_repeats(token_ids: Sequence[int]) -> int:
+    """How often, at the most, the same up to `LONGEST_REPEAT` tokens come in a row; 1 where nothing is repeated."""
+    most = 1
+    for period in range(1, LONGEST_REPEAT + 1):
+        run = 0
+        for token_id, before in zip(token_ids[period:], token_ids, strict=False):
+            run = run + 1 if token_id == before else 0
+            most = max(most, run // period + 1)
+    return most

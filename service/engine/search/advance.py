@@ -65,7 +65,7 @@ class Search:
             alive = np.isfinite(batch.log_probs[rows])
             rows = [row for row, is_alive in zip(rows, alive.tolist(), strict=True) if is_alive]
         if sequence.options.max_repeats:
-            end -= max(batch.repeats.doubtful(row, sequence.options.max_repeats) for row in rows)
+            end -= max(batch.repeats.doubtful(row, int(batch.max_repeats[row])) for row in rows)
         if len(sequence.slots) == 1:
             return tuple(batch.output_ids[rows[0], start:end].tolist())
         outputs = [batch.output_ids[row, start:end].tolist() for row in rows]
@@ -95,7 +95,8 @@ class Search:
         batch.token_ids[rows] = chosen
         is_ended = greedy.ended(chosen, lengths, batch.limits[rows], self._eos_id)
         if batch.num_guarded:
-            is_ended |= batch.repeats.append(rows, chosen, batch.max_repeats[rows], is_open)
+            for row in batch.note_repeats(rows, chosen, is_open):
+                is_ended |= all_rows[rows] == row
         if is_open is not None:
             is_ended &= is_open
         if log_probs is not None:
@@ -116,7 +117,7 @@ class Search:
             is_at_limit = len(output_ids) == batch.limits[row]
             length = len(output_ids) + (is_cut and is_at_limit and options.forces_end)
             score = _score(sequence, float(batch.log_probs[row]), length)
-        excess = batch.repeats.excess(row, options.max_repeats) if is_cut and options.max_repeats else 0
+        excess = batch.excess(row) if is_cut and options.max_repeats else 0
         return self._decoded(sequence, score, output_ids, excess)
 
     def _advance_beams(
@@ -134,7 +135,7 @@ class Search:
                 own = forced.slots
                 batch.token_ids[own] = batch.output_ids[own, batch.lengths[own] - 1]
                 if forced.options.max_repeats:
-                    batch.repeats.append(own, batch.token_ids[own], batch.max_repeats[own], np.zeros(len(own), np.bool_))
+                    batch.note_repeats(own, batch.token_ids[own], np.zeros(len(own), np.bool_))
             sequences = [sequence for sequence in sequences if not is_forced[sequence.slots[0]]]
         if not sequences:
             return
@@ -180,19 +181,15 @@ class Search:
         batch.log_probs[rows] = running.log_probs
         batch.output_ids[rows, batch.lengths[rows] - 1] = running.token_ids
         if batch.num_guarded and len(sequences):
-            every = rows.ravel()
-            is_over = batch.repeats.append(every, running.token_ids.ravel(), batch.max_repeats[every])
-            if is_over.any():
-                self._give_up(batch, every[is_over].tolist(), result)
+            self._give_up(batch, batch.note_repeats(rows.ravel(), running.token_ids.ravel()), result)
 
     def _give_up(self, batch: Batch, rows: list[int], result: Advance) -> None:
         """Let beams that repeat themselves die: others take their places in the next step, if any is left."""
         for row in rows:
             sequence, length = batch.owner(row), int(batch.lengths[row])
-            excess = batch.repeats.excess(row, sequence.options.max_repeats)
             output_ids = tuple(batch.output_ids[row, :length].tolist())
             score = _score(sequence, float(batch.log_probs[row]), length)
-            self._hypotheses_of(sequence).give_up(score, output_ids, excess)
+            self._hypotheses_of(sequence).give_up(score, output_ids, batch.excess(row))
             batch.log_probs[row] = -np.inf
             if np.isneginf(batch.log_probs[sequence.slots]).all():
                 result.finished.append((sequence, self._beam_hypotheses(sequence)))

@@ -42,6 +42,18 @@ def excess(output_ids: Sequence[int], num_forced: int, max_repeats: int) -> int:
     return 0
 
 
+def most_repeats(ids: Sequence[int]) -> int:
+    """How often the same up to 16 tokens come in a row somewhere in `ids`."""
+    counts = [1]
+    for start in range(len(ids)):
+        for period in range(1, 17):
+            run, count = tuple(ids[start : start + period]), 1
+            while tuple(ids[start + count * period : start + (count + 1) * period]) == run and len(run) == period:
+                count += 1
+            counts.append(count)
+    return max(counts)
+
+
 def greedy(
     log_probs: LogProbs, start: Sequence[int], eos_id: int, options: DecodingOptions, forced: Sequence[int]
 ) -> Result:

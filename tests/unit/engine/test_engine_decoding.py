@@ -61,13 +61,20 @@ def check_progress(update: SequenceUpdate, progress: list[tuple[int, ...]]) -> N
 def expected(runner: FakeRunner, sequence: Sequence) -> reference_search.Result:
     """Token ids after all that is forced."""
     given = sequence.output_prefix_ids
-    options = dataclasses.replace(sequence.options, max_output_tokens=sequence.max_tokens - len(given))
+    options = dataclasses.replace(
+        sequence.options, max_output_tokens=sequence.max_tokens - len(given), max_repeats=most_repeats(sequence)
+    )
     start = (START_ID, *sequence.target_prefix_ids, *given)
 
     def log_probs(inputs: Sequence_[int]) -> npt.NDArray[np.float32]:
         return runner.log_probs(sequence.source_ids, inputs)
 
     return reference_search.search(log_probs, start, EOS_ID, options, len(given))
+
+
+def most_repeats(sequence: Sequence) -> int:
+    asked = sequence.options.max_repeats
+    return asked and max(asked, reference_search.most_repeats(sequence.source_ids))
 
 
 def check(runner: FakeRunner, update: SequenceUpdate) -> None:
@@ -78,7 +85,7 @@ def check(runner: FakeRunner, update: SequenceUpdate) -> None:
     assert update.finish_reason is update.hypotheses[0].finish_reason
     for hypothesis, (token_ids, score) in zip(update.hypotheses, expected(runner, sequence), strict=True):
         forced = (*sequence.target_prefix_ids, *given)
-        excess = reference_search.excess([*forced, *token_ids], len(forced), options.max_repeats)
+        excess = reference_search.excess([*forced, *token_ids], len(forced), most_repeats(sequence))
         is_at_limit = len(given) + len(token_ids) == sequence.max_tokens
         if token_ids[-1] == EOS_ID:
             reason, token_ids = FinishReason.STOP, token_ids[:-1]
@@ -101,7 +108,7 @@ def sequences(draw: st.DrawFn, beam_sizes: tuple[int, ...] = (1, 1, 1, 2, 3, 4, 
     given = tuple(draw(st.lists(st.sampled_from([EOS_ID, 3, 4, 9]), max_size=4)))
     temperature = draw(st.sampled_from([0.0, 0.5, 1.0, 3.0])) if beam_size == 1 else 0.0
     return new_sequence(
-        source_ids=tuple(draw(st.lists(st.integers(2, 30), min_size=1, max_size=12))),
+        source_ids=tuple(draw(st.lists(st.integers(2, 30), min_size=1, max_size=6)) * draw(st.sampled_from([1, 1, 3]))),
         request_id=draw(st.sampled_from("abc")),
         beam_size=beam_size,
         max_output_tokens=len(given) + draw(st.integers(1, 24)),
