@@ -79,16 +79,16 @@ class TranslationServiceServicer:
     def TranslateText(self, request, context):
         """Translates texts. All or nothing: a call that fails returns no translations.
 
-        The messages have no place for how a translation ended. If one of them ended in another way than by itself, the
-        trailer dragoman-finish-reasons has, for each of the contents, one of: stop, length, ratio, repetition. They are
-        separated by commas.
+        The messages have no place for how a translation ended. If some did not end by themselves, the trailer
+        dragoman-finish-reasons tells which of the contents they belong to, counted from 0, and why they ended: length, ratio
+        or repetition. For example: length=0,7;ratio=3
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def DetectLanguage(self, request, context):
-        """Tells which language a text is in, among those that this server translates from.
+        """Tells which language a text is in. All languages that the detector knows are considered, served or not.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
