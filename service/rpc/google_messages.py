@@ -4,13 +4,13 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
-from service.errors import InvalidRequest, NotFound, PairNotFound, ServiceError, TooMany, Unimplemented, quoted
+from service.errors import InvalidRequest, NotFound, PairNotFound, ServiceError, TooMany, Unimplemented, listed, quoted
 from service.models.loaded_model import LoadedModel
 from service.pb.google.cloud.translation.v3 import translation_service_pb2 as pb
 from service.rpc.google_names import check_parent, entry_name, glossary_name, glossary_of, model_of
 from service.rpc.messages import mime_type_from
 from service.text.glossary import Glossary
-from service.text.languages import display_name, folded, is_well_formed
+from service.text.languages import display_name, folded, is_well_formed, language_of
 from service.translation import (
     MAX_TEXTS,
     DetectedLanguage,
@@ -191,10 +191,36 @@ def page(items: Sequence[T], page_size: int, page_token: str) -> tuple[Sequence[
     return items[start:end], str(end) if end < len(items) else ""
 
 
+def glossary_id(glossary: Glossary) -> str:
+    """The last part of a glossary's full name: `products.en-pt_BR`, as its file is called without the ending."""
+    codes = (glossary.source_language_code, glossary.target_language_code)
+    source, target = (code.replace("-", "_") for code in codes)
+    return f"{glossary.name}.{source}-{target}"
+
+
+def fitting(glossaries: Sequence[Glossary], request: TranslationRequest) -> Glossary:
+    """The first of some glossaries that is for the request's languages.
+
+    Raises:
+        InvalidRequest: none is, or the request leaves its source language out.
+    """
+    if not request.source_language_code:
+        raise InvalidRequest("source_language_code is empty; a call with a glossary takes one.", "source_language_code")
+    languages = [language_of(code) for code in (request.source_language_code, request.target_language_code)]
+    for glossary in glossaries:
+        if [language_of(glossary.source_language_code), language_of(glossary.target_language_code)] == languages:
+            return glossary
+    raise InvalidRequest(
+        f"glossary is {listed(map(glossary_id, glossaries))}; the call is from {quoted(request.source_language_code)} "
+        f"into {quoted(request.target_language_code)}.",
+        "glossary",
+    )
+
+
 def glossary_to_pb(glossary: Glossary, parent: str) -> pb.Glossary:
     """A glossary as one of the parent's, which any glossary is."""
     return pb.Glossary(
-        name=glossary_name(parent, glossary.name),
+        name=glossary_name(parent, glossary_id(glossary)),
         language_pair=pb.Glossary.LanguageCodePair(
             source_language_code=glossary.source_language_code, target_language_code=glossary.target_language_code
         ),

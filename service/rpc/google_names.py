@@ -9,7 +9,7 @@ _LOCATION = r"projects/[^/]+/locations/[^/]+"
 _PARENT_NAME = re.compile(_PARENT)
 _MODEL_NAME = re.compile(rf"{_PARENT}/models/(.+)", re.DOTALL)
 _GLOSSARY_NAME = re.compile(rf"{_LOCATION}/glossaries/([^/]+)")
-_ENTRY_NAME = re.compile(rf"({_LOCATION}/glossaries/([^/]+))/glossaryEntries/([^/]+)")
+_ENTRY_NAME = re.compile(rf"({_LOCATION}/glossaries/[^/]+)/glossaryEntries/([^/]+)")
 
 _DEFAULT_MODEL = "general/nmt"
 DETECTION_MODEL = "language-detection/default"
@@ -67,8 +67,8 @@ def glossary_name(parent: str, glossary: str) -> str:
     return f"{parent}{location}/glossaries/{glossary}"
 
 
-def entry_of(name: str) -> tuple[str, str, str]:
-    """The full name of the entry's glossary, the glossary's name on this server, and the entry's own.
+def entry_of(name: str) -> tuple[str, str]:
+    """The full name of the entry's glossary, and the entry's own name.
 
     Raises:
         InvalidRequest: `name` is no entry's name.
@@ -77,7 +77,7 @@ def entry_of(name: str) -> tuple[str, str, str]:
     if found is None:
         form = "projects/{project}/locations/{location}/glossaries/{glossary}/glossaryEntries/{entry}"
         raise _malformed("name", name, form)
-    return found[1], found[2], found[3]
+    return found[1], found[2]
 
 
 def entry_name(glossary: str, entry: int) -> str:

@@ -29,23 +29,15 @@ Translations = tuple[Translation, ...]
 class Glossaries(Protocol):
     """The glossaries that the server holds."""
 
-    def list(self) -> Sequence[Glossary]:
-        """All of them, in order of their names."""
-
-    def find(self, name: str) -> Glossary | None:
-        """The one of this name, if there is one."""
+    @property
+    def glossaries(self) -> Sequence[Glossary]:
+        """All of them, in order of names and languages."""
 
 
 class NoGlossaries:
     """What a server without glossaries holds."""
 
-    def list(self) -> Sequence[Glossary]:
-        """None."""
-        return ()
-
-    def find(self, name: str) -> Glossary | None:
-        """None."""
-        return None
+    glossaries: tuple[Glossary, ...] = ()
 
 
 class GoogleServicer(pb_grpc.TranslationServiceServicer):
@@ -104,7 +96,7 @@ class GoogleServicer(pb_grpc.TranslationServiceServicer):
     ) -> pb.ListGlossariesResponse:
         """List a page of the glossaries."""
         names.check_parent(request.parent)
-        found = messages.filtered(self._glossaries.list(), request.filter)
+        found = messages.filtered(self._glossaries.glossaries, request.filter)
         glossaries, token = messages.page(found, request.page_size, request.page_token)
         return pb.ListGlossariesResponse(
             glossaries=[messages.glossary_to_pb(glossary, request.parent) for glossary in glossaries],
@@ -113,19 +105,19 @@ class GoogleServicer(pb_grpc.TranslationServiceServicer):
 
     async def GetGlossary(self, request: pb.GetGlossaryRequest, context: Context) -> pb.Glossary:  # noqa: N802
         """Describe a glossary."""
-        glossary = self._glossary(names.glossary_of(request.name, "name"), request.name)
+        glossary = self._one_glossary("name", request.name)
         return messages.glossary_to_pb(glossary, names.parent_of(request.name))
 
     async def GetGlossaryEntry(  # noqa: N802
         self, request: pb.GetGlossaryEntryRequest, context: Context
     ) -> pb.GlossaryEntry:
         """Read one entry."""
-        full_name, name, entry = names.entry_of(request.name)
-        glossary = self._glossary(name, full_name)
+        full_name, entry = names.entry_of(request.name)
+        glossary = self._one_glossary("name", full_name)
         number = int(entry) if entry.isascii() and entry.isdecimal() and len(entry) < 10 else 0
         if not 1 <= number <= len(glossary.terms):
             raise NotFound(
-                f"glossary {name!r} has no entry {quoted(entry)}; it has 1 to {len(glossary.terms)}.",
+                f"glossary {glossary.name!r} has no entry {quoted(entry)}; it has 1 to {len(glossary.terms)}.",
                 "glossary entry",
                 request.name,
             )
@@ -135,7 +127,7 @@ class GoogleServicer(pb_grpc.TranslationServiceServicer):
         self, request: pb.ListGlossaryEntriesRequest, context: Context
     ) -> pb.ListGlossaryEntriesResponse:
         """List a page of a glossary's entries."""
-        glossary = self._glossary(names.glossary_of(request.parent, "parent"), request.parent)
+        glossary = self._one_glossary("parent", request.parent)
         numbers, token = messages.page(range(1, len(glossary.terms) + 1), request.page_size, request.page_token)
         return pb.ListGlossaryEntriesResponse(
             glossary_entries=[messages.entry_to_pb(glossary, request.parent, number) for number in numbers],
@@ -146,8 +138,8 @@ class GoogleServicer(pb_grpc.TranslationServiceServicer):
         """The translations without the glossary, and then, if the call has one, those with it."""
         if not asked.glossary:
             return [await self._translate(asked)]
-        glossary = self._glossary(asked.glossary, request.glossary_config.glossary)
-        plain = replace(asked, glossary="")
+        glossary = messages.fitting(self._found("glossary_config.glossary", request.glossary_config.glossary), asked)
+        plain, asked = replace(asked, glossary=""), replace(asked, glossary=glossary.name)
         if request.glossary_config.ignore_case:
             strict = (term for term in glossary.terms if term.is_case_sensitive)
             asked = replace(asked, terms=tuple(replace(term, is_case_sensitive=False) for term in strict))
@@ -169,12 +161,22 @@ class GoogleServicer(pb_grpc.TranslationServiceServicer):
             )
         return [highest[name]]
 
-    def _glossary(self, name: str, full_name: str) -> Glossary:
-        glossary = self._glossaries.find(name)
-        if glossary is None:
-            held = listed(each.name for each in self._glossaries.list())
+    def _found(self, field: str, full_name: str) -> list[Glossary]:
+        """The glossaries that `field` of a request means: one, or some for different languages."""
+        name = names.glossary_of(full_name, field)
+        found = [each for each in self._glossaries.glossaries if name in (each.name, messages.glossary_id(each))]
+        if not found:
+            held = listed(map(messages.glossary_id, self._glossaries.glossaries))
             raise NotFound(f"glossary {quoted(name)} is not on this server; there are {held}.", "glossary", full_name)
-        return glossary
+        return found
+
+    def _one_glossary(self, field: str, full_name: str) -> Glossary:
+        found = self._found(field, full_name)
+        if len(found) > 1:
+            raise InvalidRequest(
+                f"{field} means {len(found)} glossaries; name one of {listed(map(messages.glossary_id, found))}.", field
+            )
+        return found[0]
 
 
 async def _all(*calls: Coroutine[Any, Any, Translations]) -> list[Translations]:

@@ -22,21 +22,16 @@ from service.translation import Term
 from tests.servers import REPOSITORY, LoopThread, ServerProcess, environment, eventually, in_process
 
 CHECKS = Path(__file__).parent / "google_client"
-GLOSSARIES = (
-    Glossary("files", "en", "de", (Term("file", "Akte", is_case_sensitive=True), Term("Dragoman"))),
-    Glossary("long", "en", "de", tuple(Term(f"term {number}", "Wort") for number in range(2500))),
-    Glossary("unlike", "en", "fr", (Term("file", "fichier"),)),
-)
 
 
 class HeldGlossaries:
     """Glossaries in memory."""
 
-    def list(self) -> tuple[Glossary, ...]:
-        return GLOSSARIES
-
-    def find(self, name: str) -> Glossary | None:
-        return next((glossary for glossary in GLOSSARIES if glossary.name == name), None)
+    glossaries = (
+        Glossary("files", "en", "de", (Term("file", "Akte", is_case_sensitive=True), Term("Dragoman"))),
+        Glossary("files", "en", "pt-BR", (Term("file", "arquivo"),)),
+        Glossary("long", "en", "de", tuple(Term(f"term {number}", "Wort") for number in range(2500))),
+    )
 
 
 @contextlib.contextmanager

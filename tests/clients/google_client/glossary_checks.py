@@ -1,4 +1,4 @@
-"""Glossaries through Google's client; the server holds `files`, `long` and `unlike`."""
+"""Glossaries through Google's client."""
 
 from typing import Any
 
@@ -8,27 +8,29 @@ from google.cloud.translate_v3 import TranslationServiceClient as Client
 from google.rpc import error_details_pb2
 
 PARENT = "projects/any/locations/global"
-GLOSSARY = f"{PARENT}/glossaries/files"
+GLOSSARY = f"{PARENT}/glossaries/files.en-de"
+IDS = ["files.en-de", "files.en-pt_BR", "long.en-de"]
 
 
 def test_a_list(client: Client) -> None:
     found = list(client.list_glossaries(parent=PARENT))
-    assert [each.name for each in found] == [f"{PARENT}/glossaries/{name}" for name in ("files", "long", "unlike")]
-    assert [each.entry_count for each in found] == [2, 2500, 1]
-    pair = found[2].language_pair
-    assert (pair.source_language_code, pair.target_language_code) == ("en", "fr")
+    assert [each.name for each in found] == [f"{PARENT}/glossaries/{name}" for name in IDS]
+    assert [each.display_name for each in found] == ["files", "files", "long"]
+    assert [each.entry_count for each in found] == [2, 1, 2500]
+    pair = found[1].language_pair
+    assert (pair.source_language_code, pair.target_language_code) == ("en", "pt-BR")
     shorter = list(client.list_glossaries(parent="projects/any"))
     assert [each.name for each in shorter] == [each.name for each in found]
 
 
 def test_a_list_of_some(client: Client) -> None:
-    found = client.list_glossaries(request={"parent": PARENT, "filter": "src=en AND tgt=fr"})
-    assert [each.display_name for each in found] == ["unlike"]
+    found = client.list_glossaries(request={"parent": PARENT, "filter": "src=en AND tgt=pt-BR"})
+    assert [each.name for each in found] == [f"{PARENT}/glossaries/files.en-pt_BR"]
 
 
 def test_pages(client: Client) -> None:
     pages = list(client.list_glossaries(request={"parent": PARENT, "page_size": 2}).pages)
-    assert [[each.display_name for each in page.glossaries] for page in pages] == [["files", "long"], ["unlike"]]
+    assert [[each.name.rpartition("/")[2] for each in page.glossaries] for page in pages] == [IDS[:2], IDS[2:]]
     entries = client.list_glossary_entries(parent=f"{PARENT}/glossaries/long")
     assert [len(page.glossary_entries) for page in entries.pages] == [1000, 1000, 500]
     again = client.list_glossary_entries(parent=f"{PARENT}/glossaries/long")
@@ -45,26 +47,41 @@ def test_one_glossary_and_one_entry(client: Client) -> None:
     assert client.get_glossary_entry(name=second.name) == second
 
 
-def test_a_translation_comes_without_the_glossary_and_with_it(client: Client) -> None:
-    asked: dict[str, Any] = {
-        "parent": PARENT,
-        "contents": ["Save the file.", "", "Hello"],
-        "mime_type": "text/plain",
-        "source_language_code": "en",
-        "target_language_code": "de",
-        "model": f"{PARENT}/models/tiny",
-    }
-    config = {"glossary": GLOSSARY, "ignore_case": True}
-    plain = client.translate_text(request=asked)
-    both = client.translate_text(request=asked | {"glossary_config": config})
+ASKED: dict[str, Any] = {
+    "parent": PARENT,
+    "contents": ["Save the file.", "", "Hello"],
+    "mime_type": "text/plain",
+    "source_language_code": "en",
+    "target_language_code": "de",
+    "model": f"{PARENT}/models/tiny",
+}
+
+
+@pytest.mark.parametrize("name", [GLOSSARY, f"{PARENT}/glossaries/files"])
+def test_a_translation_comes_without_the_glossary_and_with_it(client: Client, name: str) -> None:
+    config = {"glossary": name, "ignore_case": True}
+    plain = client.translate_text(request=ASKED)
+    both = client.translate_text(request=ASKED | {"glossary_config": config})
     assert both.translations == plain.translations
     assert len(both.glossary_translations) == 3
     for each in both.glossary_translations:
-        assert (each.model, each.glossary_config.glossary, each.glossary_config.ignore_case) == (
-            asked["model"],
-            GLOSSARY,
-            True,
-        )
+        assert each.model == ASKED["model"]
+        assert (each.glossary_config.glossary, each.glossary_config.ignore_case) == (name, True)
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"glossary_config": {"glossary": f"{PARENT}/glossaries/files.en-pt_BR"}}, "glossary_config.glossary"),
+        ({"glossary_config": {"glossary": GLOSSARY}, "source_language_code": ""}, "source_language_code"),
+        ({"glossary_config": {"glossary": GLOSSARY}, "contents": ["a"] * 1025}, "contents"),
+    ],
+)
+def test_a_glossary_must_fit_the_call(client: Client, changes: dict[str, Any], field: str) -> None:
+    with pytest.raises(exceptions.InvalidArgument) as raised:
+        client.translate_text(request=ASKED | changes)
+    violations: Any = raised.value.details[0]
+    assert violations.field_violations[0].field == field
 
 
 INVALID, MISSING = exceptions.InvalidArgument, exceptions.NotFound
@@ -77,6 +94,7 @@ ENTRY = f"{GLOSSARY}/glossaryEntries"
     [
         ("get_glossary", {"name": NONE}, MISSING, NONE),
         ("get_glossary", {"name": "files"}, INVALID, "name"),
+        ("get_glossary", {"name": f"{PARENT}/glossaries/files"}, INVALID, "name"),
         ("get_glossary_entry", {"name": f"{ENTRY}/3"}, MISSING, f"{ENTRY}/3"),
         ("get_glossary_entry", {"name": f"{ENTRY}/0"}, MISSING, f"{ENTRY}/0"),
         ("get_glossary_entry", {"name": f"{ENTRY}/²"}, MISSING, f"{ENTRY}/²"),

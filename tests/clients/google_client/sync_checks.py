@@ -147,7 +147,7 @@ def test_what_is_wrong_is_named(client: Client, name: str) -> None:
     assert named(raised.value) == what
     error: Any = raised.value
     assert error.domain == "dragoman"
-    assert error.reason in ("INVALID", "TOO_many", "NOT_FOUND")
+    assert error.reason in ("INVALID", "TOO_MANY", "NOT_FOUND")
     assert "\n" not in error.message
     for fragment in fragments:
         assert fragment in error.message

@@ -216,10 +216,30 @@ def test_other_filters_are_refused(conditions: str) -> None:
         messages.filtered(GLOSSARIES, conditions)
 
 
+def test_a_glossary_is_called_as_its_file() -> None:
+    assert [messages.glossary_id(glossary) for glossary in GLOSSARIES] == ["a.en-de", "b.en-pt_BR", "c.de-en"]
+
+
+def test_the_languages_of_a_call_pick_the_glossary() -> None:
+    def picked(source: str, target: str) -> str:
+        message = asked(source_language_code=source, target_language_code=target)
+        return messages.fitting(GLOSSARIES, messages.request_from_pb(message, "id", 0.0)).name
+
+    assert [picked("en", "de"), picked("en-US", "pt"), picked("DE", "en_GB")] == ["a", "b", "c"]
+    with pytest.raises(
+        InvalidRequest, match=r"a\.en-de, b\.en-pt_BR, c\.de-en; the call is from 'en' into 'fr'"
+    ) as raised:
+        picked("en", "fr")
+    assert raised.value.field == "glossary"
+    with pytest.raises(InvalidRequest, match="source_language_code is empty") as raised:
+        picked("", "de")
+    assert raised.value.field == "source_language_code"
+
+
 def test_a_glossary_and_its_entries() -> None:
     glossary = Glossary("terms", "en", "de", (Term("file", "Datei"), Term("Dragoman")))
     found = messages.glossary_to_pb(glossary, PARENT)
-    assert (found.name, found.display_name, found.entry_count) == (GLOSSARY, "terms", 2)
+    assert (found.name, found.display_name, found.entry_count) == (f"{GLOSSARY}.en-de", "terms", 2)
     pair = found.language_pair
     assert (pair.source_language_code, pair.target_language_code) == ("en", "de")
     first, second = (messages.entry_to_pb(glossary, GLOSSARY, number) for number in (1, 2))

@@ -48,7 +48,7 @@ def test_a_glossary_and_its_entries() -> None:
         assert full == f"{parent}/glossaries/terms"
         assert names.glossary_of(full, "name") == "terms"
         assert names.parent_of(full) == parent
-        assert names.entry_of(names.entry_name(full, 7)) == (full, "terms", "7")
+        assert names.entry_of(names.entry_name(full, 7)) == (full, "7")
     assert names.glossary_name("projects/p", "terms") == "projects/p/locations/global/glossaries/terms"
 
 

@@ -102,7 +102,7 @@ class TranslationServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ListGlossaries(self, request, context):
-        """Lists the glossaries that the server holds, in order of their names.
+        """Lists the glossaries that the server holds, in order of their names and languages.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
