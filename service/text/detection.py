@@ -17,9 +17,9 @@ _MAX_CHARACTERS = 4_000  # of a text are looked at
 _LEAST_CONFIDENCE = 0.001
 _NO_LANGUAGE = "zxx"  # the model's answer to what is no language
 
-# py3langid divides log-probabilities by the square root of the text's bytes to tell how sure it is. Measured on 4,800
-# pieces of sentences in English, German and Hindi that is too modest; at 0.7 of it, confidence still never exceeds
-# accuracy, from texts of one word to paragraphs.
+# py3langid divides log-probabilities by the square root of the text's bytes to tell how sure it is: too modest.
+# At 0.7 of it, among English, German and Hindi, the mean confidence in 7,200 beginnings of sentences is within 0.01 of
+# accuracy from 5 characters on, and 0.04 below it for shorter ones.
 _TEMPERATURE = 0.7
 
 # Scripts by their ISO 15924 codes -> how Unicode's names of their letters begin.
@@ -60,6 +60,7 @@ _LETTERS = {
     "Thai": {"THAI"},
     "Tibt": {"TIBETAN"},
 }
+_SCRIPTS = {"gcf": "Latn", "grc": "Grek", "hbo": "Hebr", "uzs": "Arab"}  # the model's languages that CLDR lacks
 # The character sets of mainland China and of Taiwan: what only one of them has is simplified, or traditional.
 _CHARACTER_SETS = {"Hans": "gb2312", "Hant": "big5"}
 _LOADING = threading.Lock()
@@ -87,8 +88,13 @@ class LanguageDetector:
         fitting = _written_in(letters, _known() if self._scripts is None else self._scripts)
         shares = {fitting[0]: 1.0} if len(fitting) == 1 else _shares(text, fitting)
         detected = [DetectedLanguage(code, share) for code, share in shares.items() if share >= _LEAST_CONFIDENCE]
-        detected.sort(key=lambda each: (-each.confidence, each.language_code))
+        detected.sort(key=_rank)
         return tuple(detected) or (DetectedLanguage(UNDETERMINED, 0.0),)
+
+
+def _rank(language: DetectedLanguage) -> tuple[float, bool, str]:
+    """Of equally probable ones English comes first: most texts too short to tell, such as "OK", are."""
+    return -language.confidence, language_of(language.language_code) != "en", language.language_code
 
 
 def _written_in(letters: Counter[str], scripts: Mapping[str, str]) -> list[str]:
@@ -96,15 +102,17 @@ def _written_in(letters: Counter[str], scripts: Mapping[str, str]) -> list[str]:
     counts: Counter[str] = Counter()
     for letter, count in letters.items():
         counts[unicodedata.name(letter, "").split(" ")[0]] += count
-    num_written = {script: _num_written(letters, counts, script) for script in set(scripts.values())}
+    known = {script: _num_written(letters, counts, script) for script in scripts.values() if script in _LETTERS}
+    best = max(known.values(), default=0)
+    # Of an unknown script: it may be the one that fits best, or the one of all letters that no other candidate has.
+    unknown = max(best, letters.total() - best)
+    num_written = {code: known.get(script, unknown) for code, script in scripts.items()}
     most = max(num_written.values(), default=0)
-    return [code for code, script in scripts.items() if num_written[script] == most > 0]
+    return [code for code, number in num_written.items() if number == most > 0]
 
 
 def _num_written(letters: Counter[str], counts: Counter[str], script: str) -> int:
-    """How many letters, or `counts` by their names' first words, are of this script; of an unknown one, all."""
-    if script not in _LETTERS:
-        return letters.total()
+    """How many letters, or `counts` by their names' first words, are of this script."""
     num_others = _num_of_other_set(letters, script) if script in _CHARACTER_SETS else 0
     return sum(counts[name] for name in _LETTERS[script]) - num_others
 
@@ -157,7 +165,7 @@ def _labels() -> ServedLanguages:
 def _known() -> dict[str, str]:
     """Codes of the model's languages, and their scripts; it does not tell traditional from simplified Chinese."""
     codes = [canonical(label) for label in _identifier().labels if label != _NO_LANGUAGE]
-    return {code: script_of(code) for code in (*codes, "zh-Hant")}
+    return {code: script_of(code) or _SCRIPTS.get(code, "") for code in (*codes, "zh-Hant")}
 
 
 def _identifier() -> Any:

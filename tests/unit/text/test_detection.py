@@ -73,6 +73,18 @@ def test_a_short_text_is_not_sure(among_all: LanguageDetector, text: str) -> Non
     assert LanguageDetector(["en", "de", "fr"]).detect(text)[0].confidence < 0.6
 
 
+def test_of_equally_probable_languages_english_comes_first() -> None:
+    assert [each.language_code for each in LanguageDetector(["de", "fr", "eng_Latn"]).detect("Hi")] == [
+        "eng_Latn", "de", "fr",
+    ]  # fmt: skip
+
+
+def test_some_words_in_another_script_change_nothing(among_all: LanguageDetector) -> None:
+    for text in ("वेल्श के AM (विधानसभा सदस्य) मपेट जैसी छवियों से चिंतित हैं", "मैं Dynamics 365 का इस्तेमाल करता हूँ।"):
+        best = among_all.detect(text)[0]
+        assert (best.language_code, best.confidence > 0.5) == ("hi", True)
+
+
 @pytest.mark.parametrize(
     ("candidates", "text", "code"),
     [
@@ -86,6 +98,8 @@ def test_a_short_text_is_not_sure(among_all: LanguageDetector, text: str) -> Non
         ("zh ja", "に", "ja"),
         ("eng_Latn rus_Cyrl", "Да", "rus_Cyrl"),
         ("en zle", "Да", "zle"),  # of which nothing is known, not even its script
+        ("en zle", "OK, да, понял", "zle"),
+        ("hi zle", "हाँ", "hi"),
         ("en", "Bonjour", "en"),
     ],
 )
