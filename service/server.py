@@ -27,6 +27,7 @@ from service.models.loader import load_model
 from service.models.repository import FoundBundle
 from service.monitoring import MonitoringServer
 from service.ports import PortError, check_port, join_address
+from service.rpc.google_servicer import NoGlossaries
 from service.rpc.grpc_server import build_grpc_server, new_health_servicer
 from service.translation_cache import TranslationCache
 from service.translator import Translator
@@ -55,7 +56,7 @@ class Server:
         self._metrics.caches_in(cache)
         self._translator = Translator(self._metrics, cache)
         self._health = new_health_servicer()
-        self._grpc = build_grpc_server(config, self._translator, self._metrics, self._health)
+        self._grpc = build_grpc_server(config, self._translator, NoGlossaries(), self._metrics, self._health)
         self._monitoring: MonitoringServer | None = None
         self._loop = asyncio.get_running_loop()
         self._fleet = Fleet(

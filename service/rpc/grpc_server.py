@@ -6,36 +6,47 @@ from grpc_reflection.v1alpha import reflection
 
 from service.config import ServerConfig
 from service.metrics import Metrics
-from service.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
-from service.rpc import health, translation_servicer
+from service.pb.dragoman.v1 import translation_pb2_grpc as dragoman_grpc
+from service.pb.google.cloud.translation.v3 import translation_service_pb2_grpc as google_grpc
+from service.rpc import google_servicer, health, translation_servicer
+from service.rpc.google_servicer import Glossaries, GoogleServicer
+from service.rpc.google_unsupported import UnsupportedMethods
 from service.rpc.health import HealthServicer
 from service.rpc.interceptors import ErrorInterceptor, MetricsInterceptor, RequestIdInterceptor
 from service.rpc.translation_servicer import TranslationServicer
 from service.translator import Translator
 
 MAX_REQUEST_BYTES = 4 * 1024 * 1024
+_API_NAMES = (translation_servicer.SERVICE_NAME, google_servicer.SERVICE_NAME)
 _MIN_PING_INTERVAL_SECONDS = 10  # clients may keep connections alive by pinging this often
 
 
 def new_health_servicer() -> HealthServicer:
     """The health of the whole server and of each of its APIs, NOT_SERVING at first."""
-    return HealthServicer([translation_servicer.SERVICE_NAME])
+    return HealthServicer(_API_NAMES)
 
 
 def build_grpc_server(
-    config: ServerConfig, translator: Translator, metrics: Metrics, health_servicer: HealthServicer
+    config: ServerConfig,
+    translator: Translator,
+    glossaries: Glossaries,
+    metrics: Metrics,
+    health_servicer: HealthServicer,
 ) -> grpc.aio.Server:
     """A server that is neither bound to a port nor started."""
     server = grpc.aio.server(
         interceptors=[RequestIdInterceptor(), MetricsInterceptor(metrics), ErrorInterceptor(metrics)],
         options=_channel_options(config),
     )
-    pb_grpc.add_TranslationServiceServicer_to_server(
+    dragoman_grpc.add_TranslationServiceServicer_to_server(
         TranslationServicer(translator, config.default_deadline_seconds), server
     )
+    google_grpc.add_TranslationServiceServicer_to_server(
+        GoogleServicer(translator, glossaries, config.default_deadline_seconds), server
+    )
+    server.add_generic_rpc_handlers((UnsupportedMethods(),))
     health_pb2_grpc.add_HealthServicer_to_server(health_servicer, server)
-    names = [translation_servicer.SERVICE_NAME, health.SERVICE_NAME, reflection.SERVICE_NAME]
-    reflection.enable_server_reflection(names, server)
+    reflection.enable_server_reflection([*_API_NAMES, health.SERVICE_NAME, reflection.SERVICE_NAME], server)
     return server
 
 

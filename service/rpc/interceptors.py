@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import grpc
 from google.protobuf.message import DecodeError
 
-from service.errors import InvalidRequest, NotFound, Overloaded, ServiceError, Unavailable
+from service.errors import InvalidRequest, NotFound, Overloaded, ServiceError, Unavailable, Unimplemented
 from service.metrics import Metrics
 from service.rpc import request_id
 from service.rpc.status import RpcStatus, status_of
@@ -27,7 +27,7 @@ else:
     _Interceptor = grpc.aio.ServerInterceptor
 Continuation = Callable[[grpc.HandlerCallDetails], Awaitable[Handler]]
 
-_REJECTIONS = (InvalidRequest, NotFound, Overloaded, Unavailable)
+_REJECTIONS = (InvalidRequest, NotFound, Overloaded, Unavailable, Unimplemented)
 
 
 class RequestIdInterceptor(_Interceptor):
