@@ -8,12 +8,12 @@ from service.text.spans import inside
 
 # How much worse than the best a place is, as the part of the text by which a better one may be further from the
 # middle. A place is after a mark and white space; where no spaces are written, as in Chinese, after the mark.
-_CLOSING = r"""["'”’»›)\]}」』）】]*"""
+_CLOSING = r"""["'“”‘’»›)\]}」』）】]*"""
 _PLACES = (
     (0.0, re.compile(rf"[.!?…।॥؟]{_CLOSING}\s+|[。！？]{_CLOSING}\s*")),
     (0.1, re.compile(rf"[;:؛]{_CLOSING}\s+|[；：]{_CLOSING}\s*|\s[–—-]\s+")),
     (0.15, re.compile(rf"[,،]{_CLOSING}\s+|[，、]{_CLOSING}\s*")),
-    (0.2, re.compile(r"[)\]}”»]\s+|[」』）】]")),
+    (0.2, re.compile(r"[)\]}”»“]\s+|[」』）】]")),
     (0.3, re.compile(r"\s+")),
 )
 _EXTRA_PIECE = 0.25  # a place that makes one piece more is as much worse
