@@ -1,5 +1,6 @@
 """What must not be left to the model: placeholders and terms, put in their places whatever it says."""
 
+import functools
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
@@ -45,6 +46,8 @@ class Offsets:
 
     def span(self, start: int, end: int) -> Span:
         """Where a part of the old text is in the new one; what was replaced in part counts as a whole."""
+        if not self.edits:
+            return Span(start, end)
         edit = self._before(bisect_right(self._starts, start))
         new_start = edit.new_start if start < edit.old_end else start + edit.new_end - edit.old_end
         edit = self._before(bisect_left(self._starts, end))
@@ -110,7 +113,7 @@ class ProtectedText:
         places: dict[int, Span] = {}
         spare: list[Span] = []
         flags: set[Flag] = set()
-        for found in re.finditer(_any_of(self.symbols), translated):
+        for found in _any_symbol(self.symbols).finditer(translated):
             index = index_of.get(found[0])
             if index is not None and index not in places:
                 places[index] = Span(*found.span())
@@ -205,6 +208,11 @@ def _plain(target: str, flag: Flag) -> str:
 
 def _any_of(texts: Iterable[str]) -> str:
     return "|".join(map(re.escape, sorted(set(texts), key=len, reverse=True))) or "(?!)"
+
+
+@functools.lru_cache(maxsize=16)  # a model's symbols are always the same
+def _any_symbol(symbols: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile(_any_of(symbols))
 
 
 def _targets(spans: Sequence[Protected]) -> str:
@@ -310,7 +318,7 @@ class _Writer:
     def __init__(self, old: str, placeholders: Iterable[str], symbols: Iterable[str]) -> None:
         self.edits: list[Edit] = []
         self.left_out: set[str] = set()
-        self._unwanted = re.compile(_any_of([*placeholders, *symbols]))
+        self._unwanted = (*placeholders, *symbols)
         self._old = old
         self._parts: list[str] = []
         self._old_end = self._length = 0
@@ -343,27 +351,33 @@ class _Writer:
 
     def _copy(self, end: int) -> None:
         gap = self._old[self._old_end : end]
-        unwanted = [Span(*found.span()) for found in self._unwanted.finditer(gap)]
-        self.left_out.update(gap[start:stop] for start, stop in unwanted)
-        parts, gap_end = [], 0
-        for start, stop in unwanted:
-            is_between_spaces = gap[start - 1 : start].isspace() and not gap[stop : stop + 1].strip()
-            parts.append((gap[gap_end : start - is_between_spaces], Span(start - is_between_spaces, stop)))
-            gap_end = stop
-        rest = gap[gap_end:]
-        kept = "".join([*(part for part, _ in parts), rest])
-        if self._unwanted.search(kept):  # what is around something unwanted may make another one
-            while self._unwanted.search(kept):
-                kept = self._unwanted.sub("", kept)
-            self.edits.append(Edit(self._old_end, end, self._length, self._length + len(kept)))
-            self._append(kept)
-            self._old_end = end
-            return
-        for part, (start, stop) in parts:
-            self._append(part)
-            self.edits.append(Edit(self._old_end + start, self._old_end + stop, self._length, self._length))
-        self._append(rest)
+        if any(text in gap for text in self._unwanted):
+            self._copy_wanted(gap)
+        else:
+            self._append(gap)
         self._old_end = end
+
+    def _copy_wanted(self, gap: str) -> None:
+        unwanted = re.compile(_any_of(self._unwanted))
+        parts, gap_end = [], 0
+        for found in unwanted.finditer(gap):
+            self.left_out.add(found[0])
+            is_between_spaces = gap[found.start() - 1 : found.start()].isspace() and not gap[found.end() :][:1].strip()
+            start = max(gap_end, found.start() - is_between_spaces)
+            parts.append((gap[gap_end:start], Span(start, found.end())))
+            gap_end = found.end()
+        kept = "".join([*(part for part, _ in parts), gap[gap_end:]])
+        if unwanted.search(kept):  # what is around something unwanted makes another one
+            while unwanted.search(kept):
+                kept = unwanted.sub("", kept)
+            old_end = self._old_end + len(gap)
+            self.edits.append(Edit(self._old_end, old_end, self._length, self._length + len(kept)))
+            self._append(kept)
+            return
+        for part, (start, end) in parts:
+            self._append(part)
+            self.edits.append(Edit(self._old_end + start, self._old_end + end, self._length, self._length))
+        self._append(gap[gap_end:])
 
     def _append(self, text: str) -> None:
         self._parts.append(text)

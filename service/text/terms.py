@@ -31,12 +31,15 @@ class TermIndex:
             if source := _folded(term.source):
                 self._terms.setdefault(source, []).append(term)
                 lengths.setdefault(source[:_PREFIX], set()).add(len(source))
+        self._first = {prefix[0] for prefix in lengths}
         self._lengths = {prefix: sorted(several, reverse=True) for prefix, several in lengths.items()}
 
     def candidates(self, text: str, folded: str, start: int) -> Iterator[tuple[int, Term]]:
         """Ends and terms that stand at a place of a text, which is given as it is and folded; the longest first."""
-        for size in range(_PREFIX, 0, -1):
-            for length in self._lengths.get(folded[start : start + size], ()) if start + size <= len(text) else ():
+        if folded[start] not in self._first:
+            return
+        for size in range(min(_PREFIX, len(text) - start), 0, -1):
+            for length in self._lengths.get(folded[start : start + size], ()):
                 end = start + length
                 for term in self._terms.get(folded[start:end], ()):
                     if not term.is_case_sensitive or text[start:end] == term.source:
@@ -55,7 +58,7 @@ def find_terms(text: str, *indexes: TermIndex) -> list[FoundTerm]:
     end = 0
     for match in _MAY_BEGIN.finditer(text):
         start = match.start()
-        if start < end or not is_word_boundary(text, start):
+        if start < end:
             continue
         best: tuple[int, Term] | None = None
         for index in indexes:
@@ -63,7 +66,7 @@ def find_terms(text: str, *indexes: TermIndex) -> list[FoundTerm]:
                 if is_word_boundary(text, candidate[0]):
                     best = candidate if best is None or candidate[0] > best[0] else best
                     break
-        if best is not None:
+        if best is not None and is_word_boundary(text, start):
             end = best[0]
             found.append(FoundTerm(start, end, _target(best[1], text[start:end])))
     return found
