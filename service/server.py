@@ -27,8 +27,8 @@ from service.models.loader import load_model
 from service.models.repository import FoundBundle
 from service.monitoring import MonitoringServer
 from service.ports import PortError, check_port, join_address
-from service.rpc.google_servicer import NoGlossaries
 from service.rpc.grpc_server import build_grpc_server, new_health_servicer
+from service.text.glossary import GlossaryFolder, NoGlossaries
 from service.translation_cache import TranslationCache
 from service.translator import Translator
 
@@ -54,9 +54,10 @@ class Server:
         self._metrics = Metrics()
         cache = TranslationCache(config.cache_mib * 2**20)
         self._metrics.caches_in(cache)
-        self._translator = Translator(self._metrics, cache)
+        self._glossaries = GlossaryFolder(config.glossaries) if config.glossaries else NoGlossaries()
+        self._translator = Translator(self._metrics, cache, self._glossaries)
         self._health = new_health_servicer()
-        self._grpc = build_grpc_server(config, self._translator, NoGlossaries(), self._metrics, self._health)
+        self._grpc = build_grpc_server(config, self._translator, self._metrics, self._health)
         self._monitoring: MonitoringServer | None = None
         self._loop = asyncio.get_running_loop()
         self._fleet = Fleet(
@@ -138,6 +139,8 @@ class Server:
 
     async def reload(self) -> ReloadOutcome:
         """Serve what is on disk now; calls go on meanwhile. One call at a time."""
+        if await asyncio.to_thread(self._glossaries.refresh):
+            _LOG.info("glossaries have changed")
         try:
             outcome = await self._fleet.reload()
         except Exception:

@@ -36,6 +36,7 @@ def _option(flag: str, kind: Any, text: str) -> Callable[[_Command], _Command]:
 
 @click.command()
 @_option("--models", click.Path(path_type=Path), "A bundle, or a repository <root>/<model>/<version>/.")
+@_option("--glossaries", click.Path(path_type=Path), "A folder of glossaries: products.en-de.tsv, ...")
 @_option("--max-versions", _COUNT, "So many of each model's highest versions are served.")
 @_option("--reload-seconds", _SECONDS, "Look for new models so often; 0: only on SIGHUP.")
 @_option("--host", str, "Address to listen on; 0.0.0.0 for all of the machine's.")
@@ -58,6 +59,7 @@ def serve(**settings: Any) -> None:
     """Serve translations over gRPC until SIGTERM or Ctrl-C; SIGHUP has it serve what is in --models by then."""
     # Imported here: the other commands need neither ONNX Runtime nor Prometheus, and should start at once.
     from service.engine.session import DeviceUnavailable
+    from service.text.glossary import GlossaryError
 
     config = ServerConfig(**settings)
     logging.basicConfig(
@@ -66,6 +68,8 @@ def serve(**settings: Any) -> None:
 
     try:
         server = asyncio.run(_serve(config))
+    except GlossaryError as error:
+        raise CommandError(str(error), exit_codes.CONFIG) from error
     except DeviceUnavailable as error:
         raise CommandError(str(error), exit_codes.CONFIG) from error
     code = exit_codes.SOFTWARE if server.has_failed else exit_codes.OK

@@ -9,7 +9,7 @@ from service.metrics import Metrics
 from service.pb.dragoman.v1 import translation_pb2_grpc as dragoman_grpc
 from service.pb.google.cloud.translation.v3 import translation_service_pb2_grpc as google_grpc
 from service.rpc import google_servicer, health, translation_servicer
-from service.rpc.google_servicer import Glossaries, GoogleServicer
+from service.rpc.google_servicer import GoogleServicer
 from service.rpc.google_unsupported import UnsupportedMethods
 from service.rpc.health import HealthServicer
 from service.rpc.interceptors import ErrorInterceptor, MetricsInterceptor, RequestIdInterceptor
@@ -29,7 +29,6 @@ def new_health_servicer() -> HealthServicer:
 def build_grpc_server(
     config: ServerConfig,
     translator: Translator,
-    glossaries: Glossaries,
     metrics: Metrics,
     health_servicer: HealthServicer,
 ) -> grpc.aio.Server:
@@ -42,7 +41,7 @@ def build_grpc_server(
         TranslationServicer(translator, config.default_deadline_seconds), server
     )
     google_grpc.add_TranslationServiceServicer_to_server(
-        GoogleServicer(translator, glossaries, config.default_deadline_seconds), server
+        GoogleServicer(translator, config.default_deadline_seconds), server
     )
     server.add_generic_rpc_handlers((UnsupportedMethods(),))
     health_pb2_grpc.add_HealthServicer_to_server(health_servicer, server)
