@@ -13,7 +13,7 @@ from typing import TypeVar
 from service.bundle.manifest import LanguagePair
 from service.documents.assembling import Candidates
 from service.engine.sequence import Sequence, SequenceProgress, SequenceUpdate
-from service.errors import DeadlineExceeded, InvalidRequest, NotFound, Unavailable
+from service.errors import DeadlineExceeded, InvalidRequest, NotFound, Unavailable, listed, quoted
 from service.metrics import Metrics
 from service.models.catalogue import Catalogue
 from service.models.loaded_model import LoadedModel
@@ -240,10 +240,8 @@ class Translator:
         codes = canonical(pair.source_language_code), canonical(pair.target_language_code)
         found = self.glossaries.find(request.glossary, *codes)
         if found is None:
-            there = (
-                f"{each.name} from {each.source_language_code} into {each.target_language_code}"
-                for each in self.glossaries.glossaries
-            )
+            held = self.glossaries.glossaries
+            there = (f"{each.name} from {each.source_language_code} into {each.target_language_code}" for each in held)
             raise NotFound(
                 f"glossary {quoted(request.glossary)} from {codes[0]} into {codes[1]} is not here; there are "
                 f"{listed(there)}.",

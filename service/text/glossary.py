@@ -154,7 +154,7 @@ class GlossaryFolder:
         return tuple(served[key] for key in sorted(served))
 
     def find(self, name: str, source_language_code: str, target_language_code: str) -> Glossary | None:
-        """The glossary of a name for a pair of languages: that of the same codes, else the first of the same languages."""
+        """The glossary of a name for a pair of codes, else the first of that name for the same languages."""
         exact = self._served.get((name, folded(source_language_code), folded(target_language_code)))
         languages = language_of(source_language_code), language_of(target_language_code)
         alike = (each for each in self.glossaries if each.name == name and _languages(each) == languages)
