@@ -6,6 +6,7 @@ from pathlib import Path
 import tokenizers
 
 from service.bundle.manifest import BundleError
+from service.text.spans import Span, by_prefixes, disjoint
 
 _PROBE = "a \ufffd\U000f0000"  # holds characters that hardly any vocabulary has
 
@@ -43,3 +44,11 @@ class JsonTokenizer:
     def decode(self, token_ids: Sequence[int]) -> str:
         """As `Tokenizer.decode`."""
         return self._tokenizer.decode(token_ids, skip_special_tokens=True)
+
+    def source_spans(self, text: str) -> list[Span]:
+        """As `Tokenizer.source_spans`."""
+        return disjoint(self._tokenizer.encode(text, add_special_tokens=False).offsets)
+
+    def target_spans(self, token_ids: Sequence[int]) -> list[Span]:
+        """As `Tokenizer.target_spans`."""
+        return by_prefixes(self.decode, token_ids)

@@ -31,6 +31,7 @@ from service.models.catalogue import Catalogue
 from service.models.language_pairs import LanguagePairs
 from service.models.loaded_model import LoadedModel
 from service.models.repository import FoundBundle
+from service.text.spans import Span
 from service.translation import FinishReason, Priority, RequestedOptions, TranslationRequest
 from service.translation_cache import TranslationCache
 from service.translator import Translator
@@ -46,6 +47,12 @@ class LetterTokenizer:
 
     def decode(self, token_ids: Sequence_[int]) -> str:
         return "".join(chr(token_id - 10) for token_id in token_ids)
+
+    def source_spans(self, text: str) -> list[Span]:
+        return [(place, place + 1) for place, letter in enumerate(text) if not letter.isspace()]
+
+    def target_spans(self, token_ids: Sequence_[int]) -> list[Span]:
+        return [(place, place + 1) for place in range(len(token_ids))]
 
 
 class ToldEngine:
