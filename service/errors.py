@@ -3,6 +3,8 @@
 ServiceError
  +-- InvalidRequest        the caller's input is wrong; trying again won't help
  +-- NotFound              no such model, version or language pair
+ +-- Unsupported           no such method or parameter of a method here
+ +-- NotPossible           the server's settings, or what lies on disk, don't allow it
  +-- Overloaded            no room now; try again after `retry_after_seconds`
  +-- Unavailable           loading, draining or restarting; another server may answer
  +-- DeadlineExceeded      the caller's deadline passed before the answer was there
@@ -45,6 +47,18 @@ class NotFound(ServiceError):
     """The model, version or language pair is not served here."""
 
     reason = "not_found"
+
+
+class Unsupported(ServiceError):
+    """A method, or something asked of it, that an API has and this server has not."""
+
+    reason = "unsupported"
+
+
+class NotPossible(ServiceError):
+    """The server's settings, or what lies on disk, don't allow it; trying again won't help before they change."""
+
+    reason = "not_possible"
 
 
 class Overloaded(ServiceError):

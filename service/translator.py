@@ -50,12 +50,14 @@ class Translator:
         self._metrics = metrics
         self._cache = cache
         self._catalogue = Catalogue()
+        self._is_loading = True
         self._pending = PendingCalls()
         self._executor = ThreadPoolExecutor(max_workers=2, thread_name_prefix="tokenizer")
 
     def serve(self, catalogue: Catalogue) -> None:
         """From now on translate with these models."""
         self._catalogue = catalogue
+        self._is_loading = False
 
     def close(self) -> None:
         """Give the tokenizer's threads back."""
@@ -67,10 +69,19 @@ class Translator:
         Raises:
             Unavailable: they are still being loaded.
         """
-        models = self._catalogue.models()
-        if not models:
+        if self._is_loading:
             raise Unavailable("the server is still loading its models; try again in a few seconds.")
-        return models
+        return self._catalogue.models()
+
+    def model(self, name: str, version: str) -> LoadedModel:
+        """The model of this name; its highest version if `version` is empty.
+
+        Raises:
+            NotFound: there is no such model or version.
+            Unavailable: as for `models`.
+        """
+        self.models()
+        return self._catalogue.find(name, version)
 
     def deliver(self, updates: list[SequenceUpdate]) -> None:
         """Take in the terminal updates of one turn of an engine."""
@@ -89,7 +100,8 @@ class Translator:
         model, pair = self._catalogue.resolve(
             request.model, request.model_version, request.source_language_code, request.target_language_code
         )
-        with model.leases.hold():  # its engine runs until this is over, though another version be served by then
+        # Its engine runs until this is over, though another version be served by then.
+        with model.leases.hold(), model.statistics.call(len(request.texts)):
             return await self._translate(request, model, pair)
 
     async def _translate(
@@ -162,7 +174,9 @@ class Translator:
         started = time.monotonic()
         num_characters = sum(len(request.texts[index]) for index in indices)
         rows = await self._run(tokenize, num_characters <= _MAX_INLINE_CHARACTERS)
-        self._metrics.model(model.name).tokenized(time.monotonic() - started)
+        seconds = time.monotonic() - started
+        self._metrics.model(model.name).tokenized(seconds)
+        model.statistics.tokenize.add(seconds)
         return rows
 
     async def _decode(self, model: LoadedModel, sequences: list[Sequence]) -> list[SequenceUpdate]:
@@ -172,12 +186,14 @@ class Translator:
         try:
             model.engine.submit(sequences)
             try:
-                return await call.wait()
+                updates = await call.wait()
             except BaseException:
                 model.engine.abort(call.unfinished())
                 raise
         finally:
             self._pending.close(call)
+        model.statistics.decoded(updates)
+        return updates
 
     async def _detokenize(self, model: LoadedModel, grouped: list[list[SequenceUpdate]]) -> list[Translation]:
         """One translation per group of updates: those of one text."""
@@ -190,7 +206,9 @@ class Translator:
         )
         started = time.monotonic()
         translations = await self._run(detokenize, num_tokens <= _MAX_INLINE_TOKENS)
-        self._metrics.model(model.name).detokenized(time.monotonic() - started)
+        seconds = time.monotonic() - started
+        self._metrics.model(model.name).detokenized(seconds)
+        model.statistics.detokenize.add(seconds)
         return translations
 
     async def _run(self, work: Callable[[], T], inline: bool) -> T:

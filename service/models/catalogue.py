@@ -37,14 +37,19 @@ class Catalogue:
             raise InvalidRequest(
                 f"model_version is {_shown(version)} and model is empty; name the model too.", "model_version"
             )
-        candidates = [self._by_name(name, version)] if name else [_highest(each) for each in self._models.values()]
+        candidates = [self.find(name, version)] if name else [_highest(each) for each in self._models.values()]
         for model in candidates:
             pair = model.pairs.find(source, target)
             if pair is not None:
                 return model, pair
         raise NotFound(_unknown_pair(name, source, target, candidates))
 
-    def _by_name(self, name: str, version: str) -> LoadedModel:
+    def find(self, name: str, version: str) -> LoadedModel:
+        """The model of this name; its highest version if `version` is empty.
+
+        Raises:
+            NotFound: there is no such model or version.
+        """
         versions = self._models.get(name)
         if versions is None:
             raise NotFound(f"model {_shown(name)} is not served here; served are {_listed(self._models)}.")

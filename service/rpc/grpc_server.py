@@ -7,9 +7,11 @@ from grpc_reflection.v1alpha import reflection
 from service.config import ServerConfig
 from service.metrics import Metrics
 from service.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
-from service.rpc import health, translation_servicer
+from service.pb.inference import grpc_service_pb2_grpc as kserve_pb_grpc
+from service.rpc import health, kserve_servicer, translation_servicer
 from service.rpc.health import HealthServicer
 from service.rpc.interceptors import ErrorInterceptor, MetricsInterceptor, RequestIdInterceptor
+from service.rpc.kserve_servicer import KServeServicer
 from service.rpc.translation_servicer import TranslationServicer
 from service.translator import Translator
 
@@ -19,11 +21,15 @@ _MIN_PING_INTERVAL_SECONDS = 10  # clients may keep connections alive by pinging
 
 def new_health_servicer() -> HealthServicer:
     """The health of the whole server and of each of its APIs, NOT_SERVING at first."""
-    return HealthServicer([translation_servicer.SERVICE_NAME])
+    return HealthServicer([translation_servicer.SERVICE_NAME, kserve_servicer.SERVICE_NAME])
 
 
 def build_grpc_server(
-    config: ServerConfig, translator: Translator, metrics: Metrics, health_servicer: HealthServicer
+    config: ServerConfig,
+    translator: Translator,
+    metrics: Metrics,
+    health_servicer: HealthServicer,
+    kserve: KServeServicer,
 ) -> grpc.aio.Server:
     """A server that is neither bound to a port nor started."""
     server = grpc.aio.server(
@@ -33,8 +39,14 @@ def build_grpc_server(
     pb_grpc.add_TranslationServiceServicer_to_server(
         TranslationServicer(translator, config.default_deadline_seconds), server
     )
+    kserve_pb_grpc.add_GRPCInferenceServiceServicer_to_server(kserve, server)
     health_pb2_grpc.add_HealthServicer_to_server(health_servicer, server)
-    names = [translation_servicer.SERVICE_NAME, health.SERVICE_NAME, reflection.SERVICE_NAME]
+    names = [
+        translation_servicer.SERVICE_NAME,
+        kserve_servicer.SERVICE_NAME,
+        health.SERVICE_NAME,
+        reflection.SERVICE_NAME,
+    ]
     reflection.enable_server_reflection(names, server)
     return server
 

@@ -13,14 +13,18 @@ from service.errors import (
     EngineFailure,
     InvalidRequest,
     NotFound,
+    NotPossible,
     Overloaded,
     ServiceError,
     Unavailable,
+    Unsupported,
 )
 
 CODES: dict[type[ServiceError], grpc.StatusCode] = {
     InvalidRequest: grpc.StatusCode.INVALID_ARGUMENT,
     NotFound: grpc.StatusCode.NOT_FOUND,
+    Unsupported: grpc.StatusCode.UNIMPLEMENTED,
+    NotPossible: grpc.StatusCode.FAILED_PRECONDITION,
     Overloaded: grpc.StatusCode.RESOURCE_EXHAUSTED,
     Unavailable: grpc.StatusCode.UNAVAILABLE,
     DeadlineExceeded: grpc.StatusCode.DEADLINE_EXCEEDED,

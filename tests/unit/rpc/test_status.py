@@ -23,6 +23,8 @@ EXPECTED = {
     "TooLong": "INVALID_ARGUMENT",
     "TooMany": "INVALID_ARGUMENT",
     "NotFound": "NOT_FOUND",
+    "Unsupported": "UNIMPLEMENTED",
+    "NotPossible": "FAILED_PRECONDITION",
     "Overloaded": "RESOURCE_EXHAUSTED",
     "Unavailable": "UNAVAILABLE",
     "DeadlineExceeded": "DEADLINE_EXCEEDED",
