@@ -15,7 +15,10 @@ import threading
 import time
 import traceback
 import urllib.request
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import grpc
 import numpy as np
@@ -40,25 +43,25 @@ client = triton.InferenceServerClient(ADDRESS)
 explicit = triton.InferenceServerClient(EXPLICIT)
 
 
-def tensor(name, values, shape=None):
+def tensor(name: str, values: list[str], shape: Any = None) -> Any:
     given = triton.InferInput(name, shape or [len(values)], "BYTES")
     given.set_data_from_numpy(np.array([value.encode() for value in values], dtype=object).reshape(given.shape()))
     return given
 
 
-def inputs(texts, **languages):
+def inputs(texts: list[str], **languages: list[str]) -> list[Any]:
     return [tensor("text", texts), *(tensor(name, codes) for name, codes in languages.items())]
 
 
-def outputs(*names):
+def outputs(*names: str) -> list[Any]:
     return [triton.InferRequestedOutput(name) for name in names]
 
 
-def strings(result, name="translation"):
+def strings(result: Any, name: str = "translation") -> list[str]:
     return [value.decode() for value in result.as_numpy(name)]
 
 
-def fails(status, *says, work):
+def fails(status: str, *says: str, work: Callable[[], Any]) -> None:
     with pytest.raises(InferenceServerException) as raised:
         work()
     assert raised.value.status() == f"StatusCode.{status}", raised.value
@@ -66,29 +69,35 @@ def fails(status, *says, work):
         assert each in raised.value.message()
 
 
-def infer_fails(status, *says, texts=("Hello",), **asked):
+def infer_fails(status: str, *says: str, texts: Sequence[str] = ("Hello",), **asked: Any) -> None:
     fails(status, *says, work=lambda: client.infer("tiny", inputs(list(texts)), **asked))
 
 
-def long_work(num_texts=1024, seed=0):
+def long_work(num_texts: int = 1024, seed: int = 0) -> list[str]:
     """Texts that nobody asked for before: seconds of decoding."""
     return [" ".join(WORDS[(seed + number) // 8**place % 8] for place in range(6)) for number in range(num_texts)]
 
 
-def metric(name, model="tiny"):
-    with urllib.request.urlopen(SETTINGS["metrics"], timeout=SECONDS) as response:
+def metric(name: str, **labels: str) -> float:
+    return metric_at("metrics", name, **(labels or {"model": "tiny"}))
+
+
+def metric_at(server: str, name: str, **labels: str) -> float:
+    with urllib.request.urlopen(SETTINGS[server], timeout=SECONDS) as response:
         lines = response.read().decode()
-    return float(re.search(rf'^{name}{{model="{model}"}} (\S+)$', lines, re.MULTILINE)[1])
+    listed = ",".join(f'{key}="{value}"' for key, value in sorted(labels.items()))
+    found = re.search(rf"^{name}{{{listed}}} (\S+)$", lines, re.MULTILINE)
+    return float(found[1]) if found else 0.0
 
 
-def eventually(condition):
+def eventually(condition: Callable[[], Any]) -> None:
     end = time.monotonic() + SECONDS
     while not condition():
         assert time.monotonic() < end, "not in time"
         time.sleep(0.005)
 
 
-def statistics(name="tiny", version="2"):
+def statistics(name: str = "tiny", version: str = "2") -> Any:
     (found,) = client.get_inference_statistics(name, version).model_stats
     return found
 
@@ -96,7 +105,7 @@ def statistics(name="tiny", version="2"):
 # One server with what is on disk: tiny in versions 1 and 2, and many.
 
 
-def check_server():
+def check_server() -> None:
     assert client.is_server_live()
     assert client.is_server_ready()
     metadata = client.get_server_metadata()
@@ -105,14 +114,14 @@ def check_server():
     assert {"statistics", "model_repository", "model_configuration"} <= set(metadata.extensions)
 
 
-def check_model_ready():
+def check_model_ready() -> None:
     assert client.is_model_ready("tiny")
     assert client.is_model_ready("tiny", "1")
     assert not client.is_model_ready("tiny", "3")
     assert not client.is_model_ready("nobody")
 
 
-def check_metadata_and_config():
+def check_metadata_and_config() -> None:
     metadata = client.get_model_metadata("tiny", as_json=True)
     assert metadata["versions"] == ["1", "2"]
     assert [(each["name"], each["datatype"], each["shape"]) for each in metadata["inputs"]] == [
@@ -138,11 +147,11 @@ def check_metadata_and_config():
     languages = client.get_model_config("many").config.parameters["any_to_any_languages"].string_value
     assert languages == "fr it es pt"
     for ask in (client.get_model_metadata, client.get_model_config, client.get_inference_statistics):
-        fails("NOT_FOUND", "'nobody'", work=lambda ask=ask: ask("nobody"))
-        fails("NOT_FOUND", "'7'", "tiny", work=lambda ask=ask: ask("tiny", "7"))
+        fails("NOT_FOUND", "'nobody'", work=partial(ask, "nobody"))
+        fails("NOT_FOUND", "'7'", "tiny", work=partial(ask, "tiny", "7"))
 
 
-def check_infer():
+def check_infer() -> None:
     for version in ("1", "2"):
         result = client.infer("tiny", inputs(GOLDEN_TEXTS), model_version=version, request_id="mine")
         assert strings(result) == GOLDEN[version]
@@ -153,7 +162,7 @@ def check_infer():
     assert strings(client.infer("tiny", inputs(GOLDEN_TEXTS))) == GOLDEN["2"]
 
 
-def check_outputs_are_those_asked_for_in_that_order():
+def check_outputs_are_those_asked_for_in_that_order() -> None:
     result = client.infer("tiny", inputs(["Hello", "", "Find"]), outputs=outputs("score", "translation"))
     assert [each.name for each in result.get_response().outputs] == ["score", "translation"]
     scores = result.as_numpy("score")
@@ -166,14 +175,14 @@ def check_outputs_are_those_asked_for_in_that_order():
     infer_fails("UNIMPLEMENTED", "classification", outputs=[triton.InferRequestedOutput("score", class_count=2)])
 
 
-def check_languages():
+def check_languages() -> None:
     english, german = ["en"], ["de"]
     for given in ({}, {"target_language": german}, {"source_language": english, "target_language": german * 3}):
         assert strings(client.infer("tiny", inputs(GOLDEN_TEXTS, **given))) == GOLDEN["2"]
     asked = {"source_language": "EN", "target_language": "de"}
     assert strings(client.infer("tiny", inputs(GOLDEN_TEXTS), parameters=asked)) == GOLDEN["2"]
 
-    def ask(texts, sources, targets, **more):
+    def ask(texts: list[str], sources: list[str], targets: list[str], **more: Any) -> list[str]:
         return strings(client.infer("many", inputs(texts, source_language=sources, target_language=targets), **more))
 
     texts, sources, targets = ["Hello", "Find keys", "Help", "Save"], ["fr", "it", "fr", "es"], ["it", "es", "it", "fr"]
@@ -187,7 +196,7 @@ def check_languages():
     fails("INVALID_ARGUMENT", "text[2]", work=lambda: ask(too_long, ["fr"], ["it", "es", "es"]))
 
 
-def check_parameters():
+def check_parameters() -> None:
     shortest = client.infer("tiny", inputs(GOLDEN_TEXTS), parameters={"max_output_tokens": 2})
     assert strings(shortest, "finish_reason") == ["length"] * 3
     sampled = [
@@ -215,7 +224,7 @@ def check_parameters():
     client.infer("tiny", inputs(["Hello"]), sequence_id=7, sequence_start=True, sequence_end=True)
 
 
-def check_deadlines():
+def check_deadlines() -> None:
     infer_fails("DEADLINE_EXCEEDED", texts=long_work(seed=100_000), timeout=20_000)
     fails(
         "DEADLINE_EXCEEDED",
@@ -224,7 +233,7 @@ def check_deadlines():
     eventually(lambda: metric("dragoman_sequences_running") + metric("dragoman_queue_sequences") == 0)
 
 
-def check_bad_tensors():
+def check_bad_tensors() -> None:
     wrong = triton.InferInput("text", [1], "INT32")
     wrong.set_data_from_numpy(np.array([1], dtype=np.int32))
     shaped = triton.InferInput("text", [2, 2], "BYTES")
@@ -244,12 +253,12 @@ def check_bad_tensors():
         ("INVALID_ARGUMENT", "'text' has 1025 elements", inputs(["a"] * 1025)),
         ("UNIMPLEMENTED", "shared_memory", [shared]),
     ):
-        fails(status, says, work=lambda given=given: client.infer("tiny", given))
+        fails(status, says, work=partial(client.infer, "tiny", given))
     fails("NOT_FOUND", "'nobody'", work=lambda: client.infer("nobody", inputs(["Hello"])))
     fails("INVALID_ARGUMENT", "model_name", work=lambda: client.infer("", inputs(["Hello"])))
 
 
-def check_typed_contents():
+def check_typed_contents() -> None:
     with grpc.insecure_channel(ADDRESS) as channel:
         infer = pb_grpc.GRPCInferenceServiceStub(channel).ModelInfer
         request = pb.ModelInferRequest(model_name="tiny", id="typed")
@@ -263,11 +272,11 @@ def check_typed_contents():
         assert [each.decode() for each in translation.contents.bytes_contents] == GOLDEN["2"]
         assert len(score.contents.fp32_contents) == 3
 
-        def refused(changed, says):
+        def refused(changed: Any, says: str) -> None:
             with pytest.raises(grpc.RpcError) as raised:
                 infer(changed, timeout=SECONDS)
             assert raised.value.code() is grpc.StatusCode.INVALID_ARGUMENT
-            assert says in raised.value.details()
+            assert says in str(raised.value.details())
 
         both = pb.ModelInferRequest()
         both.CopyFrom(request)
@@ -288,7 +297,7 @@ def check_typed_contents():
         refused(raw, "raw_input_contents has 2 entries")
 
 
-def check_the_others_are_unimplemented():
+def check_the_others_are_unimplemented() -> None:
     for work in (
         client.get_system_shared_memory_status,
         lambda: client.register_system_shared_memory("region", "key", 8),
@@ -304,7 +313,7 @@ def check_the_others_are_unimplemented():
     fails("UNIMPLEMENTED", "--log-level", work=lambda: client.update_log_settings({"log_info": True}))
 
 
-def check_statistics():
+def check_statistics() -> None:
     before = statistics(version="1")
     for _ in range(3):
         client.infer("tiny", inputs(long_work(2, seed=200_000)), model_version="1")
@@ -333,10 +342,10 @@ def check_statistics():
     assert len(client.get_inference_statistics("tiny").model_stats) == 2
 
 
-def check_async_infer_and_cancellation():
-    answers = queue.Queue()
+def check_async_infer_and_cancellation() -> None:
+    answers: queue.Queue[Any] = queue.Queue()
 
-    def tell(result, error):
+    def tell(result: Any, error: Any) -> None:
         answers.put((result, error))
 
     for _ in range(8):
@@ -354,8 +363,8 @@ def check_async_infer_and_cancellation():
     eventually(lambda: statistics().inference_stats.fail.count == failed + 1)
 
 
-def check_overload():
-    answers = queue.Queue()
+def check_overload() -> None:
+    answers: queue.Queue[Any] = queue.Queue()
     call = client.async_infer("tiny", inputs(long_work(seed=400_000)), lambda result, error: answers.put(error))
     eventually(lambda: metric("dragoman_queue_sequences") > 900)
     infer_fails("RESOURCE_EXHAUSTED", "waiting", texts=long_work(seed=410_000))
@@ -363,8 +372,10 @@ def check_overload():
     assert answers.get(timeout=SECONDS) is not None
 
 
-def check_stream():
-    answers = queue.Queue()
+def check_stream() -> None:
+    counted = {"method": "inference.GRPCInferenceService/ModelStreamInfer"}
+    num_before = metric("dragoman_requests_total", code="OK", **counted)
+    answers: queue.Queue[Any] = queue.Queue()
     client.start_stream(lambda result, error: answers.put((result, error)))
     try:
         for number in range(200):  # more than may be at work at a time
@@ -389,10 +400,12 @@ def check_stream():
     finally:
         client.stop_stream()
     assert answers.empty()
+    assert metric("dragoman_requests_total", code="OK", **counted) == num_before + 201
+    assert metric("dragoman_requests_total", code="NOT_FOUND", **counted) >= 1
 
 
-def check_a_cancelled_stream_takes_its_work_back():
-    answers = queue.Queue()
+def check_a_cancelled_stream_takes_its_work_back() -> None:
+    answers: queue.Queue[Any] = queue.Queue()
     client.start_stream(lambda result, error: answers.put((result, error)))
     for number in range(3):
         client.async_stream_infer("tiny", inputs(long_work(300, seed=500_000 + 1000 * number)))
@@ -402,7 +415,7 @@ def check_a_cancelled_stream_takes_its_work_back():
     assert strings(client.infer("tiny", inputs(GOLDEN_TEXTS))) == GOLDEN["2"]
 
 
-def check_a_stream_holds_back_who_sends_too_much():
+def check_a_stream_holds_back_who_sends_too_much() -> None:
     """One slow request at the head: of those behind it, only so many are read."""
     with grpc.insecure_channel(ADDRESS) as channel:
         sent, slow = [], pb.ModelInferRequest(model_name="tiny")
@@ -413,7 +426,7 @@ def check_a_stream_holds_back_who_sends_too_much():
         quick.inputs.add(name="text", datatype="BYTES", shape=[1])
         quick.inputs[0].contents.bytes_contents.append(b" " * 100_000)  # comes back as it is, and fills the window
 
-        def requests():
+        def requests() -> Iterator[Any]:
             yield slow
             for _ in range(1000):
                 sent.append(1)
@@ -431,7 +444,7 @@ def check_a_stream_holds_back_who_sends_too_much():
     eventually(lambda: metric("dragoman_sequences_running") + metric("dragoman_queue_sequences") == 0)
 
 
-def check_a_damaged_message_ends_the_stream():
+def check_a_damaged_message_ends_the_stream() -> None:
     with grpc.insecure_channel(ADDRESS) as channel:
         good = pb.ModelInferRequest(model_name="tiny", id="good")
         good.inputs.add(name="text", datatype="BYTES", shape=[1])
@@ -441,17 +454,17 @@ def check_a_damaged_message_ends_the_stream():
             request_serializer=lambda message: message,
             response_deserializer=pb.ModelStreamInferResponse.FromString,
         )
-        call = stream(iter([good.SerializeToString(), b"\xff\xff", good.SerializeToString()]), timeout=SECONDS)
+        call: Any = stream(iter([good.SerializeToString(), b"\xff\xff", good.SerializeToString()]), timeout=SECONDS)
         assert next(call).infer_response.id == "good"
         with pytest.raises(grpc.RpcError) as raised:
             next(call)
         assert raised.value.code() is grpc.StatusCode.INVALID_ARGUMENT
-        assert "no valid message" in raised.value.details()
+        assert "no valid message" in str(raised.value.details())
         assert "x-request-id" in dict(call.trailing_metadata())
 
 
-def check_asyncio():
-    async def scenario():
+def check_asyncio() -> None:
+    async def scenario() -> None:
         async with triton_aio.InferenceServerClient(ADDRESS) as each:
             assert await each.is_server_live()
             assert await each.is_server_ready()
@@ -471,7 +484,7 @@ def check_asyncio():
             work.cancel()
             await asyncio.wait({work})
 
-            async def requests():
+            async def requests() -> AsyncIterator[Any]:
                 for number in range(30):
                     name = "nobody" if number == 7 else "tiny"
                     yield {"model_name": name, "inputs": inputs(GOLDEN_TEXTS), "request_id": str(number)}
@@ -490,7 +503,7 @@ def check_asyncio():
     eventually(lambda: metric("dragoman_sequences_running") + metric("dragoman_queue_sequences") == 0)
 
 
-def check_without_model_control_nothing_is_loaded_by_call():
+def check_without_model_control_nothing_is_loaded_by_call() -> None:
     index = client.get_model_repository_index().models
     assert [(each.name, each.version, each.state) for each in index] == [
         ("many", "1", "READY"),
@@ -504,11 +517,11 @@ def check_without_model_control_nothing_is_loaded_by_call():
 # One server that is told what to load; begins with tiny in version 1. In order: each begins where the last one ended.
 
 
-def states():
+def states() -> dict[tuple[str, str], str]:
     return {(each.name, each.version): each.state for each in explicit.get_model_repository_index().models}
 
 
-def put(version):
+def put(version: str) -> None:
     """As export does: complete at once."""
     shutil.copytree(BUNDLES / version, MODELS / "staging")
     (MODELS / "staging").rename(MODELS / "tiny" / version)
@@ -517,28 +530,29 @@ def put(version):
 class Traffic:
     """Calls without a pause; counts by version, and keeps every failure."""
 
-    def __init__(self):
-        self.versions, self.failures = [], []
+    def __init__(self) -> None:
+        self.versions: list[str] = []
+        self.failures: list[Exception] = []
         self._ended = threading.Event()
         self._threads = [threading.Thread(target=self._call) for _ in range(3)]
 
-    def __enter__(self):
+    def __enter__(self) -> "Traffic":
         for thread in self._threads:
             thread.start()
         self.wait_for_more()
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self._ended.set()
         for thread in self._threads:
             thread.join(SECONDS)
             assert not thread.is_alive()
 
-    def wait_for_more(self, num_calls=20):
+    def wait_for_more(self, num_calls: int = 20) -> None:
         goal = len(self.versions) + num_calls
         eventually(lambda: len(self.versions) >= goal or self.failures)
 
-    def _call(self):
+    def _call(self) -> None:
         with triton.InferenceServerClient(EXPLICIT) as own:
             while not self._ended.is_set() and not self.failures:
                 try:
@@ -550,7 +564,7 @@ class Traffic:
                     self.failures.append(error)
 
 
-def check_explicit_1_start():
+def check_explicit_1_start() -> None:
     assert states() == {("tiny", "1"): "READY", ("many", "1"): "UNAVAILABLE"}
     ready = explicit.get_model_repository_index(as_json=True)["models"]
     assert {each["name"]: each.get("reason") for each in ready} == {"tiny": None, "many": "it is not loaded"}
@@ -562,7 +576,7 @@ def check_explicit_1_start():
     fails("UNIMPLEMENTED", "'file:1/x'", work=lambda: explicit.load_model("many", files={"file:1/x": b""}))
 
 
-def check_explicit_2_load_and_unload():
+def check_explicit_2_load_and_unload() -> None:
     languages = {"source_language": ["fr"], "target_language": ["it"]}
     explicit.load_model("many")
     assert states() == {("tiny", "1"): "READY", ("many", "1"): "READY"}
@@ -575,14 +589,14 @@ def check_explicit_2_load_and_unload():
     fails("NOT_FOUND", "'many'", work=lambda: explicit.infer("many", inputs(["Hello"], **languages)))
 
 
-def check_explicit_3_nothing_else_loads():
+def check_explicit_3_nothing_else_loads() -> None:
     put("2")
     os.kill(SETTINGS["explicit_pid"], signal.SIGHUP)
     explicit.load_model("many")
     assert states() == {("tiny", "1"): "READY", ("tiny", "2"): "UNAVAILABLE", ("many", "1"): "READY"}
 
 
-def check_explicit_4_a_new_version_under_load():
+def check_explicit_4_a_new_version_under_load() -> None:
     with Traffic() as traffic:
         assert set(traffic.versions) == {"1"}
         explicit.load_model("tiny")
@@ -593,7 +607,7 @@ def check_explicit_4_a_new_version_under_load():
     assert not traffic.failures
 
 
-def check_explicit_5_a_damaged_version_changes_nothing():
+def check_explicit_5_a_damaged_version_changes_nothing() -> None:
     put("3")
     with (MODELS / "tiny" / "3" / "encoder.onnx").open("ab") as file:
         file.write(b"!")
@@ -615,10 +629,10 @@ def check_explicit_5_a_damaged_version_changes_nothing():
     assert strings(explicit.infer("tiny", inputs(GOLDEN_TEXTS))) == GOLDEN["3"]
 
 
-def check_explicit_6_unloading_answers_what_was_taken():
-    answers = queue.Queue()
+def check_explicit_6_unloading_answers_what_was_taken() -> None:
+    answers: queue.Queue[Any] = queue.Queue()
     explicit.async_infer("tiny", inputs(long_work(300)), lambda result, error: answers.put((result, error)))
-    eventually(lambda: explicit_running() > 0)
+    eventually(lambda: metric_at("explicit_metrics", "dragoman_sequences_running", model="tiny") > 0)
     explicit.unload_model("tiny")
     result, error = answers.get(timeout=SECONDS)
     assert error is None, error
@@ -630,23 +644,17 @@ def check_explicit_6_unloading_answers_what_was_taken():
     fails("NOT_FOUND", "served are none", work=lambda: explicit.infer("tiny", inputs(["Hello"])))
 
 
-def check_explicit_7_a_load_goes_on_without_its_caller():
+def check_explicit_7_a_load_goes_on_without_its_caller() -> None:
     fails("DEADLINE_EXCEEDED", work=lambda: explicit.load_model("tiny", client_timeout=0.05))
     eventually(lambda: explicit.is_model_ready("tiny"))
     assert strings(explicit.infer("tiny", inputs(GOLDEN_TEXTS))) == GOLDEN["3"]
 
-    async def scenario():
+    async def scenario() -> None:
         async with triton_aio.InferenceServerClient(EXPLICIT) as each:
             await asyncio.gather(each.load_model("many"), each.unload_model("tiny"), each.load_model("tiny"))
 
     asyncio.run(scenario())  # one after the other
     assert states()["tiny", "3"] == states()["many", "1"] == "READY"
-
-
-def explicit_running():
-    with urllib.request.urlopen(SETTINGS["explicit_metrics"], timeout=SECONDS) as response:
-        lines = response.read().decode()
-    return float(re.search(r'^dragoman_sequences_running{model="tiny"} (\S+)$', lines, re.MULTILINE)[1])
 
 
 if __name__ == "__main__":
