@@ -4,6 +4,7 @@ Every function `check_...` is one check; what became of each is printed as JSON.
 """
 
 import asyncio
+import faulthandler
 import json
 import os
 import queue
@@ -651,13 +652,15 @@ def check_explicit_7_a_load_goes_on_without_its_caller() -> None:
 
     async def scenario() -> None:
         async with triton_aio.InferenceServerClient(EXPLICIT) as each:
-            await asyncio.gather(each.load_model("many"), each.unload_model("tiny"), each.load_model("tiny"))
+            await asyncio.gather(each.load_model("many"), each.unload_model("tiny"))  # one after the other
+            await each.load_model("tiny")
 
-    asyncio.run(scenario())  # one after the other
+    asyncio.run(scenario())
     assert states()["tiny", "3"] == states()["many", "1"] == "READY"
 
 
 if __name__ == "__main__":
+    faulthandler.dump_traceback_later(80, exit=True)  # before those who wait give up, and say why
     results = {}
     for name, check in list(globals().items()):
         if name.startswith("check_"):
