@@ -4,17 +4,30 @@ import itertools
 import json
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypedDict, Unpack
 
 import grpc
 from google.rpc import error_details_pb2, status_pb2
 
 from service.pb.dragoman.v1 import translation_pb2 as pb
 from service.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
-from service.translation import FinishReason, Hypothesis, Priority, RequestedOptions, Translation
+from service.translation import (
+    AlignedSpan,
+    DetectedLanguage,
+    FinishReason,
+    Flag,
+    Hypothesis,
+    MimeType,
+    Priority,
+    RequestedOptions,
+    Segment,
+    SplitSentences,
+    Term,
+    Translation,
+)
 
 DEFAULT_SERVER = "127.0.0.1:50051"
 
@@ -22,6 +35,12 @@ _PRIORITIES = {
     Priority.LOW: pb.PRIORITY_LOW,
     Priority.NORMAL: pb.PRIORITY_NORMAL,
     Priority.HIGH: pb.PRIORITY_HIGH,
+}
+
+_SPLITS = {
+    SplitSentences.OFF: pb.SPLIT_SENTENCES_OFF,
+    SplitSentences.ON: pb.SPLIT_SENTENCES_ON,
+    SplitSentences.NO_NEWLINES: pb.SPLIT_SENTENCES_NO_NEWLINES,
 }
 
 # Translating is idempotent. CANCELLED is what a stopping server answers to calls that race with its stop.
@@ -86,6 +105,36 @@ class ServedModel:
         yield from itertools.permutations(self.any_to_any_language_codes, 2)
 
 
+class Wishes(TypedDict, total=False):
+    """What a call may ask for beside texts and languages; what each is, `proto/dragoman/v1/translation.proto` tells.
+
+    An empty `model` is the server's nearest to this pair, an empty `model_version` its highest.
+    """
+
+    model: str
+    model_version: str
+    options: RequestedOptions | None
+    priority: Priority
+    mime_type: MimeType
+    split_sentences: SplitSentences
+    preserve_formatting: bool
+    target_prefixes: Sequence[str]
+    glossary: str
+    terms: Sequence[Term]
+    return_alignments: bool
+    strict: bool
+    labels: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class StreamPart:
+    """What a stream tells next: of which text, what comes after all before, and, at its end, the whole translation."""
+
+    text_index: int
+    delta: str
+    translation: Translation | None
+
+
 class Client:
     """A connection to one server. Close it, or use it in a `with` statement."""
 
@@ -115,32 +164,17 @@ class Client:
         self._channel.close()
 
     def translate(
-        self,
-        texts: Sequence[str],
-        source_language_code: str,
-        target_language_code: str,
-        model: str = "",
-        options: RequestedOptions | None = None,
-        priority: Priority = Priority.NORMAL,
-        model_version: str = "",
+        self, texts: Sequence[str], source_language_code: str, target_language_code: str, **wishes: Unpack[Wishes]
     ) -> list[Translation]:
         """Translate texts; the result has one translation per text, in order.
 
-        An empty `model` is the server's first that translates this pair, an empty `model_version` its highest.
+        An empty `source_language_code` has the server detect each text's language.
 
         Raises:
             NoServer: nobody answers.
             ClientError: the server refused or failed.
         """
-        request = pb.TranslateRequest(
-            texts=texts,
-            source_language_code=source_language_code,
-            target_language_code=target_language_code,
-            model=model,
-            model_version=model_version,
-            options=_options_to_pb(options or RequestedOptions()),
-            priority=_PRIORITIES[priority],
-        )
+        request = _request(texts, source_language_code, target_language_code, wishes)
         give_up_seconds = time.monotonic() + self._patience_seconds
         while True:
             try:
@@ -153,6 +187,39 @@ class Client:
                 raise error
             if self._closed.wait(pause):
                 raise error
+
+    def stream(
+        self, texts: Sequence[str], source_language_code: str, target_language_code: str, **wishes: Unpack[Wishes]
+    ) -> Iterator[StreamPart]:
+        """Translate texts and yield the translations as they grow; a text's deltas together are its translation.
+
+        Raises:
+            NoServer: nobody answers.
+            ClientError: the server refused or failed. A server that is overloaded is not asked again.
+        """
+        request = _request(texts, source_language_code, target_language_code, wishes)
+        try:
+            for part in self._stub.TranslateStream(request, timeout=self._timeout_seconds):
+                translation = _translation_from_pb(part.translation) if part.HasField("translation") else None
+                yield StreamPart(part.text_index, part.delta, translation)
+        except grpc.RpcError as error:
+            raise self._error(error) from None
+
+    def detect(self, texts: Sequence[str]) -> list[tuple[DetectedLanguage, ...]]:
+        """Tell which languages each text may be in, best first; a text without letters is in "und".
+
+        Raises:
+            NoServer: nobody answers.
+            ClientError: the server refused or failed.
+        """
+        try:
+            response = self._stub.DetectLanguage(pb.DetectLanguageRequest(texts=texts), timeout=self._timeout_seconds)
+        except grpc.RpcError as error:
+            raise self._error(error) from None
+        return [
+            tuple(DetectedLanguage(each.language_code, each.confidence) for each in detection.languages)
+            for detection in response.detections
+        ]
 
     def models(self) -> list[ServedModel]:
         """The models that the server has loaded, in order of names, and of each the highest version first.
@@ -184,6 +251,32 @@ class Client:
         return ClientError(message, code, request_id, field, retry_after_seconds)
 
 
+def _request(
+    texts: Sequence[str], source_language_code: str, target_language_code: str, wishes: Wishes
+) -> pb.TranslateRequest:
+    return pb.TranslateRequest(
+        texts=texts,
+        source_language_code=source_language_code,
+        target_language_code=target_language_code,
+        model=wishes.get("model", ""),
+        model_version=wishes.get("model_version", ""),
+        options=_options_to_pb(wishes.get("options") or RequestedOptions()),
+        priority=_PRIORITIES[wishes.get("priority", Priority.NORMAL)],
+        mime_type=wishes.get("mime_type", MimeType.PLAIN).value,
+        split_sentences=_SPLITS[wishes.get("split_sentences", SplitSentences.ON)],
+        preserve_formatting=wishes.get("preserve_formatting", False),
+        target_prefixes=wishes.get("target_prefixes", ()),
+        glossary=wishes.get("glossary", ""),
+        terms=[
+            pb.Term(source=term.source, target=term.target, case_sensitive=term.is_case_sensitive)
+            for term in wishes.get("terms", ())
+        ],
+        return_alignments=wishes.get("return_alignments", False),
+        strict=wishes.get("strict", False),
+        labels=dict(wishes.get("labels", {})),
+    )
+
+
 def _options_to_pb(options: RequestedOptions) -> pb.DecodingOptions:
     return pb.DecodingOptions(
         beam_size=options.beam_size,
@@ -209,9 +302,32 @@ def _translation_from_pb(message: pb.Translation) -> Translation:
             )
             for hypothesis in message.hypotheses
         ),
-        finish_reason=FinishReason[pb.FinishReason.Name(message.finish_reason).removeprefix("FINISH_REASON_")],
+        finish_reason=_finish_reason(message.finish_reason),
         num_source_tokens=message.num_source_tokens,
+        segments=tuple(_segment_from_pb(segment) for segment in message.segments),
+        alignment=tuple(
+            AlignedSpan(span.source_start, span.source_end, span.target_start, span.target_end)
+            for span in message.alignment
+        ),
+        detected_language_code=message.detected_language_code,
     )
+
+
+def _segment_from_pb(message: pb.Segment) -> Segment:
+    return Segment(
+        source_start=message.source_start,
+        source_end=message.source_end,
+        target_start=message.target_start,
+        target_end=message.target_end,
+        finish_reason=_finish_reason(message.finish_reason),
+        num_source_tokens=message.num_source_tokens,
+        num_output_tokens=message.num_output_tokens,
+        flags=tuple(Flag[pb.Flag.Name(flag).removeprefix("FLAG_")] for flag in message.flags),
+    )
+
+
+def _finish_reason(value: pb.FinishReason) -> FinishReason:
+    return FinishReason[pb.FinishReason.Name(value).removeprefix("FINISH_REASON_")]
 
 
 def _model_from_pb(message: pb.Model) -> ServedModel:

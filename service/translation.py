@@ -71,6 +71,14 @@ class AlignedSpan:
 
 
 @dataclass(frozen=True, slots=True)
+class DetectedLanguage:
+    """A language that a text may be in, as a BCP 47 code; `confidence` is from 0 to 1."""
+
+    language_code: str
+    confidence: float
+
+
+@dataclass(frozen=True, slots=True)
 class DecodingOptions:
     """How to decode, fully resolved.
 

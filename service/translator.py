@@ -3,7 +3,7 @@
 import asyncio
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TypeVar
@@ -16,9 +16,12 @@ from service.metrics import Metrics
 from service.models.catalogue import Catalogue
 from service.models.loaded_model import LoadedModel
 from service.pending import PendingCalls
+from service.source_languages import Part, parts_by_language
+from service.text.detection import UNDETERMINED, LanguageDetector
 from service.translation import (
     MAX_TEXTS,
     DecodingOptions,
+    DetectedLanguage,
     FinishReason,
     Hypothesis,
     Translation,
@@ -36,7 +39,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class TranslationResult:
-    """The answer to one call: the model and version that were used and one translation per text, in order."""
+    """The answer to one call: the model and version that were used and one translation per text, in order.
+
+    Where detected languages led to several models, it is the first text's.
+    """
 
     model: str
     model_version: str
@@ -97,12 +103,55 @@ class Translator:
         """
         self.models()
         _check_count(request.texts)
+        if not request.source_language_code:
+            return await self._translate_detected(request)
         model, pair = self._catalogue.resolve(
             request.model, request.model_version, request.source_language_code, request.target_language_code
         )
         # Its engine runs until this is over, though another version be served by then.
         with model.leases.hold(), model.statistics.call(len(request.texts)):
             return await self._translate(request, model, pair)
+
+    async def detect(self, texts: Collection[str]) -> list[tuple[DetectedLanguage, ...]]:
+        """The languages that each text may be in, best first: `LanguageDetector.detect` among all that it knows.
+
+        Raises:
+            ServiceError: the server is loading, or there are no or too many texts.
+        """
+        self.models()
+        _check_count(texts)
+        return await self._detect(texts, LanguageDetector())
+
+    async def _detect(self, texts: Collection[str], detector: LanguageDetector) -> list[tuple[DetectedLanguage, ...]]:
+        return await self._run(lambda: [detector.detect(text) for text in texts], inline=False)
+
+    async def _translate_detected(self, request: TranslationRequest) -> TranslationResult:
+        """Translate each text from the language that it is in, of those from which the target can be reached."""
+        asked = (request.model, request.model_version)
+        sources = self._catalogue.sources(*asked, request.target_language_code)
+        detected = await self._detect(request.texts, LanguageDetector(sources))
+        parts = parts_by_language(request, [languages[0].language_code for languages in detected])
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(self._translate_part(part)) for part in parts]
+        except BaseExceptionGroup as errors:  # the first ended the others
+            raise errors.exceptions[0] from None
+        results = [task.result() for task in tasks]
+        translations = [replace(_unchanged(text), detected_language_code=UNDETERMINED) for text in request.texts]
+        for part, result in zip(parts, results, strict=True):
+            for index, translation in zip(part.indices, result.translations, strict=True):
+                translations[index] = replace(translation, detected_language_code=part.request.source_language_code)
+        if results:
+            return replace(results[0], translations=tuple(translations))
+        model, _ = self._catalogue.resolve(*asked, sources[0], request.target_language_code)
+        return TranslationResult(model.name, model.version, tuple(translations))
+
+    async def _translate_part(self, part: Part) -> TranslationResult:
+        try:
+            return await self.translate(part.request)
+        except InvalidRequest as error:
+            part.name_in_whole(error)
+            raise
 
     async def _translate(
         self, request: TranslationRequest, model: LoadedModel, pair: LanguagePair
@@ -270,7 +319,7 @@ def _unchanged(text: str) -> Translation:
     return Translation(text, (Hypothesis(text, score=None, num_tokens=0),), FinishReason.STOP, num_source_tokens=0)
 
 
-def _check_count(texts: tuple[str, ...]) -> None:
+def _check_count(texts: Collection[str]) -> None:
     if not texts:
         raise InvalidRequest("texts is empty; give 1 to 1024 texts.", "texts")
     if len(texts) > MAX_TEXTS:

@@ -1,1 +1,1 @@
-"""The command line: `dragoman serve`, `translate` and `models`."""
+"""The command line: `dragoman serve`, `translate`, `detect` and `models`."""

@@ -6,33 +6,32 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar
 
 from service.cli.lines import Line
-from service.translation import Translation
 
 MAX_CHUNK_LINES = 32
 MAX_CHUNK_CHARACTERS = 200_000
 MAX_CALLS = 6  # together they fill the server's slots; more would only wait in its queue
 
+Answer = TypeVar("Answer")
 Chunk = list[Line]
 Inbox = queue.Queue[Line | BaseException | None]
 
 
-def translate_chunks(
-    lines: Iterable[Line], translate: Callable[[Chunk], list[Translation]]
-) -> Iterator[list[tuple[Line, Translation]]]:
-    """Translate lines in chunks, several at a time; yield each chunk as soon as it and all before it are done.
+def map_chunks(lines: Iterable[Line], call: Callable[[Chunk], list[Answer]]) -> Iterator[list[tuple[Line, Answer]]]:
+    """Call with lines in chunks, several at a time; yield each chunk as soon as it and all before it are answered.
 
     A chunk takes the lines that are there, up to its bounds, and never waits for more: a slow writer on the other
-    end of a pipe sees each line translated at once. `lines` is read in a thread of its own, which may stay behind
+    end of a pipe sees each line answered at once. `lines` is read in a thread of its own, which may stay behind
     if the caller stops early.
 
     Raises:
-        BaseException: what reading or translating raised, once all that came before has been yielded.
+        BaseException: what reading or a call raised, once all that came before has been yielded.
     """
     inbox: Inbox = queue.Queue(maxsize=MAX_CALLS * MAX_CHUNK_LINES)
     threading.Thread(target=_read, args=(lines, inbox), name="reader", daemon=True).start()
-    running: deque[tuple[Chunk, Future[list[Translation]]]] = deque()
+    running: deque[tuple[Chunk, Future[list[Answer]]]] = deque()
     calls = ThreadPoolExecutor(MAX_CALLS, thread_name_prefix="call")
     end = _End()
     try:
@@ -41,7 +40,7 @@ def translate_chunks(
                 chunk = _take(inbox, end, wait=not running)
                 if not chunk:
                     break
-                running.append((chunk, calls.submit(translate, chunk)))
+                running.append((chunk, calls.submit(call, chunk)))
             if not running:
                 break
             chunk, future = running.popleft()

@@ -1,7 +1,6 @@
 """`dragoman translate`: texts from the command line, a file or a pipe; translations in the same order."""
 
 import contextlib
-import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,12 +10,12 @@ import click
 from tqdm import tqdm
 
 from service.cli import exit_codes
-from service.cli.command_error import CommandError, OutputClosed
+from service.cli.command_error import CommandError
 from service.cli.lines import Line, count_lines, read_lines
 from service.cli.options import server_option
-from service.cli.pipeline import translate_chunks
+from service.cli.pipeline import map_chunks
+from service.cli.streams import arguments, located, open_input, write
 from service.client import Client, ClientError, ServedModel
-from service.text.languages import same_language
 from service.translation import Priority, RequestedOptions, Translation
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
@@ -38,7 +37,7 @@ _MAX_DIRECTIONS = 20  # of so many an error tells
     "source",
     envvar="DRAGOMAN_TRANSLATE_FROM",
     metavar="CODE",
-    help="Language of the texts. Default: the only one that fits.",
+    help="Language of the texts. Default: the only one that fits; of several, each text's own is detected.",
 )
 @click.option("--model", default="", metavar="NAME", help="Model to use. Default: the server's first that fits.")
 @click.option("--model-version", default="", metavar="V", help="Version of --model to use. Default: the highest.")
@@ -96,11 +95,11 @@ def translate(
         beam_size, length_penalty, num_hypotheses, max_output_tokens, ranked or None, temperature, top_k, top_p, seed
     )
     with contextlib.ExitStack() as stack:
-        stream = None if texts else stack.enter_context(_open_input(input_file))
+        stream = None if texts else stack.enter_context(open_input(input_file))
         client = stack.enter_context(Client(server, timeout_seconds))
         source = source or _only_source(client, target, model, model_version)
         output = stack.enter_context(_open_output(output_file, input_file))
-        lines = read_lines(stream) if stream else _arguments(texts)
+        lines = read_lines(stream) if stream else arguments(texts)
         noun = "line" if stream else "text"
         progress = stack.enter_context(_progress(stream, output_file))
 
@@ -108,24 +107,20 @@ def translate(
             try:
                 texts_of_chunk = [line.text for line in chunk]
                 return client.translate(
-                    texts_of_chunk, source, target, model, options, Priority(priority), model_version
+                    texts_of_chunk,
+                    source,
+                    target,
+                    model=model,
+                    model_version=model_version,
+                    options=options,
+                    priority=Priority(priority),
                 )
             except ClientError as error:
-                raise _located(error, chunk, noun) from None
+                raise located(error, chunk, noun) from None
 
-        for chunk in translate_chunks(lines, translate_chunk):
-            _write(output, "".join(_rendered(line, translation, ranked) for line, translation in chunk))
+        for chunk in map_chunks(lines, translate_chunk):
+            write(output, "".join(_rendered(line, translation, ranked) for line, translation in chunk))
             progress.update(len(chunk))
-
-
-def _write(output: BinaryIO, text: str) -> None:
-    try:
-        output.write(text.encode())
-        output.flush()
-    except BrokenPipeError:
-        raise OutputClosed from None
-    except OSError as error:
-        raise CommandError(f"writing failed: {error.strerror}.", exit_codes.IO_ERROR) from error
 
 
 def _rendered(line: Line, translation: Translation, ranked: bool) -> str:
@@ -135,25 +130,6 @@ def _rendered(line: Line, translation: Translation, ranked: bool) -> str:
         f"{line.number}\t{'' if hypothesis.score is None else format(hypothesis.score, '.4f')}\t{hypothesis.text}\n"
         for hypothesis in translation.hypotheses
     )
-
-
-def _located(error: ClientError, chunk: list[Line], noun: str) -> ClientError:
-    """Name the user's line instead of the place in the call that it happened to be sent in."""
-    place = re.fullmatch(r"texts\[(\d+)\]", error.field)
-    if place is None:
-        return error
-    where = f"{noun} {chunk[int(place[1])].number}"
-    error.args = (str(error).replace(error.field, where, 1),)
-    return error
-
-
-def _arguments(texts: tuple[str, ...]) -> Iterator[Line]:
-    for number, text in enumerate(texts, start=1):
-        try:
-            text.encode()
-        except UnicodeEncodeError:
-            raise CommandError(f"text {number} is not UTF-8.", exit_codes.DATA) from None
-        yield Line(number, text, "\n")
 
 
 def _candidates(client: Client, model: str, version: str) -> list[ServedModel]:
@@ -176,32 +152,18 @@ def _candidates(client: Client, model: str, version: str) -> list[ServedModel]:
 
 
 def _only_source(client: Client, target: str, model: str, version: str) -> str:
-    """The one language that can be translated into `target`."""
+    """The one language that can be translated into `target`; empty if there are several: the server detects."""
+    from service.text.languages import ServedLanguages  # takes 50 ms, also for who gives --from
+
     pairs = {pair for served in _candidates(client, model, version) for pair in served.pairs()}
-    sources = sorted({source for source, into in pairs if same_language(into, target)})
-    if len(sources) == 1:
-        return sources[0]
+    targets = {found.code for found in ServedLanguages(into for _, into in pairs).find(target)}
+    sources = {source for source, into in pairs if into in targets}
     if sources:
-        raise CommandError(
-            f"{target!r} can be translated from {', '.join(sources[:_MAX_DIRECTIONS])}"
-            f"{', ...' if len(sources) > _MAX_DIRECTIONS else ''}; choose one with --from.",
-            exit_codes.USAGE,
-        )
+        return sources.pop() if len(sources) == 1 else ""
     directions = sorted(f"{source} to {into}" for source, into in pairs)
     more = f" and {len(directions) - _MAX_DIRECTIONS} more" if len(directions) > _MAX_DIRECTIONS else ""
     shown = ", ".join(directions[:_MAX_DIRECTIONS]) + more
     raise CommandError(f"nothing here translates into {target!r}; served: {shown}.", exit_codes.USAGE)
-
-
-@contextlib.contextmanager
-def _open_input(path: Path | None) -> Iterator[BinaryIO]:
-    # Standard input gets a reader of its own: a thread that is still inside sys.stdin's when the interpreter exits
-    # is a fatal error.
-    try:
-        stream = path.open("rb") if path else open(0, "rb", closefd=False)  # noqa: SIM115
-    except OSError as error:
-        raise CommandError(f"can't read {path}: {error.strerror}.", exit_codes.NO_INPUT) from error
-    yield stream  # left open: the reading thread may still be in it
 
 
 @contextlib.contextmanager

@@ -6,7 +6,7 @@ from service.bundle.manifest import LanguagePair
 from service.errors import InvalidRequest, NotFound
 from service.models.loaded_model import LoadedModel
 from service.models.repository import version_number
-from service.text.languages import is_well_formed, match_language, same_language
+from service.text.languages import is_well_formed
 
 
 class Catalogue:
@@ -25,7 +25,8 @@ class Catalogue:
     def resolve(self, name: str, version: str, source: str, target: str) -> tuple[LoadedModel, LanguagePair]:
         """Find the model and its language pair.
 
-        An empty `name` takes the first model that translates the pair, an empty `version` the highest that is served.
+        An empty `name` takes the model whose pair is nearest to these codes, the first of equally near ones; an empty
+        `version` the highest that is served.
 
         Raises:
             InvalidRequest: a language code is missing or malformed, or a version is given without a name.
@@ -33,16 +34,32 @@ class Catalogue:
         """
         _check_code("source_language_code", source)
         _check_code("target_language_code", target)
+        candidates = self._candidates(name, version)
+        found = [(model, match) for model in candidates if (match := model.pairs.find(source, target)) is not None]
+        if not found:
+            raise NotFound(_unknown_pair(name, source, target, candidates))
+        model, match = min(found, key=lambda each: each[1].distance)
+        return model, match.pair
+
+    def sources(self, name: str, version: str, target: str) -> list[str]:
+        """The languages that can be translated into `target`, as BCP 47 codes, sorted; `name` as for `resolve`.
+
+        Raises:
+            InvalidRequest, NotFound: as for `resolve`.
+        """
+        _check_code("target_language_code", target)
+        candidates = self._candidates(name, version)
+        sources = sorted({source for model in candidates for source in model.pairs.sources(target)})
+        if not sources:
+            raise NotFound(_unknown_target(name, target, candidates))
+        return sources
+
+    def _candidates(self, name: str, version: str) -> list[LoadedModel]:
         if version and not name:
             raise InvalidRequest(
                 f"model_version is {_shown(version)} and model is empty; name the model too.", "model_version"
             )
-        candidates = [self.find(name, version)] if name else [_highest(each) for each in self._models.values()]
-        for model in candidates:
-            pair = model.pairs.find(source, target)
-            if pair is not None:
-                return model, pair
-        raise NotFound(_unknown_pair(name, source, target, candidates))
+        return [self.find(name, version)] if name else [_highest(each) for each in self._models.values()]
 
     def find(self, name: str, version: str) -> LoadedModel:
         """The model of this name; its highest version if `version` is empty.
@@ -75,13 +92,29 @@ def _check_code(field: str, code: str) -> None:
 
 
 def _unknown_pair(name: str, source: str, target: str, models: list[LoadedModel]) -> str:
-    pairs = [pair for model in models for pair in model.manifest.pairs()]
     who = f"model {name!r} does not translate" if name else "no model here translates"
-    targets = sorted({p.target_language_code for p in pairs if same_language(p.source_language_code, source)})
-    if match_language(source, (pair.source_language_code for pair in pairs)) is not None:
-        return f"{who} from {source!r} into {target!r}; from {source!r} it can be {_listed(targets)}."
-    served = sorted({f"{pair.source_language_code} to {pair.target_language_code}" for pair in pairs})
-    return f"{who} from {source!r} into {target!r}; served are {_listed(served)}."
+    if targets := sorted({code for model in models for code in model.pairs.targets(source)}):
+        nearest = _nearest(model.pairs.nearest_target(target) for model in models)
+        return f"{who} from {source!r} into {target!r}; {nearest}from {source!r} it can be {_listed(targets)}."
+    nearest = _nearest(model.pairs.nearest_source(source) for model in models)
+    return f"{who} from {source!r} into {target!r}; {nearest}served are {_directions(models)}."
+
+
+def _unknown_target(name: str, target: str, models: list[LoadedModel]) -> str:
+    who = f"model {name!r} does not translate" if name else "no model here translates"
+    nearest = _nearest(model.pairs.nearest_target(target) for model in models)
+    return f"{who} into {target!r}; {nearest}served are {_directions(models)}."
+
+
+def _nearest(codes: Iterable[str | None]) -> str:
+    code = next(filter(None, codes), None)
+    return "" if code is None else f"the nearest code is {code!r}; "
+
+
+def _directions(models: list[LoadedModel]) -> str:
+    listed = sorted({f"{source} to {target}" for model in models for source, target in model.pairs.listed})
+    among = sorted({f"among {_listed(model.pairs.any_to_any)}" for model in models if model.pairs.any_to_any})
+    return _listed([*listed, *among])
 
 
 def _listed(names: Iterable[str], most: int = 20) -> str:

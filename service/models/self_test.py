@@ -67,13 +67,13 @@ def _sequence(golden: GoldenPair, pair: LanguagePair, max_output_tokens: int) ->
 
 
 def _pair_of(golden: GoldenPair, pairs: LanguagePairs, manifest: Manifest) -> LanguagePair:
-    pair = pairs.find(golden.source_language_code, golden.target_language_code)
-    if pair is None:
+    found = pairs.find(golden.source_language_code, golden.target_language_code)
+    if found is None or found.distance:  # a pair of a similar language has other prefixes
         raise BundleError(
             f"{manifest.name}: a golden pair is from {golden.source_language_code!r} to "
             f"{golden.target_language_code!r}, which is not among its languages."
         )
-    return pair
+    return found.pair
 
 
 def _check_tokenizer(

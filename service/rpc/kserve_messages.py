@@ -1,19 +1,17 @@
 """Messages of KServe v2 to domain types and back."""
 
 import enum
-import itertools
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from service.bundle.manifest import LanguagePair
 from service.errors import InvalidRequest, TooMany
 from service.models.index import ModelState
 from service.models.loaded_model import LoadedModel
 from service.models.statistics import Duration
 from service.pb.inference import grpc_service_pb2 as pb
 from service.rpc.kserve_tensors import BYTES, FP32, check_parameters, raw_of, raw_of_floats, texts_of
+from service.source_languages import Part
 from service.translation import MAX_TEXTS, MimeType, Priority, RequestedOptions, SplitSentences, TranslationRequest
 from service.translator import TranslationResult
 
@@ -39,7 +37,7 @@ _FIELDS: dict[str, type] = {
     "split_sentences": SplitSentences,
     "preserve_formatting": bool,
     "glossary": str,
-    "is_strict": bool,
+    "strict": bool,
 }
 _KNOWN = {"priority": int, "timeout": int, _SOURCE: str, _TARGET: str} | _FIELDS | _OPTIONS
 # What clients of Triton set by themselves, or for models of other kinds.
@@ -53,10 +51,10 @@ _NANOSECONDS = 10**9
 
 @dataclass(frozen=True, slots=True)
 class InferCall:
-    """What one ModelInferRequest asks for: a translation per language pair, with the positions of its texts among all;
-    names of outputs; and whether contents are raw."""
+    """What one ModelInferRequest asks for: translations, one part for each language pair; names of outputs; and whether
+    contents are raw."""
 
-    parts: tuple[tuple[TranslationRequest, tuple[int, ...]], ...]
+    parts: tuple[Part, ...]
     outputs: tuple[str, ...]
     is_raw: bool
 
@@ -81,9 +79,9 @@ def call_from_pb(
             f"tensor '{_TEXT}' has {len(texts)} elements; allowed is {MAX_TEXTS} per call. Send several calls.",
             f"inputs[{_TEXT}]",
         )
-    pair = _only_pair(model)
-    sources = _languages(tensors, given, _SOURCE, pair.source_language_code if pair else "", len(texts))
-    targets = _languages(tensors, given, _TARGET, pair.target_language_code if pair else "", len(texts))
+    source, target = _only_pair(model)
+    sources = _languages(tensors, given, _SOURCE, source, len(texts))
+    targets = _languages(tensors, given, _TARGET, target, len(texts))
     if not all(targets):
         raise InvalidRequest(
             f"tensor '{_TARGET}' is missing or has an empty element; model {model.name!r} translates several pairs: "
@@ -97,8 +95,9 @@ def call_from_pb(
     options = RequestedOptions(
         **{name: given[name] for name in _OPTIONS if name in given}, return_scores=True if _SCORE in outputs else None
     )
+    fields = {name: given[name] for name in _FIELDS if name in given}
     parts = tuple(
-        (
+        Part(
             TranslationRequest(
                 request_id=request_id,
                 texts=tuple(texts[position] for position in chosen),
@@ -109,7 +108,8 @@ def call_from_pb(
                 options=options,
                 priority=_PRIORITIES[given.get("priority", 0)],
                 deadline_seconds=min(deadline_seconds, now_seconds + timeout / 1e6) if timeout else deadline_seconds,
-                **{name: given[name] for name in _FIELDS if name in given},
+                is_strict=fields.pop("strict", False),
+                **fields,
             ),
             tuple(chosen),
         )
@@ -118,12 +118,11 @@ def call_from_pb(
     return InferCall(parts, outputs, is_raw)
 
 
-def in_terms_of_tensors(error: InvalidRequest, positions: Sequence[int]) -> InvalidRequest:
-    """The error of a part of a call, with its texts and options called as the caller calls them."""
+def in_terms_of_tensors(error: InvalidRequest) -> InvalidRequest:
+    """The same error, with texts and options called as the caller calls them."""
 
     def named(text: str) -> str:
-        text = re.sub(r"\btexts\[(\d+)\]", lambda found: f"{_TEXT}[{positions[int(found[1])]}]", text)
-        return text.replace("options.", "")
+        return text.replace("texts[", f"{_TEXT}[").replace("options.", "")
 
     return type(error)(named(str(error)), named(error.field))
 
@@ -132,8 +131,8 @@ def results_to_pb(call: InferCall, results: Sequence[TranslationResult], identif
     """The answer to a call, out of one result for each of its parts."""
     translations = {
         position: translation
-        for (_, positions), result in zip(call.parts, results, strict=True)
-        for position, translation in zip(positions, result.translations, strict=True)
+        for part, result in zip(call.parts, results, strict=True)
+        for position, translation in zip(part.indices, result.translations, strict=True)
     }
     in_order = [translations[position] for position in range(len(translations))]
     response = pb.ModelInferResponse(model_name=results[0].model, model_version=results[0].model_version, id=identifier)
@@ -174,10 +173,8 @@ def config_to_pb(model: LoadedModel) -> pb.ModelConfigResponse:
         "precision": manifest.precision,
         "max_source_tokens": str(manifest.limits.max_source_tokens),
         "max_output_tokens": str(manifest.limits.max_output_tokens),
-        "language_pairs": " ".join(
-            f"{pair.source_language_code}:{pair.target_language_code}" for pair in manifest.languages
-        ),
-        "any_to_any_languages": " ".join(language.code for language in manifest.any_to_any),
+        "language_pairs": " ".join(f"{source}:{target}" for source, target in model.pairs.listed),
+        "any_to_any_languages": " ".join(model.pairs.any_to_any),
     }
     config = pb.ModelConfig(
         name=model.name,
@@ -233,9 +230,10 @@ def _duration_to_pb(duration: Duration) -> pb.StatisticDuration:
     return pb.StatisticDuration(count=duration.count, ns=round(duration.seconds * _NANOSECONDS))
 
 
-def _only_pair(model: LoadedModel) -> LanguagePair | None:
-    pairs = list(itertools.islice(model.manifest.pairs(), 2))
-    return pairs[0] if len(pairs) == 1 else None
+def _only_pair(model: LoadedModel) -> tuple[str, str]:
+    """The codes of the one pair that the model translates; empty ones if it translates several."""
+    listed = model.pairs.listed
+    return listed[0] if len(listed) == 1 and not model.pairs.any_to_any else ("", "")
 
 
 def _outputs_from_pb(message: pb.ModelInferRequest) -> tuple[str, ...]:

@@ -28,7 +28,7 @@ from service.rpc.kserve_messages import (
     state_to_pb,
     statistics_to_pb,
 )
-from service.translation import TranslationRequest
+from service.source_languages import Part
 from service.translator import TranslationResult, Translator
 
 SERVICE_NAME = pb.DESCRIPTOR.services_by_name["GRPCInferenceService"].full_name
@@ -176,19 +176,20 @@ class KServeServicer(pb_grpc.GRPCInferenceServiceServicer):
     async def _translate(self, call: InferCall) -> list[TranslationResult]:
         """One result for each part of the call, or an error of one of them."""
         if len(call.parts) == 1:
-            return [await self._translate_part(*call.parts[0])]
+            return [await self._translate_part(call.parts[0])]
         try:
             async with asyncio.TaskGroup() as tasks:
-                results = [tasks.create_task(self._translate_part(*part)) for part in call.parts]
+                results = [tasks.create_task(self._translate_part(part)) for part in call.parts]
         except BaseExceptionGroup as group:
             raise group.exceptions[0] from None
         return [result.result() for result in results]
 
-    async def _translate_part(self, request: TranslationRequest, positions: tuple[int, ...]) -> TranslationResult:
+    async def _translate_part(self, part: Part) -> TranslationResult:
         try:
-            return await self._translator.translate(request)
+            return await self._translator.translate(part.request)
         except InvalidRequest as error:
-            raise in_terms_of_tensors(error, positions) from error
+            part.name_in_whole(error)
+            raise in_terms_of_tensors(error) from error
 
 
 def _check_repository(name: str) -> None:

@@ -1,12 +1,29 @@
 """Protobuf messages of dragoman.v1 to domain types and back."""
 
-from typing import Any
+import enum
+from collections.abc import Iterable
+from typing import Any, Protocol, TypeVar
 
 from service.errors import InvalidRequest
 from service.models.loaded_model import LoadedModel
 from service.pb.dragoman.v1 import translation_pb2 as pb
-from service.translation import FinishReason, Priority, RequestedOptions, Translation, TranslationRequest
+from service.translation import (
+    AlignedSpan,
+    DetectedLanguage,
+    FinishReason,
+    Flag,
+    MimeType,
+    Priority,
+    RequestedOptions,
+    Segment,
+    SplitSentences,
+    Term,
+    Translation,
+    TranslationRequest,
+)
 from service.translator import TranslationResult
+
+Word = TypeVar("Word", bound=enum.Enum)
 
 FINISH_REASONS: dict[FinishReason, pb.FinishReason] = {
     FinishReason.STOP: pb.FINISH_REASON_STOP,
@@ -17,19 +34,37 @@ FINISH_REASONS: dict[FinishReason, pb.FinishReason] = {
     FinishReason.DEADLINE: pb.FINISH_REASON_DEADLINE,
 }
 
-PRIORITIES: dict[pb.Priority, Priority] = {
+PRIORITIES: dict[int, Priority] = {
     pb.PRIORITY_UNSPECIFIED: Priority.NORMAL,
     pb.PRIORITY_LOW: Priority.LOW,
     pb.PRIORITY_NORMAL: Priority.NORMAL,
     pb.PRIORITY_HIGH: Priority.HIGH,
 }
 
+SPLITS: dict[int, SplitSentences] = {
+    pb.SPLIT_SENTENCES_UNSPECIFIED: SplitSentences.ON,
+    pb.SPLIT_SENTENCES_OFF: SplitSentences.OFF,
+    pb.SPLIT_SENTENCES_ON: SplitSentences.ON,
+    pb.SPLIT_SENTENCES_NO_NEWLINES: SplitSentences.NO_NEWLINES,
+}
+
+FLAGS: dict[Flag, pb.Flag] = {
+    Flag.PLACEHOLDER: pb.FLAG_PLACEHOLDER,
+    Flag.TERM: pb.FLAG_TERM,
+}
+
+
+class NamedNumbers(Protocol):
+    """An enumeration of protobuf's."""
+
+    def Name(self, number: int) -> str: ...  # noqa: D102, N802
+
 
 def request_from_pb(message: pb.TranslateRequest, request_id: str, deadline_seconds: float) -> TranslationRequest:
     """What the caller asks for; `deadline_seconds` is on `time.monotonic()`'s clock.
 
     Raises:
-        InvalidRequest: a priority that there is not.
+        InvalidRequest: a priority, a way to split or a MIME type that there is not.
     """
     return TranslationRequest(
         request_id=request_id,
@@ -39,17 +74,48 @@ def request_from_pb(message: pb.TranslateRequest, request_id: str, deadline_seco
         model=message.model,
         model_version=message.model_version,
         options=_options_from_pb(message.options),
-        priority=_priority_from_pb(message.priority),
+        priority=_word("priority", message.priority, PRIORITIES, pb.Priority),
         deadline_seconds=deadline_seconds,
+        mime_type=mime_type_from(message.mime_type or MimeType.PLAIN.value),
+        split_sentences=_word("split_sentences", message.split_sentences, SPLITS, pb.SplitSentences),
+        preserve_formatting=message.preserve_formatting,
+        target_prefixes=tuple(message.target_prefixes),
+        glossary=message.glossary,
+        terms=tuple(_term_from_pb(term) for term in message.terms),
+        return_alignments=message.return_alignments,
+        is_strict=message.strict,
+        labels=tuple(sorted(message.labels.items())),
     )
+
+
+def mime_type_from(value: str) -> MimeType:
+    """The MIME type of that name, in upper or lower case.
+
+    Raises:
+        InvalidRequest: there is none.
+    """
+    known = {mime_type.value: mime_type for mime_type in MimeType}
+    if value.lower() not in known:
+        raise InvalidRequest(f"mime_type is {value!r}; allowed are {', '.join(known)}.", "mime_type")
+    return known[value.lower()]
 
 
 def result_to_pb(result: TranslationResult) -> pb.TranslateResponse:
     """The answer to a call."""
     return pb.TranslateResponse(
-        translations=[_translation_to_pb(translation) for translation in result.translations],
+        translations=[translation_to_pb(translation) for translation in result.translations],
         model=result.model,
         model_version=result.model_version,
+    )
+
+
+def detection_to_pb(languages: Iterable[DetectedLanguage]) -> pb.Detection:
+    """What a text may be written in."""
+    return pb.Detection(
+        languages=[
+            pb.DetectedLanguage(language_code=language.language_code, confidence=language.confidence)
+            for language in languages
+        ]
     )
 
 
@@ -60,10 +126,8 @@ def model_to_pb(model: LoadedModel) -> pb.Model:
         name=model.name,
         version=model.version,
         language_pairs=[
-            pb.LanguagePair(
-                source_language_code=pair.source_language_code, target_language_code=pair.target_language_code
-            )
-            for pair in model.manifest.languages
+            pb.LanguagePair(source_language_code=source, target_language_code=target)
+            for source, target in model.pairs.listed
         ],
         max_source_tokens=limits.max_source_tokens,
         max_output_tokens=limits.max_output_tokens,
@@ -78,7 +142,7 @@ def model_to_pb(model: LoadedModel) -> pb.Model:
             top_p=defaults.top_p,
         ),
         precision=model.manifest.precision,
-        any_to_any_language_codes=[language.code for language in model.manifest.any_to_any],
+        any_to_any_language_codes=model.pairs.any_to_any,
     )
 
 
@@ -96,18 +160,24 @@ def _options_from_pb(message: pb.DecodingOptions) -> RequestedOptions:
     )
 
 
-def _priority_from_pb(value: pb.Priority) -> Priority:
-    if value not in PRIORITIES:
-        known = ", ".join(pb.Priority.Name(number) for number in PRIORITIES)
-        raise InvalidRequest(f"priority is {value}; allowed are {known}.", "priority")
-    return PRIORITIES[value]
+def _word(field: str, value: int, words: dict[int, Word], names: NamedNumbers) -> Word:
+    if value not in words:
+        known = ", ".join(map(names.Name, words))
+        raise InvalidRequest(f"{field} is {value}; allowed are {known}.", field)
+    return words[value]
+
+
+def _term_from_pb(message: pb.Term) -> Term:
+    target = message.target if message.HasField("target") else None
+    return Term(message.source, target, message.case_sensitive)
 
 
 def _given(message: pb.DecodingOptions, field: str) -> Any:
     return getattr(message, field) if message.HasField(field) else None
 
 
-def _translation_to_pb(translation: Translation) -> pb.Translation:
+def translation_to_pb(translation: Translation) -> pb.Translation:
+    """The answer to one text."""
     return pb.Translation(
         text=translation.text,
         hypotheses=[
@@ -116,4 +186,29 @@ def _translation_to_pb(translation: Translation) -> pb.Translation:
         ],
         finish_reason=FINISH_REASONS[translation.finish_reason],
         num_source_tokens=translation.num_source_tokens,
+        segments=[_segment_to_pb(segment) for segment in translation.segments],
+        alignment=[_span_to_pb(span) for span in translation.alignment],
+        detected_language_code=translation.detected_language_code,
+    )
+
+
+def _segment_to_pb(segment: Segment) -> pb.Segment:
+    return pb.Segment(
+        source_start=segment.source_start,
+        source_end=segment.source_end,
+        target_start=segment.target_start,
+        target_end=segment.target_end,
+        finish_reason=FINISH_REASONS[segment.finish_reason],
+        num_source_tokens=segment.num_source_tokens,
+        num_output_tokens=segment.num_output_tokens,
+        flags=[FLAGS[flag] for flag in segment.flags],
+    )
+
+
+def _span_to_pb(span: AlignedSpan) -> pb.AlignedSpan:
+    return pb.AlignedSpan(
+        source_start=span.source_start,
+        source_end=span.source_end,
+        target_start=span.target_start,
+        target_end=span.target_end,
     )

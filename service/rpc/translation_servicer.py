@@ -8,7 +8,7 @@ import grpc
 from service.pb.dragoman.v1 import translation_pb2 as pb
 from service.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from service.rpc import request_id
-from service.rpc.messages import model_to_pb, request_from_pb, result_to_pb
+from service.rpc.messages import detection_to_pb, model_to_pb, request_from_pb, result_to_pb
 from service.translator import Translator
 
 SERVICE_NAME = pb.DESCRIPTOR.services_by_name["TranslationService"].full_name
@@ -30,6 +30,13 @@ class TranslationServicer(pb_grpc.TranslationServiceServicer):
         seconds = self._default_deadline_seconds if remaining is None else remaining
         asked = request_from_pb(request, request_id.current(), time.monotonic() + seconds)
         return result_to_pb(await self._translator.translate(asked))
+
+    async def DetectLanguage(  # noqa: N802
+        self, request: pb.DetectLanguageRequest, context: Context
+    ) -> pb.DetectLanguageResponse:
+        """Tell which language each text is in."""
+        detected = await self._translator.detect(request.texts)
+        return pb.DetectLanguageResponse(detections=[detection_to_pb(languages) for languages in detected])
 
     async def ListModels(self, request: pb.ListModelsRequest, context: Context) -> pb.ListModelsResponse:  # noqa: N802
         """List what is served."""

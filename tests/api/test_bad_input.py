@@ -27,7 +27,6 @@ CASES: dict[str, tuple[dict[str, Any], grpc.StatusCode, str, str, list[str]]] = 
         ["texts[1] has", "tokens", "up to 64", "Split"],
     ),
     "no target": ({"target_language_code": ""}, INVALID, "target_language_code", "invalid", ["target_language_code"]),
-    "no source": ({"source_language_code": ""}, INVALID, "source_language_code", "invalid", ["source_language_code"]),
     "no code": ({"target_language_code": "d!"}, INVALID, "target_language_code", "invalid", ["'d!'", "BCP 47"]),
     "unknown target": ({"target_language_code": "fr"}, MISSING, "", "not_found", ["'fr'", "it can be de"]),
     "unknown source": ({"source_language_code": "fr"}, MISSING, "", "not_found", ["'fr'", "en to de"]),

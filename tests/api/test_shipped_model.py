@@ -1,4 +1,4 @@
-"""The shipped model in a real server: quality, and answers that the load does not change."""
+"""The shipped models in a real server: quality, and answers that the load does not change."""
 
 import random
 from collections.abc import Iterator, Sequence
@@ -45,6 +45,16 @@ def alone(server: ServerProcess, pairs: list[tuple[str, str]]) -> list[str]:
 def test_it_translates(pairs: list[tuple[str, str]], alone: list[str]) -> None:
     """A floor well below what it was released with: a broken export scores near zero."""
     assert BLEU().corpus_score(alone, [[target for _, target in pairs]]).score > 12
+
+
+def test_the_language_pair_picks_the_model(server: ServerProcess) -> None:
+    """Both in one server; what is asked for one of them never comes from the other."""
+    lines = (REPOSITORY / "checkpoints" / "en-hi" / "sentences.tsv").read_text(encoding="utf-8").splitlines()[:100]
+    sources, references, _ = zip(*(line.split("\t") for line in lines), strict=True)
+    with Client(server.address) as client:
+        assert [model.name for model in client.models()] == ["en-de", "en-hi"]
+        texts = [translation.text for translation in client.translate(sources, "en", "hi")]
+    assert BLEU().corpus_score(texts, [list(references)]).score > 10
 
 
 def test_answers_under_load_are_those_given_alone(

@@ -71,7 +71,7 @@ client.stop_stream()
 """
 
 
-def run_client(*arguments: str, timeout_seconds: float = 100) -> "subprocess.CompletedProcess[str]":
+def run_client(*arguments: str, timeout_seconds: float = 75) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
         [sys.executable, *arguments],
         capture_output=True,

@@ -660,7 +660,7 @@ def check_explicit_7_a_load_goes_on_without_its_caller() -> None:
 
 
 if __name__ == "__main__":
-    faulthandler.dump_traceback_later(80, exit=True)  # before those who wait give up, and say why
+    faulthandler.dump_traceback_later(60, exit=True)  # before those who wait give up, and say where
     results = {}
     for name, check in list(globals().items()):
         if name.startswith("check_"):
@@ -669,6 +669,7 @@ if __name__ == "__main__":
                 results[name] = ""
             except BaseException:
                 results[name] = traceback.format_exc()
+            print(name, file=sys.stderr, flush=True)  # if it hangs, after this one
     print(json.dumps(results))
     sys.stdout.flush()
     os._exit(0)  # a failed check may leave threads of the client's behind

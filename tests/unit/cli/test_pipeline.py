@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.cli.lines import Line
-from service.cli.pipeline import MAX_CALLS, MAX_CHUNK_LINES, translate_chunks
+from service.cli.pipeline import MAX_CALLS, MAX_CHUNK_LINES, map_chunks
 from service.translation import FinishReason, Translation
 
 
@@ -24,7 +24,7 @@ def upper(chunk: list[Line]) -> Any:
 
 
 def run(lines: Any, translate: Any = upper) -> Any:
-    return [pair for chunk in translate_chunks(lines, translate) for pair in chunk]
+    return [pair for chunk in map_chunks(lines, translate) for pair in chunk]
 
 
 @given(st.lists(st.text(max_size=5), max_size=300), st.randoms(use_true_random=False))
@@ -73,7 +73,7 @@ def test_input_is_not_read_far_ahead() -> None:
         release.wait(10)
         return upper(chunk)
 
-    chunks = translate_chunks(endless(), stuck)
+    chunks = map_chunks(endless(), stuck)
     threading.Timer(0.3, release.set).start()
     next(chunks)
     assert read[0] < 4 * MAX_CALLS * MAX_CHUNK_LINES
@@ -81,7 +81,7 @@ def test_input_is_not_read_far_ahead() -> None:
 
 def test_a_slow_writer_sees_each_line_at_once() -> None:
     typed: queue.Queue[Line | None] = queue.Queue()
-    chunks = translate_chunks(iter(typed.get, None), upper)
+    chunks = map_chunks(iter(typed.get, None), upper)
     for number in range(1, 4):
         typed.put(Line(number, "x", "\n"))
         assert [line.number for line, _ in next(chunks)] == [number]
@@ -106,7 +106,7 @@ def test_what_was_read_before_an_error_comes_out_first() -> None:
         raise ValueError("no more")
 
     seen: list[str] = []
-    chunks = translate_chunks(broken(), upper)
+    chunks = map_chunks(broken(), upper)
     with pytest.raises(ValueError, match="no more"):
         seen.extend(translation.text for chunk in chunks for _, translation in chunk)
     assert seen == ["A", "B"]
@@ -121,7 +121,7 @@ def test_a_failed_call_ends_it_in_its_place() -> None:
 
     texts = ["x"] * MAX_CHUNK_LINES * 3 + ["bad"] + ["x"] * MAX_CHUNK_LINES * 3
     seen: list[tuple[Line, Translation]] = []
-    chunks = translate_chunks(lines_of(texts), picky)
+    chunks = map_chunks(lines_of(texts), picky)
     with pytest.raises(ValueError, match="bad"):
         seen.extend(pair for chunk in chunks for pair in chunk)
     assert len(seen) <= MAX_CHUNK_LINES * 3

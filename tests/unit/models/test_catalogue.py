@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import time
 from pathlib import Path
 from typing import Any, cast
 
@@ -129,3 +130,65 @@ def test_long_lists_and_names_are_cut(model: Any) -> None:
         catalogue.resolve("x" * 1000, "", "en", "de")
     assert "and 10 more" in str(raised.value)
     assert len(str(raised.value)) < 500
+
+
+def test_codes_are_read_in_any_spelling(model: Any) -> None:
+    catalogue = Catalogue([model("nllb", among=("eng_Latn", "zho_Hans", "zho_Hant", "srp_Cyrl"))])
+    for source, target, found in [
+        ("en", "zh-TW", ("eng_Latn", "zho_Hant")),
+        ("EN_us", "zh", ("eng_Latn", "zho_Hans")),
+        ("zh-Hant", "sr", ("zho_Hant", "srp_Cyrl")),
+        ("zh-CN", "zh-TW", ("zho_Hans", "zho_Hant")),
+    ]:
+        _, pair = catalogue.resolve("", "", source, target)
+        assert (pair.source_language_code, pair.target_language_code) == found
+
+
+def test_the_model_with_the_nearest_codes_answers(model: Any) -> None:
+    catalogue = Catalogue([model("a", "en>pt"), model("b", "en>pt-PT"), model("c", "en>pt_br", "fr>pt-BR")])
+    for target, name in [("pt", "a"), ("pt-PT", "b"), ("pt-AO", "b"), ("pt-BR", "c"), ("por", "a")]:
+        assert catalogue.resolve("", "", "en", target)[0].name == name
+    found, pair = catalogue.resolve("", "", "fr", "pt")  # the nearest code alone would lead nowhere
+    assert (found.name, pair.target_language_code) == ("c", "pt-BR")
+
+
+def test_a_language_is_not_translated_into_itself(model: Any) -> None:
+    catalogue = Catalogue([model("a", among=("en", "de"))])
+    for source, target in [("en", "en"), ("en-GB", "en-US"), ("de", "deu")]:
+        with pytest.raises(NotFound):
+            catalogue.resolve("", "", source, target)
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        (("sr-Latn", "en"), r"from 'sr-Latn' into 'en'; the nearest code is 'sr'; served are among en, sr, zh\."),
+        (("en", "zh-TW"), r"from 'en' into 'zh-TW'; the nearest code is 'zh'; from 'en' it can be sr, zh\."),
+        (("fr", "en"), r"from 'fr' into 'en'; served are among en, sr, zh\."),
+    ],
+)
+def test_who_asks_for_a_language_in_vain_is_pointed_to_a_near_one(model: Any, asked: Any, message: str) -> None:
+    with pytest.raises(NotFound, match=message):
+        Catalogue([model("a", among=("eng_Latn", "srp_Cyrl", "zho_Hans"))]).resolve("", "", *asked)
+
+
+def test_what_a_language_can_be_translated_from(model: Any) -> None:
+    catalogue = Catalogue([model("a", "en>de", "fr>deu"), model("many", among=("eng_Latn", "zho_Hant", "deu_Latn"))])
+    assert catalogue.sources("", "", "DE") == ["en", "fr", "zh-Hant"]
+    assert catalogue.sources("a", "", "de-AT") == ["en", "fr"]
+    assert catalogue.sources("many", "", "en") == ["de", "zh-Hant"]
+    with pytest.raises(NotFound, match=r"model 'a' does not translate into 'en'; served are en to de, fr to de"):
+        catalogue.sources("a", "", "en")
+    with pytest.raises(InvalidRequest, match="target_language_code"):
+        catalogue.sources("", "", "?")
+
+
+def test_two_hundred_languages_are_found_at_once(model: Any) -> None:
+    codes = tuple(f"{first}{second}{third}_Latn" for first in "bcdfg" for second in "aeiou" for third in "klmnprst")
+    pairs = model("a", among=codes).pairs
+    assert len(pairs.any_to_any) == len(set(pairs.any_to_any)) == 200
+    started = time.perf_counter()
+    for source, target in itertools.islice(itertools.permutations(codes, 2), 2000):
+        found = pairs.find(source, target)
+        assert (found.pair.source_language_code, found.distance) == (source, 0)
+    assert time.perf_counter() - started < 2.0  # 0.02 s here; listing 40,000 pairs for each would take minutes

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.bundle.manifest import Language, LanguagePair
+from service.bundle.manifest import Language, LanguagePair, Manifest
 from service.errors import InvalidRequest, ServiceError, TooLong, TooMany
+from service.models.language_pairs import LanguagePairs
 from service.pb.inference import grpc_service_pb2 as pb
 from service.rpc.kserve_messages import InferCall, call_from_pb, config_to_pb, in_terms_of_tensors, results_to_pb
 from service.rpc.kserve_tensors import elements_of, raw_of, texts_of
@@ -27,12 +28,18 @@ from service.translation import (
 from service.translator import TranslationResult
 from tests.unit.models.bare_manifest import MANIFEST
 
-ONE_PAIR: Any = SimpleNamespace(name="one", manifest=MANIFEST)
-MANY_PAIRS: Any = SimpleNamespace(
-    name="many", manifest=dataclasses.replace(MANIFEST, languages=(LanguagePair("en", "de"), LanguagePair("en", "fr")))
+
+def model(name: str, manifest: Manifest) -> Any:
+    return SimpleNamespace(name=name, manifest=manifest, pairs=LanguagePairs(manifest))
+
+
+ONE_PAIR = model("one", MANIFEST)
+MANY_PAIRS = model(
+    "many", dataclasses.replace(MANIFEST, languages=(LanguagePair("en", "de"), LanguagePair("en", "fr")))
 )
+CODES = [first + second for first in "abcdefghijkm" for second in "abcdefghijkmnoprstuvw"][:200]
 NAMES = ("text", "source_language", "target_language", "translation", "score", "finish_reason", "image")
-KNOWN = ("priority", "timeout", "beam_size", "temperature", "seed", "mime_type", "is_strict", "sequence_id", "custom")
+KNOWN = ("priority", "timeout", "beam_size", "temperature", "seed", "mime_type", "strict", "sequence_id", "custom")
 
 
 def call(message: pb.ModelInferRequest, model: Any = ONE_PAIR, deadline_seconds: float = 60.0) -> InferCall:
@@ -73,9 +80,9 @@ def test_raw_contents_are_as_the_protocol_says() -> None:
 @given(st.lists(st.text(max_size=20), min_size=1, max_size=20), st.booleans())
 @settings(derandomize=True, deadline=None)
 def test_texts_arrive_as_they_are(texts: list[str], raw: bool) -> None:
-    ((request, positions),) = call(message(*texts, raw=raw)).parts
-    assert request.texts == tuple(texts)
-    assert positions == tuple(range(len(texts)))
+    (part,) = call(message(*texts, raw=raw)).parts
+    assert part.request.texts == tuple(texts)
+    assert part.indices == tuple(range(len(texts)))
 
 
 @given(st.lists(st.binary(max_size=10), min_size=1, max_size=5), st.data())
@@ -146,9 +153,9 @@ def test_any_message_is_a_call_or_a_refusal(asked: pb.ModelInferRequest, model: 
         assert "\n" not in refusal
         return
     texts = next(tensor for tensor in asked.inputs if tensor.name == "text")
-    positions = sorted(position for _, chosen in made.parts for position in chosen)
+    positions = sorted(position for part in made.parts for position in part.indices)
     assert positions == list(range(texts.shape[0]))
-    assert all(request.target_language_code for request, _ in made.parts)
+    assert all(part.request.target_language_code for part in made.parts)
 
 
 def test_texts_are_grouped_by_pair_and_answered_in_their_order() -> None:
@@ -157,12 +164,12 @@ def test_texts_are_grouped_by_pair_and_answered_in_their_order() -> None:
         call(message("a", "b", "c", "d", languages=languages), MANY_PAIRS)
     languages["target_language"][3] = "it"
     asked = call(message("a", "b", "c", "d", languages=languages), MANY_PAIRS)
-    assert [(request.target_language_code, request.texts, chosen) for request, chosen in asked.parts] == [
+    assert [(part.request.target_language_code, part.request.texts, part.indices) for part in asked.parts] == [
         ("de", ("a", "c"), (0, 2)),
         ("fr", ("b",), (1,)),
         ("it", ("d",), (3,)),
     ]
-    response = results_to_pb(asked, [result(request) for request, _ in asked.parts], "mine")
+    response = results_to_pb(asked, [result(part.request) for part in asked.parts], "mine")
     assert elements_of("translation", response.raw_output_contents[0], 4) == [b"A", b"B", b"C", b"D"]
     assert elements_of("finish_reason", response.raw_output_contents[1], 4) == [b"stop"] * 4
     assert [list(output.shape) for output in response.outputs] == [[4], [4]]
@@ -179,7 +186,7 @@ def result(request: TranslationRequest) -> TranslationResult:
 @pytest.mark.parametrize("raw", [True, False])
 def test_scores_are_four_bytes_each_and_zero_for_what_was_not_translated(raw: bool) -> None:
     asked = call(message("a", "", raw=raw, outputs=[pb.ModelInferRequest.InferRequestedOutputTensor(name="score")]))
-    ((request, _),) = asked.parts
+    request = asked.parts[0].request
     assert request.options.return_scores is True
     untouched = Translation("", (Hypothesis("", None, 0),), FinishReason.STOP, 0)
     answer = dataclasses.replace(result(request), translations=(result(request).translations[0], untouched))
@@ -192,31 +199,35 @@ def test_scores_are_four_bytes_each_and_zero_for_what_was_not_translated(raw: bo
 
 def test_one_pair_needs_no_languages_and_half_of_it_neither() -> None:
     for languages in ({}, {"target_language": ["de"]}, {"source_language": ["en"]}, {"source_language": [""]}):
-        ((request, _),) = call(message("a", languages=languages)).parts
+        request = call(message("a", languages=languages)).parts[0].request
         assert (request.source_language_code, request.target_language_code) == ("en", "de")
-    ((request, _),) = call(with_parameters(target_language="fr"), MANY_PAIRS).parts
+    request = call(with_parameters(target_language="fr"), MANY_PAIRS).parts[0].request
     assert (request.source_language_code, request.target_language_code) == ("", "fr")  # that is: detect it
 
 
 def test_parameters_become_options() -> None:
-    ((request, _),) = call(
-        with_parameters(
-            beam_size=4,
-            length_penalty=1,
-            max_output_tokens=9,
-            temperature=0.5,
-            top_k=7,
-            top_p=0.25,
-            seed=3,
-            mime_type="text/html",
-            split_sentences="no_newlines",
-            preserve_formatting=True,
-            glossary="terms",
-            is_strict=True,
-            sequence_id="of no interest",
-            triton_enable_empty_final_response=True,
+    request = (
+        call(
+            with_parameters(
+                beam_size=4,
+                length_penalty=1,
+                max_output_tokens=9,
+                temperature=0.5,
+                top_k=7,
+                top_p=0.25,
+                seed=3,
+                mime_type="text/html",
+                split_sentences="no_newlines",
+                preserve_formatting=True,
+                glossary="terms",
+                strict=True,
+                sequence_id="of no interest",
+                triton_enable_empty_final_response=True,
+            )
         )
-    ).parts
+        .parts[0]
+        .request
+    )
     assert request.options == RequestedOptions(4, 1.0, None, 9, None, 0.5, 7, 0.25, 3)
     assert (request.mime_type, request.split_sentences) == (MimeType.HTML, SplitSentences.NO_NEWLINES)
     assert (request.preserve_formatting, request.glossary, request.is_strict) == (True, "terms", True)
@@ -225,13 +236,13 @@ def test_parameters_become_options() -> None:
 
 @pytest.mark.parametrize(("given", "priority"), [(0, "normal"), (1, "high"), (2, "normal"), (3, "low")])
 def test_priorities_are_triton_s(given: int, priority: str) -> None:
-    ((request, _),) = call(with_parameters(priority=given)).parts
+    request = call(with_parameters(priority=given)).parts[0].request
     assert request.priority is Priority(priority)
 
 
 def test_a_timeout_is_in_microseconds_and_never_beyond_the_deadline() -> None:
     for timeout, deadline in ((0, 60.0), (1_500_000, 11.5), (10**12, 60.0)):
-        ((request, _),) = call(with_parameters(timeout=timeout)).parts
+        request = call(with_parameters(timeout=timeout)).parts[0].request
         assert request.deadline_seconds == deadline
 
 
@@ -261,15 +272,15 @@ def test_too_many_texts_are_refused_whatever_their_pairs() -> None:
 
 
 def test_an_error_of_a_part_names_the_text_as_the_caller_counts() -> None:
-    error = in_terms_of_tensors(TooLong("texts[1] has 99 tokens.", "texts[1]"), (0, 5))
+    error = in_terms_of_tensors(TooLong("texts[5] has 99 tokens.", "texts[5]"))
     assert (type(error), str(error), error.field) == (TooLong, "text[5] has 99 tokens.", "text[5]")
-    error = in_terms_of_tensors(InvalidRequest("options.top_k is 0; allowed is 1.", "options.top_k"), (0,))
+    error = in_terms_of_tensors(InvalidRequest("options.top_k is 0; allowed is 1.", "options.top_k"))
     assert (str(error), error.field) == ("top_k is 0; allowed is 1.", "top_k")
 
 
 def test_a_config_tells_pairs_without_writing_out_forty_thousand() -> None:
-    manifest = dataclasses.replace(MANIFEST, any_to_any=tuple(Language(f"l{number}") for number in range(200)))
-    config = config_to_pb(SimpleNamespace(name="big", manifest=manifest)).config  # type: ignore[arg-type]
+    manifest = dataclasses.replace(MANIFEST, any_to_any=tuple(Language(code) for code in CODES))
+    config = config_to_pb(model("big", manifest)).config
     assert config.parameters["language_pairs"].string_value == "en:de"
     assert len(config.parameters["any_to_any_languages"].string_value.split()) == 200
     assert len(config.SerializeToString()) < 2000

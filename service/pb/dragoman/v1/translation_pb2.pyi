@@ -7,6 +7,13 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class SplitSentences(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    SPLIT_SENTENCES_UNSPECIFIED: _ClassVar[SplitSentences]
+    SPLIT_SENTENCES_OFF: _ClassVar[SplitSentences]
+    SPLIT_SENTENCES_ON: _ClassVar[SplitSentences]
+    SPLIT_SENTENCES_NO_NEWLINES: _ClassVar[SplitSentences]
+
 class Priority(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     PRIORITY_UNSPECIFIED: _ClassVar[Priority]
@@ -23,6 +30,16 @@ class FinishReason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     FINISH_REASON_REPETITION: _ClassVar[FinishReason]
     FINISH_REASON_CANCELLED: _ClassVar[FinishReason]
     FINISH_REASON_DEADLINE: _ClassVar[FinishReason]
+
+class Flag(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    FLAG_UNSPECIFIED: _ClassVar[Flag]
+    FLAG_PLACEHOLDER: _ClassVar[Flag]
+    FLAG_TERM: _ClassVar[Flag]
+SPLIT_SENTENCES_UNSPECIFIED: SplitSentences
+SPLIT_SENTENCES_OFF: SplitSentences
+SPLIT_SENTENCES_ON: SplitSentences
+SPLIT_SENTENCES_NO_NEWLINES: SplitSentences
 PRIORITY_UNSPECIFIED: Priority
 PRIORITY_LOW: Priority
 PRIORITY_NORMAL: Priority
@@ -34,14 +51,33 @@ FINISH_REASON_RATIO: FinishReason
 FINISH_REASON_REPETITION: FinishReason
 FINISH_REASON_CANCELLED: FinishReason
 FINISH_REASON_DEADLINE: FinishReason
+FLAG_UNSPECIFIED: Flag
+FLAG_PLACEHOLDER: Flag
+FLAG_TERM: Flag
 
 class TranslateRequest(_message.Message):
-    __slots__ = ("texts", "source_language_code", "target_language_code", "model", "options", "priority", "model_version")
+    __slots__ = ("texts", "source_language_code", "target_language_code", "model", "options", "mime_type", "split_sentences", "preserve_formatting", "glossary", "terms", "target_prefixes", "return_alignments", "strict", "labels", "priority", "model_version")
+    class LabelsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
     TEXTS_FIELD_NUMBER: _ClassVar[int]
     SOURCE_LANGUAGE_CODE_FIELD_NUMBER: _ClassVar[int]
     TARGET_LANGUAGE_CODE_FIELD_NUMBER: _ClassVar[int]
     MODEL_FIELD_NUMBER: _ClassVar[int]
     OPTIONS_FIELD_NUMBER: _ClassVar[int]
+    MIME_TYPE_FIELD_NUMBER: _ClassVar[int]
+    SPLIT_SENTENCES_FIELD_NUMBER: _ClassVar[int]
+    PRESERVE_FORMATTING_FIELD_NUMBER: _ClassVar[int]
+    GLOSSARY_FIELD_NUMBER: _ClassVar[int]
+    TERMS_FIELD_NUMBER: _ClassVar[int]
+    TARGET_PREFIXES_FIELD_NUMBER: _ClassVar[int]
+    RETURN_ALIGNMENTS_FIELD_NUMBER: _ClassVar[int]
+    STRICT_FIELD_NUMBER: _ClassVar[int]
+    LABELS_FIELD_NUMBER: _ClassVar[int]
     PRIORITY_FIELD_NUMBER: _ClassVar[int]
     MODEL_VERSION_FIELD_NUMBER: _ClassVar[int]
     texts: _containers.RepeatedScalarFieldContainer[str]
@@ -49,12 +85,31 @@ class TranslateRequest(_message.Message):
     target_language_code: str
     model: str
     options: DecodingOptions
+    mime_type: str
+    split_sentences: SplitSentences
+    preserve_formatting: bool
+    glossary: str
+    terms: _containers.RepeatedCompositeFieldContainer[Term]
+    target_prefixes: _containers.RepeatedScalarFieldContainer[str]
+    return_alignments: bool
+    strict: bool
+    labels: _containers.ScalarMap[str, str]
     priority: Priority
     model_version: str
-    def __init__(self, texts: _Optional[_Iterable[str]] = ..., source_language_code: _Optional[str] = ..., target_language_code: _Optional[str] = ..., model: _Optional[str] = ..., options: _Optional[_Union[DecodingOptions, _Mapping]] = ..., priority: _Optional[_Union[Priority, str]] = ..., model_version: _Optional[str] = ...) -> None: ...
+    def __init__(self, texts: _Optional[_Iterable[str]] = ..., source_language_code: _Optional[str] = ..., target_language_code: _Optional[str] = ..., model: _Optional[str] = ..., options: _Optional[_Union[DecodingOptions, _Mapping]] = ..., mime_type: _Optional[str] = ..., split_sentences: _Optional[_Union[SplitSentences, str]] = ..., preserve_formatting: _Optional[bool] = ..., glossary: _Optional[str] = ..., terms: _Optional[_Iterable[_Union[Term, _Mapping]]] = ..., target_prefixes: _Optional[_Iterable[str]] = ..., return_alignments: _Optional[bool] = ..., strict: _Optional[bool] = ..., labels: _Optional[_Mapping[str, str]] = ..., priority: _Optional[_Union[Priority, str]] = ..., model_version: _Optional[str] = ...) -> None: ...
+
+class Term(_message.Message):
+    __slots__ = ("source", "target", "case_sensitive")
+    SOURCE_FIELD_NUMBER: _ClassVar[int]
+    TARGET_FIELD_NUMBER: _ClassVar[int]
+    CASE_SENSITIVE_FIELD_NUMBER: _ClassVar[int]
+    source: str
+    target: str
+    case_sensitive: bool
+    def __init__(self, source: _Optional[str] = ..., target: _Optional[str] = ..., case_sensitive: _Optional[bool] = ...) -> None: ...
 
 class DecodingOptions(_message.Message):
-    __slots__ = ("beam_size", "length_penalty", "num_hypotheses", "max_output_tokens", "return_scores", "temperature", "top_k", "top_p", "seed")
+    __slots__ = ("beam_size", "length_penalty", "num_hypotheses", "max_output_tokens", "return_scores", "temperature", "top_k", "top_p", "seed", "max_repeats", "max_length_ratio")
     BEAM_SIZE_FIELD_NUMBER: _ClassVar[int]
     LENGTH_PENALTY_FIELD_NUMBER: _ClassVar[int]
     NUM_HYPOTHESES_FIELD_NUMBER: _ClassVar[int]
@@ -64,6 +119,8 @@ class DecodingOptions(_message.Message):
     TOP_K_FIELD_NUMBER: _ClassVar[int]
     TOP_P_FIELD_NUMBER: _ClassVar[int]
     SEED_FIELD_NUMBER: _ClassVar[int]
+    MAX_REPEATS_FIELD_NUMBER: _ClassVar[int]
+    MAX_LENGTH_RATIO_FIELD_NUMBER: _ClassVar[int]
     beam_size: int
     length_penalty: float
     num_hypotheses: int
@@ -73,7 +130,9 @@ class DecodingOptions(_message.Message):
     top_k: int
     top_p: float
     seed: int
-    def __init__(self, beam_size: _Optional[int] = ..., length_penalty: _Optional[float] = ..., num_hypotheses: _Optional[int] = ..., max_output_tokens: _Optional[int] = ..., return_scores: _Optional[bool] = ..., temperature: _Optional[float] = ..., top_k: _Optional[int] = ..., top_p: _Optional[float] = ..., seed: _Optional[int] = ...) -> None: ...
+    max_repeats: int
+    max_length_ratio: float
+    def __init__(self, beam_size: _Optional[int] = ..., length_penalty: _Optional[float] = ..., num_hypotheses: _Optional[int] = ..., max_output_tokens: _Optional[int] = ..., return_scores: _Optional[bool] = ..., temperature: _Optional[float] = ..., top_k: _Optional[int] = ..., top_p: _Optional[float] = ..., seed: _Optional[int] = ..., max_repeats: _Optional[int] = ..., max_length_ratio: _Optional[float] = ...) -> None: ...
 
 class Hypothesis(_message.Message):
     __slots__ = ("text", "score", "num_tokens")
@@ -86,16 +145,54 @@ class Hypothesis(_message.Message):
     def __init__(self, text: _Optional[str] = ..., score: _Optional[float] = ..., num_tokens: _Optional[int] = ...) -> None: ...
 
 class Translation(_message.Message):
-    __slots__ = ("text", "hypotheses", "finish_reason", "num_source_tokens")
+    __slots__ = ("text", "hypotheses", "finish_reason", "num_source_tokens", "segments", "alignment", "detected_language_code")
     TEXT_FIELD_NUMBER: _ClassVar[int]
     HYPOTHESES_FIELD_NUMBER: _ClassVar[int]
     FINISH_REASON_FIELD_NUMBER: _ClassVar[int]
     NUM_SOURCE_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    SEGMENTS_FIELD_NUMBER: _ClassVar[int]
+    ALIGNMENT_FIELD_NUMBER: _ClassVar[int]
+    DETECTED_LANGUAGE_CODE_FIELD_NUMBER: _ClassVar[int]
     text: str
     hypotheses: _containers.RepeatedCompositeFieldContainer[Hypothesis]
     finish_reason: FinishReason
     num_source_tokens: int
-    def __init__(self, text: _Optional[str] = ..., hypotheses: _Optional[_Iterable[_Union[Hypothesis, _Mapping]]] = ..., finish_reason: _Optional[_Union[FinishReason, str]] = ..., num_source_tokens: _Optional[int] = ...) -> None: ...
+    segments: _containers.RepeatedCompositeFieldContainer[Segment]
+    alignment: _containers.RepeatedCompositeFieldContainer[AlignedSpan]
+    detected_language_code: str
+    def __init__(self, text: _Optional[str] = ..., hypotheses: _Optional[_Iterable[_Union[Hypothesis, _Mapping]]] = ..., finish_reason: _Optional[_Union[FinishReason, str]] = ..., num_source_tokens: _Optional[int] = ..., segments: _Optional[_Iterable[_Union[Segment, _Mapping]]] = ..., alignment: _Optional[_Iterable[_Union[AlignedSpan, _Mapping]]] = ..., detected_language_code: _Optional[str] = ...) -> None: ...
+
+class Segment(_message.Message):
+    __slots__ = ("source_start", "source_end", "target_start", "target_end", "finish_reason", "num_source_tokens", "num_output_tokens", "flags")
+    SOURCE_START_FIELD_NUMBER: _ClassVar[int]
+    SOURCE_END_FIELD_NUMBER: _ClassVar[int]
+    TARGET_START_FIELD_NUMBER: _ClassVar[int]
+    TARGET_END_FIELD_NUMBER: _ClassVar[int]
+    FINISH_REASON_FIELD_NUMBER: _ClassVar[int]
+    NUM_SOURCE_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    NUM_OUTPUT_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    FLAGS_FIELD_NUMBER: _ClassVar[int]
+    source_start: int
+    source_end: int
+    target_start: int
+    target_end: int
+    finish_reason: FinishReason
+    num_source_tokens: int
+    num_output_tokens: int
+    flags: _containers.RepeatedScalarFieldContainer[Flag]
+    def __init__(self, source_start: _Optional[int] = ..., source_end: _Optional[int] = ..., target_start: _Optional[int] = ..., target_end: _Optional[int] = ..., finish_reason: _Optional[_Union[FinishReason, str]] = ..., num_source_tokens: _Optional[int] = ..., num_output_tokens: _Optional[int] = ..., flags: _Optional[_Iterable[_Union[Flag, str]]] = ...) -> None: ...
+
+class AlignedSpan(_message.Message):
+    __slots__ = ("source_start", "source_end", "target_start", "target_end")
+    SOURCE_START_FIELD_NUMBER: _ClassVar[int]
+    SOURCE_END_FIELD_NUMBER: _ClassVar[int]
+    TARGET_START_FIELD_NUMBER: _ClassVar[int]
+    TARGET_END_FIELD_NUMBER: _ClassVar[int]
+    source_start: int
+    source_end: int
+    target_start: int
+    target_end: int
+    def __init__(self, source_start: _Optional[int] = ..., source_end: _Optional[int] = ..., target_start: _Optional[int] = ..., target_end: _Optional[int] = ...) -> None: ...
 
 class TranslateResponse(_message.Message):
     __slots__ = ("translations", "model", "model_version")
@@ -106,6 +203,46 @@ class TranslateResponse(_message.Message):
     model: str
     model_version: str
     def __init__(self, translations: _Optional[_Iterable[_Union[Translation, _Mapping]]] = ..., model: _Optional[str] = ..., model_version: _Optional[str] = ...) -> None: ...
+
+class TranslateStreamResponse(_message.Message):
+    __slots__ = ("text_index", "delta", "translation", "model", "model_version")
+    TEXT_INDEX_FIELD_NUMBER: _ClassVar[int]
+    DELTA_FIELD_NUMBER: _ClassVar[int]
+    TRANSLATION_FIELD_NUMBER: _ClassVar[int]
+    MODEL_FIELD_NUMBER: _ClassVar[int]
+    MODEL_VERSION_FIELD_NUMBER: _ClassVar[int]
+    text_index: int
+    delta: str
+    translation: Translation
+    model: str
+    model_version: str
+    def __init__(self, text_index: _Optional[int] = ..., delta: _Optional[str] = ..., translation: _Optional[_Union[Translation, _Mapping]] = ..., model: _Optional[str] = ..., model_version: _Optional[str] = ...) -> None: ...
+
+class DetectLanguageRequest(_message.Message):
+    __slots__ = ("texts",)
+    TEXTS_FIELD_NUMBER: _ClassVar[int]
+    texts: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, texts: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class DetectLanguageResponse(_message.Message):
+    __slots__ = ("detections",)
+    DETECTIONS_FIELD_NUMBER: _ClassVar[int]
+    detections: _containers.RepeatedCompositeFieldContainer[Detection]
+    def __init__(self, detections: _Optional[_Iterable[_Union[Detection, _Mapping]]] = ...) -> None: ...
+
+class Detection(_message.Message):
+    __slots__ = ("languages",)
+    LANGUAGES_FIELD_NUMBER: _ClassVar[int]
+    languages: _containers.RepeatedCompositeFieldContainer[DetectedLanguage]
+    def __init__(self, languages: _Optional[_Iterable[_Union[DetectedLanguage, _Mapping]]] = ...) -> None: ...
+
+class DetectedLanguage(_message.Message):
+    __slots__ = ("language_code", "confidence")
+    LANGUAGE_CODE_FIELD_NUMBER: _ClassVar[int]
+    CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
+    language_code: str
+    confidence: float
+    def __init__(self, language_code: _Optional[str] = ..., confidence: _Optional[float] = ...) -> None: ...
 
 class ListModelsRequest(_message.Message):
     __slots__ = ()

@@ -40,6 +40,16 @@ class TranslationServiceStub:
                 request_serializer=service_dot_pb_dot_dragoman_dot_v1_dot_translation__pb2.TranslateRequest.SerializeToString,
                 response_deserializer=service_dot_pb_dot_dragoman_dot_v1_dot_translation__pb2.TranslateResponse.FromString,
                 _registered_method=True)
+        self.TranslateStream = channel.unary_stream(
+                '/dragoman.v1.TranslationService/TranslateStream',
+                request_serializer=service_dot_pb_dot_dragoman_dot_v1_dot_translation__pb2.TranslateRequest.SerializeToString,
+                response_deserializer=service_dot_pb_dot_dragoman_dot_v1_dot_translation__pb2.TranslateStreamResponse.FromString,
+                _registered_method=True)
+        self.DetectLanguage = channel.unary_unary(
+                '/dragoman.v1.TranslationService/DetectLanguage',
+                request_serializer=service_dot_pb_dot_dragoman_dot_v1_dot_translation__pb2.DetectLanguageRequest.SerializeToString,
+                response_deserializer=service_dot_pb_dot_dragoman_dot_v1_dot_translation__pb2.DetectLanguageResponse.FromString,
+                _registered_method=True)
         self.ListModels = channel.unary_unary(
                 '/dragoman.v1.TranslationService/ListModels',
                 request_serializer=service_dot_pb_dot_dragoman_dot_v1_dot_translation__pb2.ListModelsRequest.SerializeToString,
@@ -59,6 +69,26 @@ class TranslationServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def TranslateStream(self, request, context):
+        """As Translate, but each translation comes in parts, as it grows. It is for a single text that somebody waits for;
+        for many texts Translate is faster.
+
+        Parts are whole words: a word is sent once it can't change any more. Under greedy search and sampling that is as soon
+        as the next word begins, with a beam as soon as all candidates that can still win agree on it. What is changed
+        afterwards as a whole comes as a whole: a segment with placeholders or glossary terms, one whose formatting is
+        preserved, a block of HTML. The parts of a text, put together, are what Translate would answer.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DetectLanguage(self, request, context):
+        """Tells which language each text is in. All languages that the detector knows are considered, served or not.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListModels(self, request, context):
         """Lists the models that are served, with their languages, limits and defaults.
         """
@@ -73,6 +103,16 @@ def add_TranslationServiceServicer_to_server(servicer, server):
                     servicer.Translate,
                     request_deserializer=service_dot_pb_dot_dragoman_dot_v1_dot_translation__pb2.TranslateRequest.FromString,
                     response_serializer=service_dot_pb_dot_dragoman_dot_v1_dot_translation__pb2.TranslateResponse.SerializeToString,
+            ),
+            'TranslateStream': grpc.unary_stream_rpc_method_handler(
+                    servicer.TranslateStream,
+                    request_deserializer=service_dot_pb_dot_dragoman_dot_v1_dot_translation__pb2.TranslateRequest.FromString,
+                    response_serializer=service_dot_pb_dot_dragoman_dot_v1_dot_translation__pb2.TranslateStreamResponse.SerializeToString,
+            ),
+            'DetectLanguage': grpc.unary_unary_rpc_method_handler(
+                    servicer.DetectLanguage,
+                    request_deserializer=service_dot_pb_dot_dragoman_dot_v1_dot_translation__pb2.DetectLanguageRequest.FromString,
+                    response_serializer=service_dot_pb_dot_dragoman_dot_v1_dot_translation__pb2.DetectLanguageResponse.SerializeToString,
             ),
             'ListModels': grpc.unary_unary_rpc_method_handler(
                     servicer.ListModels,
@@ -108,6 +148,60 @@ class TranslationService:
             '/dragoman.v1.TranslationService/Translate',
             service_dot_pb_dot_dragoman_dot_v1_dot_translation__pb2.TranslateRequest.SerializeToString,
             service_dot_pb_dot_dragoman_dot_v1_dot_translation__pb2.TranslateResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def TranslateStream(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/dragoman.v1.TranslationService/TranslateStream',
+            service_dot_pb_dot_dragoman_dot_v1_dot_translation__pb2.TranslateRequest.SerializeToString,
+            service_dot_pb_dot_dragoman_dot_v1_dot_translation__pb2.TranslateStreamResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DetectLanguage(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/dragoman.v1.TranslationService/DetectLanguage',
+            service_dot_pb_dot_dragoman_dot_v1_dot_translation__pb2.DetectLanguageRequest.SerializeToString,
+            service_dot_pb_dot_dragoman_dot_v1_dot_translation__pb2.DetectLanguageResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -1,0 +1,54 @@
+"""`dragoman detect`: texts, or lines, to the languages that they are in."""
+
+import contextlib
+import sys
+from pathlib import Path
+
+import click
+
+from service.cli.lines import Line, read_lines
+from service.cli.options import server_option
+from service.cli.pipeline import map_chunks
+from service.cli.streams import arguments, located, open_input, write
+from service.client import Client, ClientError
+from service.translation import DetectedLanguage
+
+
+@click.command()
+@click.argument("texts", nargs=-1)
+@click.option(
+    "-i",
+    "--file",
+    "input_file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Read lines from this file.",
+)
+@click.option("--timeout-seconds", type=click.FloatRange(0.001, 86_400), default=60.0, show_default=True)
+@server_option
+def detect(*, texts: tuple[str, ...], input_file: Path | None, timeout_seconds: float, server: str) -> None:
+    """Tell which language TEXTS, or without any the lines of standard input or of a file, are in.
+
+    Every line in gives one line out, in order: the most probable language's code, how sure that is (0 to 1), and the
+    line itself, separated by tabs. A line without letters is in "und".
+    """
+    if texts and input_file:
+        raise click.UsageError("give either texts or --file, not both.")
+    with contextlib.ExitStack() as stack:
+        stream = None if texts else stack.enter_context(open_input(input_file))
+        client = stack.enter_context(Client(server, timeout_seconds))
+        lines = read_lines(stream) if stream else arguments(texts)
+        noun = "line" if stream else "text"
+
+        def detect_chunk(chunk: list[Line]) -> list[DetectedLanguage]:
+            try:
+                return [languages[0] for languages in client.detect([line.text for line in chunk])]
+            except ClientError as error:
+                raise located(error, chunk, noun) from None
+
+        for chunk in map_chunks(lines, detect_chunk):
+            write(sys.stdout.buffer, "".join(_rendered(line, language) for line, language in chunk))
+
+
+def _rendered(line: Line, language: DetectedLanguage) -> str:
+    return f"{language.language_code}\t{language.confidence:.3f}\t{line.text}{line.ending}"

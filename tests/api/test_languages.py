@@ -1,0 +1,135 @@
+"""Language codes and detection as a caller meets them."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+
+from service.client import Client, ClientError
+from service.pb.dragoman.v1 import translation_pb2 as pb
+from service.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
+from tests.servers import InProcessServer
+from tests.tiny_bundle import put_bundle, write_tiny_bundle
+
+ENGLISH, FRENCH, HINDI = "Where is the train station?", "Où se trouve la gare ?", "स्टेशन कहाँ है?"
+
+
+@pytest.fixture(scope="module")
+def bundles(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    root = tmp_path_factory.mktemp("bundles")
+    many = write_tiny_bundle(root / "many" / "1", "many", seed=9, among="eng_Latn fra_Latn hin_Deva zho_Hant")
+    return many, write_tiny_bundle(root / "italian" / "1", "italian", "en", "it", seed=3)
+
+
+@pytest.fixture
+def client(serve: Callable[..., InProcessServer], bundles: tuple[Path, Path], tmp_path: Path) -> Any:
+    for bundle in bundles:
+        put_bundle(tmp_path, bundle, bundle.parent.name)
+    with serve(models=tmp_path, max_slots=4).client() as client:
+        yield client
+
+
+def refusal(client: Client, *arguments: Any, **wishes: Any) -> tuple[str, str, str]:
+    with pytest.raises(ClientError) as raised:
+        client.translate(*arguments, **wishes)
+    return raised.value.code, raised.value.field, str(raised.value)
+
+
+def test_models_are_listed_with_canonical_codes_which_lead_back_to_them(client: Client) -> None:
+    italian, many = client.models()
+    assert italian.language_pairs == (("en", "it"),)
+    assert many.any_to_any_language_codes == ("en", "fr", "hi", "zh-Hant")
+    for model in (italian, many):
+        for source, target in model.pairs():
+            assert client.translate([ENGLISH], source, target)[0].text
+
+
+def test_a_language_may_be_written_in_any_way(client: Client) -> None:
+    for source, target in [("en", "fr"), ("en", "zh-Hant")]:
+        expected = client.translate([ENGLISH], source, target)
+        assert client.translate([ENGLISH], "EN-us", {"fr": "fra", "zh-Hant": "zh_TW"}[target]) == expected
+        assert client.translate([ENGLISH], "eng_Latn", {"fr": "fr-CA", "zh-Hant": "zho_Hant"}[target]) == expected
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "code", "message"),
+    [
+        ("en", "de", "NOT_FOUND", "from 'en' it can be fr, hi, it, zh-Hant."),
+        ("en", "zh-CN", "NOT_FOUND", "the nearest code is 'zh-Hant'; from 'en' it can be"),
+        ("de", "en", "NOT_FOUND", "served are en to it, among en, fr, hi, zh-Hant."),
+        ("", "de", "NOT_FOUND", "no model here translates into 'de'; served are"),
+        ("en", "", "INVALID_ARGUMENT", "target_language_code is empty"),
+        ("", "", "INVALID_ARGUMENT", "target_language_code is empty"),
+        ("", "?", "INVALID_ARGUMENT", "target_language_code is '?'"),
+        ("e", "fr", "INVALID_ARGUMENT", "source_language_code is 'e'"),
+    ],
+)
+def test_what_is_not_served_is_refused_with_what_is(
+    client: Client, source: str, target: str, code: str, message: str
+) -> None:
+    refused, _, why = refusal(client, [ENGLISH], source, target)
+    assert refused == code
+    assert message in why
+
+
+def test_each_text_is_translated_from_its_own_language(client: Client) -> None:
+    texts = [ENGLISH, "42", HINDI, "", FRENCH, ENGLISH]
+    translations = client.translate(texts, "", "zh-TW")
+    assert [each.detected_language_code for each in translations] == ["en", "und", "hi", "und", "fr", "en"]
+    for text, translation in zip(texts, translations, strict=True):
+        if translation.detected_language_code == "und":
+            assert (translation.text, translation.num_source_tokens) == (text, 0)
+        else:
+            (expected,) = client.translate([text], translation.detected_language_code, "zh-TW")
+            assert expected.detected_language_code == ""
+            assert (translation.text, translation.hypotheses) == (expected.text, expected.hypotheses)
+
+
+def test_only_languages_that_lead_to_the_target_are_considered(client: Client) -> None:
+    (translation,) = client.translate([FRENCH], "", "it")
+    assert translation.detected_language_code == "en"
+    (translation,) = client.translate([HINDI, ENGLISH], "", "fr", model="many")[:1]
+    assert translation.detected_language_code == "hi"
+
+
+def test_texts_that_say_nothing_need_no_language(client: Client) -> None:
+    assert [each.text for each in client.translate(["1", "\n"], "", "fr")] == ["1", "\n"]
+
+
+def test_errors_name_the_text_by_its_place_in_the_call(client: Client) -> None:
+    code, field, message = refusal(client, ["1", ENGLISH, "Привет"], "", "fr")
+    assert (code, field) == ("INVALID_ARGUMENT", "texts[2]")
+    assert message == ("texts[2] is in no language that can be translated into 'fr' here; give source_language_code.")
+    code, field, message = refusal(client, [HINDI, "7", ENGLISH, "Où est la gare ? " * 40], "", "zh-TW")
+    assert (code, field) == ("INVALID_ARGUMENT", "texts[3]")
+    assert message.startswith("texts[3] has ")
+
+
+def test_detection_knows_more_languages_than_are_served(client: Client) -> None:
+    texts = [ENGLISH, "Wo ist hier der Bahnhof?", "123", HINDI, "Hi"]
+    english, german, number, hindi, short = client.detect(texts)
+    assert [each[0].language_code for each in (english, german, number, hindi)] == ["en", "de", "und", "hi"]
+    assert number[0].confidence == 0.0
+    assert english[0].confidence > 0.9 > short[0].confidence
+    assert [each.confidence for each in hindi] == sorted((each.confidence for each in hindi), reverse=True)
+
+
+@pytest.mark.parametrize(("texts", "message"), [([], "texts is empty"), (["a"] * 1025, "texts has 1025 entries")])
+def test_detection_takes_1_to_1024_texts(client: Client, texts: list[str], message: str) -> None:
+    with pytest.raises(ClientError, match=message) as raised:
+        client.detect(texts)
+    assert (raised.value.code, raised.value.field) == ("INVALID_ARGUMENT", "texts")
+
+
+def test_the_largest_detection_is_answered(client: Client) -> None:
+    assert len(client.detect(["Hi, how?"] * 1024)) == 1024
+
+
+def test_a_server_that_is_loading_detects_nothing(serve: Callable[..., InProcessServer]) -> None:
+    with grpc.insecure_channel(serve(load=False).address, options=[("grpc.enable_retries", 0)]) as channel:
+        call = pb_grpc.TranslationServiceStub(channel).DetectLanguage.future(
+            pb.DetectLanguageRequest(texts=["Hi"]), timeout=30
+        )
+        assert call.exception().code() is grpc.StatusCode.UNAVAILABLE

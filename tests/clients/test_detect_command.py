@@ -1,0 +1,90 @@
+"""`dragoman detect`, and `dragoman translate` without --from, as a user runs them."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.servers import ServerProcess, dragoman, free_port
+from tests.tiny_bundle import write_tiny_bundle
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    models = tmp_path_factory.mktemp("models")
+    write_tiny_bundle(models / "many" / "1", "many", seed=9, among="eng_Latn fra_Latn hin_Deva")
+    process = ServerProcess(models)
+    yield process
+    process.kill()
+
+
+@pytest.fixture
+def run(server: ServerProcess) -> Any:
+    def run(command: str, *arguments: Any, stdin: Any = None) -> Any:
+        return dragoman(command, "--server", server.address, *arguments, stdin=stdin)
+
+    return run
+
+
+def rows(run: Any) -> list[list[str]]:
+    assert (run.returncode, run.stderr) == (0, b"")
+    return [line.split("\t") for line in run.stdout.decode().split("\n")]
+
+
+def test_texts_on_the_command_line(run: Any) -> None:
+    *told, end = rows(run("detect", "Where is the train station?", "Wo ist hier der Bahnhof?", "42"))
+    assert end == [""]
+    assert [row[0] for row in told] == ["en", "de", "und"]
+    assert [row[2] for row in told] == ["Where is the train station?", "Wo ist hier der Bahnhof?", "42"]
+    assert float(told[0][1]) > 0.9
+    assert told[2][1] == "0.000"
+
+
+def test_lines_of_a_pipe_and_of_a_file(run: Any, tmp_path: Path) -> None:
+    lines = ["Où se trouve la gare ?", "", "a\tb", "स्टेशन कहाँ है?"] * 50
+    path = tmp_path / "lines"
+    path.write_bytes("\r\n".join(lines).encode())
+    from_pipe, from_file = run("detect", stdin=path.read_bytes()), run("detect", "--file", str(path))
+    assert from_pipe.stdout == from_file.stdout
+    told = rows(from_pipe)
+    assert [row[0] for row in told[:4]] == ["fr", "und", told[2][0], "hi"]
+    assert ["\t".join(row[2:]).removesuffix("\r") for row in told] == lines
+
+
+@pytest.mark.parametrize(
+    ("arguments", "stdin", "code", "fragment"),
+    [
+        ((), b"ok\n\xff\n", 65, "line 2 is not UTF-8"),
+        (("-i", "/no/such/file"), None, 66, "can't read /no/such/file"),
+        (("-i", "x", "text"), None, 2, "either texts or --file"),
+        (("--server", f"127.0.0.1:{free_port()}", "text"), None, 69, "no server answers"),
+    ],
+)
+def test_what_a_user_gets_wrong(run: Any, arguments: Any, stdin: Any, code: int, fragment: str) -> None:
+    tried = run("detect", *arguments, stdin=stdin)
+    assert tried.returncode == code
+    assert fragment in tried.stderr.decode().splitlines()[-1]
+
+
+def test_without_from_each_line_is_translated_from_its_own_language(run: Any) -> None:
+    english, french = "Where is the train station?", "Où se trouve la gare ?"
+    options = ("translate", "--to", "hi", "--max-output-tokens", "6")
+    both = run(*options, english, "12", french)
+    assert (both.returncode, both.stderr) == (0, b"")
+    expected = [run(*options, "--from", source, text).stdout for source, text in (("en", english), ("fr-CA", french))]
+    assert expected[0] != expected[1]
+    assert both.stdout == expected[0] + b"12\n" + expected[1]
+
+
+def test_a_line_of_no_language_that_fits_is_named(run: Any) -> None:
+    tried = run("translate", "--to", "hi", stdin="Hello\n\nสวัสดี\n".encode())
+    assert tried.returncode == 65
+    (line,) = tried.stderr.decode().splitlines()
+    assert line.startswith("dragoman: line 3 is in no language that can be translated into 'hi' here; ")
+
+
+def test_nothing_translates_into_what_nobody_serves(run: Any) -> None:
+    tried = run("translate", "--to", "de", "Hello")
+    assert tried.returncode == 2
+    assert "nothing here translates into 'de'; served: en to fr" in tried.stderr.decode()

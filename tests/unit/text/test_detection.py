@@ -1,0 +1,167 @@
+"""Which language a text is in."""
+
+# Many scripts have letters that look like Latin ones.
+# ruff: noqa: RUF001
+
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from service.text.detection import UNDETERMINED, LanguageDetector
+
+SENTENCES = {
+    "ar": "أين تقع محطة القطار من فضلك؟ أريد أن أسافر إلى المدينة غدا.",
+    "bn": "ট্রেন স্টেশনটি কোথায় আছে?",
+    "cs": "Prosím vás, kde je tady nádraží? Vlak mi jede za chvíli.",
+    "de": "Entschuldigung, wo ist hier der Bahnhof?",
+    "el": "Πού είναι ο σιδηροδρομικός σταθμός;",
+    "en": "Excuse me, where is the train station?",
+    "es": "Perdone, ¿dónde está la estación de tren?",
+    "fi": "Anteeksi, missä täällä on rautatieasema?",
+    "fr": "Excusez-moi, où se trouve la gare ?",
+    "he": "סליחה, איפה תחנת הרכבת?",
+    "hi": "माफ़ कीजिए, रेलवे स्टेशन कहाँ है?",
+    "hu": "Elnézést, hol van itt a pályaudvar?",
+    "it": "Mi scusi, dov'è la stazione dei treni?",
+    "ja": "すみません、駅はどこですか。",
+    "ko": "실례지만 기차역이 어디에 있나요?",
+    "nl": "Pardon, waar is hier het treinstation? Ik moet morgen weer naar huis.",
+    "pl": "Przepraszam, gdzie jest dworzec kolejowy?",
+    "ru": "Извините, где здесь находится железнодорожный вокзал?",
+    "ta": "மன்னிக்கவும், ரயில் நிலையம் எங்கே உள்ளது?",
+    "th": "ขอโทษนะครับ สถานีรถไฟอยู่ที่ไหน",
+    "tr": "Affedersiniz, tren istasyonu nerede acaba?",
+    "uk": "Перепрошую, де тут знаходиться залізничний вокзал?",
+    "vi": "Xin lỗi, nhà ga xe lửa ở đâu vậy?",
+    "zh": "请问火车站在哪里？我想买一张票。",
+    "zh-Hant": "請問火車站在哪裡？我想買一張票。",
+}
+
+
+@pytest.fixture(scope="module")
+def among_all() -> LanguageDetector:
+    return LanguageDetector()
+
+
+@pytest.fixture(scope="module")
+def among_these() -> LanguageDetector:
+    return LanguageDetector(SENTENCES)
+
+
+@pytest.mark.parametrize("code", SENTENCES)
+def test_sentences(among_all: LanguageDetector, among_these: LanguageDetector, code: str) -> None:
+    assert among_all.detect(SENTENCES[code])[0].language_code == code
+    best = among_these.detect(SENTENCES[code])[0]
+    assert best.language_code == code
+    assert best.confidence > 0.5
+
+
+@pytest.mark.parametrize("text", ["", " \n", "12345", "3.14 + 2 = 5.14", "😀🎉", "---", "\x00\x7f", "１２３"])
+def test_a_text_without_letters_is_in_no_language(among_all: LanguageDetector, text: str) -> None:
+    for detector in (among_all, LanguageDetector(["en", "de"]), LanguageDetector(["en"]), LanguageDetector([])):
+        (only,) = detector.detect(text)
+        assert (only.language_code, only.confidence) == (UNDETERMINED, 0.0)
+
+
+@pytest.mark.parametrize("text", ["ok", "Hi", "x", "Tom"])
+def test_a_short_text_is_not_sure(among_all: LanguageDetector, text: str) -> None:
+    assert among_all.detect(text)[0].confidence < 0.5
+    assert LanguageDetector(["en", "de", "fr"]).detect(text)[0].confidence < 0.6
+
+
+def test_of_equally_probable_languages_english_comes_first() -> None:
+    assert [each.language_code for each in LanguageDetector(["de", "fr", "eng_Latn"]).detect("Hi")] == [
+        "eng_Latn", "de", "fr",
+    ]  # fmt: skip
+
+
+def test_some_words_in_another_script_change_nothing(among_all: LanguageDetector) -> None:
+    for text in ("वेल्श के AM (विधानसभा सदस्य) मपेट जैसी छवियों से चिंतित हैं", "मैं Dynamics 365 का इस्तेमाल करता हूँ।"):
+        best = among_all.detect(text)[0]
+        assert (best.language_code, best.confidence > 0.5) == ("hi", True)
+
+
+@pytest.mark.parametrize(
+    ("candidates", "text", "code"),
+    [
+        ("en hi", "टॉम", "hi"),
+        ("en de", "Привет", UNDETERMINED),
+        ("sr sr-Latn", "Где је?", "sr"),
+        ("sr sr-Latn", "Gde je?", "sr-Latn"),
+        ("zh zh-Hant en", "图书馆", "zh"),
+        ("zh zh-Hant en", "圖書館", "zh-Hant"),
+        ("zh-CN zh-TW", "圖書館", "zh-TW"),
+        ("zh ja", "に", "ja"),
+        ("eng_Latn rus_Cyrl", "Да", "rus_Cyrl"),
+        ("en zle", "Да", "zle"),  # of which nothing is known, not even its script
+        ("en zle", "OK, да, понял", "zle"),
+        ("hi zle", "हाँ", "hi"),
+        ("en", "Bonjour", "en"),
+    ],
+)
+def test_the_script_decides_where_it_can(candidates: str, text: str, code: str) -> None:
+    (only,) = LanguageDetector(candidates.split()).detect(text)
+    assert (only.language_code, only.confidence) == (code, float(code != UNDETERMINED))
+
+
+def test_codes_come_back_as_they_were_given() -> None:
+    detector = LanguageDetector(["nob_Latn", "eng_Latn", "deu_Latn", "zho_Hans"])
+    assert detector.detect("Unnskyld, hvor er togstasjonen?")[0].language_code == "nob_Latn"
+    assert detector.detect(SENTENCES["de"])[0].language_code == "deu_Latn"
+    assert detector.detect(SENTENCES["zh"])[0].language_code == "zho_Hans"
+
+
+def test_codes_of_one_language_share_its_confidence() -> None:
+    detected = LanguageDetector(["pt-BR", "pt-PT", "en"]).detect("Obrigado, está tudo bem com você?")
+    assert [each.language_code for each in detected[:2]] == ["pt-BR", "pt-PT"]
+    assert detected[0].confidence == detected[1].confidence > 0.4
+
+
+@given(st.text(max_size=80), st.lists(st.sampled_from([*SENTENCES, "zle", "nb", "sr-Latn"]), max_size=8))
+@settings(derandomize=True, max_examples=100, deadline=None)
+def test_confidences_are_ordered_and_make_one(text: str, candidates: list[str]) -> None:
+    detected = LanguageDetector(candidates).detect(text)
+    confidences = [each.confidence for each in detected]
+    assert confidences == sorted(confidences, reverse=True)
+    if detected[0].language_code == UNDETERMINED:
+        assert confidences == [0.0]
+    else:
+        assert {each.language_code for each in detected} <= set(candidates)
+        assert sum(confidences) == pytest.approx(1.0, abs=0.01)
+
+
+def test_a_long_text_is_looked_at_in_part() -> None:
+    detector = LanguageDetector(["en", "de"])
+    assert detector.detect(SENTENCES["en"] * 200 + SENTENCES["de"] * 2000) == detector.detect(SENTENCES["en"] * 200)
+
+
+def test_many_threads_load_the_model_once_and_nobody_who_does_not_detect() -> None:
+    program = """
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from service.text.detection import LanguageDetector
+
+detector = LanguageDetector(["en", "de"])
+assert LanguageDetector(["hi", "en"]).detect("\u091f\u0949\u092e")[0].confidence == 1.0
+assert "py3langid" not in sys.modules
+import py3langid.langid as library
+
+loads = []
+load = library.LanguageIdentifier.from_model_file
+library.LanguageIdentifier.from_model_file = lambda *arguments: loads.append(1) or load(*arguments)
+with ThreadPoolExecutor(8) as pool:
+    answers = set(pool.map(detector.detect, ["Where is the train station?"] * 32))
+assert len(answers) == len(loads) == 1, (answers, loads)
+"""
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=60, check=False)
+    assert run.returncode == 0, run.stderr.decode()
+
+
+def test_threads_do_not_disturb_each_other(among_these: LanguageDetector) -> None:
+    texts = list(SENTENCES.values()) * 4
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(among_these.detect, texts)) == [among_these.detect(text) for text in texts]
