@@ -632,12 +632,12 @@ def check_explicit_5_a_damaged_version_changes_nothing() -> None:
 
 def check_explicit_6_unloading_answers_what_was_taken() -> None:
     answers: queue.Queue[Any] = queue.Queue()
-    explicit.async_infer("tiny", inputs(long_work(300)), lambda result, error: answers.put((result, error)))
+    explicit.async_infer("tiny", inputs(long_work(100)), lambda result, error: answers.put((result, error)))
     eventually(lambda: metric_at("explicit_metrics", "dragoman_sequences_running", model="tiny") > 0)
     explicit.unload_model("tiny")
     result, error = answers.get(timeout=SECONDS)
     assert error is None, error
-    assert len(strings(result)) == 300
+    assert len(strings(result)) == 100
     assert states()["tiny", "3"] == "UNAVAILABLE"
     explicit.unload_model("many")
     assert explicit.is_server_ready()
@@ -660,7 +660,7 @@ def check_explicit_7_a_load_goes_on_without_its_caller() -> None:
 
 
 if __name__ == "__main__":
-    faulthandler.dump_traceback_later(60, exit=True)  # before those who wait give up, and say where
+    faulthandler.dump_traceback_later(150, exit=True)  # before those who wait give up, and say where
     results = {}
     for name, check in list(globals().items()):
         if name.startswith("check_"):
