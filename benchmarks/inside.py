@@ -30,7 +30,7 @@ from service.bundle.manifest import Manifest
 from service.engine.config import EngineConfig
 from service.engine.engine import Engine
 from service.engine.onnx_runner import OnnxRunner
-from service.engine.sequence import Sequence, SequenceUpdate
+from service.engine.sequence import Sequence, SequenceProgress, SequenceUpdate
 from service.engine.session import Binding, GraphSession, SessionConfig
 from service.engine.stats import TurnStats
 from service.text.tokenizers import load_tokenizer
@@ -207,7 +207,7 @@ class _Running:
         while not self.ended >= set(sequences):
             time.sleep(0.01)
 
-    def on_updates(self, updates: list[SequenceUpdate]) -> None:
+    def on_updates(self, updates: list[SequenceUpdate], progress: list[SequenceProgress]) -> None:
         """As `EngineListener.on_updates`."""
         self.ended.update(update.sequence for update in updates)
 

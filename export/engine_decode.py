@@ -10,7 +10,7 @@ from service.bundle.manifest import Manifest
 from service.engine.config import EngineConfig
 from service.engine.engine import Engine
 from service.engine.onnx_runner import OnnxRunner
-from service.engine.sequence import DecodedHypothesis, Sequence, SequenceUpdate
+from service.engine.sequence import DecodedHypothesis, Sequence, SequenceProgress, SequenceUpdate
 from service.engine.session import SessionConfig
 from service.engine.stats import TurnStats
 from service.translation import DecodingOptions, FinishReason
@@ -108,7 +108,7 @@ class _Listener:
         self._updates: dict[Sequence, SequenceUpdate] = {}
         self._changed = threading.Condition()
 
-    def on_updates(self, updates: list[SequenceUpdate]) -> None:
+    def on_updates(self, updates: list[SequenceUpdate], progress: list[SequenceProgress]) -> None:
         with self._changed:
             self._updates.update((update.sequence, update) for update in updates)
             self._changed.notify_all()

@@ -4,21 +4,21 @@ import asyncio
 import contextlib
 from collections.abc import Callable
 
-from service.engine.sequence import SequenceUpdate
+from service.engine.sequence import SequenceProgress, SequenceUpdate
 from service.engine.stats import TurnStats
 from service.metrics import ModelMetrics
 from service.models.statistics import InferenceStatistics
 
 
 class EngineBridge:
-    """An `EngineListener`: all updates of a turn cross to the loop in one `call_soon_threadsafe`."""
+    """An `EngineListener`: all that a turn tells crosses to the loop in one `call_soon_threadsafe`."""
 
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
         metrics: ModelMetrics,
         statistics: InferenceStatistics,
-        deliver: Callable[[list[SequenceUpdate]], None],
+        deliver: Callable[[list[SequenceUpdate], list[SequenceProgress]], None],
         failed: Callable[[BaseException], None],
     ) -> None:
         """`deliver` and `failed` are called on the loop's thread."""
@@ -28,10 +28,10 @@ class EngineBridge:
         self._deliver = deliver
         self._failed = failed
 
-    def on_updates(self, updates: list[SequenceUpdate]) -> None:
+    def on_updates(self, updates: list[SequenceUpdate], progress: list[SequenceProgress]) -> None:
         """As `EngineListener.on_updates`."""
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
-            self._loop.call_soon_threadsafe(self._cross, updates)
+            self._loop.call_soon_threadsafe(self._cross, updates, progress)
 
     def on_turn(self, stats: TurnStats) -> None:
         """As `EngineListener.on_turn`."""
@@ -43,7 +43,7 @@ class EngineBridge:
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._failed, error)
 
-    def _cross(self, updates: list[SequenceUpdate]) -> None:
-        self._deliver(updates)
+    def _cross(self, updates: list[SequenceUpdate], progress: list[SequenceProgress]) -> None:
+        self._deliver(updates, progress)
         for update in updates:
             self._metrics.finished(update)

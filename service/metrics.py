@@ -308,7 +308,8 @@ class ModelMetrics:
         self._sentences["ok"].inc()
         self._source_length.observe(len(sequence.source_ids))
         self._target_length.observe(num_tokens)
-        num_steps = num_tokens - 1 + (update.finish_reason is FinishReason.STOP)  # after the first token's
+        num_chosen = num_tokens - len(sequence.output_prefix_ids) + (update.finish_reason is FinishReason.STOP)
+        num_steps = num_chosen - 1  # after the first token's
         if num_steps > 0 and sequence.first_token_seconds:  # else it joined a twin that was under way
             self._output_token_seconds.observe((update.finished_seconds - sequence.first_token_seconds) / num_steps)
 

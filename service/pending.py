@@ -1,10 +1,10 @@
 """Which call waits for which sequences, and what they have answered so far. Lives on the event loop's thread."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
 from collections.abc import Sequence as Sequence_
 
-from service.engine.sequence import Sequence, SequenceUpdate
+from service.engine.sequence import Sequence, SequenceProgress, SequenceUpdate
 
 
 class PendingCall:
@@ -13,6 +13,8 @@ class PendingCall:
     def __init__(self, sequences: Sequence_[Sequence]) -> None:
         self.sequences = sequences
         self._updates: dict[Sequence, SequenceUpdate] = {}
+        self._news: dict[Sequence, SequenceProgress | SequenceUpdate] = {}  # not read yet, the newest of each sequence
+        self._has_news = asyncio.Event()
         self._done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def wait(self) -> list[SequenceUpdate]:
@@ -24,6 +26,24 @@ class PendingCall:
         await self._done
         return [self._updates[sequence] for sequence in self.sequences]
 
+    async def news(self) -> AsyncIterator[SequenceProgress | SequenceUpdate]:
+        """Wait and tell how sequences stand, until every one has finished: of those that ask for it their progress,
+        and of each its terminal update at last.
+
+        Who reads slowly misses what is no longer the newest of a sequence. For one reader.
+
+        Raises:
+            ServiceError: as `wait`, as soon as it is known.
+        """
+        while not self._done.done() or self._news:
+            await self._has_news.wait()
+            self._has_news.clear()
+            if self._done.done():
+                self._done.result()
+            news, self._news = self._news, {}
+            for each in news.values():
+                yield each
+
     def unfinished(self) -> list[Sequence]:
         """Sequences that have not answered yet."""
         return [sequence for sequence in self.sequences if sequence not in self._updates]
@@ -31,12 +51,21 @@ class PendingCall:
     def accept(self, update: SequenceUpdate) -> None:
         """Take in one sequence's terminal update."""
         self._updates[update.sequence] = update
+        self._tell(update)
         if self._done.done():  # failed or cancelled already
             return
         if update.error is not None:
             self._done.set_exception(update.error)
         elif len(self._updates) == len(self.sequences):
             self._done.set_result(None)
+
+    def accept_progress(self, progress: SequenceProgress) -> None:
+        """Take in how far one sequence is."""
+        self._tell(progress)
+
+    def _tell(self, news: SequenceProgress | SequenceUpdate) -> None:
+        self._news[news.sequence] = news
+        self._has_news.set()
 
 
 class PendingCalls:
@@ -59,8 +88,12 @@ class PendingCalls:
         for sequence in call.sequences:
             self._calls.pop(sequence, None)
 
-    def deliver(self, updates: Iterable[SequenceUpdate]) -> None:
-        """Hand each update to the call that waits for it, if it still does."""
+    def deliver(self, updates: Iterable[SequenceUpdate], progress: Iterable[SequenceProgress] = ()) -> None:
+        """Hand each message to the call that waits for it, if it still does."""
+        for each in progress:
+            call = self._calls.get(each.sequence)
+            if call is not None:
+                call.accept_progress(each)
         for update in updates:
             call = self._calls.pop(update.sequence, None)
             if call is not None:

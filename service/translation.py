@@ -8,6 +8,10 @@ from service.errors import InvalidRequest
 MAX_BEAM_SIZE = 8
 MAX_TOP_K = 64
 MAX_TEXTS = 1024
+MAX_LENGTH_RATIO = 100.0
+MAX_REPEATS = 100
+RATIO_ALLOWANCE = 16  # tokens that `max_length_ratio` grants to any source: short ones may well become long
+LONGEST_REPEAT = 16  # tokens of what `max_repeats` sees coming again
 
 
 class FinishReason(enum.Enum):
@@ -94,6 +98,13 @@ class DecodingOptions:
     `temperature` above 0 means sampling, from the `top_k` most probable tokens and of these the fewest that hold
     `top_p` of the probability; then `beam_size` is 1, hypotheses are independent samples, and the same `seed` gives the
     same ones. `seed` is `None` where the caller leaves it to chance.
+
+    Two guards are off at 0. With `max_length_ratio`, what the model writes has at most that many tokens per source
+    token, plus `RATIO_ALLOWANCE`; a hypothesis that reaches this is cut there with `FinishReason.RATIO`. With
+    `max_repeats`, no run of up to `LONGEST_REPEAT` tokens comes more often than that in a row, unless something does in
+    the source: when the model has written it once too often, that last one is taken off and the hypothesis ends with
+    `FinishReason.REPETITION`. Of beams, such a one is given up for others, and is returned only where too few others
+    end.
     """
 
     beam_size: int
@@ -107,6 +118,8 @@ class DecodingOptions:
     seed: int | None = None
     stops_early: bool = False
     forces_end: bool = False
+    max_length_ratio: float = 0.0
+    max_repeats: int = 0
 
     @property
     def is_sampled(self) -> bool:
@@ -127,6 +140,8 @@ class RequestedOptions:
     top_k: int | None = None
     top_p: float | None = None
     seed: int | None = None
+    max_length_ratio: float | None = None
+    max_repeats: int | None = None
 
     def resolve(self, defaults: DecodingOptions) -> DecodingOptions:
         """Lay the caller's choices over the model's `defaults`.
@@ -154,6 +169,8 @@ class RequestedOptions:
         _check_range("num_hypotheses", options.num_hypotheses, 1, most_hypotheses)
         _check_range("max_output_tokens", options.max_output_tokens, 1, defaults.max_output_tokens)
         _check_range("length_penalty", options.length_penalty, -10.0, 10.0)
+        _check_range("max_length_ratio", options.max_length_ratio, 0.0, MAX_LENGTH_RATIO)
+        _check_range("max_repeats", options.max_repeats, 0, MAX_REPEATS)
         _check_range("temperature", options.temperature, 0.0, 10.0)
         _check_range("top_k", options.top_k, 1, MAX_TOP_K)
         if not 0.0 < options.top_p <= 1.0:

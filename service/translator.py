@@ -4,13 +4,14 @@ import asyncio
 import secrets
 import time
 from collections.abc import Callable, Collection, Mapping
+from collections.abc import Sequence as Sequence_
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from service.bundle.manifest import LanguagePair
 from service.engine.search.sampling import stream_seed
-from service.engine.sequence import Sequence, SequenceUpdate
+from service.engine.sequence import Sequence, SequenceProgress, SequenceUpdate
 from service.errors import DeadlineExceeded, InvalidRequest, TooLong, TooMany, Unavailable
 from service.metrics import Metrics
 from service.models.catalogue import Catalogue
@@ -89,9 +90,9 @@ class Translator:
         self.models()
         return self._catalogue.find(name, version)
 
-    def deliver(self, updates: list[SequenceUpdate]) -> None:
-        """Take in the terminal updates of one turn of an engine."""
-        self._pending.deliver(updates)
+    def deliver(self, updates: Sequence_[SequenceUpdate], progress: Sequence_[SequenceProgress] = ()) -> None:
+        """Take in the terminal updates of one turn of an engine, and the progress of sequences that go on."""
+        self._pending.deliver(updates, progress)
 
     async def translate(self, request: TranslationRequest) -> TranslationResult:
         """Translate every text of the request, or fail as a whole.

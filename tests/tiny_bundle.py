@@ -23,7 +23,7 @@ from service.bundle.manifest import (
 from service.engine.config import EngineConfig
 from service.engine.engine import Engine
 from service.engine.onnx_runner import OnnxRunner
-from service.engine.sequence import Sequence, SequenceUpdate
+from service.engine.sequence import Sequence, SequenceProgress, SequenceUpdate
 from service.engine.session import SessionConfig
 from service.engine.stats import TurnStats
 from service.translation import DecodingOptions
@@ -134,7 +134,7 @@ class _Collector:
         self.done = threading.Event()
         self.updates: list[SequenceUpdate] = []
 
-    def on_updates(self, updates: list[SequenceUpdate]) -> None:
+    def on_updates(self, updates: list[SequenceUpdate], progress: list[SequenceProgress]) -> None:
         self.updates += updates
         self.done.set()
 

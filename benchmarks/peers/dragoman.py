@@ -11,7 +11,7 @@ from service.bundle.manifest import Manifest
 from service.engine.config import EngineConfig
 from service.engine.engine import Engine
 from service.engine.onnx_runner import OnnxRunner
-from service.engine.sequence import Sequence, SequenceUpdate
+from service.engine.sequence import Sequence, SequenceProgress, SequenceUpdate
 from service.engine.session import SessionConfig
 from service.engine.stats import TurnStats
 from service.translation import DecodingOptions
@@ -74,7 +74,7 @@ class Updates:
         self._num_awaited = 0
         self._changed = threading.Condition()
 
-    def on_updates(self, updates: list[SequenceUpdate]) -> None:
+    def on_updates(self, updates: list[SequenceUpdate], progress: list[SequenceProgress]) -> None:
         """As `EngineListener.on_updates`."""
         with self._changed:
             self._updates.update((update.sequence, update) for update in updates)

@@ -1,11 +1,12 @@
 """The running batch: which sequence owns which row, and the rows' tokens, lengths and scores."""
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy import typing as npt
 
+from service.engine.repeats import UNGUARDED, Ids, Mask, Repeats, most_repeats
 from service.engine.sequence import Sequence, SequenceStatus
 
 
@@ -21,11 +22,12 @@ class Batch:
     """Rows [0, num_rows) are live and each belongs to one running sequence; rows at and after `num_rows` are free.
 
     Per row, in arrays of `max_slots` entries: `token_ids` (the input of the next step), `lengths` (tokens already in
-    the self-attention cache, which equals the number of output tokens, forced prefix included), `source_lengths`,
-    `prefix_lengths`, `limits` (the length at which the output is cut), `log_probs` (summed over what the model chose),
+    the self-attention cache, which equals the number of output tokens, forced ones included), `source_lengths`,
+    `forced_lengths`, `limits` (the length at which the output is cut), `log_probs` (summed over what the model chose),
     `is_single` (rows of sequences that have no other), `wants_scores` (greedy rows whose score is asked for),
-    `temperatures`, `top_ks` (0 where the row is not sampled), `top_ps`, `seeds` and `output_ids` (max_slots,
-    kv_capacity). Rows of one sequence are in the order of its `slots`, best beam first.
+    `temperatures`, `top_ks` (0 where the row is not sampled), `top_ps`, `seeds`, `max_repeats` (as asked for, or as
+    often as something comes in a row in the source; `UNGUARDED` where nobody asks) and `output_ids` (max_slots, kv_capacity). `repeats` is kept only while `num_guarded` is not 0.
+    Rows of one sequence are in the order of its `slots`, best beam first.
     """
 
     def __init__(self, max_slots: int, kv_capacity: int) -> None:
@@ -34,21 +36,25 @@ class Batch:
         self.token_ids = np.zeros(max_slots, np.int64)
         self.lengths = np.zeros(max_slots, np.int32)
         self.source_lengths = np.zeros(max_slots, np.int32)
-        self.prefix_lengths = np.zeros(max_slots, np.int32)
+        self.forced_lengths = np.zeros(max_slots, np.int32)
         self.limits = np.zeros(max_slots, np.int32)
         self.log_probs = np.zeros(max_slots, np.float32)
         self.row_numbers = np.arange(max_slots)  # 0, 1, 2...: to address an array's rows and columns at once
-        self.num_prefixed = 0  # running sequences with a forced prefix
+        self.num_forced = 0  # running sequences that begin with what is forced
+        self.num_guarded = 0  # running sequences that may not repeat themselves
         self.is_single = np.zeros(max_slots, np.bool_)
         self.wants_scores = np.zeros(max_slots, np.bool_)
         self.temperatures = np.zeros(max_slots, np.float32)
         self.top_ks = np.zeros(max_slots, np.int32)
         self.top_ps = np.zeros(max_slots, np.float32)
         self.seeds = np.zeros(max_slots, np.uint64)
+        self.max_repeats = np.zeros(max_slots, np.int32)
+        self.repeats = Repeats(max_slots)
         self.output_ids = np.zeros((max_slots, kv_capacity), np.int64)
         self._per_row: list[npt.NDArray[np.generic]] = [
-            self.token_ids, self.lengths, self.source_lengths, self.prefix_lengths, self.limits, self.log_probs,
+            self.token_ids, self.lengths, self.source_lengths, self.forced_lengths, self.limits, self.log_probs,
             self.is_single, self.wants_scores, self.temperatures, self.top_ks, self.top_ps, self.seeds,
+            self.max_repeats,
         ]  # fmt: skip
         self._owners: list[Sequence] = []
         self._sequences: dict[Sequence, None] = {}
@@ -91,13 +97,13 @@ class Batch:
         """Give a sequence its rows, reset for the first step. The caller asked `can_join` first."""
         assert self.can_join(sequence), "join without can_join"
         assert sequence.status is SequenceStatus.WAITING, "a sequence runs once"
-        first, prefix, options = self.num_rows, sequence.target_prefix_ids, sequence.options
+        first, forced, options = self.num_rows, sequence.forced_ids, sequence.options
         rows = slice(first, first + sequence.num_slots)
         self.token_ids[rows] = decoder_start_id
         self.lengths[rows] = 0
         self.source_lengths[rows] = len(sequence.source_ids)
-        self.prefix_lengths[rows] = len(prefix)
-        self.limits[rows] = len(prefix) + options.max_output_tokens
+        self.forced_lengths[rows] = len(forced)
+        self.limits[rows] = len(sequence.target_prefix_ids) + sequence.max_tokens
         self.log_probs[rows] = -np.inf  # only the first beam counts at first: the others are its copies
         self.log_probs[first] = 0.0
         self.is_single[rows] = sequence.num_slots == 1
@@ -106,10 +112,14 @@ class Batch:
         self.top_ks[rows] = options.top_k if options.is_sampled else 0
         self.top_ps[rows] = options.top_p
         self.seeds[rows] = options.seed or 0
-        self.output_ids[rows, : len(prefix)] = prefix
+        self.max_repeats[rows] = options.max_repeats or UNGUARDED
+        self.output_ids[rows, : len(forced)] = forced
         sequence.slots = list(range(rows.start, rows.stop))
         sequence.status = SequenceStatus.RUNNING
-        self.num_prefixed += bool(prefix)
+        self.num_forced += bool(forced)
+        self.num_guarded += bool(options.max_repeats)
+        if options.max_repeats:
+            self.repeats.clear(rows)
         self._owners.extend([sequence] * sequence.num_slots)
         self._sequences[sequence] = None
         self._groups.setdefault(sequence.num_slots, []).append(sequence)
@@ -129,7 +139,8 @@ class Batch:
         del self._owners[num_left:]
         sequence.slots = []
         sequence.status = SequenceStatus.FINISHED
-        self.num_prefixed -= bool(sequence.target_prefix_ids)
+        self.num_forced -= bool(sequence.forced_ids)
+        self.num_guarded -= bool(sequence.options.max_repeats)
         del self._sequences[sequence]
         group = self._groups[sequence.num_slots]
         group.remove(sequence)
@@ -141,6 +152,27 @@ class Batch:
         """Make beams' outputs those of other beams of the same sequence; no row is both a source and a target."""
         longest = int(self.lengths[source_rows].max())
         self.output_ids[target_rows, :longest] = self.output_ids[source_rows, :longest]
+        if self.num_guarded:
+            self.repeats.copy(source_rows, target_rows)
+
+    def note_repeats(self, rows: Any, token_ids: Ids, is_chosen: Mask | None = None) -> list[int]:
+        """Note the tokens that `rows`, an index of n of them, got; (n,). Returns those that now repeat something more
+        often than they may.
+
+        The source is looked at only here: hardly any output goes so far.
+        """
+        longest_run, allowed = self.repeats.append(rows, token_ids, is_chosen), self.max_repeats[rows]
+        if longest_run < allowed.min():
+            return []
+        over = [row for row in self.row_numbers[rows][allowed < UNGUARDED].tolist() if self.excess(row)]
+        for row in over:
+            owner = self._owners[row]
+            self.max_repeats[owner.slots] = max(owner.options.max_repeats, most_repeats(owner.source_ids))
+        return [row for row in over if self.excess(row)]
+
+    def excess(self, row: int) -> int:
+        """How many tokens at the end of a row come once more in a row than they may."""
+        return self.repeats.excess(row, int(self.max_repeats[row]))
 
     def check_integrity(self) -> None:
         """Check that every live row has one owner, that owners know their rows, and that lengths are in range.
@@ -160,10 +192,21 @@ class Batch:
         live = slice(0, self.num_rows)
         assert (self.lengths[live] <= self.limits[live]).all(), "a row is past its limit"
         assert (self.limits[live] <= self.kv_capacity).all(), "a row's limit is past the capacity"
+        num_guarded = sum(sequence.options.max_repeats > 0 for sequence in self._sequences)
+        assert num_guarded == self.num_guarded, f"{num_guarded} are guarded, not {self.num_guarded}"
+        for row, sequence in enumerate(self._owners):
+            asked = sequence.options.max_repeats
+            is_known = self.max_repeats[row] == (asked or UNGUARDED)
+            is_right = is_known or (asked and self.max_repeats[row] == most_repeats(sequence.source_ids))
+            assert is_right, f"row {row} has another row's guard"
+            if asked:
+                self.repeats.check_integrity(row, self.output_ids[row, : self.lengths[row]].tolist())
         assert (self.source_lengths[live] > 0).all(), "a live row has no source"
 
     def _copy(self, source_row: int, target_row: int, length: int) -> None:
         for array in self._per_row:
             array[target_row] = array[source_row]
-        length = max(length, int(self.prefix_lengths[source_row]))
+        if self.num_guarded:
+            self.repeats.copy(source_row, target_row)
+        length = max(length, int(self.forced_lengths[source_row]))
         self.output_ids[target_row, :length] = self.output_ids[source_row, :length]

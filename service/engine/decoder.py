@@ -87,6 +87,10 @@ class Decoder:
         self._check()
         return result
 
+    def certain(self, sequence: Sequence) -> tuple[int, ...]:
+        """The tokens with which a running sequence's best hypothesis will begin, the model's prefix left out."""
+        return self._search.certain(self.batch, sequence)
+
     def remove(self, sequence: Sequence) -> None:
         """Free a running sequence's rows and forget its search."""
         self._fetch = None
@@ -131,7 +135,7 @@ class Decoder:
             return
         lengths = self.batch.lengths
         result.first_tokens = [
-            sequence for sequence in self._without_token if lengths[sequence.slots[0]] > len(sequence.target_prefix_ids)
+            sequence for sequence in self._without_token if lengths[sequence.slots[0]] > len(sequence.forced_ids)
         ]
         self._without_token = [sequence for sequence in self._without_token if sequence not in result.first_tokens]
 

@@ -13,7 +13,7 @@ from service.engine.lane import Lane, Turn
 from service.engine.roster import Roster
 from service.engine.runner import Runner
 from service.engine.scheduler import StepPlan
-from service.engine.sequence import Sequence, SequenceStatus, SequenceUpdate
+from service.engine.sequence import Sequence, SequenceProgress, SequenceStatus, SequenceUpdate
 from service.engine.stats import DepartureRate, EngineSnapshot, TurnStats
 from service.errors import (
     Cancelled,
@@ -40,8 +40,11 @@ _FAILED = "the engine has failed"
 class EngineListener(Protocol):
     """Hears from the engine, on the engine's threads; must be quick, thread-safe, and never raise."""
 
-    def on_updates(self, updates: list[SequenceUpdate]) -> None:
-        """All terminal updates of one turn."""
+    def on_updates(self, updates: list[SequenceUpdate], progress: list[SequenceProgress]) -> None:
+        """All terminal updates of one turn, and the progress of sequences that asked for it and go on.
+
+        Of a sequence no progress comes after its terminal update. Must not wait for the engine.
+        """
         ...
 
     def on_turn(self, stats: TurnStats) -> None:
@@ -182,7 +185,7 @@ class Engine:
         for sequence in sequences:
             if sequence.status is not SequenceStatus.WAITING:
                 raise ValueError(f"a sequence was submitted that is {sequence.status.value} already")
-            length, slots = len(sequence.source_ids), sequence.num_slots
+            length, slots, given = len(sequence.source_ids), sequence.num_slots, len(sequence.output_prefix_ids)
             room = spec.kv_capacity - len(sequence.target_prefix_ids)
             if not 1 <= length <= spec.max_source_tokens:
                 raise TooLong(
@@ -191,6 +194,11 @@ class Engine:
             if not 1 <= sequence.options.max_output_tokens <= room:
                 raise InvalidRequest(
                     f"options.max_output_tokens is {sequence.options.max_output_tokens}; allowed is 1 to {room}."
+                )
+            if given and given >= sequence.options.max_output_tokens:
+                raise InvalidRequest(
+                    f"A target prefix has {given} tokens; allowed is up to {sequence.options.max_output_tokens - 1}, "
+                    "less than options.max_output_tokens. Shorten the prefix."
                 )
             if not 1 <= slots <= most_slots:
                 raise InvalidRequest(f"options.beam_size is {slots}; this server allows 1 to {most_slots}.")
@@ -233,7 +241,7 @@ class Engine:
             plan = self._scheduled(lane)
             updates = self._roster.take_updates()
         if updates:  # who was dropped need not wait for the step
-            self._listener.on_updates(updates)
+            self._listener.on_updates(updates, [])
         return plan
 
     def _has_work(self, lane: Lane) -> bool:
@@ -304,8 +312,11 @@ class Engine:
                     self._roster.fail(leader, self._explained(error))
             self._departures.add(len(joined), turn.stepped - turn.began)
             updates = self._roster.take_updates()
-        if updates:
-            self._listener.on_updates(updates)
+            progress = self._progress(lane)
+            if progress:  # told under the lock, so that another lane can't end one of these before it is heard of
+                self._listener.on_updates(updates, progress)
+        if updates and not progress:
+            self._listener.on_updates(updates, [])
         has_encoded = bool(turn.plan.admitted)
         lane.unreported.append(
             TurnStats(
@@ -327,6 +338,14 @@ class Engine:
                 self._listener.on_turn(stats)
             lane.unreported.clear()
 
+    def _progress(self, lane: Lane) -> list[SequenceProgress]:
+        return [
+            each
+            for leader in self._roster.watched
+            if self._homes[leader] is lane
+            for each in self._roster.progress(leader, lane.decoder.certain(leader))
+        ]
+
     def _leaves(self, lane: Lane, leader: Sequence) -> bool:
         """Note that a sequence has left its rows; false if it was given up meanwhile, so that nobody is to be told."""
         if leader in lane.doomed:
@@ -346,6 +365,6 @@ class Engine:
             updates = self._roster.take_updates()
         try:
             if updates:
-                self._listener.on_updates(updates)
+                self._listener.on_updates(updates, [])
         except Exception:
             _log.exception("the listener failed while everything was being failed")

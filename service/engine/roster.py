@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 
 from service.engine.deadlines import Deadlines
-from service.engine.sequence import DecodedHypothesis, Sequence, SequenceStatus, SequenceUpdate
+from service.engine.sequence import DecodedHypothesis, Sequence, SequenceProgress, SequenceStatus, SequenceUpdate
 from service.engine.twins import Twins
 from service.engine.waiting import WaitingQueue
 from service.errors import ServiceError
@@ -67,6 +67,19 @@ class Roster:
     def followed_by(self, leader: Sequence) -> list[Sequence]:
         """All who wait for the outcome of a sequence that is being decoded."""
         return self._twins.members(leader)
+
+    @property
+    def watched(self) -> Iterable[Sequence]:
+        """The sequences being decoded of whose progress somebody wants to hear."""
+        return self._twins.watched
+
+    def progress(self, leader: Sequence, token_ids: tuple[int, ...]) -> list[SequenceProgress]:
+        """What to tell those who watch a sequence, now that these tokens are certain."""
+        return [
+            SequenceProgress(sequence, token_ids)
+            for sequence in self._twins.news(leader, len(token_ids))
+            if sequence in self._live  # else all were failed meanwhile
+        ]
 
     def pop_expired(self, now_seconds: float) -> list[Sequence]:
         """Sequences whose deadline is not after `now_seconds`; each is given out once and should be dropped."""

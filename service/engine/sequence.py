@@ -4,7 +4,7 @@ import enum
 from dataclasses import dataclass, field
 
 from service.errors import ServiceError
-from service.translation import DecodingOptions, FinishReason, Priority
+from service.translation import RATIO_ALLOWANCE, DecodingOptions, FinishReason, Priority
 
 
 class SequenceStatus(enum.Enum):
@@ -20,9 +20,10 @@ class Sequence:
     """What to decode and for whom; created by the translator, owned by the engine from `submit` to its update.
 
     `source_ids` ends with the end-of-sentence token and holds the language pair's prefix; `target_prefix_ids` are
-    forced at the start of the output and don't appear in the hypotheses. A sequence is one sample at most: where
-    `options` ask for several, each is a sequence of its own with a seed of its own. Times are on `time.monotonic()`'s
-    clock.
+    forced at the start of the output and don't appear in the hypotheses. `output_prefix_ids` are the caller's own
+    beginning of the translation: forced after those, part of every hypothesis and of `max_output_tokens`, but not of
+    scores, which are about what the model chose. A sequence is one sample at most: where `options` ask for several,
+    each is a sequence of its own with a seed of its own. Times are on `time.monotonic()`'s clock.
     """
 
     request_id: str
@@ -32,6 +33,8 @@ class Sequence:
     target_prefix_ids: tuple[int, ...] = ()
     deadline_seconds: float | None = None
     priority: Priority = Priority.NORMAL
+    output_prefix_ids: tuple[int, ...] = ()
+    wants_progress: bool = False
     status: SequenceStatus = SequenceStatus.WAITING
     slots: list[int] = field(default_factory=list)  # rows of the arena, one per live hypothesis
     admitted_seconds: float = 0.0
@@ -42,17 +45,48 @@ class Sequence:
         """Rows that the sequence needs while it runs."""
         return self.options.beam_size
 
+    @property
+    def forced_ids(self) -> tuple[int, ...]:
+        """What every hypothesis begins with, chosen by nobody."""
+        return self.target_prefix_ids + self.output_prefix_ids
+
+    @property
+    def max_tokens(self) -> int:
+        """Most tokens of a hypothesis: by `max_output_tokens`, or `max_length_ratio`, which leaves out the caller's."""
+        options = self.options
+        if not options.max_length_ratio:
+            return options.max_output_tokens
+        by_ratio = int(options.max_length_ratio * len(self.source_ids)) + RATIO_ALLOWANCE
+        return min(options.max_output_tokens, len(self.output_prefix_ids) + by_ratio)
+
+    @property
+    def limit_reason(self) -> FinishReason:
+        """Why a hypothesis of `max_tokens` ends."""
+        return FinishReason.LENGTH if self.max_tokens == self.options.max_output_tokens else FinishReason.RATIO
+
 
 @dataclass(frozen=True, slots=True)
 class DecodedHypothesis:
     """Token ids of one finished candidate, without start and prefix and without the end-of-sentence token.
 
-    `score` is its length-normalised log-probability (NaN where scores were not asked for under greedy search).
+    `score` is its length-normalised log-probability (NaN where scores were not asked for under greedy search), with
+    that of a repetition that was taken off.
     """
 
     token_ids: tuple[int, ...]
     score: float
     finish_reason: FinishReason
+
+
+@dataclass(frozen=True, slots=True)
+class SequenceProgress:
+    """All tokens of a running sequence that are certain by now: its best hypothesis will begin with them.
+
+    Each message holds what the one before held, and more.
+    """
+
+    sequence: Sequence
+    token_ids: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from service.engine.sequence import Sequence
 
-Key = tuple[tuple[int, ...], tuple[int, ...], object]
+Key = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], object]
 
 
 @dataclass(slots=True)
@@ -19,14 +19,20 @@ class _Decoding:
 class Twins:
     """Who is like whom, among the sequences that wait and those that run.
 
-    Twins have the same source, target prefix and options, seed included, so that one answer is right for all. The
+    Twins have the same source, prefixes and options, seed included, so that one answer is right for all. The
     first to get slots leads; the others follow it without slots of their own. A leader that is given up is decoded on
-    as long as it has followers.
+    as long as it has followers. Any of them may want to hear of progress, whoever leads.
     """
 
     def __init__(self) -> None:
         self._waiting: dict[Key, dict[Sequence, None]] = {}
         self._running: dict[Key, _Decoding] = {}
+        self._watched: dict[Sequence, dict[Sequence, int]] = {}  # leaders -> who wants progress, and tokens told so far
+
+    @property
+    def watched(self) -> Iterable[Sequence]:
+        """The leaders of whose progress somebody wants to hear."""
+        return self._watched.keys()
 
     def wait(self, sequence: Sequence) -> None:
         """Note a sequence that begins to wait."""
@@ -53,6 +59,8 @@ class Twins:
         key = _key(leader)
         members = self._waiting.pop(key)
         self._running[key] = _Decoding(leader, members)
+        for sequence in members:
+            self._watch(leader, sequence)
         return [sequence for sequence in members if sequence is not leader]
 
     def follow(self, sequence: Sequence) -> bool:
@@ -61,11 +69,19 @@ class Twins:
         if decoding is None:
             return False
         decoding.members[sequence] = None
+        self._watch(decoding.leader, sequence)
         return True
 
     def members(self, leader: Sequence) -> list[Sequence]:
         """All who wait for the outcome of a sequence in the batch."""
         return list(self._running[_key(leader)].members)
+
+    def news(self, leader: Sequence, num_certain: int) -> list[Sequence]:
+        """Who wants to hear that so many tokens of a watched leader are certain, and has not heard of as many."""
+        told = self._watched[leader]
+        behind = [sequence for sequence, num_told in told.items() if num_told < num_certain]
+        told.update(dict.fromkeys(behind, num_certain))
+        return behind
 
     def give_up(self, sequence: Sequence) -> Sequence | None:
         """A running sequence, or one that follows, wants no answer any more.
@@ -76,6 +92,7 @@ class Twins:
         key = _key(sequence)
         decoding = self._running[key]
         del decoding.members[sequence]
+        self._unwatch(decoding.leader, sequence)
         if decoding.members:
             return None
         del self._running[key]
@@ -83,8 +100,20 @@ class Twins:
 
     def end(self, leader: Sequence) -> list[Sequence]:
         """A sequence has left the batch; returns all whom its outcome concerns."""
+        self._watched.pop(leader, None)
         return list(self._running.pop(_key(leader)).members)
+
+    def _watch(self, leader: Sequence, sequence: Sequence) -> None:
+        if sequence.wants_progress:
+            self._watched.setdefault(leader, {})[sequence] = 0
+
+    def _unwatch(self, leader: Sequence, sequence: Sequence) -> None:
+        if sequence.wants_progress:
+            told = self._watched[leader]
+            del told[sequence]
+            if not told:
+                del self._watched[leader]
 
 
 def _key(sequence: Sequence) -> Key:
-    return sequence.source_ids, sequence.target_prefix_ids, sequence.options
+    return sequence.source_ids, sequence.target_prefix_ids, sequence.output_prefix_ids, sequence.options

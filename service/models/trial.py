@@ -9,7 +9,7 @@ from service.bundle.manifest import BundleError
 from service.engine.config import EngineConfig
 from service.engine.engine import Engine
 from service.engine.runner import Runner
-from service.engine.sequence import Sequence, SequenceUpdate
+from service.engine.sequence import Sequence, SequenceProgress, SequenceUpdate
 from service.engine.stats import TurnStats
 from service.errors import ServiceError
 
@@ -54,7 +54,7 @@ class _Listener:
         self.done = threading.Event()
         self._num_expected = num_expected
 
-    def on_updates(self, updates: list[SequenceUpdate]) -> None:
+    def on_updates(self, updates: list[SequenceUpdate], progress: list[SequenceProgress]) -> None:
         self.updates.update((update.sequence, update) for update in updates)
         if len(self.updates) >= self._num_expected:
             self.done.set()

@@ -27,6 +27,8 @@ _OPTIONS: dict[str, type] = {
     "beam_size": int,
     "length_penalty": float,
     "max_output_tokens": int,
+    "max_length_ratio": float,
+    "max_repeats": int,
     "temperature": float,
     "top_k": int,
     "top_p": float,

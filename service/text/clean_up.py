@@ -1,5 +1,7 @@
 """Spaces that a tokenizer left before punctuation."""
 
+import re
+
 # In this order, as `clean_up_tokenization` of transformers 5 (tokenization_utils_base.py) has it.
 _REPLACEMENTS = (
     (" .", "."),
@@ -13,6 +15,8 @@ _REPLACEMENTS = (
     (" 've", "'ve"),
     (" 're", "'re"),
 )
+# Words after which, or after whose beginnings, a space before them may go.
+_UNSETTLED = re.compile(r"(?: (?:n'?|'[vr]?)?)*\Z")
 
 
 def clean_up_spaces(text: str) -> str:
@@ -20,3 +24,8 @@ def clean_up_spaces(text: str) -> str:
     for spaced, clean in _REPLACEMENTS:
         text = text.replace(spaced, clean)
     return text
+
+
+def settled(text: str) -> str:
+    """The part of a text that comes out of `clean_up_spaces` the same whatever follows the text."""
+    return text[: _UNSETTLED.search(text).start()]  # type: ignore[union-attr]  # it matches the empty end, too

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from service.bundle.manifest import BundleError
-from service.text.sentencepiece_model import SentencePieceModel
+from service.text.sentencepiece_model import REPLACEMENT, SentencePieceModel
 from service.text.special_tokens import SpecialTokens
 from service.text.vocabulary import marian_language, parse_vocabulary
 
@@ -53,6 +53,16 @@ class M2M100Tokenizer:
         """As `Tokenizer.decode`."""
         pieces = self._pieces
         return self._model.text_of_pieces([pieces[index] for index in token_ids if index in pieces]).strip()
+
+    def encode_target(self, text: str) -> list[int]:
+        """As `Tokenizer.encode_target`."""
+        ids = self._ids
+        known = [ids[piece] for piece in self._model.pieces(text) if piece in ids]
+        return [token_id for token_id in known if token_id in self._pieces]
+
+    def decode_settled(self, token_ids: Sequence[int]) -> str:
+        """As `Tokenizer.decode_settled`; the bytes of a character that is not complete yet stand at the end."""
+        return self.decode(token_ids).rstrip(REPLACEMENT).rstrip()
 
     def _encode_start(self, text: str) -> list[int]:
         """Ids of what is before the first special token."""

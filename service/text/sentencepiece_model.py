@@ -7,6 +7,8 @@ import sentencepiece
 
 from service.bundle.manifest import BundleError
 
+REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+
 
 class SentencePieceModel:
     """Texts to pieces and back; encoding and decoding run without the interpreter's lock."""
@@ -31,6 +33,11 @@ class SentencePieceModel:
     def ids(self, text: str) -> list[int]:
         """The model's own ids of the text's pieces."""
         return list(self._processor.encode(text))
+
+    @property
+    def unk_id(self) -> int:
+        """The id of what the model has no piece for."""
+        return int(self._processor.unk_id())
 
     def pieces(self, text: str) -> list[str]:
         """The text's pieces; what the model has no piece for stands for itself."""
@@ -72,3 +79,12 @@ class SentencePieceTokenizer:
         """As `Tokenizer.decode`."""
         size = self._model.size
         return self._model.text_of_ids([token_id for token_id in token_ids if token_id < size])
+
+    def encode_target(self, text: str) -> list[int]:
+        """As `Tokenizer.encode_target`."""
+        unk_id = self._model.unk_id
+        return [token_id for token_id in self._model.ids(text) if token_id != unk_id]
+
+    def decode_settled(self, token_ids: Sequence[int]) -> str:
+        """As `Tokenizer.decode_settled`; the bytes of a character that is not complete yet stand at the end."""
+        return self.decode(token_ids).rstrip(REPLACEMENT)

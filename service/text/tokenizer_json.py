@@ -7,6 +7,7 @@ import tokenizers
 
 from service.bundle.manifest import BundleError
 
+_REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 _PROBE = "a \ufffd\U000f0000"  # holds characters that hardly any vocabulary has
 
 
@@ -29,12 +30,18 @@ class JsonTokenizer:
             self._tokenizer.no_truncation()
             self._tokenizer.no_padding()
             self.decode(self.encode(_PROBE))
+            added = self._tokenizer.get_added_tokens_decoder()
         except OSError as error:
             raise BundleError(f"{file} can't be read: {error}.") from error
         except (KeyboardInterrupt, SystemExit):
             raise
         except BaseException as error:  # the library raises plain Exceptions, and panics, which are not even those
             raise BundleError(f"{file} can't be used as a tokenizer: {error}.") from error
+
+        self._special_ids = frozenset(token_id for token_id, token in added.items() if token.special)
+        self._num_ids = self._tokenizer.get_vocab_size()
+        byte_ids = (self._tokenizer.token_to_id(f"<0x{byte:02X}>") for byte in range(256))
+        self._byte_ids = frozenset(token_id for token_id in byte_ids if token_id is not None)
 
     def encode(self, text: str) -> list[int]:
         """As `Tokenizer.encode`."""
@@ -43,3 +50,22 @@ class JsonTokenizer:
     def decode(self, token_ids: Sequence[int]) -> str:
         """As `Tokenizer.decode`."""
         return self._tokenizer.decode(token_ids, skip_special_tokens=True)
+
+    def encode_target(self, text: str) -> list[int]:
+        """As `Tokenizer.encode_target`."""
+        return [token_id for token_id in self.encode(text) if token_id not in self._special_ids]
+
+    def decode_settled(self, token_ids: Sequence[int]) -> str:
+        """As `Tokenizer.decode_settled`.
+
+        Pieces of single bytes are text only if all that stand together are: those at the end are not settled.
+        """
+        end = len(token_ids)
+        if self._byte_ids:
+            while end and not self._ends_bytes(token_ids[end - 1]):
+                end -= 1
+        return self.decode(token_ids[:end]).rstrip(_REPLACEMENT).rstrip()
+
+    def _ends_bytes(self, token_id: int) -> bool:
+        has_text = token_id < self._num_ids and token_id not in self._special_ids
+        return has_text and token_id not in self._byte_ids

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Protocol
 
 from service.bundle.manifest import BundleError, TokenizerSpec
-from service.text.clean_up import clean_up_spaces
+from service.text.clean_up import clean_up_spaces, settled
 from service.text.piece_tokenizers import M2M100Tokenizer, MarianTokenizer
 from service.text.sentencepiece_model import SentencePieceTokenizer
 from service.text.tokenizer_json import JsonTokenizer
@@ -23,6 +23,17 @@ class Tokenizer(Protocol):
 
     def decode(self, token_ids: Sequence[int]) -> str:
         """Text of pieces. Special ids have none, nor have ids beyond the vocabulary, which pad the output layer."""
+        ...
+
+    def encode_target(self, text: str) -> list[int]:
+        """Ids with which a translation begins that begins with a text, by the pieces that `decode` reads.
+
+        A special token that the text spells, and what there is no piece for, is left out.
+        """
+        ...
+
+    def decode_settled(self, token_ids: Sequence[int]) -> str:
+        """The beginning of `decode` that stays the same whatever ids follow."""
         ...
 
 
@@ -73,6 +84,12 @@ class _TwoSided:
     def decode(self, token_ids: Sequence[int]) -> str:
         return self._target.decode(token_ids)
 
+    def encode_target(self, text: str) -> list[int]:
+        return self._target.encode_target(text)
+
+    def decode_settled(self, token_ids: Sequence[int]) -> str:
+        return self._target.decode_settled(token_ids)
+
 
 class _Cleaned:
     """Takes spaces before punctuation and English contractions out of translations, as transformers can be told to."""
@@ -85,3 +102,9 @@ class _Cleaned:
 
     def decode(self, token_ids: Sequence[int]) -> str:
         return clean_up_spaces(self._tokenizer.decode(token_ids))
+
+    def encode_target(self, text: str) -> list[int]:
+        return self._tokenizer.encode_target(text)
+
+    def decode_settled(self, token_ids: Sequence[int]) -> str:
+        return clean_up_spaces(settled(self._tokenizer.decode_settled(token_ids)))

@@ -4,7 +4,7 @@ import asyncio
 import threading
 from typing import Any, cast
 
-from service.engine.sequence import Sequence, SequenceUpdate
+from service.engine.sequence import Sequence, SequenceProgress, SequenceUpdate
 from service.engine_bridge import EngineBridge
 from service.errors import Cancelled
 from service.metrics import Metrics
@@ -13,6 +13,7 @@ from service.translation import DecodingOptions, FinishReason
 
 SEQUENCE = Sequence("r", (1,), DecodingOptions(1, 1.0, 1, 10), 0.0)
 UPDATE = SequenceUpdate(SEQUENCE, FinishReason.CANCELLED, error=Cancelled("gone"))
+PROGRESS = SequenceProgress(Sequence("s", (1,), DecodingOptions(1, 1.0, 1, 10), 0.0), (5, 6))
 
 
 class CountingLoop:
@@ -27,24 +28,24 @@ class CountingLoop:
         return self.loop.call_soon_threadsafe(*arguments)
 
 
-def test_all_updates_of_a_turn_cross_at_once_and_arrive_on_the_loop() -> None:
+def test_all_that_a_turn_tells_crosses_at_once_and_arrive_on_the_loop() -> None:
     async def scenario() -> None:
         loop = CountingLoop(asyncio.get_running_loop())
         arrived, done = [], asyncio.Event()
 
-        def deliver(updates: Any) -> None:
-            arrived.append((threading.current_thread(), updates))
+        def deliver(updates: Any, progress: Any) -> None:
+            arrived.append((threading.current_thread(), updates, progress))
             done.set()
 
         bridge = EngineBridge(
             cast(Any, loop), Metrics().model("m"), InferenceStatistics(), deliver, failed=lambda error: None
         )
-        thread = threading.Thread(target=bridge.on_updates, args=([UPDATE] * 50,))
+        thread = threading.Thread(target=bridge.on_updates, args=([UPDATE] * 50, [PROGRESS] * 3))
         thread.start()
         await asyncio.wait_for(done.wait(), 5)
         thread.join(5)
         assert loop.crossings == 1
-        assert arrived == [(threading.current_thread(), [UPDATE] * 50)]
+        assert arrived == [(threading.current_thread(), [UPDATE] * 50, [PROGRESS] * 3)]
 
     asyncio.run(scenario())
 
@@ -53,11 +54,7 @@ def test_a_failure_reaches_the_loop() -> None:
     async def scenario() -> None:
         failed = asyncio.get_running_loop().create_future()
         bridge = EngineBridge(
-            asyncio.get_running_loop(),
-            Metrics().model("m"),
-            InferenceStatistics(),
-            lambda updates: None,
-            failed.set_result,
+            asyncio.get_running_loop(), Metrics().model("m"), InferenceStatistics(), lambda *_: None, failed.set_result
         )
         error = RuntimeError("boom")
         await asyncio.to_thread(bridge.on_failure, error)
@@ -69,8 +66,8 @@ def test_a_failure_reaches_the_loop() -> None:
 def test_a_closed_loop_does_not_hurt_the_engine() -> None:
     loop = asyncio.new_event_loop()
     loop.close()
-    bridge = EngineBridge(loop, Metrics().model("m"), InferenceStatistics(), lambda updates: None, lambda error: None)
-    bridge.on_updates([UPDATE])
+    bridge = EngineBridge(loop, Metrics().model("m"), InferenceStatistics(), lambda *_: None, lambda error: None)
+    bridge.on_updates([UPDATE], [])
     bridge.on_failure(RuntimeError("boom"))
 
 
@@ -78,13 +75,9 @@ def test_an_aborted_sequence_is_counted_as_cancelled() -> None:
     async def scenario() -> Any:
         metrics = Metrics()
         bridge = EngineBridge(
-            asyncio.get_running_loop(),
-            metrics.model("m"),
-            InferenceStatistics(),
-            lambda updates: None,
-            lambda error: None,
+            asyncio.get_running_loop(), metrics.model("m"), InferenceStatistics(), lambda *_: None, lambda error: None
         )
-        bridge.on_updates([UPDATE])
+        bridge.on_updates([UPDATE], [])
         await asyncio.sleep(0)
         return metrics.render()[0].decode()
 

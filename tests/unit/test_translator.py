@@ -47,6 +47,12 @@ class LetterTokenizer:
     def decode(self, token_ids: Sequence_[int]) -> str:
         return "".join(chr(token_id - 10) for token_id in token_ids)
 
+    def encode_target(self, text: str) -> list[int]:
+        return self.encode(text)
+
+    def decode_settled(self, token_ids: Sequence_[int]) -> str:
+        return self.decode(token_ids)
+
 
 class ToldEngine:
     """Keeps what it is given until the test says how it ends."""

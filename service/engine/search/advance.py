@@ -1,6 +1,7 @@
 """Applies a step's result to the batch: every running sequence goes one token on, in its own way of searching."""
 
 import math
+import os.path
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -42,7 +43,7 @@ class Search:
         result = Advance()
         live = slice(0, batch.num_rows)
         lengths = batch.lengths[live]
-        is_forced = lengths < batch.prefix_lengths[live] if batch.num_prefixed else None
+        is_forced = lengths < batch.forced_lengths[live] if batch.num_forced else None
         lengths += 1  # the step appended its input to the cache
         if output.next_ids is not None:
             self._advance_singles(batch, output, is_forced, result)
@@ -50,6 +51,27 @@ class Search:
             if beam_size > 1:
                 self._advance_beams(batch, sequences, output, is_forced, result)
         return result
+
+    def certain(self, batch: Batch, sequence: Sequence) -> tuple[int, ...]:
+        """The tokens with which a running sequence's best hypothesis will begin, whatever comes; never fewer than before.
+
+        Of a beam search that is what its beams, and the best hypothesis that is finished, have in common.
+        """
+        rows = sequence.slots
+        start, end = len(sequence.target_prefix_ids), int(batch.lengths[rows[0]])
+        if end <= batch.forced_lengths[rows[0]]:
+            return ()
+        if len(rows) > 1:
+            alive = np.isfinite(batch.log_probs[rows])
+            rows = [row for row, is_alive in zip(rows, alive.tolist(), strict=True) if is_alive]
+        if sequence.options.max_repeats:
+            end -= max(batch.repeats.doubtful(row, int(batch.max_repeats[row])) for row in rows)
+        if len(sequence.slots) == 1:
+            return tuple(batch.output_ids[rows[0], start:end].tolist())
+        outputs = [batch.output_ids[row, start:end].tolist() for row in rows]
+        if sequence in self._hypotheses:
+            outputs += [list(each.text_ids[start:]) for each in self._hypotheses[sequence].best(1)]
+        return tuple(os.path.commonprefix(outputs))
 
     def _advance_singles(
         self, batch: Batch, output: StepOutput, is_forced: greedy.Mask | None, result: Advance
@@ -72,6 +94,9 @@ class Search:
         batch.output_ids[places] = chosen
         batch.token_ids[rows] = chosen
         is_ended = greedy.ended(chosen, lengths, batch.limits[rows], self._eos_id)
+        if batch.num_guarded:
+            for row in batch.note_repeats(rows, chosen, is_open):
+                is_ended |= all_rows[rows] == row
         if is_open is not None:
             is_ended &= is_open
         if log_probs is not None:
@@ -87,12 +112,13 @@ class Search:
     def _single_hypothesis(self, batch: Batch, sequence: Sequence) -> DecodedHypothesis:
         (row,) = sequence.slots
         output_ids = tuple(batch.output_ids[row, : batch.lengths[row]].tolist())
-        score, options = math.nan, sequence.options
+        score, options, is_cut = math.nan, sequence.options, output_ids[-1] != self._eos_id
         if options.return_scores:
-            is_cut = output_ids[-1] != self._eos_id
-            length = len(output_ids) + (is_cut and options.forces_end)
-            score = normalized(float(batch.log_probs[row]), length, options.length_penalty)
-        return self._decoded(sequence, score, output_ids)
+            is_at_limit = len(output_ids) == batch.limits[row]
+            length = len(output_ids) + (is_cut and is_at_limit and options.forces_end)
+            score = _score(sequence, float(batch.log_probs[row]), length)
+        excess = batch.excess(row) if is_cut and options.max_repeats else 0
+        return self._decoded(sequence, score, output_ids, excess)
 
     def _advance_beams(
         self,
@@ -108,6 +134,8 @@ class Search:
             for forced in [sequence for sequence in sequences if is_forced[sequence.slots[0]]]:
                 own = forced.slots
                 batch.token_ids[own] = batch.output_ids[own, batch.lengths[own] - 1]
+                if forced.options.max_repeats:
+                    batch.note_repeats(own, batch.token_ids[own], np.zeros(len(own), np.bool_))
             sequences = [sequence for sequence in sequences if not is_forced[sequence.slots[0]]]
         if not sequences:
             return
@@ -152,31 +180,57 @@ class Search:
         batch.token_ids[rows] = running.token_ids
         batch.log_probs[rows] = running.log_probs
         batch.output_ids[rows, batch.lengths[rows] - 1] = running.token_ids
+        if batch.num_guarded and len(sequences):
+            self._give_up(batch, batch.note_repeats(rows.ravel(), running.token_ids.ravel()), result)
+
+    def _give_up(self, batch: Batch, rows: list[int], result: Advance) -> None:
+        """Let beams that repeat themselves die: others take their places in the next step, if any is left."""
+        for row in rows:
+            sequence, length = batch.owner(row), int(batch.lengths[row])
+            output_ids = tuple(batch.output_ids[row, :length].tolist())
+            score = _score(sequence, float(batch.log_probs[row]), length)
+            self._hypotheses_of(sequence).give_up(score, output_ids, batch.excess(row))
+            batch.log_probs[row] = -np.inf
+            if np.isneginf(batch.log_probs[sequence.slots]).all():
+                result.finished.append((sequence, self._beam_hypotheses(sequence)))
+
+    def _hypotheses_of(self, sequence: Sequence) -> beam.BeamHypotheses:
+        hypotheses = self._hypotheses.get(sequence)
+        if hypotheses is None:
+            options = sequence.options
+            hypotheses = self._hypotheses[sequence] = beam.BeamHypotheses(
+                options.beam_size, stops_early=options.stops_early
+            )
+        return hypotheses
 
     def _collect(self, batch: Batch, sequence: Sequence, ending: beam.Continuations, num_forced: int = 0) -> None:
         """Keep the hypotheses of one search that end in this step, each (m,), or `num_forced` tokens later."""
-        options, total = sequence.options, int(batch.lengths[sequence.slots[0]])
-        if sequence not in self._hypotheses:
-            self._hypotheses[sequence] = beam.BeamHypotheses(
-                options.beam_size, options.length_penalty, stops_early=options.stops_early
-            )
+        total, hypotheses = int(batch.lengths[sequence.slots[0]]), self._hypotheses_of(sequence)
         for parent, token_id, log_prob in zip(*(part.tolist() for part in ending), strict=True):
             begun = batch.output_ids[sequence.slots[parent], : total - 1].tolist()
-            self._hypotheses[sequence].add(log_prob, total + num_forced, (*begun, token_id))
+            hypotheses.add(_score(sequence, log_prob, total + num_forced), (*begun, token_id))
 
     def _is_done(self, batch: Batch, sequence: Sequence, best_log_prob: float) -> bool:
-        return self._hypotheses[sequence].is_done(best_log_prob, int(batch.lengths[sequence.slots[0]]))
+        best_running_score = _score(sequence, best_log_prob, int(batch.lengths[sequence.slots[0]]))
+        return self._hypotheses[sequence].is_done(best_running_score)
 
     def _beam_hypotheses(self, sequence: Sequence) -> tuple[DecodedHypothesis, ...]:
-        best = self._hypotheses[sequence].finished[: sequence.options.num_hypotheses]
-        return tuple(self._decoded(sequence, score, output_ids) for score, output_ids in best)
+        best = self._hypotheses[sequence].best(sequence.options.num_hypotheses)
+        return tuple(self._decoded(sequence, *hypothesis) for hypothesis in best)
 
-    def _decoded(self, sequence: Sequence, score: float, output_ids: tuple[int, ...]) -> DecodedHypothesis:
-        """Strip the forced prefix and the end-of-sentence token."""
+    def _decoded(self, sequence: Sequence, score: float, output_ids: tuple[int, ...], excess: int) -> DecodedHypothesis:
+        """Strip the model's prefix, the end-of-sentence token, and what came once too often."""
         chosen = output_ids[len(sequence.target_prefix_ids) :]
+        if excess:
+            return DecodedHypothesis(chosen[:-excess], score, FinishReason.REPETITION)
         if chosen[-1] == self._eos_id:
             return DecodedHypothesis(chosen[:-1], score, FinishReason.STOP)
-        return DecodedHypothesis(chosen, score, FinishReason.LENGTH)
+        return DecodedHypothesis(chosen, score, sequence.limit_reason)
+
+
+def _score(sequence: Sequence, log_prob: float, length: int) -> float:
+    """Of what the model chose, in an output of `length` tokens with forced ones; the caller's own don't count."""
+    return normalized(log_prob, length - len(sequence.output_prefix_ids), sequence.options.length_penalty)
 
 
 def _sampled(
@@ -197,7 +251,7 @@ def _sampled(
         batch.temperatures[rows],
         batch.top_ks[rows],
         batch.top_ps[rows],
-        sampling.uniforms(batch.seeds[rows], batch.lengths[rows] - batch.prefix_lengths[rows]),
+        sampling.uniforms(batch.seeds[rows], batch.lengths[rows] - batch.forced_lengths[rows]),
     )
     chosen[places] = output.candidate_ids[rows, columns]
     log_probs[places] = candidates[np.arange(len(rows)), columns]

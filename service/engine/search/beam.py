@@ -15,8 +15,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy import typing as npt
 
-from service.engine.search.scores import normalized
-
 Ids = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.intp]
 Scores = npt.NDArray[np.float32]
@@ -63,34 +61,54 @@ def rank(log_probs: Scores, candidate_ids: Ids, candidate_log_probs: Scores, eos
 
 
 class Finished(NamedTuple):
-    """A hypothesis that ended: `output_ids` with forced prefix and, unless it was cut, the end-of-sentence token."""
+    """A hypothesis that ended: `output_ids` with what was forced and, unless it was cut, the end-of-sentence token.
+
+    The last `excess` of them came once too often.
+    """
 
     score: float  # normalised
     output_ids: tuple[int, ...]
+    excess: int = 0
+
+    @property
+    def text_ids(self) -> tuple[int, ...]:
+        """Without the excess."""
+        return self.output_ids[: len(self.output_ids) - self.excess]
 
 
 class BeamHypotheses:
     """The at most k best finished hypotheses of one search, best first in `finished`."""
 
-    def __init__(self, beam_size: int, length_penalty: float, *, stops_early: bool = False) -> None:
+    def __init__(self, beam_size: int, *, stops_early: bool = False) -> None:
         self._beam_size = beam_size
-        self._length_penalty = length_penalty
         self._stops_early = stops_early
         self.finished: list[Finished] = []
+        self._given_up: list[Finished] = []
 
-    def add(self, log_prob: float, length: int, output_ids: tuple[int, ...]) -> None:
-        """Keep a hypothesis if it is among the best; `length` counts its tokens, forced prefix and end included."""
-        self.finished.append(Finished(normalized(log_prob, length, self._length_penalty), output_ids))
-        self.finished.sort(key=lambda hypothesis: -hypothesis.score)  # stable: of equals, the earlier one stays ahead
-        del self.finished[self._beam_size :]
+    def add(self, score: float, output_ids: tuple[int, ...]) -> None:
+        """Keep a hypothesis if it is among the best."""
+        self._keep(self.finished, Finished(score, output_ids))
 
-    def is_done(self, best_running_log_prob: float, length: int) -> bool:
-        """Whether k hypotheses are finished and the best running beam, of `length`, does not beat the worst of them."""
+    def give_up(self, score: float, output_ids: tuple[int, ...], excess: int) -> None:
+        """Note a hypothesis that repeats itself; it counts only where too few others end."""
+        self._keep(self._given_up, Finished(score, output_ids, excess))
+
+    def best(self, num_hypotheses: int) -> list[Finished]:
+        """The best ones, best first, and behind them those that were given up."""
+        return (self.finished + self._given_up)[:num_hypotheses]
+
+    def is_done(self, best_running_score: float) -> bool:
+        """Whether k hypotheses are finished and the best running beam does not beat the worst of them."""
         if len(self.finished) < self._beam_size:
             return False
         if self._stops_early:
             return True
-        return not normalized(best_running_log_prob, length, self._length_penalty) > self.finished[-1].score
+        return not best_running_score > self.finished[-1].score
+
+    def _keep(self, hypotheses: list[Finished], hypothesis: Finished) -> None:
+        hypotheses.append(hypothesis)
+        hypotheses.sort(key=lambda each: -each.score)  # stable: of equals, the earlier one stays ahead
+        del hypotheses[self._beam_size :]
 
 
 def inherit(rows: Rows, parents: Rows) -> tuple[Rows, Rows, Rows]:

@@ -5,7 +5,7 @@ import threading
 from service.engine.config import EngineConfig
 from service.engine.engine import Engine, TurnStats
 from service.engine.runner import Runner
-from service.engine.sequence import Sequence, SequenceUpdate
+from service.engine.sequence import Sequence, SequenceProgress, SequenceUpdate
 from service.translation import DecodingOptions, Priority
 
 WAIT_SECONDS = 20.0  # a bound, not a duration: tests end as soon as what they wait for is there
@@ -16,13 +16,17 @@ class Recorder:
 
     def __init__(self) -> None:
         self.calls: list[list[SequenceUpdate]] = []
+        self.progress: dict[Sequence, list[tuple[int, ...]]] = {}
         self.turns: list[TurnStats] = []
         self.failures: list[BaseException] = []
         self._changed = threading.Condition()
 
-    def on_updates(self, updates: list[SequenceUpdate]) -> None:
+    def on_updates(self, updates: list[SequenceUpdate], progress: list[SequenceProgress]) -> None:
         with self._changed:
             self.calls.append(updates)
+            for each in progress:
+                assert not any(update.sequence is each.sequence for update in self.updates), "progress after the end"
+                self.progress.setdefault(each.sequence, []).append(each.token_ids)
             self._changed.notify_all()
 
     def on_turn(self, stats: TurnStats) -> None:
@@ -76,6 +80,10 @@ def new_sequence(
     seed: int | None = None,
     stops_early: bool = False,
     forces_end: bool = False,
+    max_length_ratio: float = 0.0,
+    max_repeats: int = 0,
+    output_prefix_ids: tuple[int, ...] = (),
+    wants_progress: bool = False,
 ) -> Sequence:
     options = DecodingOptions(
         beam_size=beam_size,
@@ -89,9 +97,19 @@ def new_sequence(
         seed=seed,
         stops_early=stops_early,
         forces_end=forces_end,
+        max_length_ratio=max_length_ratio,
+        max_repeats=max_repeats,
     )
     return Sequence(
-        request_id, source_ids, options, arrived_seconds, target_prefix_ids, deadline_seconds, priority=priority
+        request_id,
+        source_ids,
+        options,
+        arrived_seconds,
+        target_prefix_ids,
+        deadline_seconds,
+        priority=priority,
+        output_prefix_ids=output_prefix_ids,
+        wants_progress=wants_progress,
     )
 
 

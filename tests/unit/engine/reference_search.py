@@ -12,31 +12,73 @@ LogProbs = Callable[[Sequence[int]], npt.NDArray[np.float32]]  # inputs (start t
 Result = list[tuple[tuple[int, ...], float]]  # (token ids with their end-of-sentence token, score), best first
 
 
-def search(log_probs: LogProbs, start: Sequence[int], eos_id: int, options: DecodingOptions) -> Result:
-    """Whatever `options` ask for; `start` is the start token and the forced prefix."""
-    if options.is_sampled:
-        return sample(log_probs, start, eos_id, options)
-    if options.beam_size == 1:
-        return greedy(log_probs, start, eos_id, options)
-    return beam(log_probs, start, eos_id, options)[: options.num_hypotheses]
+def search(
+    log_probs: LogProbs, start: Sequence[int], eos_id: int, options: DecodingOptions, num_given: int = 0
+) -> Result:
+    """Whatever `options` ask for; `start` is the start token and what is forced, the last `num_given` by the caller.
+
+    `options.max_output_tokens` does not count those. What comes once too often is still there.
+    """
+    how = sample if options.is_sampled else greedy if options.beam_size == 1 else beam
+    counted = start[: len(start) - num_given]
+
+    def of_given(inputs: Sequence[int]) -> npt.NDArray[np.float32]:
+        return log_probs([*start, *inputs[len(counted) :]])
+
+    return how(of_given, counted, eos_id, options, start[1:])[: options.num_hypotheses]
 
 
-def greedy(log_probs: LogProbs, start: Sequence[int], eos_id: int, options: DecodingOptions) -> Result:
+def excess(output_ids: Sequence[int], num_forced: int, max_repeats: int) -> int:
+    """The shortest run of tokens at the end that comes more than `max_repeats` times in a row, by the model's choice.
+
+    The first of them may have been forced.
+    """
+    for period in range(1, 17):
+        num_again = period * max_repeats
+        again = range(len(output_ids) - num_again, len(output_ids))
+        if max_repeats and again.start >= max(num_forced, period):
+            if all(output_ids[index] == output_ids[index - period] for index in again):
+                return period
+    return 0
+
+
+def most_repeats(ids: Sequence[int]) -> int:
+    """How often the same up to 16 tokens come in a row somewhere in `ids`."""
+    counts = [1]
+    for start in range(len(ids)):
+        for period in range(1, 17):
+            run, count = tuple(ids[start : start + period]), 1
+            while tuple(ids[start + count * period : start + (count + 1) * period]) == run and len(run) == period:
+                count += 1
+            counts.append(count)
+    return max(counts)
+
+
+def greedy(
+    log_probs: LogProbs, start: Sequence[int], eos_id: int, options: DecodingOptions, forced: Sequence[int]
+) -> Result:
     """One token after the other."""
     chosen: list[int] = []
     total = np.float32(0)
-    while len(chosen) < options.max_output_tokens and (not chosen or chosen[-1] != eos_id):
+    while (
+        len(chosen) < options.max_output_tokens
+        and (not chosen or chosen[-1] != eos_id)
+        and not excess([*forced, *chosen], len(forced), options.max_repeats)
+    ):
         scores = log_probs([*start, *chosen])
         chosen.append(int(scores.argmax()))
         total += scores[chosen[-1]]
     return [(tuple(chosen), _score(total, start, chosen, eos_id, options))]
 
 
-def beam(log_probs: LogProbs, start: Sequence[int], eos_id: int, options: DecodingOptions) -> Result:
+def beam(
+    log_probs: LogProbs, start: Sequence[int], eos_id: int, options: DecodingOptions, forced: Sequence[int]
+) -> Result:
     """Every continuation by every token is scored and sorted in each step."""
     beam_size, limit = options.beam_size, options.max_output_tokens
     running: list[tuple[np.float32, tuple[int, ...]]] = [(np.float32(0), ())]
     finished: Result = []
+    given_up: Result = []
     for length in range(1, limit + 1):
         continued = [
             (total + score, (*ids, token_id))
@@ -53,6 +95,12 @@ def beam(log_probs: LogProbs, start: Sequence[int], eos_id: int, options: Decodi
             penalty = np.float32((len(start) - 1 + length) ** options.length_penalty)
             if options.stops_early or float(running[0][0] / penalty) <= finished[-1][1]:
                 return finished
+        over = [item for item in running if excess([*forced, *item[1]], len(forced), options.max_repeats)]
+        if length < limit and over:
+            given_up = _kept(given_up, over, start, eos_id, options)
+            running = [item for item in running if item not in over]
+            if not running:
+                return finished + given_up
     return _kept(finished, running, start, eos_id, options) if options.forces_end else finished
 
 
@@ -69,11 +117,14 @@ def _kept(
 
 def _score(total: np.float32, start: Sequence[int], ids: Sequence[int], eos_id: int, options: DecodingOptions) -> float:
     """A forced end counts as a token, and so does the forced prefix."""
-    length = len(start) - 1 + len(ids) + (ids[-1] != eos_id and options.forces_end)
+    has_forced_end = options.forces_end and ids[-1] != eos_id and len(ids) == options.max_output_tokens
+    length = len(start) - 1 + len(ids) + has_forced_end
     return float(total / np.float32(length**options.length_penalty))
 
 
-def sample(log_probs: LogProbs, start: Sequence[int], eos_id: int, options: DecodingOptions) -> Result:
+def sample(
+    log_probs: LogProbs, start: Sequence[int], eos_id: int, options: DecodingOptions, forced: Sequence[int]
+) -> Result:
     """Sampling, one token and one candidate after the other; only the chances are the engine's own."""
     assert options.seed is not None
     inputs, total = list(start), np.float32(0)
@@ -93,7 +144,7 @@ def sample(log_probs: LogProbs, start: Sequence[int], eos_id: int, options: Deco
             passed += weights[chosen]
         inputs.append(int(order[chosen]))
         total += values[order[chosen]]
-        if inputs[-1] == eos_id:
+        if inputs[-1] == eos_id or excess([*forced, *inputs[len(start) :]], len(forced), options.max_repeats):
             break
     chosen_ids = tuple(inputs[len(start) :])
     return [(chosen_ids, _score(total, start, chosen_ids, eos_id, options))]

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.engine.engine import Engine, EngineConfig
-from service.engine.sequence import Sequence, SequenceStatus, SequenceUpdate
+from service.engine.sequence import Sequence, SequenceProgress, SequenceStatus, SequenceUpdate
 from service.errors import (
     Cancelled,
     DeadlineExceeded,
@@ -279,9 +279,9 @@ def test_when_the_loop_dies_everyone_is_told(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_a_listener_that_raises_hangs_nobody_else() -> None:
     class Raising(Recorder):
-        def on_updates(self, updates: list[SequenceUpdate]) -> None:
+        def on_updates(self, updates: list[SequenceUpdate], progress: list[SequenceProgress]) -> None:
             first = not self.calls
-            super().on_updates(updates)
+            super().on_updates(updates, progress)
             if first:
                 raise OSError("listener")
 

@@ -1,6 +1,7 @@
 """What comes out of the engine, whoever shares the batch: the same as the slow reference searches give."""
 
 import dataclasses
+import itertools
 import math
 import random
 from collections.abc import Sequence as Sequence_
@@ -37,28 +38,64 @@ def decode(
     assert not any(lane.decoder._search._hypotheses for lane in engine._lanes), (
         "searches of sequences that left are forgotten"
     )
-    return [recorder.update(sequence) for sequence in sequences]
+    updates = [recorder.update(sequence) for sequence in sequences]
+    for update in updates:
+        check_progress(update, recorder.progress.get(update.sequence, []))
+    return updates
+
+
+def check_progress(update: SequenceUpdate, progress: list[tuple[int, ...]]) -> None:
+    """What was called certain is how the answer begins, and grows each time."""
+    sequence, answer = update.sequence, update.hypotheses[0].token_ids
+    assert sequence.wants_progress or not progress
+    for before, token_ids in itertools.pairwise([(), *progress]):
+        assert len(before) < len(token_ids)
+        assert answer[: len(token_ids)] == token_ids
+    if sequence.wants_progress and sequence.num_slots == 1 and not sequence.options.max_repeats:
+        first = len(sequence.output_prefix_ids) + 1
+        assert [len(token_ids) for token_ids in progress] == list(range(first, first + len(progress)))
+        num_withheld = update.finish_reason is not FinishReason.STOP  # the last one comes with the answer
+        assert len(progress) == len(answer) - first + 1 - num_withheld
 
 
 def expected(runner: FakeRunner, sequence: Sequence) -> reference_search.Result:
-    options = sequence.options
-    start = (START_ID, *sequence.target_prefix_ids)
+    """Token ids after all that is forced."""
+    given = sequence.output_prefix_ids
+    options = dataclasses.replace(
+        sequence.options, max_output_tokens=sequence.max_tokens - len(given), max_repeats=most_repeats(sequence)
+    )
+    start = (START_ID, *sequence.target_prefix_ids, *given)
 
     def log_probs(inputs: Sequence_[int]) -> npt.NDArray[np.float32]:
         return runner.log_probs(sequence.source_ids, inputs)
 
-    return reference_search.search(log_probs, start, EOS_ID, options)
+    return reference_search.search(log_probs, start, EOS_ID, options, len(given))
+
+
+def most_repeats(sequence: Sequence) -> int:
+    asked = sequence.options.max_repeats
+    return asked and max(asked, reference_search.most_repeats(sequence.source_ids))
 
 
 def check(runner: FakeRunner, update: SequenceUpdate) -> None:
     sequence, options = update.sequence, update.sequence.options
+    given = sequence.output_prefix_ids
     assert update.error is None
     assert len(update.hypotheses) == options.num_hypotheses
     assert update.finish_reason is update.hypotheses[0].finish_reason
     for hypothesis, (token_ids, score) in zip(update.hypotheses, expected(runner, sequence), strict=True):
-        ends = token_ids[-1] == EOS_ID
-        assert hypothesis.token_ids == (token_ids[:-1] if ends else token_ids)
-        assert hypothesis.finish_reason is (FinishReason.STOP if ends else FinishReason.LENGTH)
+        forced = (*sequence.target_prefix_ids, *given)
+        excess = reference_search.excess([*forced, *token_ids], len(forced), most_repeats(sequence))
+        is_at_limit = len(given) + len(token_ids) == sequence.max_tokens
+        if token_ids[-1] == EOS_ID:
+            reason, token_ids = FinishReason.STOP, token_ids[:-1]
+        elif excess and not (is_at_limit and options.beam_size > 1):
+            reason, token_ids = FinishReason.REPETITION, token_ids[:-excess]
+        else:
+            assert is_at_limit
+            reason = FinishReason.LENGTH if sequence.max_tokens == options.max_output_tokens else FinishReason.RATIO
+        assert hypothesis.token_ids == (*given, *token_ids)
+        assert hypothesis.finish_reason is reason
         if options.beam_size > 1 or options.return_scores:
             assert hypothesis.score == pytest.approx(score, rel=1e-6)
         else:
@@ -66,14 +103,15 @@ def check(runner: FakeRunner, update: SequenceUpdate) -> None:
 
 
 @st.composite
-def sequences(draw: st.DrawFn) -> Sequence:
-    beam_size = draw(st.sampled_from([1, 1, 1, 2, 3, 4, 8]))
+def sequences(draw: st.DrawFn, beam_sizes: tuple[int, ...] = (1, 1, 1, 2, 3, 4, 8), most_repeats: int = 2) -> Sequence:
+    beam_size = draw(st.sampled_from(beam_sizes))
+    given = tuple(draw(st.lists(st.sampled_from([EOS_ID, 3, 4, 9]), max_size=4)))
     temperature = draw(st.sampled_from([0.0, 0.5, 1.0, 3.0])) if beam_size == 1 else 0.0
     return new_sequence(
-        source_ids=tuple(draw(st.lists(st.integers(2, 30), min_size=1, max_size=12))),
+        source_ids=tuple(draw(st.lists(st.integers(2, 30), min_size=1, max_size=6)) * draw(st.sampled_from([1, 1, 3]))),
         request_id=draw(st.sampled_from("abc")),
         beam_size=beam_size,
-        max_output_tokens=draw(st.integers(1, 14)),
+        max_output_tokens=len(given) + draw(st.integers(1, 24)),
         length_penalty=draw(st.sampled_from([-0.5, 0.0, 0.6, 1.0, 2.0])),
         num_hypotheses=draw(st.integers(1, beam_size)),
         return_scores=draw(st.booleans()),
@@ -84,6 +122,10 @@ def sequences(draw: st.DrawFn) -> Sequence:
         seed=draw(st.integers(0, 2**64 - 1)),
         stops_early=draw(st.booleans()),
         forces_end=draw(st.booleans()),
+        max_length_ratio=draw(st.sampled_from([0.0, 0.1, 0.5, 2.0])),
+        max_repeats=draw(st.integers(0, most_repeats)),
+        output_prefix_ids=given,
+        wants_progress=draw(st.booleans()),
     )
 
 
@@ -98,6 +140,20 @@ def test_every_answer_is_the_reference_answer_in_any_company(
     batch: list[Sequence], num_slots: int, eos_weight: float, num_lanes: int
 ) -> None:
     runners = [FakeRunner(max_slots=num_slots, eos_weight=eos_weight) for _ in range(num_lanes)]
+    for update in decode(runners, batch):
+        check(runners[0], update)
+
+
+@settings(derandomize=True, deadline=None, max_examples=60)
+@given(
+    st.lists(sequences(beam_sizes=(1, 2, 3), most_repeats=4), min_size=1, max_size=10),
+    st.sampled_from([-30.0, -3.0, 0.0]),
+    st.integers(1, 2),
+)
+def test_a_model_of_few_words_repeats_itself_as_the_reference_says(
+    batch: list[Sequence], eos_weight: float, num_lanes: int
+) -> None:
+    runners = [FakeRunner(max_slots=12, vocabulary_size=9, eos_weight=eos_weight) for _ in range(num_lanes)]
     for update in decode(runners, batch):
         check(runners[0], update)
 

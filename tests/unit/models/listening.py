@@ -2,7 +2,7 @@
 
 import threading
 
-from service.engine.sequence import SequenceUpdate
+from service.engine.sequence import SequenceProgress, SequenceUpdate
 from service.engine.stats import TurnStats
 
 
@@ -13,7 +13,7 @@ class Listener:
         self._updates: list[SequenceUpdate] = []
         self._changed = threading.Condition()
 
-    def on_updates(self, updates: list[SequenceUpdate]) -> None:
+    def on_updates(self, updates: list[SequenceUpdate], progress: list[SequenceProgress]) -> None:
         with self._changed:
             self._updates += updates
             self._changed.notify_all()

@@ -216,6 +216,8 @@ def test_parameters_become_options() -> None:
                 top_k=7,
                 top_p=0.25,
                 seed=3,
+                max_length_ratio=2.5,
+                max_repeats=4,
                 mime_type="text/html",
                 split_sentences="no_newlines",
                 preserve_formatting=True,
@@ -228,7 +230,7 @@ def test_parameters_become_options() -> None:
         .parts[0]
         .request
     )
-    assert request.options == RequestedOptions(4, 1.0, None, 9, None, 0.5, 7, 0.25, 3)
+    assert request.options == RequestedOptions(4, 1.0, None, 9, None, 0.5, 7, 0.25, 3, 2.5, 4)
     assert (request.mime_type, request.split_sentences) == (MimeType.HTML, SplitSentences.NO_NEWLINES)
     assert (request.preserve_formatting, request.glossary, request.is_strict) == (True, "terms", True)
     assert (request.request_id, request.deadline_seconds, request.priority) == ("id", 60.0, Priority.NORMAL)

@@ -98,6 +98,18 @@ def test_known_text_comes_back(any_tokenizer: Tokenizer, kind: tuple[TokenizerSp
     assert not {kind[0].eos_id, kind[0].pad_id, kind[0].unk_id} & set(ids)
 
 
+def test_a_translation_begins_with_what_can_be_written(
+    any_tokenizer: Tokenizer, kind: tuple[TokenizerSpec, Path]
+) -> None:
+    ids = any_tokenizer.encode_target(TEXT)
+    assert any_tokenizer.decode(ids).replace(" ?", "?") == TEXT
+    spec = kind[0]
+    strange = any_tokenizer.encode_target("</s> <unk>\U000f0000 [EOS] __de__ deu_Latn >>de<< Where")
+    assert not {spec.eos_id, spec.pad_id, spec.unk_id, *spec.special_tokens.values()} & set(strange)
+    assert any_tokenizer.decode(strange).endswith("Where")
+    assert any_tokenizer.encode_target("") == []
+
+
 def test_special_ids_and_those_beyond_the_vocabulary_have_no_text(
     any_tokenizer: Tokenizer, kind: tuple[TokenizerSpec, Path]
 ) -> None:
@@ -209,6 +221,7 @@ def test_two_models_read_with_one_and_write_with_the_other(tmp_path: Path) -> No
     target = load_tokenizer(replace(spec, file="target.model"), folder)
     both = load_tokenizer(replace(spec, target_file="target.model"), folder)
     assert both.encode(TEXT) == source.encode(TEXT)
+    assert both.encode_target(TEXT) == target.encode_target(TEXT) != source.encode_target(TEXT)
     ids = target.encode("Wo ist der Bahnhof?")
     assert both.decode(ids) == "Wo ist der Bahnhof?" != source.decode(ids)
 

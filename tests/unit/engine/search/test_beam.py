@@ -49,22 +49,31 @@ def test_searches_are_ranked_each_by_itself() -> None:
             assert [part[search].tolist() for part in parts] == [part[0].tolist() for part in kind]
 
 
-def test_the_best_hypotheses_are_kept_by_normalised_score() -> None:
-    hypotheses = BeamHypotheses(beam_size=2, length_penalty=1.0)
-    hypotheses.add(-4.0, 2, (7, 1))
-    hypotheses.add(-3.0, 3, (7, 8, 1))
-    hypotheses.add(-3.9, 3, (9, 8, 1))
+def test_the_best_hypotheses_are_kept() -> None:
+    hypotheses = BeamHypotheses(beam_size=2)
+    hypotheses.add(-2.0, (7, 1))
+    hypotheses.add(-1.0, (7, 8, 1))
+    hypotheses.add(-1.3, (9, 8, 1))
     assert [finished.output_ids for finished in hypotheses.finished] == [(7, 8, 1), (9, 8, 1)]
-    assert hypotheses.finished[0].score == -1.0
+
+
+def test_those_that_were_given_up_come_last() -> None:
+    hypotheses = BeamHypotheses(beam_size=3)
+    hypotheses.give_up(-0.2, (7, 7), excess=1)
+    hypotheses.give_up(-0.1, (8, 8), excess=1)
+    assert [finished.text_ids for finished in hypotheses.best(3)] == [(8,), (7,)]
+    hypotheses.add(-9.0, (9, 1))
+    assert [finished.text_ids for finished in hypotheses.best(2)] == [(9, 1), (8,)]
+    assert not hypotheses.is_done(-100.0), "they don't count as finished"
 
 
 def test_a_search_ends_when_the_best_beam_cannot_beat_the_worst_finished_one() -> None:
-    hypotheses = BeamHypotheses(beam_size=2, length_penalty=1.0)
-    hypotheses.add(-2.0, 2, (7, 1))
-    assert not hypotheses.is_done(-100.0, 3), "too few are finished"
-    hypotheses.add(-4.0, 2, (8, 1))
-    assert not hypotheses.is_done(-5.0, 3)
-    assert hypotheses.is_done(-6.0, 3), "equal is not better"
+    hypotheses = BeamHypotheses(beam_size=2)
+    hypotheses.add(-1.0, (7, 1))
+    assert not hypotheses.is_done(-30.0), "too few are finished"
+    hypotheses.add(-2.0, (8, 1))
+    assert not hypotheses.is_done(-1.7)
+    assert hypotheses.is_done(-2.0), "equal is not better"
 
 
 @pytest.mark.parametrize("length_penalty", [-10.0, -1.0, 0.0, 0.6, 1.0, 10.0])

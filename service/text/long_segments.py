@@ -1,0 +1,96 @@
+"""Segments that are too long for a model, cut at the best places."""
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterator, Sequence
+
+from service.text.spans import inside
+
+# How much worse than the best a place is, as the part of the text by which a better one may be further from the
+# middle. A place is after a mark and white space; where no spaces are written, as in Chinese, after the mark.
+_CLOSING = r"""["'”’»›)\]}」』）】]*"""
+_PLACES = (
+    (0.0, re.compile(rf"[.!?…।॥؟]{_CLOSING}\s+|[。！？]{_CLOSING}\s*")),
+    (0.1, re.compile(rf"[;:؛]{_CLOSING}\s+|[；：]{_CLOSING}\s*|\s[–—-]\s+")),
+    (0.15, re.compile(rf"[,،]{_CLOSING}\s+|[，、]{_CLOSING}\s*")),
+    (0.2, re.compile(r"[)\]}”»]\s+|[」』）】]")),
+    (0.3, re.compile(r"\s+")),
+)
+_EXTRA_PIECE = 0.25  # a place that makes one piece more is as much worse
+
+
+def split_long(
+    text: str, num_tokens: Callable[[str], int], limit: int, whole: Sequence[tuple[int, int]] = ()
+) -> list[str]:
+    """Cut a text into pieces of at most `limit` tokens each; joined, the pieces are the text.
+
+    Pieces are about equally long, and end where a sentence does, else after a semicolon, colon or dash, else after a
+    comma, a closing bracket or white space, else between two characters as a reader sees them. White space stays with
+    the piece before it. Nothing is cut within the spans `whole`, in order and apart, unless one is too long itself.
+
+    `num_tokens` is called about twice for each piece.
+
+    Raises:
+        ValueError: a single code point has more than `limit` tokens.
+    """
+    is_inside = inside(whole)
+    pieces = []
+    todo = [(0, len(text))]
+    while todo:
+        start, end = todo.pop()
+        tokens = num_tokens(text[start:end])
+        if tokens <= limit:
+            pieces.append(text[start:end])
+        elif end - start < 2:
+            raise ValueError(f"{text!r:.60} has {tokens} tokens; at most {limit} are allowed, and it can't be cut.")
+        else:
+            middle = _best_place(text, start, end, tokens / limit, is_inside)
+            todo += [(middle, end), (start, middle)]
+    return pieces
+
+
+def _best_place(text: str, start: int, end: int, excess: float, is_inside: Callable[[int], bool]) -> int:
+    """Where to cut text[start:end], which is `excess` times too long."""
+    length = end - start
+    num_pieces = -int(-excess // 1)
+    ideal = start + max(1, length * (num_pieces // 2) // num_pieces)
+
+    def cost(place: tuple[float, int]) -> float:
+        penalty, position = place
+        part = excess * (position - start) / length
+        num_extra = -int(-part // 1) - int(-(excess - part) // 1) - num_pieces
+        return penalty + abs(position - ideal) / length + _EXTRA_PIECE * num_extra
+
+    places = [
+        (penalty, found.end())
+        for penalty, pattern in _PLACES
+        for found in pattern.finditer(text, start, end)
+        if found.end() < end and not is_inside(found.end())
+    ]
+    if places:
+        return min(places, key=cost)[1]
+    outward = list(_outward(ideal, start, end))
+    apart = (at for at in outward if not is_inside(at) and not _is_one_character(text[at - 1], text[at]))
+    return next(apart, None) or next((at for at in outward if not _is_one_character(text[at - 1], text[at])), ideal)
+
+
+def _outward(middle: int, start: int, end: int) -> Iterator[int]:
+    """The positions within, those next to `middle` first."""
+    for distance in range(end - start):
+        if start < middle - distance:
+            yield middle - distance
+        if distance and middle + distance < end:
+            yield middle + distance
+
+
+def _is_one_character(before: str, after: str) -> bool:
+    """Whether two code points are shown as one character: a cautious short form of Unicode's grapheme clusters."""
+    return (
+        unicodedata.category(after).startswith("M")  # accents, vowel signs, variation selectors
+        or "\u200d" in (before, after)  # joined emoji
+        or "\U0001f3fb" <= after <= "\U0001f3ff"  # skin tones
+        or ("\U0001f1e6" <= before <= "\U0001f1ff" and "\U0001f1e6" <= after <= "\U0001f1ff")  # flags
+        or unicodedata.combining(before) == 9  # viramas, which join consonants
+        or ("\u1100" <= before <= "\u11ff" and "\u1160" <= after <= "\u11ff")  # syllables of Hangul letters
+        or (before == "\r" and after == "\n")
+    )

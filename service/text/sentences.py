@@ -1,0 +1,142 @@
+"""Documents cut into segments, which are translated each by itself. The only importer of sentencex."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import sentencex
+
+from service.text.spans import inside
+from service.translation import SplitSentences
+
+# sentencex looks at all of a text for each quotation mark and ideographic full stop: 100,000 characters take seconds.
+_WINDOW = 1000
+
+_LINE_ENDS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
+_AS_SPACES = str.maketrans(dict.fromkeys(_LINE_ENDS, " "))
+_PARAGRAPH_ENDS = ("\f", "\u2029")
+
+# What a list's items, headings and quotations begin with. "A. " is no bullet: it begins names as well.
+_BULLET = re.compile(
+    r"""\s*
+    (?:(?:
+        [-*+•‣⁃◦▪▫●○■□►▶➤✓✔∙·–—>] | \#{1,6} | \[[ xX]\]  # signs, Markdown's among them
+        | [(（]?\d{1,3}[.)）] | \d{1,3}(?:\.\d{1,3}){1,4}\.?  # 1.  1)  (1)  1.2.3
+        | [(（]?(?:[^\W\d_]|[ivxIVX]{2,5})[)）]  # a)  (a)  iv)
+        )\s+
+    | \d{1,3}、\s*)+""",
+    re.VERBOSE,
+)
+
+_OPENING = "\"'“„‚‘«‹([{"
+_CLOSING = re.compile(r"""[)\]}"'”’»]+\s+""")
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of a text: a segment, or what stands between segments and comes back as it is."""
+
+    text: str
+    is_segment: bool
+
+
+def cut(
+    text: str, language_code: str, mode: SplitSentences, whole: Sequence[tuple[int, int]] = ()
+) -> tuple[Piece, ...]:
+    """Cut a text into segments and what is between them; joined, the pieces are the text.
+
+    A segment holds at least one letter and no white space at its ends. White space, line ends, bullets and numbers of
+    list items, and sentences without letters are no segments. In the mode `NO_NEWLINES` segments may hold line ends,
+    and lists and empty lines still end them; in the mode `OFF` there is at most one segment.
+
+    `language_code` tells which abbreviations end no sentence; for a language that sencentex does not know they are
+    those of English. Nothing is cut within the spans `whole`, from start to before end, in order and apart.
+    """
+    pieces: list[Piece] = []
+    end = 0
+    for start, stop in _segments(text, language_code, mode, whole):
+        if start > end:
+            pieces.append(Piece(text[end:start], is_segment=False))
+        pieces.append(Piece(text[start:stop], is_segment=True))
+        end = stop
+    if end < len(text):
+        pieces.append(Piece(text[end:], is_segment=False))
+    return tuple(pieces)
+
+
+def _segments(
+    text: str, language_code: str, mode: SplitSentences, whole: Sequence[tuple[int, int]]
+) -> Iterator[tuple[int, int]]:
+    """Where the segments start and stop."""
+    language = re.split("[-_]", language_code, maxsplit=1)[0].lower()
+    is_inside = inside(whole)
+    block_start = 0
+    for block_end in _block_ends(text, mode):
+        if is_inside(block_end):
+            continue
+        bounds = [block_start]
+        if mode is not SplitSentences.OFF:
+            if (bullet := _BULLET.match(text, block_start, block_end)) and not is_inside(bullet.end()):
+                bounds[0] = bullet.end()
+            block = text[bounds[0] : block_end].translate(_AS_SPACES)
+            lengths = _repaired(block, _sentence_ends(block, language)) if _has_letter(block) else ()
+            bounds += [end for length in lengths if not is_inside(end := bounds[0] + length)]
+        for start, stop in pairwise((*bounds, block_end)):
+            segment = text[start:stop]
+            if _has_letter(segment):
+                yield stop - len(segment.lstrip()), start + len(segment.rstrip())
+        block_start = block_end
+
+
+def _has_letter(text: str) -> bool:
+    return any(map(str.isalpha, text))
+
+
+def _block_ends(text: str, mode: SplitSentences) -> Iterator[int]:
+    """Where the lines or paragraphs end: no segment goes beyond; the last one is the text's end."""
+    end = 0
+    if mode is not SplitSentences.OFF:
+        is_joined = mode is SplitSentences.NO_NEWLINES
+        lines = text.splitlines(keepends=True)
+        for line, following in pairwise(lines):
+            end += len(line)
+            if not (is_joined and _goes_on(line, following)):
+                yield end
+    yield len(text)
+
+
+def _goes_on(line: str, following: str) -> bool:
+    """Whether the following line belongs to the same paragraph."""
+    is_apart = not line.strip() or not following.strip() or line.endswith(_PARAGRAPH_ENDS)
+    return not is_apart and _BULLET.match(following) is None
+
+
+def _sentence_ends(block: str, language: str) -> Iterator[int]:
+    """Where sentences end, with the white space that follows them; the last one's end is left out."""
+    start = 0
+    while len(block) - start > _WINDOW:
+        end = start
+        for sentence in sentencex.segment(language, block[start : start + _WINDOW])[:-1]:
+            end += len(sentence)
+            yield end
+        # A window's last sentence is looked at again, from its beginning, unless it fills half of the window.
+        start = max(end, start + _WINDOW // 2)
+    for sentence in sentencex.segment(language, block[start:])[:-1]:
+        start += len(sentence)
+        yield start
+
+
+def _repaired(block: str, ends: Iterator[int]) -> Iterator[int]:
+    """Take back what sentencex cuts within names such as `System.Text` and after an opening quotation mark."""
+    last = 0
+    for found in ends:
+        end = found
+        if block[found - 1] in ".!?" and block[found].isascii():
+            closing = _CLOSING.match(block, found)
+            end = closing.end() if closing else last
+        elif block[found - 1] in _OPENING and block[found - 2 : found - 1].isspace():
+            end = found - 1
+        if end > last:
+            yield end
+            last = end

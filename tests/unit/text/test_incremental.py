@@ -1,0 +1,259 @@
+"""Text in parts: together the whole text, each cut where a word ends, for every kind of tokenizer."""
+
+# ruff: noqa: RUF001
+
+import io
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sentencepiece
+import tokenizers
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tokenizers import decoders, models, pre_tokenizers, trainers
+
+from service.bundle.manifest import TokenizerSpec
+from service.text.incremental import IncrementalDecoder
+from service.text.tokenizers import Tokenizer, load_tokenizer
+from tests.nasty_texts import nasty_text
+from tests.tokenizer_folders import ENGLISH, FRENCH, GERMAN, write_marian
+from tests.unit.text.test_tokenizers import FOLDERS, marian_spec
+
+Kind = tuple[TokenizerSpec, Path]
+
+
+def byte_pieces_folder(root: Path) -> Kind:
+    """SentencePiece that spells what it has no piece for in bytes."""
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(ENGLISH + GERMAN),
+        model_writer=model,
+        vocab_size=420,
+        byte_fallback=True,
+        hard_vocab_limit=False,
+        num_threads=1,
+        minloglevel=2,
+    )
+    (root / "bytes.model").write_bytes(model.getvalue())
+    return TokenizerSpec("sentencepiece", "bytes.model", pad_id=0, eos_id=2, unk_id=0, decoder_start_id=0), root
+
+
+def separate_folder(root: Path) -> Kind:
+    folder = write_marian(root / "separate", is_separate=True)
+    spec = replace(marian_spec(folder), target_file="target.spm", target_vocabulary_file="target_vocab.json")
+    return spec, folder
+
+
+def _trained(root: Path, tokenizer: Any, trainer: Any, specials: int = 4) -> Kind:
+    tokenizer.train_from_iterator(ENGLISH + GERMAN + FRENCH, trainer)
+    tokenizer.save(str(root / "tokenizer.json"))
+    return TokenizerSpec("tokenizers", "tokenizer.json", pad_id=1, eos_id=2, unk_id=3, decoder_start_id=2), root
+
+
+SPECIAL = ["<s>", "<pad>", "</s>", "<unk>"]
+
+
+def json_bytes_folder(root: Path) -> Kind:
+    """Bytes as Llama's files have them: a run of them is text only as a whole."""
+    tokenizer = tokenizers.Tokenizer(models.BPE(unk_token="<unk>", byte_fallback=True))
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    tokenizer.decoder = decoders.Sequence(
+        [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
+    )
+    names = [f"<0x{byte:02X}>" for byte in range(256)]
+    trainer = trainers.BpeTrainer(vocab_size=700, special_tokens=SPECIAL, show_progress=False)
+    tokenizer.train_from_iterator(ENGLISH + GERMAN, trainer)
+    tokenizer.add_tokens(names)
+    return _trained(root, tokenizer, trainer)
+
+
+def byte_level_folder(root: Path) -> Kind:
+    tokenizer = tokenizers.Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel()
+    tokenizer.decoder = decoders.ByteLevel()
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(
+        vocab_size=450, special_tokens=SPECIAL, initial_alphabet=alphabet, show_progress=False
+    )
+    return _trained(root, tokenizer, trainer)
+
+
+def word_piece_folder(root: Path) -> Kind:
+    tokenizer = tokenizers.Tokenizer(models.WordPiece(unk_token="<unk>"))
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = decoders.WordPiece(cleanup=True)
+    return _trained(
+        root, tokenizer, trainers.WordPieceTrainer(vocab_size=400, special_tokens=SPECIAL, show_progress=False)
+    )
+
+
+def suffix_folder(root: Path) -> Kind:
+    tokenizer = tokenizers.Tokenizer(models.BPE(unk_token="<unk>", end_of_word_suffix="</w>"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer.decoder = decoders.BPEDecoder(suffix="</w>")
+    trainer = trainers.BpeTrainer(
+        vocab_size=400, special_tokens=SPECIAL, end_of_word_suffix="</w>", show_progress=False
+    )
+    return _trained(root, tokenizer, trainer)
+
+
+KINDS: tuple[Callable[[Path], Kind], ...] = (
+    *FOLDERS,
+    byte_pieces_folder,
+    separate_folder,
+    json_bytes_folder,
+    byte_level_folder,
+    word_piece_folder,
+    suffix_folder,
+)
+
+
+@pytest.fixture(
+    scope="module",
+    params=itertools.product(KINDS, (False, True)),
+    ids=lambda kind: kind[0].__name__.removesuffix("_folder") + "-cleaned" * kind[1],
+)
+def tokenizer(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Tokenizer:
+    write, cleans_up_spaces = request.param
+    spec, folder = write(tmp_path_factory.mktemp("tokenizer"))
+    return load_tokenizer(replace(spec, cleans_up_spaces=cleans_up_spaces), folder)
+
+
+def parts(tokenizer: Tokenizer, ids: list[int], cuts: list[int]) -> Iterator[str]:
+    decoder = IncrementalDecoder(tokenizer)
+    for cut in sorted(cuts):
+        yield decoder.feed(tuple(ids[:cut]))
+    yield decoder.finish(tuple(ids))
+
+
+TRICKY = " . ? ! , ' n't 'm 's 've 're n ' t does n' t it ' s o ' ' clock 中文字符，日本語 é🙂 สวัสดีครับ e\u0301\u0301"
+
+
+@st.composite
+def cut_ids(draw: st.DrawFn, tokenizer: Tokenizer) -> tuple[list[int], list[int]]:
+    """Ids of texts mixed with any ids, and where they are cut."""
+    tricky = [tokenizer.encode(word) for word in TRICKY.split()]
+    known = [*tokenizer.encode(TRICKY), *tokenizer.encode(" ".join(ENGLISH[:3])), *sum(tricky, [])]
+    pieces = st.one_of(
+        st.sampled_from(known).map(lambda token_id: [token_id]),
+        st.integers(0, 700).map(lambda token_id: [token_id]),
+        st.sampled_from(tricky),
+        st.text("abc .'n\u4e2d\u00e9 \u0301🙂", max_size=8).map(tokenizer.encode),
+        nasty_text().map(lambda text: tokenizer.encode(text)[:100]),
+    )
+    ids = list(itertools.chain.from_iterable(draw(st.lists(pieces, max_size=60))))
+    is_stepwise = draw(st.booleans())
+    cuts = range(1, len(ids)) if is_stepwise else draw(st.lists(st.integers(0, len(ids)), max_size=20))
+    return ids, list(cuts)
+
+
+@given(data=st.data())
+@settings(derandomize=True, max_examples=30, deadline=None)
+def test_parts_together_are_the_text(tokenizer: Tokenizer, data: st.DataObject) -> None:
+    check_parts(tokenizer, *data.draw(cut_ids(tokenizer)))
+
+
+@pytest.mark.full
+@given(data=st.data())
+@settings(derandomize=True, max_examples=3000, deadline=None)
+def test_parts_together_are_the_text_at_length(tokenizer: Tokenizer, data: st.DataObject) -> None:
+    check_parts(tokenizer, *data.draw(cut_ids(tokenizer)))
+
+
+def check_parts(tokenizer: Tokenizer, ids: list[int], cuts: list[int]) -> None:
+    given_out = list(parts(tokenizer, ids, cuts))
+    assert "".join(given_out) == tokenizer.decode(ids)
+
+
+@given(data=st.data())
+@settings(derandomize=True, max_examples=30, deadline=None)
+def test_what_is_settled_stays(tokenizer: Tokenizer, data: st.DataObject) -> None:
+    ids, cuts = data.draw(cut_ids(tokenizer))
+    text = tokenizer.decode(ids)
+    for cut in cuts:
+        assert text.startswith(tokenizer.decode_settled(ids[:cut]))
+    assert tokenizer.decode_settled([]) == ""
+
+
+@pytest.mark.parametrize("text", ENGLISH[:4])
+def test_parts_end_where_words_do(tokenizer: Tokenizer, text: str) -> None:
+    ids = tokenizer.encode_target(text)
+    given_out = list(parts(tokenizer, ids, list(range(1, len(ids)))))
+    whole = "".join(given_out)
+    ends = list(itertools.accumulate(map(len, given_out)))
+    assert all(whole[end].isspace() for end in ends if 0 < end < len(whole))
+    assert len([part for part in given_out if part]) > 3
+
+
+def test_a_word_goes_out_with_the_first_piece_of_the_next() -> None:
+    class Words:
+        """Each id is a piece; a capital letter begins a word."""
+
+        def encode(self, text: str) -> list[int]:
+            return list(map(ord, text))
+
+        encode_target = encode
+
+        def decode(self, token_ids: Any) -> str:
+            return "".join(f" {chr(index)}" if chr(index).isupper() else chr(index) for index in token_ids).strip()
+
+        decode_settled = decode
+
+    decoder, ids = IncrementalDecoder(Words()), Words().encode("WoIstEr.")
+    assert [decoder.feed(ids[:end]) for end in range(1, 8)] == ["", "", "Wo", "", "", " Ist", ""]
+    assert decoder.finish(ids) == " Er."
+
+
+def test_bytes_that_stand_together_are_held_back_until_they_are_known_to_be_text(tmp_path: Path) -> None:
+    spec, folder = json_bytes_folder(tmp_path)
+    tokenizer = load_tokenizer(spec, folder)
+    file = tokenizers.Tokenizer.from_file(str(folder / spec.file))
+    ids = [file.token_to_id(f"<0x{byte:02X}>") for byte in (0x61, 0x20, 0x62, 0x20, 0xFF)]
+    assert tokenizer.decode(ids[:3]) == "a b", "a positive control: this would have gone out"
+    assert list(parts(tokenizer, ids, [1, 2, 3, 4])) == ["", "", "", "", "\ufffd" * 5]
+    hello = tokenizer.encode_target("Hello")
+    assert list(parts(tokenizer, [*ids[:3], spec.eos_id, *hello], [3, 4, 5]))[:2] == ["", ""]
+
+
+def byte_level(tmp_path: Path) -> Tokenizer:
+    return load_tokenizer(*byte_level_folder(tmp_path))
+
+
+def test_without_spaces_a_word_is_a_character_with_its_marks(tmp_path: Path) -> None:
+    tokenizer = byte_level(tmp_path)
+    ids = tokenizer.encode("中文字 は\u3099 กี่ x\u0301y")
+    given_out = [part for part in parts(tokenizer, ids, list(range(1, len(ids)))) if part]
+    assert [part.lstrip() for part in given_out] == ["中", "文", "字", "は\u3099", "กี่", "x\u0301y"]
+
+
+def test_a_word_without_end_goes_out_in_parts(tmp_path: Path) -> None:
+    tokenizer = byte_level(tmp_path)
+    ids = tokenizer.encode("x" + "é" * 2000)
+    sizes = [len(part) for part in parts(tokenizer, ids, list(range(1, len(ids)))) if part]
+    assert sum(sizes) == 2002 - (tokenizer.decode(ids)[0] != " ")
+    assert max(sizes) <= 130
+
+
+def test_long_outputs_cost_no_more_per_token(tmp_path: Path) -> None:
+    """Decoding all of 6,000 tokens anew each time would take fifty times as long as what the window does."""
+    decoded = 0
+
+    class Counting:
+        def __init__(self, tokenizer: Tokenizer) -> None:
+            self.encode, self.encode_target = tokenizer.encode, tokenizer.encode_target
+            self.decode, self._tokenizer = tokenizer.decode, tokenizer
+
+        def decode_settled(self, token_ids: Any) -> str:
+            nonlocal decoded
+            decoded += len(token_ids)
+            return self._tokenizer.decode_settled(token_ids)
+
+    tokenizer = byte_level(tmp_path)
+    ids = tokenizer.encode(" ".join((*GERMAN, *ENGLISH)) * 10)
+    check_parts(Counting(tokenizer), ids, list(range(1, len(ids))))
+    assert len(ids) > 2000
+    assert decoded < 100 * len(ids)

@@ -1,0 +1,185 @@
+"""Segments of documents."""
+
+import random
+import re
+import time
+from itertools import accumulate, pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from service.text.sentences import Piece, cut
+from service.translation import SplitSentences
+
+ON, OFF, NO_NEWLINES = SplitSentences.ON, SplitSentences.OFF, SplitSentences.NO_NEWLINES
+
+SENTENCES = Path(__file__).parents[3] / "checkpoints" / "en-de" / "sentences.tsv"
+
+_SPACES = ["\n", "\r\n", "\r", "\u2028", "\u2029", "\x85", "\f", "\v", "\x1c", "\t", "\u00a0", "\u3000", "\u200b"]
+_BULLETS = ["- ", "* ", "• ", "1. ", "12) ", "a) ", "(iv) ", "– ", "# ", "> ", "- [ ] ", "3、"]
+_MARKS = [". ", "! ", "? ", "...", "…", '"', "“", "”", "'", "(", ")", "。", "「", "」", "।", "؟ ", "\x00", "\u0301"]
+_LATIN = ["Dr. ", "z. B. ", "e.g. ", "3.14", "ß", "Hello", "word ", "Ein Satz. ", "{{x}}", "http://a.b/c. "]
+_OTHERS = ["你好", "नमस्ते", "مرحبا", "\ue000", "👩‍👩‍👧", "½"]
+_PARTS = st.sampled_from([" ", "  ", *_SPACES, *_BULLETS, *_MARKS, *_LATIN, *_OTHERS])
+_DOCUMENTS = st.lists(_PARTS | st.text(max_size=5), max_size=25).map("".join)
+_LANGUAGES = st.sampled_from(["en", "de", "zh", "hi", "ar", "ja", "eng_Latn", "pt-BR", "xx", "", "fr"])
+
+
+def segments(text: str, language: str = "en", mode: SplitSentences = ON) -> list[str]:
+    return [piece.text for piece in cut(text, language, mode) if piece.is_segment]
+
+
+def check_document(text: str, language: str, mode: SplitSentences) -> None:
+    pieces = cut(text, language, mode)
+    assert "".join(piece.text for piece in pieces) == text
+    assert all(piece.text for piece in pieces)
+    for piece in pieces:
+        if piece.is_segment:
+            assert piece.text == piece.text.strip()
+            assert any(map(str.isalpha, piece.text))
+            assert mode is not ON or len(piece.text.splitlines()) == 1
+    assert not any(not piece.is_segment and not after.is_segment for piece, after in pairwise(pieces))
+
+
+@settings(max_examples=200, deadline=None)
+@given(_DOCUMENTS, _LANGUAGES, st.sampled_from(SplitSentences))
+def test_joined_pieces_are_the_text(text: str, language: str, mode: SplitSentences) -> None:
+    check_document(text, language, mode)
+
+
+@pytest.mark.full
+@pytest.mark.timeout(600)
+@settings(max_examples=10_000, deadline=None)
+@given(_DOCUMENTS, _LANGUAGES, st.sampled_from(SplitSentences))
+def test_joined_pieces_of_10_000_documents_are_the_text(text: str, language: str, mode: SplitSentences) -> None:
+    check_document(text, language, mode)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(_PARTS | st.text(max_size=5), min_size=1, max_size=40), st.data())
+def test_nothing_is_cut_within_what_is_whole(parts: list[str], data: st.DataObject) -> None:
+    text = "".join(parts)
+    bounds = sorted(data.draw(st.sets(st.integers(0, len(text)), max_size=8)))
+    spans = zip(bounds[::2], bounds[1::2], strict=False)
+    whole = [(start, end) for start, end in spans if text[start:end] == text[start:end].strip()]
+    pieces = cut(text, "en", ON, whole)
+    assert "".join(piece.text for piece in pieces) == text
+    for cut_at in accumulate(len(piece.text) for piece in pieces):
+        assert not any(start < cut_at < end for start, end in whole)
+
+
+def test_a_name_with_a_full_stop_stays_whole() -> None:
+    text = "They play like Adam Ants. The Band here. And there."
+    assert segments(text) == ["They play like Adam Ants.", "The Band here.", "And there."]
+    pieces = cut(text, "en", ON, [(15, 34)])
+    assert [piece.text for piece in pieces if piece.is_segment] == [
+        "They play like Adam Ants. The Band here.",
+        "And there.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "expected"),
+    [
+        ("en", "One. Two! Three? Four", ["One.", "Two!", "Three?", "Four"]),
+        ("en", "Dr. Smith saw Mr. Jones. He left.", ["Dr. Smith saw Mr. Jones.", "He left."]),
+        ("en", "Some words, e.g. these. Yes.", ["Some words, e.g. these.", "Yes."]),
+        ("en", 'He said "Go." Then he left.', ['He said "Go."', "Then he left."]),
+        ("en", "He left. “Where to?” I asked.", ["He left.", "“Where to?”", "I asked."]),
+        ("en", "It is open (I think). Go in.", ["It is open (I think).", "Go in."]),
+        ("en", "Well... maybe. Yes…", ["Well... maybe.", "Yes…"]),
+        ("en", "Call System.Text.Json. It parses.", ["Call System.Text.Json.", "It parses."]),
+        ("en", "This is the .NET version. Use it.", ["This is the .NET version.", "Use it."]),
+        ("en", "It costs 3.14 dollars. Buy!", ["It costs 3.14 dollars.", "Buy!"]),
+        ("de", "Am 3. Mai kam er. Das war z. B. gut.", ["Am 3. Mai kam er.", "Das war z. B. gut."]),
+        ("de", "Er sagte: „Geh weg.“ Dann ging er.", ["Er sagte: „Geh weg.“", "Dann ging er."]),
+        ("zh", "你好。我是谁？再见！", ["你好。", "我是谁？", "再见！"]),
+        ("ja", "これはペンです。それは何？", ["これはペンです。", "それは何？"]),
+        ("hi", "यह एक वाक्य है। यह दूसरा है॥ तीसरा।", ["यह एक वाक्य है।", "यह दूसरा है॥", "तीसरा।"]),
+        ("ar", "هذا كتاب. ما هذا؟ نعم", ["هذا كتاب.", "ما هذا؟", "نعم"]),
+        ("de-AT", "Das ist z. B. Wien. Ja.", ["Das ist z. B. Wien.", "Ja."]),
+        ("xx", "One. Two.", ["One.", "Two."]),
+    ],
+)
+def test_sentences(language: str, text: str, expected: list[str]) -> None:
+    assert segments(text, language) == expected
+
+
+@pytest.mark.parametrize(
+    "bullet", ["- ", "* ", "• ", "1. ", "2) ", "(3) ", "a) ", "iv) ", "– ", "## ", "> - ", "1.2. ", "- [x] "]
+)
+@pytest.mark.parametrize("mode", [ON, NO_NEWLINES])
+def test_bullets_are_kept_apart(bullet: str, mode: SplitSentences) -> None:
+    pieces = cut(f"Milk\n\t{bullet}Cheese", "en", mode)
+    assert pieces == (Piece("Milk", True), Piece(f"\n\t{bullet}", False), Piece("Cheese", True))
+
+
+@pytest.mark.parametrize(
+    "text", ["I. Newton", "A. Lincoln was tall.", "-5 degrees", "*bold* words", "2026 was good.", "I am"]
+)
+def test_what_is_no_bullet_is_not_cut_off(text: str) -> None:
+    assert segments(text) == [text]
+
+
+def test_lines_are_cut_or_joined() -> None:
+    text = "A sentence that\ngoes on here.\r\nNext\r\n\r\nNew paragraph\n- item one\n  goes on\n- item two\u2029End"
+    lines = ["A sentence that", "goes on here.", "Next", "New paragraph", "item one", "goes on", "item two", "End"]
+    assert segments(text, mode=ON) == lines
+    joined = ["A sentence that\ngoes on here.", "Next", "New paragraph", "item one\n  goes on", "item two", "End"]
+    assert segments(text, mode=NO_NEWLINES) == joined
+    assert segments("It was Dr.\nSmith. Yes.", mode=NO_NEWLINES) == ["It was Dr.\nSmith.", "Yes."]
+    assert segments("  One. Two.\n\nThree.\n", mode=OFF) == ["One. Two.\n\nThree."]
+
+
+@pytest.mark.parametrize(
+    "text", ["", " ", "\n\n\t", "3.14", "12:30", "- ", "***", "\x00", "\u0301", "👍", "½", "\ue000 \ue001"]
+)
+@pytest.mark.parametrize("mode", SplitSentences)
+def test_nothing_without_letters_is_a_segment(text: str, mode: SplitSentences) -> None:
+    assert cut(text, "en", mode) == ((Piece(text, False),) if text else ())
+
+
+@pytest.mark.parametrize("unit", ["你好。", "“", "a ", "A.", "Dr. ", "(a. ", "\n", "1. ", "- ", "This is one. "])
+def test_hundred_thousand_characters_in_one_line_take_linear_time(unit: str) -> None:
+    text = unit * (100_000 // len(unit))
+    start = time.process_time()
+    assert "".join(piece.text for piece in cut(text, "en", ON)) == text
+    assert time.process_time() - start < 4  # sentencex by itself takes 4 s and 8 s of some of these
+
+
+def test_a_long_sentence_is_cut_nowhere_and_the_next_ones_are_found() -> None:
+    long = "This sentence " + "goes on and on " * 300 + "to its end."
+    assert segments(f"Short. {long} {long} Short.") == ["Short.", long, long, "Short."]
+
+
+def _joined(column: int, seed: int) -> tuple[list[str], list[set[int]]]:
+    """Single sentences, five to ten of them joined by spaces, and where the sentences end."""
+    rows = [line.split("\t")[column].strip() for line in SENTENCES.read_text(encoding="utf-8").splitlines()]
+    sentence = re.compile(r"""["“„»(]?[^\W\d_a-zäöü](?:(?![.!?…][)\]"'»“”’‘]*\s).)*[.!?…][)\]"'»“”’‘]*""")
+    single = [row for row in rows if sentence.fullmatch(row)]
+    rng = random.Random(seed)
+    rng.shuffle(single)
+    texts, ends = [], []
+    while single:
+        size = rng.randint(5, 10)
+        group, single = single[:size], single[size:]
+        texts.append(" ".join(group))
+        ends.append({end - 1 for end in accumulate(len(sentence) + 1 for sentence in group)})
+    return texts, ends
+
+
+@pytest.mark.parametrize(("column", "language"), [(0, "en"), (1, "de")])
+def test_boundaries_of_joined_sentences_are_found(column: int, language: str) -> None:
+    texts, ends = _joined(column, seed=1)
+    assert sum(map(len, ends)) > 300
+    hits = found = 0
+    for text, expected in zip(texts, ends, strict=True):
+        pieces = cut(text, language, ON)
+        bounds = list(accumulate(len(piece.text) for piece in pieces))
+        got = {end for end, piece in zip(bounds, pieces, strict=True) if piece.is_segment} - {len(text)}
+        hits += len(got & expected)
+        found += len(got)
+    actual = sum(map(len, ends)) - len(texts)
+    assert 2 * hits / (found + actual) >= 0.95
