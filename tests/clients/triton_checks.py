@@ -190,6 +190,9 @@ def check_languages() -> None:
     mixed = ask(texts, sources, targets)  # three pairs, the first and third text share one
     assert mixed == [ask([text], [s], [t])[0] for text, s, t in zip(texts, sources, targets, strict=True)]
     assert len(set(mixed)) == 4
+    french = ["Bonjour à tous, comment allez-vous aujourd'hui ?"]
+    detected = client.infer("many", inputs(french), parameters={"target_language": "it"})
+    assert strings(detected) == ask(french, ["fr"], ["it"])
     fails("INVALID_ARGUMENT", "'target_language'", "'many'", work=lambda: client.infer("many", inputs(["Hello"])))
     fails("INVALID_ARGUMENT", "'target_language' has 3", work=lambda: ask(texts, ["fr"], targets[:3]))
     fails("NOT_FOUND", "'de'", work=lambda: ask(texts, ["fr"], ["it", "it", "de", "it"]))
