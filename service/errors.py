@@ -2,8 +2,8 @@
 
 ServiceError
  +-- InvalidRequest        the caller's input is wrong; trying again won't help
- +-- NotFound              no such model, version or language pair
- +-- Unsupported           no such method or parameter of a method here
+ +-- NotFound              no such model, version, language pair or glossary
+ +-- Unimplemented         another server of the same API may do this, this one does not
  +-- NotPossible           the server's settings, or what lies on disk, don't allow it
  +-- Overloaded            no room now; try again after `retry_after_seconds`
  +-- Unavailable           loading, draining or restarting; another server may answer
@@ -13,6 +13,23 @@ ServiceError
 
 Every message is one line that names what was given, what is allowed, and what to do.
 """
+
+from collections.abc import Iterable
+
+_MAX_QUOTED = 60
+_MAX_LISTED = 20
+
+
+def quoted(value: str) -> str:
+    """A caller's text as a message shows it, which is never long: a status travels in 8 KiB of metadata."""
+    return repr(value if len(value) <= _MAX_QUOTED else f"{value[: _MAX_QUOTED - 3]}...")
+
+
+def listed(names: Iterable[str]) -> str:
+    """What there is, as a message tells it: the first of many, and how many more there are."""
+    shown = list(names)
+    more = f" and {len(shown) - _MAX_LISTED} more" if len(shown) > _MAX_LISTED else ""
+    return (", ".join(shown[:_MAX_LISTED]) or "none") + more
 
 
 class ServiceError(Exception):
@@ -44,15 +61,28 @@ class TooMany(InvalidRequest):
 
 
 class NotFound(ServiceError):
-    """The model, version or language pair is not served here."""
+    """Something that the call names is not served here: `resource_type`, such as `model`, and its name."""
 
     reason = "not_found"
 
+    def __init__(self, message: str, resource_type: str = "", resource_name: str = "") -> None:
+        super().__init__(message)
+        self.resource_type = resource_type
+        self.resource_name = resource_name
 
-class Unsupported(ServiceError):
-    """A method, or something asked of it, that an API has and this server has not."""
 
-    reason = "unsupported"
+class PairNotFound(NotFound):
+    """No model translates this pair. `field` is that of the two language codes which is at fault."""
+
+    def __init__(self, message: str, field: str) -> None:
+        super().__init__(message)
+        self.field = field
+
+
+class Unimplemented(ServiceError):
+    """The call, or an option in it, belongs to an API that this server answers in part."""
+
+    reason = "unimplemented"
 
 
 class NotPossible(ServiceError):

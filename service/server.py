@@ -29,6 +29,7 @@ from service.models.repository import ALL, FoundBundle
 from service.models.statistics import InferenceStatistics
 from service.monitoring import MonitoringServer
 from service.ports import PortError, check_port, join_address
+from service.rpc.google_servicer import NoGlossaries
 from service.rpc.grpc_server import build_grpc_server, new_health_servicer
 from service.rpc.kserve_servicer import KServeServicer
 from service.translation_cache import TranslationCache
@@ -78,7 +79,7 @@ class Server:
             self._closing,
             config.default_deadline_seconds,
         )
-        self._grpc = build_grpc_server(config, self._translator, self._metrics, self._health, kserve)
+        self._grpc = build_grpc_server(config, self._translator, NoGlossaries(), self._metrics, self._health, kserve)
 
     @property
     def models(self) -> list[LoadedModel]:

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 
 from service.errors import InvalidRequest
 from service.text.detection import UNDETERMINED
-from service.translation import TranslationRequest
+from service.text.markup import parse
+from service.translation import MimeType, TranslationRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +33,12 @@ def parts_by_language(request: TranslationRequest, language_codes: Sequence[str]
     Raises:
         InvalidRequest: a text has letters, and is in no language that can be translated into the target.
     """
+    plain = plain_texts(request)
     indices: dict[str, list[int]] = {}
-    for index, (text, code) in enumerate(zip(request.texts, language_codes, strict=True)):
+    for index, code in enumerate(language_codes):
         if code != UNDETERMINED:
             indices.setdefault(code, []).append(index)
-        elif any(character.isalpha() for character in text):
+        elif any(character.isalpha() for character in plain[index]):
             field = f"texts[{index}]"
             raise InvalidRequest(
                 f"{field} is in no language that can be translated into {request.target_language_code!r} here; "
@@ -44,6 +46,13 @@ def parts_by_language(request: TranslationRequest, language_codes: Sequence[str]
                 field,
             )
     return [Part(_part(request, code, chosen), tuple(chosen)) for code, chosen in indices.items()]
+
+
+def plain_texts(request: TranslationRequest) -> list[str]:
+    """The texts without markup, for those who look at the language only."""
+    if request.mime_type is MimeType.PLAIN:
+        return list(request.texts)
+    return ["\n".join(block.text for block in parse(text).blocks) for text in request.texts]
 
 
 def _part(request: TranslationRequest, code: str, indices: Sequence[int]) -> TranslationRequest:

@@ -1,39 +1,43 @@
-"""The one path from text to text: resolve, check, tokenize, decode, detokenize, in order; used by every API."""
+"""The one path from text to text: resolve, check, plan, decode, restore, in order; used by every API."""
 
 import asyncio
-import secrets
+import contextlib
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping
 from collections.abc import Sequence as Sequence_
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from service.bundle.manifest import LanguagePair
-from service.engine.search.sampling import stream_seed
+from service.documents.assembling import Candidates
 from service.engine.sequence import Sequence, SequenceProgress, SequenceUpdate
-from service.errors import DeadlineExceeded, InvalidRequest, TooLong, TooMany, Unavailable
+from service.errors import DeadlineExceeded, InvalidRequest, NotFound, Unavailable
 from service.metrics import Metrics
 from service.models.catalogue import Catalogue
 from service.models.loaded_model import LoadedModel
-from service.pending import PendingCalls
-from service.source_languages import Part, parts_by_language
+from service.pending import PendingCall, PendingCalls
+from service.request_checks import check_count, check_request
+from service.source_languages import Part, parts_by_language, plain_texts
 from service.text.detection import UNDETERMINED, LanguageDetector
+from service.text.glossary import GlossaryFolder
+from service.text.languages import canonical
+from service.text.terms import TermIndex
 from service.translation import (
-    MAX_TEXTS,
-    DecodingOptions,
     DetectedLanguage,
     FinishReason,
     Hypothesis,
     Translation,
     TranslationRequest,
 )
-from service.translation_cache import CacheKey, TranslationCache
+from service.translation_cache import Decoded, TranslationCache
+from service.translation_call import TranslationCall
 
-# Up to here the event loop tokenizes by itself: about half a millisecond, less than a trip to another thread costs
-# under load. Measured with 8k pieces: 15 microseconds for 280 characters.
-_MAX_INLINE_CHARACTERS = 8_192
-_MAX_INLINE_TOKENS = 4_096
+# Up to here the event loop plans and restores by itself: about half a millisecond, less than a trip to another thread
+# costs under load.
+_MAX_INLINE_CHARACTERS = 4_096
+_MAX_INLINE_TOKENS = 2_048
 
 T = TypeVar("T")
 
@@ -50,10 +54,22 @@ class TranslationResult:
     translations: tuple[Translation, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class StreamPart:
+    """What a stream tells next: of which text, what comes after all before, and, at its end, the whole translation."""
+
+    index: int
+    delta: str
+    model: str
+    model_version: str
+    translation: Translation | None = None
+
+
 class Translator:
     """Translates with the models of a catalogue. All methods belong to the event loop's thread."""
 
-    def __init__(self, metrics: Metrics, cache: TranslationCache) -> None:
+    def __init__(self, metrics: Metrics, cache: TranslationCache, glossaries: GlossaryFolder | None = None) -> None:
+        self.glossaries = glossaries
         self._metrics = metrics
         self._cache = cache
         self._catalogue = Catalogue()
@@ -103,15 +119,36 @@ class Translator:
             ServiceError: see `service.errors`; what can't be taken is refused before anything is decoded.
         """
         self.models()
-        _check_count(request.texts)
+        check_request(request)
         if not request.source_language_code:
             return await self._translate_detected(request)
-        model, pair = self._catalogue.resolve(
-            request.model, request.model_version, request.source_language_code, request.target_language_code
-        )
+        model, pair = self._resolve(request)
         # Its engine runs until this is over, though another version be served by then.
         with model.leases.hold(), model.statistics.call(len(request.texts)):
-            return await self._translate(request, model, pair)
+            call = await self._planned(request, model, pair)
+            candidates = await self._candidates(call)
+            translations = await self._run(
+                lambda: tuple(call.translation(index, candidates) for index in range(len(request.texts))),
+                _is_small(call),
+            )
+            self._count(call, translations)
+            return TranslationResult(model.name, model.version, translations)
+
+    async def stream(self, request: TranslationRequest) -> AsyncIterator[StreamPart]:
+        """Translate the request's texts and yield them as they grow; each ends with its whole translation.
+
+        Raises:
+            ServiceError: as for `translate`; what was yielded before stays true.
+        """
+        self.models()
+        check_request(request)
+        if request.source_language_code:
+            parts = [Part(request, tuple(range(len(request.texts))))]
+        else:
+            parts = await self._parts(request)
+        for part in parts:
+            async for each in self._stream(part.request):
+                yield replace(each, index=part.indices[each.index])
 
     async def detect(self, texts: Collection[str]) -> list[tuple[DetectedLanguage, ...]]:
         """The languages that each text may be in, best first: `LanguageDetector.detect` among all that it knows.
@@ -120,7 +157,7 @@ class Translator:
             ServiceError: the server is loading, or there are no or too many texts.
         """
         self.models()
-        _check_count(texts)
+        check_count(texts)
         return await self._detect(texts, LanguageDetector())
 
     async def _detect(self, texts: Collection[str], detector: LanguageDetector) -> list[tuple[DetectedLanguage, ...]]:
@@ -129,9 +166,7 @@ class Translator:
     async def _translate_detected(self, request: TranslationRequest) -> TranslationResult:
         """Translate each text from the language that it is in, of those from which the target can be reached."""
         asked = (request.model, request.model_version)
-        sources = self._catalogue.sources(*asked, request.target_language_code)
-        detected = await self._detect(request.texts, LanguageDetector(sources))
-        parts = parts_by_language(request, [languages[0].language_code for languages in detected])
+        parts = await self._parts(request)
         try:
             async with asyncio.TaskGroup() as group:
                 tasks = [group.create_task(self._translate_part(part)) for part in parts]
@@ -144,6 +179,7 @@ class Translator:
                 translations[index] = replace(translation, detected_language_code=part.request.source_language_code)
         if results:
             return replace(results[0], translations=tuple(translations))
+        sources = self._catalogue.sources(*asked, request.target_language_code)
         model, _ = self._catalogue.resolve(*asked, sources[0], request.target_language_code)
         return TranslationResult(model.name, model.version, tuple(translations))
 
@@ -154,112 +190,175 @@ class Translator:
             part.name_in_whole(error)
             raise
 
-    async def _translate(
-        self, request: TranslationRequest, model: LoadedModel, pair: LanguagePair
-    ) -> TranslationResult:
-        options = request.options.resolve(model.default_options)
-        known = self._known(request, model, pair, options)
-        unknown = [index for index, translation in enumerate(known) if translation is None]
-        source_ids = await self._tokenize(request, model, pair, unknown)
-        _check_deadline(request)
-        sequences = {index: _sequences(request, ids, pair, options) for index, ids in source_ids.items() if ids}
-        updates = iter(await self._decode(model, [sequence for group in sequences.values() for sequence in group]))
-        grouped = [[next(updates) for _ in group] for group in sequences.values()]
-        decoded = dict(zip(sequences, await self._detokenize(model, grouped), strict=True))
-        self._keep(request, model, pair, options, decoded)
-        translations = tuple(
-            translation or decoded.get(index) or _unchanged(request.texts[index])
-            for index, translation in enumerate(known)
+    async def _parts(self, request: TranslationRequest) -> list[Part]:
+        """The request's texts by the languages that they are in, of those from which the target can be reached."""
+        sources = self._catalogue.sources(request.model, request.model_version, request.target_language_code)
+        detected = await self._detect(plain_texts(request), LanguageDetector(sources))
+        return parts_by_language(request, [languages[0].language_code for languages in detected])
+
+    async def _stream(self, request: TranslationRequest) -> AsyncIterator[StreamPart]:
+        model, pair = self._resolve(request)
+        with model.leases.hold(), model.statistics.call(len(request.texts)):
+            call = await self._planned(request, model, pair)
+            streams = call.streams()
+            candidates: dict[int, Candidates] = {}
+            translations: dict[int, Translation] = {}
+            num_left = Counter(index for index, _ in call.places)
+
+            def part(index: int, delta: str, translation: Translation | None = None) -> StreamPart:
+                return StreamPart(index, delta, model.name, model.version, translation)
+
+            for index in range(len(request.texts)):
+                if not num_left[index]:
+                    translations[index] = call.translation(index, {})
+                    yield part(index, translations[index].text, translations[index])
+            async for news in self._news(call):
+                if isinstance(news, _Progress):
+                    index, number = call.places[news.segment]
+                    if delta := streams[index].feed(number, news.token_ids):
+                        yield part(index, delta)
+                    continue
+                restored = await self._restored(call, news)
+                candidates.update(restored)
+                for segment, best in restored.items():
+                    index, number = call.places[segment]
+                    delta = streams[index].settle(number, best[0].text)
+                    num_left[index] -= 1
+                    if not num_left[index]:
+                        translations[index] = call.translation(index, candidates)
+                        yield part(index, delta + streams[index].finish(translations[index]), translations[index])
+                    elif delta:
+                        yield part(index, delta)
+            self._count(call, [translations[index] for index in range(len(request.texts))])
+
+    def _resolve(self, request: TranslationRequest) -> tuple[LoadedModel, LanguagePair]:
+        return self._catalogue.resolve(
+            request.model, request.model_version, request.source_language_code, request.target_language_code
         )
-        self._metrics.model(model.name).texts_translated(
-            text for text, translation in zip(request.texts, translations, strict=True) if translation.num_source_tokens
-        )
-        return TranslationResult(model.name, model.version, translations)
 
-    def _known(
-        self, request: TranslationRequest, model: LoadedModel, pair: LanguagePair, options: DecodingOptions
-    ) -> list[Translation | None]:
-        """Per text, the translation that is kept from an earlier call."""
-        if not self._cache.max_bytes or _is_chance(options):
-            return [None] * len(request.texts)
-        known = [self._cache.get(CacheKey(model.fingerprint, pair, options, text)) for text in request.texts]
-        looked_up = [found is not None for found, text in zip(known, request.texts, strict=True) if text.strip()]
-        self._metrics.model(model.name).looked_up(num_hits=sum(looked_up), num_misses=len(looked_up) - sum(looked_up))
-        return known
-
-    def _keep(
-        self,
-        request: TranslationRequest,
-        model: LoadedModel,
-        pair: LanguagePair,
-        options: DecodingOptions,
-        decoded: Mapping[int, Translation],
-    ) -> None:
-        if not self._cache.max_bytes or _is_chance(options):
-            return
-        for index, translation in decoded.items():
-            self._cache.put(CacheKey(model.fingerprint, pair, options, request.texts[index]), translation)
-
-    async def _tokenize(
-        self, request: TranslationRequest, model: LoadedModel, pair: LanguagePair, indices: list[int]
-    ) -> dict[int, tuple[int, ...]]:
-        """Source ids of some of the texts; empty for a text in which there is nothing to translate."""
-        limit = model.manifest.limits.max_source_tokens
-
-        def tokenize() -> dict[int, tuple[int, ...]]:
-            rows = {}
-            for index in indices:
-                text = request.texts[index]
-                pieces = [] if not text or text.isspace() else model.tokenizer.encode(text)
-                ids = model.manifest.source_ids(pieces, pair) if pieces else ()
-                if len(ids) > limit:
-                    field = f"texts[{index}]"
-                    raise TooLong(
-                        f"{field} has {len(ids)} tokens; {model.name} takes up to {limit}. Split it into sentences.",
-                        field,
-                    )
-                rows[index] = ids
-            return rows
-
+    async def _planned(self, request: TranslationRequest, model: LoadedModel, pair: LanguagePair) -> TranslationCall:
+        call = TranslationCall(request, model, pair, self._terms(request, pair))
         started = time.monotonic()
-        num_characters = sum(len(request.texts[index]) for index in indices)
-        rows = await self._run(tokenize, num_characters <= _MAX_INLINE_CHARACTERS)
+        await self._run(call.plan, sum(map(len, request.texts)) <= _MAX_INLINE_CHARACTERS)
         seconds = time.monotonic() - started
         self._metrics.model(model.name).tokenized(seconds)
         model.statistics.tokenize.add(seconds)
-        return rows
+        if request.deadline_seconds is not None and request.deadline_seconds <= time.monotonic():
+            raise DeadlineExceeded("the deadline passed before decoding began.")
+        return call
+
+    def _terms(self, request: TranslationRequest, pair: LanguagePair) -> list[TermIndex]:
+        """Those of the glossary that the request names."""
+        if not request.glossary:
+            return []
+        if self.glossaries is None:
+            raise NotFound(
+                f"glossary {request.glossary!r:.80} is not here: this server was started without --glossaries."
+            )
+        for source, target in (
+            (request.source_language_code, request.target_language_code),
+            (canonical(pair.source_language_code), canonical(pair.target_language_code)),
+        ):
+            if (found := self.glossaries.find(request.glossary, source, target)) is not None:
+                return [found.index]
+        there = sorted(
+            f"{each.name} ({each.source_language_code} to {each.target_language_code})"
+            for each in self.glossaries.glossaries
+        )
+        raise NotFound(
+            f"there is no glossary {request.glossary!r:.80} from {request.source_language_code} into "
+            f"{request.target_language_code}; served are {', '.join(there[:20]) or 'none'}."
+        )
+
+    async def _candidates(self, call: TranslationCall) -> dict[int, Candidates]:
+        """The candidates of all segments, by number."""
+        decoded = self._known(call)
+        groups = {number: call.sequences(number) for number in range(len(call.segments)) if number not in decoded}
+        sequences = [sequence for group in groups.values() for sequence in group]
+        updates = iter(await self._decode(call.model, sequences))
+        fresh = {number: _hypotheses([next(updates) for _ in group]) for number, group in groups.items()}
+        self._keep(call, fresh)
+        return await self._restored(call, decoded | fresh)
+
+    async def _news(self, call: TranslationCall) -> AsyncIterator["_Progress | dict[int, Decoded]"]:
+        """How segments grow, and, of some at a time, what was decoded for them."""
+        known = self._known(call)
+        groups = {
+            number: call.sequences(number, wants_progress=True)
+            for number in range(len(call.segments))
+            if number not in known
+        }
+        known.update({number: () for number, group in groups.items() if not group})
+        if known:
+            yield known
+        owners = {sequence: number for number, group in groups.items() for sequence in group}
+        if not owners:
+            return
+        updates: dict[Sequence, SequenceUpdate] = {}
+        with self._submitted(call.model, list(owners)) as pending:
+            async for news in pending.news():
+                number = owners[news.sequence]
+                if isinstance(news, SequenceProgress):
+                    yield _Progress(number, news.token_ids)
+                    continue
+                updates[news.sequence] = news
+                if all(sequence in updates for sequence in groups[number]):
+                    fresh = {number: _hypotheses([updates[sequence] for sequence in groups[number]])}
+                    self._keep(call, fresh)
+                    yield fresh
+        call.model.statistics.decoded(list(updates.values()))
 
     async def _decode(self, model: LoadedModel, sequences: list[Sequence]) -> list[SequenceUpdate]:
         if not sequences:
             return []
+        with self._submitted(model, sequences) as pending:
+            updates = await pending.wait()
+        model.statistics.decoded(updates)
+        return updates
+
+    @contextlib.contextmanager
+    def _submitted(self, model: LoadedModel, sequences: list[Sequence]) -> Iterator[PendingCall]:
+        """Sequences in the engine; those that have not finished when the `with` block ends are taken out again."""
         call = self._pending.open(sequences)
         try:
             model.engine.submit(sequences)
             try:
-                updates = await call.wait()
+                yield call
             except BaseException:
                 model.engine.abort(call.unfinished())
                 raise
         finally:
             self._pending.close(call)
-        model.statistics.decoded(updates)
-        return updates
 
-    async def _detokenize(self, model: LoadedModel, grouped: list[list[SequenceUpdate]]) -> list[Translation]:
-        """One translation per group of updates: those of one text."""
+    def _known(self, call: TranslationCall) -> dict[int, Decoded]:
+        """By segment, what is kept from earlier calls."""
+        if not self._cache.max_bytes or call.is_chance:
+            return {}
+        numbers = [number for number, segment in enumerate(call.segments) if segment.source_ids]
+        known = {number: found for number in numbers if (found := self._cache.get(call.key(number))) is not None}
+        self._metrics.model(call.model.name).looked_up(num_hits=len(known), num_misses=len(numbers) - len(known))
+        return known
 
-        def detokenize() -> list[Translation]:
-            return [_translation(model, updates) for updates in grouped]
+    def _keep(self, call: TranslationCall, decoded: Mapping[int, Decoded]) -> None:
+        if not self._cache.max_bytes or call.is_chance:
+            return
+        for number, hypotheses in decoded.items():
+            if hypotheses:
+                self._cache.put(call.key(number), hypotheses)
 
-        num_tokens = sum(
-            len(hypothesis.token_ids) for updates in grouped for update in updates for hypothesis in update.hypotheses
-        )
+    async def _restored(self, call: TranslationCall, decoded: Mapping[int, Decoded]) -> dict[int, Candidates]:
+        num_tokens = sum(len(hypothesis.token_ids) for each in decoded.values() for hypothesis in each)
         started = time.monotonic()
-        translations = await self._run(detokenize, num_tokens <= _MAX_INLINE_TOKENS)
+        inline = num_tokens <= _MAX_INLINE_TOKENS and not call.aligns
+        candidates = await self._run(lambda: call.restore(decoded), inline)
         seconds = time.monotonic() - started
-        self._metrics.model(model.name).detokenized(seconds)
-        model.statistics.detokenize.add(seconds)
-        return translations
+        self._metrics.model(call.model.name).detokenized(seconds)
+        call.model.statistics.detokenize.add(seconds)
+        return candidates
+
+    def _count(self, call: TranslationCall, translations: Iterable[Translation]) -> None:
+        texts = zip(call.request.texts, translations, strict=True)
+        self._metrics.model(call.model.name).texts_translated(text for text, each in texts if each.num_source_tokens)
 
     async def _run(self, work: Callable[[], T], inline: bool) -> T:
         if inline:
@@ -267,66 +366,22 @@ class Translator:
         return await asyncio.get_running_loop().run_in_executor(self._executor, work)
 
 
-def _sequences(
-    request: TranslationRequest, source_ids: tuple[int, ...], pair: LanguagePair, options: DecodingOptions
-) -> list[Sequence]:
-    """The sequences of one text: one, or as many as samples were asked for, each with a seed of its own."""
-    if options.is_sampled:
-        seed = secrets.randbits(64) if options.seed is None else options.seed
-        seeds: list[int | None] = [stream_seed(seed, sample) for sample in range(options.num_hypotheses)]
-        options = replace(options, num_hypotheses=1)
-    else:
-        seeds = [None]
-    now = time.monotonic()
-    return [
-        Sequence(
-            request_id=request.request_id,
-            source_ids=source_ids,
-            options=replace(options, seed=seed),
-            arrived_seconds=now,
-            target_prefix_ids=pair.target_prefix_ids,
-            deadline_seconds=request.deadline_seconds,
-            priority=request.priority,
-        )
-        for seed in seeds
-    ]
+@dataclass(frozen=True, slots=True)
+class _Progress:
+    """Tokens of a segment that are certain."""
+
+    segment: int
+    token_ids: tuple[int, ...]
 
 
-def _is_chance(options: DecodingOptions) -> bool:
-    """Whether the same call may be answered otherwise the next time."""
-    return options.is_sampled and options.seed is None
+def _hypotheses(updates: Sequence_[SequenceUpdate]) -> Decoded:
+    return tuple(hypothesis for update in updates for hypothesis in update.hypotheses)
 
 
-def _translation(model: LoadedModel, updates: list[SequenceUpdate]) -> Translation:
-    hypotheses = tuple(
-        Hypothesis(
-            text=model.tokenizer.decode(hypothesis.token_ids),
-            score=hypothesis.score if update.sequence.options.return_scores else None,
-            num_tokens=len(hypothesis.token_ids),
-        )
-        for update in updates
-        for hypothesis in update.hypotheses
-    )
-    return Translation(
-        text=hypotheses[0].text,
-        hypotheses=hypotheses,
-        finish_reason=updates[0].hypotheses[0].finish_reason,
-        num_source_tokens=len(updates[0].sequence.source_ids),
-    )
+def _is_small(call: TranslationCall) -> bool:
+    return sum(map(len, call.request.texts)) <= _MAX_INLINE_CHARACTERS
 
 
 def _unchanged(text: str) -> Translation:
     """The answer to a text that never reaches the model."""
     return Translation(text, (Hypothesis(text, score=None, num_tokens=0),), FinishReason.STOP, num_source_tokens=0)
-
-
-def _check_count(texts: Collection[str]) -> None:
-    if not texts:
-        raise InvalidRequest("texts is empty; give 1 to 1024 texts.", "texts")
-    if len(texts) > MAX_TEXTS:
-        raise TooMany(f"texts has {len(texts)} entries; allowed is {MAX_TEXTS} per call. Send several calls.", "texts")
-
-
-def _check_deadline(request: TranslationRequest) -> None:
-    if request.deadline_seconds is not None and request.deadline_seconds <= time.monotonic():
-        raise DeadlineExceeded("the deadline passed before decoding began.")

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from service.bundle.manifest import LanguagePair
-from service.errors import InvalidRequest, NotFound
+from service.errors import InvalidRequest, NotFound, PairNotFound, listed, quoted
 from service.models.loaded_model import LoadedModel
 from service.models.repository import version_number
 from service.text.languages import is_well_formed
@@ -37,7 +37,7 @@ class Catalogue:
         candidates = self._candidates(name, version)
         found = [(model, match) for model in candidates if (match := model.pairs.find(source, target)) is not None]
         if not found:
-            raise NotFound(_unknown_pair(name, source, target, candidates))
+            raise _unknown_pair(name, source, target, candidates)
         model, match = min(found, key=lambda each: each[1].distance)
         return model, match.pair
 
@@ -51,13 +51,13 @@ class Catalogue:
         candidates = self._candidates(name, version)
         sources = sorted({source for model in candidates for source in model.pairs.sources(target)})
         if not sources:
-            raise NotFound(_unknown_target(name, target, candidates))
+            raise _unknown_target(name, target, candidates)
         return sources
 
     def _candidates(self, name: str, version: str) -> list[LoadedModel]:
         if version and not name:
             raise InvalidRequest(
-                f"model_version is {_shown(version)} and model is empty; name the model too.", "model_version"
+                f"model_version is {quoted(version)} and model is empty; name the model too.", "model_version"
             )
         return [self.find(name, version)] if name else [_highest(each) for each in self._models.values()]
 
@@ -69,13 +69,17 @@ class Catalogue:
         """
         versions = self._models.get(name)
         if versions is None:
-            raise NotFound(f"model {_shown(name)} is not served here; served are {_listed(self._models)}.")
+            raise NotFound(
+                f"model {quoted(name)} is not served here; served are {listed(self._models)}.", "model", name
+            )
         model = versions.get(version) if version else _highest(versions)
         if model is None:
             raise NotFound(
-                f"version {_shown(version)} of model {name!r} is not served here; served are {_listed(versions)}."
+                f"version {quoted(version)} of model {name!r} is not served here; served are {listed(versions)}."
                 if any(versions)
-                else f"model {name!r} has no versions here, and {_shown(version)} was asked for; leave it out."
+                else f"model {name!r} has no versions here, and {quoted(version)} was asked for; leave it out.",
+                "model version",
+                f"{name}/{version}",
             )
         return model
 
@@ -88,22 +92,24 @@ def _check_code(field: str, code: str) -> None:
     if not code:
         raise InvalidRequest(f"{field} is empty; give a BCP 47 code such as 'en'.", field)
     if not is_well_formed(code):
-        raise InvalidRequest(f"{field} is {_shown(code)}; expected a BCP 47 code such as 'en' or 'pt-BR'.", field)
+        raise InvalidRequest(f"{field} is {quoted(code)}; expected a BCP 47 code such as 'en' or 'pt-BR'.", field)
 
 
-def _unknown_pair(name: str, source: str, target: str, models: list[LoadedModel]) -> str:
+def _unknown_pair(name: str, source: str, target: str, models: list[LoadedModel]) -> PairNotFound:
     who = f"model {name!r} does not translate" if name else "no model here translates"
     if targets := sorted({code for model in models for code in model.pairs.targets(source)}):
         nearest = _nearest(model.pairs.nearest_target(target) for model in models)
-        return f"{who} from {source!r} into {target!r}; {nearest}from {source!r} it can be {_listed(targets)}."
+        served = f"from {source!r} it can be {listed(targets)}"
+        return PairNotFound(f"{who} from {source!r} into {target!r}; {nearest}{served}.", "target_language_code")
     nearest = _nearest(model.pairs.nearest_source(source) for model in models)
-    return f"{who} from {source!r} into {target!r}; {nearest}served are {_directions(models)}."
+    message = f"{who} from {source!r} into {target!r}; {nearest}served are {_directions(models)}."
+    return PairNotFound(message, "source_language_code")
 
 
-def _unknown_target(name: str, target: str, models: list[LoadedModel]) -> str:
+def _unknown_target(name: str, target: str, models: list[LoadedModel]) -> PairNotFound:
     who = f"model {name!r} does not translate" if name else "no model here translates"
     nearest = _nearest(model.pairs.nearest_target(target) for model in models)
-    return f"{who} into {target!r}; {nearest}served are {_directions(models)}."
+    return PairNotFound(f"{who} into {target!r}; {nearest}served are {_directions(models)}.", "target_language_code")
 
 
 def _nearest(codes: Iterable[str | None]) -> str:
@@ -112,16 +118,6 @@ def _nearest(codes: Iterable[str | None]) -> str:
 
 
 def _directions(models: list[LoadedModel]) -> str:
-    listed = sorted({f"{source} to {target}" for model in models for source, target in model.pairs.listed})
-    among = sorted({f"among {_listed(model.pairs.any_to_any)}" for model in models if model.pairs.any_to_any})
-    return _listed([*listed, *among])
-
-
-def _listed(names: Iterable[str], most: int = 20) -> str:
-    shown = list(names)
-    more = f" and {len(shown) - most} more" if len(shown) > most else ""
-    return (", ".join(shown[:most]) or "none") + more
-
-
-def _shown(value: str) -> str:
-    return repr(value if len(value) <= 60 else f"{value[:57]}...")
+    directions = sorted({f"{source} to {target}" for model in models for source, target in model.pairs.listed})
+    among = sorted({f"among {listed(model.pairs.any_to_any)}" for model in models if model.pairs.any_to_any})
+    return listed([*directions, *among])

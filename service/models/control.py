@@ -5,7 +5,7 @@ from collections.abc import Coroutine
 from typing import Any
 
 from service.bundle.manifest import BundleError
-from service.errors import NotFound, NotPossible
+from service.errors import NotFound, NotPossible, listed, quoted
 from service.models.fleet import Fleet
 from service.models.index import ModelState
 
@@ -54,8 +54,8 @@ class ModelControl:
             raise NotPossible(str(error)) from error
         folders = [folder for folder in on_disk if (folder.bundles or folder.faults) and folder.name == name]
         if not folders:
-            known = ", ".join(folder.name for folder in on_disk if folder.bundles)
-            raise NotFound(f"there is no model {name[:60]!r} on disk; there are {known or 'none'}.")
+            known = listed(folder.name for folder in on_disk if folder.bundles)
+            raise NotFound(f"there is no model {quoted(name)} on disk; there are {known}.", "model", name)
         faults = [fault for folder in folders for fault in folder.faults]
         reasons = faults or await self._fleet.bring(folders[0])
         if reasons:
@@ -64,7 +64,7 @@ class ModelControl:
     async def _unload(self, name: str) -> None:
         loaded = {model.name for model in self._fleet.models}
         if name not in loaded:
-            raise NotFound(f"model {name[:60]!r} is not loaded; loaded are {', '.join(sorted(loaded)) or 'none'}.")
+            raise NotFound(f"model {quoted(name)} is not loaded; loaded are {listed(sorted(loaded))}.", "model", name)
         await self._fleet.drop(name)
 
     async def _in_turn(self, work: Coroutine[Any, Any, None]) -> None:

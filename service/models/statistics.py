@@ -27,7 +27,7 @@ class InferenceStatistics:
     """The sums of one version of a model. All but `turn` and `step_seconds` belongs to the event loop's thread.
 
     Phases are counted once per call: `queue` until the first of its texts was taken in by the engine, `decode` from
-    there until the last one was decoded.
+    there until the last one was decoded. Only `detokenize` is counted more often where a call is streamed.
     """
 
     def __init__(self) -> None:

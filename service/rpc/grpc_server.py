@@ -6,9 +6,12 @@ from grpc_reflection.v1alpha import reflection
 
 from service.config import ServerConfig
 from service.metrics import Metrics
-from service.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
-from service.pb.inference import grpc_service_pb2_grpc as kserve_pb_grpc
-from service.rpc import health, kserve_servicer, translation_servicer
+from service.pb.dragoman.v1 import translation_pb2_grpc as dragoman_grpc
+from service.pb.google.cloud.translation.v3 import translation_service_pb2_grpc as google_grpc
+from service.pb.inference import grpc_service_pb2_grpc as kserve_grpc
+from service.rpc import google_servicer, health, kserve_servicer, translation_servicer
+from service.rpc.google_servicer import Glossaries, GoogleServicer
+from service.rpc.google_unsupported import UnsupportedMethods
 from service.rpc.health import HealthServicer
 from service.rpc.interceptors import ErrorInterceptor, MetricsInterceptor, RequestIdInterceptor
 from service.rpc.kserve_servicer import KServeServicer
@@ -16,17 +19,19 @@ from service.rpc.translation_servicer import TranslationServicer
 from service.translator import Translator
 
 MAX_REQUEST_BYTES = 4 * 1024 * 1024
+_API_NAMES = (translation_servicer.SERVICE_NAME, google_servicer.SERVICE_NAME, kserve_servicer.SERVICE_NAME)
 _MIN_PING_INTERVAL_SECONDS = 10  # clients may keep connections alive by pinging this often
 
 
 def new_health_servicer() -> HealthServicer:
     """The health of the whole server and of each of its APIs, NOT_SERVING at first."""
-    return HealthServicer([translation_servicer.SERVICE_NAME, kserve_servicer.SERVICE_NAME])
+    return HealthServicer(_API_NAMES)
 
 
 def build_grpc_server(
     config: ServerConfig,
     translator: Translator,
+    glossaries: Glossaries,
     metrics: Metrics,
     health_servicer: HealthServicer,
     kserve: KServeServicer,
@@ -36,18 +41,16 @@ def build_grpc_server(
         interceptors=[RequestIdInterceptor(), MetricsInterceptor(metrics), ErrorInterceptor(metrics)],
         options=_channel_options(config),
     )
-    pb_grpc.add_TranslationServiceServicer_to_server(
+    dragoman_grpc.add_TranslationServiceServicer_to_server(
         TranslationServicer(translator, config.default_deadline_seconds), server
     )
-    kserve_pb_grpc.add_GRPCInferenceServiceServicer_to_server(kserve, server)
+    google_grpc.add_TranslationServiceServicer_to_server(
+        GoogleServicer(translator, glossaries, config.default_deadline_seconds), server
+    )
+    server.add_generic_rpc_handlers((UnsupportedMethods(),))
+    kserve_grpc.add_GRPCInferenceServiceServicer_to_server(kserve, server)
     health_pb2_grpc.add_HealthServicer_to_server(health_servicer, server)
-    names = [
-        translation_servicer.SERVICE_NAME,
-        kserve_servicer.SERVICE_NAME,
-        health.SERVICE_NAME,
-        reflection.SERVICE_NAME,
-    ]
-    reflection.enable_server_reflection(names, server)
+    reflection.enable_server_reflection([*_API_NAMES, health.SERVICE_NAME, reflection.SERVICE_NAME], server)
     return server
 
 

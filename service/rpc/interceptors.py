@@ -17,7 +17,7 @@ from service.errors import (
     Overloaded,
     ServiceError,
     Unavailable,
-    Unsupported,
+    Unimplemented,
 )
 from service.metrics import Metrics
 from service.rpc import request_id
@@ -36,7 +36,7 @@ else:
     _Interceptor = grpc.aio.ServerInterceptor
 Continuation = Callable[[grpc.HandlerCallDetails], Awaitable[Handler]]
 
-REJECTIONS = (InvalidRequest, NotFound, Unsupported, NotPossible, Overloaded, Unavailable)
+REJECTIONS = (InvalidRequest, NotFound, Unimplemented, NotPossible, Overloaded, Unavailable)
 
 
 class RequestIdInterceptor(_Interceptor):

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from service.errors import InvalidRequest, TooMany
+from service.errors import InvalidRequest, TooMany, quoted
 from service.models.index import ModelState
 from service.models.loaded_model import LoadedModel
 from service.models.statistics import Duration
@@ -68,7 +68,7 @@ def call_from_pb(
 
     Raises:
         InvalidRequest: a tensor or parameter is unknown, missing or wrong; the message names it.
-        Unsupported: a tensor is in shared memory, or a classification is asked for.
+        Unimplemented: a tensor is in shared memory, or a classification is asked for.
     """
     outputs = _outputs_from_pb(message)
     given = _parameters_from_pb(message)
@@ -271,7 +271,7 @@ def _check_names(kind: str, names: Sequence[str], known: dict[str, str]) -> None
     for index, name in enumerate(names):
         if name not in known:
             raise InvalidRequest(
-                f"tensor {name[:60]!r} is no {kind}; the model has {', '.join(known)}.", f"{kind}s[{name[:60]}]"
+                f"tensor {quoted(name)} is no {kind}; the model has {', '.join(known)}.", f"{kind}s[{name[:60]}]"
             )
         if name in names[:index]:
             raise InvalidRequest(f"tensor {name!r} is given twice as {kind}; give it once.", f"{kind}s[{name}]")
@@ -313,14 +313,14 @@ def _parameter_from_pb(name: str, parameter: pb.InferParameter, kind: Any) -> An
     if issubclass(kind, enum.Enum):
         allowed = [each.value for each in kind]
         if value not in allowed:
-            raise _wrong_parameter(name, f"is {str(value)[:60]!r}; allowed are {', '.join(allowed)}.")
+            raise _wrong_parameter(name, f"is {quoted(str(value))}; allowed are {', '.join(allowed)}.")
         return kind(value)
     if kind is float and type(value) is int:
         value = float(value)
     if type(value) is not kind:
-        raise _wrong_parameter(name, f"is {str(value)[:60]!r}; expected {_KINDS[kind]}.")
+        raise _wrong_parameter(name, f"is {quoted(str(value))}; expected {_KINDS[kind]}.")
     return value
 
 
 def _wrong_parameter(name: str, message: str) -> InvalidRequest:
-    return InvalidRequest(f"parameter {name[:60]!r} {message}", f"parameters[{name[:60]}]")
+    return InvalidRequest(f"parameter {quoted(name)} {message}", f"parameters[{name[:60]}]")

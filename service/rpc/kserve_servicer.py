@@ -8,7 +8,7 @@ from typing import Any
 import grpc
 
 import service
-from service.errors import InvalidRequest, NotFound, Unavailable, Unsupported
+from service.errors import InvalidRequest, NotFound, Unavailable, Unimplemented, quoted
 from service.lifecycle import Phase
 from service.metrics import Metrics
 from service.models.control import ModelControl
@@ -131,8 +131,8 @@ class KServeServicer(pb_grpc.GRPCInferenceServiceServicer):
         """Load a model."""
         _check_repository(request.repository_name)
         if request.parameters:
-            name = next(iter(request.parameters))[:60]
-            raise Unsupported(f"parameter {name!r} is not supported; models are loaded as they lie on disk.")
+            name = quoted(next(iter(request.parameters)))
+            raise Unimplemented(f"parameter {name!r} is not supported; models are loaded as they lie on disk.")
         self._translator.models()  # else the first ones are being loaded
         await self._control.load(request.model_name)
         return pb.RepositoryModelLoadResponse()
@@ -147,15 +147,15 @@ class KServeServicer(pb_grpc.GRPCInferenceServiceServicer):
         return pb.RepositoryModelUnloadResponse()
 
     async def _no_shared_memory(self, request: Any, context: Context) -> Any:
-        raise Unsupported("shared memory is not supported; send and take tensors in the messages.")
+        raise Unimplemented("shared memory is not supported; send and take tensors in the messages.")
 
     async def TraceSetting(self, request: pb.TraceSettingRequest, context: Context) -> pb.TraceSettingResponse:  # noqa: N802
         """There is none."""
-        raise Unsupported("tracing is not supported; see the server's metrics.")
+        raise Unimplemented("tracing is not supported; see the server's metrics.")
 
     async def LogSettings(self, request: pb.LogSettingsRequest, context: Context) -> pb.LogSettingsResponse:  # noqa: N802
         """There are none."""
-        raise Unsupported("log settings can't be read or changed by call; start the server with --log-level.")
+        raise Unimplemented("log settings can't be read or changed by call; start the server with --log-level.")
 
     SystemSharedMemoryStatus = SystemSharedMemoryRegister = SystemSharedMemoryUnregister = _no_shared_memory
     CudaSharedMemoryStatus = CudaSharedMemoryRegister = CudaSharedMemoryUnregister = _no_shared_memory
@@ -194,4 +194,4 @@ class KServeServicer(pb_grpc.GRPCInferenceServiceServicer):
 
 def _check_repository(name: str) -> None:
     if name:
-        raise Unsupported(f"repository_name is {name[:60]!r}; there is one repository, leave the name empty.")
+        raise Unimplemented(f"repository_name is {quoted(name)}; there is one repository, leave the name empty.")

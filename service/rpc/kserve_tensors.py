@@ -3,7 +3,7 @@
 import struct
 from collections.abc import Sequence
 
-from service.errors import InvalidRequest, Unsupported
+from service.errors import InvalidRequest, Unimplemented, quoted
 from service.pb.inference import grpc_service_pb2 as pb
 
 BYTES = "BYTES"
@@ -16,12 +16,12 @@ def texts_of(tensor: pb.ModelInferRequest.InferInputTensor, raw: bytes | None) -
 
     Raises:
         InvalidRequest: it has another datatype or shape, its contents don't fit that, or an element is not UTF-8.
-        Unsupported: its contents are in shared memory.
+        Unimplemented: its contents are in shared memory.
     """
     name = tensor.name
     check_parameters(name, tensor.parameters)
     if tensor.datatype != BYTES:
-        raise _invalid(name, f"is of datatype {_shown(tensor.datatype)}; expected {BYTES}.")
+        raise _invalid(name, f"is of datatype {quoted(tensor.datatype)}; expected {BYTES}.")
     if len(tensor.shape) != 1 or tensor.shape[0] < 0:
         raise _invalid(name, f"has shape {list(tensor.shape[:8])}; expected one dimension, [n].")
     elements = _typed(tensor) if raw is None else elements_of(name, raw, tensor.shape[0])
@@ -38,11 +38,11 @@ def check_parameters(name: str, parameters: object) -> None:
     """Refuse what would change a tensor's meaning; what else clients send along is of no interest.
 
     Raises:
-        Unsupported: shared memory or a classification is asked for.
+        Unimplemented: shared memory or a classification is asked for.
     """
     for parameter in parameters:  # type: ignore[attr-defined]  # the stubs' maps are Any
         if parameter.startswith("shared_memory_") or parameter == "classification":
-            raise Unsupported(f"tensor {_shown(name)}: {parameter} is not supported; send and take plain contents.")
+            raise Unimplemented(f"tensor {quoted(name)}: {parameter} is not supported; send and take plain contents.")
 
 
 def elements_of(name: str, raw: bytes, num_elements: int) -> list[bytes]:
@@ -90,8 +90,4 @@ def _is_utf8(element: bytes) -> bool:
 
 
 def _invalid(name: str, message: str) -> InvalidRequest:
-    return InvalidRequest(f"tensor {_shown(name)} {message}", f"inputs[{name[:60]}]")
-
-
-def _shown(value: str) -> str:
-    return repr(value if len(value) <= 60 else f"{value[:57]}...")
+    return InvalidRequest(f"tensor {quoted(name)} {message}", f"inputs[{name[:60]}]")

@@ -4,7 +4,7 @@ import enum
 from collections.abc import Iterable
 from typing import Any, Protocol, TypeVar
 
-from service.errors import InvalidRequest
+from service.errors import InvalidRequest, quoted
 from service.models.loaded_model import LoadedModel
 from service.pb.dragoman.v1 import translation_pb2 as pb
 from service.translation import (
@@ -96,7 +96,7 @@ def mime_type_from(value: str) -> MimeType:
     """
     known = {mime_type.value: mime_type for mime_type in MimeType}
     if value.lower() not in known:
-        raise InvalidRequest(f"mime_type is {value!r}; allowed are {', '.join(known)}.", "mime_type")
+        raise InvalidRequest(f"mime_type is {quoted(value)}; allowed are {', '.join(known)}.", "mime_type")
     return known[value.lower()]
 
 

@@ -49,6 +49,7 @@ def test_reflection_is_all_that_a_client_needs(server: ServerProcess, tmp_path: 
     assert run.returncode == 0, run.stderr
     services, translated, health = run.stdout.splitlines()
     assert "'dragoman.v1.TranslationService'" in services
+    assert "'google.cloud.translation.v3.TranslationService'" in services
     assert "'grpc.health.v1.Health'" in services
     assert translated == "2 True ''"
     assert health == "1"

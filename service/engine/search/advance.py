@@ -218,9 +218,7 @@ class Search:
         best = self._hypotheses[sequence].best(sequence.options.num_hypotheses)
         return tuple(self._decoded(sequence, *hypothesis) for hypothesis in best)
 
-    def _decoded(
-        self, sequence: Sequence, score: float, output_ids: tuple[int, ...], excess: int
-    ) -> DecodedHypothesis:
+    def _decoded(self, sequence: Sequence, score: float, output_ids: tuple[int, ...], excess: int) -> DecodedHypothesis:
         """Strip the model's prefix, the end-of-sentence token, and what came once too often."""
         chosen = output_ids[len(sequence.target_prefix_ids) :]
         if excess:

@@ -15,7 +15,8 @@ def all_errors(kind: type[errors.ServiceError] = errors.ServiceError) -> Any:
 
 
 def example(kind: type[errors.ServiceError]) -> Any:
-    return kind("message", 1.5) if kind is errors.Overloaded else kind("message")
+    more = {errors.Overloaded: (1.5,), errors.PairNotFound: ("target_language_code",)}
+    return kind("message", *more.get(kind, ()))
 
 
 EXPECTED = {
@@ -23,7 +24,8 @@ EXPECTED = {
     "TooLong": "INVALID_ARGUMENT",
     "TooMany": "INVALID_ARGUMENT",
     "NotFound": "NOT_FOUND",
-    "Unsupported": "UNIMPLEMENTED",
+    "PairNotFound": "NOT_FOUND",
+    "Unimplemented": "UNIMPLEMENTED",
     "NotPossible": "FAILED_PRECONDITION",
     "Overloaded": "RESOURCE_EXHAUSTED",
     "Unavailable": "UNAVAILABLE",
@@ -58,7 +60,21 @@ def test_an_invalid_request_names_its_field() -> None:
     bad_request = error_details_pb2.BadRequest()
     assert message.details[0].Unpack(bad_request)
     assert bad_request.field_violations[0].field == "texts[3]"
-    assert status_of(errors.InvalidRequest("no field")).trailing_metadata == ()
+    (only,) = details(status_of(errors.InvalidRequest("no field"))).details
+    assert not only.Is(error_details_pb2.BadRequest.DESCRIPTOR)
+
+
+def test_what_is_not_found_is_named_in_short() -> None:
+    resource = error_details_pb2.ResourceInfo()
+    assert details(status_of(errors.NotFound("no", "model", "x" * 10_000))).details[0].Unpack(resource)
+    assert (resource.resource_type, resource.resource_name) == ("model", "x" * 256)
+
+
+@pytest.mark.parametrize("kind", all_errors())
+def test_every_error_has_a_reason_for_programs(kind: type[errors.ServiceError]) -> None:
+    info = error_details_pb2.ErrorInfo()
+    assert details(status_of(example(kind))).details[-1].Unpack(info)
+    assert (info.reason, info.domain) == (kind.reason.upper(), "dragoman")
 
 
 @pytest.mark.parametrize(("seconds", "milliseconds"), [(1.5, 1500), (0.0, 1), (0.0123, 12), (60.0, 60_000)])

@@ -1,0 +1,207 @@
+"""Reads the texts of a request and plans what of them the model translates."""
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from service.bundle.manifest import LanguagePair, Manifest
+from service.errors import TooLong
+from service.text.long_segments import split_long
+from service.text.markup import HtmlDocument, parse
+from service.text.protection import Protected, ProtectedText, find_protected, protect
+from service.text.sentences import cut
+from service.text.terms import TermIndex
+from service.text.tokenizers import Tokenizer
+from service.translation import Flag, MimeType, SplitSentences, TranslationRequest
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedSegment:
+    """A part of a passage, from `start` to before `end`, that is translated by itself.
+
+    The model reads `fed`: `text`, with reserved symbols in the place of `spans` where `protected` is set. It does not
+    read anything where `source_ids` is empty: then there is nothing in the text but `spans`.
+    """
+
+    start: int
+    text: str
+    fed: str
+    source_ids: tuple[int, ...]
+    spans: tuple[Protected, ...] = ()
+    protected: ProtectedText | None = None
+    output_prefix_ids: tuple[int, ...] = ()
+
+    @property
+    def end(self) -> int:
+        """Where it ends in the passage."""
+        return self.start + len(self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedPassage:
+    """A run of plain text: a whole text, or a block of HTML. What is in none of its segments comes back as it is."""
+
+    text: str
+    segments: tuple[PlannedSegment, ...]
+    needs_alignment: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedText:
+    """One text of a request; where it is HTML, with a passage for each of its blocks."""
+
+    text: str
+    passages: tuple[PlannedPassage, ...]
+    html: HtmlDocument | None = None
+
+    @property
+    def segments(self) -> Iterator[PlannedSegment]:
+        """The segments of all passages, in order."""
+        return (segment for passage in self.passages for segment in passage.segments)
+
+
+class Planner:
+    """Plans texts for one request, model and language pair. Thread-safe: it keeps nothing."""
+
+    def __init__(
+        self,
+        request: TranslationRequest,
+        manifest: Manifest,
+        pair: LanguagePair,
+        tokenizer: Tokenizer,
+        terms: Sequence[TermIndex] = (),
+    ) -> None:
+        """`terms` are those of the request and of its glossary; the first that knows a term counts."""
+        self._request = request
+        self._manifest = manifest
+        self._pair = pair
+        self._tokenizer = tokenizer
+        self._terms = terms
+
+    def plan(self, index: int) -> PlannedText:
+        """Plan the request's text of that index.
+
+        Raises:
+            TooLong: a segment has more tokens than the model takes, and the caller is strict, or it can't be cut.
+        """
+        request = self._request
+        text = request.texts[index]
+        if request.mime_type is MimeType.HTML:
+            html = parse(text)
+            passages = [self._block(block.text, block.protected, index) for block in html.blocks]
+            needs = [block.needs_alignment for block in html.blocks]
+            return PlannedText(
+                text,
+                tuple(replace(each, needs_alignment=need) for each, need in zip(passages, needs, strict=True)),
+                html,
+            )
+        passage = self._passage(text, find_protected(text, *self._terms), request.split_sentences, index)
+        if request.target_prefixes and request.target_prefixes[index]:
+            passage = self._begun(passage, request.target_prefixes[index])
+        return PlannedText(text, (passage,))
+
+    def _block(self, text: str, kept: Sequence[tuple[int, int]], index: int) -> PlannedPassage:
+        """A block of HTML, in which a line end is a space, and `kept` are the parts that are no text."""
+        split = self._request.split_sentences
+        mode = SplitSentences.OFF if split is SplitSentences.OFF else SplitSentences.NO_NEWLINES
+        code = [Protected(start, end, text[start:end], Flag.PLACEHOLDER) for start, end in kept]
+        return self._passage(text, _beside(code, find_protected(text, *self._terms)), mode, index)
+
+    def _passage(self, text: str, spans: Sequence[Protected], mode: SplitSentences, index: int) -> PlannedPassage:
+        whole = [(span.start, span.end) for span in spans]
+        segments: list[PlannedSegment] = []
+        start = 0
+        for piece in cut(text, self._pair.source_language_code, mode, whole):
+            end = start + len(piece.text)
+            inside = _within(spans, start, end)
+            if piece.is_segment:
+                segments += self._fitting(piece.text, start, inside, index)
+            elif inside:  # terms without a letter, such as numbers
+                segments.append(_unread(piece.text, start, inside))
+            start = end
+        return PlannedPassage(text, tuple(segments))
+
+    def _fitting(self, text: str, start: int, spans: Sequence[Protected], index: int) -> Iterator[PlannedSegment]:
+        """A segment, or, where it has too many tokens for the model, those that it is cut into."""
+        segment = self._segment(text, start, spans)
+        limit = self._manifest.limits.max_source_tokens
+        if len(segment.source_ids) <= limit:
+            yield segment
+            return
+        if self._request.is_strict:
+            raise self._too_long(index, len(segment.source_ids))
+        try:
+            pieces = split_long(text, self._num_tokens, limit, [(span.start, span.end) for span in spans])
+        except ValueError as error:
+            raise self._too_long(index, len(segment.source_ids)) from error
+        offset = 0
+        for piece in pieces:
+            stripped = piece.strip()
+            begin = offset + len(piece) - len(piece.lstrip())
+            if stripped:
+                yield self._segment(stripped, start + begin, _within(spans, begin, begin + len(stripped)))
+            offset += len(piece)
+
+    def _segment(self, text: str, start: int, spans: Sequence[Protected]) -> PlannedSegment:
+        if spans and not _has_letters_beside(text, spans):
+            return _unread(text, start, spans)
+        protected = protect(text, spans, self._manifest.tokenizer.reserved_symbols) if spans else None
+        fed = text if protected is None else protected.text
+        return PlannedSegment(start, text, fed, self._source_ids(fed), tuple(spans), protected)
+
+    def _begun(self, passage: PlannedPassage, target_prefix: str) -> PlannedPassage:
+        """The passage, whose first segment's translation begins with the caller's prefix."""
+        ids = tuple(self._tokenizer.encode_target(target_prefix))
+        for number, segment in enumerate(passage.segments):
+            if segment.source_ids:
+                begun = replace(segment, output_prefix_ids=ids)
+                return replace(passage, segments=(*passage.segments[:number], begun, *passage.segments[number + 1 :]))
+        return passage
+
+    def _source_ids(self, text: str) -> tuple[int, ...]:
+        pieces = self._tokenizer.encode(text)
+        return self._manifest.source_ids(pieces, self._pair) if pieces else ()
+
+    def _num_tokens(self, text: str) -> int:
+        return len(self._source_ids(text))
+
+    def _too_long(self, index: int, num_tokens: int) -> TooLong:
+        field = f"texts[{index}]"
+        limit = self._manifest.limits.max_source_tokens
+        return TooLong(
+            f"{field} has a segment of {num_tokens} tokens; {self._manifest.name} takes up to {limit}. "
+            "Cut it, or leave `strict` out.",
+            field,
+        )
+
+
+def _unread(text: str, start: int, spans: Sequence[Protected]) -> PlannedSegment:
+    """A segment that the model has no part in."""
+    return PlannedSegment(start, text, text, (), tuple(spans))
+
+
+def _within(spans: Sequence[Protected], start: int, end: int) -> list[Protected]:
+    """The spans that lie in a part of their text, with positions in that part."""
+    first = bisect_left(spans, start, key=lambda span: span.start)
+    last = bisect_left(spans, end, lo=first, key=lambda span: span.end + 1)
+    return [replace(span, start=span.start - start, end=span.end - start) for span in spans[first:last]]
+
+
+def _beside(kept: Sequence[Protected], others: Iterable[Protected]) -> list[Protected]:
+    """All of `kept`, and of the others those that touch none of them; both are in order and apart."""
+    spans = list(kept)
+    ends = [span.end for span in kept]
+    for span in others:
+        following = bisect_left(ends, span.start + 1)
+        if following == len(kept) or kept[following].start >= span.end:
+            spans.append(span)
+    return sorted(spans, key=lambda span: span.start)
+
+
+def _has_letters_beside(text: str, spans: Sequence[Protected]) -> bool:
+    done = 0
+    for span in spans:
+        if any(map(str.isalpha, text[done : span.start])):
+            return True
+        done = span.end
+    return any(map(str.isalpha, text[done:]))

@@ -1,0 +1,138 @@
+"""Turns what the engine decoded for a segment into text: symbols and terms in their places, and where words came from."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from service.bundle.manifest import LanguagePair
+from service.documents.planning import PlannedSegment
+from service.engine.aligner import Aligner, Pair
+from service.engine.sequence import DecodedHypothesis
+from service.text.alignment import align_words
+from service.text.formatting import preserve_formatting
+from service.text.protection import replace_aligned
+from service.text.spans import Span
+from service.text.tokenizers import Tokenizer
+from service.translation import AlignedSpan, FinishReason, Flag
+
+Alignment = tuple[AlignedSpan, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentHypothesis:
+    """One candidate for a segment; `alignment` goes from the segment's text to this one and may be empty."""
+
+    text: str
+    finish_reason: FinishReason
+    score: float | None = None
+    num_tokens: int = 0
+    flags: tuple[Flag, ...] = ()
+    alignment: Alignment = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Restorer:
+    """Restores segments for one request and language pair. Thread-safe: it keeps nothing.
+
+    Without an `aligner` places are guessed where the text does not tell.
+    """
+
+    tokenizer: Tokenizer
+    aligner: Aligner | None
+    pair: LanguagePair
+    preserves_formatting: bool
+    tells_scores: bool
+
+    def restore(
+        self,
+        segments: Sequence[PlannedSegment],
+        decoded: Sequence[Sequence[DecodedHypothesis]],
+        aligned: Sequence[bool],
+    ) -> list[tuple[SegmentHypothesis, ...]]:
+        """The candidates of each segment, best first. `aligned` says of each segment whether its alignment is wanted.
+
+        A segment that the model did not read has one, made of its spans' targets.
+
+        Raises:
+            Unavailable: the engine has stopped.
+        """
+        texts = [[self.tokenizer.decode(each.token_ids) for each in hypotheses] for hypotheses in decoded]
+        alignments = self._align(segments, decoded, texts, aligned)
+        return [
+            tuple(
+                self._hypothesis(segment, hypothesis, text, alignments.get((number, rank), ()))
+                for rank, (hypothesis, text) in enumerate(zip(hypotheses, texts[number], strict=True))
+            )
+            or (_unread(segment),)
+            for number, (segment, hypotheses) in enumerate(zip(segments, decoded, strict=True))
+        ]
+
+    def _align(
+        self,
+        segments: Sequence[PlannedSegment],
+        decoded: Sequence[Sequence[DecodedHypothesis]],
+        texts: Sequence[Sequence[str]],
+        aligned: Sequence[bool],
+    ) -> dict[tuple[int, int], Alignment]:
+        """Alignments of what was fed with what came, by segment and rank, where they are wanted or needed."""
+        if self.aligner is None:
+            return {}
+        wanted = [
+            (number, rank)
+            for number, segment in enumerate(segments)
+            for rank, text in enumerate(texts[number])
+            if aligned[number] or _is_unclear(segment, text)
+        ]
+        prefix = self.pair.target_prefix_ids
+        pairs: list[Pair] = [
+            (segments[number].source_ids, (*prefix, *decoded[number][rank].token_ids)) for number, rank in wanted
+        ]
+        return {
+            (number, rank): align_words(
+                attention[len(prefix) :],
+                segments[number].fed,
+                self._source_spans(segments[number]),
+                texts[number][rank],
+                self.tokenizer.target_spans(decoded[number][rank].token_ids),
+            )
+            for (number, rank), attention in zip(wanted, self.aligner.align(pairs), strict=True)
+        }
+
+    def _source_spans(self, segment: PlannedSegment) -> list[Span]:
+        """One for each of the segment's source ids; special ones stand nowhere."""
+        spans = [Span(0, 0)] * len(self.pair.source_prefix_ids) + self.tokenizer.source_spans(segment.fed)
+        return spans + [Span(0, 0)] * (len(segment.source_ids) - len(spans))
+
+    def _hypothesis(
+        self, segment: PlannedSegment, decoded: DecodedHypothesis, text: str, alignment: Alignment
+    ) -> SegmentHypothesis:
+        flags: tuple[Flag, ...] = ()
+        if segment.spans:
+            if segment.protected is not None:
+                restored = segment.protected.restore(text, alignment)
+            else:
+                restored = replace_aligned(segment.text, segment.spans, text, alignment)
+            text, flags, alignment = restored.text, restored.flags, restored.alignment(alignment)
+        if self.preserves_formatting:
+            text = preserve_formatting(segment.text, text)
+            alignment = _clipped(alignment, len(text))
+        score = decoded.score if self.tells_scores else None
+        return SegmentHypothesis(text, decoded.finish_reason, score, len(decoded.token_ids), flags, alignment)
+
+
+def _is_unclear(segment: PlannedSegment, text: str) -> bool:
+    """Whether something that was protected is not just once in what the model wrote."""
+    if segment.protected is not None:
+        used = segment.protected.symbols[: len(segment.spans)]
+        return any(text.count(symbol) != 1 for symbol in used)
+    return any(text.count(span.target) != 1 for span in segment.spans)
+
+
+def _unread(segment: PlannedSegment) -> SegmentHypothesis:
+    same = tuple(AlignedSpan(span.start, span.end, span.start, span.end) for span in segment.spans)
+    restored = replace_aligned(segment.text, segment.spans, segment.text, same)
+    return SegmentHypothesis(restored.text, FinishReason.STOP, alignment=restored.alignment(same))
+
+
+def _clipped(alignment: Alignment, length: int) -> Alignment:
+    """Without what lies beyond the end."""
+    return tuple(span for span in alignment if span.target_end <= length)

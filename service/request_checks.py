@@ -1,0 +1,63 @@
+"""What is wrong with a request whichever model it is for."""
+
+from collections.abc import Collection
+
+from service.errors import InvalidRequest, TooMany
+from service.translation import MAX_TEXTS, MimeType, TranslationRequest
+
+MAX_TERMS = 1024
+MAX_LABELS = 64
+MAX_TERM_CHARACTERS = 200
+_MAX_LABEL_CHARACTERS = 63
+
+
+def check_request(request: TranslationRequest) -> None:
+    """Check what does not depend on a model.
+
+    Raises:
+        InvalidRequest: names the field.
+    """
+    check_count(request.texts)
+    num_prefixes, num_texts = len(request.target_prefixes), len(request.texts)
+    if num_prefixes and num_prefixes != num_texts:
+        raise InvalidRequest(
+            f"target_prefixes has {num_prefixes} entries for {num_texts} texts; give one for each, or none.",
+            "target_prefixes",
+        )
+    if any(request.target_prefixes) and request.mime_type is not MimeType.PLAIN:
+        raise InvalidRequest(
+            f"target_prefixes can't go with mime_type {request.mime_type.value!r}; send plain text, or leave them out.",
+            "target_prefixes",
+        )
+    if len(request.terms) > MAX_TERMS:
+        raise InvalidRequest(
+            f"terms has {len(request.terms)} entries; allowed is {MAX_TERMS}. Keep larger glossaries on the server.",
+            "terms",
+        )
+    for number, term in enumerate(request.terms):
+        if not len(term.source.strip()) > 0 or max(len(term.source), len(term.target or "")) > MAX_TERM_CHARACTERS:
+            raise InvalidRequest(
+                f"terms[{number}] has {len(term.source)} characters to find and {len(term.target or '')} to put; "
+                f"allowed are 1 to {MAX_TERM_CHARACTERS}, not only white space.",
+                f"terms[{number}]",
+            )
+    if len(request.labels) > MAX_LABELS:
+        raise InvalidRequest(f"labels has {len(request.labels)} entries; allowed is {MAX_LABELS}.", "labels")
+    for key, value in request.labels:
+        if not key or max(len(key), len(value)) > _MAX_LABEL_CHARACTERS:
+            raise InvalidRequest(
+                f"labels has {key!r:.80} = {value!r:.80}; keys have 1 to {_MAX_LABEL_CHARACTERS} characters, values at most as many.",
+                "labels",
+            )
+
+
+def check_count(texts: Collection[str]) -> None:
+    """Check how many texts there are.
+
+    Raises:
+        InvalidRequest: none, or too many.
+    """
+    if not texts:
+        raise InvalidRequest("texts is empty; give 1 to 1024 texts.", "texts")
+    if len(texts) > MAX_TEXTS:
+        raise TooMany(f"texts has {len(texts)} entries; allowed is {MAX_TEXTS} per call. Send several calls.", "texts")

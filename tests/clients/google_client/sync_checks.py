@@ -1,0 +1,289 @@
+"""Google's client, as its users call it."""
+
+import inspect
+from typing import Any
+
+import grpc
+import pytest
+from google.api_core import exceptions
+from google.cloud.translate_v3 import TranslateTextRequest
+from google.cloud.translate_v3 import TranslationServiceClient as Client
+from google.rpc import error_details_pb2
+
+PARENT = "projects/any/locations/global"
+GOOD: dict[str, Any] = {
+    "parent": PARENT,
+    "contents": ["Hello"],
+    "mime_type": "text/plain",
+    "source_language_code": "en",
+    "target_language_code": "de",
+}
+SUPPORTED = {
+    "translate_text",
+    "detect_language",
+    "get_supported_languages",
+    "list_glossaries",
+    "get_glossary",
+    "get_glossary_entry",
+    "list_glossary_entries",
+}
+UNSUPPORTED = sorted(
+    name
+    for name, member in inspect.getmembers(Client, inspect.isfunction)
+    if "request" in inspect.signature(member).parameters and not name.startswith("_") and name not in SUPPORTED
+)
+
+
+def test_texts_come_back_translated_in_their_order(client: Client) -> None:
+    texts = ["Where is the train station?", "", "Save the file.", " \n"]
+    answer = client.translate_text(request=GOOD | {"contents": texts})
+    together = [each.translated_text for each in answer.translations]
+    alone = [
+        client.translate_text(request=GOOD | {"contents": [text]}).translations[0].translated_text for text in texts
+    ]
+    assert together == alone
+    assert together[1::2] == texts[1::2]
+    assert len(set(together)) == len(texts)
+    assert not answer.glossary_translations
+    for each in answer.translations:
+        assert (each.model, each.detected_language_code, each.glossary_config.glossary) == ("", "", "")
+
+
+def test_arguments_instead_of_a_request(client: Client) -> None:
+    answer = client.translate_text(
+        parent=PARENT,
+        contents=["Hello"],
+        mime_type="text/plain",
+        source_language_code="en",
+        target_language_code="de",
+        model=f"{PARENT}/models/tiny",
+    )
+    assert answer.translations[0].translated_text
+
+
+@pytest.mark.parametrize("parent", ["projects/1", "projects/a/locations/us-central1", "projects/-/locations/-"])
+@pytest.mark.parametrize("model", ["tiny", "general/nmt"])
+def test_a_model_is_echoed_as_it_was_asked_for(client: Client, parent: str, model: str) -> None:
+    name = f"{parent}/models/{model}"
+    answer = client.translate_text(request=GOOD | {"parent": parent, "model": name})
+    assert answer.translations[0].model == name
+    assert answer.translations[0].translated_text == client.translate_text(request=GOOD).translations[0].translated_text
+
+
+@pytest.mark.parametrize("mime_type", ["", "text/html", "text/plain"])
+def test_mime_types(client: Client, mime_type: str) -> None:
+    assert client.translate_text(request=GOOD | {"mime_type": mime_type}).translations[0].translated_text
+
+
+def test_upper_and_lower_case_of_codes_are_the_same(client: Client) -> None:
+    answer = client.translate_text(request=GOOD | {"source_language_code": "EN", "target_language_code": "De"})
+    assert answer.translations[0].translated_text == client.translate_text(request=GOOD).translations[0].translated_text
+
+
+def test_1024_contents(client: Client) -> None:
+    answer = client.translate_text(request=GOOD | {"contents": [""] * 1024})
+    assert [each.translated_text for each in answer.translations] == [""] * 1024
+
+
+def test_labels(client: Client) -> None:
+    labels = {"team": "search", "k" * 63: "v-_1" * 15, "empty": ""} | {f"k{number}": "" for number in range(61)}
+    assert client.translate_text(request=GOOD | {"labels": labels}).translations
+
+
+def test_a_source_language_that_is_left_out_is_detected(client: Client) -> None:
+    texts = ["Where is the train station?", "123", ""]
+    answer = client.translate_text(request=GOOD | {"contents": texts, "source_language_code": ""})
+    assert [each.detected_language_code for each in answer.translations] == ["en", "und", "und"]
+    given = client.translate_text(request=GOOD | {"contents": texts[:1]})
+    assert answer.translations[0].translated_text == given.translations[0].translated_text
+    assert [each.translated_text for each in answer.translations][1:] == texts[1:]
+
+
+INVALID, MISSING = exceptions.InvalidArgument, exceptions.NotFound
+LETTERS = "lower case letters"
+WRONG: dict[str, tuple[dict[str, Any], type[Exception], str, list[str]]] = {
+    "no contents": ({"contents": []}, INVALID, "contents", ["contents is empty", "1 to 1024"]),
+    "too many": ({"contents": ["a"] * 1025}, INVALID, "contents", ["contents has 1025", "1024", "several calls"]),
+    "no target": ({"target_language_code": ""}, INVALID, "target_language_code", ["is empty", "BCP 47"]),
+    "unknown target": ({"target_language_code": "fr"}, INVALID, "target_language_code", ["'fr'", "it can be de"]),
+    "unknown source": ({"source_language_code": "fr"}, INVALID, "source_language_code", ["'fr'", "en to de"]),
+    "nothing to detect": (
+        {"source_language_code": "", "contents": ["Hello", "Где вокзал?"]},
+        INVALID,
+        "contents[1]",
+        ["contents[1] is in no language", "give source_language_code"],
+    ),
+    "no code": ({"target_language_code": "d!"}, INVALID, "target_language_code", ["'d!'", "BCP 47"]),
+    "no parent": ({"parent": ""}, INVALID, "parent", ["parent is empty", "projects/{project}/locations/{location}"]),
+    "no such parent": ({"parent": "organisations/1"}, INVALID, "parent", ["'organisations/1'"]),
+    "no model's name": ({"model": "tiny"}, INVALID, "model", ["'tiny'", "/models/{model}"]),
+    "unknown model": ({"model": f"{PARENT}/models/huge"}, MISSING, f"{PARENT}/models/huge", ["'huge'", "are tiny"]),
+    "unknown mime type": ({"mime_type": "text/rtf"}, INVALID, "mime_type", ["'text/rtf'", "text/plain", "text/html"]),
+    "upper case label": ({"labels": {"Team": "a"}}, INVALID, "labels", ["'Team'", LETTERS]),
+    "long label": ({"labels": {"k" * 64: "a"}}, INVALID, "labels", [LETTERS, "63"]),
+    "label with spaces": ({"labels": {"team": "a b"}}, INVALID, "labels[team]", ["'a b'", LETTERS]),
+    "long value": ({"labels": {"team": "v" * 64}}, INVALID, "labels[team]", ["63"]),
+    "too many labels": ({"labels": {f"k{i}": "" for i in range(65)}}, INVALID, "labels", ["65", "64"]),
+    "no glossary's name": (
+        {"glossary_config": {"glossary": "terms"}},
+        INVALID,
+        "glossary_config.glossary",
+        ["'terms'", "/glossaries/{glossary}"],
+    ),
+    "unknown glossary": (
+        {"glossary_config": {"glossary": f"{PARENT}/glossaries/terms"}},
+        MISSING,
+        f"{PARENT}/glossaries/terms",
+        ["'terms'", "there are none"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_wrong_is_named(client: Client, name: str) -> None:
+    changes, kind, what, fragments = WRONG[name]
+    with pytest.raises(kind) as raised:
+        client.translate_text(request=GOOD | changes)
+    assert named(raised.value) == what
+    error: Any = raised.value
+    assert error.domain == "dragoman"
+    assert error.reason in ("INVALID", "TOO_MANY", "NOT_FOUND")
+    assert "\n" not in error.message
+    for fragment in fragments:
+        assert fragment in error.message
+
+
+def named(error: Any) -> str:
+    """The field, or the resource, that an error's details name."""
+    for detail in error.details:
+        if isinstance(detail, error_details_pb2.BadRequest):
+            return str(detail.field_violations[0].field)
+        if isinstance(detail, error_details_pb2.ResourceInfo):
+            return str(detail.resource_name)
+    return ""
+
+
+def test_more_than_4_mib(client: Client) -> None:
+    with pytest.raises(exceptions.ResourceExhausted) as raised:
+        client.translate_text(request=GOOD | {"contents": ["x" * (5 << 20)]})
+    assert not raised.value.details  # no RetryInfo: trying again won't help
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"transliteration_config": {"enable_transliteration": True}},
+        {"glossary_config": {"glossary": f"{PARENT}/glossaries/terms", "contextual_translation_enabled": True}},
+    ],
+)
+def test_options_that_are_not_supported_are_not_passed_over(client: Client, changes: dict[str, Any]) -> None:
+    with pytest.raises(exceptions.MethodNotImplemented) as raised:
+        client.translate_text(request=GOOD | changes)
+    assert next(iter(changes)) in raised.value.message
+
+
+def test_a_deadline(client: Client, many: list[str]) -> None:
+    with pytest.raises(exceptions.DeadlineExceeded):
+        client.translate_text(request=GOOD | {"contents": many}, timeout=0.05)
+    assert client.translate_text(request=GOOD).translations
+
+
+def test_how_a_translation_ended_is_in_the_trailers(client: Client) -> None:
+    """The tiny model goes on until it is stopped."""
+    answered = trailers(client, ["", "Hello", "", "Help"])
+    assert answered["dragoman-finish-reasons"] == "length=1,3"
+    assert answered["x-request-id"]
+    assert "dragoman-finish-reasons" not in trailers(client, [""])
+    many = trailers(client, ["Hello"] * 1024)["dragoman-finish-reasons"]
+    assert many == f"length={','.join(map(str, range(1024)))}"
+
+
+def trailers(client: Client, contents: list[str]) -> dict[str, Any]:
+    """The client's methods keep trailers to themselves; its transport has them."""
+    request = TranslateTextRequest(GOOD | {"contents": contents})
+    translate_text: Any = client.transport.translate_text
+    _, call = translate_text.with_call(request, timeout=30)
+    return dict(call.trailing_metadata())
+
+
+def test_a_language_is_detected(client: Client) -> None:
+    answer = client.detect_language(parent=PARENT, content="Where is the train station?", mime_type="text/plain")
+    assert [each.language_code for each in answer.languages] == ["en"]
+    assert 0.0 < answer.languages[0].confidence <= 1.0
+    answer = client.detect_language(
+        request={"parent": PARENT, "content": "123", "model": f"{PARENT}/models/language-detection/default"}
+    )
+    assert [(each.language_code, each.confidence) for each in answer.languages] == [("und", 0.0)]
+
+
+@pytest.mark.parametrize(
+    ("changes", "kind", "what"),
+    [
+        ({"content": None}, INVALID, "content"),
+        ({"parent": "here"}, INVALID, "parent"),
+        ({"mime_type": "text/rtf"}, INVALID, "mime_type"),
+        ({"labels": {"1": ""}}, INVALID, "labels"),
+        ({"model": "default"}, INVALID, "model"),
+        ({"model": f"{PARENT}/models/tiny"}, MISSING, f"{PARENT}/models/tiny"),
+    ],
+)
+def test_what_is_wrong_with_a_detection_is_named(
+    client: Client, changes: dict[str, Any], kind: type[Exception], what: str
+) -> None:
+    asked = {"parent": PARENT, "content": "Hello"} | changes
+    with pytest.raises(kind) as raised:
+        client.detect_language(request={name: value for name, value in asked.items() if value is not None})
+    assert named(raised.value) == what
+
+
+def test_the_languages(client: Client) -> None:
+    answer = client.get_supported_languages(parent=PARENT)
+    found = [
+        (each.language_code, each.display_name, each.support_source, each.support_target) for each in answer.languages
+    ]
+    assert found == [("de", "", False, True), ("en", "", True, False)]
+    for display, names in {"en": ["German", "English"], "de": ["Deutsch", "Englisch"]}.items():
+        answer = client.get_supported_languages(
+            parent="projects/any", model=f"{PARENT}/models/tiny", display_language_code=display
+        )
+        assert [each.display_name for each in answer.languages] == names
+    assert client.get_supported_languages(parent=PARENT, model=f"{PARENT}/models/general/nmt").languages
+
+
+@pytest.mark.parametrize(
+    ("changes", "kind", "what"),
+    [
+        ({"parent": ""}, INVALID, "parent"),
+        ({"display_language_code": "d!"}, INVALID, "display_language_code"),
+        ({"model": "tiny"}, INVALID, "model"),
+        ({"model": f"{PARENT}/models/huge"}, MISSING, f"{PARENT}/models/huge"),
+    ],
+)
+def test_what_is_wrong_with_a_question_for_languages_is_named(
+    client: Client, changes: dict[str, Any], kind: type[Exception], what: str
+) -> None:
+    with pytest.raises(kind) as raised:
+        client.get_supported_languages(request={"parent": PARENT} | changes)
+    assert named(raised.value) == what
+
+
+@pytest.mark.parametrize("name", UNSUPPORTED)
+def test_every_other_call_says_what_there_is_instead(client: Client, name: str) -> None:
+    with pytest.raises(exceptions.MethodNotImplemented) as raised:
+        getattr(client, name)(request={}, timeout=30)
+    method = "".join(word.capitalize() for word in name.split("_"))
+    assert raised.value.message.startswith(f"{method} is not supported by this server; ")
+    assert raised.value.reason == "UNIMPLEMENTED"
+
+
+def test_the_client_has_other_calls() -> None:
+    assert len(UNSUPPORTED) >= 38
+    assert {"create_glossary", "romanize_text", "list_locations", "get_operation"} <= set(UNSUPPORTED)
+
+
+def test_a_method_that_google_has_not_either(address: str) -> None:
+    method = "/google.cloud.translation.v3.TranslationService/Nope"
+    with grpc.insecure_channel(address) as channel, pytest.raises(grpc.RpcError) as raised:
+        channel.unary_unary(method, bytes, bytes)(b"", timeout=30)
+    error: Any = raised.value
+    assert error.code() is grpc.StatusCode.UNIMPLEMENTED
