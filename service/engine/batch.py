@@ -26,8 +26,9 @@ class Batch:
     `forced_lengths`, `limits` (the length at which the output is cut), `log_probs` (summed over what the model chose),
     `is_single` (rows of sequences that have no other), `wants_scores` (greedy rows whose score is asked for),
     `temperatures`, `top_ks` (0 where the row is not sampled), `top_ps`, `seeds`, `max_repeats` (as asked for, or as
-    often as something comes in a row in the source; `UNGUARDED` where nobody asks) and `output_ids` (max_slots, kv_capacity). `repeats` is kept only while `num_guarded` is not 0.
-    Rows of one sequence are in the order of its `slots`, best beam first.
+    often as something comes in a row in the source; `UNGUARDED` where nobody asks) and `output_ids` (max_slots,
+    kv_capacity). Rows of one sequence are in the order of its `slots`, best beam first. `repeats` is kept only while
+    `num_guarded` is not 0.
     """
 
     def __init__(self, max_slots: int, kv_capacity: int) -> None:

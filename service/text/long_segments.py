@@ -2,21 +2,23 @@
 
 import re
 import unicodedata
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 
 from service.text.spans import inside
 
 # How much worse than the best a place is, as the part of the text by which a better one may be further from the
 # middle. A place is after a mark and white space; where no spaces are written, as in Chinese, after the mark.
-_CLOSING = r"""["'”’»›)\]}」』）】]*"""
+_CLOSING = r"""["'“”‘’»›)\]}」』）】]*"""
 _PLACES = (
     (0.0, re.compile(rf"[.!?…।॥؟]{_CLOSING}\s+|[。！？]{_CLOSING}\s*")),
     (0.1, re.compile(rf"[;:؛]{_CLOSING}\s+|[；：]{_CLOSING}\s*|\s[–—-]\s+")),
     (0.15, re.compile(rf"[,،]{_CLOSING}\s+|[，、]{_CLOSING}\s*")),
-    (0.2, re.compile(r"[)\]}”»]\s+|[」』）】]")),
+    (0.2, re.compile(r"[)\]}”»“]\s+|[」』）】]")),
     (0.3, re.compile(r"\s+")),
 )
 _EXTRA_PIECE = 0.25  # a place that makes one piece more is as much worse
+_MAX_PLACES = 100  # of these as many are looked at on either side: several sentences' words
 
 
 def split_long(
@@ -33,7 +35,15 @@ def split_long(
     Raises:
         ValueError: a single code point has more than `limit` tokens.
     """
+    if num_tokens(text) <= limit:
+        return [text]
     is_inside = inside(whole)
+    penalties: dict[int, float] = {}
+    for penalty, pattern in _PLACES:
+        for found in pattern.finditer(text):
+            if not is_inside(found.end()):
+                penalties.setdefault(found.end(), penalty)
+    places = sorted(penalties.items())
     pieces = []
     todo = [(0, len(text))]
     while todo:
@@ -44,31 +54,35 @@ def split_long(
         elif end - start < 2:
             raise ValueError(f"{text!r:.60} has {tokens} tokens; at most {limit} are allowed, and it can't be cut.")
         else:
-            middle = _best_place(text, start, end, tokens / limit, is_inside)
+            middle = _best_place(text, start, end, tokens / limit, places, is_inside)
             todo += [(middle, end), (start, middle)]
     return pieces
 
 
-def _best_place(text: str, start: int, end: int, excess: float, is_inside: Callable[[int], bool]) -> int:
-    """Where to cut text[start:end], which is `excess` times too long."""
+def _best_place(
+    text: str,
+    start: int,
+    end: int,
+    excess: float,
+    places: Sequence[tuple[int, float]],
+    is_inside: Callable[[int], bool],
+) -> int:
+    """Where to cut text[start:end], which is `excess` times too long; `places` are positions with their penalties."""
     length = end - start
     num_pieces = -int(-excess // 1)
     ideal = start + max(1, length * (num_pieces // 2) // num_pieces)
 
-    def cost(place: tuple[float, int]) -> float:
-        penalty, position = place
+    def cost(place: tuple[int, float]) -> float:
+        position, penalty = place
         part = excess * (position - start) / length
         num_extra = -int(-part // 1) - int(-(excess - part) // 1) - num_pieces
         return penalty + abs(position - ideal) / length + _EXTRA_PIECE * num_extra
 
-    places = [
-        (penalty, found.end())
-        for penalty, pattern in _PLACES
-        for found in pattern.finditer(text, start, end)
-        if found.end() < end and not is_inside(found.end())
-    ]
-    if places:
-        return min(places, key=cost)[1]
+    middle = bisect_left(places, (ideal, 0.0))
+    first = max(middle - _MAX_PLACES, bisect_right(places, (start, 1.0)))
+    near = places[first : min(middle + _MAX_PLACES, bisect_left(places, (end, 0.0)))]
+    if near:
+        return min(near, key=cost)[0]
     outward = list(_outward(ideal, start, end))
     apart = (at for at in outward if not is_inside(at) and not _is_one_character(text[at - 1], text[at]))
     return next(apart, None) or next((at for at in outward if not _is_one_character(text[at - 1], text[at])), ideal)

@@ -30,7 +30,7 @@ _BULLET = re.compile(
 )
 
 _OPENING = "\"'“„‚‘«‹([{"
-_CLOSING = re.compile(r"""[)\]}"'”’»]+\s+""")
+_CLOSING = re.compile(r"""[)\]}"'“”‘’»]+\s+""")
 
 
 @dataclass(frozen=True, slots=True)

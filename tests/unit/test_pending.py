@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.engine.sequence import Sequence, SequenceUpdate
+from service.engine.sequence import Sequence, SequenceProgress, SequenceUpdate
 from service.errors import EngineFailure, Unavailable
 from service.pending import PendingCalls
 from service.translation import DecodingOptions, FinishReason
@@ -72,5 +72,55 @@ def test_updates_of_a_call_that_was_given_up_are_dropped() -> None:
         pending.deliver([update(call.sequences[1]), update(Sequence("r", (1,), OPTIONS, 0.0))])
         assert len(pending) == 0
         assert wait.cancelled()
+
+    asyncio.run(scenario())
+
+
+def progress(sequence: Sequence, *token_ids: int) -> Any:
+    return SequenceProgress(sequence, token_ids)
+
+
+def test_news_are_the_newest_of_each_sequence_until_all_have_ended() -> None:
+    async def scenario() -> None:
+        pending = PendingCalls()
+        call = pending.open(sequences(2))
+        first, second = call.sequences
+        news = call.news()
+        reading = asyncio.ensure_future(anext(news))
+        await asyncio.sleep(0)
+        pending.deliver([], [progress(first, 5)])
+        assert await asyncio.wait_for(reading, 5) == progress(first, 5)
+        pending.deliver([], [progress(first, 5, 6), progress(second, 7)])
+        pending.deliver([], [progress(first, 5, 6, 7)])
+        assert await asyncio.wait_for(anext(news), 5) == progress(first, 5, 6, 7), "who reads slowly gets the newest"
+        assert await asyncio.wait_for(anext(news), 5) == progress(second, 7)
+        ends = [update(second), update(first)]
+        pending.deliver(ends[:1], [progress(first, 5, 6, 7, 8)])
+        assert [await anext(news), await anext(news)] == [progress(first, 5, 6, 7, 8), ends[0]]
+        pending.deliver(ends[1:])
+        assert [each async for each in news] == ends[1:]
+        assert await asyncio.wait_for(call.wait(), 5) == ends[::-1]
+
+    asyncio.run(scenario())
+
+
+def test_news_fail_as_the_call_does() -> None:
+    async def scenario() -> None:
+        pending = PendingCalls()
+        call = pending.open(sequences(2))
+        pending.deliver([update(call.sequences[0], EngineFailure("one"))])
+        with pytest.raises(EngineFailure, match="one"):
+            await asyncio.wait_for(anext(call.news()), 5)
+
+    asyncio.run(scenario())
+
+
+def test_progress_of_a_call_that_is_over_is_dropped() -> None:
+    async def scenario() -> None:
+        pending = PendingCalls()
+        call = pending.open(sequences(1))
+        pending.close(call)
+        pending.deliver([], [progress(call.sequences[0], 5)])
+        assert not call._news
 
     asyncio.run(scenario())

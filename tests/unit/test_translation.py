@@ -55,9 +55,21 @@ def test_a_temperature_of_zero_is_search() -> None:
         ({"num_hypotheses": 9}, "num_hypotheses"),
         ({"beam_size": 2, "num_hypotheses": 3}, "num_hypotheses"),
         ({"max_output_tokens": 101}, "max_output_tokens"),
+        ({"max_length_ratio": -0.5}, "max_length_ratio"),
+        ({"max_length_ratio": 101.0}, "max_length_ratio"),
+        ({"max_length_ratio": math.nan}, "max_length_ratio"),
+        ({"max_repeats": -1}, "max_repeats"),
+        ({"max_repeats": 101}, "max_repeats"),
     ],
 )
 def test_what_makes_no_sense_is_refused_by_name(asked: dict[str, Any], field: str) -> None:
     with pytest.raises(InvalidRequest, match=rf"options\.{field} is ") as raised:
         resolve(**asked)
     assert raised.value.field == f"options.{field}"
+
+
+def test_guards_are_off_unless_somebody_asks() -> None:
+    assert (DEFAULTS.max_length_ratio, DEFAULTS.max_repeats) == (0.0, 0)
+    assert resolve(max_length_ratio=2.5, max_repeats=3) == replace(DEFAULTS, max_length_ratio=2.5, max_repeats=3)
+    guarded = replace(DEFAULTS, max_length_ratio=2.5, max_repeats=3)
+    assert RequestedOptions(max_length_ratio=0.0, max_repeats=0).resolve(guarded) == DEFAULTS

@@ -1,7 +1,6 @@
 """Applies a step's result to the batch: every running sequence goes one token on, in its own way of searching."""
 
 import math
-import os.path
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -53,7 +52,7 @@ class Search:
         return result
 
     def certain(self, batch: Batch, sequence: Sequence) -> tuple[int, ...]:
-        """The tokens with which a running sequence's best hypothesis will begin, whatever comes; never fewer than before.
+        """The tokens with which a running sequence's best hypothesis will begin; with each step as many or more.
 
         Of a beam search that is what its beams, and the best hypothesis that is finished, have in common.
         """
@@ -68,10 +67,10 @@ class Search:
             end -= max(batch.repeats.doubtful(row, int(batch.max_repeats[row])) for row in rows)
         if len(sequence.slots) == 1:
             return tuple(batch.output_ids[rows[0], start:end].tolist())
-        outputs = [batch.output_ids[row, start:end].tolist() for row in rows]
+        outputs = [tuple(batch.output_ids[row, start:end].tolist()) for row in rows]
         if sequence in self._hypotheses:
-            outputs += [list(each.text_ids[start:]) for each in self._hypotheses[sequence].best(1)]
-        return tuple(os.path.commonprefix(outputs))
+            outputs += [each.text_ids[start:] for each in self._hypotheses[sequence].best(1)]
+        return _common_beginning(outputs)
 
     def _advance_singles(
         self, batch: Batch, output: StepOutput, is_forced: greedy.Mask | None, result: Advance
@@ -231,6 +230,14 @@ class Search:
 def _score(sequence: Sequence, log_prob: float, length: int) -> float:
     """Of what the model chose, in an output of `length` tokens with forced ones; the caller's own don't count."""
     return normalized(log_prob, length - len(sequence.output_prefix_ids), sequence.options.length_penalty)
+
+
+def _common_beginning(outputs: list[tuple[int, ...]]) -> tuple[int, ...]:
+    """The tokens with which all begin."""
+    for place, tokens in enumerate(zip(*outputs, strict=False)):
+        if any(token != tokens[0] for token in tokens):
+            return outputs[0][:place]
+    return min(outputs, key=len)
 
 
 def _sampled(

@@ -34,11 +34,10 @@ def excess(output_ids: Sequence[int], num_forced: int, max_repeats: int) -> int:
     The first of them may have been forced.
     """
     for period in range(1, 17):
-        num_again = period * max_repeats
-        again = range(len(output_ids) - num_again, len(output_ids))
-        if max_repeats and again.start >= max(num_forced, period):
-            if all(output_ids[index] == output_ids[index - period] for index in again):
-                return period
+        again = range(len(output_ids) - period * max_repeats, len(output_ids))
+        is_chosen = max_repeats and again.start >= max(num_forced, period)
+        if is_chosen and all(output_ids[index] == output_ids[index - period] for index in again):
+            return period
     return 0
 
 

@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -51,14 +52,24 @@ class BatchMachine(RuleBasedStateMachine):
         self.written: dict[Sequence, list[list[int]]] = {}  # per beam, its output
         self.num_written = 0
 
-    @rule(beam_size=st.integers(1, 4), prefix=st.lists(st.integers(2, 9), max_size=2))
-    def join(self, beam_size: int, prefix: list[int]) -> None:
-        sequence = new_sequence(beam_size=beam_size, target_prefix_ids=tuple(prefix))
+    @rule(
+        beam_size=st.integers(1, 4),
+        prefix=st.lists(st.integers(2, 9), max_size=2),
+        given=st.lists(st.integers(2, 9), max_size=2),
+        max_repeats=st.integers(0, 2),
+    )
+    def join(self, beam_size: int, prefix: list[int], given: list[int], max_repeats: int) -> None:
+        sequence = new_sequence(
+            beam_size=beam_size,
+            target_prefix_ids=tuple(prefix),
+            output_prefix_ids=tuple(given),
+            max_repeats=max_repeats,
+        )
         if not self.batch.can_join(sequence):
             assert NUM_SLOTS - sum(map(len, self.written.values())) < beam_size
             return
         self.batch.join(sequence, 0)
-        self.written[sequence] = [list(prefix) for _ in range(beam_size)]
+        self.written[sequence] = [[*prefix, *given] for _ in range(beam_size)]
 
     @precondition(lambda self: self.written)
     @rule(data=st.data())
@@ -69,10 +80,21 @@ class BatchMachine(RuleBasedStateMachine):
         for beam, row in enumerate(sequence.slots):
             length = int(self.batch.lengths[row])
             self.num_written += 1
-            if length >= len(sequence.target_prefix_ids):
+            if length >= len(sequence.forced_ids):
                 self.batch.output_ids[row, length] = self.num_written
                 self.written[sequence][beam].append(self.num_written)
             self.batch.lengths[row] += 1
+            if self.batch.num_guarded:
+                assert not self.batch.note_repeats([row], self.batch.output_ids[[row], length])
+
+    @precondition(lambda self: self.written)
+    @rule(data=st.data())
+    def follow_another_beam(self, data: st.DataObject) -> None:
+        sequence = data.draw(st.sampled_from(list(self.written)))
+        source, target = (data.draw(st.integers(0, sequence.num_slots - 1)) for _ in range(2))
+        if source != target:
+            self.batch.copy_outputs(np.array([sequence.slots[source]]), np.array([sequence.slots[target]]))
+            self.written[sequence][target] = list(self.written[sequence][source])
 
     @precondition(lambda self: self.written)
     @rule(data=st.data())

@@ -169,6 +169,7 @@ def test_what_can_never_run_is_refused_at_the_door() -> None:
             (InvalidRequest, [new_sequence(max_output_tokens=41)]),
             (InvalidRequest, [new_sequence(max_output_tokens=39, target_prefix_ids=(3, 4))]),
             (InvalidRequest, [new_sequence(beam_size=9)]),
+            (InvalidRequest, [new_sequence(max_output_tokens=2, output_prefix_ids=(3, 4))]),
             (TooMany, [new_sequence() for _ in range(6)]),
         ]
         for kind, sequences in cases:
@@ -424,6 +425,10 @@ def test_every_accepted_sequence_gets_exactly_one_update(script: list[tuple[int,
                 max_output_tokens=1 + number % 11,
                 return_scores=number % 5 == 0,
                 deadline_seconds=100.0 + number if number % 3 else None,
+                output_prefix_ids=(3,) if number % 11 > 7 else (),
+                max_repeats=number % 2,
+                max_length_ratio=0.1 if number % 6 == 1 else 0.0,
+                wants_progress=number % 7 < 4,
             )
             for _ in range(1 + number % 4)
         ]

@@ -40,7 +40,9 @@ def decode(
     )
     updates = [recorder.update(sequence) for sequence in sequences]
     for update in updates:
-        check_progress(update, recorder.progress.get(update.sequence, []))
+        progress = recorder.progress.get(update.sequence, [])
+        check_progress(update, progress)
+        check_every_token_was_told(update, progress)
     return updates
 
 
@@ -51,11 +53,15 @@ def check_progress(update: SequenceUpdate, progress: list[tuple[int, ...]]) -> N
     for before, token_ids in itertools.pairwise([(), *progress]):
         assert len(before) < len(token_ids)
         assert answer[: len(token_ids)] == token_ids
+
+
+def check_every_token_was_told(update: SequenceUpdate, progress: list[tuple[int, ...]]) -> None:
+    """Of what is searched without a beam each token is certain, the last one with the end."""
+    sequence, answer = update.sequence, update.hypotheses[0].token_ids
     if sequence.wants_progress and sequence.num_slots == 1 and not sequence.options.max_repeats:
         first = len(sequence.output_prefix_ids) + 1
-        assert [len(token_ids) for token_ids in progress] == list(range(first, first + len(progress)))
-        num_withheld = update.finish_reason is not FinishReason.STOP  # the last one comes with the answer
-        assert len(progress) == len(answer) - first + 1 - num_withheld
+        last = len(answer) - (update.finish_reason is not FinishReason.STOP)
+        assert list(map(len, progress)) == list(range(first, last + 1))
 
 
 def expected(runner: FakeRunner, sequence: Sequence) -> reference_search.Result:
@@ -87,14 +93,15 @@ def check(runner: FakeRunner, update: SequenceUpdate) -> None:
         forced = (*sequence.target_prefix_ids, *given)
         excess = reference_search.excess([*forced, *token_ids], len(forced), most_repeats(sequence))
         is_at_limit = len(given) + len(token_ids) == sequence.max_tokens
+        num_kept = len(token_ids)
         if token_ids[-1] == EOS_ID:
-            reason, token_ids = FinishReason.STOP, token_ids[:-1]
+            reason, num_kept = FinishReason.STOP, num_kept - 1
         elif excess and not (is_at_limit and options.beam_size > 1):
-            reason, token_ids = FinishReason.REPETITION, token_ids[:-excess]
+            reason, num_kept = FinishReason.REPETITION, num_kept - excess
         else:
             assert is_at_limit
             reason = FinishReason.LENGTH if sequence.max_tokens == options.max_output_tokens else FinishReason.RATIO
-        assert hypothesis.token_ids == (*given, *token_ids)
+        assert hypothesis.token_ids == (*given, *token_ids[:num_kept])
         assert hypothesis.finish_reason is reason
         if options.beam_size > 1 or options.return_scores:
             assert hypothesis.score == pytest.approx(score, rel=1e-6)

@@ -22,7 +22,8 @@ def generate(runner: FakeRunner, sequence: Sequence) -> list[tuple[tuple[int, ..
     """What `generate` returns for a sequence: token ids after the prefix, up to and with the end, and scores."""
     options = sequence.options
     model = _toy_model(runner)
-    prefix = sequence.target_prefix_ids
+    prefix, given = sequence.target_prefix_ids, sequence.output_prefix_ids
+    assert not (prefix and given), "decoder_input_ids don't count in scores, a forced prefix does"
 
     def force_prefix(input_ids: Any, scores: Any) -> Any:
         """As `forced_bos_token_id` forces the first token, for any number."""
@@ -36,11 +37,12 @@ def generate(runner: FakeRunner, sequence: Sequence) -> list[tuple[tuple[int, ..
         warnings.simplefilter("ignore")
         result = model.generate(
             torch.tensor([sequence.source_ids]),
+            decoder_input_ids=torch.tensor([[START_ID, *given]]),
             logits_processor=[force_prefix],
             num_beams=options.beam_size,
             num_return_sequences=options.num_hypotheses,
             length_penalty=options.length_penalty,
-            max_new_tokens=len(prefix) + options.max_output_tokens + options.forces_end,
+            max_new_tokens=len(prefix) + options.max_output_tokens - len(given) + options.forces_end,
             early_stopping=options.stops_early,
             forced_eos_token_id=EOS_ID if options.forces_end else None,
             do_sample=False,
@@ -109,14 +111,16 @@ def test_beam_search_gives_what_generate_gives(length_penalty: float, eos_weight
     sequences = []
     for number in range(12):
         beam_size = choose.choice([2, 3, 4, 8])
+        given = tuple(choose.choices([3, 9], k=choose.randint(1, 3))) if number % 2 else ()
         sequences.append(
             new_sequence(
                 source_ids=(number + 2, choose.randint(2, 40), EOS_ID),
                 beam_size=beam_size,
                 num_hypotheses=choose.randint(1, beam_size),
-                max_output_tokens=choose.randint(1, 16),
+                max_output_tokens=len(given) + choose.randint(1, 16),
                 length_penalty=length_penalty,
-                target_prefix_ids=tuple(choose.choices([3, 9], k=choose.randint(0, 2))),
+                target_prefix_ids=() if given else tuple(choose.choices([3, 9], k=choose.randint(0, 2))),
+                output_prefix_ids=given,
                 stops_early=choose.random() < 0.5,
                 forces_end=choose.random() < 0.5,
             )

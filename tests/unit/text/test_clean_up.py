@@ -11,7 +11,10 @@ def test_spaces_before_punctuation_and_contractions_go() -> None:
     assert clean_up_spaces("nothing to do") == "nothing to do"
 
 
-@given(st.lists(st.sampled_from([" ", " ", "'", ".", "n", "t", "n't", "'s", "'ve", "m", "r", "e", "x", ",", " ' "])), st.data())
+@given(
+    st.lists(st.sampled_from([" ", " ", "'", ".", "n", "t", "n't", "'s", "'ve", "m", "r", "e", "x", ",", " ' "])),
+    st.data(),
+)
 @settings(derandomize=True, deadline=None, max_examples=400)
 def test_what_is_settled_stays_whatever_follows(symbols: list[str], data: st.DataObject) -> None:
     text, cut = "".join(symbols), data.draw(st.integers(0, len(symbols)))

@@ -1,0 +1,173 @@
+"""What is told of running sequences: in order, only to those who ask, never after the end."""
+
+import itertools
+import threading
+
+import pytest
+
+from service.engine.sequence import Sequence, SequenceProgress, SequenceUpdate
+from service.errors import Cancelled, DeadlineExceeded, Unavailable
+from service.translation import FinishReason
+from tests.unit.engine.fake_runner import FakeRunner
+from tests.unit.engine.recorder import WAIT_SECONDS, new_sequence
+from tests.unit.engine.test_engine import Rig
+from tests.unit.engine.test_engine_decoding import check_progress, decode
+from tests.unit.engine.test_lanes import lanes, meet
+
+
+def watching(number: int = 2, request_id: str = "r", beam_size: int = 1, max_output_tokens: int = 20) -> Sequence:
+    return new_sequence(
+        (number, 1), request_id, beam_size=beam_size, max_output_tokens=max_output_tokens, wants_progress=True
+    )
+
+
+def twin(request_id: str, wants_progress: bool, deadline_seconds: float | None = None) -> Sequence:
+    return new_sequence(
+        (5, 6, 1), request_id, max_output_tokens=20, wants_progress=wants_progress, deadline_seconds=deadline_seconds
+    )
+
+
+def sizes(rig: Rig, sequence: Sequence) -> list[int]:
+    return list(map(len, rig.recorder.progress.get(sequence, [])))
+
+
+def test_every_token_of_a_greedy_search_is_told_at_once_and_only_to_who_asks() -> None:
+    asked, silent = watching(2), new_sequence((3, 1), max_output_tokens=20)
+    with Rig() as rig:
+        rig.engine.submit([asked, silent])
+        rig.recorder.wait(2)
+    assert sizes(rig, asked) == list(range(1, 20)), "the last token comes with the terminal update"
+    assert not sizes(rig, silent)
+
+
+def test_all_progress_of_a_turn_comes_in_the_call_of_its_updates() -> None:
+    rig, calls = Rig(), []
+    keep = rig.recorder.on_updates
+
+    def on_updates(updates: list[SequenceUpdate], progress: list[SequenceProgress]) -> None:
+        calls.append((len(updates), len(progress)))
+        keep(updates, progress)
+
+    rig.recorder.on_updates = on_updates  # type: ignore[method-assign]
+    with rig:
+        rig.engine.submit([watching(2, max_output_tokens=3), watching(3), watching(4, beam_size=1)])
+        rig.recorder.wait(3)
+    assert calls[:4] == [(0, 3), (0, 3), (1, 2), (0, 2)]
+    assert len(calls) == 20
+
+
+@pytest.mark.parametrize("eos_weight", [-3.0, 1.0])
+def test_beams_tell_what_they_have_in_common(eos_weight: float) -> None:
+    runner = FakeRunner(max_slots=16, eos_weight=eos_weight)
+    updates = decode(runner, [watching(number, beam_size=beam) for number in range(2, 40) for beam in (2, 4)])
+    assert any(len(update.hypotheses[0].token_ids) > 5 for update in updates)
+
+
+def test_beams_tell_something_before_the_end() -> None:
+    """A positive control: nothing told would be right, too."""
+    with Rig(FakeRunner(max_slots=16, eos_weight=-3.0)) as rig:
+        sequences = [watching(number, str(number), beam_size=3) for number in range(2, 30)]
+        rig.engine.submit(sequences)
+        rig.recorder.wait(len(sequences))
+    for sequence in sequences:
+        check_progress(rig.recorder.update(sequence), rig.recorder.progress.get(sequence, []))
+    num_early = sum(bool(sizes(rig, sequence)) for sequence in sequences)
+    assert num_early > len(sequences) // 2
+
+
+def test_a_follower_hears_of_all_that_is_certain_already() -> None:
+    rig = Rig()
+    leader, follower = twin("a", wants_progress=False), twin("b", wants_progress=True)
+    rig.runner.before_step = lambda number: rig.engine.submit([follower]) if number == 10 else None
+    with rig:
+        rig.engine.submit([leader])
+        rig.recorder.wait(2)
+    assert sizes(rig, follower) == list(range(11, 20)), "it joined in the turn after step 10"
+    assert not sizes(rig, leader)
+    check_progress(rig.recorder.update(follower), rig.recorder.progress[follower])
+
+
+def test_followers_are_told_when_the_leader_is_given_up() -> None:
+    rig = Rig()
+    leader, follower, silent = twin("a", True), twin("b", True), twin("c", False)
+    rig.runner.before_step = lambda number: rig.engine.abort([leader]) if number == 5 else None
+    with rig:
+        rig.engine.submit([leader, follower, silent])
+        rig.recorder.wait(3)
+    assert isinstance(rig.error(leader), Cancelled)
+    assert sizes(rig, leader) == list(range(1, 6))
+    assert sizes(rig, follower) == list(range(1, 20))
+    assert not rig.engine._roster._twins._watched
+
+
+def test_nobody_hears_of_progress_after_the_end() -> None:
+    """The recorder checks it for every message; here many ends of all kinds come from other lanes' threads."""
+    runners = lanes(3)
+    meet(runners)
+    rig = Rig(*runners)
+    sequences = [watching(number, str(number), max_output_tokens=30) for number in range(2, 14)]
+    for number, sequence in enumerate(sequences):
+        sequence.deadline_seconds = 100.0 + number if number % 3 == 0 else None
+    met = [runner.before_step for runner in runners]
+
+    def before_step(index: int, number: int) -> None:
+        if (first := met[index]) is not None:
+            first(number)
+        if index == number % 3:
+            rig.engine.abort(sequences[number : number + 1])
+            rig.clock.now += 1.0
+
+    for index, runner in enumerate(runners):
+        runner.before_step = lambda number, index=index: before_step(index, number)
+    with rig:
+        rig.engine.submit(sequences)
+        rig.recorder.wait(len(sequences))
+    assert not rig.recorder.failures
+    kinds = {type(rig.error(sequence)) for sequence in sequences}
+    assert {Cancelled, DeadlineExceeded} <= kinds
+    assert not rig.engine._roster._twins._watched
+
+
+def test_progress_ends_when_everything_is_failed() -> None:
+    rig, sequence = Rig(), watching(max_output_tokens=38)
+    reached, go_on = threading.Event(), threading.Event()
+
+    def before_step(number: int) -> None:
+        if number == 5:
+            reached.set()
+            assert go_on.wait(WAIT_SECONDS)
+
+    rig.runner.before_step = before_step
+    with rig:
+        rig.engine.submit([sequence])
+        assert reached.wait(WAIT_SECONDS)
+        rig.runner.terminate = lambda: None  # type: ignore[method-assign]  # so that the step under way gives a token
+        assert not rig.engine.stop(0.0), "the thread is in a step"
+        assert isinstance(rig.error(sequence), Unavailable)
+        go_on.set()
+    assert sizes(rig, sequence) == [1, 2, 3, 4]
+
+
+def test_a_given_beginning_is_told_with_the_first_token_and_delays_its_time() -> None:
+    sequence = new_sequence(
+        (3, 1), target_prefix_ids=(9,), output_prefix_ids=(7, 8), max_output_tokens=6, wants_progress=True
+    )
+    with Rig() as rig:
+        rig.engine.submit([sequence])
+        update = rig.recorder.update(sequence)
+    assert update.hypotheses[0].token_ids[:2] == (7, 8)
+    assert update.hypotheses[0].finish_reason is FinishReason.LENGTH
+    assert sizes(rig, sequence) == [3, 4, 5]
+    assert [len(turn.first_token_seconds) for turn in rig.recorder.turns] == [0, 0, 0, 1, 0, 0, 0]
+    assert [turn.num_generated for turn in rig.recorder.turns] == [0, 0, 0, 1, 1, 1, 1]
+
+
+def test_what_may_be_taken_off_is_not_told() -> None:
+    """A model of two words repeats itself soon; until then each message begins as the answer does."""
+    runner = FakeRunner(max_slots=8, vocabulary_size=4, eos_weight=-30.0)
+    sequences = [
+        new_sequence((number, 1), str(number), max_output_tokens=30, max_repeats=allowed, wants_progress=True)
+        for number, allowed in itertools.product(range(2, 20), (1, 2, 3))
+    ]
+    updates = decode(runner, sequences)
+    assert sum(update.finish_reason is FinishReason.REPETITION for update in updates) > 30

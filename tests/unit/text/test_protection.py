@@ -1,0 +1,247 @@
+"""Placeholders and terms, put in their places whatever the model says."""
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from service.text.protection import Protected, ProtectedText, Restored, find_protected, protect, replace_aligned
+from service.text.terms import TermIndex
+from service.translation import AlignedSpan, Flag, Term
+
+SYMBOLS = tuple(chr(0xE000 + i) for i in range(32))
+A, B, C = SYMBOLS[:3]
+PLACEHOLDER, TERM = (Flag.PLACEHOLDER,), (Flag.TERM,)
+
+
+def protected(text: str, *terms: Term) -> ProtectedText:
+    result = protect(text, find_protected(text, TermIndex(terms)), SYMBOLS)
+    assert result is not None
+    return result
+
+
+def alignment(*parts: tuple[int, int, int, int]) -> tuple[AlignedSpan, ...]:
+    return tuple(AlignedSpan(*part) for part in parts)
+
+
+def test_placeholders_and_terms_become_symbols() -> None:
+    text = protected("Hi {name}, see https://a.b/dog of the dog.", Term("dog", "Hund"))
+    assert text.text == f"Hi {A}, see {B} of the {C}."
+    assert [span.target for span in text.spans] == ["{name}", "https://a.b/dog", "Hund"]
+    assert [span.flag for span in text.spans] == [Flag.PLACEHOLDER, Flag.PLACEHOLDER, Flag.TERM]
+
+
+def test_equal_placeholders_get_a_symbol_each() -> None:
+    text = protected("%s%s")
+    assert text.text == A + B
+    assert text.restore(B + A).text == "%s%s"
+
+
+def test_what_does_not_fit_is_not_protected() -> None:
+    spans = find_protected("{0} {1} {2}")
+    assert protect("{0} {1} {2}", spans, SYMBOLS[:2]) is None
+    assert protect("{0} {1} {2}", spans, ()) is None
+    assert protect(f"{{0}} {SYMBOLS[9]}", find_protected("{0} "), SYMBOLS) is None
+    nothing = protect("Hello", [], SYMBOLS)
+    assert nothing is not None
+    assert nothing.restore("Hallo").text == "Hallo"
+
+
+@pytest.mark.parametrize(
+    ("translated", "expected", "flags"),
+    [
+        (f"Öffne {A} in {B} jetzt.", "Öffne %s in {app} jetzt.", ()),
+        (f"In {B} jetzt {A} öffnen.", "In {app} jetzt %s öffnen.", ()),
+        (f"Öffne {A}-Datei in {B}.", "Öffne %s-Datei in {app}.", ()),
+        (f"Öffne{A}in{B}jetzt.", "Öffne %s in {app} jetzt.", ()),
+        (f"请在{B}打开{A}。", "请在{app}打开%s。", ()),
+        (f"Öffne {A} und {A} in {B}.", "Öffne %s und in {app}.", PLACEHOLDER),
+        (f"Öffne {A} in {A} jetzt.", "Öffne %s in {app} jetzt.", PLACEHOLDER),
+        (f"Öffne {A} in {C} jetzt.", "Öffne %s in {app} jetzt.", PLACEHOLDER),
+        (f"Öffne {A} {C} in {B}.", "Öffne %s in {app}.", PLACEHOLDER),
+        (f"Öffne {A} jetzt.", "Öffne %s {app} jetzt.", PLACEHOLDER),
+        (f"Öffne %s {A} in {B}.", "Öffne %s in {app}.", PLACEHOLDER),
+        ("", "%s {app}", PLACEHOLDER),
+        ("Ja.", "%s Ja {app}.", PLACEHOLDER),
+    ],
+)
+def test_placeholders_come_back_once_each(translated: str, expected: str, flags: tuple[Flag, ...]) -> None:
+    restored = protected("Open %s in {app} now.").restore(translated)
+    assert (restored.text, restored.flags) == (expected, flags)
+    assert [restored.text[start:end] for start, end in restored.places] == ["%s", "{app}"]
+
+
+def test_terms_are_flagged_as_terms() -> None:
+    text = protected("The dog sleeps.", Term("dog", "Hund"))
+    assert text.restore(f"Der {A} schläft.").text == "Der Hund schläft."
+    restored = text.restore("Es schläft.")
+    assert (restored.text, restored.flags) == ("Es Hund schläft.", TERM)
+
+
+def test_what_is_missing_at_an_end_is_put_at_that_end() -> None:
+    assert protected("{name}, come here!").restore("Komm her!").text == "{name} Komm her!"
+    assert protected("Come here, {name}!").restore("Komm her!").text == "Komm her {name}!"
+    assert protected('See "https://a.b/c".').restore("Siehe.").text == "Siehe https://a.b/c."
+
+
+def test_what_is_missing_is_put_where_the_alignment_says() -> None:
+    text = protected("Now open %s quickly please, my friend.")
+    translated = "Bitte öffne schnell jetzt, mein Freund."
+    parts = alignment((0, 3, 20, 25), (4, 8, 6, 11), (11, 18, 12, 19), (19, 25, 0, 5))
+    assert text.restore(translated, parts).text == "Bitte öffne %s schnell jetzt, mein Freund."
+
+
+def test_positions_and_alignments_are_mapped() -> None:
+    text = protected("Open {file} now in {app}.")
+    translated = f"Jetzt {A} in {B} öffnen."
+    parts = alignment((0, 4, 13, 19), (5, 6, 6, 7), (7, 10, 0, 5), (11, 13, 8, 10), (14, 15, 11, 12), (15, 16, 19, 20))
+    restored = text.restore(translated, parts)
+    assert restored.text == "Jetzt {file} in {app} öffnen."
+    words = [
+        (text_of("Open {file} now in {app}.", part), restored.text[part.target_start : part.target_end])
+        for part in restored.alignment(parts)
+    ]
+    assert words == [
+        ("Open", "öffnen"),
+        ("{file}", "{file}"),
+        ("now", "Jetzt"),
+        ("in", "in"),
+        ("{app}", "{app}"),
+        (".", "."),
+    ]
+    assert restored.source.span(5, 6) == (5, 11)
+    assert restored.source.span(7, 10) == (12, 15)
+    assert restored.source.span(0, len(text.text)) == (0, 25)
+    assert restored.target.span(0, len(translated)) == (0, len(restored.text))
+
+
+def text_of(text: str, part: AlignedSpan) -> str:
+    return text[part.source_start : part.source_end]
+
+
+@pytest.mark.parametrize(
+    ("translated", "expected", "flags"),
+    [
+        ("Öffne %s in {app} jetzt.", "Öffne %s in {app} jetzt.", ()),
+        ("Öffne % s in {App} jetzt.", "Öffne %s in {app} jetzt.", ()),
+        ("Öffne %s und %s in {app}.", "Öffne %s und in {app}.", PLACEHOLDER),
+        ("Öffne %s jetzt.", "Öffne %s {app} jetzt.", PLACEHOLDER),
+        ("", "%s {app}", PLACEHOLDER),
+    ],
+)
+def test_models_without_symbols_get_placeholders_restored(
+    translated: str, expected: str, flags: tuple[Flag, ...]
+) -> None:
+    text = "Open %s in {app} now."
+    restored = replace_aligned(text, find_protected(text), translated)
+    assert (restored.text, restored.flags) == (expected, flags)
+
+
+def test_aligned_words_are_replaced_by_a_terms_target() -> None:
+    text = "The dog sleeps in {place}."
+    spans = find_protected(text, TermIndex([Term("dog", "Hund")]))
+    parts = alignment((0, 3, 0, 3), (4, 7, 4, 8), (4, 7, 8, 10), (8, 14, 11, 18), (15, 17, 19, 21), (18, 25, 22, 25))
+    restored = replace_aligned(
+        text, spans, "Der Köter schläft in Ort.", alignment((4, 7, 4, 6), (4, 7, 6, 9), (18, 25, 21, 24))
+    )
+    assert (restored.text, restored.flags) == ("Der Hund schläft in {place}.", ())
+    restored = replace_aligned(text, spans, "Der Hund schläft in {place}.", parts)
+    assert (restored.text, restored.flags) == ("Der Hund schläft in {place}.", ())
+    restored = replace_aligned(text, spans, "Die Hundehütte {place}.")
+    assert restored.flags == TERM
+    assert "Hund" in restored.text.split()
+
+
+# The model's worst: everything lost, doubled, out of order, glued to words, made up.
+_TARGETS = [
+    "{{x}}",
+    "{0}",
+    "%1$s",
+    "%d",
+    "https://example.com/a",
+    "me@example.com",
+    '<x id="1"/>',
+    "</b>",
+    "${v}",
+    ":tada:",
+]
+_WORDS = st.sampled_from(["dog", "Haus", "the", "你好", "नमस्ते", ".", ",", "(", "%", "{", "}", "x", "", "\n", "a\u0301"])
+_SPACE = st.sampled_from(["", " ", " ", "  "])
+
+
+@st.composite
+def _sources(draw: st.DrawFn) -> tuple[str, list[Protected]]:
+    text, spans = "", []
+    for target in draw(st.lists(st.sampled_from(_TARGETS) | st.just(""), max_size=6)):
+        text += draw(_WORDS) + draw(_SPACE)
+        if target:
+            spans.append(Protected(len(text), len(text) + len(target), target, Flag.PLACEHOLDER))
+            text += target + draw(_SPACE)
+    if draw(st.booleans()):
+        text += draw(_SPACE)
+        spans.append(Protected(len(text), len(text) + 5, "Begriff", Flag.TERM))
+        text += "terms"
+    return text + draw(_SPACE) + draw(_WORDS), spans
+
+
+@st.composite
+def _alignments(draw: st.DrawFn, source: str, translated: str) -> tuple[AlignedSpan, ...]:
+    def span(text: str) -> tuple[int, int]:
+        start = draw(st.integers(0, len(text)))
+        return start, draw(st.integers(start, min(len(text), start + 5)))
+
+    return tuple(AlignedSpan(*span(source), *span(translated)) for _ in range(draw(st.integers(0, 5))))
+
+
+def check_restored(restored: Restored, spans: list[Protected], source: str, translated: str) -> None:
+    assert not any(symbol in restored.text for symbol in SYMBOLS)
+    for target in {span.target for span in spans}:
+        asked = sum(span.target == target for span in spans)
+        assert restored.text.count(target) >= asked
+        if target != "Begriff":
+            assert restored.text.count(target) == asked
+    for span, (start, end) in zip(spans, restored.places, strict=True):
+        assert restored.text[start:end] == span.target
+    ordered = sorted(restored.places)
+    assert all(before.end <= after.start for before, after in pairwise(ordered))
+    mapped = [restored.target.span(at, at + 1) for at in range(len(translated))]
+    assert all(0 <= start <= end <= len(restored.text) for start, end in mapped)
+    assert mapped == sorted(mapped)
+
+
+@settings(max_examples=200, deadline=None)
+@given(_sources(), st.data())
+def test_symbols_come_back_whatever_the_model_says(source: tuple[str, list[Protected]], data: st.DataObject) -> None:
+    text, spans = source
+    result = protect(text, spans, SYMBOLS)
+    assert result is not None
+    assert [text[span.start : span.end] for span in spans] == [
+        text[slice(*result.source.span(result.text.index(symbol), result.text.index(symbol) + 1))]
+        for symbol in SYMBOLS[: len(spans)]
+    ]
+    said = _WORDS | st.sampled_from([" ", *SYMBOLS[: len(spans) + 2], *(span.target for span in spans)])
+    translated = "".join(data.draw(st.lists(said, max_size=15)))
+    parts = data.draw(_alignments(result.text, translated))
+    restored = result.restore(translated, parts)
+    check_restored(restored, spans, text, translated)
+    kept = all(translated.count(symbol) == 1 for symbol in SYMBOLS[: len(spans)])
+    assert kept or restored.flags
+    for part in restored.alignment(parts):
+        assert 0 <= part.source_start <= part.source_end <= len(text)
+        assert 0 <= part.target_start <= part.target_end <= len(restored.text)
+
+
+@settings(max_examples=200, deadline=None)
+@given(_sources(), st.data())
+def test_without_symbols_they_come_back_whatever_the_model_says(
+    source: tuple[str, list[Protected]], data: st.DataObject
+) -> None:
+    text, spans = source
+    said = _WORDS | st.sampled_from([" ", *(span.target for span in spans), *(span.target.upper() for span in spans)])
+    translated = "".join(data.draw(st.lists(said, max_size=15)))
+    parts = data.draw(_alignments(text, translated))
+    restored = replace_aligned(text, spans, translated, parts)
+    check_restored(restored, spans, text, translated)
+    assert parts or restored.flags or all(translated.casefold().count(span.target.casefold()) >= 1 for span in spans)
+    restored.alignment(parts)
