@@ -288,6 +288,8 @@ def _options_to_pb(options: RequestedOptions) -> pb.DecodingOptions:
         top_k=options.top_k,
         top_p=options.top_p,
         seed=options.seed,
+        max_repeats=options.max_repeats,
+        max_length_ratio=options.max_length_ratio,
     )
 
 

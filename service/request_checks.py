@@ -46,7 +46,8 @@ def check_request(request: TranslationRequest) -> None:
     for key, value in request.labels:
         if not key or max(len(key), len(value)) > _MAX_LABEL_CHARACTERS:
             raise InvalidRequest(
-                f"labels has {key!r:.80} = {value!r:.80}; keys have 1 to {_MAX_LABEL_CHARACTERS} characters, values at most as many.",
+                f"labels has {key!r:.80} = {value!r:.80}; keys have 1 to {_MAX_LABEL_CHARACTERS} characters, values "
+                "at most as many.",
                 "labels",
             )
 

@@ -29,9 +29,9 @@ from service.models.repository import ALL, FoundBundle
 from service.models.statistics import InferenceStatistics
 from service.monitoring import MonitoringServer
 from service.ports import PortError, check_port, join_address
-from service.rpc.google_servicer import NoGlossaries
 from service.rpc.grpc_server import build_grpc_server, new_health_servicer
 from service.rpc.kserve_servicer import KServeServicer
+from service.text.glossary import GlossaryFolder, NoGlossaries
 from service.translation_cache import TranslationCache
 from service.translator import Translator
 
@@ -57,7 +57,8 @@ class Server:
         self._metrics = Metrics()
         cache = TranslationCache(config.cache_mib * 2**20)
         self._metrics.caches_in(cache)
-        self._translator = Translator(self._metrics, cache)
+        self._glossaries = GlossaryFolder(config.glossaries) if config.glossaries else NoGlossaries()
+        self._translator = Translator(self._metrics, cache, self._glossaries)
         self._monitoring: MonitoringServer | None = None
         self._loop = asyncio.get_running_loop()
         self._closing = asyncio.Event()
@@ -79,7 +80,7 @@ class Server:
             self._closing,
             config.default_deadline_seconds,
         )
-        self._grpc = build_grpc_server(config, self._translator, NoGlossaries(), self._metrics, self._health, kserve)
+        self._grpc = build_grpc_server(config, self._translator, self._metrics, self._health, kserve)
 
     @property
     def models(self) -> list[LoadedModel]:
@@ -151,7 +152,14 @@ class Server:
             self._enter(Phase.SERVING)
 
     async def reload(self) -> ReloadOutcome:
-        """Serve what is on disk now; calls go on meanwhile. One call at a time."""
+        """Serve what is on disk now; calls go on meanwhile. One call at a time.
+
+        With explicit model control that is said of glossaries only.
+        """
+        if await asyncio.to_thread(self._glossaries.refresh):
+            _LOG.info("glossaries have changed")
+        if self._is_explicit:
+            return ReloadOutcome.UNCHANGED
         try:
             outcome = await self._fleet.reload()
         except Exception:
@@ -201,11 +209,10 @@ class Server:
         while True:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(asked.wait(), self.config.reload_seconds or None)
+            if self._is_explicit and asked.is_set():
+                _LOG.warning("SIGHUP changes no models: with --model-control explicit, they are loaded by call only")
             asked.clear()
-            if self._is_explicit:
-                _LOG.warning("SIGHUP is ignored: with --model-control explicit, models are loaded by call only")
-            else:
-                await self.reload()
+            await self.reload()
 
     async def _watch_engines(self) -> None:
         """Notice an engine that neither works nor dies."""

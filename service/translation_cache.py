@@ -19,7 +19,7 @@ Decoded = tuple[DecodedHypothesis, ...]
 
 @dataclass(frozen=True, slots=True)
 class CacheKey:
-    """All that a segment's translation depends on. `fingerprint` is that of the model's bundle, `text` what it reads."""
+    """All that a segment's translation depends on. `fingerprint` is the model's bundle's, `text` what it reads."""
 
     fingerprint: str
     pair: LanguagePair

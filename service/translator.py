@@ -13,7 +13,7 @@ from typing import TypeVar
 from service.bundle.manifest import LanguagePair
 from service.documents.assembling import Candidates
 from service.engine.sequence import Sequence, SequenceProgress, SequenceUpdate
-from service.errors import DeadlineExceeded, InvalidRequest, NotFound, Unavailable
+from service.errors import DeadlineExceeded, InvalidRequest, NotFound, Unavailable, listed, quoted
 from service.metrics import Metrics
 from service.models.catalogue import Catalogue
 from service.models.loaded_model import LoadedModel
@@ -21,7 +21,7 @@ from service.pending import PendingCall, PendingCalls
 from service.request_checks import check_count, check_request
 from service.source_languages import Part, parts_by_language, plain_texts
 from service.text.detection import UNDETERMINED, LanguageDetector
-from service.text.glossary import GlossaryFolder
+from service.text.glossary import Glossaries
 from service.text.languages import canonical
 from service.text.terms import TermIndex
 from service.translation import (
@@ -68,7 +68,7 @@ class StreamPart:
 class Translator:
     """Translates with the models of a catalogue. All methods belong to the event loop's thread."""
 
-    def __init__(self, metrics: Metrics, cache: TranslationCache, glossaries: GlossaryFolder | None = None) -> None:
+    def __init__(self, metrics: Metrics, cache: TranslationCache, glossaries: Glossaries) -> None:
         self.glossaries = glossaries
         self._metrics = metrics
         self._cache = cache
@@ -251,24 +251,18 @@ class Translator:
         """Those of the glossary that the request names."""
         if not request.glossary:
             return []
-        if self.glossaries is None:
+        codes = canonical(pair.source_language_code), canonical(pair.target_language_code)
+        found = self.glossaries.find(request.glossary, *codes)
+        if found is None:
+            held = self.glossaries.glossaries
+            there = (f"{each.name} from {each.source_language_code} into {each.target_language_code}" for each in held)
             raise NotFound(
-                f"glossary {request.glossary!r:.80} is not here: this server was started without --glossaries."
+                f"glossary {quoted(request.glossary)} from {codes[0]} into {codes[1]} is not here; there are "
+                f"{listed(there)}.",
+                "glossary",
+                request.glossary,
             )
-        for source, target in (
-            (request.source_language_code, request.target_language_code),
-            (canonical(pair.source_language_code), canonical(pair.target_language_code)),
-        ):
-            if (found := self.glossaries.find(request.glossary, source, target)) is not None:
-                return [found.index]
-        there = sorted(
-            f"{each.name} ({each.source_language_code} to {each.target_language_code})"
-            for each in self.glossaries.glossaries
-        )
-        raise NotFound(
-            f"there is no glossary {request.glossary!r:.80} from {request.source_language_code} into "
-            f"{request.target_language_code}; served are {', '.join(there[:20]) or 'none'}."
-        )
+        return [found.index]
 
     async def _candidates(self, call: TranslationCall) -> dict[int, Candidates]:
         """The candidates of all segments, by number."""

@@ -36,6 +36,7 @@ def _option(flag: str, kind: Any, text: str, **more: Any) -> Callable[[_Command]
 
 @click.command()
 @_option("--models", click.Path(path_type=Path), "A bundle, or a repository <root>/<model>/<version>/.")
+@_option("--glossaries", click.Path(path_type=Path), "A folder of glossaries: products.en-de.tsv, ...")
 @_option("--max-versions", _COUNT, "So many of each model's highest versions are served.")
 @_option("--reload-seconds", _SECONDS, "Look for new models so often; 0: only on SIGHUP.")
 @_option("--model-control", click.Choice(MODEL_CONTROLS), "explicit: load and unload models by KServe's calls only.")
@@ -60,6 +61,7 @@ def serve(**settings: Any) -> None:
     """Serve translations over gRPC until SIGTERM or Ctrl-C; SIGHUP has it serve what is in --models by then."""
     # Imported here: the other commands need neither ONNX Runtime nor Prometheus, and should start at once.
     from service.engine.session import DeviceUnavailable
+    from service.text.glossary import GlossaryError
 
     config = ServerConfig(**settings)
     _check_model_control(config)
@@ -69,6 +71,8 @@ def serve(**settings: Any) -> None:
 
     try:
         server = asyncio.run(_serve(config))
+    except GlossaryError as error:
+        raise CommandError(str(error), exit_codes.CONFIG) from error
     except DeviceUnavailable as error:
         raise CommandError(str(error), exit_codes.CONFIG) from error
     code = exit_codes.SOFTWARE if server.has_failed else exit_codes.OK
@@ -80,11 +84,8 @@ def serve(**settings: Any) -> None:
 
 
 def _check_model_control(config: ServerConfig) -> None:
-    is_explicit = config.model_control == "explicit"
-    if config.load_model and not is_explicit:
+    if config.load_model and config.model_control != "explicit":
         raise click.UsageError("--load-model needs --model-control explicit; without it all models are loaded.")
-    if config.reload_seconds and is_explicit:
-        raise click.UsageError("--reload-seconds and --model-control explicit exclude each other; leave one out.")
 
 
 async def _serve(config: ServerConfig) -> "Server":

@@ -1,4 +1,4 @@
-"""Turns what the engine decoded for a segment into text: symbols and terms in their places, and where words came from."""
+"""Turns what was decoded for segments into text: symbols and terms in their places, and where words came from."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -11,8 +11,8 @@ from service.translation import Translation
 class TextStream:
     """One text of a stream. What it gives out, put together, is the text of the translation.
 
-    Of the segment whose turn it is words are given out as they come; later ones wait for their turn. HTML is given out as
-    a whole, as tags stand where the whole translation says.
+    Of the segment whose turn it is words are given out as they come; later ones wait for their turn. HTML is given out
+    as a whole, as tags stand where the whole translation says.
     """
 
     def __init__(self, planned: PlannedText, tokenizer: Tokenizer, *, preserves_formatting: bool) -> None:

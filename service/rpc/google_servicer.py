@@ -2,9 +2,9 @@
 
 import asyncio
 import time
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
 import grpc
 
@@ -26,27 +26,12 @@ Context = grpc.aio.ServicerContext[Any, Any]
 Translations = tuple[Translation, ...]
 
 
-class Glossaries(Protocol):
-    """The glossaries that the server holds."""
-
-    @property
-    def glossaries(self) -> Sequence[Glossary]:
-        """All of them, in order of names and languages."""
-
-
-class NoGlossaries:
-    """What a server without glossaries holds."""
-
-    glossaries: tuple[Glossary, ...] = ()
-
-
 class GoogleServicer(pb_grpc.TranslationServiceServicer):
     """The part of Google Cloud Translation v3 that this server has."""
 
-    def __init__(self, translator: Translator, glossaries: Glossaries, default_deadline_seconds: float) -> None:
+    def __init__(self, translator: Translator, default_deadline_seconds: float) -> None:
         """`default_deadline_seconds` is what a call without a deadline gets."""
         self._translator = translator
-        self._glossaries = glossaries
         self._default_deadline_seconds = default_deadline_seconds
 
     async def TranslateText(  # noqa: N802
@@ -96,7 +81,7 @@ class GoogleServicer(pb_grpc.TranslationServiceServicer):
     ) -> pb.ListGlossariesResponse:
         """List a page of the glossaries."""
         names.check_parent(request.parent)
-        found = messages.filtered(self._glossaries.glossaries, request.filter)
+        found = messages.filtered(self._translator.glossaries.glossaries, request.filter)
         glossaries, token = messages.page(found, request.page_size, request.page_token)
         return pb.ListGlossariesResponse(
             glossaries=[messages.glossary_to_pb(glossary, request.parent) for glossary in glossaries],
@@ -164,9 +149,11 @@ class GoogleServicer(pb_grpc.TranslationServiceServicer):
     def _found(self, field: str, full_name: str) -> list[Glossary]:
         """The glossaries that `field` of a request means: one, or some for different languages."""
         name = names.glossary_of(full_name, field)
-        found = [each for each in self._glossaries.glossaries if name in (each.name, messages.glossary_id(each))]
+        found = [
+            each for each in self._translator.glossaries.glossaries if name in (each.name, messages.glossary_id(each))
+        ]
         if not found:
-            held = listed(map(messages.glossary_id, self._glossaries.glossaries))
+            held = listed(map(messages.glossary_id, self._translator.glossaries.glossaries))
             raise NotFound(f"glossary {quoted(name)} is not on this server; there are {held}.", "glossary", full_name)
         return found
 

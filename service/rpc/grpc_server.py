@@ -10,7 +10,7 @@ from service.pb.dragoman.v1 import translation_pb2_grpc as dragoman_grpc
 from service.pb.google.cloud.translation.v3 import translation_service_pb2_grpc as google_grpc
 from service.pb.inference import grpc_service_pb2_grpc as kserve_grpc
 from service.rpc import google_servicer, health, kserve_servicer, translation_servicer
-from service.rpc.google_servicer import Glossaries, GoogleServicer
+from service.rpc.google_servicer import GoogleServicer
 from service.rpc.google_unsupported import UnsupportedMethods
 from service.rpc.health import HealthServicer
 from service.rpc.interceptors import ErrorInterceptor, MetricsInterceptor, RequestIdInterceptor
@@ -31,7 +31,6 @@ def new_health_servicer() -> HealthServicer:
 def build_grpc_server(
     config: ServerConfig,
     translator: Translator,
-    glossaries: Glossaries,
     metrics: Metrics,
     health_servicer: HealthServicer,
     kserve: KServeServicer,
@@ -45,7 +44,7 @@ def build_grpc_server(
         TranslationServicer(translator, config.default_deadline_seconds), server
     )
     google_grpc.add_TranslationServiceServicer_to_server(
-        GoogleServicer(translator, glossaries, config.default_deadline_seconds), server
+        GoogleServicer(translator, config.default_deadline_seconds), server
     )
     server.add_generic_rpc_handlers((UnsupportedMethods(),))
     kserve_grpc.add_GRPCInferenceServiceServicer_to_server(kserve, server)

@@ -21,7 +21,7 @@ from service.translation import (
     Translation,
     TranslationRequest,
 )
-from service.translator import TranslationResult
+from service.translator import StreamPart, TranslationResult
 
 Word = TypeVar("Word", bound=enum.Enum)
 
@@ -119,6 +119,17 @@ def detection_to_pb(languages: Iterable[DetectedLanguage]) -> pb.Detection:
     )
 
 
+def part_to_pb(part: StreamPart) -> pb.TranslateStreamResponse:
+    """A part of a stream's answer."""
+    return pb.TranslateStreamResponse(
+        text_index=part.index,
+        delta=part.delta,
+        translation=None if part.translation is None else translation_to_pb(part.translation),
+        model=part.model,
+        model_version=part.model_version,
+    )
+
+
 def model_to_pb(model: LoadedModel) -> pb.Model:
     """What a caller may know about a model."""
     limits, defaults = model.manifest.limits, model.default_options
@@ -140,6 +151,8 @@ def model_to_pb(model: LoadedModel) -> pb.Model:
             temperature=defaults.temperature,
             top_k=defaults.top_k,
             top_p=defaults.top_p,
+            max_repeats=defaults.max_repeats,
+            max_length_ratio=defaults.max_length_ratio,
         ),
         precision=model.manifest.precision,
         any_to_any_language_codes=model.pairs.any_to_any,
@@ -157,6 +170,8 @@ def _options_from_pb(message: pb.DecodingOptions) -> RequestedOptions:
         top_k=_given(message, "top_k"),
         top_p=_given(message, "top_p"),
         seed=_given(message, "seed"),
+        max_repeats=_given(message, "max_repeats"),
+        max_length_ratio=_given(message, "max_length_ratio"),
     )
 
 

@@ -1,6 +1,7 @@
 """`dragoman.v1.TranslationService`: messages in, the translator asked, messages out."""
 
 import time
+from collections.abc import AsyncIterator
 from typing import Any
 
 import grpc
@@ -8,7 +9,8 @@ import grpc
 from service.pb.dragoman.v1 import translation_pb2 as pb
 from service.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from service.rpc import request_id
-from service.rpc.messages import detection_to_pb, model_to_pb, request_from_pb, result_to_pb
+from service.rpc.messages import detection_to_pb, model_to_pb, part_to_pb, request_from_pb, result_to_pb
+from service.translation import TranslationRequest
 from service.translator import Translator
 
 SERVICE_NAME = pb.DESCRIPTOR.services_by_name["TranslationService"].full_name
@@ -26,10 +28,14 @@ class TranslationServicer(pb_grpc.TranslationServiceServicer):
 
     async def Translate(self, request: pb.TranslateRequest, context: Context) -> pb.TranslateResponse:  # noqa: N802
         """Translate texts."""
-        remaining = context.time_remaining()
-        seconds = self._default_deadline_seconds if remaining is None else remaining
-        asked = request_from_pb(request, request_id.current(), time.monotonic() + seconds)
-        return result_to_pb(await self._translator.translate(asked))
+        return result_to_pb(await self._translator.translate(self._asked(request, context)))
+
+    async def TranslateStream(  # noqa: N802
+        self, request: pb.TranslateRequest, context: Context
+    ) -> AsyncIterator[pb.TranslateStreamResponse]:
+        """Translate texts and tell the translations as they grow."""
+        async for part in self._translator.stream(self._asked(request, context)):
+            yield part_to_pb(part)
 
     async def DetectLanguage(  # noqa: N802
         self, request: pb.DetectLanguageRequest, context: Context
@@ -41,3 +47,8 @@ class TranslationServicer(pb_grpc.TranslationServiceServicer):
     async def ListModels(self, request: pb.ListModelsRequest, context: Context) -> pb.ListModelsResponse:  # noqa: N802
         """List what is served."""
         return pb.ListModelsResponse(models=[model_to_pb(model) for model in self._translator.models()])
+
+    def _asked(self, request: pb.TranslateRequest, context: Context) -> TranslationRequest:
+        remaining = context.time_remaining()
+        seconds = self._default_deadline_seconds if remaining is None else remaining
+        return request_from_pb(request, request_id.current(), time.monotonic() + seconds)

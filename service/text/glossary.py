@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
-from service.text.languages import folded
+from service.text.languages import folded, language_of
 from service.text.terms import TermIndex
 from service.translation import Term
 
@@ -102,6 +103,33 @@ def _parse(fields: Sequence[str]) -> Term:
     return Term(source, target or None, is_case_sensitive=case == "case")
 
 
+class Glossaries(Protocol):
+    """What a server holds."""
+
+    @property
+    def glossaries(self) -> Sequence[Glossary]:
+        """All of them, by name and languages."""
+
+    def find(self, name: str, source_language_code: str, target_language_code: str) -> Glossary | None:
+        """The glossary of a name for a pair of languages."""
+
+    def refresh(self) -> bool:
+        """Look for changes; says whether other terms are served now than before."""
+
+
+class NoGlossaries:
+    """What a server without glossaries holds."""
+
+    glossaries: tuple[Glossary, ...] = ()
+
+    def find(self, name: str, source_language_code: str, target_language_code: str) -> None:
+        """None."""
+
+    def refresh(self) -> bool:
+        """Nothing changes."""
+        return False
+
+
 class GlossaryFolder:
     """The glossaries of a folder's files, kept up to date. Safe to read while another thread refreshes it."""
 
@@ -126,8 +154,11 @@ class GlossaryFolder:
         return tuple(served[key] for key in sorted(served))
 
     def find(self, name: str, source_language_code: str, target_language_code: str) -> Glossary | None:
-        """The glossary of a name for a pair of languages; codes may differ in case and in `_` for `-`."""
-        return self._served.get((name, folded(source_language_code), folded(target_language_code)))
+        """The glossary of a name for a pair of codes, else the first of that name for the same languages."""
+        exact = self._served.get((name, folded(source_language_code), folded(target_language_code)))
+        languages = language_of(source_language_code), language_of(target_language_code)
+        alike = (each for each in self.glossaries if each.name == name and _languages(each) == languages)
+        return exact or next(alike, None)
 
     def refresh(self) -> bool:
         """Read the files whose time or size has changed; says whether other terms are served now than before.
@@ -171,6 +202,10 @@ def _check_alone(path: Path, glossary: Glossary, others: Iterable[tuple[Path, Gl
     for other_path, other in others:
         if other_path != path and _key(other) == _key(glossary):
             raise GlossaryError(f"{path} has the same name and languages as {other_path.name}; rename one of them.")
+
+
+def _languages(glossary: Glossary) -> tuple[str, str]:
+    return language_of(glossary.source_language_code), language_of(glossary.target_language_code)
 
 
 def _key(glossary: Glossary) -> tuple[str, str, str]:

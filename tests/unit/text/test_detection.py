@@ -1,7 +1,6 @@
 """Which language a text is in."""
 
 # Many scripts have letters that look like Latin ones.
-# ruff: noqa: RUF001
 
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Text in parts: together the whole text, each cut where a word ends, for every kind of tokenizer."""
 
-# ruff: noqa: RUF001
-
 import io
 import itertools
 from collections.abc import Callable, Iterator

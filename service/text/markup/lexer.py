@@ -1,0 +1,131 @@
+"""HTML cut into tokens that cover it exactly, in linear time and without ever failing.
+
+This is the tokenizer of the HTML standard (https://html.spec.whatwg.org/multipage/parsing.html#tokenization) as far as
+it decides where a token ends. The standard library's `html.parser` is not it: in Python 3.11.7 it raises on "<![x",
+takes quadratic time for tags without an end, and what it calls a tag, a comment or a script's end differs from what
+browsers do and between Python's patches.
+"""
+
+import enum
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+_SPACE = r"[\t\n\f\r ]"
+_TAG = re.compile(
+    rf"""<(/?)([A-Za-z][^\t\n\f\r />]*+)
+    (?:{_SPACE}++|/|[^\t\n\f\r />][^\t\n\f\r />=]*+
+      (?:{_SPACE}*+={_SPACE}*+(?:"[^"]*+(?:"|\Z)|'[^']*+(?:'|\Z)|[^\t\n\f\r >"'][^\t\n\f\r >]*+|(?=>)))?+
+    )*+>""",
+    re.VERBOSE,
+)
+_ATTRIBUTE = re.compile(
+    rf"""([^\t\n\f\r />][^\t\n\f\r />=]*+)
+    (?:{_SPACE}*+={_SPACE}*+(?:"([^"]*+)"|'([^']*+)'|([^\t\n\f\r >"'][^\t\n\f\r >]*+)|(?=>)))?+""",
+    re.VERBOSE,
+)
+_TAG_OPEN = re.compile(r"</?[A-Za-z]")
+_COMMENT = re.compile(r"<!--(?:-?>|.*?(?:--!?>|\Z))", re.DOTALL)
+_CDATA = re.compile(r"<!\[CDATA\[.*?(?:\]\]>|\Z)", re.DOTALL)
+_BOGUS_COMMENT = re.compile(r"<(?:[!?]|/(?![A-Za-z]))[^>]*+(?:>|\Z)")
+_SCRIPT_EVENT = re.compile(rf"<!(?=--)|-->|<(/?)script(?={_SPACE}|[/>])", re.IGNORECASE)
+
+RAW_TEXT = frozenset({"script", "style", "xmp", "iframe", "noembed", "noframes", "textarea"})
+"""Elements whose content is no markup and not to be translated."""
+
+FOREIGN = frozenset({"svg", "math"})
+"""Elements of other languages, in which "/>" closes an element."""
+
+
+class TokenKind(enum.Enum):
+    """What a stretch of HTML is."""
+
+    TEXT = "text"
+    START = "start"
+    END = "end"
+    OTHER = "other"  # a comment, a doctype, a processing instruction, CDATA
+    RAW = "raw"  # the content of an element in RAW_TEXT, or a tag or comment that the input ends in
+
+
+class Token(NamedTuple):
+    """A stretch of HTML, from `start` to before `end` (code points); tags have a lower-case `name`."""
+
+    kind: TokenKind
+    start: int
+    end: int
+    name: str = ""
+
+
+def tokens(html: str) -> Iterator[Token]:
+    """Cut `html` into tokens: each starts where the one before ends."""
+    done = position = 0
+    num_foreign = 0
+    while (position := html.find("<", position)) >= 0:
+        token = _markup(html, position, num_foreign > 0)
+        if token is None:  # a less-than sign
+            position += 1
+            continue
+        if done < position:
+            yield Token(TokenKind.TEXT, done, position)
+        yield token
+        done = position = token.end
+        name, is_closed = token.name, html.endswith("/>", token.start, token.end)
+        if name in FOREIGN:
+            opens, closes = token.kind is TokenKind.START and not is_closed, token.kind is TokenKind.END
+            num_foreign = max(0, num_foreign + opens - closes)
+        if token.kind is not TokenKind.START or (num_foreign and (is_closed or name not in {"script", "style"})):
+            continue
+        if name == "plaintext":
+            position = len(html)
+        elif name == "title":
+            position = _end_of_raw_text(html, done, name)
+        elif name in RAW_TEXT:
+            position = _end_of_script(html, done) if name == "script" else _end_of_raw_text(html, done, name)
+        if done < position:
+            yield Token(TokenKind.TEXT if name == "title" else TokenKind.RAW, done, position)
+            done = position
+    if done < len(html):
+        yield Token(TokenKind.TEXT, done, len(html))
+
+
+def attributes(tag: str) -> dict[str, str]:
+    """Names, in lower case, and values, character references undecoded, of a start tag's attributes; the first wins."""
+    found: dict[str, str] = {}
+    name = re.match(r"<[^\t\n\f\r />]*", tag)
+    for match in _ATTRIBUTE.finditer(tag, name.end() if name else 0):
+        found.setdefault(match[1].lower(), match[2] or match[3] or match[4] or "")
+    return found
+
+
+def _markup(html: str, start: int, is_foreign: bool) -> Token | None:
+    if _TAG_OPEN.match(html, start):
+        match = _TAG.match(html, start)
+        if match is None:  # the input ends within the tag, which HTML then drops
+            return Token(TokenKind.RAW, start, len(html))
+        return Token(TokenKind.END if match[1] else TokenKind.START, start, match.end(), match[2].lower())
+    for pattern in (_COMMENT, _CDATA, _BOGUS_COMMENT) if is_foreign else (_COMMENT, _BOGUS_COMMENT):
+        if match := pattern.match(html, start):
+            return Token(TokenKind.OTHER if match[0].endswith(">") else TokenKind.RAW, start, match.end())
+    return None
+
+
+def _end_of_raw_text(html: str, start: int, name: str) -> int:
+    match = re.compile(rf"</{name}(?={_SPACE}|[/>])", re.IGNORECASE).search(html, start)
+    return match.start() if match else len(html)
+
+
+def _end_of_script(html: str, start: int) -> int:
+    """Where a script ends: not at the end tag of a script that itself writes in a comment."""
+    is_comment = is_inner = False
+    for match in _SCRIPT_EVENT.finditer(html, start):
+        if match[0] == "<!":
+            is_comment = True
+        elif match[0] == "-->":
+            is_comment = is_inner = False
+        elif not match[1]:
+            is_inner = is_comment
+        elif is_inner:
+            is_inner = False
+        else:
+            return match.start()
+    return len(html)

@@ -1,0 +1,168 @@
+"""Which tags may move within their sentence, and which stay where they are."""
+
+import enum
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from service.text.markup import elements
+from service.text.markup.lexer import FOREIGN, Token, TokenKind, attributes
+
+
+class Role(enum.Enum):
+    """What a part of a document is for the translation of its text."""
+
+    TEXT = "text"
+    OPEN = "open"  # an inline element's start tag whose end tag is in the same paragraph
+    CLOSE = "close"  # that end tag
+    MARK = "mark"  # something without text within a sentence: an image, a comment
+    LINE_BREAK = "line break"  # <br>: texts end here, inline elements go on
+    BOUNDARY = "boundary"  # whatever never moves: texts and inline elements end here
+
+
+class Part(NamedTuple):
+    """A stretch of HTML, from `start` to before `end`; `is_protected` where an element's text comes back as it is."""
+
+    role: Role
+    start: int
+    end: int
+    is_protected: bool = False
+    is_comment: bool = False
+
+
+def parts(html: str, tokens: Sequence[Token]) -> list[Part]:
+    """Give each token a role; an element whose content is left alone becomes one part.
+
+    Inline elements that a browser would build differently from how they are written (unclosed, stray or crossing tags,
+    a link in a link) become boundaries, and so do all around them: then text moves only where every tag has its
+    partner, and a browser builds the same tree whatever the text.
+    """
+    partners = _partners(html, tokens)
+    roles: list[Role] = []
+    protected: set[int] = set()  # the start tags of protected elements
+    ends: list[int] = []  # of each entry in `roles`: the token after it
+    open_entries: list[tuple[int, str]] = []
+    names_open: dict[str, int] = {}
+
+    def forget_open() -> None:
+        for entry, _ in open_entries:
+            roles[entry] = Role.BOUNDARY
+        open_entries.clear()
+        names_open.clear()
+
+    index = 0
+    firsts: list[int] = []
+    while index < len(tokens):
+        token = tokens[index]
+        role, following = _role(token), index + 1
+        is_start = token.kind is TokenKind.START
+        if is_start and token.name not in elements.VOID:
+            partner = partners.get(index)
+            if token.name in elements.OPAQUE_MARKS and partner is not None:
+                role, following = Role.MARK, partner + 1
+            elif token.name in FOREIGN and html.endswith("/>", token.start, token.end):
+                role = Role.MARK
+            elif (
+                token.name in elements.OPAQUE_MARKS
+                or token.name in elements.OPAQUE_BLOCKS
+                or _is_untranslated(html, token)
+            ):
+                if role is Role.OPEN and token.name not in elements.OPAQUE_MARKS:
+                    protected.add(index)
+                else:
+                    role, following = Role.BOUNDARY, _end_of_region(tokens, index, partner)
+        if role is Role.OPEN:
+            if token.name in elements.UNNESTABLE and names_open.get(token.name):
+                forget_open()
+                role = Role.BOUNDARY
+            else:
+                open_entries.append((len(roles), token.name))
+                names_open[token.name] = names_open.get(token.name, 0) + 1
+        elif role is Role.CLOSE:
+            if open_entries and open_entries[-1][1] == token.name:
+                open_entries.pop()
+                names_open[token.name] -= 1
+            else:
+                role = Role.BOUNDARY
+        if role is Role.BOUNDARY:
+            forget_open()
+        roles.append(role)
+        firsts.append(index)
+        ends.append(following)
+        index = following
+    forget_open()
+    return list(_assembled(tokens, roles, firsts, ends, protected, partners))
+
+
+def _assembled(
+    tokens: Sequence[Token],
+    roles: list[Role],
+    firsts: list[int],
+    ends: list[int],
+    protected: set[int],
+    partners: dict[int, int],
+) -> Iterable[Part]:
+    skip_until = 0  # a protected element that became a boundary is left alone as a whole
+    for role, first, following in zip(roles, firsts, ends, strict=True):
+        if role is Role.BOUNDARY and first in protected and first >= skip_until:
+            skip_until = _end_of_region(tokens, first, partners.get(first))
+        token = tokens[first]
+        is_left_alone = first < skip_until
+        yield Part(
+            Role.BOUNDARY if is_left_alone else role,
+            token.start,
+            tokens[following - 1].end,
+            first in protected,
+            token.kind is TokenKind.OTHER,
+        )
+
+
+def _role(token: Token) -> Role:
+    match token.kind:
+        case TokenKind.TEXT:
+            return Role.TEXT
+        case TokenKind.OTHER:
+            return Role.MARK
+        case TokenKind.RAW:
+            return Role.BOUNDARY
+    if token.name in elements.BLOCKS:
+        return Role.BOUNDARY
+    is_start = token.kind is TokenKind.START
+    if token.name in elements.VOID:
+        if not is_start:
+            return Role.BOUNDARY
+        return Role.LINE_BREAK if token.name == "br" else Role.MARK
+    return Role.OPEN if is_start else Role.CLOSE
+
+
+def _partners(html: str, tokens: Sequence[Token]) -> dict[int, int]:
+    """The end tag, if there is one, to each start tag: the nearest of its name that no other has."""
+    waiting: dict[str, list[int]] = {}
+    partners: dict[int, int] = {}
+    for index, token in enumerate(tokens):
+        if token.kind is TokenKind.START:
+            if token.name in FOREIGN and html.endswith("/>", token.start, token.end):
+                continue
+            waiting.setdefault(token.name, []).append(index)
+        elif token.kind is TokenKind.END and (starts := waiting.get(token.name)):
+            partners[starts.pop()] = index
+    return partners
+
+
+def _end_of_region(tokens: Sequence[Token], start: int, partner: int | None) -> int:
+    """The token after an element that is left alone; one that isn't closed ends with its paragraph."""
+    if partner is not None:
+        return partner + 1
+    for index in range(start + 1, len(tokens)):
+        if tokens[index].kind in (TokenKind.START, TokenKind.END) and tokens[index].name in elements.BLOCKS:
+            return index
+    return len(tokens)
+
+
+def _is_untranslated(html: str, token: Token) -> bool:
+    if token.name in elements.PROTECTED:
+        return True
+    tag = html[token.start : token.end]
+    if "translate" not in tag.lower():
+        return False
+    found = attributes(tag)
+    return found.get("translate", "").strip().lower() == "no" or "notranslate" in found.get("class", "").split()

@@ -1,0 +1,120 @@
+"""Tokens against html5lib's, and their cost."""
+
+import random
+import time
+
+import pytest
+from html5lib._tokenizer import HTMLTokenizer
+from html5lib.constants import tokenTypes
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from service.text.markup import BlockTranslation, parse
+from service.text.markup.lexer import TokenKind, attributes, tokens
+
+PIECES = (
+    "<",
+    "</",
+    ">",
+    "/",
+    "=",
+    '"',
+    "'",
+    " ",
+    "\n",
+    "a",
+    "B",
+    "b1",
+    "x-y",
+    "-",
+    "--",
+    "<!--",
+    "-->",
+    "--!>",
+    "!",
+    "?",
+    "<!",
+    "<p>",
+    "</p>",
+    "é",
+    "]",
+)
+
+
+def reference(html: str) -> list[tuple[str, str, dict[str, str]]]:
+    """Start and end tags as html5lib's tokenizer sees them."""
+    kinds = {tokenTypes["StartTag"]: "start", tokenTypes["EmptyTag"]: "start", tokenTypes["EndTag"]: "end"}
+    found = []
+    for token in HTMLTokenizer(html):
+        if token["type"] in kinds:
+            is_start = kinds[token["type"]] == "start"
+            found.append((kinds[token["type"]], token["name"], dict(token["data"]) if is_start else {}))
+    return found
+
+
+@settings(max_examples=400, derandomize=True, deadline=None)
+@given(st.integers(0, 2**32))
+def test_tags_are_html5libs(seed: int) -> None:
+    chance = random.Random(seed)
+    html = "".join(chance.choices(PIECES, k=chance.randint(1, 25)))
+    found = [
+        (
+            token.kind.value,
+            token.name,
+            attributes(html[token.start : token.end]) if token.kind is TokenKind.START else {},
+        )
+        for token in tokens(html)
+        if token.kind in (TokenKind.START, TokenKind.END)
+    ]
+    assert found == reference(html)
+
+
+@settings(max_examples=200, derandomize=True, deadline=None)
+@given(st.text(alphabet="<>/!-?=\"' abAB[]&;#\0\x85\u2028", max_size=40))
+def test_tokens_cover_the_input(html: str) -> None:
+    assert "".join(html[token.start : token.end] for token in tokens(html)) == html
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "<b>",
+        "<b>w ",
+        "<b>Word</b> and <i>text</i> ",
+        "<a",
+        "<a b='",
+        "<!--",
+        "<![x",
+        "<code>x ",
+        "<code>x</code> y ",
+        "<b>x<br>",
+        "<b>x <i>y</b> z</i> ",
+        "w <img> ",
+        "&#1",
+        "<svg>",
+        "<p translate=no>x",
+        "<script>",
+        "<object>x",
+        "w!!!! ",
+    ],
+)
+def test_time_grows_with_length_only(unit: str) -> None:
+    """Eight times the text may take 24 times as long; a quadratic cost would be 64 times."""
+
+    def seconds(length: int) -> float:
+        html = unit * (length // len(unit))
+        started = time.thread_time()
+        document = parse(html)
+        document.render([BlockTranslation(block.text[::-1] + " z") for block in document.blocks])
+        return time.thread_time() - started
+
+    short = min(seconds(5_000) for _ in range(3))
+    assert seconds(40_000) < 24 * short + 0.1
+
+
+def test_deep_and_long() -> None:
+    deep = "<b>" * 10_000 + "x y" + "</b>" * 10_000
+    (block,) = parse(deep).blocks
+    assert parse(deep).render([BlockTranslation("a b")]) == deep.replace("x y", "a b")
+    assert block.text == "x y"
+    assert parse("<b>" * 100_000).blocks == ()

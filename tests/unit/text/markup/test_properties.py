@@ -1,0 +1,86 @@
+"""Any HTML, any translation, any alignment: the tree stays, the text is the translation's, the rest is untouched."""
+
+import random
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from service.text.markup import BlockTranslation, parse
+from service.text.markup.lexer import TokenKind, tokens
+from tests.unit.text.markup.oracle import plain_text, tree, visible_text
+from tests.unit.text.markup.random_documents import random_document, random_inline, random_translation
+
+SEEDS = st.integers(0, 2**32)
+
+
+def check(html: str, rendered: str, translations: Sequence[BlockTranslation]) -> None:
+    """The oracle: raises AssertionError where the rendered document is not `html` with `translations`."""
+    assert tree(rendered) == tree(html)
+    assert _markup(rendered) == _markup(html)
+    expected, done = "", 0
+    for block, translation in zip(parse(html).blocks, translations, strict=True):
+        expected += plain_text(html[done : block._start]) + translation.text
+        done = block._end
+    expected += plain_text(html[done:])
+    assert "".join(plain_text(rendered).split()) == "".join(expected.split())
+
+
+def _markup(html: str) -> list[str]:
+    return [html[token.start : token.end] for token in tokens(html) if token.kind is not TokenKind.TEXT]
+
+
+def check_random_document(seed: int) -> None:
+    chance = random.Random(seed)
+    html = random_document(chance)
+    document = parse(html)
+    assert document.render([BlockTranslation(block.text) for block in document.blocks]) == html
+    translations = [random_translation(chance, block) for block in document.blocks]
+    check(html, document.render(translations), translations)
+
+
+@settings(max_examples=150, derandomize=True, deadline=None)
+@given(SEEDS)
+def test_random_documents(seed: int) -> None:
+    check_random_document(seed)
+
+
+@pytest.mark.full
+@pytest.mark.timeout(600)
+@settings(max_examples=2000, derandomize=True, deadline=None)
+@given(SEEDS)
+def test_2000_random_documents(seed: int) -> None:
+    check_random_document(seed)
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        "<p>eins zwei</p>",
+        "<p>eins <i>zwei</i></p>",
+        "<p><b>eins</b> <b>zwei</b></p>",
+        "<p>eins<b>drei</b></p>",
+        "<b><p>eins zwei</p></b>",
+        "<p>eins <B>zwei</B></p>",
+    ],
+)
+def test_the_oracle_sees_what_is_wrong(broken: str) -> None:
+    html, translations = "<p>one <b>two</b></p>", [BlockTranslation("eins zwei")]
+    check(html, "<p>eins <b>zwei</b></p>", translations)
+    with pytest.raises(AssertionError):
+        check(html, broken, translations)
+
+
+@settings(max_examples=150, derandomize=True, deadline=None)
+@given(SEEDS)
+def test_a_reader_sees_the_translation_and_nothing_else(seed: int) -> None:
+    chance = random.Random(seed)
+    html = f"<p>{random_inline(chance)}</p>"
+    document = parse(html)
+    for block in document.blocks[:1] if len(document.blocks) == 1 else ():
+        translation = random_translation(chance, block)
+        rendered = document.render([translation])
+        assert visible_text(rendered) == visible_text(html).replace(
+            " ".join(block.text.split()), " ".join(translation.text.split())
+        )
