@@ -18,7 +18,8 @@ class ServerConfig:
 
     With a `model_control` of `explicit`, models are loaded and unloaded by call (KServe's RepositoryModelLoad and
     RepositoryModelUnload) and by nothing else: the server starts with those named in `load_model`, `*` being all of
-    them, and looks at `models` again only when it is told to load one. SIGHUP and `reload_seconds` are then for glossaries.
+    them, and looks at `models` again only when it is told to load one. SIGHUP and `reload_seconds` are then for
+    glossaries.
 
     A port of 0 takes any free one. `num_threads` of 0 means one per CPU that the process may use.
     `max_slots` of 0 means as many as pay, which is measured for each model when it is loaded. `cache_mib` bounds the
