@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 DEVICES = ("cpu", "cuda")
+MODEL_CONTROLS = ("none", "explicit")
 LOG_LEVELS = ("debug", "info", "warning", "error")
 
 
@@ -14,6 +15,11 @@ class ServerConfig:
     Of each model in a repository the `max_versions` highest versions are served. SIGHUP has the server look at
     `models`, and at the folder `glossaries`, again; with `reload_seconds` above 0 it also looks by itself, so often. A
     version that was replaced has `grace_seconds` to finish its calls.
+
+    With a `model_control` of `explicit`, models are loaded and unloaded by call (KServe's RepositoryModelLoad and
+    RepositoryModelUnload) and by nothing else: the server starts with those named in `load_model`, `*` being all of
+    them, and looks at `models` again only when it is told to load one. SIGHUP and `reload_seconds` are then for
+    glossaries.
 
     A port of 0 takes any free one. `num_threads` of 0 means one per CPU that the process may use.
     `max_slots` of 0 means as many as pay, which is measured for each model when it is loaded. `cache_mib` bounds the
@@ -28,6 +34,8 @@ class ServerConfig:
     glossaries: Path | None = None
     max_versions: int = 1
     reload_seconds: float = 0.0
+    model_control: str = "none"
+    load_model: tuple[str, ...] = ()
     host: str = "127.0.0.1"
     port: int = 50051
     metrics_host: str = "127.0.0.1"

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from service.engine.sequence import SequenceProgress, SequenceUpdate
 from service.engine.stats import TurnStats
 from service.metrics import ModelMetrics
+from service.models.statistics import InferenceStatistics
 
 
 class EngineBridge:
@@ -16,12 +17,14 @@ class EngineBridge:
         self,
         loop: asyncio.AbstractEventLoop,
         metrics: ModelMetrics,
+        statistics: InferenceStatistics,
         deliver: Callable[[list[SequenceUpdate], list[SequenceProgress]], None],
         failed: Callable[[BaseException], None],
     ) -> None:
         """`deliver` and `failed` are called on the loop's thread."""
         self._loop = loop
         self._metrics = metrics
+        self._statistics = statistics
         self._deliver = deliver
         self._failed = failed
 
@@ -33,6 +36,7 @@ class EngineBridge:
     def on_turn(self, stats: TurnStats) -> None:
         """As `EngineListener.on_turn`."""
         self._metrics.turn(stats)
+        self._statistics.turn(stats)
 
     def on_failure(self, error: BaseException) -> None:
         """As `EngineListener.on_failure`."""

@@ -4,6 +4,7 @@ ServiceError
  +-- InvalidRequest        the caller's input is wrong; trying again won't help
  +-- NotFound              no such model, version, language pair or glossary
  +-- Unimplemented         another server of the same API may do this, this one does not
+ +-- NotPossible           the server's settings, or what lies on disk, don't allow it
  +-- Overloaded            no room now; try again after `retry_after_seconds`
  +-- Unavailable           loading, draining or restarting; another server may answer
  +-- DeadlineExceeded      the caller's deadline passed before the answer was there
@@ -82,6 +83,12 @@ class Unimplemented(ServiceError):
     """The call, or an option in it, belongs to an API that this server answers in part."""
 
     reason = "unimplemented"
+
+
+class NotPossible(ServiceError):
+    """The server's settings, or what lies on disk, don't allow it; trying again won't help before they change."""
+
+    reason = "not_possible"
 
 
 class Overloaded(ServiceError):

@@ -21,13 +21,16 @@ from service.engine_bridge import EngineBridge
 from service.fleet_bridge import FleetBridge
 from service.lifecycle import Phase, ReloadOutcome
 from service.metrics import Metrics
+from service.models.control import ModelControl
 from service.models.fleet import Fleet
 from service.models.loaded_model import LoadedModel
 from service.models.loader import load_model
-from service.models.repository import FoundBundle
+from service.models.repository import ALL, FoundBundle
+from service.models.statistics import InferenceStatistics
 from service.monitoring import MonitoringServer
 from service.ports import PortError, check_port, join_address
 from service.rpc.grpc_server import build_grpc_server, new_health_servicer
+from service.rpc.kserve_servicer import KServeServicer
 from service.text.glossary import GlossaryFolder, NoGlossaries
 from service.translation_cache import TranslationCache
 from service.translator import Translator
@@ -56,10 +59,10 @@ class Server:
         self._metrics.caches_in(cache)
         self._glossaries = GlossaryFolder(config.glossaries) if config.glossaries else NoGlossaries()
         self._translator = Translator(self._metrics, cache, self._glossaries)
-        self._health = new_health_servicer()
-        self._grpc = build_grpc_server(config, self._translator, self._metrics, self._health)
         self._monitoring: MonitoringServer | None = None
         self._loop = asyncio.get_running_loop()
+        self._closing = asyncio.Event()
+        self._is_explicit = config.model_control == "explicit"
         self._fleet = Fleet(
             config.models,
             config.max_versions,
@@ -67,6 +70,17 @@ class Server:
             FleetBridge(self._metrics, self._translator),
             drain_seconds=config.grace_seconds,
         )
+        self._control = ModelControl(self._fleet, is_explicit=self._is_explicit)
+        self._health = new_health_servicer()
+        kserve = KServeServicer(
+            self._translator,
+            self._control,
+            self._metrics,
+            lambda: self._phase,
+            self._closing,
+            config.default_deadline_seconds,
+        )
+        self._grpc = build_grpc_server(config, self._translator, self._metrics, self._health, kserve)
 
     @property
     def models(self) -> list[LoadedModel]:
@@ -133,14 +147,19 @@ class Server:
         Raises:
             BundleError: as for `run`.
         """
-        await self._fleet.load()
+        await self._fleet.load(self.config.load_model if self._is_explicit else (ALL,))
         if self._phase is Phase.LOADING:  # no engine died meanwhile
             self._enter(Phase.SERVING)
 
     async def reload(self) -> ReloadOutcome:
-        """Serve what is on disk now; calls go on meanwhile. One call at a time."""
+        """Serve what is on disk now; calls go on meanwhile. One call at a time.
+
+        With explicit model control that is said of glossaries only.
+        """
         if await asyncio.to_thread(self._glossaries.refresh):
             _LOG.info("glossaries have changed")
+        if self._is_explicit:
+            return ReloadOutcome.UNCHANGED
         try:
             outcome = await self._fleet.reload()
         except Exception:
@@ -157,10 +176,12 @@ class Server:
         if was_serving:
             await asyncio.sleep(self.config.drain_delay_seconds)
         self._health.close()
+        self._closing.set()
         stopping = asyncio.ensure_future(self._grpc.stop(self.config.grace_seconds + _LAST_ANSWER_SECONDS))
         await asyncio.wait({stopping}, timeout=self.config.grace_seconds)
         if not stopping.done():
             _LOG.warning("calls outlasted the grace of %g s; they are given up", self.config.grace_seconds)
+        self._control.close()
         await self._fleet.stop()
         await stopping
         if self._monitoring is not None:
@@ -171,21 +192,25 @@ class Server:
         """Called on a thread of the fleet's."""
         _LOG.info("loading %s", bundle.directory)
         config = self.config
+        statistics = InferenceStatistics()
         bridge = EngineBridge(
             self._loop,
             self._metrics.model(bundle.name),
+            statistics,
             self._translator.deliver,
             lambda error: self._engine_failed(bundle, error),
         )
         engine_config = EngineConfig(max_slots=config.max_slots or None, max_waiting=config.max_waiting)
         session_config = SessionConfig(device=config.device, intra_op_threads=config.num_threads)
-        return load_model(bundle, engine_config, session_config, bridge)
+        return load_model(bundle, engine_config, session_config, bridge, statistics)
 
     async def _follow(self, asked: asyncio.Event) -> None:
         """Look at the disk whenever it is asked for, and every so often if the settings say so."""
         while True:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(asked.wait(), self.config.reload_seconds or None)
+            if self._is_explicit and asked.is_set():
+                _LOG.warning("SIGHUP changes no models: with --model-control explicit, they are loaded by call only")
             asked.clear()
             await self.reload()
 

@@ -73,12 +73,14 @@ class Translator:
         self._metrics = metrics
         self._cache = cache
         self._catalogue = Catalogue()
+        self._is_loading = True
         self._pending = PendingCalls()
         self._executor = ThreadPoolExecutor(max_workers=2, thread_name_prefix="tokenizer")
 
     def serve(self, catalogue: Catalogue) -> None:
         """From now on translate with these models."""
         self._catalogue = catalogue
+        self._is_loading = False
 
     def close(self) -> None:
         """Give the tokenizer's threads back."""
@@ -90,10 +92,19 @@ class Translator:
         Raises:
             Unavailable: they are still being loaded.
         """
-        models = self._catalogue.models()
-        if not models:
+        if self._is_loading:
             raise Unavailable("the server is still loading its models; try again in a few seconds.")
-        return models
+        return self._catalogue.models()
+
+    def model(self, name: str, version: str) -> LoadedModel:
+        """The model of this name; its highest version if `version` is empty.
+
+        Raises:
+            NotFound: there is no such model or version.
+            Unavailable: as for `models`.
+        """
+        self.models()
+        return self._catalogue.find(name, version)
 
     def deliver(self, updates: Sequence_[SequenceUpdate], progress: Sequence_[SequenceProgress] = ()) -> None:
         """Take in the terminal updates of one turn of an engine, and the progress of sequences that go on."""
@@ -112,7 +123,8 @@ class Translator:
         if not request.source_language_code:
             return await self._translate_detected(request)
         model, pair = self._resolve(request)
-        with model.leases.hold():  # its engine runs until this is over, though another version be served by then
+        # Its engine runs until this is over, though another version be served by then.
+        with model.leases.hold(), model.statistics.call(len(request.texts)):
             call = await self._planned(request, model, pair)
             candidates = await self._candidates(call)
             translations = await self._run(
@@ -186,7 +198,7 @@ class Translator:
 
     async def _stream(self, request: TranslationRequest) -> AsyncIterator[StreamPart]:
         model, pair = self._resolve(request)
-        with model.leases.hold():
+        with model.leases.hold(), model.statistics.call(len(request.texts)):
             call = await self._planned(request, model, pair)
             streams = call.streams()
             candidates: dict[int, Candidates] = {}
@@ -228,7 +240,9 @@ class Translator:
         call = TranslationCall(request, model, pair, self._terms(request, pair))
         started = time.monotonic()
         await self._run(call.plan, sum(map(len, request.texts)) <= _MAX_INLINE_CHARACTERS)
-        self._metrics.model(model.name).tokenized(time.monotonic() - started)
+        seconds = time.monotonic() - started
+        self._metrics.model(model.name).tokenized(seconds)
+        model.statistics.tokenize.add(seconds)
         if request.deadline_seconds is not None and request.deadline_seconds <= time.monotonic():
             raise DeadlineExceeded("the deadline passed before decoding began.")
         return call
@@ -286,12 +300,15 @@ class Translator:
                     fresh = {number: _hypotheses([updates[sequence] for sequence in groups[number]])}
                     self._keep(call, fresh)
                     yield fresh
+        call.model.statistics.decoded(list(updates.values()))
 
     async def _decode(self, model: LoadedModel, sequences: list[Sequence]) -> list[SequenceUpdate]:
         if not sequences:
             return []
         with self._submitted(model, sequences) as pending:
-            return await pending.wait()
+            updates = await pending.wait()
+        model.statistics.decoded(updates)
+        return updates
 
     @contextlib.contextmanager
     def _submitted(self, model: LoadedModel, sequences: list[Sequence]) -> Iterator[PendingCall]:
@@ -328,7 +345,9 @@ class Translator:
         started = time.monotonic()
         inline = num_tokens <= _MAX_INLINE_TOKENS and not call.aligns
         candidates = await self._run(lambda: call.restore(decoded), inline)
-        self._metrics.model(call.model.name).detokenized(time.monotonic() - started)
+        seconds = time.monotonic() - started
+        self._metrics.model(call.model.name).detokenized(seconds)
+        call.model.statistics.detokenize.add(seconds)
         return candidates
 
     def _count(self, call: TranslationCall, translations: Iterable[Translation]) -> None:

@@ -15,7 +15,7 @@ from service.bundle.manifest import LanguagePair
 from service.cli import exit_codes
 from service.cli.command_error import CommandError
 from service.client import DEFAULT_SERVER
-from service.config import DEVICES, LOG_LEVELS, ServerConfig
+from service.config import DEVICES, LOG_LEVELS, MODEL_CONTROLS, ServerConfig
 from service.ports import join_address
 
 if TYPE_CHECKING:
@@ -29,9 +29,9 @@ _COUNT = click.IntRange(1, 1_000_000)
 _SECONDS = click.FloatRange(0.0, 86_400.0)
 
 
-def _option(flag: str, kind: Any, text: str) -> Callable[[_Command], _Command]:
+def _option(flag: str, kind: Any, text: str, **more: Any) -> Callable[[_Command], _Command]:
     default = getattr(_DEFAULTS, flag.removeprefix("--").replace("-", "_"))
-    return click.option(flag, type=kind, default=default, show_default=True, help=text)
+    return click.option(flag, type=kind, default=default, show_default=True, help=text, **more)
 
 
 @click.command()
@@ -39,6 +39,8 @@ def _option(flag: str, kind: Any, text: str) -> Callable[[_Command], _Command]:
 @_option("--glossaries", click.Path(path_type=Path), "A folder of glossaries: products.en-de.tsv, ...")
 @_option("--max-versions", _COUNT, "So many of each model's highest versions are served.")
 @_option("--reload-seconds", _SECONDS, "Look for new models so often; 0: only on SIGHUP.")
+@_option("--model-control", click.Choice(MODEL_CONTROLS), "explicit: load and unload models by KServe's calls only.")
+@_option("--load-model", str, "With explicit control: a model to start with, * for all.", multiple=True, metavar="NAME")
 @_option("--host", str, "Address to listen on; 0.0.0.0 for all of the machine's.")
 @_option("--port", _PORT, "Port for gRPC; 0 takes any free one.")
 @_option("--metrics-host", str, "Address for /metrics, /readyz and /livez.")
@@ -62,6 +64,7 @@ def serve(**settings: Any) -> None:
     from service.text.glossary import GlossaryError
 
     config = ServerConfig(**settings)
+    _check_model_control(config)
     logging.basicConfig(
         stream=sys.stderr, level=config.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )
@@ -80,6 +83,11 @@ def serve(**settings: Any) -> None:
         raise CommandError("an engine failed while the server ran; the log says why.", code)
 
 
+def _check_model_control(config: ServerConfig) -> None:
+    if config.load_model and config.model_control != "explicit":
+        raise click.UsageError("--load-model needs --model-control explicit; without it all models are loaded.")
+
+
 async def _serve(config: ServerConfig) -> "Server":
     from service.server import Server
 
@@ -89,10 +97,13 @@ async def _serve(config: ServerConfig) -> "Server":
 
 
 def ready_line(server: "Server") -> str:
-    """The one line that says that the server is ready, with a command to copy."""
+    """The one line that says that the server is ready, with a command to copy if there is a model."""
     config = server.config
     grpc_address = join_address(config.host, server.port)
     metrics_url = f"http://{join_address(config.metrics_host, server.metrics_port)}/metrics"
+    ready = f"Dragoman is ready: gRPC on {grpc_address}, metrics on {metrics_url}."
+    if not server.models:
+        return f"{ready} No model is loaded yet; load one with KServe's RepositoryModelLoad."
     command = f"{_program()} translate"
     reachable = join_address(_REACHABLE.get(config.host, config.host), server.port)
     if reachable != DEFAULT_SERVER:
@@ -106,7 +117,7 @@ def ready_line(server: "Server") -> str:
     english = pair.source_language_code.lower().startswith("en")
     text = "Where is the train station?" if english else model.manifest.golden[0].text
     quoted = f'"{text}"' if english else shlex.quote(text)
-    return f"Dragoman is ready: gRPC on {grpc_address}, metrics on {metrics_url}. Try: {command} {quoted}"
+    return f"{ready} Try: {command} {quoted}"
 
 
 def _program() -> str:

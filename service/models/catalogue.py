@@ -59,9 +59,14 @@ class Catalogue:
             raise InvalidRequest(
                 f"model_version is {quoted(version)} and model is empty; name the model too.", "model_version"
             )
-        return [self._by_name(name, version)] if name else [_highest(each) for each in self._models.values()]
+        return [self.find(name, version)] if name else [_highest(each) for each in self._models.values()]
 
-    def _by_name(self, name: str, version: str) -> LoadedModel:
+    def find(self, name: str, version: str) -> LoadedModel:
+        """The model of this name; its highest version if `version` is empty.
+
+        Raises:
+            NotFound: there is no such model or version.
+        """
         versions = self._models.get(name)
         if versions is None:
             raise NotFound(

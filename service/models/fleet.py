@@ -8,18 +8,20 @@ in memory, and nothing good goes before its successor is served.
 import asyncio
 import functools
 import logging
+import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from service.bundle.manifest import BundleError
 from service.lifecycle import ReloadOutcome
+from service.models.index import ModelState, list_states
 from service.models.loaded_model import LoadedModel
 from service.models.reload_plan import plan_reload
-from service.models.repository import FoundBundle, ModelDirectory, Stamp, find_bundles, read_models
+from service.models.repository import ALL, FoundBundle, ModelDirectory, Stamp, find_bundles, read_models
 
 _LOG = logging.getLogger(__name__)
 
@@ -69,32 +71,36 @@ class Fleet:
         self._listener = listener
         self._drain_seconds = drain_seconds
         self._retiring: list[LoadedModel] = []
+        self._loading: FoundBundle | None = None
         self._refused: dict[Path, Stamp] = {}
+        self._reasons: dict[Path, str] = {}  # why they were refused
         self._faults: set[str] = set()  # that have been told
-        self._work: Future[Any] | None = None  # of the thread that reads the disk or loads
+        self._work: set[Future[Any]] = set()  # of threads that read the disk or load
         self._is_stuck = False
 
     @property
     def has_threads_left(self) -> bool:
         """Whether a thread is in native code, or in a read, where nothing can end it."""
-        return self._is_stuck or (self._work is not None and not self._work.done())
+        return self._is_stuck or any(not work.done() for work in self._work)
 
     def is_retiring(self, bundle: FoundBundle) -> bool:
         """Whether a bundle is served no more, but still has calls to answer."""
         return any(model.bundle is bundle for model in self._retiring)
 
-    async def load(self) -> None:
-        """Load all that is on disk, then serve it.
+    async def load(self, names: Collection[str] = (ALL,)) -> None:
+        """Load the models of these names that are on disk, then serve them; `*` stands for all.
 
         Raises:
-            BundleError: there is nothing, or a bundle is damaged or fails its self-test.
+            BundleError: one of them is not there, or a bundle is damaged or fails its self-test.
             DeviceUnavailable: the device can't be used here.
         """
-        for bundle in await self._in_thread(lambda: find_bundles(self._path, self._max_versions)):
+        for bundle in await self._in_thread(lambda: find_bundles(self._path, self._max_versions, names)):
             started = time.monotonic()
+            self._loading = bundle
             model = await self._in_thread(functools.partial(self._load, bundle))
             self._tell_loaded(model, started)
             self.models.append(model)
+        self._loading = None
         self._listener.on_served(self.models)
 
     async def reload(self) -> ReloadOutcome:
@@ -104,36 +110,82 @@ class Fleet:
         """
         before = [model.bundle for model in self.models]  # not the models: they are to go one by one
         try:
-            on_disk = await self._in_thread(lambda: read_models(self._path, self._max_versions))
+            on_disk = await self.read()
         except BundleError as error:
             return ReloadOutcome.FAILED if self._tell_faults({str(error): None}) else ReloadOutcome.UNCHANGED
         faults = {fault: self._name_of(model) for model in on_disk for fault in model.faults}
         has_failed = self._tell_faults(faults)
-        for bundle in plan_reload(before, on_disk, self._refused).load:
-            newcomers = await self._try(bundle)
-            has_failed = has_failed or not newcomers
-            await self._serve([*self.models, *newcomers], on_disk)
-        await self._serve(self.models, on_disk)
-        if has_failed:
+        reasons = await self._approach(on_disk)
+        if has_failed or reasons:
             return ReloadOutcome.FAILED
         return ReloadOutcome.UNCHANGED if [model.bundle for model in self.models] == before else ReloadOutcome.CHANGED
+
+    async def read(self) -> list[ModelDirectory]:
+        """What is on disk now, of each model as many versions as are to be served.
+
+        Raises:
+            BundleError: there is nothing, or it can't be read.
+        """
+        return await self._in_thread(lambda: read_models(self._path, self._max_versions))
+
+    async def bring(self, folder: ModelDirectory) -> list[str]:
+        """Serve what lies in one model's folder, and all else as it is, whatever failed before. One call at a time.
+
+        Returns:
+            Why a bundle could not be loaded, of each that could not; what was served of the model then stays.
+        """
+        for bundle in folder.bundles:
+            self._refused.pop(bundle.directory, None)
+        others = [model.bundle for model in self.models if model.name != folder.name]
+        return await self._approach([*(ModelDirectory(each.model_directory, (each,)) for each in others), folder])
+
+    async def drop(self, name: str) -> None:
+        """Serve the model of this name no more; returns when its engines have stopped. One call at a time."""
+        going = [model for model in self.models if model.name == name]
+        await self._hand_over([model for model in self.models if model not in going], going)
+
+    async def states(self) -> list[ModelState]:
+        """How each version stands that is on disk or in memory."""
+        try:
+            on_disk = await self._in_thread(lambda: read_models(self._path, sys.maxsize))
+        except BundleError:  # nothing is there
+            on_disk = []
+        retiring = [model.bundle for model in self._retiring]
+        return list_states(on_disk, self._reasons, retiring, self._loading, [model.bundle for model in self.models])
 
     async def stop(self) -> None:
         """Stop all engines; the calls that are left are failed with `Unavailable`."""
         for model in (*self.models, *self._retiring):
             await self._stop_engine(model)
 
-    async def _try(self, bundle: FoundBundle) -> list[LoadedModel]:
-        """Load a bundle; none if that fails, for whatever reason."""
+    async def _approach(self, on_disk: Sequence[ModelDirectory]) -> list[str]:
+        """Serve what is on disk; return why a bundle could not be loaded, of each that was tried and could not."""
+        reasons = []
+        for bundle in plan_reload([model.bundle for model in self.models], on_disk, self._refused).load:
+            outcome = await self._try(bundle)
+            if isinstance(outcome, LoadedModel):
+                await self._serve([*self.models, outcome], on_disk)
+            else:
+                reasons.append(outcome)
+        await self._serve(self.models, on_disk)
+        return reasons
+
+    async def _try(self, bundle: FoundBundle) -> LoadedModel | str:
+        """Load a bundle, or say why that fails, for whatever reason."""
         started = time.monotonic()
-        outcome = await self._in_thread(functools.partial(self._attempt, bundle))
+        self._loading = bundle
+        try:
+            outcome = await self._in_thread(functools.partial(self._attempt, bundle))
+        finally:
+            self._loading = None
         if isinstance(outcome, LoadedModel):
             self._tell_loaded(outcome, started)
-            return [outcome]
-        self._refused[bundle.directory] = bundle.stamp
-        _LOG.warning("not loaded, what was served stays: %s", outcome)
-        self._listener.on_refused(bundle.name)
-        return []
+            self._reasons.pop(bundle.directory, None)
+        else:
+            self._refused[bundle.directory], self._reasons[bundle.directory] = bundle.stamp, outcome
+            _LOG.warning("not loaded, what was served stays: %s", outcome)
+            self._listener.on_refused(bundle.name)
+        return outcome
 
     def _attempt(self, bundle: FoundBundle) -> LoadedModel | str:
         """The model, or in one line why there is none; the error itself would keep the memory of what it met."""
@@ -145,10 +197,14 @@ class Fleet:
     async def _serve(self, models: list[LoadedModel], on_disk: Sequence[ModelDirectory]) -> None:
         """Serve these models, less those that may go by now; wait until those are gone."""
         retire = plan_reload([model.bundle for model in models], on_disk, self._refused).retire
-        staying = [model for model in models if model.bundle not in retire]
+        retiring = [model for model in models if model.bundle in retire]
+        await self._hand_over([model for model in models if model not in retiring], retiring)
+
+    async def _hand_over(self, staying: list[LoadedModel], retiring: list[LoadedModel]) -> None:
+        """From now on serve those who stay; wait until the others are gone."""
         if staying == self.models:
             return
-        self._retiring = [model for model in models if model.bundle in retire]
+        self._retiring = retiring
         self.models = staying
         self._listener.on_served(staying)
         await asyncio.gather(*(self._retire(model) for model in self._retiring))
@@ -190,7 +246,7 @@ class Fleet:
     async def _in_thread(self, work: Callable[[], T]) -> T:
         """Run `work` in a thread that does not keep the process alive: a stop must not wait for a model to load."""
         outcome: Future[T] = Future()
-        self._work = outcome
+        self._work.add(outcome)
         outcome.set_running_or_notify_cancel()  # who waits may be cancelled; the work goes on
 
         def run() -> None:
@@ -204,4 +260,4 @@ class Fleet:
             return await asyncio.wrap_future(outcome)
         finally:
             if outcome.done():
-                self._work = None  # it holds what came of it
+                self._work.discard(outcome)  # it holds what came of it

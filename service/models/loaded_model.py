@@ -8,6 +8,7 @@ from service.engine.engine import Engine
 from service.models.language_pairs import LanguagePairs
 from service.models.leases import Leases
 from service.models.repository import FoundBundle
+from service.models.statistics import InferenceStatistics
 from service.text.tokenizers import Tokenizer
 from service.translation import DecodingOptions
 
@@ -23,6 +24,7 @@ class LoadedModel:
     tokenizer: Tokenizer
     engine: Engine
     pairs: LanguagePairs
+    statistics: InferenceStatistics = field(default_factory=InferenceStatistics)
     leases: Leases = field(default_factory=Leases)
     fingerprint: str = field(init=False)
 

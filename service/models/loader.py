@@ -13,6 +13,7 @@ from service.models.language_pairs import LanguagePairs
 from service.models.loaded_model import LoadedModel
 from service.models.repository import FoundBundle
 from service.models.self_test import self_test
+from service.models.statistics import InferenceStatistics
 from service.models.warm_up import warm_up
 from service.text.tokenizers import load_tokenizer
 
@@ -20,9 +21,15 @@ _LOG = logging.getLogger(__name__)
 
 
 def load_model(
-    bundle: FoundBundle, engine_config: EngineConfig, session_config: SessionConfig, listener: EngineListener
+    bundle: FoundBundle,
+    engine_config: EngineConfig,
+    session_config: SessionConfig,
+    listener: EngineListener,
+    statistics: InferenceStatistics,
 ) -> LoadedModel:
     """Load a bundle and prove that it works here; on return its engine runs and reports to `listener`.
+
+    `statistics` are the new model's; who listens feeds them with the engine's turns.
 
     Raises:
         BundleError: the bundle is damaged, of a precision that the device does not run, or fails its self-test.
@@ -43,4 +50,4 @@ def load_model(
     warm_up(bundle, runners, engine_config)
     engine = Engine(runners, engine_config, listener)
     engine.start()
-    return LoadedModel(bundle, tokenizer, engine, pairs)
+    return LoadedModel(bundle, tokenizer, engine, pairs, statistics)

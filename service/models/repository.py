@@ -1,10 +1,12 @@
 """What lies on disk: `<root>/<model>/<version>/`, or one bundle by itself. Reads manifests, never weights."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from service.bundle.manifest import MANIFEST_NAME, BundleError, Manifest
+
+ALL = "*"  # among names: all models
 
 Stamp = frozenset[tuple[str, int, int]]  # name, size and time of the last change of every file of a bundle
 
@@ -42,14 +44,29 @@ class ModelDirectory:
     bundles: tuple[FoundBundle, ...]
     faults: tuple[str, ...] = ()
 
+    @property
+    def name(self) -> str:
+        """What the model is called: what its manifests say or, where none can be read, its folder."""
+        return self.bundles[0].name if self.bundles else self.path.name
 
-def find_bundles(path: Path, max_versions: int = 1) -> list[FoundBundle]:
+
+def find_bundles(path: Path, max_versions: int = 1, names: Collection[str] = (ALL,)) -> list[FoundBundle]:
     """List the bundles to serve, in order of model names, of each model the highest version first.
 
+    `names` are the models that are wanted; `*` stands for all. If none is, nothing is read.
+
     Raises:
-        BundleError: `path` is missing or holds no bundle, a manifest is unusable, or two models share a name.
+        BundleError: `path` is missing or holds no bundle, there is no model of one of the names, or of those that are
+            wanted a manifest is unusable, or two share a name.
     """
+    if not names:
+        return []
     models = [model for model in read_models(path, max_versions) if model.bundles or model.faults]
+    if ALL not in names:
+        known = [model.name for model in models]
+        for name in sorted(set(names) - set(known)):
+            raise BundleError(f"{path} holds no model {name!r}; it holds {', '.join(known)}.")
+        models = [model for model in models if model.name in names]
     faults = dict.fromkeys(fault for model in models for fault in model.faults)
     if faults:
         raise BundleError(" ".join(faults))

@@ -8,16 +8,18 @@ from service.config import ServerConfig
 from service.metrics import Metrics
 from service.pb.dragoman.v1 import translation_pb2_grpc as dragoman_grpc
 from service.pb.google.cloud.translation.v3 import translation_service_pb2_grpc as google_grpc
-from service.rpc import google_servicer, health, translation_servicer
+from service.pb.inference import grpc_service_pb2_grpc as kserve_grpc
+from service.rpc import google_servicer, health, kserve_servicer, translation_servicer
 from service.rpc.google_servicer import GoogleServicer
 from service.rpc.google_unsupported import UnsupportedMethods
 from service.rpc.health import HealthServicer
 from service.rpc.interceptors import ErrorInterceptor, MetricsInterceptor, RequestIdInterceptor
+from service.rpc.kserve_servicer import KServeServicer
 from service.rpc.translation_servicer import TranslationServicer
 from service.translator import Translator
 
 MAX_REQUEST_BYTES = 4 * 1024 * 1024
-_API_NAMES = (translation_servicer.SERVICE_NAME, google_servicer.SERVICE_NAME)
+_API_NAMES = (translation_servicer.SERVICE_NAME, google_servicer.SERVICE_NAME, kserve_servicer.SERVICE_NAME)
 _MIN_PING_INTERVAL_SECONDS = 10  # clients may keep connections alive by pinging this often
 
 
@@ -31,6 +33,7 @@ def build_grpc_server(
     translator: Translator,
     metrics: Metrics,
     health_servicer: HealthServicer,
+    kserve: KServeServicer,
 ) -> grpc.aio.Server:
     """A server that is neither bound to a port nor started."""
     server = grpc.aio.server(
@@ -44,6 +47,7 @@ def build_grpc_server(
         GoogleServicer(translator, config.default_deadline_seconds), server
     )
     server.add_generic_rpc_handlers((UnsupportedMethods(),))
+    kserve_grpc.add_GRPCInferenceServiceServicer_to_server(kserve, server)
     health_pb2_grpc.add_HealthServicer_to_server(health_servicer, server)
     reflection.enable_server_reflection([*_API_NAMES, health.SERVICE_NAME, reflection.SERVICE_NAME], server)
     return server

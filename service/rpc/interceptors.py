@@ -1,15 +1,24 @@
-"""What every unary call goes through: request id, metrics, and errors turned into status codes."""
+"""What every call goes through: request id, metrics, and errors turned into status codes."""
 
 import asyncio
+import inspect
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import grpc
 from google.protobuf.message import DecodeError
 
-from service.errors import InvalidRequest, NotFound, Overloaded, ServiceError, Unavailable, Unimplemented
+from service.errors import (
+    InvalidRequest,
+    NotFound,
+    NotPossible,
+    Overloaded,
+    ServiceError,
+    Unavailable,
+    Unimplemented,
+)
 from service.metrics import Metrics
 from service.rpc import request_id
 from service.rpc.status import RpcStatus, status_of
@@ -27,7 +36,7 @@ else:
     _Interceptor = grpc.aio.ServerInterceptor
 Continuation = Callable[[grpc.HandlerCallDetails], Awaitable[Handler]]
 
-_REJECTIONS = (InvalidRequest, NotFound, Overloaded, Unavailable, Unimplemented)
+REJECTIONS = (InvalidRequest, NotFound, Unimplemented, NotPossible, Overloaded, Unavailable)
 
 
 class RequestIdInterceptor(_Interceptor):
@@ -44,13 +53,17 @@ class RequestIdInterceptor(_Interceptor):
 
 
 class MetricsInterceptor(_Interceptor):
-    """Counts and times every call by method and status code."""
+    """Counts and times every call by method and status code; on a stream of requests, each of them is a call, and
+    who answers it counts it."""
 
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
 
     async def intercept_service(self, continuation: Continuation, details: grpc.HandlerCallDetails) -> Handler:
         """As `grpc.aio.ServerInterceptor`."""
+        handler = await continuation(details)
+        if handler is not None and handler.request_streaming:
+            return handler
         method = details.method.removeprefix("/")
 
         async def measured(call: Behaviour, request: Any, context: Context) -> Any:
@@ -70,7 +83,7 @@ class MetricsInterceptor(_Interceptor):
             finally:
                 self._metrics.call_finished(method, code.name, time.monotonic() - started)
 
-        return _around(await continuation(details), measured)
+        return _around(handler, measured)
 
 
 class ErrorInterceptor(_Interceptor):
@@ -86,11 +99,13 @@ class ErrorInterceptor(_Interceptor):
         """As `grpc.aio.ServerInterceptor`."""
         handler = await continuation(details)
 
-        async def guarded(call: Behaviour, request: bytes, context: Context) -> Any:
+        async def guarded(call: Behaviour, request: Any, context: Context) -> Any:
             try:
+                if handler.request_streaming:
+                    return await call(_each_parsed(handler, request), context)
                 return await call(_parsed(handler, request), context)
             except ServiceError as error:
-                if isinstance(error, _REJECTIONS):
+                if isinstance(error, REJECTIONS):
                     self._metrics.rejected(error.reason)
                 status = status_of(error)
             except (asyncio.CancelledError, grpc.aio.AbortError):
@@ -123,6 +138,11 @@ def _parsed(handler: Handler, request: bytes) -> Any:
         raise InvalidRequest("the request is no valid message of this method; is text in it valid UTF-8?") from error
 
 
+async def _each_parsed(handler: Handler, requests: AsyncIterable[bytes]) -> AsyncIterator[Any]:
+    async for request in requests:
+        yield _parsed(handler, request)
+
+
 def _id_trailer(identifier: str) -> tuple[tuple[str, str | bytes], ...]:
     return ((request_id.METADATA_KEY, identifier),)
 
@@ -131,15 +151,24 @@ T = TypeVar("T", bound=Handler | None)
 
 
 def _around(handler: T, wrapper: Callable[[Behaviour, Any, Context], Awaitable[Any]], *, parse: bool = True) -> T:
-    """Run `wrapper` around a unary handler; streams, and `None` for unknown methods, are left as they are."""
-    if handler is None or handler.unary_unary is None:
+    """Run `wrapper` around a unary handler, or around a coroutine that writes its answers to a stream of requests.
+
+    Other streams, and `None` for unknown methods, are left as they are.
+    """
+    if handler is None:
         return handler
-    call: Behaviour = handler.unary_unary  # type: ignore[assignment]  # the stubs know sync handlers only
+    call: Behaviour  # the stubs know sync handlers only
+    if handler.unary_unary is not None:
+        call, new_handler = handler.unary_unary, grpc.unary_unary_rpc_method_handler  # type: ignore[assignment]
+    elif inspect.iscoroutinefunction(handler.stream_stream):
+        call, new_handler = handler.stream_stream, grpc.stream_stream_rpc_method_handler
+    else:
+        return handler
 
     async def behaviour(request: Any, context: Context) -> Any:
         return await wrapper(call, request, context)
 
-    return grpc.unary_unary_rpc_method_handler(  # type: ignore[return-value]
+    return new_handler(  # type: ignore[return-value]
         behaviour,
         request_deserializer=handler.request_deserializer if parse else None,
         response_serializer=handler.response_serializer,

@@ -8,6 +8,7 @@ from service.engine.sequence import Sequence, SequenceProgress, SequenceUpdate
 from service.engine_bridge import EngineBridge
 from service.errors import Cancelled
 from service.metrics import Metrics
+from service.models.statistics import InferenceStatistics
 from service.translation import DecodingOptions, FinishReason
 
 SEQUENCE = Sequence("r", (1,), DecodingOptions(1, 1.0, 1, 10), 0.0)
@@ -36,7 +37,9 @@ def test_all_that_a_turn_tells_crosses_at_once_and_arrive_on_the_loop() -> None:
             arrived.append((threading.current_thread(), updates, progress))
             done.set()
 
-        bridge = EngineBridge(cast(Any, loop), Metrics().model("m"), deliver, failed=lambda error: None)
+        bridge = EngineBridge(
+            cast(Any, loop), Metrics().model("m"), InferenceStatistics(), deliver, failed=lambda error: None
+        )
         thread = threading.Thread(target=bridge.on_updates, args=([UPDATE] * 50, [PROGRESS] * 3))
         thread.start()
         await asyncio.wait_for(done.wait(), 5)
@@ -50,7 +53,9 @@ def test_all_that_a_turn_tells_crosses_at_once_and_arrive_on_the_loop() -> None:
 def test_a_failure_reaches_the_loop() -> None:
     async def scenario() -> None:
         failed = asyncio.get_running_loop().create_future()
-        bridge = EngineBridge(asyncio.get_running_loop(), Metrics().model("m"), lambda *_: None, failed.set_result)
+        bridge = EngineBridge(
+            asyncio.get_running_loop(), Metrics().model("m"), InferenceStatistics(), lambda *_: None, failed.set_result
+        )
         error = RuntimeError("boom")
         await asyncio.to_thread(bridge.on_failure, error)
         assert await asyncio.wait_for(failed, 5) is error
@@ -61,7 +66,7 @@ def test_a_failure_reaches_the_loop() -> None:
 def test_a_closed_loop_does_not_hurt_the_engine() -> None:
     loop = asyncio.new_event_loop()
     loop.close()
-    bridge = EngineBridge(loop, Metrics().model("m"), lambda *_: None, lambda error: None)
+    bridge = EngineBridge(loop, Metrics().model("m"), InferenceStatistics(), lambda *_: None, lambda error: None)
     bridge.on_updates([UPDATE], [])
     bridge.on_failure(RuntimeError("boom"))
 
@@ -69,7 +74,9 @@ def test_a_closed_loop_does_not_hurt_the_engine() -> None:
 def test_an_aborted_sequence_is_counted_as_cancelled() -> None:
     async def scenario() -> Any:
         metrics = Metrics()
-        bridge = EngineBridge(asyncio.get_running_loop(), metrics.model("m"), lambda *_: None, lambda error: None)
+        bridge = EngineBridge(
+            asyncio.get_running_loop(), metrics.model("m"), InferenceStatistics(), lambda *_: None, lambda error: None
+        )
         bridge.on_updates([UPDATE], [])
         await asyncio.sleep(0)
         return metrics.render()[0].decode()

@@ -58,3 +58,9 @@ def test_a_module_is_started_as_one(server: Any, monkeypatch: pytest.MonkeyPatch
     assert "Try: .venv/bin/python -m service translate" in ready_line(server())
     monkeypatch.setattr(sys, "executable", "/usr/bin/python3")
     assert "Try: /usr/bin/python3 -m service translate" in ready_line(server())
+
+
+def test_a_server_without_models_has_nothing_to_try(server: Any) -> None:
+    empty = server()
+    empty.models = []
+    assert ready_line(empty).endswith("metrics. No model is loaded yet; load one with KServe's RepositoryModelLoad.")

@@ -300,8 +300,8 @@ def test_a_reload_that_is_cancelled_while_loading_leaves_the_old_one_and_a_threa
         await fleet.stop()
         assert stage.diary[-1] == "stopped a/1:0"
         stage.gate.set()  # the thread's outcome is of no interest, and no error either
-        assert fleet._work is not None
-        await asyncio.to_thread(fleet._work.result, 10)
+        (work,) = fleet._work
+        await asyncio.to_thread(work.result, 10)
         assert not fleet.has_threads_left
 
     asyncio.run(asyncio.wait_for(scenario(), 20))

@@ -16,6 +16,7 @@ from service.engine.sequence import Sequence
 from service.engine.session import SessionConfig
 from service.models.loader import load_model
 from service.models.repository import find_bundles
+from service.models.statistics import InferenceStatistics
 from service.translation import DecodingOptions
 from tests.unit.models.listening import Listener
 
@@ -29,7 +30,11 @@ def bundle(tiny_bundle: Path, tmp_path: Path) -> Any:
 def load(directory: Path, listener: Any = None, **limits: Any) -> Any:
     (found,) = find_bundles(directory)
     return load_model(
-        found, EngineConfig(**limits), SessionConfig(intra_op_threads=1), listener if listener else Listener()
+        found,
+        EngineConfig(**limits),
+        SessionConfig(intra_op_threads=1),
+        listener if listener else Listener(),
+        InferenceStatistics(),
     )
 
 

@@ -26,6 +26,7 @@ EXPECTED = {
     "NotFound": "NOT_FOUND",
     "PairNotFound": "NOT_FOUND",
     "Unimplemented": "UNIMPLEMENTED",
+    "NotPossible": "FAILED_PRECONDITION",
     "Overloaded": "RESOURCE_EXHAUSTED",
     "Unavailable": "UNAVAILABLE",
     "DeadlineExceeded": "DEADLINE_EXCEEDED",

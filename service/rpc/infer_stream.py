@@ -1,0 +1,104 @@
+"""A stream of requests, several at work at a time, each answered once and in its turn."""
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import grpc
+
+from service.errors import ServiceError, Unavailable
+from service.metrics import Metrics
+from service.pb.inference import grpc_service_pb2 as pb
+from service.rpc import request_id
+from service.rpc.interceptors import REJECTIONS
+from service.rpc.status import status_of
+
+_LOG = logging.getLogger(__name__)
+
+# Of one stream. Who sends more waits: nothing more is read, and gRPC's flow control holds the sender up.
+MAX_IN_FLIGHT = 64
+
+Infer = Callable[[pb.ModelInferRequest], Awaitable[pb.ModelInferResponse]]
+Write = Callable[[pb.ModelStreamInferResponse], Awaitable[Any]]
+
+
+class InferStream:
+    """Answers in the order of requests, as Triton does for models that are not decoupled: an error has no id that its
+    clients would see. Cancelling `run` cancels all that is not answered."""
+
+    def __init__(self, infer: Infer, metrics: Metrics, method: str) -> None:
+        """Each request is counted as a call of `method`."""
+        self._infer = infer
+        self._metrics = metrics
+        self._method = method
+        self._room = asyncio.Semaphore(MAX_IN_FLIGHT)
+        self._answers: asyncio.Queue[asyncio.Task[pb.ModelStreamInferResponse] | None] = asyncio.Queue()
+        self._error: ServiceError | None = None
+
+    async def run(self, requests: AsyncIterator[pb.ModelInferRequest], write: Write, closing: asyncio.Event) -> None:
+        """Answer all requests; once `closing`, only those that have been read.
+
+        Raises:
+            ServiceError: a request could not be read, or the server is closing; what was read before is answered.
+        """
+        async with asyncio.TaskGroup() as tasks:
+            reading = tasks.create_task(self._read(requests, tasks))
+            ending = tasks.create_task(self._end(reading, closing))
+            while (answer := await self._answers.get()) is not None:
+                await write(await answer)
+                self._room.release()
+            ending.cancel()
+        if self._error is not None:
+            raise self._error
+
+    async def _read(self, requests: AsyncIterator[pb.ModelInferRequest], tasks: asyncio.TaskGroup) -> None:
+        try:
+            while await self._room.acquire():
+                self._answers.put_nowait(tasks.create_task(self._answer(await anext(requests))))
+        except StopAsyncIteration:
+            pass
+        except ServiceError as error:
+            self._error = error
+        finally:
+            self._answers.put_nowait(None)
+
+    async def _end(self, reading: asyncio.Task[None], closing: asyncio.Event) -> None:
+        await closing.wait()
+        if reading.done():  # all that there was has been read
+            return
+        self._error = Unavailable("the server is stopping; what is not answered was not taken. Try another server.")
+        reading.cancel()
+
+    async def _answer(self, request: pb.ModelInferRequest) -> pb.ModelStreamInferResponse:
+        started = time.monotonic()
+        code = grpc.StatusCode.OK
+        self._metrics.call_started()
+        try:
+            response = pb.ModelStreamInferResponse(infer_response=await self._infer(request))
+        except asyncio.CancelledError:
+            code = grpc.StatusCode.CANCELLED
+            raise
+        except ServiceError as error:
+            if isinstance(error, REJECTIONS):
+                self._metrics.rejected(error.reason)
+            code = status_of(error).code
+            response = _failure(request, code, str(error))
+        except Exception:
+            _LOG.exception("request %s failed: %s", request_id.current(), self._method)
+            code = grpc.StatusCode.INTERNAL
+            response = _failure(
+                request, code, f"internal error; the server's log says more about request {request_id.current()}."
+            )
+        finally:
+            self._metrics.call_finished(self._method, code.name, time.monotonic() - started)
+        if request.parameters["triton_enable_empty_final_response"].bool_param:
+            response.infer_response.parameters["triton_final_response"].bool_param = True
+        return response
+
+
+def _failure(request: pb.ModelInferRequest, code: grpc.StatusCode, message: str) -> pb.ModelStreamInferResponse:
+    return pb.ModelStreamInferResponse(
+        error_message=f"{code.name}: {message}", infer_response=pb.ModelInferResponse(id=request.id)
+    )

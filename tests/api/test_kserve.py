@@ -1,0 +1,73 @@
+"""KServe's API on our own stubs: what the phases of the server mean for it. The real client is in tests/clients."""
+
+from typing import Any
+
+import grpc
+import pytest
+
+from service.pb.inference import grpc_service_pb2 as pb
+from service.pb.inference import grpc_service_pb2_grpc as pb_grpc
+from tests.servers import eventually, rpc_error
+
+
+def phase_of(stub: Any) -> tuple[bool, bool, bool]:
+    return (
+        stub.ServerLive(pb.ServerLiveRequest(), timeout=10).live,
+        stub.ServerReady(pb.ServerReadyRequest(), timeout=10).ready,
+        stub.ModelReady(pb.ModelReadyRequest(name="tiny"), timeout=10).ready,
+    )
+
+
+def test_a_server_that_loads_is_live_and_no_more(serve: Any) -> None:
+    server = serve(load=False, model_control="explicit", load_model=("tiny",))
+    infer = pb.ModelInferRequest(model_name="tiny")
+    with grpc.insecure_channel(server.address, options=[("grpc.enable_retries", 0)]) as channel:
+        stub = pb_grpc.GRPCInferenceServiceStub(channel)
+        assert phase_of(stub) == (True, False, False)
+        for call, request in (
+            (stub.ModelInfer, infer),
+            (stub.ModelConfig, pb.ModelConfigRequest(name="tiny")),
+            (stub.ModelStatistics, pb.ModelStatisticsRequest()),
+            (stub.RepositoryModelLoad, pb.RepositoryModelLoadRequest(model_name="tiny")),
+            (stub.RepositoryModelUnload, pb.RepositoryModelUnloadRequest(model_name="tiny")),
+        ):
+            with pytest.raises(grpc.RpcError) as raised:
+                call(request, timeout=10)
+            assert rpc_error(raised).code() is grpc.StatusCode.UNAVAILABLE
+        (answer,) = stub.ModelStreamInfer(iter([infer]), timeout=10)
+        assert answer.error_message.startswith("UNAVAILABLE: ")
+        (index,) = stub.RepositoryIndex(pb.RepositoryIndexRequest(), timeout=10).models
+        assert (index.name, index.state) == ("tiny", "UNAVAILABLE")
+        server.load()
+        assert phase_of(stub) == (True, True, True)
+        (index,) = stub.RepositoryIndex(pb.RepositoryIndexRequest(ready=True), timeout=10).models
+        assert (index.name, index.version, index.state) == ("tiny", "1", "READY")
+
+
+def test_a_server_whose_engine_died_is_not_live(serve: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    server = serve()
+    (lane,) = server.server.models[0].engine._lanes
+
+    def die(*arguments: Any, **how: Any) -> None:
+        raise RuntimeError("boom")
+
+    monkeypatch.setattr(lane, "run", die)
+    request = pb.ModelInferRequest(model_name="tiny")
+    text = request.inputs.add(name="text", datatype="BYTES", shape=[1])
+    text.contents.bytes_contents.append(b"Hello")
+    with grpc.insecure_channel(server.address, options=[("grpc.enable_retries", 0)]) as channel:
+        stub = pb_grpc.GRPCInferenceServiceStub(channel)
+        with pytest.raises(grpc.RpcError) as raised:
+            stub.ModelInfer(request, timeout=10)
+        assert rpc_error(raised).code() is grpc.StatusCode.UNAVAILABLE
+        eventually(lambda: phase_of(stub) == (False, False, False))  # callers hear of it first
+
+
+def test_there_is_one_repository(serve: Any) -> None:
+    server = serve()
+    with grpc.insecure_channel(server.address) as channel:
+        stub = pb_grpc.GRPCInferenceServiceStub(channel)
+        with pytest.raises(grpc.RpcError) as raised:
+            stub.RepositoryIndex(pb.RepositoryIndexRequest(repository_name="other"), timeout=10)
+        assert rpc_error(raised).code() is grpc.StatusCode.UNIMPLEMENTED
+        assert "'other'" in rpc_error(raised).details()

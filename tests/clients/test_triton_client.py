@@ -1,0 +1,217 @@
+"""The real tritonclient, unmodified, against a real server; its own descriptors and ours never share a process."""
+
+import json
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from google.protobuf.descriptor import Descriptor, EnumDescriptor
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from service.pb.inference import grpc_service_pb2 as pb
+from tests.servers import REPOSITORY, ServerProcess, dragoman, environment, read_line
+from tests.tiny_bundle import GOLDEN_TEXTS, golden_translations, write_tiny_bundle
+
+SCRIPT = Path(__file__).with_name("triton_checks.py")
+pytestmark = pytest.mark.timeout(240)  # the fixture's two servers and all checks fall to the first test
+CHECKS = re.findall(r"^def (check_\w+)", SCRIPT.read_text(encoding="utf-8"), re.MULTILINE)
+
+DESCRIPTORS = """
+import json
+from tritonclient.grpc import model_config_pb2, service_pb2
+
+messages, enums, methods = {}, {}, {}
+
+def kind(field):
+    named = field.message_type or field.enum_type
+    return [field.name, field.type, field.is_repeated, named.full_name if named else "",
+            field.containing_oneof.name if field.containing_oneof else ""]
+
+def note(message):
+    messages[message.full_name] = {field.number: kind(field) for field in message.fields}
+    for nested in message.nested_types:
+        note(nested)
+    for each in message.enum_types:
+        enums[each.full_name] = {value.number: value.name for value in each.values}
+
+for file in (model_config_pb2.DESCRIPTOR, service_pb2.DESCRIPTOR):
+    for message in file.message_types_by_name.values():
+        note(message)
+    for each in file.enum_types_by_name.values():
+        enums[each.full_name] = {value.number: value.name for value in each.values}
+    for service in file.services_by_name.values():
+        for method in service.methods:
+            methods[method.full_name] = [
+                method.input_type.full_name, method.output_type.full_name, method.client_streaming,
+                method.server_streaming]
+print(json.dumps([messages, enums, methods]))
+"""
+
+OPEN_STREAM = """
+import queue, sys
+import numpy as np
+import tritonclient.grpc as triton
+
+answers = queue.Queue()
+client = triton.InferenceServerClient(sys.argv[1])
+text = triton.InferInput("text", [1], "BYTES")
+text.set_data_from_numpy(np.array([b"Hello"], dtype=object))
+client.start_stream(lambda result, error: answers.put((result, error)))
+client.async_stream_infer("tiny", [text])
+print("open" if answers.get(timeout=30)[1] is None else "failed", flush=True)
+print(answers.get(timeout=30)[1], flush=True)
+client.stop_stream()
+"""
+
+
+def run_client(*arguments: str, timeout_seconds: float = 160) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=timeout_seconds,
+        check=False,
+        cwd=REPOSITORY,
+        env=environment(),
+    )
+
+
+@pytest.fixture(scope="module")
+def results(tiny_versions: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """What became of each check; two servers for all of them."""
+    folder = tmp_path_factory.mktemp("triton")
+    explicit_models, models = folder / "explicit", folder / "models"
+    write_tiny_bundle(explicit_models / "many" / "1", "many", seed=9, among="fr it es pt")
+    shutil.copytree(tiny_versions / "1", explicit_models / "tiny" / "1")
+    shutil.copytree(explicit_models, models)
+    shutil.copytree(tiny_versions / "2", models / "tiny" / "2")
+    limits = ("--max-slots", "8", "--max-waiting", "1100")
+    server = ServerProcess(models, "--max-versions", "2", *limits)
+    try:
+        explicit = ServerProcess(explicit_models, "--model-control", "explicit", "--load-model", "tiny", *limits)
+        try:
+            settings = {
+                "address": server.address,
+                "metrics": f"http://127.0.0.1:{server.metrics_port}/metrics",
+                "explicit": explicit.address,
+                "explicit_metrics": f"http://127.0.0.1:{explicit.metrics_port}/metrics",
+                "explicit_pid": explicit.process.pid,
+                "models": str(explicit_models),
+                "bundles": str(tiny_versions),
+                "golden_texts": GOLDEN_TEXTS,
+                "golden": {version: golden_translations(tiny_versions / version) for version in ("1", "2", "3")},
+            }
+            run = run_client(str(SCRIPT), json.dumps(settings))
+            assert run.returncode == 0, run.stderr
+            outcomes: dict[str, str] = json.loads(run.stdout)
+            for process in (server, explicit):
+                process.signal(signal.SIGTERM)
+                code, _, log = process.wait()
+                outcomes[f"log of {process.address}"] = log if code or "Traceback" in log or "ERROR" in log else ""
+                if process is explicit and "SIGHUP changes no models" not in log:
+                    outcomes["check_explicit_3_nothing_else_loads"] += f"SIGHUP was not noticed: {log}"
+            yield outcomes
+        finally:
+            explicit.kill()
+    finally:
+        server.kill()
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_the_client_works_unmodified(results: dict[str, str], check: str) -> None:
+    assert not results[check], results[check]
+
+
+def test_no_check_left_an_error_in_a_server_s_log(results: dict[str, str]) -> None:
+    logs = [log for name, log in results.items() if name.startswith("log of ")]
+    assert logs == ["", ""]
+
+
+def test_an_open_stream_does_not_hold_up_a_stop(tiny_models: Path) -> None:
+    server = ServerProcess(tiny_models)
+    client = subprocess.Popen(
+        [sys.executable, "-c", OPEN_STREAM, server.address], stdout=subprocess.PIPE, text=True, env=environment()
+    )
+    try:
+        assert read_line(client).strip() == "open"
+        with grpc.insecure_channel(server.address) as channel:
+            check = health_pb2.HealthCheckRequest(service="inference.GRPCInferenceService")
+            status = health_pb2_grpc.HealthStub(channel).Check(check, timeout=10).status
+            assert status == health_pb2.HealthCheckResponse.SERVING
+        began = time.monotonic()
+        server.signal(signal.SIGTERM)
+        assert "UNAVAILABLE" in read_line(client)
+        assert server.wait()[0] == 0
+        assert time.monotonic() - began < 15  # the grace is 30
+        assert client.wait(30) == 0
+    finally:
+        client.kill()
+        client.communicate(timeout=30)
+        server.kill()
+
+
+def test_naming_a_model_needs_explicit_control(tiny_models: Path) -> None:
+    run = dragoman("serve", "--models", str(tiny_models), "--load-model", "tiny")
+    assert run.returncode == 2
+    assert "--load-model needs --model-control explicit" in run.stderr.decode()
+
+
+def test_an_explicit_server_starts_with_what_is_named(tiny_models: Path) -> None:
+    explicit = ("--model-control", "explicit")
+    run = dragoman("serve", "--models", str(tiny_models), "--port", "0", *explicit, "--load-model", "nobody")
+    assert run.returncode == 78
+    assert "no model 'nobody'; it holds tiny" in run.stderr.decode()
+    server = ServerProcess(tiny_models, *explicit)
+    server.kill()
+    assert "No model is loaded yet" in server.ready_line
+
+
+def test_our_messages_are_the_client_s_in_name_number_and_type() -> None:
+    run = run_client("-c", DESCRIPTORS)
+    assert run.returncode == 0, run.stderr
+    messages, enums, methods = json.loads(run.stdout)
+    ours = list(all_messages(pb.DESCRIPTOR.message_types_by_name.values()))
+    assert len(ours) > 50
+    for message in ours:
+        theirs = messages[message.full_name]
+        for field in message.fields:
+            assert described(field) == theirs[str(field.number)], f"{message.full_name}.{field.name}"
+    for enum in pb.DESCRIPTOR.enum_types_by_name.values():
+        assert isinstance(enum, EnumDescriptor)
+        for value in enum.values:
+            assert value.name == enums[enum.full_name][str(value.number)]
+    (service,) = pb.DESCRIPTOR.services_by_name.values()
+    assert {
+        method.full_name: [
+            method.input_type.full_name,
+            method.output_type.full_name,
+            method.client_streaming,
+            method.server_streaming,
+        ]
+        for method in service.methods
+    } == methods
+
+
+def all_messages(messages: Any) -> Iterator[Descriptor]:
+    for message in messages:
+        yield message
+        yield from all_messages(message.nested_types)
+
+
+def described(field: Any) -> list[Any]:
+    named = field.message_type or field.enum_type
+    return [
+        field.name,
+        field.type,
+        field.is_repeated,
+        named.full_name if named else "",
+        field.containing_oneof.name if field.containing_oneof else "",
+    ]

@@ -1,0 +1,678 @@
+"""Run by test_triton_client.py in a process of its own, as the client's descriptors and ours exclude each other.
+
+Every function `check_...` is one check; what became of each is printed as JSON. Takes its settings as JSON, too.
+"""
+
+import asyncio
+import faulthandler
+import json
+import os
+import queue
+import re
+import shutil
+import signal
+import sys
+import threading
+import time
+import traceback
+import urllib.request
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import grpc
+import numpy as np
+import pytest
+import tritonclient.grpc as triton
+import tritonclient.grpc.aio as triton_aio
+from tritonclient.grpc import service_pb2 as pb
+from tritonclient.grpc import service_pb2_grpc as pb_grpc
+from tritonclient.utils import InferenceServerException
+
+SETTINGS = json.loads(sys.argv[1])
+ADDRESS = SETTINGS["address"]
+EXPLICIT = SETTINGS["explicit"]
+MODELS = Path(SETTINGS["models"])  # of the explicit server
+BUNDLES = Path(SETTINGS["bundles"])  # versions of tiny to take from
+GOLDEN_TEXTS = SETTINGS["golden_texts"]
+GOLDEN = SETTINGS["golden"]  # version -> translations
+WORDS = ["station", "file", "window", "keys", "train", "close", "help", "find"]
+SECONDS = 30
+
+client = triton.InferenceServerClient(ADDRESS)
+explicit = triton.InferenceServerClient(EXPLICIT)
+
+
+def tensor(name: str, values: list[str], shape: Any = None) -> Any:
+    given = triton.InferInput(name, shape or [len(values)], "BYTES")
+    given.set_data_from_numpy(np.array([value.encode() for value in values], dtype=object).reshape(given.shape()))
+    return given
+
+
+def inputs(texts: list[str], **languages: list[str]) -> list[Any]:
+    return [tensor("text", texts), *(tensor(name, codes) for name, codes in languages.items())]
+
+
+def outputs(*names: str) -> list[Any]:
+    return [triton.InferRequestedOutput(name) for name in names]
+
+
+def strings(result: Any, name: str = "translation") -> list[str]:
+    return [value.decode() for value in result.as_numpy(name)]
+
+
+def fails(status: str, *says: str, work: Callable[[], Any]) -> None:
+    with pytest.raises(InferenceServerException) as raised:
+        work()
+    assert raised.value.status() == f"StatusCode.{status}", raised.value
+    for each in says:
+        assert each in raised.value.message()
+
+
+def infer_fails(status: str, *says: str, texts: Sequence[str] = ("Hello",), **asked: Any) -> None:
+    fails(status, *says, work=lambda: client.infer("tiny", inputs(list(texts)), **asked))
+
+
+def long_work(num_texts: int = 1024, seed: int = 0) -> list[str]:
+    """Texts that nobody asked for before: seconds of decoding."""
+    return [" ".join(WORDS[(seed + number) // 8**place % 8] for place in range(6)) for number in range(num_texts)]
+
+
+def metric(name: str, **labels: str) -> float:
+    return metric_at("metrics", name, **(labels or {"model": "tiny"}))
+
+
+def metric_at(server: str, name: str, **labels: str) -> float:
+    with urllib.request.urlopen(SETTINGS[server], timeout=SECONDS) as response:
+        lines = response.read().decode()
+    listed = ",".join(f'{key}="{value}"' for key, value in sorted(labels.items()))
+    found = re.search(rf"^{name}{{{listed}}} (\S+)$", lines, re.MULTILINE)
+    return float(found[1]) if found else 0.0
+
+
+def eventually(condition: Callable[[], Any]) -> None:
+    end = time.monotonic() + SECONDS
+    while not condition():
+        assert time.monotonic() < end, "not in time"
+        time.sleep(0.005)
+
+
+def statistics(name: str = "tiny", version: str = "2") -> Any:
+    (found,) = client.get_inference_statistics(name, version).model_stats
+    return found
+
+
+# One server with what is on disk: tiny in versions 1 and 2, and many.
+
+
+def check_server() -> None:
+    assert client.is_server_live()
+    assert client.is_server_ready()
+    metadata = client.get_server_metadata()
+    assert metadata.name == "dragoman"
+    assert re.match(r"\d+\.\d+", metadata.version)
+    assert {"statistics", "model_repository", "model_configuration"} <= set(metadata.extensions)
+
+
+def check_model_ready() -> None:
+    assert client.is_model_ready("tiny")
+    assert client.is_model_ready("tiny", "1")
+    assert not client.is_model_ready("tiny", "3")
+    assert not client.is_model_ready("nobody")
+
+
+def check_metadata_and_config() -> None:
+    metadata = client.get_model_metadata("tiny", as_json=True)
+    assert metadata["versions"] == ["1", "2"]
+    assert [(each["name"], each["datatype"], each["shape"]) for each in metadata["inputs"]] == [
+        ("text", "BYTES", ["-1"]),
+        ("source_language", "BYTES", ["-1"]),
+        ("target_language", "BYTES", ["-1"]),
+    ]
+    assert [(each["name"], each["datatype"], each["shape"]) for each in metadata["outputs"]] == [
+        ("translation", "BYTES", ["-1"]),
+        ("score", "FP32", ["-1"]),
+        ("finish_reason", "BYTES", ["-1"]),
+    ]
+    config = client.get_model_config("tiny").config
+    assert (config.name, config.max_batch_size, config.backend) == ("tiny", 0, metadata["platform"])
+    assert [each.name for each in config.input] == [each["name"] for each in metadata["inputs"]]
+    assert [each.optional for each in config.input] == [False, True, True]
+    assert [each.name for each in config.output] == [each["name"] for each in metadata["outputs"]]
+    assert all(list(each.dims) == [-1] for each in (*config.input, *config.output))
+    assert config.HasField("model_transaction_policy")
+    assert not config.model_transaction_policy.decoupled
+    assert config.WhichOneof("scheduling_choice") is None  # perf_analyzer: no sequences, no ensemble
+    assert config.parameters["language_pairs"].string_value == "en:de"
+    languages = client.get_model_config("many").config.parameters["any_to_any_languages"].string_value
+    assert languages == "fr it es pt"
+    for ask in (client.get_model_metadata, client.get_model_config, client.get_inference_statistics):
+        fails("NOT_FOUND", "'nobody'", work=partial(ask, "nobody"))
+        fails("NOT_FOUND", "'7'", "tiny", work=partial(ask, "tiny", "7"))
+
+
+def check_infer() -> None:
+    for version in ("1", "2"):
+        result = client.infer("tiny", inputs(GOLDEN_TEXTS), model_version=version, request_id="mine")
+        assert strings(result) == GOLDEN[version]
+        assert set(strings(result, "finish_reason")) <= {"stop", "length"}
+        assert result.as_numpy("score") is None
+        response = result.get_response()
+        assert (response.model_name, response.model_version, response.id) == ("tiny", version, "mine")
+    assert strings(client.infer("tiny", inputs(GOLDEN_TEXTS))) == GOLDEN["2"]
+
+
+def check_outputs_are_those_asked_for_in_that_order() -> None:
+    result = client.infer("tiny", inputs(["Hello", "", "Find"]), outputs=outputs("score", "translation"))
+    assert [each.name for each in result.get_response().outputs] == ["score", "translation"]
+    scores = result.as_numpy("score")
+    assert scores.dtype == np.float32
+    assert scores[0] < 0
+    assert scores[1] == 0
+    assert strings(result)[1] == ""
+    infer_fails("INVALID_ARGUMENT", "'probabilities'", "translation, score", outputs=outputs("probabilities"))
+    infer_fails("INVALID_ARGUMENT", "twice", outputs=outputs("score", "score"))
+    infer_fails("UNIMPLEMENTED", "classification", outputs=[triton.InferRequestedOutput("score", class_count=2)])
+
+
+def check_languages() -> None:
+    english, german = ["en"], ["de"]
+    for given in ({}, {"target_language": german}, {"source_language": english, "target_language": german * 3}):
+        assert strings(client.infer("tiny", inputs(GOLDEN_TEXTS, **given))) == GOLDEN["2"]
+    asked = {"source_language": "EN", "target_language": "de"}
+    assert strings(client.infer("tiny", inputs(GOLDEN_TEXTS), parameters=asked)) == GOLDEN["2"]
+
+    def ask(texts: list[str], sources: list[str], targets: list[str], **more: Any) -> list[str]:
+        return strings(client.infer("many", inputs(texts, source_language=sources, target_language=targets), **more))
+
+    texts, sources, targets = ["Hello", "Find keys", "Help", "Save"], ["fr", "it", "fr", "es"], ["it", "es", "it", "fr"]
+    mixed = ask(texts, sources, targets)  # three pairs, the first and third text share one
+    assert mixed == [ask([text], [s], [t])[0] for text, s, t in zip(texts, sources, targets, strict=True)]
+    assert len(set(mixed)) == 4
+    french = ["Bonjour à tous, comment allez-vous aujourd'hui ?"]
+    detected = client.infer("many", inputs(french), parameters={"target_language": "it"})
+    assert strings(detected) == ask(french, ["fr"], ["it"])
+    fails("INVALID_ARGUMENT", "'target_language'", "'many'", work=lambda: client.infer("many", inputs(["Hello"])))
+    fails("INVALID_ARGUMENT", "'target_language' has 3", work=lambda: ask(texts, ["fr"], targets[:3]))
+    fails("NOT_FOUND", "'de'", work=lambda: ask(texts, ["fr"], ["it", "it", "de", "it"]))
+    too_long = ["Hello", "Find", "Hello " * 200]
+    fails("INVALID_ARGUMENT", "text[2]", work=lambda: ask(too_long, ["fr"], ["it", "es", "es"]))
+
+
+def check_parameters() -> None:
+    shortest = client.infer("tiny", inputs(GOLDEN_TEXTS), parameters={"max_output_tokens": 2})
+    assert strings(shortest, "finish_reason") == ["length"] * 3
+    sampled = [
+        strings(client.infer("tiny", inputs(GOLDEN_TEXTS), parameters={"temperature": 1, "top_p": 0.9, "seed": seed}))
+        for seed in (1, 1, 2)
+    ]
+    assert sampled[0] == sampled[1] != sampled[2]
+    beams = {"beam_size": 4, "length_penalty": 0.5, "mime_type": "text/plain", "custom": 1}
+    infer_fails("INVALID_ARGUMENT", "'custom' is unknown", "beam_size", parameters=beams)
+    del beams["custom"]
+    client.infer("tiny", inputs(["Hello"]), parameters=beams)
+    for parameters, says in (
+        ({"beam_size": 0}, "beam_size is 0"),
+        ({"beam_size": "4"}, "'beam_size'"),
+        ({"beam_size": 1.0}, "'beam_size'"),
+        ({"temperature": -1.0}, "temperature is -1"),
+        ({"temperature": True}, "'temperature'"),
+        ({"seed": -1}, "'seed'"),
+        ({"mime_type": "image/png"}, "text/plain, text/html"),
+    ):
+        infer_fails("INVALID_ARGUMENT", says, parameters=parameters)
+    for priority in (1, 2, 3):
+        client.infer("tiny", inputs(["Hello"]), priority=priority, timeout=SECONDS * 1_000_000)
+    infer_fails("INVALID_ARGUMENT", "'priority' is 4", priority=4)
+    client.infer("tiny", inputs(["Hello"]), sequence_id=7, sequence_start=True, sequence_end=True)
+
+
+def check_deadlines() -> None:
+    infer_fails("DEADLINE_EXCEEDED", texts=long_work(seed=100_000), timeout=20_000)
+    fails(
+        "DEADLINE_EXCEEDED",
+        work=lambda: client.infer("tiny", inputs(long_work(seed=110_000)), client_timeout=0.02),
+    )
+    eventually(lambda: metric("dragoman_sequences_running") + metric("dragoman_queue_sequences") == 0)
+
+
+def check_bad_tensors() -> None:
+    wrong = triton.InferInput("text", [1], "INT32")
+    wrong.set_data_from_numpy(np.array([1], dtype=np.int32))
+    shaped = triton.InferInput("text", [2, 2], "BYTES")
+    shaped.set_data_from_numpy(np.array([[b"a", b"b"], [b"c", b"d"]], dtype=object))
+    shared = triton.InferInput("text", [1], "BYTES")
+    shared.set_shared_memory("region", 8)
+    not_utf8 = triton.InferInput("text", [2], "BYTES")
+    not_utf8.set_data_from_numpy(np.array([b"a", b"\xff"], dtype=object))
+    for status, says, given in (
+        ("INVALID_ARGUMENT", "'text' is of datatype 'INT32'", [wrong]),
+        ("INVALID_ARGUMENT", "'text' has shape [2, 2]", [shaped]),
+        ("INVALID_ARGUMENT", "'text' element 1 is not valid UTF-8", [not_utf8]),
+        ("INVALID_ARGUMENT", "'text' is missing", []),
+        ("INVALID_ARGUMENT", "'text' is missing or empty", [tensor("text", [])]),
+        ("INVALID_ARGUMENT", "'text' is given twice", [*inputs(["a"]), *inputs(["b"])]),
+        ("INVALID_ARGUMENT", "'image' is no input", [*inputs(["a"]), tensor("image", ["b"])]),
+        ("INVALID_ARGUMENT", "'text' has 1025 elements", inputs(["a"] * 1025)),
+        ("UNIMPLEMENTED", "shared_memory", [shared]),
+    ):
+        fails(status, says, work=partial(client.infer, "tiny", given))
+    fails("NOT_FOUND", "'nobody'", work=lambda: client.infer("nobody", inputs(["Hello"])))
+    fails("INVALID_ARGUMENT", "model_name", work=lambda: client.infer("", inputs(["Hello"])))
+
+
+def check_typed_contents() -> None:
+    with grpc.insecure_channel(ADDRESS) as channel:
+        infer = pb_grpc.GRPCInferenceServiceStub(channel).ModelInfer
+        request = pb.ModelInferRequest(model_name="tiny", id="typed")
+        text = request.inputs.add(name="text", datatype="BYTES", shape=[3])
+        text.contents.bytes_contents.extend(each.encode() for each in GOLDEN_TEXTS)
+        for name in ("translation", "score"):
+            request.outputs.add(name=name)
+        response = infer(request, timeout=SECONDS)
+        assert not response.raw_output_contents
+        translation, score = response.outputs
+        assert [each.decode() for each in translation.contents.bytes_contents] == GOLDEN["2"]
+        assert len(score.contents.fp32_contents) == 3
+
+        def refused(changed: Any, says: str) -> None:
+            with pytest.raises(grpc.RpcError) as raised:
+                infer(changed, timeout=SECONDS)
+            assert raised.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+            assert says in str(raised.value.details())
+
+        both = pb.ModelInferRequest()
+        both.CopyFrom(request)
+        both.raw_input_contents.append(b"")
+        refused(both, "'text' has contents, and the request has raw_input_contents")
+        fewer = pb.ModelInferRequest()
+        fewer.CopyFrom(request)
+        fewer.inputs[0].shape[0] = 4
+        refused(fewer, "'text' has shape [4] and 3 elements")
+        other = pb.ModelInferRequest()
+        other.CopyFrom(request)
+        other.inputs[0].contents.int_contents.append(1)
+        refused(other, "'text' has int_contents")
+        raw = pb.ModelInferRequest(model_name="tiny", raw_input_contents=[b"\x05\0\0\0Hell"])
+        raw.inputs.add(name="text", datatype="BYTES", shape=[1])
+        refused(raw, "'text' ends within element 0")
+        raw.raw_input_contents.append(b"")
+        refused(raw, "raw_input_contents has 2 entries")
+
+
+def check_the_others_are_unimplemented() -> None:
+    for work in (
+        client.get_system_shared_memory_status,
+        lambda: client.register_system_shared_memory("region", "key", 8),
+        client.unregister_system_shared_memory,
+        client.get_cuda_shared_memory_status,
+        lambda: client.register_cuda_shared_memory("region", b"aGFuZGxl", 0, 8),
+        client.unregister_cuda_shared_memory,
+    ):
+        fails("UNIMPLEMENTED", "shared memory is not supported", work=work)
+    fails("UNIMPLEMENTED", "tracing", work=client.get_trace_settings)
+    fails("UNIMPLEMENTED", "tracing", work=lambda: client.update_trace_settings("tiny", {"trace_level": "TENSORS"}))
+    fails("UNIMPLEMENTED", "--log-level", work=client.get_log_settings)
+    fails("UNIMPLEMENTED", "--log-level", work=lambda: client.update_log_settings({"log_info": True}))
+
+
+def check_statistics() -> None:
+    before = statistics(version="1")
+    for _ in range(3):
+        client.infer("tiny", inputs(long_work(2, seed=200_000)), model_version="1")
+    fails(
+        "DEADLINE_EXCEEDED",
+        work=lambda: client.infer("tiny", inputs(long_work(seed=210_000)), model_version="1", timeout=1000),
+    )
+    after = statistics(version="1")
+    assert after.inference_count - before.inference_count == 6
+    assert after.execution_count > before.execution_count
+    assert abs(after.last_inference / 1000 - time.time()) < SECONDS
+    old, new = before.inference_stats, after.inference_stats
+    assert new.success.count - old.success.count == 3
+    assert new.fail.count - old.fail.count == 1
+    phases = 0
+    for phase in ("queue", "compute_input", "compute_infer", "compute_output"):
+        counts = getattr(new, phase).count - getattr(old, phase).count
+        assert counts >= 3, phase  # the one that failed was tokenized, too
+        phases += getattr(new, phase).ns
+    assert new.compute_infer.ns > old.compute_infer.ns
+    assert phases <= new.success.ns + new.fail.ns
+    assert after.execution_count == sum(each.compute_infer.count for each in after.batch_stats)
+    assert all(each.batch_size >= 1 and each.compute_infer.ns > 0 for each in after.batch_stats)
+    all_of_them = client.get_inference_statistics().model_stats
+    assert [(each.name, each.version) for each in all_of_them] == [("many", "1"), ("tiny", "2"), ("tiny", "1")]
+    assert len(client.get_inference_statistics("tiny").model_stats) == 2
+
+
+def check_async_infer_and_cancellation() -> None:
+    answers: queue.Queue[Any] = queue.Queue()
+
+    def tell(result: Any, error: Any) -> None:
+        answers.put((result, error))
+
+    for _ in range(8):
+        client.async_infer("tiny", inputs(GOLDEN_TEXTS), tell)
+    for _ in range(8):
+        result, error = answers.get(timeout=SECONDS)
+        assert error is None
+        assert strings(result) == GOLDEN["2"]
+    failed = statistics().inference_stats.fail.count
+    call = client.async_infer("tiny", inputs(long_work(seed=300_000)), tell)
+    eventually(lambda: metric("dragoman_sequences_running") > 0)
+    call.cancel()
+    assert answers.get(timeout=SECONDS)[1].status() == "StatusCode.CANCELLED"
+    eventually(lambda: metric("dragoman_sequences_running") + metric("dragoman_queue_sequences") == 0)
+    eventually(lambda: statistics().inference_stats.fail.count == failed + 1)
+
+
+def check_overload() -> None:
+    answers: queue.Queue[Any] = queue.Queue()
+    call = client.async_infer("tiny", inputs(long_work(seed=400_000)), lambda result, error: answers.put(error))
+    eventually(lambda: metric("dragoman_queue_sequences") > 900)
+    infer_fails("RESOURCE_EXHAUSTED", "waiting", texts=long_work(seed=410_000))
+    call.cancel()
+    assert answers.get(timeout=SECONDS) is not None
+
+
+def check_stream() -> None:
+    counted = {"method": "inference.GRPCInferenceService/ModelStreamInfer"}
+    num_before = metric("dragoman_requests_total", code="OK", **counted)
+    answers: queue.Queue[Any] = queue.Queue()
+    client.start_stream(lambda result, error: answers.put((result, error)))
+    try:
+        for number in range(200):  # more than may be at work at a time
+            client.async_stream_infer("tiny", inputs(GOLDEN_TEXTS[: 1 + number % 3]), request_id=str(number))
+        for number in range(200):
+            result, error = answers.get(timeout=SECONDS)
+            assert error is None, error
+            assert result.get_response().id == str(number)  # in order
+            assert strings(result) == GOLDEN["2"][: 1 + number % 3]
+            assert not result.get_response().parameters
+        client.async_stream_infer("nobody", inputs(["Hello"]))
+        client.async_stream_infer("tiny", inputs(["Hello"]), parameters={"beam_size": 99})
+        client.async_stream_infer("tiny", inputs(GOLDEN_TEXTS), enable_empty_final_response=True)
+        _, error = answers.get(timeout=SECONDS)
+        assert error.message().startswith("NOT_FOUND: model 'nobody'")
+        _, error = answers.get(timeout=SECONDS)
+        assert error.message().startswith("INVALID_ARGUMENT: beam_size is 99")
+        result, error = answers.get(timeout=SECONDS)
+        assert error is None
+        assert strings(result) == GOLDEN["2"]
+        assert result.get_response().parameters["triton_final_response"].bool_param
+    finally:
+        client.stop_stream()
+    assert answers.empty()
+    assert metric("dragoman_requests_total", code="OK", **counted) == num_before + 201
+    assert metric("dragoman_requests_total", code="NOT_FOUND", **counted) >= 1
+
+
+def check_a_cancelled_stream_takes_its_work_back() -> None:
+    answers: queue.Queue[Any] = queue.Queue()
+    client.start_stream(lambda result, error: answers.put((result, error)))
+    for number in range(3):
+        client.async_stream_infer("tiny", inputs(long_work(300, seed=500_000 + 1000 * number)))
+    eventually(lambda: metric("dragoman_queue_sequences") > 800)
+    client.stop_stream(cancel_requests=True)
+    eventually(lambda: metric("dragoman_sequences_running") + metric("dragoman_queue_sequences") == 0)
+    assert strings(client.infer("tiny", inputs(GOLDEN_TEXTS))) == GOLDEN["2"]
+
+
+def check_a_stream_holds_back_who_sends_too_much() -> None:
+    """One slow request at the head: of those behind it, only so many are read."""
+    with grpc.insecure_channel(ADDRESS) as channel:
+        sent, slow = [], pb.ModelInferRequest(model_name="tiny")
+        slow.parameters["beam_size"].int64_param = 8
+        slow.inputs.add(name="text", datatype="BYTES", shape=[1000])
+        slow.inputs[0].contents.bytes_contents.extend(text.encode() for text in long_work(1000, seed=600_000))
+        quick = pb.ModelInferRequest(model_name="tiny")
+        quick.inputs.add(name="text", datatype="BYTES", shape=[1])
+        quick.inputs[0].contents.bytes_contents.append(b" " * 100_000)  # comes back as it is, and fills the window
+
+        def requests() -> Iterator[Any]:
+            yield slow
+            for _ in range(1000):
+                sent.append(1)
+                yield quick
+
+        call = pb_grpc.GRPCInferenceServiceStub(channel).ModelStreamInfer(requests())
+        eventually(lambda: len(sent) >= 64)
+        num_sent = -1
+        while num_sent != len(sent):  # until it stands still
+            num_sent = len(sent)
+            time.sleep(0.1)
+        assert num_sent < 300, num_sent
+        assert metric("dragoman_queue_sequences") > 0, "the slow one is done already"
+        call.cancel()
+    eventually(lambda: metric("dragoman_sequences_running") + metric("dragoman_queue_sequences") == 0)
+
+
+def check_a_damaged_message_ends_the_stream() -> None:
+    with grpc.insecure_channel(ADDRESS) as channel:
+        good = pb.ModelInferRequest(model_name="tiny", id="good")
+        good.inputs.add(name="text", datatype="BYTES", shape=[1])
+        good.inputs[0].contents.bytes_contents.append(b"Hello")
+        stream = channel.stream_stream(
+            "/inference.GRPCInferenceService/ModelStreamInfer",
+            request_serializer=lambda message: message,
+            response_deserializer=pb.ModelStreamInferResponse.FromString,
+        )
+        call: Any = stream(iter([good.SerializeToString(), b"\xff\xff", good.SerializeToString()]), timeout=SECONDS)
+        assert next(call).infer_response.id == "good"
+        with pytest.raises(grpc.RpcError) as raised:
+            next(call)
+        assert raised.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+        assert "no valid message" in str(raised.value.details())
+        assert "x-request-id" in dict(call.trailing_metadata())
+
+
+def check_asyncio() -> None:
+    async def scenario() -> None:
+        async with triton_aio.InferenceServerClient(ADDRESS) as each:
+            assert await each.is_server_live()
+            assert await each.is_server_ready()
+            assert await each.is_model_ready("tiny")
+            assert (await each.get_server_metadata()).name == "dragoman"
+            assert (await each.get_model_metadata("many")).versions == ["1"]
+            assert (await each.get_model_config("tiny")).config.name == "tiny"
+            assert (await each.get_inference_statistics("many")).model_stats
+            assert len((await each.get_model_repository_index()).models) == 3
+            results = await asyncio.gather(*(each.infer("tiny", inputs(GOLDEN_TEXTS)) for _ in range(20)))
+            assert all(strings(result) == GOLDEN["2"] for result in results)
+            with pytest.raises(InferenceServerException) as raised:
+                await each.infer("tiny", inputs(["Hello"]), parameters={"nonsense": 1})
+            assert raised.value.status() == "StatusCode.INVALID_ARGUMENT"
+            work = asyncio.create_task(each.infer("tiny", inputs(long_work(seed=700_000))))
+            await asyncio.to_thread(eventually, lambda: metric("dragoman_sequences_running") > 0)
+            work.cancel()
+            await asyncio.wait({work})
+
+            async def requests() -> AsyncIterator[Any]:
+                for number in range(30):
+                    name = "nobody" if number == 7 else "tiny"
+                    yield {"model_name": name, "inputs": inputs(GOLDEN_TEXTS), "request_id": str(number)}
+
+            number = 0
+            async for result, error in each.stream_infer(requests(), stream_timeout=SECONDS):
+                if number == 7:
+                    assert "nobody" in error.message()
+                else:
+                    assert error is None
+                    assert result.get_response().id == str(number)
+                number += 1
+            assert number == 30
+
+    asyncio.run(scenario())
+    eventually(lambda: metric("dragoman_sequences_running") + metric("dragoman_queue_sequences") == 0)
+
+
+def check_without_model_control_nothing_is_loaded_by_call() -> None:
+    index = client.get_model_repository_index().models
+    assert [(each.name, each.version, each.state) for each in index] == [
+        ("many", "1", "READY"),
+        ("tiny", "1", "READY"),
+        ("tiny", "2", "READY"),
+    ]
+    for work in (lambda: client.load_model("tiny"), lambda: client.unload_model("tiny")):
+        fails("FAILED_PRECONDITION", "--model-control explicit", work=work)
+
+
+# One server that is told what to load; begins with tiny in version 1. In order: each begins where the last one ended.
+
+
+def states() -> dict[tuple[str, str], str]:
+    return {(each.name, each.version): each.state for each in explicit.get_model_repository_index().models}
+
+
+def put(version: str) -> None:
+    """As export does: complete at once."""
+    shutil.copytree(BUNDLES / version, MODELS / "staging")
+    (MODELS / "staging").rename(MODELS / "tiny" / version)
+
+
+class Traffic:
+    """Calls without a pause; counts by version, and keeps every failure."""
+
+    def __init__(self) -> None:
+        self.versions: list[str] = []
+        self.failures: list[Exception] = []
+        self._ended = threading.Event()
+        self._threads = [threading.Thread(target=self._call) for _ in range(3)]
+
+    def __enter__(self) -> "Traffic":
+        for thread in self._threads:
+            thread.start()
+        self.wait_for_more()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        for thread in self._threads:
+            thread.join(SECONDS)
+            assert not thread.is_alive()
+
+    def wait_for_more(self, num_calls: int = 20) -> None:
+        goal = len(self.versions) + num_calls
+        eventually(lambda: len(self.versions) >= goal or self.failures)
+
+    def _call(self) -> None:
+        with triton.InferenceServerClient(EXPLICIT) as own:
+            while not self._ended.is_set() and not self.failures:
+                try:
+                    result = own.infer("tiny", inputs(GOLDEN_TEXTS), client_timeout=SECONDS)
+                    version = result.get_response().model_version
+                    assert strings(result) == GOLDEN[version]
+                    self.versions.append(version)
+                except Exception as error:
+                    self.failures.append(error)
+
+
+def check_explicit_1_start() -> None:
+    assert states() == {("tiny", "1"): "READY", ("many", "1"): "UNAVAILABLE"}
+    ready = explicit.get_model_repository_index(as_json=True)["models"]
+    assert {each["name"]: each.get("reason") for each in ready} == {"tiny": None, "many": "it is not loaded"}
+    assert not explicit.is_model_ready("many")
+    fails("NOT_FOUND", "'many'", work=lambda: explicit.infer("many", inputs(["Hello"])))
+    fails("NOT_FOUND", "'nobody'", "many, tiny", work=lambda: explicit.load_model("nobody"))
+    fails("NOT_FOUND", "'many'", "tiny", work=lambda: explicit.unload_model("many"))
+    fails("UNIMPLEMENTED", "'config'", work=lambda: explicit.load_model("many", config="{}"))
+    fails("UNIMPLEMENTED", "'file:1/x'", work=lambda: explicit.load_model("many", files={"file:1/x": b""}))
+
+
+def check_explicit_2_load_and_unload() -> None:
+    languages = {"source_language": ["fr"], "target_language": ["it"]}
+    explicit.load_model("many")
+    assert states() == {("tiny", "1"): "READY", ("many", "1"): "READY"}
+    assert explicit.is_model_ready("many")
+    explicit.infer("many", inputs(["Hello"], **languages))
+    explicit.load_model("many")  # it is as it was
+    assert explicit.get_inference_statistics("many").model_stats[0].inference_count == 1
+    explicit.unload_model("many", unload_dependents=True)
+    assert states() == {("tiny", "1"): "READY", ("many", "1"): "UNAVAILABLE"}
+    fails("NOT_FOUND", "'many'", work=lambda: explicit.infer("many", inputs(["Hello"], **languages)))
+
+
+def check_explicit_3_nothing_else_loads() -> None:
+    put("2")
+    os.kill(SETTINGS["explicit_pid"], signal.SIGHUP)
+    explicit.load_model("many")
+    assert states() == {("tiny", "1"): "READY", ("tiny", "2"): "UNAVAILABLE", ("many", "1"): "READY"}
+
+
+def check_explicit_4_a_new_version_under_load() -> None:
+    with Traffic() as traffic:
+        assert set(traffic.versions) == {"1"}
+        explicit.load_model("tiny")
+        assert states() == {("tiny", "1"): "UNAVAILABLE", ("tiny", "2"): "READY", ("many", "1"): "READY"}
+        num_before = len(traffic.versions)
+        traffic.wait_for_more()
+        assert set(traffic.versions[num_before + 3 :]) == {"2"}  # but for those that were under way
+    assert not traffic.failures
+
+
+def check_explicit_5_a_damaged_version_changes_nothing() -> None:
+    put("3")
+    with (MODELS / "tiny" / "3" / "encoder.onnx").open("ab") as file:
+        file.write(b"!")
+    with Traffic() as traffic:
+        for _ in range(2):  # each time it is tried again
+            fails("FAILED_PRECONDITION", "tiny/3", "checksum", work=lambda: explicit.load_model("tiny"))
+        traffic.wait_for_more()
+    assert set(traffic.versions) == {"2"}
+    assert not traffic.failures
+    reasons = {(each.name, each.version): each.reason for each in explicit.get_model_repository_index().models}
+    assert "checksum" in reasons["tiny", "3"]
+    (MODELS / "tiny" / "3" / "manifest.json").write_text("{", encoding="utf-8")
+    fails("FAILED_PRECONDITION", "tiny/3", "manifest.json", work=lambda: explicit.load_model("tiny"))
+    assert states()["tiny", ""] == "UNAVAILABLE"
+    shutil.rmtree(MODELS / "tiny" / "3")
+    explicit.load_model("tiny")
+    put("3")
+    explicit.load_model("tiny")
+    assert strings(explicit.infer("tiny", inputs(GOLDEN_TEXTS))) == GOLDEN["3"]
+
+
+def check_explicit_6_unloading_answers_what_was_taken() -> None:
+    answers: queue.Queue[Any] = queue.Queue()
+    explicit.async_infer("tiny", inputs(long_work(100)), lambda result, error: answers.put((result, error)))
+    eventually(lambda: metric_at("explicit_metrics", "dragoman_sequences_running", model="tiny") > 0)
+    explicit.unload_model("tiny")
+    result, error = answers.get(timeout=SECONDS)
+    assert error is None, error
+    assert len(strings(result)) == 100
+    assert states()["tiny", "3"] == "UNAVAILABLE"
+    explicit.unload_model("many")
+    assert explicit.is_server_ready()
+    assert set(states().values()) == {"UNAVAILABLE"}
+    fails("NOT_FOUND", "served are none", work=lambda: explicit.infer("tiny", inputs(["Hello"])))
+
+
+def check_explicit_7_a_load_goes_on_without_its_caller() -> None:
+    fails("DEADLINE_EXCEEDED", work=lambda: explicit.load_model("tiny", client_timeout=0.05))
+    eventually(lambda: explicit.is_model_ready("tiny"))
+    assert strings(explicit.infer("tiny", inputs(GOLDEN_TEXTS))) == GOLDEN["3"]
+
+    async def scenario() -> None:
+        async with triton_aio.InferenceServerClient(EXPLICIT) as each:
+            await asyncio.gather(each.load_model("many"), each.unload_model("tiny"))  # one after the other
+            await each.load_model("tiny")
+
+    asyncio.run(scenario())
+    assert states()["tiny", "3"] == states()["many", "1"] == "READY"
+
+
+if __name__ == "__main__":
+    faulthandler.dump_traceback_later(150, exit=True)  # before those who wait give up, and say where
+    results = {}
+    for name, check in list(globals().items()):
+        if name.startswith("check_"):
+            try:
+                check()
+                results[name] = ""
+            except BaseException:
+                results[name] = traceback.format_exc()
+            print(name, file=sys.stderr, flush=True)  # if it hangs, after this one
+    print(json.dumps(results))
+    sys.stdout.flush()
+    os._exit(0)  # a failed check may leave threads of the client's behind
