@@ -1,0 +1,41 @@
+"""A tokenizer with one id for each character, and a manifest for it: what is decoded can be read off."""
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+
+from service.bundle.manifest import LanguagePair, Limits, Manifest
+from service.text.token_spans import TokenSpan
+
+EOS = 2
+PAIR = LanguagePair("en", "de", source_prefix_ids=(7,), target_prefix_ids=(8,))
+SYMBOLS = tuple(map(chr, range(0xE000, 0xE008)))
+
+
+class LetterTokenizer:
+    """One id for each character."""
+
+    def encode(self, text: str) -> list[int]:
+        return [ord(letter) + 10 for letter in text]
+
+    def decode(self, token_ids: Sequence[int]) -> str:
+        return "".join(chr(token_id - 10) for token_id in token_ids)
+
+    def encode_target(self, text: str) -> list[int]:
+        return self.encode(text)
+
+    def decode_settled(self, token_ids: Sequence[int]) -> str:
+        return self.decode(token_ids)
+
+    def source_spans(self, text: str) -> list[TokenSpan]:
+        return [(place, place + 1) for place in range(len(text))]
+
+    def target_spans(self, token_ids: Sequence[int]) -> list[TokenSpan]:
+        return [(place, place + 1) for place in range(len(token_ids))]
+
+
+def letters_manifest(tiny_bundle: Path, *, max_source_tokens: int = 10_000, symbols: tuple[str, ...] = ()) -> Manifest:
+    manifest = Manifest.load(tiny_bundle)
+    tokenizer = dataclasses.replace(manifest.tokenizer, reserved_symbols=symbols, eos_id=EOS)
+    limits = Limits(max_source_tokens, 10_000)
+    return dataclasses.replace(manifest, languages=(PAIR,), limits=limits, tokenizer=tokenizer)

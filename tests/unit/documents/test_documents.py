@@ -1,0 +1,201 @@
+"""From texts to segments and back, by a model that writes what it reads."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from service.documents.assembling import assemble
+from service.documents.planning import PlannedText, Planner
+from service.documents.restoring import Restorer, SegmentHypothesis
+from service.documents.streaming import TextStream
+from service.engine.sequence import DecodedHypothesis
+from service.errors import TooLong
+from service.text.terms import TermIndex
+from service.translation import (
+    FinishReason,
+    Flag,
+    MimeType,
+    SplitSentences,
+    Term,
+    Translation,
+    TranslationRequest,
+)
+from tests.unit.documents.letters import PAIR, SYMBOLS, LetterTokenizer, letters_manifest
+
+LETTERS = LetterTokenizer()
+DOCUMENTS = st.lists(
+    st.one_of(
+        st.text(max_size=30),
+        st.sampled_from(
+            ["A sentence. ", "Another one! ", "\n", "\n\n", "- ", "• item\n", "{{x}}", "%s", " 42 ", "\t", "\u2028"]
+        ),
+        st.sampled_from(["https://example.org/a?b=c", "x@example.org", "\ue000", "<b>", "</b>"]),
+    ),
+    max_size=25,
+).map("".join)
+
+
+def asked(*texts: str, **changes: Any) -> TranslationRequest:
+    fields: dict[str, Any] = {
+        "request_id": "r",
+        "texts": texts,
+        "source_language_code": "en",
+        "target_language_code": "de",
+    }
+    return TranslationRequest(**(fields | changes))
+
+
+@pytest.fixture(scope="module")
+def plan(tiny_bundle: Path) -> Callable[..., PlannedText]:
+    def planned(request: TranslationRequest, limit: int = 10_000, symbols: tuple[str, ...] = SYMBOLS) -> PlannedText:
+        manifest = letters_manifest(tiny_bundle, max_source_tokens=limit, symbols=symbols)
+        terms = [TermIndex(request.terms)] if request.terms else []
+        return Planner(request, manifest, PAIR, LETTERS, terms).plan(0)
+
+    return planned
+
+
+def candidates(planned: PlannedText, write: Callable[[str], str] = str, formatting: bool = False) -> list[Any]:
+    """What a model makes of each segment that writes `write(what it reads)`."""
+    restorer = Restorer(LETTERS, None, PAIR, preserves_formatting=formatting, tells_scores=True)
+    segments = list(planned.segments)
+    decoded = [
+        (DecodedHypothesis(tuple(LETTERS.encode(write(segment.fed))), -0.5, FinishReason.STOP),)
+        if segment.source_ids
+        else ()
+        for segment in segments
+    ]
+    return restorer.restore(segments, decoded, [False] * len(segments))
+
+
+def translated(planned: PlannedText, write: Callable[[str], str] = str) -> Translation:
+    return assemble(planned, candidates(planned, write), with_alignment=True)
+
+
+@given(DOCUMENTS, st.sampled_from(SplitSentences), st.sampled_from([(), SYMBOLS]), st.sampled_from([12, 60, 10_000]))
+@settings(derandomize=True, max_examples=200, deadline=None)
+def test_a_model_that_repeats_gives_every_text_back(
+    plan: Callable[..., PlannedText], text: str, split: SplitSentences, symbols: tuple[str, ...], limit: int
+) -> None:
+    planned = plan(asked(text, split_sentences=split), limit, symbols)
+    assert all(len(segment.source_ids) <= limit for segment in planned.segments)
+    translation = translated(planned)
+    assert translation.text == text
+    for segment in translation.segments:
+        assert (
+            text[segment.source_start : segment.source_end]
+            == translation.text[segment.target_start : segment.target_end]
+        )
+        assert not segment.flags or "\ue000" in text
+
+
+@given(DOCUMENTS)
+@settings(derandomize=True, max_examples=100, deadline=None)
+def test_so_it_does_with_html(plan: Callable[..., PlannedText], text: str) -> None:
+    planned = plan(asked(f"<p>{text}</p><pre>{text}</pre>", mime_type=MimeType.HTML))
+    assert translated(planned).text == f"<p>{text}</p><pre>{text}</pre>"
+
+
+def test_white_space_bullets_and_lines_stay(plan: Callable[..., PlannedText]) -> None:
+    text = "  Title \r\n\r\n\t- One thing. Another thing.\n1. 42\n"
+    planned = plan(asked(text))
+    assert [segment.text for segment in planned.segments] == ["Title", "One thing.", "Another thing."]
+    assert translated(planned, str.upper).text == "  TITLE \r\n\r\n\t- ONE THING. ANOTHER THING.\n1. 42\n"
+
+
+def test_placeholders_never_reach_a_model_with_symbols(plan: Callable[..., PlannedText]) -> None:
+    planned = plan(asked("Hello {{name}}, see https://example.org/x now."))
+    (segment,) = planned.segments
+    assert segment.fed == f"Hello {SYMBOLS[0]}, see {SYMBOLS[1]} now."
+    assert translated(planned, str.upper).text == "HELLO {{name}}, SEE https://example.org/x NOW."
+
+
+def test_what_a_model_loses_is_put_back_and_flagged(plan: Callable[..., PlannedText]) -> None:
+    for symbols in (SYMBOLS, ()):
+        planned = plan(asked("Hello {{name}} there"), symbols=symbols)
+        translation = translated(planned, lambda text: "Hallo da")
+        assert translation.text.count("{{name}}") == 1
+        assert translation.segments[0].flags == (Flag.PLACEHOLDER,)
+
+
+def test_terms_become_what_they_must(plan: Callable[..., PlannedText]) -> None:
+    terms = (Term("file", "Akte"), Term("Dragoman"))
+    planned = plan(asked("Save the file in Dragoman.", terms=terms))
+    assert translated(planned, str.lower).text == "save the Akte in Dragoman."
+    alone = plan(asked("File", terms=terms))
+    assert [segment.source_ids for segment in alone.segments] == [()]
+    assert translated(alone).text == "Akte"
+
+
+def test_a_text_that_is_a_placeholder_needs_no_model(plan: Callable[..., PlannedText]) -> None:
+    planned = plan(asked("https://example.org/some/page"))
+    assert [segment.source_ids for segment in planned.segments] == [()]
+    translation = translated(planned)
+    assert (translation.text, translation.num_source_tokens) == ("https://example.org/some/page", 0)
+
+
+def test_a_long_segment_is_cut_or_refused(plan: Callable[..., PlannedText]) -> None:
+    text = "one two three; four five six, seven eight nine"
+    pieces = [segment.text for segment in plan(asked(text), limit=24).segments]
+    assert pieces == ["one two three;", "four five six,", "seven eight nine"]
+    with pytest.raises(TooLong, match=r"texts\[0\] has a segment of 48 tokens; tiny takes up to 24") as error:
+        plan(asked(text, is_strict=True), limit=24)
+    assert error.value.field == "texts[0]"
+    word = "x" * 10_000
+    assert "".join(segment.text for segment in plan(asked(word), limit=24).segments) == word
+    with pytest.raises(TooLong):
+        plan(asked("ab"), limit=2)  # prefix and end take them both
+
+
+def test_a_given_beginning_is_for_the_first_segment(plan: Callable[..., PlannedText]) -> None:
+    planned = plan(asked("42\nOne. Two.", target_prefixes=("Eins",)))
+    assert [segment.output_prefix_ids for segment in planned.segments] == [tuple(LETTERS.encode("Eins")), ()]
+
+
+def test_the_first_reason_that_is_no_stop_is_the_texts(plan: Callable[..., PlannedText]) -> None:
+    planned = plan(asked("One. Two. Three."))
+    reasons = (FinishReason.STOP, FinishReason.LENGTH, FinishReason.REPETITION)
+    given = [(SegmentHypothesis("x", reason, -1.0, 2),) for reason in reasons]
+    translation = assemble(planned, given, with_alignment=False)
+    assert translation.finish_reason is FinishReason.LENGTH
+    assert [segment.finish_reason for segment in translation.segments] == list(reasons)
+
+
+def test_candidates_of_a_rank_belong_together(plan: Callable[..., PlannedText]) -> None:
+    planned = plan(asked("One. Two."))
+    stop = FinishReason.STOP
+    first = (SegmentHypothesis("a", stop, -1.0, 1), SegmentHypothesis("b", stop, -2.0, 1))
+    second = (SegmentHypothesis("c", stop, -3.0, 3),)
+    hypotheses = assemble(planned, [first, second], with_alignment=False).hypotheses
+    assert [(each.text, each.score, each.num_tokens) for each in hypotheses] == [("a c", -2.5, 4), ("b c", -2.75, 4)]
+
+
+@given(DOCUMENTS, st.randoms(use_true_random=False), st.booleans())
+@settings(derandomize=True, max_examples=150, deadline=None)
+def test_deltas_put_together_are_the_translation(
+    plan: Callable[..., PlannedText], text: str, chance: Any, formatting: bool
+) -> None:
+    """Segments grow and settle in any order."""
+    planned = plan(asked(text, preserve_formatting=formatting))
+    given_ = candidates(planned, str.upper, formatting)
+    translation = assemble(planned, given_, with_alignment=False)
+    stream = TextStream(planned, LETTERS, preserves_formatting=formatting)
+    grown = [0] * len(given_)
+    open_ = [number for number, segment in enumerate(planned.segments)]
+    segments = list(planned.segments)
+    told = ""
+    while open_:
+        number = chance.choice(open_)
+        ids = LETTERS.encode(segments[number].fed.upper()) if segments[number].source_ids else []
+        if grown[number] < len(ids) and chance.random() < 0.9:
+            grown[number] += chance.randrange(1, 8)
+            told += stream.feed(number, ids[: grown[number]])
+        else:
+            told += stream.settle(number, given_[number][0].text)
+            open_.remove(number)
+        assert translation.text.startswith(told)
+    assert told + stream.finish(translation) == translation.text
