@@ -1,6 +1,5 @@
 """Texts that tokenizers stumble over, and hypothesis' strategy for more of them."""
 
-# ruff: noqa: RUF001
 
 import unicodedata
 
