@@ -177,7 +177,9 @@ def replace_aligned(
     waiting: dict[tuple[Flag, str], list[int]] = {}
     for index, span in enumerate(spans):
         waiting.setdefault((span.flag, _plain(span.target, span.flag)), []).append(index)
-    for found in re.finditer(_targets(spans), translated):
+    likely = set(find_placeholders(translated))  # "%s" of "100%sure" is the last to be taken for one
+    matches = re.finditer(_targets(spans), translated)
+    for found in sorted(matches, key=lambda found: (found.span() not in likely, found.start())):
         place = Span(*found.span())
         flag = Flag.TERM if found["term"] is not None else Flag.PLACEHOLDER
         indices = waiting.get((flag, _plain(found[0], flag)), [])
@@ -187,7 +189,7 @@ def replace_aligned(
             index = next((index for index in indices if spans[index].target == found[0]), indices[0])
             indices.remove(index)
             places[index] = place
-        elif flag is Flag.PLACEHOLDER:
+        elif place in likely:
             flags.add(flag)
     guesses = _Guesses(text, translated, alignment, places.values())
     for index, span in enumerate(spans):
@@ -296,7 +298,10 @@ def _assemble(
     source: Offsets,
 ) -> Restored:
     """Write the targets into their places, take out what is too much, and note what has moved where."""
-    placeholders = {span.target for span in spans if span.flag is Flag.PLACEHOLDER}
+    bounds = [0, *(position for read in source.edits for position in (read.old_start, read.old_end)), len(text)]
+    unprotected = "\n".join(text[start:end] for start, end in zip(bounds[::2], bounds[1::2], strict=True))
+    targets = {span.target for span in spans if span.flag is Flag.PLACEHOLDER}
+    placeholders = {target for target in targets if target not in unprotected}  # "%s" stays in "%s is 100%sure"
     writer = _Writer(translated, placeholders, symbols)
     new_places = [Span(0, 0)] * len(spans)
     for place, index in sorted((place, index) for index, place in places.items()):
