@@ -34,7 +34,8 @@ def parts(html: str, tokens: Sequence[Token]) -> list[Part]:
 
     Inline elements that a browser would build differently from how they are written (unclosed, stray or crossing tags,
     a link in a link) become boundaries, and so do all around them: then text moves only where every tag has its
-    partner, and a browser builds the same tree whatever the text.
+    partner, and a browser builds the same tree whatever the text. A link that is still open makes those after it
+    boundaries too: a browser ends it there, but goes on with it if text comes first.
     """
     partners = _partners(html, tokens)
     roles: list[Role] = []  # one for each part,
@@ -43,10 +44,14 @@ def parts(html: str, tokens: Sequence[Token]) -> list[Part]:
     protected: set[int] = set()  # the start tags of protected elements
     open_entries: list[tuple[int, str]] = []  # parts that are start tags waiting for their end tags, and their names
     names_open: dict[str, int] = {}
+    starts = {end: start for start, end in partners.items()}
+    lasting_links: set[int] = set()  # start tags of links that go on beyond their paragraph
 
     def forget_open() -> None:
-        for entry, _ in open_entries:
+        for entry, name in open_entries:
             roles[entry] = Role.BOUNDARY
+            if name == "a":
+                lasting_links.add(firsts[entry])
         open_entries.clear()
         names_open.clear()
 
@@ -57,9 +62,13 @@ def parts(html: str, tokens: Sequence[Token]) -> list[Part]:
         if is_protected:
             protected.add(index)
         if role is Role.OPEN:
-            if token.name in elements.UNNESTABLE and names_open.get(token.name):
+            if token.name in elements.UNNESTABLE and (
+                names_open.get(token.name) or (lasting_links and token.name == "a")
+            ):
                 forget_open()
                 role = Role.BOUNDARY
+                if token.name == "a":
+                    lasting_links.add(index)
             else:
                 open_entries.append((len(roles), token.name))
                 names_open[token.name] = names_open.get(token.name, 0) + 1
@@ -71,6 +80,8 @@ def parts(html: str, tokens: Sequence[Token]) -> list[Part]:
                 role = Role.BOUNDARY
         if role is Role.BOUNDARY:
             forget_open()
+            if index in starts:
+                lasting_links.discard(starts[index])
         roles.append(role)
         firsts.append(index)
         ends.append(following)
