@@ -40,11 +40,11 @@ class Block:
 
     text: str
     protected: tuple[Span, ...]
-    _root: Node = field(repr=False)
-    _start: int = field(repr=False)
-    _end: int = field(repr=False)
-    _before: str = field(repr=False)
-    _after: str = field(repr=False)
+    _root: Node = field(repr=False, compare=False)
+    _start: int = field(repr=False, compare=False)
+    _end: int = field(repr=False, compare=False)
+    _before: str = field(repr=False, compare=False)
+    _after: str = field(repr=False, compare=False)
 
     @property
     def needs_alignment(self) -> bool:
@@ -63,7 +63,7 @@ class HtmlDocument:
     """A document and its blocks, in order; build it with `parse`."""
 
     blocks: tuple[Block, ...]
-    _html: str = field(repr=False)
+    _html: str = field(repr=False, compare=False)
 
     def render(self, translations: Sequence[BlockTranslation]) -> str:
         """The document with `translations`, one for each block, in place of their texts.

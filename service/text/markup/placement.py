@@ -46,7 +46,7 @@ _WORD = re.compile(
 )
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Node:
     """An element, or a mark without text, over the source's code points from `start` to before `end`.
 

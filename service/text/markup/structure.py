@@ -34,46 +34,41 @@ def parts(html: str, tokens: Sequence[Token]) -> list[Part]:
 
     Inline elements that a browser would build differently from how they are written (unclosed, stray or crossing tags,
     a link in a link) become boundaries, and so do all around them: then text moves only where every tag has its
-    partner, and a browser builds the same tree whatever the text.
+    partner, and a browser builds the same tree whatever the text. A link that is still open makes those after it
+    boundaries too: a browser ends it there, but goes on with it if text comes first.
     """
     partners = _partners(html, tokens)
-    roles: list[Role] = []
+    roles: list[Role] = []  # one for each part,
+    firsts: list[int] = []  # with its first token
+    ends: list[int] = []  # and the token after it
     protected: set[int] = set()  # the start tags of protected elements
-    ends: list[int] = []  # of each entry in `roles`: the token after it
-    open_entries: list[tuple[int, str]] = []
+    open_entries: list[tuple[int, str]] = []  # parts that are start tags waiting for their end tags, and their names
     names_open: dict[str, int] = {}
+    starts = {end: start for start, end in partners.items()}
+    lasting_links: set[int] = set()  # start tags of links that go on beyond their paragraph
 
     def forget_open() -> None:
-        for entry, _ in open_entries:
+        for entry, name in open_entries:
             roles[entry] = Role.BOUNDARY
+            if name == "a":
+                lasting_links.add(firsts[entry])
         open_entries.clear()
         names_open.clear()
 
     index = 0
-    firsts: list[int] = []
     while index < len(tokens):
         token = tokens[index]
-        role, following = _role(token), index + 1
-        is_start = token.kind is TokenKind.START
-        if is_start and token.name not in elements.VOID:
-            partner = partners.get(index)
-            if token.name in elements.OPAQUE_MARKS and partner is not None:
-                role, following = Role.MARK, partner + 1
-            elif token.name in FOREIGN and html.endswith("/>", token.start, token.end):
-                role = Role.MARK
-            elif (
-                token.name in elements.OPAQUE_MARKS
-                or token.name in elements.OPAQUE_BLOCKS
-                or _is_untranslated(html, token)
-            ):
-                if role is Role.OPEN and token.name not in elements.OPAQUE_MARKS:
-                    protected.add(index)
-                else:
-                    role, following = Role.BOUNDARY, _end_of_region(tokens, index, partner)
+        role, following, is_protected = _role(html, tokens, index, partners.get(index))
+        if is_protected:
+            protected.add(index)
         if role is Role.OPEN:
-            if token.name in elements.UNNESTABLE and names_open.get(token.name):
+            if token.name in elements.UNNESTABLE and (
+                names_open.get(token.name) or (lasting_links and token.name == "a")
+            ):
                 forget_open()
                 role = Role.BOUNDARY
+                if token.name == "a":
+                    lasting_links.add(index)
             else:
                 open_entries.append((len(roles), token.name))
                 names_open[token.name] = names_open.get(token.name, 0) + 1
@@ -85,6 +80,8 @@ def parts(html: str, tokens: Sequence[Token]) -> list[Part]:
                 role = Role.BOUNDARY
         if role is Role.BOUNDARY:
             forget_open()
+            if index in starts:
+                lasting_links.discard(starts[index])
         roles.append(role)
         firsts.append(index)
         ends.append(following)
@@ -116,7 +113,25 @@ def _assembled(
         )
 
 
-def _role(token: Token) -> Role:
+def _role(html: str, tokens: Sequence[Token], index: int, partner: int | None) -> tuple[Role, int, bool]:
+    """The role of the part that begins with a token, the token after that part, and whether its text is protected."""
+    token = tokens[index]
+    role = _role_of_token(token)
+    if token.kind is not TokenKind.START or token.name in elements.VOID:
+        return role, index + 1, False
+    if token.name in FOREIGN and html.endswith("/>", token.start, token.end):
+        return Role.MARK, index + 1, False
+    if token.name in elements.OPAQUE_MARKS and partner is not None:
+        return Role.MARK, partner + 1, False
+    is_opaque = token.name in elements.OPAQUE_MARKS or token.name in elements.OPAQUE_BLOCKS
+    if not is_opaque and not _is_untranslated(html, token):
+        return role, index + 1, False
+    if role is Role.OPEN and not is_opaque:
+        return role, index + 1, True
+    return Role.BOUNDARY, _end_of_region(tokens, index, partner), False
+
+
+def _role_of_token(token: Token) -> Role:
     match token.kind:
         case TokenKind.TEXT:
             return Role.TEXT

@@ -47,6 +47,8 @@ def texts(html: str) -> list[str]:
         ("<span translate=no><div>a</div></span>f", ["f"]),
         ("one <b>two", ["one", "two"]),
         ("one</b> two", ["one", "two"]),
+        ("<a href=x><p>one</p></a> see <a href=y>two</a> now", ["one", "see two now"]),
+        ("<a href=x><p>one</p> see <a href=y>two</a> now", ["one", "see", "two", "now"]),
         ("<b>one <i>two</b> three</i> four", ["one", "two", "three", "four"]),
         ("<a href=x title='a>b'>text</a", ["text"]),
         ("text <a href='", ["text"]),

@@ -4,7 +4,7 @@ import random
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from service.text.markup import BlockTranslation, parse
@@ -42,6 +42,9 @@ def check_random_document(seed: int) -> None:
 
 @settings(max_examples=150, derandomize=True, deadline=None)
 @given(SEEDS)
+@example(10254)  # these three have links that are never closed
+@example(14627)
+@example(15444)
 def test_random_documents(seed: int) -> None:
     check_random_document(seed)
 
