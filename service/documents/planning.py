@@ -88,7 +88,10 @@ class Planner:
         text = request.texts[index]
         if request.mime_type is MimeType.HTML:
             html = parse(text)
-            passages = [self._block(block.text, block.protected, index) for block in html.blocks]
+            passages = [
+                self._block(block.text, [(span.start, span.end) for span in block.protected], index)
+                for block in html.blocks
+            ]
             needs = [block.needs_alignment for block in html.blocks]
             return PlannedText(
                 text,

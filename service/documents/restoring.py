@@ -10,7 +10,7 @@ from service.engine.sequence import DecodedHypothesis
 from service.text.alignment import align_words
 from service.text.formatting import preserve_formatting
 from service.text.protection import replace_aligned
-from service.text.spans import Span
+from service.text.token_spans import TokenSpan
 from service.text.tokenizers import Tokenizer
 from service.translation import AlignedSpan, FinishReason, Flag
 
@@ -97,10 +97,10 @@ class Restorer:
             for (number, rank), attention in zip(wanted, self.aligner.align(pairs), strict=True)
         }
 
-    def _source_spans(self, segment: PlannedSegment) -> list[Span]:
+    def _source_spans(self, segment: PlannedSegment) -> list[TokenSpan]:
         """One for each of the segment's source ids; special ones stand nowhere."""
-        spans = [Span(0, 0)] * len(self.pair.source_prefix_ids) + self.tokenizer.source_spans(segment.fed)
-        return spans + [Span(0, 0)] * (len(segment.source_ids) - len(spans))
+        spans = [(0, 0)] * len(self.pair.source_prefix_ids) + self.tokenizer.source_spans(segment.fed)
+        return spans + [(0, 0)] * (len(segment.source_ids) - len(spans))
 
     def _hypothesis(
         self, segment: PlannedSegment, decoded: DecodedHypothesis, text: str, alignment: Alignment

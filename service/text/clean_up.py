@@ -20,7 +20,10 @@ _UNSETTLED = re.compile(r"(?: (?:n'?|'[vr]?)?)*\Z")
 
 
 def clean_up_spaces(text: str) -> str:
-    """The text as transformers' `clean_up_tokenization_spaces` makes it, which some checkpoints ask for."""
+    """The text as transformers' `clean_up_tokenization_spaces` makes it, which some checkpoints ask for.
+
+    Nothing but spaces goes.
+    """
     for spaced, clean in _REPLACEMENTS:
         text = text.replace(spaced, clean)
     return text

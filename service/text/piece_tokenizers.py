@@ -19,6 +19,7 @@ from pathlib import Path
 from service.bundle.manifest import BundleError
 from service.text.sentencepiece_model import REPLACEMENT, SentencePieceModel
 from service.text.special_tokens import SpecialTokens
+from service.text.token_spans import TokenSpan, spread, stripped
 from service.text.vocabulary import marian_language, parse_vocabulary
 
 
@@ -51,8 +52,40 @@ class M2M100Tokenizer:
 
     def decode(self, token_ids: Sequence[int]) -> str:
         """As `Tokenizer.decode`."""
+        return self._decode(self._pieces_of(token_ids)).strip()
+
+    def source_spans(self, text: str) -> list[TokenSpan]:
+        """As `Tokenizer.source_spans`."""
+        spans, start = [], 0
+        for special in (*self._special.spans(text), None):
+            end = len(text) if special is None else special[0]
+            within = self._start_spans(text[:end]) if start == 0 else self._part_spans(text[start:end])
+            spans += [(start + first, start + last) for first, last in within]
+            if special is not None:
+                spans.append(special)
+                start = special[1]
+        return spans
+
+    def target_spans(self, token_ids: Sequence[int]) -> list[TokenSpan]:
+        """As `Tokenizer.target_spans`."""
+        pieces = self._pieces_of(token_ids)
+        spans = stripped(self._model.spans_of_pieces(pieces), self._decode(pieces))
+        return spread(spans, [index in self._pieces for index in token_ids])
+
+    def _pieces_of(self, token_ids: Sequence[int]) -> list[str]:
         pieces = self._pieces
-        return self._model.text_of_pieces([pieces[index] for index in token_ids if index in pieces]).strip()
+        return [pieces[index] for index in token_ids if index in pieces]
+
+    def _decode(self, pieces: list[str]) -> str:
+        return self._model.text_of_pieces(pieces)
+
+    def _start_spans(self, text: str) -> list[TokenSpan]:
+        """Spans of what `_encode_start` gives."""
+        return self._part_spans(text)
+
+    def _part_spans(self, text: str) -> list[TokenSpan]:
+        """Spans of what `_encode_part` gives."""
+        return self._model.spans(text)
 
     def encode_target(self, text: str) -> list[int]:
         """As `Tokenizer.encode_target`."""
@@ -82,19 +115,33 @@ class MarianTokenizer(M2M100Tokenizer):
         super().__init__(file, vocabulary_file, special_tokens, unk_id)
         self._wants_prefix = any(map(marian_language, self._ids))
 
-    def decode(self, token_ids: Sequence[int]) -> str:
-        """As `Tokenizer.decode`; pieces may be the other side's, whose spaces SentencePiece then leaves marked."""
-        return super().decode(token_ids).replace("▁", " ").strip()
+    def _decode(self, pieces: list[str]) -> str:
+        # Pieces may be the other side's, whose spaces SentencePiece then leaves marked.
+        return super()._decode(pieces).replace("▁", " ")
 
     def _encode_start(self, text: str) -> list[int]:
         # After the manifest's prefix no other is looked for; transformers looks once, at the input's beginning.
         return super()._encode_part(text) if self._wants_prefix else self._encode_part(text)
 
     def _encode_part(self, text: str) -> list[int]:
-        end = text.find("<<") + 2 if text.startswith(">>") else 0
-        if end < 2:
+        end = _language_token_end(text)
+        if not end:
             return super()._encode_part(text)
         return [self._ids.get(text[:end], self._unk_id), *super()._encode_part(text[end:])]
+
+    def _start_spans(self, text: str) -> list[TokenSpan]:
+        return super()._part_spans(text) if self._wants_prefix else self._part_spans(text)
+
+    def _part_spans(self, text: str) -> list[TokenSpan]:
+        end = _language_token_end(text)
+        if not end:
+            return super()._part_spans(text)
+        return [(0, end), *((end + first, end + last) for first, last in super()._part_spans(text[end:]))]
+
+
+def _language_token_end(text: str) -> int:
+    """Where the language token ends that a text begins with; 0 if there is none."""
+    return text.find("<<") + 2 if text.startswith(">>") and "<<" in text else 0
 
 
 def _read_vocabulary(file: Path) -> dict[str, int]:

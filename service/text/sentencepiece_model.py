@@ -6,6 +6,7 @@ from pathlib import Path
 import sentencepiece
 
 from service.bundle.manifest import BundleError
+from service.text.token_spans import TokenSpan, consecutive, spread
 
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
@@ -43,6 +44,10 @@ class SentencePieceModel:
         """The text's pieces; what the model has no piece for stands for itself."""
         return list(self._processor.encode(text, out_type=str))
 
+    def spans(self, text: str) -> list[TokenSpan]:
+        """Where the text's pieces stand in it. What normalization drops belongs to no piece."""
+        return list(self._processor.encode(text, return_type="offset_mapping")["offsets"])
+
     def text_of_ids(self, ids: list[int]) -> str:
         """Text of the model's own ids."""
         return str(self._processor.decode(ids))
@@ -50,6 +55,18 @@ class SentencePieceModel:
     def text_of_pieces(self, pieces: list[str]) -> str:
         """Text of pieces; those that the model does not have are left as they are."""
         return str(self._processor.decode(pieces))
+
+    def spans_of_pieces(self, pieces: list[str]) -> list[TokenSpan]:
+        """Where pieces stand in `text_of_pieces`."""
+        return self._decoded_spans(pieces)
+
+    def spans_of_ids(self, ids: list[int]) -> list[TokenSpan]:
+        """Where the model's own ids stand in `text_of_ids`."""
+        return self._decoded_spans(ids)
+
+    def _decoded_spans(self, pieces: list[str] | list[int]) -> list[TokenSpan]:
+        decoded = self._processor.decode(pieces, return_type="proto")  # its own spans are of bytes
+        return consecutive(len(piece.surface) for piece in decoded.pieces)
 
 
 class SentencePieceTokenizer:
@@ -88,3 +105,14 @@ class SentencePieceTokenizer:
     def decode_settled(self, token_ids: Sequence[int]) -> str:
         """As `Tokenizer.decode_settled`; the bytes of a character that is not complete yet stand at the end."""
         return self.decode(token_ids).rstrip(REPLACEMENT)
+
+    def source_spans(self, text: str) -> list[TokenSpan]:
+        """As `Tokenizer.source_spans`."""
+        return self._model.spans(text)
+
+    def target_spans(self, token_ids: Sequence[int]) -> list[TokenSpan]:
+        """As `Tokenizer.target_spans`."""
+        size = self._model.size
+        has_text = [token_id < size for token_id in token_ids]
+        spans = self._model.spans_of_ids([token_id for token_id in token_ids if token_id < size])
+        return spread(spans, has_text)

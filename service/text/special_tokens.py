@@ -4,6 +4,8 @@ import itertools
 import re
 from collections.abc import Iterable, Mapping
 
+from service.text.token_spans import TokenSpan
+
 
 class SpecialTokens:
     """Finds special tokens in texts: the leftmost first, and of those that start there the longest.
@@ -20,6 +22,10 @@ class SpecialTokens:
         """Cut a text at its n special tokens: the n + 1 texts around them, which may be empty, and the tokens' ids."""
         parts = self._pattern.split(text)
         return parts[::2], [self._ids[token] for token in parts[1::2]]
+
+    def spans(self, text: str) -> list[TokenSpan]:
+        """Where the special tokens that `split` finds stand in the text."""
+        return [found.span() for found in self._pattern.finditer(text)]
 
 
 def _any_of(words: Iterable[str]) -> str:

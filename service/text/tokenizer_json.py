@@ -6,6 +6,7 @@ from pathlib import Path
 import tokenizers
 
 from service.bundle.manifest import BundleError
+from service.text.token_spans import TokenSpan, by_prefixes, disjoint
 
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 _PROBE = "a \ufffd\U000f0000"  # holds characters that hardly any vocabulary has
@@ -69,3 +70,11 @@ class JsonTokenizer:
     def _ends_bytes(self, token_id: int) -> bool:
         has_text = token_id < self._num_ids and token_id not in self._special_ids
         return has_text and token_id not in self._byte_ids
+
+    def source_spans(self, text: str) -> list[TokenSpan]:
+        """As `Tokenizer.source_spans`."""
+        return disjoint(self._tokenizer.encode(text, add_special_tokens=False).offsets)
+
+    def target_spans(self, token_ids: Sequence[int]) -> list[TokenSpan]:
+        """As `Tokenizer.target_spans`."""
+        return by_prefixes(self.decode, token_ids)

@@ -8,6 +8,7 @@ from service.bundle.manifest import BundleError, TokenizerSpec
 from service.text.clean_up import clean_up_spaces, settled
 from service.text.piece_tokenizers import M2M100Tokenizer, MarianTokenizer
 from service.text.sentencepiece_model import SentencePieceTokenizer
+from service.text.token_spans import TokenSpan, without_spaces
 from service.text.tokenizer_json import JsonTokenizer
 
 _WITH_VOCABULARY = {"marian": MarianTokenizer, "m2m100": M2M100Tokenizer}
@@ -34,6 +35,20 @@ class Tokenizer(Protocol):
 
     def decode_settled(self, token_ids: Sequence[int]) -> str:
         """The beginning of `decode` that stays the same whatever ids follow."""
+        ...
+
+    def source_spans(self, text: str) -> list[TokenSpan]:
+        """Where the pieces stand whose ids `encode(text)` gives, one span of code points for each; some are empty.
+
+        They go from left to right. What the tokenizer drops or ignores, such as spaces, may be in none.
+        """
+        ...
+
+    def target_spans(self, token_ids: Sequence[int]) -> list[TokenSpan]:
+        """Where each token stands in `decode(token_ids)`; those without text have an empty span.
+
+        The spans follow each other without gaps: together they are the whole text.
+        """
         ...
 
 
@@ -90,6 +105,12 @@ class _TwoSided:
     def decode_settled(self, token_ids: Sequence[int]) -> str:
         return self._target.decode_settled(token_ids)
 
+    def source_spans(self, text: str) -> list[TokenSpan]:
+        return self._source.source_spans(text)
+
+    def target_spans(self, token_ids: Sequence[int]) -> list[TokenSpan]:
+        return self._target.target_spans(token_ids)
+
 
 class _Cleaned:
     """Takes spaces before punctuation and English contractions out of translations, as transformers can be told to."""
@@ -108,3 +129,10 @@ class _Cleaned:
 
     def decode_settled(self, token_ids: Sequence[int]) -> str:
         return clean_up_spaces(settled(self._tokenizer.decode_settled(token_ids)))
+
+    def source_spans(self, text: str) -> list[TokenSpan]:
+        return self._tokenizer.source_spans(text)
+
+    def target_spans(self, token_ids: Sequence[int]) -> list[TokenSpan]:
+        text = self._tokenizer.decode(token_ids)
+        return without_spaces(self._tokenizer.target_spans(token_ids), text, clean_up_spaces(text))

@@ -1,6 +1,11 @@
-"""Where words begin and end, in scripts with and without spaces."""
+"""Words of texts, in scripts with and without spaces."""
 
+import itertools
+import re
 import unicodedata
+from collections.abc import Iterable, Iterator
+
+from service.text.token_spans import TokenSpan
 
 # Scripts written without spaces: Thai, Lao and Tibetan; Myanmar; Khmer; kana and ideographs.
 _RANGES = (
@@ -14,6 +19,12 @@ _RANGES = (
     ("\U00020000", "\U0003ffff"),
 )
 UNSPACED = "".join(f"{first}-{last}" for first, last in _RANGES)  # for a character class of a regular expression
+
+_RUN = re.compile(r"\S+")
+_RESERVED = "\ue000-\uf8ff"  # the private use area, where reserved symbols are
+_RESERVED_OR_UNSPACED = re.compile(f"[{_RESERVED}{UNSPACED}]")
+_IS_RESERVED = re.compile(f"[{_RESERVED}]")
+_IS_UNSPACED = re.compile(f"[{UNSPACED}]")
 
 
 def is_unspaced(character: str) -> bool:
@@ -29,6 +40,56 @@ def is_word_boundary(text: str, position: int) -> bool:
     if unicodedata.combining(after) or unicodedata.category(after) in ("Mn", "Mc"):
         return False
     return not (_is_in_word(before) and _is_in_word(after)) or is_unspaced(before) or is_unspaced(after)
+
+
+def words(text: str, tokens: Iterable[TokenSpan] = ()) -> list[TokenSpan]:
+    """TokenSpans of the words: maximal runs without white space, punctuation and symbols at their ends apart.
+
+    So "3.5" and "isn't" are words, and "(" and "files" and "..." of "(files..." are. A reserved symbol is always by
+    itself. In scripts without spaces words are what `tokens` cut the text into.
+    """
+    cuts = {end for span in tokens for end in span}
+    return [span for run in _RUN.finditer(text) for span in _parts(text, *run.span(), cuts)]
+
+
+def is_word(word: str) -> bool:
+    """Whether one of `words` is more than punctuation; a reserved symbol stands for a word."""
+    return any(map(str.isalnum, word)) or _IS_RESERVED.search(word) is not None
+
+
+def _parts(text: str, start: int, end: int, cuts: set[int]) -> Iterator[TokenSpan]:
+    """Words of a run without white space."""
+    first, last = start, end
+    while first < end and _is_mark(text[first]):
+        first += 1
+    while last > first and _is_mark(text[last - 1]):
+        last -= 1
+    yield from _marks(text, start, first)
+    begun = first
+    if _RESERVED_OR_UNSPACED.search(text, first, last):
+        for place in range(first + 1, last):
+            if _is_border(text[place - 1 : place + 1], place in cuts):
+                yield begun, place
+                begun = place
+    if begun < last:
+        yield begun, last
+    yield from _marks(text, last, end)
+
+
+def _marks(text: str, start: int, end: int) -> Iterator[TokenSpan]:
+    """Punctuation, equal marks in a row together: "..." is one."""
+    for _, run in itertools.groupby(range(start, end), key=lambda place: text[place]):
+        places = list(run)
+        yield places[0], places[-1] + 1
+
+
+def _is_border(around: str, is_cut: bool) -> bool:
+    """Whether a word ends between two characters."""
+    return _IS_RESERVED.search(around) is not None or (is_cut and _IS_UNSPACED.search(around) is not None)
+
+
+def _is_mark(character: str) -> bool:
+    return not character.isalnum() and unicodedata.category(character)[0] in "PS"
 
 
 def _is_in_word(character: str) -> bool:

@@ -31,6 +31,7 @@ from service.models.catalogue import Catalogue
 from service.models.language_pairs import LanguagePairs
 from service.models.loaded_model import LoadedModel
 from service.models.repository import FoundBundle
+from service.text.token_spans import TokenSpan
 from service.translation import FinishReason, Priority, RequestedOptions, TranslationRequest
 from service.translation_cache import TranslationCache
 from service.translator import Translator
@@ -52,6 +53,12 @@ class LetterTokenizer:
 
     def decode_settled(self, token_ids: Sequence_[int]) -> str:
         return self.decode(token_ids)
+
+    def source_spans(self, text: str) -> list[TokenSpan]:
+        return [(place, place + 1) for place, letter in enumerate(text) if not letter.isspace()]
+
+    def target_spans(self, token_ids: Sequence_[int]) -> list[TokenSpan]:
+        return [(place, place + 1) for place in range(len(token_ids))]
 
 
 class ToldEngine:

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import unicodedata
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 
 from service.bundle.manifest import BundleError, TokenizerSpec
 from service.text.tokenizers import Tokenizer, load_tokenizer
-from tests.nasty_texts import nasty_text
+from tests.nasty_texts import NASTY_TEXTS, nasty_text
 from tests.tokenizer_folders import GERMAN, train_sentencepiece, write_bpe, write_m2m100, write_marian, write_word_level
 
 TEXT = "Where is the train station?"
@@ -136,6 +137,66 @@ def test_any_ids_can_be_decoded(any_tokenizer: Tokenizer, ids: list[int]) -> Non
     assert isinstance(any_tokenizer.decode(ids), str)
 
 
+def check_source_spans(tokenizer: Tokenizer, text: str) -> None:
+    spans = tokenizer.source_spans(text)
+    assert len(spans) == len(tokenizer.encode(text))
+    last = 0
+    for start, end in spans:
+        assert last <= start <= end <= len(text)
+        last = end
+    covered = {place for span in spans for place in range(*span)}
+    lost = {character for place, character in enumerate(text) if place not in covered and not character.isspace()}
+    assert not {character for character in lost if is_visible(character)}
+
+
+def is_visible(character: str) -> bool:
+    """Not what normalization drops: controls, marks of direction; nor SentencePiece's mark for a space."""
+    return character != "▁" and unicodedata.category(character) not in ("Cc", "Cf")
+
+
+def check_target_spans(tokenizer: Tokenizer, ids: list[int]) -> None:
+    text, spans = tokenizer.decode(ids), tokenizer.target_spans(ids)
+    assert len(spans) == len(ids)
+    assert [start for start, _ in spans] == [0, *(end for _, end in spans[:-1])][: len(ids)]
+    assert "".join(text[start:end] for start, end in spans) == text
+
+
+@given(text=nasty_text())
+@settings(derandomize=True, max_examples=200, deadline=None)
+def test_source_spans_of_any_text(any_tokenizer: Tokenizer, text: str) -> None:
+    check_source_spans(any_tokenizer, text)
+
+
+def test_spans_of_nasty_texts(any_tokenizer: Tokenizer) -> None:
+    for text in NASTY_TEXTS:
+        short = text[:300]  # spans of long texts are no others
+        check_source_spans(any_tokenizer, short)
+        check_target_spans(any_tokenizer, any_tokenizer.encode(short))
+
+
+@given(ids=st.lists(st.integers(0, 2000), max_size=30))
+@settings(derandomize=True, max_examples=200, deadline=None)
+def test_target_spans_of_any_ids(any_tokenizer: Tokenizer, ids: list[int]) -> None:
+    check_target_spans(any_tokenizer, ids)
+
+
+def test_spans_of_words(any_tokenizer: Tokenizer) -> None:
+    """Every token is the part of the text that it was made of, and becomes the part that it stands for."""
+    ids, spans = any_tokenizer.encode(TEXT), any_tokenizer.source_spans(TEXT)
+    said, written = any_tokenizer.decode(ids), any_tokenizer.target_spans(ids)
+    assert len([span for span in spans if span[0] < span[1]]) > 4
+    for source, target in zip(spans, written, strict=True):
+        assert TEXT[slice(*source)].strip() == said[slice(*target)].strip()
+
+
+def test_special_ids_have_empty_spans(any_tokenizer: Tokenizer, kind: tuple[TokenizerSpec, Path]) -> None:
+    ids = any_tokenizer.encode(TEXT)
+    special = [kind[0].eos_id, 10**6] if kind[0].kind != "sentencepiece" else [10**6]
+    spans = any_tokenizer.target_spans([*special, *ids, *special])
+    assert spans[len(special) : -len(special)] == any_tokenizer.target_spans(ids)
+    assert all(start == end for start, end in (*spans[: len(special)], *spans[-len(special) :]))
+
+
 def test_threads_do_not_disturb_each_other(any_tokenizer: Tokenizer) -> None:
     texts = [f"Save the </s>file {'window ' * (number % 7)}" for number in range(400)]
     expected = [any_tokenizer.encode(text) for text in texts]
@@ -224,6 +285,8 @@ def test_two_models_read_with_one_and_write_with_the_other(tmp_path: Path) -> No
     assert both.encode_target(TEXT) == target.encode_target(TEXT) != source.encode_target(TEXT)
     ids = target.encode("Wo ist der Bahnhof?")
     assert both.decode(ids) == "Wo ist der Bahnhof?" != source.decode(ids)
+    assert both.source_spans(TEXT) == source.source_spans(TEXT)
+    assert both.target_spans(ids) == target.target_spans(ids) != source.target_spans(ids)
 
 
 class TestMarian:
@@ -244,11 +307,14 @@ class TestMarian:
         hello, keys = tokenizer.encode("Hello"), tokenizer.encode("keys")
         assert tokenizer.encode("Hello</s> keys <pad>") == [*hello, 0, *keys, spec.pad_id]
         assert tokenizer.encode("<unk>") == [1]
+        spans = tokenizer.source_spans("Hello</s> keys <pad>")
+        assert (spans[len(hello)], spans[-1]) == ((5, 9), (15, 20))
         assert tokenizer.decode([0, *hello, spec.pad_id, 1, *keys]) == "Hello keys"
 
     def test_a_language_token_without_an_id_is_unknown(self, folder: Path) -> None:
         tokenizer = load_tokenizer(marian_spec(folder), folder)
         assert tokenizer.encode(">>fr<< Hello") == [1, *tokenizer.encode("Hello")]
+        assert tokenizer.source_spans(">>fr<< Hello")[0] == (0, 6)
 
     def test_a_text_can_not_replace_the_prefix_that_chooses_the_language(self, tmp_path: Path) -> None:
         folder = write_marian(tmp_path / "several", languages=("de", "fr"))
@@ -269,6 +335,8 @@ class TestMarian:
         assert load_tokenizer(spec, folder).decode(ids) == "Hello , keys"
         cleaning = load_tokenizer(replace(spec, cleans_up_spaces=True), folder)
         assert cleaning.decode(ids) == "Hello, keys"
+        check_target_spans(cleaning, ids)
+        assert (5, 6) in cleaning.target_spans(ids)  # the comma, without its space
         assert cleaning.encode("Hello , keys") == ids
 
 

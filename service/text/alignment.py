@@ -1,0 +1,84 @@
+"""Which words of a source and of its translation say the same, from a model's attention; pure."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy import typing as npt
+
+from service.text.token_spans import TokenSpan
+from service.text.words import is_word, words
+from service.translation import AlignedSpan
+
+_LITTLE = 0.05  # of a word's attention: as little as makes no link
+_MUCH = 0.4  # as much as makes another link beside the best one
+_ENOUGH = 0.2  # as much as links a source word that would have no link at all
+
+_Floats = npt.NDArray[np.floating[Any]]
+
+
+def align_words(
+    attention: _Floats, source: str, source_spans: Sequence[TokenSpan], target: str, target_spans: Sequence[TokenSpan]
+) -> tuple[AlignedSpan, ...]:
+    """Links between words (`words`), in the order of the translation; a word may have several links or none.
+
+    `attention` (T, S) says how much each token of the translation attended to each token of the source. The spans say
+    where those T and S tokens stand; a token with an empty span, as special ones have, does not count.
+
+    Every word of the translation is linked to the source word that it attended to most, and to another one that got
+    much of it too. A source word that none was linked to is linked to the word that attended to it most, if that was
+    enough. Punctuation is linked to punctuation only. Numbers, names and reserved symbols that stand once on both sides
+    are linked to each other, whatever the attention says.
+    """
+    source_words, target_words = words(source, source_spans), words(target, target_spans)
+    if not source_words or not target_words:
+        return ()
+    in_source = [source[start:end] for start, end in source_words]
+    in_target = [target[start:end] for start, end in target_words]
+    by_word: _Floats = _shares(target_words, target_spans) @ attention @ _shares(source_words, source_spans).T
+    by_word *= np.equal.outer(list(map(is_word, in_target)), list(map(is_word, in_source)))
+    links = _links(by_word)
+    for at_target, at_source in _kept(in_source, in_target):
+        links[at_target, :] = links[:, at_source] = False
+        links[at_target, at_source] = True
+    return tuple(
+        AlignedSpan(*source_words[at_source], *target_words[at_target])
+        for at_target, at_source in np.argwhere(links).tolist()
+    )
+
+
+def _shares(found: Sequence[TokenSpan], tokens: Sequence[TokenSpan]) -> _Floats:
+    """(words, tokens): the share of each token's characters in words that is in this one."""
+    starts, ends = np.array(found, np.int64).T[:, :, None]
+    token_starts, token_ends = np.array(tokens, np.int64).reshape(-1, 2).T
+    common = np.minimum(ends, token_ends) - np.maximum(starts, token_starts)
+    shares = np.maximum(common, 0).astype(np.float32)
+    covered: _Floats = shares / np.maximum(shares.sum(axis=0), 1)
+    return covered
+
+
+def _links(by_word: _Floats) -> npt.NDArray[np.bool_]:
+    """Which words belong together, given how much each target word attended to each source word."""
+    total = by_word.sum(axis=1, keepdims=True)
+    by_word = np.divide(by_word, total, out=np.zeros_like(by_word), where=total > _LITTLE)
+    links: npt.NDArray[np.bool_] = by_word >= np.clip(by_word.max(axis=1, keepdims=True), _LITTLE, _MUCH)
+    best = by_word.argmax(axis=0)
+    for at_source in np.flatnonzero(~links.any(axis=0)):
+        links[best[at_source], at_source] = by_word[best[at_source], at_source] >= _ENOUGH
+    return links
+
+
+def _kept(in_source: Sequence[str], in_target: Sequence[str]) -> list[tuple[int, int]]:
+    """(target word, source word) of what was taken over as it stood, and stands once on either side."""
+    source_counts, target_counts = Counter(in_source), Counter(in_target)
+    return [
+        (at_target, in_source.index(word))
+        for at_target, word in enumerate(in_target)
+        if _is_taken_over(word) and source_counts[word] == target_counts[word] == 1
+    ]
+
+
+def _is_taken_over(word: str) -> bool:
+    """Whether a word that the translation has too must be the same: a number, a name, a reserved symbol."""
+    return is_word(word) and not (word.isalpha() and word.islower())

@@ -1,0 +1,59 @@
+"""Words: what is one, and that nothing visible is lost."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from service.text.words import is_word, words
+from tests.nasty_texts import nasty_text
+
+
+def found(text: str, tokens: list[tuple[int, int]] | None = None) -> list[str]:
+    return [text[start:end] for start, end in words(text, tokens or ())]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Save the file.", ["Save", "the", "file", "."]),
+        ('He said: "It isn\'t 3.5 %!"', ["He", "said", ":", '"', "It", "isn't", "3.5", "%", "!", '"']),
+        ("(files...) -> e-mail", ["(", "files", "...", ")", "-", ">", "e-mail"]),
+        ("\ue000Hello\ue001, \ue002\ue003", ["\ue000", "Hello", "\ue001", ",", "\ue002", "\ue003"]),
+        ("$40\u00a0\u2014 caf\u0065\u0301", ["$", "40", "\u2014", "cafe\u0301"]),
+        ("  \n\t ", []),
+        ("", []),
+    ],
+)
+def test_words(text: str, expected: list[str]) -> None:
+    assert found(text) == expected
+
+
+def test_scripts_without_spaces_are_cut_at_tokens() -> None:
+    text = "\u65e5\u672c\u8a9e\u306e\u6587ABC\u3002 Wort"
+    assert found(text, [(0, 3), (3, 4), (4, 8), (8, 9), (9, 11), (11, 14)]) == [
+        "\u65e5\u672c\u8a9e",
+        "\u306e",
+        "\u6587ABC",
+        "\u3002",
+        "Wort",
+    ]
+
+
+def test_what_is_a_word() -> None:
+    assert all(map(is_word, ("a", "3.5", "\ue000", "-x")))
+    assert not any(map(is_word, (".", "...", "$", "\u2014")))
+
+
+@given(text=nasty_text(), data=st.data())
+@settings(derandomize=True, deadline=None, max_examples=200)
+def test_words_are_in_order_and_hold_all_that_is_visible(text: str, data: st.DataObject) -> None:
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=8)))
+    tokens = list(zip([0, *cuts], [*cuts, len(text)], strict=True))
+    spans = words(text, tokens)
+    last = 0
+    for start, end in spans:
+        assert last <= start < end
+        assert not any(map(str.isspace, text[start:end]))
+        assert text[last:start].strip() == ""
+        last = end
+    assert text[last:].strip() == ""
