@@ -39,9 +39,8 @@ _FIELDS: dict[str, type] = {
     "split_sentences": SplitSentences,
     "preserve_formatting": bool,
     "glossary": str,
-    "strict": bool,
 }
-_KNOWN = {"priority": int, "timeout": int, _SOURCE: str, _TARGET: str} | _FIELDS | _OPTIONS
+_KNOWN = {"priority": int, "timeout": int, "strict": bool, _SOURCE: str, _TARGET: str} | _FIELDS | _OPTIONS
 # What clients of Triton set by themselves, or for models of other kinds.
 _IGNORED = {"sequence_id", "sequence_start", "sequence_end", "binary_data_output", "headers"}
 _IGNORED_PREFIX = "triton_"
@@ -110,7 +109,7 @@ def call_from_pb(
                 options=options,
                 priority=_PRIORITIES[given.get("priority", 0)],
                 deadline_seconds=min(deadline_seconds, now_seconds + timeout / 1e6) if timeout else deadline_seconds,
-                is_strict=fields.pop("strict", False),
+                is_strict=given.get("strict", False),
                 **fields,
             ),
             tuple(chosen),

@@ -197,7 +197,11 @@ def check_languages() -> None:
     fails("INVALID_ARGUMENT", "'target_language' has 3", work=lambda: ask(texts, ["fr"], targets[:3]))
     fails("NOT_FOUND", "'de'", work=lambda: ask(texts, ["fr"], ["it", "it", "de", "it"]))
     too_long = ["Hello", "Find", "Hello " * 200]
-    fails("INVALID_ARGUMENT", "text[2]", work=lambda: ask(too_long, ["fr"], ["it", "es", "es"]))
+    fails(
+        "INVALID_ARGUMENT",
+        "text[2]",
+        work=lambda: ask(too_long, ["fr"], ["it", "es", "es"], parameters={"strict": True}),
+    )
 
 
 def check_parameters() -> None:
@@ -437,7 +441,7 @@ def check_a_stream_holds_back_who_sends_too_much() -> None:
                 yield quick
 
         call = pb_grpc.GRPCInferenceServiceStub(channel).ModelStreamInfer(requests())
-        eventually(lambda: len(sent) >= 64)
+        eventually(lambda: len(sent) >= 64 and metric("dragoman_queue_sequences") > 0)
         num_sent = -1
         while num_sent != len(sent):  # until it stands still
             num_sent = len(sent)

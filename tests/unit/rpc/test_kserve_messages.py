@@ -163,7 +163,9 @@ def test_texts_are_grouped_by_pair_and_answered_in_their_order() -> None:
     with pytest.raises(InvalidRequest, match="'target_language'"):
         call(message("a", "b", "c", "d", languages=languages), MANY_PAIRS)
     languages["target_language"][3] = "it"
-    asked = call(message("a", "b", "c", "d", languages=languages), MANY_PAIRS)
+    strict = {"strict": parameter(True), "glossary": parameter("terms")}
+    asked = call(message("a", "b", "c", "d", languages=languages, parameters=strict), MANY_PAIRS)
+    assert all(part.request.is_strict and part.request.glossary == "terms" for part in asked.parts)
     assert [(part.request.target_language_code, part.request.texts, part.indices) for part in asked.parts] == [
         ("de", ("a", "c"), (0, 2)),
         ("fr", ("b",), (1,)),
