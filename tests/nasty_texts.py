@@ -1,6 +1,5 @@
 """Texts that tokenizers stumble over, and hypothesis' strategy for more of them."""
 
-
 import unicodedata
 
 from hypothesis import strategies as st

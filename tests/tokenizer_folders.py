@@ -1,6 +1,5 @@
 """Small real tokenizers as checkpoints have them, trained in a moment: folders of the files that transformers reads."""
 
-
 import io
 import json
 from pathlib import Path

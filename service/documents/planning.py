@@ -1,6 +1,6 @@
 """Reads the texts of a request and plans what of them the model translates."""
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -13,6 +13,11 @@ from service.text.sentences import cut
 from service.text.terms import TermIndex
 from service.text.tokenizers import Tokenizer
 from service.translation import Flag, MimeType, SplitSentences, TranslationRequest
+
+
+_AS_SPACES = str.maketrans(
+    dict.fromkeys("\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029", " ")
+)  # a segment may go over line ends
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +154,7 @@ class Planner:
         if spans and not _has_letters_beside(text, spans):
             return _unread(text, start, spans)
         protected = protect(text, spans, self._manifest.tokenizer.reserved_symbols) if spans else None
-        fed = text if protected is None else protected.text
+        fed = (text if protected is None else protected.text).translate(_AS_SPACES)
         return PlannedSegment(start, text, fed, self._source_ids(fed), tuple(spans), protected)
 
     def _begun(self, passage: PlannedPassage, target_prefix: str) -> PlannedPassage:
@@ -186,7 +191,7 @@ def _unread(text: str, start: int, spans: Sequence[Protected]) -> PlannedSegment
 def _within(spans: Sequence[Protected], start: int, end: int) -> list[Protected]:
     """The spans that lie in a part of their text, with positions in that part."""
     first = bisect_left(spans, start, key=lambda span: span.start)
-    last = bisect_left(spans, end, lo=first, key=lambda span: span.end + 1)
+    last = bisect_right(spans, end, lo=first, key=lambda span: span.end)
     return [replace(span, start=span.start - start, end=span.end - start) for span in spans[first:last]]
 
 
