@@ -5,22 +5,26 @@ import dataclasses
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+from export.alignment_choice import choose_alignment
 from export.bundle_writer import bundle_bytes, check_destination, checksums, staged_bundle
 from export.fidelity import ReferenceOutputs, ask_reference, check_fidelity
-from export.graphs.checks import check_decoder_step, check_encoder
+from export.graphs.checks import check_alignment, check_decoder_step, check_encoder
 from export.graphs.dense import padded_head_size
-from export.graphs.execution import GraphPair
-from export.graphs.tracing import trace_decoder_step, trace_encoder
+from export.graphs.execution import AlignmentRun, GraphPair
+from export.graphs.tracing import trace_alignment, trace_decoder_step, trace_encoder
 from export.importers.imported import ImportedCheckpoint
 from export.importers.options import NOTHING_SAID, ImportOptions
 from export.importers.selection import import_checkpoint
 from export.stages import Stages
 from export.tools import tool_versions
-from export.verification_sentences import golden_sentences, random_sentences
-from export.verify import VerificationReport, verify, verify_engine
+from export.verification_sentences import alignment_sentences, golden_sentences, random_sentences
+from export.verify import VerificationReport, translate, verify, verify_alignment, verify_engine
 from service.bundle.manifest import Graphs, Manifest, ModelShape
 from service.text.tokenizers import load_tokenizer
+
+ALIGNMENT = "alignment.onnx"
 
 
 def convert(
@@ -100,7 +104,18 @@ def _write_graphs(
     report = verify(checkpoint, pair, tokenizer, precision)
     for line in report.lines():
         clock.done("verify", line)
-    return _manifest(checkpoint, shape, graphs, report, checksums(directory), precision), expected
+    translated = list(translate(checkpoint, pair, list(alignment_sentences(checkpoint, tokenizer))))
+    choice = choose_alignment(checkpoint, tokenizer, translated)
+    clock.done("choose", choice.line())
+    graphs = dataclasses.replace(graphs, alignment=ALIGNMENT, alignment_layer=choice.heads.layer)
+    trace_alignment(model, choice.heads, directory / ALIGNMENT)
+    check_alignment(directory / ALIGNMENT, shape, choice.heads.layer, precision)
+    clock.done("trace", ALIGNMENT)
+    run = AlignmentRun(directory / ALIGNMENT, pair)
+    error = verify_alignment(checkpoint, run, choice.heads, translated, precision)
+    clock.done("verify", f"torch's attention against ONNX Runtime's: largest error {error:.2e}")
+    alignment = {**choice.document(), "max_error": error}
+    return _manifest(checkpoint, shape, graphs, report, alignment, checksums(directory), precision), expected
 
 
 def model_shape(checkpoint: ImportedCheckpoint) -> ModelShape:
@@ -119,6 +134,7 @@ def _manifest(
     shape: ModelShape,
     graphs: Graphs,
     report: VerificationReport,
+    alignment: dict[str, Any],
     sums: dict[str, str],
     precision: str,
 ) -> Manifest:
@@ -139,7 +155,7 @@ def _manifest(
         generation=checkpoint.generation,
         graphs=graphs,
         tools=tool_versions(),
-        verification=report.document(),
+        verification={**report.document(), "alignment": alignment},
     )
 
 

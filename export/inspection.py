@@ -76,6 +76,11 @@ def lines(document: dict[str, Any]) -> Iterator[str]:
             f"{verification['max_relative_error']:.1e} of the logits' range, {verification['num_ties']} ties; "
             f"{document['num_golden']} golden sentences"
         )
+        if alignment := verification.get("alignment"):
+            yield (
+                f"alignment     decoder layer {alignment['layer']}, heads {', '.join(map(str, alignment['heads']))}: "
+                f"{alignment['share_found']:.0%} of {alignment['num_pieces']} identical pieces point at each other"
+            )
         if fidelity := verification.get("fidelity"):
             yield (
                 f"fidelity      {fidelity['num_sentences']} sentences as {fidelity['reference']}: greedy "

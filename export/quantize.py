@@ -10,10 +10,11 @@ import numpy as np
 import onnx_ir
 from onnx_ir.passes.common import RemoveUnusedNodesPass
 
+from export.alignment import Translated, identical_pieces, share_found
 from export.bundle_writer import bundle_bytes, check_destination, checksums, staged_bundle
 from export.engine_decode import EngineDecoder, decode_golden, greedy_options
-from export.graphs.checks import check_decoder_step, check_encoder
-from export.graphs.execution import GraphPair
+from export.graphs.checks import check_alignment, check_decoder_step, check_encoder
+from export.graphs.execution import AlignmentRun, GraphPair
 from export.graphs.fusion import branch_scores, keep_token_axis
 from export.quantization.calibration import BATCH_SIZE, Row, observe
 from export.quantization.quality import Quality, scores
@@ -63,8 +64,16 @@ def quantize(
         _write_graphs(source, directory, manifest, histograms, method)
         check_encoder(directory / manifest.graphs.encoder, manifest.model, "int8")
         check_decoder_step(directory / manifest.graphs.decoder_step, manifest.model, "int8")
+        if manifest.graphs.alignment:
+            layer = manifest.graphs.alignment_layer
+            check_alignment(directory / manifest.graphs.alignment, manifest.model, layer, "int8")
         given = _decode(directory, manifest, judging)
         quality = _quality(judging, given, [expected[line] for line in judging], tokenizer, method)
+        quality = dataclasses.replace(
+            quality,
+            alignment=_alignment_found(directory, manifest, judging, given, tokenizer),
+            alignment_float32=_alignment_found(source, manifest, judging, given, tokenizer),
+        )
         stages.done("judge", quality.line())
         quantized = dataclasses.replace(
             manifest,
@@ -125,7 +134,7 @@ def _agreement(pair: GraphPair, manifest: Manifest, rows: Sequence[Row]) -> int:
 
 
 def _write_graphs(source: Path, folder: Path, manifest: Manifest, histograms: _Histograms, method: str) -> None:
-    for name in (manifest.graphs.encoder, manifest.graphs.decoder_step):
+    for name in manifest.graphs.files:
         model = onnx_ir.load(source / name)
         quantize_graph(model, {value: histogram.range(method) for value, histogram in histograms[name].items()})
         if name == manifest.graphs.decoder_step:
@@ -147,6 +156,34 @@ def _quality(
     bleu_float32, chrf_float32 = scores([tokenizer.decode(ids) for ids in expected], references)
     identical = sum(a == b for a, b in zip(given, expected, strict=True)) / len(lines)
     return Quality(len(lines), bleu, bleu_float32, chrf, chrf_float32, round(identical, 4), method, cpu_model())
+
+
+def _alignment_found(
+    directory: Path,
+    manifest: Manifest,
+    lines: Sequence[ParallelLine],
+    outputs: Sequence[tuple[int, ...]],
+    tokenizer: Tokenizer,
+) -> float | None:
+    """The share of identical pieces in sources and outputs that point at each other, if there is an alignment graph."""
+    graphs, pair = manifest.graphs, manifest.first_pair
+    if not graphs.alignment:
+        return None
+    run = AlignmentRun(
+        directory / graphs.alignment,
+        GraphPair(directory / graphs.encoder, directory / graphs.decoder_step, manifest.model),
+    )
+    translated = [
+        Translated(line.source, pair, line.source_ids, output)
+        for line, output in zip(lines, outputs, strict=True)
+        if output
+    ]
+    attentions = []
+    for start in range(0, len(translated), BATCH_SIZE):
+        batch = translated[start : start + BATCH_SIZE]
+        sources, targets = [each.source_ids for each in batch], [each.target_ids for each in batch]
+        attentions += run.attention(sources, targets, manifest.tokenizer.pad_id)
+    return share_found([identical_pieces(tokenizer, each) for each in translated], attentions)
 
 
 def _golden(directory: Path, manifest: Manifest, tokenizer: Tokenizer) -> tuple[GoldenPair, ...]:

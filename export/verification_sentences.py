@@ -6,11 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from export.alignment_texts import ALIGNMENT_TEXTS, SYMBOL_TEXTS
 from export.golden_texts import GOLDEN_TEXTS
 from export.importers.imported import ImportedCheckpoint
 from service.bundle.manifest import LanguagePair
 from service.text.tokenizers import Tokenizer
 
+NUM_SYMBOLS = 4  # that the alignment texts use
 NUM_GOLDEN = 64  # at most
 NUM_RANDOM_SENTENCES = 16
 MAX_RANDOM_SOURCE_TOKENS = 64
@@ -48,6 +50,21 @@ def golden_sentences(checkpoint: ImportedCheckpoint, tokenizer: Tokenizer) -> It
             ids = checkpoint.tokenizer.source_ids(tokenizer.encode(text), languages)
             if len(ids) <= checkpoint.limits.max_source_tokens:
                 yield Sentence(languages, ids, limit // _thinned(checkpoint), text)
+
+
+def alignment_sentences(checkpoint: ImportedCheckpoint, tokenizer: Tokenizer) -> Iterator[Sentence]:
+    """Texts with much that translations take over, from English where the model knows it."""
+    pairs = list(checkpoint.pairs())
+    languages = next((pair for pair in pairs if pair.source_language_code.lower().startswith("en")), pairs[0])
+    symbols = checkpoint.tokenizer.reserved_symbols
+    texts = [*GOLDEN_TEXTS, *ALIGNMENT_TEXTS]
+    if len(symbols) >= NUM_SYMBOLS:
+        texts += [text.format(*symbols) for text in SYMBOL_TEXTS]
+    limit = min(MAX_GOLDEN_OUTPUT_TOKENS, checkpoint.limits.max_output_tokens)
+    for text in texts[:: _thinned(checkpoint)]:
+        ids = checkpoint.tokenizer.source_ids(tokenizer.encode(text), languages)
+        if len(ids) <= checkpoint.limits.max_source_tokens:
+            yield Sentence(languages, ids, limit // _thinned(checkpoint), text)
 
 
 def _thinned(checkpoint: ImportedCheckpoint) -> int:

@@ -10,9 +10,12 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from export.alignment import Translated
+from export.alignment_choice import cross_attention, mean_of
 from export.cached_decode import decode_cached
 from export.engine_decode import decode_golden
-from export.graphs.execution import GraphPair
+from export.graphs.alignment_graph import AlignmentHeads
+from export.graphs.execution import AlignmentRun, GraphPair
 from export.importers.imported import ImportedCheckpoint
 from export.stages import progress
 from export.verification_sentences import Sentence, golden_sentences, random_sentences
@@ -136,6 +139,50 @@ def verify_engine(directory: Path, manifest: Manifest) -> None:
                 f"{golden.text!r}, position {position}: the engine gives {given[position : position + 1]}, "
                 f"the model {expected[position : position + 1]}; the tokens before it are the same."
             )
+
+
+def translate(checkpoint: ImportedCheckpoint, graphs: GraphPair, sentences: Sequence[Sentence]) -> Iterator[Translated]:
+    """The graphs' greedy translations of sentences with a text."""
+    eos_id = checkpoint.tokenizer.eos_id
+    for start in range(0, len(sentences), BATCH_SIZE):
+        batch = sentences[start : start + BATCH_SIZE]
+        rows = [(each.source_ids, each.languages.target_prefix_ids, each.max_output_tokens) for each in batch]
+        for sentence, output in zip(batch, decode_cached(graphs, checkpoint.tokenizer, rows), strict=True):
+            ended = output[:-1] if output[-1] == eos_id else output
+            yield Translated(sentence.text or "", sentence.languages, sentence.source_ids, ended)
+
+
+def verify_alignment(
+    checkpoint: ImportedCheckpoint,
+    run: AlignmentRun,
+    heads: AlignmentHeads,
+    translated: Sequence[Translated],
+    precision: str = "float32",
+) -> float:
+    """Compare the alignment graph with the model's attention, in batches of mixed lengths; the largest error.
+
+    Raises:
+        VerificationError: a probability differs too much.
+    """
+    allowed = MAX_RELATIVE_ERROR_FLOAT16 if precision == "float16" else MAX_RELATIVE_ERROR
+    largest = 0.0
+    readable = [each for each in translated if each.target_ids]
+    num_batches = -(-len(readable) // BATCH_SIZE)
+    for number in range(num_batches):
+        batch = readable[number::num_batches]
+        sources, targets = [each.source_ids for each in batch], [each.target_ids for each in batch]
+        given = run.attention(sources, targets, checkpoint.tokenizer.pad_id)
+        for each, attention in zip(batch, given, strict=True):
+            with _one_thread():
+                expected = mean_of(cross_attention(checkpoint.model, each.source_ids, each.target_ids), heads)
+            error = float(np.abs(attention - expected).max())
+            if not error < allowed:
+                raise VerificationError(
+                    f"{each.text!r}: the alignment graph's attention is up to {error:.3g} off the model's; "
+                    f"allowed is {allowed:.0e}."
+                )
+            largest = max(largest, error)
+    return largest
 
 
 def _golden_pair(sentence: Sentence, output: tuple[int, ...], tokenizer: Tokenizer, eos_id: int) -> GoldenPair:

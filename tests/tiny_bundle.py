@@ -13,6 +13,7 @@ from service.bundle.checksums import file_sha256
 from service.bundle.manifest import (
     GenerationDefaults,
     GoldenPair,
+    Graphs,
     Language,
     LanguagePair,
     Limits,
@@ -27,7 +28,7 @@ from service.engine.sequence import Sequence, SequenceProgress, SequenceUpdate
 from service.engine.session import SessionConfig
 from service.engine.stats import TurnStats
 from service.translation import DecodingOptions
-from tests.unit.engine.tiny_graphs import TinyModel, save_decoder_step, save_encoder
+from tests.unit.engine.tiny_graphs import TinyModel, save_alignment, save_decoder_step, save_encoder
 
 MAX_SOURCE_TOKENS = 64
 MAX_OUTPUT_TOKENS = 96
@@ -59,6 +60,7 @@ def write_tiny_bundle(
     model = TinyModel(vocabulary_size=processor.get_piece_size(), seed=seed)
     save_encoder(model, directory / "encoder.onnx")
     save_decoder_step(model, directory / "decoder_step.onnx")
+    save_alignment(model, directory / "alignment.onnx")
     manifest = Manifest(
         name=name,
         model=ModelShape(model.num_layers, model.num_heads, model.head_size, model.vocabulary_size),
@@ -68,11 +70,10 @@ def write_tiny_bundle(
         languages=() if among else (LanguagePair(source, target),),
         limits=Limits(MAX_SOURCE_TOKENS, MAX_OUTPUT_TOKENS),
         golden=(),
-        checksums={
-            file: file_sha256(directory / file) for file in ("source.model", "encoder.onnx", "decoder_step.onnx")
-        },
+        checksums={path.name: file_sha256(path) for path in sorted(directory.iterdir())},
         checkpoint_sha256="0" * 64,
         generation=GenerationDefaults(),
+        graphs=Graphs(alignment="alignment.onnx"),
         any_to_any=languages,
     )
     pair = manifest.first_pair

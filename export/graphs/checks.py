@@ -21,6 +21,8 @@ _DTYPES = {
     graph_io.CANDIDATE_IDS: INT64,
     graph_io.NEXT_LOG_PROBS: FLOAT,
     graph_io.CANDIDATE_LOG_PROBS: FLOAT,
+    graph_io.TARGET_IDS: INT64,
+    graph_io.ATTENTION: FLOAT,
 }
 _SHAPES: dict[str, list[str | int]] = {
     graph_io.SOURCE_IDS: ["B", "S"],
@@ -28,6 +30,8 @@ _SHAPES: dict[str, list[str | int]] = {
     graph_io.NUM_CANDIDATES: [1],
     graph_io.CANDIDATE_IDS: ["B", "K"],
     graph_io.CANDIDATE_LOG_PROBS: ["B", "K"],
+    graph_io.TARGET_IDS: ["B", "T"],
+    graph_io.ATTENTION: ["B", "T", "S"],
 }
 
 
@@ -61,6 +65,16 @@ def check_decoder_step(path: Path, shape: ModelShape, precision: str = "float32"
         if len(nodes := [node for node in graph.node if node.op_type == operator]) != layers
     ]
     _raise_if(path, problems)
+
+
+def check_alignment(path: Path, shape: ModelShape, layer: int, precision: str = "float32") -> None:
+    """Check the alignment graph, which reads off decoder layer `layer`.
+
+    Raises:
+        GraphError: with all problems.
+    """
+    inputs = graph_io.alignment_inputs(layer)
+    _check(path, shape, inputs, [graph_io.ATTENTION], {"MultiHeadAttention"}, precision)
 
 
 def _check(

@@ -20,16 +20,9 @@ class GraphPair:
     """The two graphs of a bundle on ONNX Runtime's CPU provider."""
 
     def __init__(self, encoder: Path, decoder_step: Path, shape: ModelShape, num_threads: int = 0) -> None:
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = num_threads
-        # Spinning threads starve whatever else runs on the machine.
-        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-        if has_external_data(encoder, decoder_step):
-            # Weights of gigabytes are used as they are mapped from the file: no copy laid out for the kernels.
-            options.add_session_config_entry("session.disable_prepacking", "1")
-        providers = ["CPUExecutionProvider"]
-        self._encoder = onnxruntime.InferenceSession(encoder, options, providers=providers)
-        self._step = onnxruntime.InferenceSession(decoder_step, options, providers=providers)
+        has_large_weights = has_external_data(encoder, decoder_step)
+        self._encoder = _open(encoder, num_threads, has_large_weights)
+        self._step = _open(decoder_step, num_threads, has_large_weights)
         self.shape = shape
 
     def start(self, sources: Sequence[Sequence[int]], pad_id: int, capacity: int) -> "DecodingState":
@@ -42,11 +35,40 @@ class GraphPair:
     def fetch_encoded(self, sources: Sequence[Sequence[int]], pad_id: int, names: Sequence[str]) -> list[Any]:
         """Encode sources of any lengths in one padded batch; returns the named outputs of the encoder graph."""
         lengths = np.array([len(source) for source in sources], dtype=np.int32)
-        source_ids = np.full((len(sources), lengths.max()), pad_id, dtype=np.int64)
-        for row, source in zip(source_ids, sources, strict=True):
-            row[: len(source)] = source
-        inputs = {graph_io.SOURCE_IDS: source_ids, graph_io.SOURCE_LENGTHS: lengths}
+        inputs = {graph_io.SOURCE_IDS: _padded(sources, pad_id), graph_io.SOURCE_LENGTHS: lengths}
         return list(self._encoder.run(list(names), inputs))
+
+
+class AlignmentRun:
+    """A bundle's alignment graph, on what its encoder graph gives."""
+
+    def __init__(self, alignment: Path, pair: GraphPair, num_threads: int = 0) -> None:
+        self._session = _open(alignment, num_threads, has_external_data(alignment))
+        self._pair = pair
+        inputs = [item.name for item in self._session.get_inputs()]
+        self._cross_names = [name for name in inputs if name.startswith("cross_")]
+
+    def attention(
+        self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], pad_id: int
+    ) -> list[npt.NDArray[np.float32]]:
+        """Of each source and its target (prefix and output) a (T, S) array, from one padded batch."""
+        (attention,) = self.fetch(sources, targets, pad_id, [graph_io.ATTENTION])
+        return [
+            attention[row, : len(target), : len(source)]
+            for row, (source, target) in enumerate(zip(sources, targets, strict=True))
+        ]
+
+    def fetch(
+        self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], pad_id: int, names: Sequence[str]
+    ) -> list[Any]:
+        """The named outputs of the alignment graph for one padded batch."""
+        cross = self._pair.fetch_encoded(sources, pad_id, self._cross_names)
+        inputs = {
+            graph_io.TARGET_IDS: _padded(targets, pad_id),
+            graph_io.SOURCE_LENGTHS: np.array([len(source) for source in sources], dtype=np.int32),
+            **dict(zip(self._cross_names, cross, strict=True)),
+        }
+        return list(self._session.run(list(names), inputs))
 
 
 class DecodingState:
@@ -106,3 +128,22 @@ class DecodingState:
         self._past = dict(zip(self._past_names, results[len(wanted) :], strict=True))
         self.lengths = self.lengths + np.int32(1)
         return list(results[: len(wanted)])
+
+
+def _open(path: Path, num_threads: int, has_large_weights: bool) -> onnxruntime.InferenceSession:
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = num_threads
+    # Spinning threads starve whatever else runs on the machine.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    if has_large_weights:
+        # Weights of gigabytes are used as they are mapped from the file: no copy laid out for the kernels.
+        options.add_session_config_entry("session.disable_prepacking", "1")
+    return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+
+
+def _padded(rows: Sequence[Sequence[int]], pad_id: int) -> Ids:
+    """Rows of any lengths as one array, padded on the right."""
+    padded = np.full((len(rows), max(map(len, rows))), pad_id, dtype=np.int64)
+    for row, ids in zip(padded, rows, strict=True):
+        row[: len(ids)] = ids
+    return padded

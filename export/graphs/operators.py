@@ -55,6 +55,19 @@ def multi_head_attention(
     return output
 
 
+def causal_attention(queries: Tensor, keys: Tensor, values: Tensor, num_heads: int, scale: float) -> Tensor:
+    """Attention of (B, T, H D) to keys and values of the same shape, each position to those up to itself."""
+    (output,) = ops.symbolic_multi_out(
+        "com.microsoft::MultiHeadAttention",
+        (queries, keys, values),
+        {"num_heads": num_heads, "scale": scale, "unidirectional": 1},
+        dtypes=(queries.dtype,),
+        shapes=(queries.shape,),
+        version=1,
+    )
+    return output
+
+
 def top_k(scores: Tensor, num_candidates: Tensor) -> tuple[Tensor, Tensor]:
     """The `num_candidates` (1,) int64 largest of each row of (B, V): values and their indices, largest first.
 

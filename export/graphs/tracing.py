@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.export import Dim
 
 from export.architecture import Transformer
+from export.graphs.alignment_graph import AlignmentGraph, AlignmentHeads
 from export.graphs.decoder_step_graph import DecoderStepGraph
 from export.graphs.dense import padded_head_size
 from export.graphs.encoder_graph import EncoderGraph
@@ -81,6 +82,32 @@ def trace_decoder_step(
         ),
         graph_io.step_inputs(num_layers),
         graph_io.step_outputs(num_layers),
+        path,
+        external_data_bytes,
+    )
+
+
+def trace_alignment(
+    model: Transformer, chosen: AlignmentHeads, path: Path, external_data_bytes: int = EXTERNAL_DATA_BYTES
+) -> list[Path]:
+    """Write the alignment graph of `model`, in its weights' precision, to `path`; returns the files written."""
+    config = model.config
+    heads, size = config.num_heads, padded_head_size(config.head_size)
+    # Where tokens are read, the last one takes a position of its own.
+    batch, source, target = Dim("B"), Dim("S"), Dim("T", max=config.max_target_positions - chosen.reads)
+    names = graph_io.alignment_inputs(chosen.layer)
+    num_cross = len(names) - 2
+    example = (
+        torch.full((2, 4), config.eos_id, dtype=torch.int64),
+        torch.tensor([3, 2], dtype=torch.int32),
+        [torch.zeros(2, heads, 3, size, dtype=model.projection.weight.dtype) for _ in range(num_cross)],
+    )
+    return _trace(
+        AlignmentGraph(model, chosen),
+        example,
+        ({0: batch, 1: target}, {0: batch}, [{0: batch, 2: source}] * num_cross),
+        names,
+        [graph_io.ATTENTION],
         path,
         external_data_bytes,
     )

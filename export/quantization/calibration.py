@@ -8,7 +8,7 @@ import numpy as np
 import onnx_ir
 from numpy import typing as npt
 
-from export.graphs.execution import GraphPair
+from export.graphs.execution import AlignmentRun, GraphPair
 from export.quantization.dense_nodes import dense_nodes
 from export.quantization.ranges import Histogram
 from service.bundle.manifest import Manifest
@@ -19,19 +19,22 @@ Row = tuple[Sequence[int], Sequence[int]]  # source ids, and the decoder's input
 
 def observe(directory: Path, manifest: Manifest, rows: Sequence[Row]) -> dict[str, dict[str, Histogram]]:
     """Histograms of every dense layer's input, by graph file and name of the value, over all live tokens of `rows`."""
-    names = [manifest.graphs.encoder, manifest.graphs.decoder_step]
     histograms: dict[str, dict[str, Histogram]] = {}
     with tempfile.TemporaryDirectory() as folder:
-        for name in names:
+        for name in manifest.graphs.files:
             model = onnx_ir.load(directory / name)
             histograms[name] = {value.name or "": Histogram() for value in _expose_inputs(model)}
             onnx_ir.save(model, Path(folder) / name)
-        encoder, decoder_step = (Path(folder) / name for name in names)
-        pair = GraphPair(encoder, decoder_step, manifest.model)
+        graphs = manifest.graphs
+        pair = GraphPair(Path(folder) / graphs.encoder, Path(folder) / graphs.decoder_step, manifest.model)
+        alignment = AlignmentRun(Path(folder) / graphs.alignment, pair) if graphs.alignment else None
         for take in (Histogram.widen, Histogram.count):
             for batch in _batches(rows):
                 for graph, value, values in _observed(pair, manifest, batch, histograms):
                     take(histograms[graph][value], values)
+                if alignment is not None:
+                    for value, values in _observed_aligning(alignment, manifest, batch, histograms):
+                        take(histograms[graphs.alignment][value], values)
     return histograms
 
 
@@ -70,3 +73,18 @@ def _observed(
         tokens = np.array([ids[step] if step < len(ids) else manifest.tokenizer.pad_id for ids in fed])
         for name, values in zip(names, state.fetch(tokens, names), strict=True):
             yield decoder_step, name, values[is_running]
+
+
+def _observed_aligning(
+    alignment: AlignmentRun, manifest: Manifest, batch: list[Row], histograms: dict[str, dict[str, Histogram]]
+) -> Iterator[tuple[str, npt.NDArray[np.float32]]]:
+    """(name, values of live tokens only) for the alignment run of a batch; what has no output is left out."""
+    read = [(source, ids[1:]) for source, ids in batch if len(ids) > 1]
+    if not read:
+        return
+    sources, targets = zip(*read, strict=True)
+    lengths = np.array([len(target) for target in targets])
+    names = list(histograms[manifest.graphs.alignment])
+    for name, values in zip(names, alignment.fetch(sources, targets, manifest.tokenizer.pad_id, names), strict=True):
+        width = len(values) // len(targets)  # one more than the longest target if the graph reads the last token too
+        yield name, values[(np.arange(width) < lengths[:, None]).ravel()]

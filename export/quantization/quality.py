@@ -10,7 +10,11 @@ from sacrebleu.metrics.chrf import CHRF
 
 @dataclass(frozen=True, slots=True)
 class Quality:
-    """Scores (0 to 100) of greedy translations against the references, and the share that is float32's to the token."""
+    """Scores (0 to 100) of greedy translations against the references, and the share that is float32's to the token.
+
+    `alignment` is the share of identical pieces in sources and translations that point at each other, where the bundle
+    has an alignment graph.
+    """
 
     lines: int
     bleu: float
@@ -20,6 +24,8 @@ class Quality:
     identical: float
     activation_ranges: str
     cpu: str  # other processors may round differently
+    alignment: float | None = None
+    alignment_float32: float | None = None
 
     def document(self) -> dict[str, Any]:
         """For the manifest."""
@@ -27,10 +33,13 @@ class Quality:
 
     def line(self) -> str:
         """For the terminal."""
-        return (
+        scored = (
             f"{self.lines} sentences: BLEU {self.bleu:.2f} (float32 {self.bleu_float32:.2f}), "
             f"chrF {self.chrf:.2f} ({self.chrf_float32:.2f}), {self.identical:.1%} identical"
         )
+        if self.alignment is None or self.alignment_float32 is None:
+            return scored
+        return f"{scored}, {self.alignment:.1%} of identical pieces aligned ({self.alignment_float32:.1%})"
 
 
 def scores(outputs: Sequence[str], references: Sequence[str]) -> tuple[float, float]:

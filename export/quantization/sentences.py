@@ -17,8 +17,9 @@ class CalibrationError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ParallelLine:
-    """A source as token ids, and its reference translation."""
+    """A source, also as token ids, and its reference translation."""
 
+    source: str
     source_ids: tuple[int, ...]
     reference: str
 
@@ -40,7 +41,7 @@ def read_lines(path: Path, manifest: Manifest, tokenizer: Tokenizer) -> list[Par
             continue
         ids = manifest.source_ids(tokenizer.encode(row[0]), pair)
         if len(ids) <= manifest.limits.max_source_tokens:
-            lines.append(ParallelLine(ids, row[1]))
+            lines.append(ParallelLine(row[0], ids, row[1]))
     if len(lines) < MIN_LINES:
         raise CalibrationError(
             f"{path} has {len(lines)} usable lines (source<TAB>reference, of at most "

@@ -1,6 +1,7 @@
 """Names, dtypes and shapes of the graphs' inputs and outputs: written by `export.graphs`, bound by `service.engine`.
 
-B = rows, S = source length (padded), C = capacity of the key/value arena, H = heads, D = head size, K = candidates.
+B = rows, S = source length (padded), T = target length (padded), C = capacity of the key/value arena, H = heads,
+D = head size, K = candidates.
 
 Encoder graph
     in   source_ids        (B, S) int64     padded with pad_id on the right
@@ -28,6 +29,16 @@ Log-probabilities are normalised over the whole vocabulary, or over the allowed 
 (transformers' `renormalize_logits`); tokens in the model's `suppressed_ids` are never chosen.
 With K = 0 they are not computed: then only `next_ids` may be fetched. With K = 1 and more all outputs are there.
 (`RunOptions.only_execute_path_to_fetches` has no effect on bound outputs, so the graph does it.)
+
+Alignment graph: whole hypotheses in one teacher-forced run, as far up the decoder as the cross-attention of layer L
+    in   target_ids        (B, T) int64     target prefix and output, padded on the right; the graph itself puts
+                                            decoder_start_id before them
+         source_lengths    (B,)   int32     live source tokens per row
+         cross_key.<l>     (B, H, S, D)     for layers l < L
+         cross_value.<l>   (B, H, S, D)
+         cross_key.<L>     (B, H, S, D)     the chosen layer's, without its values
+    out  attention         (B, T, S) float32  where each target token came from: the mean over the chosen heads; a row
+                                            sums to 1 over the live source tokens. Rows of padding say nothing.
 """
 
 SOURCE_IDS = "source_ids"
@@ -40,6 +51,8 @@ NEXT_IDS = "next_ids"
 NEXT_LOG_PROBS = "next_log_probs"
 CANDIDATE_IDS = "candidate_ids"
 CANDIDATE_LOG_PROBS = "candidate_log_probs"
+TARGET_IDS = "target_ids"
+ATTENTION = "attention"
 
 
 def cross_names(num_layers: int) -> list[str]:
@@ -71,6 +84,11 @@ def step_inputs(num_layers: int) -> list[str]:
 def step_outputs(num_layers: int) -> list[str]:
     """Outputs of the decoder step graph, in order."""
     return [NEXT_IDS, NEXT_LOG_PROBS, CANDIDATE_IDS, CANDIDATE_LOG_PROBS, *present_names(num_layers)]
+
+
+def alignment_inputs(layer: int) -> list[str]:
+    """Inputs of an alignment graph that reads off decoder layer `layer`, in order."""
+    return [TARGET_IDS, SOURCE_LENGTHS, *cross_names(layer + 1)[:-1]]
 
 
 def _per_layer(kind: str, num_layers: int) -> list[str]:

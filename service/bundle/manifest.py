@@ -34,10 +34,21 @@ class ModelShape:
 
 @dataclass(frozen=True, slots=True)
 class Graphs:
-    """File names of the two graphs, relative to the bundle."""
+    """File names of the graphs, relative to the bundle; `alignment` is empty where a bundle has none.
+
+    `alignment_layer` is the decoder layer whose cross-attention the alignment graph gives: it reads the keys and values
+    of those below.
+    """
 
     encoder: str = "encoder.onnx"
     decoder_step: str = "decoder_step.onnx"
+    alignment: str = ""
+    alignment_layer: int = 0
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Names of all that the bundle has."""
+        return tuple(name for name in (self.encoder, self.decoder_step, self.alignment) if name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +246,8 @@ class Manifest:
         return manifest
 
     def _check(self, where: str) -> None:
-        named = {self.graphs.encoder, self.graphs.decoder_step, self.tokenizer.file, *self.tokenizer.files}
+        named = {self.graphs.encoder, self.graphs.decoder_step, *self.graphs.files}
+        named |= {self.tokenizer.file, *self.tokenizer.files}
         for name in sorted(named | self.checksums.keys()):
             parts = PurePosixPath(name)
             if not name or parts.is_absolute() or ".." in parts.parts or "\\" in name:
@@ -253,6 +265,11 @@ class Manifest:
         for name, value in sizes.items():
             if not 1 <= value <= 10_000_000:
                 raise BundleError(f"{where}: {name} is {value}; expected a positive number.")
+        if not 0 <= self.graphs.alignment_layer < self.model.num_decoder_layers:
+            raise BundleError(
+                f"{where}: graphs.alignment_layer is {self.graphs.alignment_layer}; the model has decoder layers 0 to "
+                f"{self.model.num_decoder_layers - 1}."
+            )
         if not self.languages and len(self.any_to_any) < 2:
             raise BundleError(f"{where}: languages and any_to_any name no pair; a bundle translates at least one.")
         if not self.golden:

@@ -14,7 +14,6 @@ from service.text.terms import TermIndex
 from service.text.tokenizers import Tokenizer
 from service.translation import Flag, MimeType, SplitSentences, TranslationRequest
 
-
 _AS_SPACES = str.maketrans(
     dict.fromkeys("\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029", " ")
 )  # a segment may go over line ends

@@ -131,6 +131,11 @@ class OnnxRunner:
             vocabulary_size=model.vocabulary_size,
         )
 
+    @property
+    def encoder(self) -> SharedGraph:
+        """The encoder graph, for whoever else has sources to encode."""
+        return self._encoder
+
     def beside(self) -> "OnnxRunner":
         """Another runner on the same graphs, with as many rows of its own, for another thread."""
         shape = self._cache.shape

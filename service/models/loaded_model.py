@@ -4,6 +4,7 @@ import hashlib
 from dataclasses import dataclass, field
 
 from service.bundle.manifest import Manifest
+from service.engine.aligner import Aligner
 from service.engine.engine import Engine
 from service.models.language_pairs import LanguagePairs
 from service.models.leases import Leases
@@ -17,6 +18,7 @@ from service.translation import DecodingOptions
 class LoadedModel:
     """One version of a model, in memory. Whoever uses it takes a lease.
 
+    The `aligner` tells where the tokens of a translation came from; a bundle without an alignment graph has none.
     `fingerprint` is a digest of everything in the bundle that a translation depends on.
     """
 
@@ -25,6 +27,7 @@ class LoadedModel:
     engine: Engine
     pairs: LanguagePairs
     statistics: InferenceStatistics = field(default_factory=InferenceStatistics)
+    aligner: Aligner | None = None
     leases: Leases = field(default_factory=Leases)
     fingerprint: str = field(init=False)
 

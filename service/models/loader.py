@@ -3,6 +3,7 @@
 import logging
 
 from service.bundle.checksums import check_intact
+from service.engine.aligner import Aligner
 from service.engine.config import EngineConfig
 from service.engine.cpus import saturates_int8
 from service.engine.engine import Engine, EngineListener
@@ -12,7 +13,7 @@ from service.engine.session import SessionConfig, check_device
 from service.models.language_pairs import LanguagePairs
 from service.models.loaded_model import LoadedModel
 from service.models.repository import FoundBundle
-from service.models.self_test import self_test
+from service.models.self_test import check_aligner, self_test
 from service.models.statistics import InferenceStatistics
 from service.models.warm_up import warm_up
 from service.text.tokenizers import load_tokenizer
@@ -46,8 +47,11 @@ def load_model(
     pairs = LanguagePairs(manifest)
     tokenizer = load_tokenizer(manifest.tokenizer, directory)
     runners = OnnxRunner.load_lanes(directory, manifest, engine_config, session_config)
+    aligner = Aligner.load(directory, manifest, runners[0].encoder, session_config)
+    if aligner is not None:  # before the trials: the end of one terminates the encoder until the engine starts
+        check_aligner(bundle, pairs, aligner)
     self_test(bundle, pairs, tokenizer, runners, engine_config)
     warm_up(bundle, runners, engine_config)
     engine = Engine(runners, engine_config, listener)
     engine.start()
-    return LoadedModel(bundle, tokenizer, engine, pairs, statistics)
+    return LoadedModel(bundle, tokenizer, engine, pairs, statistics, aligner)

@@ -4,7 +4,10 @@ import logging
 import time
 from collections.abc import Sequence as Sequence_
 
+import numpy as np
+
 from service.bundle.manifest import BundleError, GoldenPair, LanguagePair, Manifest
+from service.engine.aligner import Aligner
 from service.engine.config import EngineConfig
 from service.engine.runner import Runner
 from service.engine.sequence import Sequence
@@ -53,6 +56,28 @@ def self_test(
             "differently. Export it again with 'make export'."
         )
     _LOG.info("self-test of %s: %d of %d as exported", where, len(updates) - len(differing), len(updates))
+
+
+def check_aligner(bundle: FoundBundle, pairs: LanguagePairs, aligner: Aligner) -> None:
+    """Align the golden pairs: where that fails, it would fail for callers.
+
+    Raises:
+        BundleError: a run failed, or gave what is no probability.
+    """
+    manifest = bundle.manifest
+    translated = []
+    for golden in manifest.golden:
+        prefix = _pair_of(golden, pairs, manifest).target_prefix_ids
+        translated.append((golden.source_ids, (*prefix, *manifest.without_end(golden.output_ids))))
+    try:
+        aligned = aligner.align(translated)
+    except Exception as error:  # ONNX Runtime's errors have no common base of their own
+        raise BundleError(f"{bundle.directory} can't align: {' '.join(str(error).split())}") from error
+    if not all(np.allclose(attention.sum(axis=1), 1.0, atol=1e-2) for attention in aligned):
+        raise BundleError(
+            f"{bundle.directory} fails its self-test: its alignments are no probabilities. "
+            "Export it again with 'make export'."
+        )
 
 
 def _sequence(golden: GoldenPair, pair: LanguagePair, max_output_tokens: int) -> Sequence:

@@ -1,5 +1,6 @@
 """`quantize`: an int8 bundle that the engine runs, with what it costs; and what it refuses."""
 
+import dataclasses
 import shutil
 from pathlib import Path
 
@@ -11,10 +12,10 @@ from click.testing import CliRunner
 from export.cli import main
 from export.engine_decode import EngineDecoder
 from export.golden_texts import GOLDEN_TEXTS
-from export.graphs.execution import GraphPair
+from export.graphs.execution import AlignmentRun, GraphPair
 from export.quantize import quantize
 from service.bundle.checksums import mismatches
-from service.bundle.manifest import Manifest
+from service.bundle.manifest import Graphs, Manifest
 from service.translation import DecodingOptions
 
 
@@ -49,7 +50,8 @@ def test_the_bundle_is_complete_and_says_what_it_costs(
 
 def test_every_large_weight_is_in_8_bits_and_stored_once(quantized: tuple[Path, Manifest]) -> None:
     directory, manifest = quantized
-    for name in (manifest.graphs.encoder, manifest.graphs.decoder_step):
+    assert len(manifest.graphs.files) == 3
+    for name in manifest.graphs.files:
         graph = onnx.load(directory / name).graph
         sizes = {tensor.name: (tensor.data_type, int(np.prod(tensor.dims))) for tensor in graph.initializer}
         matrices = {key for key, (_, size) in sizes.items() if size > 1500 and "positions" not in key}
@@ -75,6 +77,34 @@ def test_log_probs_are_close_to_float32(quantized: tuple[Path, Manifest], export
     error = np.abs(tables[0] - tables[1]).mean()
     spread = tables[0].max() - tables[0][tables[0] < 0].min()
     assert 0.0 < error < 0.05 * spread
+
+
+def test_alignments_are_close_to_float32(quantized: tuple[Path, Manifest], exported: tuple[Path, Manifest]) -> None:
+    """And not the same, or nothing was quantized."""
+    pairs = [(golden.source_ids, golden.output_ids) for golden in exported[1].golden]
+    sources, targets = [source for source, _ in pairs], [target for _, target in pairs]
+    given = []
+    for directory, manifest in (exported, quantized):
+        graphs = manifest.graphs
+        pair = GraphPair(directory / graphs.encoder, directory / graphs.decoder_step, manifest.model)
+        given.append(AlignmentRun(directory / graphs.alignment, pair).attention(sources, targets, 1))
+    assert quantized[1].graphs == exported[1].graphs
+    errors = np.concatenate([np.abs(a - b).ravel() for a, b in zip(*given, strict=True)])
+    assert 0.0 < errors.mean() < 0.02
+    assert 0.0 <= quantized[1].quality["alignment"] <= 1.0
+
+
+def test_a_bundle_without_alignments_stays_without(
+    exported: tuple[Path, Manifest], lines: Path, tmp_path: Path
+) -> None:
+    old = Path(shutil.copytree(exported[0], tmp_path / "old"))
+    (old / exported[1].graphs.alignment).unlink()
+    checksums = {name: each for name, each in exported[1].checksums.items() if name != exported[1].graphs.alignment}
+    dataclasses.replace(exported[1], graphs=Graphs(), checksums=checksums).save(old)
+    manifest = quantize(old, tmp_path / "int8", lines)
+    assert manifest.graphs.alignment == ""
+    assert manifest.quality["alignment"] is None
+    assert not (tmp_path / "int8" / "alignment.onnx").exists()
 
 
 def test_greedy_and_beam_share_the_graph(quantized: tuple[Path, Manifest]) -> None:

@@ -129,6 +129,45 @@ def save_encoder(model: TinyModel, path: Path) -> None:
     )
 
 
+def save_alignment(model: TinyModel, path: Path, decoder_start_id: int = 0) -> None:
+    """Write an alignment graph that reads off layer 0 of the decoder that `save_decoder_step` writes: all heads."""
+    graph, width = _Graph(model, model.seed + 1), model.width  # the same numbers are drawn in the same order
+    start = graph.constant([[decoder_start_id]], np.int64)
+    batch = graph.node("Shape", graph_io.TARGET_IDS, start=0, end=1)
+    column = graph.node("Expand", start, graph.node("Concat", batch, graph.constant([1], np.int64), axis=0))
+    to_last = [graph.constant([number], np.int64) for number in (0, -1, 1)]
+    read = graph.node("Concat", column, graph.node("Slice", graph_io.TARGET_IDS, *to_last), axis=1)
+    x = graph.embed(read, graph.range(graph_io.TARGET_IDS, 1))  # (B, T, width)
+    packed = graph.linear(graph.norm(x), width, 3 * width)
+    parts = ["query", "key", "value"]
+    graph.node("Split", packed, axis=2, num_outputs=3, outputs=parts)
+    attended = graph.node(
+        "MultiHeadAttention", *parts, domain="com.microsoft", num_heads=model.num_heads, unidirectional=1
+    )
+    x = graph.node("Add", x, graph.linear(attended, width, width))
+    heads = graph.constant([0, 0, model.num_heads, model.head_size], np.int64)
+    queries = graph.node("Transpose", graph.node("Reshape", graph.linear(graph.norm(x), width, width), heads),
+                         perm=[0, 2, 1, 3])  # fmt: skip
+    key = graph_io.alignment_inputs(0)[-1]
+    scores = graph.node("MatMul", queries, graph.node("Transpose", key, perm=[0, 1, 3, 2]))
+    scores = graph.node("Mul", scores, graph.constant(model.head_size**-0.5, model.dtype))
+    lengths = graph.node("Reshape", graph_io.SOURCE_LENGTHS, graph.constant([-1, 1, 1, 1], np.int64))
+    places = graph.node("Cast", graph.range(key, 2), to=TensorProto.INT32)
+    live = graph.node("Where", graph.node("Less", places, lengths), scores, graph.constant(-np.inf, model.dtype))
+    probabilities = graph.node("Cast", graph.node("Softmax", live, axis=-1), to=TensorProto.FLOAT)
+    axis = graph.constant([1], np.int64)
+    graph.node("ReduceMean", probabilities, axis, keepdims=0, outputs=[graph_io.ATTENTION])
+    graph.save(
+        path,
+        [
+            _value(graph_io.TARGET_IDS, TensorProto.INT64, "B", "T"),
+            _value(graph_io.SOURCE_LENGTHS, TensorProto.INT32, "B"),
+            _value(key, model.element_type, "B", model.num_heads, "S", model.head_size),
+        ],
+        [_value(graph_io.ATTENTION, TensorProto.FLOAT, "B", "T", "S")],
+    )
+
+
 def save_decoder_step(model: TinyModel, path: Path) -> None:
     """Write a decoder step of `num_layers` pre-norm layers."""
     graph, width, layers = _Graph(model, model.seed + 1), model.width, model.num_layers

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import onnx
 import pytest
 
 from service.bundle.checksums import file_sha256
@@ -150,3 +151,53 @@ def test_all_damage_is_named_at_once(bundle: Path) -> None:
         load(bundle)
     assert "encoder.onnx is missing" in str(raised.value)
     assert "source.model does not match" in str(raised.value)
+
+
+def test_it_aligns_if_the_bundle_can(bundle: Path) -> None:
+    model = load(bundle)
+    golden = model.manifest.golden[0]
+    (attention,) = model.aligner.align([(golden.source_ids, golden.output_ids)])
+    assert attention.shape == (len(golden.output_ids), len(golden.source_ids))
+    assert model.engine.stop(30)
+
+
+def test_bundles_of_before_there_were_alignments_load(bundle: Path) -> None:
+    document = json.loads((bundle / "manifest.json").read_text())
+    assert document["graphs"].pop("alignment")
+    assert document["graphs"].pop("alignment_layer") == 0
+    del document["checksums"]["alignment.onnx"]
+    (bundle / "manifest.json").write_text(json.dumps(document))
+    (bundle / "alignment.onnx").unlink()
+    model = load(bundle)
+    assert model.aligner is None
+    assert model.engine.stop(30)
+
+
+@pytest.mark.parametrize(
+    ("graphs", "message"),
+    [
+        ({"alignment": "missing.onnx"}, "checksums lacks 'missing.onnx'"),
+        ({"alignment": "../alignment.onnx"}, "leaves the bundle"),
+        ({"alignment_layer": 2}, "alignment_layer is 2; the model has decoder layers 0 to 1"),
+        ({"alignment_layer": 1}, "other inputs than this service binds"),
+        ({"alignment": "decoder_step.onnx"}, "other inputs than this service binds"),
+    ],
+)
+def test_what_the_manifest_says_of_alignments_is_checked(bundle: Path, graphs: Any, message: str) -> None:
+    document = json.loads((bundle / "manifest.json").read_text())
+    document["graphs"] |= graphs
+    (bundle / "manifest.json").write_text(json.dumps(document))
+    with pytest.raises(BundleError, match=message):
+        load(bundle)
+
+
+def test_an_alignment_graph_that_fails_is_found_when_loading(bundle: Path) -> None:
+    graph = onnx.load(bundle / "alignment.onnx")
+    (heads,) = (node for node in graph.graph.node if node.op_type == "ReduceMean")
+    heads.op_type = "ReduceSum"  # of two heads: rows add up to 2
+    onnx.save(graph, bundle / "alignment.onnx")
+    manifest = Manifest.load(bundle)
+    checksums = manifest.checksums | {"alignment.onnx": file_sha256(bundle / "alignment.onnx")}
+    dataclasses.replace(manifest, checksums=checksums).save(bundle)
+    with pytest.raises(BundleError, match="its alignments are no probabilities"):
+        load(bundle)

@@ -1,0 +1,142 @@
+"""The alignment graph: whole hypotheses in, where each of their tokens came from in the source out."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+
+from export.architecture import Transformer
+from export.architecture.attention import MultiHeadAttention
+from export.architecture.decoder import DecoderLayer
+from export.graphs.dense import output_projection, packed_projection, padded_head_size
+from export.graphs.operators import causal_attention, multi_head_attention
+
+
+@dataclass(frozen=True, slots=True)
+class AlignmentHeads:
+    """Which cross-attention tells where a token came from: the mean over some heads of one decoder layer.
+
+    It is that of the position where the token is predicted, or, with `reads`, of the next one, where it is read.
+    """
+
+    layer: int
+    heads: tuple[int, ...]
+    reads: bool = False
+
+
+class AlignmentGraph(nn.Module):
+    """The decoder, teacher-forced, up to one layer's cross-attention. Runs on (B T, d), as the encoder does."""
+
+    def __init__(self, model: Transformer, chosen: AlignmentHeads) -> None:
+        super().__init__()
+        decoder, config = model.decoder, model.config
+        self.decoder_start_id = config.decoder_start_id
+        self.reads = chosen.reads
+        self.embedding = decoder.embedding
+        layers = list(cast(Iterable[DecoderLayer], decoder.layers))
+        self.below = nn.ModuleList(_Layer(layer) for layer in layers[: chosen.layer])
+        layer = layers[chosen.layer]
+        self.self_attention = _SelfAttention(layer.self_attention)
+        self.self_attention_residual = layer.self_attention_residual
+        self.cross_attention = _CrossAttentionProbabilities(layer.cross_attention, chosen.heads)
+        residual = layer.cross_attention_residual
+        self.cross_attention_norm = residual.norm if residual.pre_norm else nn.Identity()
+
+    def forward(self, target_ids: Tensor, source_lengths: Tensor, cross: Sequence[Tensor]) -> Tensor:
+        """(B, T) int64, (B,) int32 and the layers' keys and values, the last layer's keys only -> (B, T, S) float32."""
+        start = torch.full_like(target_ids[:, :1], self.decoder_start_id)
+        read = torch.cat([start, target_ids if self.reads else target_ids[:, :-1]], dim=1)
+        shape = read.shape
+        x = self.embedding(read).flatten(0, 1)  # (B T, d)
+        for index, layer in enumerate(self.below):
+            x = layer(x, shape, source_lengths, cross[2 * index : 2 * index + 2])
+        x = self.self_attention_residual(x, lambda y: self.self_attention(y, shape))
+        attention: Tensor = self.cross_attention(self.cross_attention_norm(x), shape, source_lengths, cross[-1])
+        return attention[:, 1:] if self.reads else attention
+
+
+class _Layer(nn.Module):
+    """One whole decoder layer."""
+
+    def __init__(self, layer: DecoderLayer) -> None:
+        super().__init__()
+        self.self_attention = _SelfAttention(layer.self_attention)
+        self.self_attention_residual = layer.self_attention_residual
+        self.cross_attention = _CrossAttention(layer.cross_attention)
+        self.cross_attention_residual = layer.cross_attention_residual
+        self.feed_forward = layer.feed_forward
+        self.feed_forward_residual = layer.feed_forward_residual
+
+    def forward(self, x: Tensor, shape: torch.Size, source_lengths: Tensor, cross: Sequence[Tensor]) -> Tensor:
+        """(B T, d) -> (B T, d); `shape` is (B, T)."""
+        x = self.self_attention_residual(x, lambda y: self.self_attention(y, shape))
+        x = self.cross_attention_residual(x, lambda y: self.cross_attention(y, shape, source_lengths, cross))
+        output: Tensor = self.feed_forward_residual(x, self.feed_forward)
+        return output
+
+
+class _SelfAttention(nn.Module):
+    """Self-attention to the tokens so far: padding comes after them, so it needs no mask."""
+
+    def __init__(self, attention: MultiHeadAttention) -> None:
+        super().__init__()
+        self.num_heads, self.scale = attention.num_heads, attention.scale
+        self.query = packed_projection(attention, attention.query)
+        self.key = packed_projection(attention, attention.key)
+        self.value = packed_projection(attention, attention.value)
+        self.output = output_projection(attention)
+
+    def forward(self, x: Tensor, shape: torch.Size) -> Tensor:
+        """(B T, d) -> (B T, d)."""
+        queries, keys, values = (layer(x).unflatten(0, shape) for layer in (self.query, self.key, self.value))
+        heads = causal_attention(queries, keys, values, self.num_heads, self.scale)  # (B, T, H D)
+        output: Tensor = self.output(heads.flatten(0, 1))
+        return output
+
+
+class _CrossAttention(nn.Module):
+    """Attention to the source's keys and values, which the encoder graph computed."""
+
+    def __init__(self, attention: MultiHeadAttention) -> None:
+        super().__init__()
+        self.num_heads, self.scale = attention.num_heads, attention.scale
+        self.query = packed_projection(attention, attention.query)
+        self.output = output_projection(attention)
+
+    def forward(self, x: Tensor, shape: torch.Size, source_lengths: Tensor, cross: Sequence[Tensor]) -> Tensor:
+        """(B T, d) -> (B T, d)."""
+        queries = self.query(x).unflatten(0, shape)
+        heads = multi_head_attention(queries, cross[0], cross[1], source_lengths, self.num_heads, self.scale)
+        output: Tensor = self.output(heads.flatten(0, 1))
+        return output
+
+
+class _CrossAttentionProbabilities(nn.Module):
+    """The mean of the chosen heads' probabilities, spelt out: the fused operator keeps them to itself."""
+
+    heads: Tensor
+
+    def __init__(self, attention: MultiHeadAttention, heads: Sequence[int]) -> None:
+        super().__init__()
+        size = padded_head_size(attention.head_size)
+        self.split = (len(heads), size)
+        self.scale = attention.scale
+        self.register_buffer("heads", torch.tensor(heads, dtype=torch.int64))
+        self.query = packed_projection(attention, attention.query)
+        rows = (torch.tensor(heads)[:, None] * size + torch.arange(size)).flatten()
+        self.query.weight = nn.Parameter(self.query.weight[rows], requires_grad=False)
+        if self.query.bias is not None:
+            self.query.bias = nn.Parameter(self.query.bias[rows], requires_grad=False)
+
+    def forward(self, x: Tensor, shape: torch.Size, source_lengths: Tensor, keys: Tensor) -> Tensor:
+        """(B T, d) and keys (B, H, S, D) -> (B, T, S) float32."""
+        queries = (
+            self.query(x).unflatten(0, shape).unflatten(2, self.split).transpose(1, 2) * self.scale
+        )  # (B, h, T, D)
+        scores = (queries @ keys.index_select(1, self.heads).transpose(2, 3)).float()  # (B, h, T, S)
+        is_live = torch.arange(keys.shape[2]) < source_lengths[:, None]  # (B, S)
+        scores = scores.masked_fill(~is_live[:, None, None, :], -torch.inf)
+        mean: Tensor = scores.softmax(-1).mean(1)
+        return mean
