@@ -3,21 +3,25 @@
 import re
 import unicodedata
 from collections.abc import Sequence
+from typing import Protocol
 
-from service.text.tokenizers import Tokenizer
+from service.text.words import UNSPACED
 
-# Scripts that put no spaces between words: Thai to Tibetan, Burmese, Khmer, and what Chinese and Japanese write with.
-_UNSPACED = (
-    r"\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3000-\u30ff\u31f0-\u31ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef"
-    r"\U00020000-\U0003ffff"
-)
-_UNSPACED_CHARACTER = re.compile(f"[{_UNSPACED}]")
+# Punctuation of Chinese and Japanese stands without spaces too.
+_UNSPACED_CHARACTER = re.compile(f"[{UNSPACED}\\u3000-\\u303f\\uff00-\\uffef]")
 _JOINERS = "\u200c\u200d"
 
 _LONGEST_WORD = 128  # characters; what is longer is no word, and goes out in parts
 _MAX_WINDOW = 64  # tokens that are decoded anew each time
 _KEPT = 32  # of them, where the window moves on
 _CONTEXT = 8  # characters by which the same place is found again in the text of fewer tokens
+
+
+class PieceDecoder(Protocol):
+    """What a `Tokenizer` can do that is needed here."""
+
+    def decode(self, token_ids: Sequence[int]) -> str: ...  # noqa: D102
+    def decode_settled(self, token_ids: Sequence[int]) -> str: ...  # noqa: D102
 
 
 class IncrementalDecoder:
@@ -29,7 +33,7 @@ class IncrementalDecoder:
     makes of all ids.
     """
 
-    def __init__(self, tokenizer: Tokenizer) -> None:
+    def __init__(self, tokenizer: PieceDecoder) -> None:
         self._tokenizer = tokenizer
         self._start = 0  # the first token of the window: only from there on ids are decoded
         self._told = 0  # characters of the window's text that were given out

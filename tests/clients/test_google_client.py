@@ -4,54 +4,24 @@ The client can't share a process with our stubs, for both describe the same mess
 their own, in a process that has nothing of ours.
 """
 
-import contextlib
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
-import grpc
 import pytest
 
 from service.config import ServerConfig
-from service.metrics import Metrics
 from service.pb.google.cloud.translation.v3 import translation_service_pb2 as pb
-from service.rpc.grpc_server import build_grpc_server, new_health_servicer
-from service.text.glossary import Glossary
-from service.translation import Term
 from tests.servers import REPOSITORY, LoopThread, ServerProcess, environment, eventually, in_process
 
 CHECKS = Path(__file__).parent / "google_client"
 
 
-class HeldGlossaries:
-    """Glossaries in memory."""
-
-    glossaries = (
-        Glossary("files", "en", "de", (Term("file", "Akte", is_case_sensitive=True), Term("Dragoman"))),
-        Glossary("files", "en", "pt-BR", (Term("file", "arquivo"),)),
-        Glossary("long", "en", "de", tuple(Term(f"term {number}", "Wort") for number in range(2500))),
-    )
-
-
-@contextlib.contextmanager
-def server_with_glossaries(loop: LoopThread, models: Path) -> Iterator[str]:
-    config = ServerConfig(models=models, num_threads=1, max_slots=1, max_waiting=64)
-
-    async def start() -> tuple[grpc.aio.Server, int]:
-        server = build_grpc_server(
-            config, running.server._translator, HeldGlossaries(), Metrics(), new_health_servicer()
-        )
-        port = server.add_insecure_port("127.0.0.1:0")
-        await server.start()
-        return server, port
-
-    with in_process(loop, config) as running:
-        server, port = loop.run(start())
-        try:
-            yield f"127.0.0.1:{port}"
-        finally:
-            loop.run(server.stop(5))
+GLOSSARIES = {
+    "files.en-de.tsv": "file\tAkte\tcase\nDragoman\n",
+    "files.en-pt_BR.tsv": "file\tarquivo\n",
+    "long.en-de.tsv": "".join(f"term {number}\tWort\n" for number in range(2500)),
+}
 
 
 def run_checks(*names: str, **variables: str) -> str:
@@ -93,9 +63,12 @@ def test_the_real_client_works(server: ServerProcess, tmp_path: Path) -> None:
     eventually(lambda: all(counter in server.get("/metrics")[2] for counter in counters))
 
 
-def test_its_glossary_calls_work(loop_thread: LoopThread, tiny_models: Path) -> None:
-    with server_with_glossaries(loop_thread, tiny_models) as address:
-        assert "passed" in run_checks("glossary_checks.py", SERVER_ADDRESS=address)
+def test_its_glossary_calls_work(loop_thread: LoopThread, tiny_models: Path, tmp_path: Path) -> None:
+    for name, lines in GLOSSARIES.items():
+        (tmp_path / name).write_text(lines, encoding="utf-8")
+    config = ServerConfig(models=tiny_models, glossaries=tmp_path, num_threads=1, max_slots=1, max_waiting=64)
+    with in_process(loop_thread, config) as running:
+        assert "passed" in run_checks("glossary_checks.py", SERVER_ADDRESS=running.address)
 
 
 def test_a_check_that_fails_is_noticed(server: ServerProcess) -> None:

@@ -144,3 +144,12 @@ def test_an_overloaded_server_says_when_to_come_back(client: Client, many: list[
         (retry,) = [detail for detail in error.details if isinstance(detail, error_details_pb2.RetryInfo)]
         assert retry.retry_delay.ToMilliseconds() > 0
         assert error.reason == "QUEUE_FULL"
+
+
+def test_the_glossarys_terms_are_in_the_translation(client: Client) -> None:
+    both = client.translate_text(request=ASKED | {"glossary_config": {"glossary": GLOSSARY}})
+    assert "Akte" in both.glossary_translations[0].translated_text
+    shout = ASKED | {"contents": ["Save the FILE."]}
+    config = {"glossary": GLOSSARY, "ignore_case": True}
+    answer = client.translate_text(request=shout | {"glossary_config": config})
+    assert "akte" in answer.glossary_translations[0].translated_text.lower()

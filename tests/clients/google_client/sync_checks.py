@@ -287,3 +287,19 @@ def test_a_method_that_google_has_not_either(address: str) -> None:
         channel.unary_unary(method, bytes, bytes)(b"", timeout=30)
     error: Any = raised.value
     assert error.code() is grpc.StatusCode.UNIMPLEMENTED
+
+
+def test_html_is_what_a_client_sends_that_says_nothing(client: Client) -> None:
+    asked = GOOD | {"mime_type": "", "contents": ['<p class="a">Hello</p><script>x()</script>']}
+    text = client.translate_text(request=asked).translations[0].translated_text
+    assert text.startswith('<p class="a">')
+    assert text.endswith("</p><script>x()</script>")
+
+
+def test_html_is_detected_by_its_text(client: Client) -> None:
+    html = '<div class="some long english words in here">नमस्ते दुनिया</div>'
+    assert client.detect_language(parent=PARENT, content=html).languages[0].language_code == "hi"
+
+
+def test_a_long_text_is_split(client: Client) -> None:
+    assert client.translate_text(request=GOOD | {"contents": ["keys " * 100]}).translations[0].translated_text
