@@ -116,7 +116,9 @@ def test_every_segment_says_how_it_ended(stub: Stub) -> None:
 
     def reasons(**options: Any) -> list[str]:
         (translation,) = ask(stub, "Hello. 12. Save the file.", options=pb.DecodingOptions(**options))
-        names = [pb.FinishReason.Name(each.finish_reason).removeprefix("FINISH_REASON_") for each in translation.segments]
+        names = [
+            pb.FinishReason.Name(each.finish_reason).removeprefix("FINISH_REASON_") for each in translation.segments
+        ]
         assert pb.FinishReason.Name(translation.finish_reason) == f"FINISH_REASON_{names[0]}"
         return names
 
@@ -155,9 +157,7 @@ def test_hypotheses_of_several_segments_belong_together_by_rank(stub: Stub) -> N
 
 
 def test_languages_are_detected_where_the_source_is_left_out(stub: Stub) -> None:
-    english, number, empty = ask(
-        stub, "Where is the train station? Save the file.", "12", "", source_language_code=""
-    )
+    english, number, empty = ask(stub, "Where is the train station? Save the file.", "12", "", source_language_code="")
     assert [each.detected_language_code for each in (english, number, empty)] == ["en", "und", "und"]
     assert (number.text, empty.text) == ("12", "")
     (given,) = ask(stub, "Where is the train station? Save the file.")
