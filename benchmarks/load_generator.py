@@ -55,7 +55,9 @@ async def generate(load: Load) -> Outcome:
 
         async def call(scheduled: float, first_text: int) -> None:
             chosen = [texts[(first_text + i) % len(texts)] for i in range(load.texts_per_call)]
-            options = pb.DecodingOptions(length_penalty=length_penalty_of(next(numbers)))
+            # Without guards, as other servers are measured.
+            penalty = length_penalty_of(next(numbers))
+            options = pb.DecodingOptions(length_penalty=penalty, max_repeats=0, max_length_ratio=0)
             request = pb.TranslateRequest(
                 texts=chosen, source_language_code="en", target_language_code="de", options=options
             )

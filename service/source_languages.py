@@ -33,12 +33,11 @@ def parts_by_language(request: TranslationRequest, language_codes: Sequence[str]
     Raises:
         InvalidRequest: a text has letters, and is in no language that can be translated into the target.
     """
-    plain = plain_texts(request)
     indices: dict[str, list[int]] = {}
     for index, code in enumerate(language_codes):
         if code != UNDETERMINED:
             indices.setdefault(code, []).append(index)
-        elif any(character.isalpha() for character in plain[index]):
+        elif any(character.isalpha() for character in _plain(request, request.texts[index])):
             field = f"texts[{index}]"
             raise InvalidRequest(
                 f"{field} is in no language that can be translated into {request.target_language_code!r} here; "
@@ -50,9 +49,11 @@ def parts_by_language(request: TranslationRequest, language_codes: Sequence[str]
 
 def plain_texts(request: TranslationRequest) -> list[str]:
     """The texts without markup, for those who look at the language only."""
-    if request.mime_type is MimeType.PLAIN:
-        return list(request.texts)
-    return ["\n".join(block.text for block in parse(text).blocks) for text in request.texts]
+    return [_plain(request, text) for text in request.texts]
+
+
+def _plain(request: TranslationRequest, text: str) -> str:
+    return text if request.mime_type is MimeType.PLAIN else "\n".join(block.text for block in parse(text).blocks)
 
 
 def _part(request: TranslationRequest, code: str, indices: Sequence[int]) -> TranslationRequest:

@@ -174,9 +174,7 @@ class Translator:
         """
         self.models()
         check_count(texts)
-        return await self._detect(texts, LanguageDetector())
-
-    async def _detect(self, texts: Collection[str], detector: LanguageDetector) -> list[tuple[DetectedLanguage, ...]]:
+        detector = LanguageDetector()
         return await self._run(lambda: [detector.detect(text) for text in texts], inline=False)
 
     async def _translate_detected(self, request: TranslationRequest) -> TranslationResult:
@@ -207,8 +205,13 @@ class Translator:
     async def _parts(self, request: TranslationRequest) -> list[Part]:
         """The request's texts by the languages that they are in, of those from which the target can be reached."""
         sources = self._catalogue.sources(request.model, request.model_version, request.target_language_code)
-        detected = await self._detect(plain_texts(request), LanguageDetector(sources))
-        return parts_by_language(request, [languages[0].language_code for languages in detected])
+
+        def parts() -> list[Part]:
+            detector = LanguageDetector(sources)
+            detected = [detector.detect(text)[0].language_code for text in plain_texts(request)]
+            return parts_by_language(request, detected)
+
+        return await self._run(parts, inline=False)
 
     async def _stream(self, request: TranslationRequest) -> AsyncGenerator[StreamPart]:
         model, pair = self._resolve(request)
@@ -217,14 +220,18 @@ class Translator:
             streams = call.streams()
             candidates: dict[int, Candidates] = {}
             translations: dict[int, Translation] = {}
+            is_small = _is_small(call)
             num_left = Counter(index for index, _ in call.places)
+
+            async def assembled(index: int) -> Translation:
+                return await self._run(lambda: call.translation(index, candidates), is_small)
 
             def part(index: int, delta: str, translation: Translation | None = None) -> StreamPart:
                 return StreamPart(index, delta, model.name, model.version, translation)
 
             for index in range(len(request.texts)):
                 if not num_left[index]:
-                    translations[index] = call.translation(index, {})
+                    translations[index] = await assembled(index)
                     yield part(index, translations[index].text, translations[index])
             async with aclosing(self._news(call)) as all_news:
                 async for news in all_news:
@@ -240,7 +247,7 @@ class Translator:
                         delta = streams[index].settle(number, best[0].text)
                         num_left[index] -= 1
                         if not num_left[index]:
-                            translations[index] = call.translation(index, candidates)
+                            translations[index] = await assembled(index)
                             yield part(index, delta + streams[index].finish(translations[index]), translations[index])
                         elif delta:
                             yield part(index, delta)

@@ -83,10 +83,10 @@ def texts() -> st.SearchStrategy[str]:
 REQUESTS = st.builds(
     pb.TranslateRequest,
     texts=st.lists(texts(), min_size=1, max_size=4),
-    source_language_code=st.sampled_from(["en", "en", "EN_us", "", "fr"]),
-    target_language_code=st.sampled_from(["de", "de", "de", "deu-AT", "xx"]),
+    source_language_code=st.sampled_from(["en", "en", "en", "EN_us", "", "", "fr"]),
+    target_language_code=st.sampled_from([*["de"] * 6, "deu-AT", "xx"]),
     options=options(),
-    mime_type=st.one_of(st.sampled_from(["", "text/plain", "text/html", "TEXT/HTML"]), seldom(st.text(max_size=5), "")),
+    mime_type=st.sampled_from(["", "text/plain", "text/html", "TEXT/HTML", "text/rtf"]),
     split_sentences=st.sampled_from(pb.SplitSentences.values()),
     preserve_formatting=st.booleans(),
     glossary=seldom(st.text(max_size=5), ""),

@@ -39,6 +39,8 @@ def test_letters_of_no_language_are_refused() -> None:
     ("field", "message", "expected"),
     [
         ("texts[1]", "texts[1] has 9 tokens", ("texts[3]", "texts[3] has 9 tokens")),
+        ("target_prefixes[0]", "target_prefixes[0] is", ("target_prefixes[0]", "target_prefixes[0] is")),
+        ("target_prefixes[1]", "target_prefixes[1] is", ("target_prefixes[3]", "target_prefixes[3] is")),
         ("options.top_k", "options.top_k is 0", ("options.top_k", "options.top_k is 0")),
         ("", "no", ("", "no")),
     ],

@@ -260,6 +260,47 @@ def test_cancelling_a_call_aborts_what_is_unfinished(make: Any) -> None:
     asyncio.run(scenario())
 
 
+@pytest.mark.parametrize("source", ["en", ""])
+@pytest.mark.parametrize("num_parts", [1, 2])
+def test_closing_a_stream_aborts_what_is_unfinished_at_once(make: Any, source: str, num_parts: int) -> None:
+    async def scenario() -> None:
+        translator, engine = make()
+        texts = ["where is the train", "save the file", "find my keys"]
+        stream = translator.stream(request(*texts, source_language_code=source))
+        first = asyncio.create_task(anext(stream))
+        await asyncio.wait_for(engine.arrived.wait(), 5)
+        one, two, three = engine.submitted
+        translator.deliver([answer(one), answer(two)])
+        parts = [await asyncio.wait_for(first, 5), *[await anext(stream) for _ in range(num_parts - 1)]]
+        assert [part.index for part in parts] == list(range(num_parts))
+        assert all(part.translation is not None for part in parts)
+        assert not await translator.models()[0].leases.none_held(0.01)
+        await stream.aclose()
+        assert engine.aborted == [three]
+        assert len(translator._pending) == 0
+        assert await translator.models()[0].leases.none_held(0.01)
+
+    asyncio.run(scenario())
+
+
+def test_a_failed_sequence_ends_its_stream_and_aborts_the_rest(make: Any) -> None:
+    async def scenario() -> None:
+        translator, engine = make()
+        stream = translator.stream(request("a", "b", "c"))
+        first = asyncio.create_task(anext(stream))
+        await asyncio.wait_for(engine.arrived.wait(), 5)
+        one, two, three = engine.submitted
+        translator.deliver([answer(one)])
+        assert (await asyncio.wait_for(first, 5)).translation.text == "a"
+        translator.deliver([SequenceUpdate(two, None, error=EngineFailure("numbers ran out"))])
+        with pytest.raises(EngineFailure, match="numbers ran out"):
+            await asyncio.wait_for(anext(stream), 5)
+        assert engine.aborted == [three]
+        assert len(translator._pending) == 0
+
+    asyncio.run(scenario())
+
+
 def test_one_failed_sequence_fails_the_call_and_aborts_the_rest(make: Any) -> None:
     async def scenario() -> None:
         translator, engine = make()
