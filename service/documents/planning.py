@@ -139,8 +139,11 @@ class Planner:
             return
         if self._request.is_strict:
             raise self._too_long(index, len(segment.source_ids))
+        # Symbols may take more tokens than what they stand for: then the text's own number says too little.
+        num_tokens = self._num_tokens(text)
+        goal = limit if num_tokens > limit else num_tokens * limit // len(segment.source_ids)
         try:
-            pieces = split_long(text, self._num_tokens, limit, [(span.start, span.end) for span in spans])
+            pieces = split_long(text, self._num_tokens, goal, [(span.start, span.end) for span in spans])
         except ValueError as error:
             raise self._too_long(index, len(segment.source_ids)) from error
         offset = 0
@@ -148,7 +151,7 @@ class Planner:
             stripped = piece.strip()
             begin = offset + len(piece) - len(piece.lstrip())
             if stripped:
-                yield self._segment(stripped, start + begin, _within(spans, begin, begin + len(stripped)))
+                yield from self._fitting(stripped, start + begin, _within(spans, begin, begin + len(stripped)), index)
             offset += len(piece)
 
     def _segment(self, text: str, start: int, spans: Sequence[Protected]) -> PlannedSegment:

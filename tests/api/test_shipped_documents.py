@@ -80,6 +80,16 @@ def test_terms_stand_as_the_caller_says(stub: Stub) -> None:
     assert "Scheibe" not in without[0].text
 
 
+def test_a_sentence_that_terms_make_too_long_is_cut(stub: Stub) -> None:
+    """A symbol takes two tokens, and a short word that it stands for one."""
+    text = "the dog and " * 30 + "the red and the red and the red"
+    assert len(ask(stub, text)[0].segments) == 1
+    (translation,) = ask(stub, text, terms=[pb.Term(source="dog", target="Katze")])
+    assert len(translation.segments) > 1
+    assert all(segment.num_source_tokens <= 128 for segment in translation.segments)
+    assert translation.text.count("Katze") == 30
+
+
 def test_a_glossary_is_read_again_on_sighup(stub: Stub, process: ServerProcess, glossaries: Path) -> None:
     def window() -> str:
         return ask(stub, "Open the window with Dragoman.", glossary="house")[0].text
