@@ -33,7 +33,7 @@ def parts_by_language(request: TranslationRequest, language_codes: Sequence[str]
     Raises:
         InvalidRequest: a text has letters, and is in no language that can be translated into the target.
     """
-    plain = plain_texts(request)
+    plain = plain_texts(request.texts, request.mime_type)
     indices: dict[str, list[int]] = {}
     for index, code in enumerate(language_codes):
         if code != UNDETERMINED:
@@ -48,11 +48,11 @@ def parts_by_language(request: TranslationRequest, language_codes: Sequence[str]
     return [Part(_part(request, code, chosen), tuple(chosen)) for code, chosen in indices.items()]
 
 
-def plain_texts(request: TranslationRequest) -> list[str]:
-    """The texts without markup, for those who look at the language only."""
-    if request.mime_type is MimeType.PLAIN:
-        return list(request.texts)
-    return ["\n".join(block.text for block in parse(text).blocks) for text in request.texts]
+def plain_texts(texts: Sequence[str], mime_type: MimeType) -> list[str]:
+    """Texts without markup, for those who look at the language only."""
+    if mime_type is MimeType.PLAIN:
+        return list(texts)
+    return ["\n".join(block.text for block in parse(text).blocks) for text in texts]
 
 
 def _part(request: TranslationRequest, code: str, indices: Sequence[int]) -> TranslationRequest:

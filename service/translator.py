@@ -28,6 +28,7 @@ from service.translation import (
     DetectedLanguage,
     FinishReason,
     Hypothesis,
+    MimeType,
     Translation,
     TranslationRequest,
 )
@@ -150,7 +151,9 @@ class Translator:
             async for each in self._stream(part.request):
                 yield replace(each, index=part.indices[each.index])
 
-    async def detect(self, texts: Collection[str]) -> list[tuple[DetectedLanguage, ...]]:
+    async def detect(
+        self, texts: Sequence_[str], mime_type: MimeType = MimeType.PLAIN
+    ) -> list[tuple[DetectedLanguage, ...]]:
         """The languages that each text may be in, best first: `LanguageDetector.detect` among all that it knows.
 
         Raises:
@@ -158,7 +161,7 @@ class Translator:
         """
         self.models()
         check_count(texts)
-        return await self._detect(texts, LanguageDetector())
+        return await self._detect(plain_texts(texts, mime_type), LanguageDetector())
 
     async def _detect(self, texts: Collection[str], detector: LanguageDetector) -> list[tuple[DetectedLanguage, ...]]:
         return await self._run(lambda: [detector.detect(text) for text in texts], inline=False)
@@ -193,7 +196,7 @@ class Translator:
     async def _parts(self, request: TranslationRequest) -> list[Part]:
         """The request's texts by the languages that they are in, of those from which the target can be reached."""
         sources = self._catalogue.sources(request.model, request.model_version, request.target_language_code)
-        detected = await self._detect(plain_texts(request), LanguageDetector(sources))
+        detected = await self._detect(plain_texts(request.texts, request.mime_type), LanguageDetector(sources))
         return parts_by_language(request, [languages[0].language_code for languages in detected])
 
     async def _stream(self, request: TranslationRequest) -> AsyncIterator[StreamPart]:

@@ -7,7 +7,6 @@ import pytest
 
 from tests.servers import ServerProcess
 
-
 collect_ignore = ["google_client"]  # a test run of its own, in a process that has nothing of ours
 
 

@@ -297,7 +297,7 @@ def test_html_is_what_a_client_sends_that_says_nothing(client: Client) -> None:
 
 
 def test_html_is_detected_by_its_text(client: Client) -> None:
-    html = '<div class="some long english words in here">नमस्ते दुनिया</div>'
+    html = '<div class="some long english words in here">यह एक छोटा वाक्य है जो हिंदी में लिखा गया है।</div>'
     assert client.detect_language(parent=PARENT, content=html).languages[0].language_code == "hi"
 
 
