@@ -19,8 +19,8 @@ class Part:
 
     def name_in_whole(self, error: InvalidRequest) -> None:
         """Have an error about one of the part's texts name it by its place in the whole request."""
-        if (place := re.fullmatch(r"texts\[(\d+)\]", error.field)) is not None:
-            field = f"texts[{self.indices[int(place[1])]}]"
+        if (place := re.fullmatch(r"(texts|target_prefixes)\[(\d+)\]", error.field)) is not None:
+            field = f"{place[1]}[{self.indices[int(place[2])]}]"
             error.args = (str(error).replace(error.field, field, 1),)
             error.field = field
 

@@ -4,9 +4,10 @@ import asyncio
 import contextlib
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Iterator, Mapping
 from collections.abc import Sequence as Sequence_
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -135,8 +136,10 @@ class Translator:
             self._count(call, translations)
             return TranslationResult(model.name, model.version, translations)
 
-    async def stream(self, request: TranslationRequest) -> AsyncIterator[StreamPart]:
+    async def stream(self, request: TranslationRequest) -> AsyncGenerator[StreamPart]:
         """Translate the request's texts and yield them as they grow; each ends with its whole translation.
+
+        Closing this generator takes the request's sequences out of the engine; who may leave early must close it.
 
         Raises:
             ServiceError: as for `translate`; what was yielded before stays true.
@@ -144,12 +147,25 @@ class Translator:
         self.models()
         check_request(request)
         if request.source_language_code:
-            parts = [Part(request, tuple(range(len(request.texts))))]
-        else:
-            parts = await self._parts(request)
+            async with aclosing(self._stream(request)) as news:
+                async for each in news:
+                    yield each
+            return
+        parts = await self._parts(request)
+        in_parts = {index for part in parts for index in part.indices}
+        for index, text in enumerate(request.texts):
+            if index not in in_parts:
+                model = self._model_into(request)
+                yield StreamPart(index, text, model.name, model.version, _undetermined(text))
         for part in parts:
-            async for each in self._stream(part.request):
-                yield replace(each, index=part.indices[each.index])
+            async with aclosing(self._stream(part.request)) as news:
+                try:
+                    async for each in news:
+                        whole = each.translation and _detected(each.translation, part)
+                        yield replace(each, index=part.indices[each.index], translation=whole)
+                except InvalidRequest as error:
+                    part.name_in_whole(error)
+                    raise
 
     async def detect(
         self, texts: Sequence_[str], mime_type: MimeType = MimeType.PLAIN
@@ -168,7 +184,6 @@ class Translator:
 
     async def _translate_detected(self, request: TranslationRequest) -> TranslationResult:
         """Translate each text from the language that it is in, of those from which the target can be reached."""
-        asked = (request.model, request.model_version)
         parts = await self._parts(request)
         try:
             async with asyncio.TaskGroup() as group:
@@ -176,14 +191,13 @@ class Translator:
         except BaseExceptionGroup as errors:  # the first ended the others
             raise errors.exceptions[0] from None
         results = [task.result() for task in tasks]
-        translations = [replace(_unchanged(text), detected_language_code=UNDETERMINED) for text in request.texts]
+        translations = list(map(_undetermined, request.texts))
         for part, result in zip(parts, results, strict=True):
             for index, translation in zip(part.indices, result.translations, strict=True):
-                translations[index] = replace(translation, detected_language_code=part.request.source_language_code)
+                translations[index] = _detected(translation, part)
         if results:
             return replace(results[0], translations=tuple(translations))
-        sources = self._catalogue.sources(*asked, request.target_language_code)
-        model, _ = self._catalogue.resolve(*asked, sources[0], request.target_language_code)
+        model = self._model_into(request)
         return TranslationResult(model.name, model.version, tuple(translations))
 
     async def _translate_part(self, part: Part) -> TranslationResult:
@@ -199,7 +213,7 @@ class Translator:
         detected = await self._detect(plain_texts(request.texts, request.mime_type), LanguageDetector(sources))
         return parts_by_language(request, [languages[0].language_code for languages in detected])
 
-    async def _stream(self, request: TranslationRequest) -> AsyncIterator[StreamPart]:
+    async def _stream(self, request: TranslationRequest) -> AsyncGenerator[StreamPart]:
         model, pair = self._resolve(request)
         with model.leases.hold(), model.statistics.call(len(request.texts)):
             call = await self._planned(request, model, pair)
@@ -215,24 +229,31 @@ class Translator:
                 if not num_left[index]:
                     translations[index] = call.translation(index, {})
                     yield part(index, translations[index].text, translations[index])
-            async for news in self._news(call):
-                if isinstance(news, _Progress):
-                    index, number = call.places[news.segment]
-                    if delta := streams[index].feed(number, news.token_ids):
-                        yield part(index, delta)
-                    continue
-                restored = await self._restored(call, news)
-                candidates.update(restored)
-                for segment, best in restored.items():
-                    index, number = call.places[segment]
-                    delta = streams[index].settle(number, best[0].text)
-                    num_left[index] -= 1
-                    if not num_left[index]:
-                        translations[index] = call.translation(index, candidates)
-                        yield part(index, delta + streams[index].finish(translations[index]), translations[index])
-                    elif delta:
-                        yield part(index, delta)
+            async with aclosing(self._news(call)) as all_news:
+                async for news in all_news:
+                    if isinstance(news, _Progress):
+                        index, number = call.places[news.segment]
+                        if delta := streams[index].feed(number, news.token_ids):
+                            yield part(index, delta)
+                        continue
+                    restored = await self._restored(call, news)
+                    candidates.update(restored)
+                    for segment, best in restored.items():
+                        index, number = call.places[segment]
+                        delta = streams[index].settle(number, best[0].text)
+                        num_left[index] -= 1
+                        if not num_left[index]:
+                            translations[index] = call.translation(index, candidates)
+                            yield part(index, delta + streams[index].finish(translations[index]), translations[index])
+                        elif delta:
+                            yield part(index, delta)
             self._count(call, [translations[index] for index in range(len(request.texts))])
+
+    def _model_into(self, request: TranslationRequest) -> LoadedModel:
+        """One that can translate into the request's target."""
+        asked = (request.model, request.model_version)
+        sources = self._catalogue.sources(*asked, request.target_language_code)
+        return self._catalogue.resolve(*asked, sources[0], request.target_language_code)[0]
 
     def _resolve(self, request: TranslationRequest) -> tuple[LoadedModel, LanguagePair]:
         return self._catalogue.resolve(
@@ -277,7 +298,7 @@ class Translator:
         self._keep(call, fresh)
         return await self._restored(call, decoded | fresh)
 
-    async def _news(self, call: TranslationCall) -> AsyncIterator["_Progress | dict[int, Decoded]"]:
+    async def _news(self, call: TranslationCall) -> AsyncGenerator["_Progress | dict[int, Decoded]"]:
         """How segments grow, and, of some at a time, what was decoded for them."""
         known = self._known(call)
         groups = {
@@ -379,6 +400,11 @@ def _is_small(call: TranslationCall) -> bool:
     return sum(map(len, call.request.texts)) <= _MAX_INLINE_CHARACTERS
 
 
-def _unchanged(text: str) -> Translation:
-    """The answer to a text that never reaches the model."""
-    return Translation(text, (Hypothesis(text, score=None, num_tokens=0),), FinishReason.STOP, num_source_tokens=0)
+def _detected(translation: Translation, part: Part) -> Translation:
+    return replace(translation, detected_language_code=part.request.source_language_code)
+
+
+def _undetermined(text: str) -> Translation:
+    """The answer to a text without letters, which never reaches a model."""
+    unchanged = Hypothesis(text, score=None, num_tokens=0)
+    return Translation(text, (unchanged,), FinishReason.STOP, 0, detected_language_code=UNDETERMINED)

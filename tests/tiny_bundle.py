@@ -119,7 +119,8 @@ def decode(
     engine.start()
     outputs = []
     for source_ids in sources:
-        options = DecodingOptions(1, 1.0, 1, manifest.limits.max_output_tokens)
+        # Guarded as a server does it by default.
+        options = DecodingOptions(1, 1.0, 1, manifest.limits.max_output_tokens, max_length_ratio=3.0, max_repeats=10)
         collector.done.clear()
         engine.submit([Sequence("golden", source_ids, options, time.monotonic(), prefix_ids)])
         assert collector.done.wait(30)

@@ -1,11 +1,12 @@
 """Reads the texts of a request and plans what of them the model translates."""
 
+import unicodedata
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from service.bundle.manifest import LanguagePair, Manifest
-from service.errors import TooLong
+from service.errors import InvalidRequest, TooLong, quoted
 from service.text.long_segments import split_long
 from service.text.markup import HtmlDocument, parse
 from service.text.protection import Protected, ProtectedText, find_protected, protect
@@ -87,6 +88,7 @@ class Planner:
 
         Raises:
             TooLong: a segment has more tokens than the model takes, and the caller is strict, or it can't be cut.
+            InvalidRequest: the model has no pieces for a target prefix.
         """
         request = self._request
         text = request.texts[index]
@@ -104,7 +106,7 @@ class Planner:
             )
         passage = self._passage(text, find_protected(text, *self._terms), request.split_sentences, index)
         if request.target_prefixes and request.target_prefixes[index]:
-            passage = self._begun(passage, request.target_prefixes[index])
+            passage = self._begun(passage, index)
         return PlannedText(text, (passage,))
 
     def _block(self, text: str, kept: Sequence[tuple[int, int]], index: int) -> PlannedPassage:
@@ -156,14 +158,26 @@ class Planner:
         fed = (text if protected is None else protected.text).translate(_AS_SPACES)
         return PlannedSegment(start, text, fed, self._source_ids(fed), tuple(spans), protected)
 
-    def _begun(self, passage: PlannedPassage, target_prefix: str) -> PlannedPassage:
+    def _begun(self, passage: PlannedPassage, index: int) -> PlannedPassage:
         """The passage, whose first segment's translation begins with the caller's prefix."""
-        ids = tuple(self._tokenizer.encode_target(target_prefix))
+        ids = self._prefix_ids(index)
         for number, segment in enumerate(passage.segments):
             if segment.source_ids:
                 begun = replace(segment, output_prefix_ids=ids)
                 return replace(passage, segments=(*passage.segments[:number], begun, *passage.segments[number + 1 :]))
         return passage
+
+    def _prefix_ids(self, index: int) -> tuple[int, ...]:
+        prefix = self._request.target_prefixes[index]
+        ids = tuple(self._tokenizer.encode_target(prefix))
+        written = self._tokenizer.decode(ids)
+        if _normalized(written) != _normalized(prefix):
+            raise InvalidRequest(
+                f"target_prefixes[{index}] has characters that {self._manifest.name} can't write: of {quoted(prefix)} "
+                f"there is {quoted(written)} left. Leave them out.",
+                f"target_prefixes[{index}]",
+            )
+        return ids
 
     def _source_ids(self, text: str) -> tuple[int, ...]:
         pieces = self._tokenizer.encode(text)
@@ -212,3 +226,8 @@ def _has_letters_beside(text: str, spans: Sequence[Protected]) -> bool:
             return True
         done = span.end
     return any(map(str.isalpha, text[done:]))
+
+
+def _normalized(text: str) -> str:
+    """A text as far as a tokenizer may be trusted to keep it: white space and forms of characters aside."""
+    return " ".join(unicodedata.normalize("NFKC", text).split())

@@ -178,7 +178,9 @@ class Engine:
         most_slots = max(lane.batch.max_slots for lane in self._lanes)
         if len(sequences) > self._config.max_waiting:
             raise TooMany(
-                f"{len(sequences)} sequences in one call; at most {self._config.max_waiting} can wait at once."
+                f"The call has {len(sequences)} segments to translate, each sample of one counted; at most "
+                f"{self._config.max_waiting} can wait at once. Send less text per call.",
+                "texts",
             )
         if len(set(sequences)) != len(sequences):
             raise ValueError("a sequence was submitted twice")
@@ -198,7 +200,8 @@ class Engine:
             if given and given >= sequence.options.max_output_tokens:
                 raise InvalidRequest(
                     f"A target prefix has {given} tokens; allowed is up to {sequence.options.max_output_tokens - 1}, "
-                    "less than options.max_output_tokens. Shorten the prefix."
+                    "less than options.max_output_tokens. Shorten the prefix.",
+                    "target_prefixes",
                 )
             if not 1 <= slots <= most_slots:
                 raise InvalidRequest(f"options.beam_size is {slots}; this server allows 1 to {most_slots}.")

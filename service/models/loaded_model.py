@@ -13,6 +13,10 @@ from service.models.statistics import InferenceStatistics
 from service.text.tokenizers import Tokenizer
 from service.translation import DecodingOptions
 
+# Loops end, and normal sentences are left alone.
+_MAX_LENGTH_RATIO = 3.0
+_MAX_REPEATS = 10
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LoadedModel:
@@ -60,6 +64,8 @@ class LoadedModel:
             max_output_tokens=self.manifest.limits.max_output_tokens,
             stops_early=generation.stops_early,
             forces_end=generation.forces_end,
+            max_length_ratio=_MAX_LENGTH_RATIO,
+            max_repeats=_MAX_REPEATS,
         )
 
 

@@ -151,7 +151,7 @@ T = TypeVar("T", bound=Handler | None)
 
 
 def _around(handler: T, wrapper: Callable[[Behaviour, Any, Context], Awaitable[Any]], *, parse: bool = True) -> T:
-    """Run `wrapper` around a unary handler, or around a coroutine that writes its answers to a stream of requests.
+    """Run `wrapper` around a unary handler, or around a coroutine that writes a stream of answers by itself.
 
     Other streams, and `None` for unknown methods, are left as they are.
     """
@@ -160,6 +160,8 @@ def _around(handler: T, wrapper: Callable[[Behaviour, Any, Context], Awaitable[A
     call: Behaviour  # the stubs know sync handlers only
     if handler.unary_unary is not None:
         call, new_handler = handler.unary_unary, grpc.unary_unary_rpc_method_handler  # type: ignore[assignment]
+    elif inspect.iscoroutinefunction(handler.unary_stream):
+        call, new_handler = handler.unary_stream, grpc.unary_stream_rpc_method_handler
     elif inspect.iscoroutinefunction(handler.stream_stream):
         call, new_handler = handler.stream_stream, grpc.stream_stream_rpc_method_handler
     else:

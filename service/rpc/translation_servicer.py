@@ -1,7 +1,7 @@
 """`dragoman.v1.TranslationService`: messages in, the translator asked, messages out."""
 
 import time
-from collections.abc import AsyncIterator
+from contextlib import aclosing
 from typing import Any
 
 import grpc
@@ -30,12 +30,11 @@ class TranslationServicer(pb_grpc.TranslationServiceServicer):
         """Translate texts."""
         return result_to_pb(await self._translator.translate(self._asked(request, context)))
 
-    async def TranslateStream(  # noqa: N802
-        self, request: pb.TranslateRequest, context: Context
-    ) -> AsyncIterator[pb.TranslateStreamResponse]:
-        """Translate texts and tell the translations as they grow."""
-        async for part in self._translator.stream(self._asked(request, context)):
-            yield part_to_pb(part)
+    async def TranslateStream(self, request: pb.TranslateRequest, context: Context) -> None:  # noqa: N802
+        """Translate texts and write the translations as they grow."""
+        async with aclosing(self._translator.stream(self._asked(request, context))) as parts:
+            async for part in parts:
+                await context.write(part_to_pb(part))
 
     async def DetectLanguage(  # noqa: N802
         self, request: pb.DetectLanguageRequest, context: Context

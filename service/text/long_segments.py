@@ -18,6 +18,7 @@ _PLACES = (
     (0.3, re.compile(r"\s+")),
 )
 _EXTRA_PIECE = 0.25  # a place that makes one piece more is as much worse
+_COUNTED = 4  # times the limit: of longer texts' halves the tokens are estimated, else all is counted at every level
 _MAX_PLACES = 100  # of these as many are looked at on either side: several sentences' words
 
 
@@ -45,17 +46,19 @@ def split_long(
                 penalties.setdefault(found.end(), penalty)
     places = sorted(penalties.items())
     pieces = []
-    todo = [(0, len(text))]
+    todo = [(0, len(text), 0.0)]
     while todo:
-        start, end = todo.pop()
-        tokens = num_tokens(text[start:end])
+        start, end, estimate = todo.pop()
+        is_counted = estimate <= _COUNTED * limit or end - start < 2
+        tokens = num_tokens(text[start:end]) if is_counted else estimate
         if tokens <= limit:
             pieces.append(text[start:end])
         elif end - start < 2:
-            raise ValueError(f"{text!r:.60} has {tokens} tokens; at most {limit} are allowed, and it can't be cut.")
+            raise ValueError(f"{text!r:.60} has {tokens:.0f} tokens; at most {limit} are allowed, and it can't be cut.")
         else:
             middle = _best_place(text, start, end, tokens / limit, places, is_inside)
-            todo += [(middle, end), (start, middle)]
+            density = tokens / (end - start)
+            todo += [(middle, end, density * (end - middle)), (start, middle, density * (middle - start))]
     return pieces
 
 

@@ -102,7 +102,7 @@ def test_errors_name_the_text_by_its_place_in_the_call(client: Client) -> None:
     code, field, message = refusal(client, ["1", ENGLISH, "Привет"], "", "fr")
     assert (code, field) == ("INVALID_ARGUMENT", "texts[2]")
     assert message == ("texts[2] is in no language that can be translated into 'fr' here; give source_language_code.")
-    code, field, message = refusal(client, [HINDI, "7", ENGLISH, "Où est la gare ? " * 40], "", "zh-TW")
+    code, field, message = refusal(client, [HINDI, "7", ENGLISH, "Où est la gare, " * 40], "", "zh-TW", strict=True)
     assert (code, field) == ("INVALID_ARGUMENT", "texts[3]")
     assert message.startswith("texts[3] has ")
 

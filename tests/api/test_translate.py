@@ -28,7 +28,7 @@ def test_a_translation_says_how_it_came_about(stub: pb_grpc.TranslationServiceSt
     response = ask(stub, ["Hello"])
     (translation,) = response.translations
     assert response.model == "tiny"
-    assert translation.finish_reason in (pb.FINISH_REASON_STOP, pb.FINISH_REASON_LENGTH)
+    assert translation.finish_reason == pb.FINISH_REASON_RATIO  # this model never ends a sentence
     assert translation.num_source_tokens > 1
     (hypothesis,) = translation.hypotheses
     assert hypothesis.text == translation.text
@@ -102,6 +102,7 @@ def test_list_models_says_what_there_is(stub: pb_grpc.TranslationServiceStub) ->
     assert (model.max_source_tokens, model.max_output_tokens) == (MAX_SOURCE_TOKENS, MAX_OUTPUT_TOKENS)
     assert {field.name for field, _ in model.default_options.ListFields()} == names - {"seed"}
     assert model.default_options.beam_size == 1
+    assert (model.default_options.max_repeats, model.default_options.max_length_ratio) == (10, 3.0)
 
 
 def test_the_same_seed_draws_the_same_samples_in_any_company(stub: pb_grpc.TranslationServiceStub) -> None:

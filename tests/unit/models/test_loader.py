@@ -54,7 +54,8 @@ def test_a_loaded_model_translates_its_golden_sentences(bundle: Path) -> None:
         model.engine.submit([sequence])
         (update,) = listener.wait_for(1)  # and none of the self-test's
         assert model.tokenizer.decode(update.hypotheses[0].token_ids) == golden.translation
-        assert model.default_options == DecodingOptions(1, 1.0, 1, model.manifest.limits.max_output_tokens)
+        limit = model.manifest.limits.max_output_tokens
+        assert model.default_options == DecodingOptions(1, 1.0, 1, limit, max_length_ratio=3.0, max_repeats=10)
     finally:
         assert model.engine.stop(30)
 

@@ -1,0 +1,171 @@
+"""Whatever a caller sends is answered or refused, and the server goes on."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import grpc
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from service.pb.dragoman.v1 import translation_pb2 as pb
+from service.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
+from tests.nasty_texts import NASTY_TEXTS, nasty_text
+from tests.servers import InProcessServer
+
+REFUSED = {grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.NOT_FOUND, grpc.StatusCode.RESOURCE_EXHAUSTED}
+CODES: dict[str, Any] = {"source_language_code": "en", "target_language_code": "de"}
+ODD = {
+    "nothing": "",
+    "white space": " \t\r\n\u3000\u2028",
+    "NUL": "keys\0file",
+    "control characters": "Hello \x01\x02\x1b[31m\x7f\x9b file\x0b\x0c.",
+    "unpaired marks": "\u0301\u0301 keys \u093f\u200d\ufe0f",
+    "a long word": "x" * 10_000,
+    "a long word of others": "ж" * 10_000,
+    "unclosed tags": "<p>Save <b>the <i>file<a href='x",
+    "a bare <": "a < b & c > d",
+    "private use": "\ue000 Hello \ue001",
+    "the last code point": "\U0010ffff",
+}
+
+
+@pytest.mark.parametrize("mime_type", ["text/plain", "text/html"])
+@pytest.mark.parametrize("name", ODD)
+def test_odd_texts_are_no_errors(stub: pb_grpc.TranslationServiceStub, name: str, mime_type: str) -> None:
+    request = pb.TranslateRequest(texts=[ODD[name], "Hello"], mime_type=mime_type, **CODES)
+    odd, normal = stub.Translate(request, timeout=60).translations
+    assert normal == stub.Translate(pb.TranslateRequest(texts=["Hello"], **CODES), timeout=30).translations[0]
+    if not ODD[name].strip():
+        assert odd.text == ODD[name]
+    covered = sum(segment.source_end - segment.source_start for segment in odd.segments)
+    if mime_type == "text/plain":
+        visible = sum(not c.isspace() for c in ODD[name]) if any(map(str.isalpha, ODD[name])) else 0
+        assert covered >= visible
+
+
+def test_a_word_of_10000_characters_is_cut_into_all_of_its_parts(stub: pb_grpc.TranslationServiceStub) -> None:
+    (translation,) = stub.Translate(pb.TranslateRequest(texts=["x" * 10_000], **CODES), timeout=60).translations
+    ends = [0, *(segment.source_end for segment in translation.segments)]
+    assert [segment.source_start for segment in translation.segments] == ends[:-1]
+    assert ends[-1] == 10_000
+
+
+def seldom(strategy: st.SearchStrategy[Any], absent: Any) -> st.SearchStrategy[Any]:
+    return st.one_of(st.just(absent), st.just(absent), strategy)
+
+
+@st.composite
+def options(draw: st.DrawFn) -> pb.DecodingOptions:
+    """Any within their ranges, though not all together are allowed."""
+    reals = {"temperature": (0.0, 10.0), "length_penalty": (-10.0, 10.0), "max_length_ratio": (0.0, 100.0)}
+    whole = {"num_hypotheses": 8, "beam_size": 8, "max_output_tokens": 96, "max_repeats": 100, "seed": 2**64 - 1}
+    chosen: dict[str, Any] = {name: draw(seldom(st.floats(*bounds), None)) for name, bounds in reals.items()}
+    chosen |= {name: draw(seldom(st.integers(1, high), None)) for name, high in whole.items()}
+    if chosen["temperature"]:
+        chosen |= {"beam_size": None, "top_k": draw(seldom(st.integers(1, 64), None))}
+        chosen["top_p"] = draw(seldom(st.floats(0.0, 1.0, exclude_min=True), None))
+    chosen["return_scores"] = draw(st.booleans())
+    return pb.DecodingOptions(**{name: value for name, value in chosen.items() if value is not None})
+
+
+def texts() -> st.SearchStrategy[str]:
+    sendable = st.one_of(nasty_text(), st.text(max_size=60), st.sampled_from(NASTY_TEXTS).filter(lambda t: len(t) < 800))
+    markup = st.sampled_from(["<b>", "</b>", "<p>", "&amp;", "<", "{{x}}", "%s", "<!--", "<script>", "\n- ", ". ", "keys"])
+    mixed = st.lists(st.one_of(sendable, markup), max_size=8).map("".join)
+    return st.one_of(sendable, mixed).map(lambda text: text.encode("utf-8", "ignore").decode())
+
+
+REQUESTS = st.builds(
+    pb.TranslateRequest,
+    texts=st.lists(texts(), min_size=1, max_size=4),
+    source_language_code=st.sampled_from(["en", "en", "EN_us", "", "fr"]),
+    target_language_code=st.sampled_from(["de", "de", "de", "deu-AT", "xx"]),
+    options=options(),
+    mime_type=st.one_of(st.sampled_from(["", "text/plain", "text/html", "TEXT/HTML"]), seldom(st.text(max_size=5), "")),
+    split_sentences=st.sampled_from(pb.SplitSentences.values()),
+    preserve_formatting=st.booleans(),
+    glossary=seldom(st.text(max_size=5), ""),
+    terms=seldom(
+        st.lists(st.builds(pb.Term, source=texts(), target=st.one_of(st.none(), texts())), max_size=4), []
+    ),
+    target_prefixes=seldom(st.lists(texts(), max_size=3), []),
+    return_alignments=st.booleans(),
+    strict=st.booleans(),
+    labels=seldom(st.dictionaries(st.text(max_size=8), st.text(max_size=8), max_size=2), {}),
+    priority=st.sampled_from(pb.Priority.values()),
+)
+
+
+def check(stub: pb_grpc.TranslationServiceStub, request: pb.TranslateRequest) -> None:
+    """The oracle: answered by whole translations, or refused; alike in a stream."""
+    try:
+        translations = list(stub.Translate(request, timeout=60).translations)
+    except grpc.RpcError as error:
+        assert error.code() in REFUSED, (error.code(), error.details())
+        assert error.details().count("\n") == 0
+        translations = []
+    else:
+        assert len(translations) == len(request.texts)
+        for text, translation in zip(request.texts, translations, strict=True):
+            check_positions(text if request.mime_type.lower() != "text/html" else None, translation)
+    streamed: dict[int, Any] = {}
+    deltas = [""] * len(request.texts)
+    try:
+        for part in stub.TranslateStream(request, timeout=60):
+            deltas[part.text_index] += part.delta
+            if part.HasField("translation"):
+                streamed[part.text_index] = part.translation
+    except grpc.RpcError as error:
+        assert error.code() in REFUSED, (error.code(), error.details())
+        assert not translations
+        return
+    assert len(streamed) == len(request.texts)
+    assert deltas == [streamed[index].text for index in range(len(deltas))]
+    if not request.options.temperature or request.options.HasField("seed"):
+        assert [streamed[index] for index in range(len(deltas))] == translations
+
+
+def check_positions(text: str | None, translation: pb.Translation) -> None:
+    done = written = 0
+    for segment in translation.segments:
+        assert done <= segment.source_start <= segment.source_end
+        assert written <= segment.target_start <= segment.target_end
+        done, written = segment.source_end, segment.target_end
+        assert segment.finish_reason
+    if text is not None:
+        assert done <= len(text)
+        assert written <= len(translation.text)
+        for span in translation.alignment:
+            assert 0 <= span.source_start < span.source_end <= len(text)
+            assert 0 <= span.target_start <= span.target_end <= len(translation.text)
+
+
+@pytest.fixture
+def checked(server: InProcessServer, stub: pb_grpc.TranslationServiceStub) -> Iterator[pb_grpc.TranslationServiceStub]:
+    """The stub; afterwards the server answers a normal call as before, and nothing is left of the others."""
+    request = pb.TranslateRequest(texts=["Hello"], **CODES)
+    before = stub.Translate(request, timeout=30)
+    yield stub
+    assert stub.Translate(request, timeout=30) == before
+    assert not len(server.server._translator._pending)
+    assert not server.server.models[0].leases._num_held
+
+
+FEW = settings(
+    max_examples=40, derandomize=True, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+
+
+@FEW
+@given(REQUESTS)
+def test_any_request_is_answered_or_refused(checked: pb_grpc.TranslationServiceStub, request: Any) -> None:
+    check(checked, request)
+
+
+@pytest.mark.full
+@pytest.mark.timeout(900)
+@settings(FEW, max_examples=500)
+@given(REQUESTS)
+def test_500_requests_are_answered_or_refused(checked: pb_grpc.TranslationServiceStub, request: Any) -> None:
+    check(checked, request)

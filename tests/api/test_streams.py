@@ -1,0 +1,235 @@
+"""TranslateStream: what Translate says, in parts; and nothing is left behind by who goes away."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import grpc
+import pytest
+from google.rpc import error_details_pb2
+from grpc_status import rpc_status
+
+from service.pb.dragoman.v1 import translation_pb2 as pb
+from service.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
+from tests.servers import InProcessServer, distinct_texts, eventually, rpc_error
+
+METHOD = "dragoman.v1.TranslationService/TranslateStream"
+CODES: dict[str, Any] = {"source_language_code": "en", "target_language_code": "de"}
+TEXTS = [
+    "Where is the train station? Save the file.\n\n- keys\n- Find the window!\r\n",
+    "",
+    " \n",
+    "Hello",
+    "12 34",
+    "Save {{name}} before https://example.org/a closes. Find my keys {0}?",
+    "Hello, can you help me find my keys? " * 8,
+    "word" * 200,
+    "a\0b \u0301 😀 file.",
+]
+HTML = ["<p>Save the <b>file</b>.</p><ul><li>keys</li><li>Hello {0}</li></ul>", "Hello", "<br>", "<p>a < b"]
+
+REQUESTS: dict[str, dict[str, Any]] = {
+    "greedy": {"texts": TEXTS},
+    "one text": {"texts": TEXTS[:1]},
+    "beam 4": {"texts": TEXTS, "options": pb.DecodingOptions(beam_size=4, num_hypotheses=2, return_scores=True)},
+    "samples": {"texts": TEXTS, "options": pb.DecodingOptions(temperature=1.5, seed=7, num_hypotheses=3)},
+    "unguarded": {"texts": TEXTS, "options": pb.DecodingOptions(max_repeats=0, max_length_ratio=0)},
+    "guarded": {"texts": TEXTS, "options": pb.DecodingOptions(max_repeats=1, beam_size=3)},
+    "whole": {"texts": TEXTS, "split_sentences": pb.SPLIT_SENTENCES_OFF},
+    "paragraphs": {"texts": TEXTS, "split_sentences": pb.SPLIT_SENTENCES_NO_NEWLINES},
+    "formatting": {"texts": TEXTS, "preserve_formatting": True},
+    "terms": {"texts": TEXTS, "terms": [pb.Term(source="file", target="Akte"), pb.Term(source="keys")]},
+    "alignments": {"texts": TEXTS, "return_alignments": True},
+    "prefixes": {"texts": TEXTS, "target_prefixes": ["Wo ist"] * len(TEXTS)},
+    "html": {"texts": HTML, "mime_type": "text/html", "return_alignments": True},
+    "detection": {"texts": TEXTS, "source_language_code": ""},
+    "html with detection": {"texts": HTML, "mime_type": "text/html", "source_language_code": ""},
+    "only what is no language": {"texts": ["", "12 34"], "source_language_code": ""},
+}
+
+
+def joined(parts: Sequence[pb.TranslateStreamResponse], num_texts: int) -> list[pb.Translation]:
+    """The stream's translations; each text's deltas make its text, and the last of them brings the translation."""
+    texts = [""] * num_texts
+    translations: dict[int, pb.Translation] = {}
+    for part in parts:
+        assert part.text_index not in translations, "something after the end"
+        texts[part.text_index] += part.delta
+        assert part.model
+        if part.HasField("translation"):
+            translations[part.text_index] = part.translation
+        else:
+            assert part.delta
+            assert not part.delta[-1].isspace(), "a word goes out with the space before it"
+    assert sorted(translations) == list(range(num_texts))
+    assert texts == [translations[index].text for index in range(num_texts)]
+    return [translations[index] for index in range(num_texts)]
+
+
+@pytest.mark.parametrize("case", REQUESTS)
+def test_deltas_make_what_translate_says(stub: pb_grpc.TranslationServiceStub, case: str) -> None:
+    request = pb.TranslateRequest(**(CODES | REQUESTS[case]))
+    parts = list(stub.TranslateStream(request, timeout=60))
+    assert joined(parts, len(request.texts)) == list(stub.Translate(request, timeout=60).translations)
+
+
+def test_so_they_do_from_the_cache(serve: Callable[..., InProcessServer]) -> None:
+    server = serve(cache_mib=16)
+    with grpc.insecure_channel(server.address) as channel:
+        stub = pb_grpc.TranslationServiceStub(channel)
+        for case in ("greedy", "html", "samples", "prefixes", "greedy"):
+            request = pb.TranslateRequest(**(CODES | REQUESTS[case]))
+            first = joined(list(stub.TranslateStream(request, timeout=60)), len(request.texts))
+            before = server.metric("dragoman_sentences_total", model="tiny", outcome="ok")
+            parts = list(stub.TranslateStream(request, timeout=60))
+            assert server.metric("dragoman_sentences_total", model="tiny", outcome="ok") == before
+            assert joined(parts, len(request.texts)) == first
+            assert first == list(stub.Translate(request, timeout=60).translations)
+        # a prefix is part of what is looked up
+        prefixed = pb.TranslateRequest(texts=["Hello"], target_prefixes=["Wo"], **CODES)
+        plain = pb.TranslateRequest(texts=["Hello"], **CODES)
+        answers = [stub.Translate(each, timeout=30).translations[0].text for each in (plain, prefixed, plain)]
+        assert answers[0] == answers[2] != answers[1]
+        assert answers[1].startswith("Wo")
+
+
+def test_words_come_while_the_engine_is_at_work(serve: Callable[..., InProcessServer]) -> None:
+    """Of a text whose second sentence can't begin before the first has ended: one slot."""
+    server = serve(max_slots=1)
+    engine = server.server.models[0].engine
+    options = pb.DecodingOptions(max_output_tokens=96, max_length_ratio=0, max_repeats=0)
+    request = pb.TranslateRequest(texts=[". ".join(distinct_texts(400)) + "."], options=options, **CODES)
+    with grpc.insecure_channel(server.address) as channel:
+        call = pb_grpc.TranslationServiceStub(channel).TranslateStream(request, timeout=60)
+        first = next(call)
+        snapshot = engine.snapshot()
+        assert snapshot.num_waiting > 0
+        assert first.delta
+        assert not first.HasField("translation")
+        call.cancel()
+        eventually(lambda: is_idle(server), timeout_seconds=2)
+
+
+def is_idle(server: InProcessServer) -> bool:
+    """Nothing in the engine, nobody expected to answer, and the model could be given up."""
+    snapshot = server.server.models[0].engine.snapshot()
+    return not (
+        snapshot.num_waiting
+        or snapshot.num_running
+        or snapshot.slots_used
+        or len(server.server._translator._pending)
+        or server.server.models[0].leases._num_held
+    )
+
+
+def long_request() -> pb.TranslateRequest:
+    return pb.TranslateRequest(texts=distinct_texts(500), **CODES)
+
+
+def outcomes(server: InProcessServer) -> dict[str, float]:
+    codes = ("OK", "CANCELLED", "DEADLINE_EXCEEDED", "UNKNOWN", "INTERNAL")
+    found = {code: server.metric("dragoman_requests_total", method=METHOD, code=code) for code in codes}
+    return {code: count for code, count in found.items() if count}
+
+
+@pytest.mark.parametrize("num_parts", [0, 1, 20])
+@pytest.mark.parametrize("leaves", ["cancel", "disconnect"])
+def test_who_goes_away_leaves_nothing_behind(
+    serve: Callable[..., InProcessServer], caplog: pytest.LogCaptureFixture, num_parts: int, leaves: str
+) -> None:
+    server = serve(max_slots=1)
+    channel = grpc.insecure_channel(server.address)
+    call = pb_grpc.TranslationServiceStub(channel).TranslateStream(long_request(), timeout=30)
+    for _ in range(num_parts):
+        next(call)
+    eventually(lambda: server.server.models[0].engine.snapshot().num_running > 0)
+    if leaves == "cancel":
+        call.cancel()
+    eventually(lambda: leaves == "cancel" or channel.close() is None)
+    eventually(lambda: is_idle(server), timeout_seconds=2)
+    eventually(lambda: outcomes(server) == {"CANCELLED": 1}, timeout_seconds=2)
+    channel.close()
+    assert server.metric("dragoman_inflight_requests") == 0
+    assert not [record for record in caplog.records if record.levelname in ("ERROR", "CRITICAL")]
+
+
+def test_who_does_not_read_is_cancelled_too(serve: Callable[..., InProcessServer]) -> None:
+    """The server is stuck in writing to a full connection, not in waiting for the engine."""
+    server = serve(max_slots=64)
+    options = [("grpc.http2.lookahead_bytes", 1), ("grpc.http2.bdp_probe", 0)]
+    with grpc.insecure_channel(server.address, options=options) as channel:
+        request = pb.TranslateRequest(texts=["12345 " * 8_000] * 80, **CODES)  # comes back as it is, at once
+        request.texts.extend(distinct_texts(100))
+        call = pb_grpc.TranslationServiceStub(channel).TranslateStream(request, timeout=30)
+        next(call)
+        assert server.server.models[0].leases._num_held == 1
+        call.cancel()
+        eventually(lambda: is_idle(server), timeout_seconds=2)
+        eventually(lambda: outcomes(server) == {"CANCELLED": 1}, timeout_seconds=2)
+
+
+def test_a_streams_deadline_is_kept(serve: Callable[..., InProcessServer]) -> None:
+    server = serve(max_slots=1, default_deadline_seconds=0.1)
+    with grpc.insecure_channel(server.address) as channel, pytest.raises(grpc.RpcError) as raised:
+        list(pb_grpc.TranslationServiceStub(channel).TranslateStream(long_request()))
+    assert rpc_error(raised).code() is grpc.StatusCode.DEADLINE_EXCEEDED
+    assert "x-request-id" in {item.key for item in rpc_error(raised).trailing_metadata()}
+    eventually(lambda: is_idle(server), timeout_seconds=2)
+    eventually(lambda: outcomes(server) == {"DEADLINE_EXCEEDED": 1}, timeout_seconds=2)
+
+
+def test_a_stream_has_an_id_and_is_counted(serve: Callable[..., InProcessServer]) -> None:
+    server = serve()
+    with grpc.insecure_channel(server.address) as channel:
+        request = pb.TranslateRequest(texts=["Hello", "", "keys"], **CODES)
+        metadata = (("x-request-id", "mine-1"),)
+        call = pb_grpc.TranslationServiceStub(channel).TranslateStream(request, metadata=metadata, timeout=30)
+        list(call)
+    assert ("x-request-id", "mine-1") in {(item.key, item.value) for item in call.trailing_metadata()}
+    metric = server.metric
+    assert metric("dragoman_requests_total", method=METHOD, code="OK") == 1
+    assert metric("dragoman_request_duration_seconds_count", method=METHOD, code="OK") == 1
+    assert metric("dragoman_sentences_total", model="tiny", outcome="ok") == 2
+    assert metric("dragoman_source_codepoints_total", model="tiny") == len("Hello" + "keys")
+    assert metric("dragoman_request_sentences_sum", model="tiny") == 2
+    assert metric("dragoman_tokenize_seconds_count", model="tiny") == 1
+    assert metric("dragoman_detokenize_seconds_count", model="tiny") >= 1
+    assert metric("dragoman_inflight_requests") == 0
+
+
+@pytest.mark.parametrize(
+    ("changes", "code", "field", "fragment"),
+    [
+        ({"texts": []}, grpc.StatusCode.INVALID_ARGUMENT, "texts", "texts is empty"),
+        ({"mime_type": "text/rtf"}, grpc.StatusCode.INVALID_ARGUMENT, "mime_type", "'text/rtf'"),
+        ({"target_language_code": "fr"}, grpc.StatusCode.NOT_FOUND, "", "'fr'"),
+        (
+            {"texts": ["12", "Hello"], "target_prefixes": ["", "\u4e2d"], "source_language_code": ""},
+            grpc.StatusCode.INVALID_ARGUMENT,
+            "target_prefixes[1]",
+            "target_prefixes[1] has characters",
+        ),
+    ],
+)
+def test_errors_are_those_of_translate(
+    server: InProcessServer, stub: pb_grpc.TranslationServiceStub, changes: Any, code: Any, field: str, fragment: str
+) -> None:
+    request = pb.TranslateRequest(**({"texts": ["Hello"]} | CODES | changes))
+    before = server.metric("dragoman_requests_total", method=METHOD, code=code.name)
+    with pytest.raises(grpc.RpcError) as raised:
+        list(stub.TranslateStream(request, timeout=30))
+    with pytest.raises(grpc.RpcError) as unary:
+        stub.Translate(request, timeout=30)
+    assert rpc_error(raised).code() is rpc_error(unary).code() is code
+    assert rpc_error(raised).details() == rpc_error(unary).details()
+    assert fragment in rpc_error(raised).details()
+    status = rpc_status.from_call(rpc_error(raised))
+    violations = error_details_pb2.BadRequest()
+    fields = [v.field for d in status.details if d.Unpack(violations) for v in violations.field_violations]
+    assert fields == ([field] if field else fields)
+    assert server.metric("dragoman_requests_total", method=METHOD, code=code.name) == before + 1
+
+
+def test_bytes_that_are_no_message_are_the_callers_fault(server: InProcessServer) -> None:
+    with grpc.insecure_channel(server.address) as channel, pytest.raises(grpc.RpcError) as raised:
+        list(channel.unary_stream(f"/{METHOD}", bytes, bytes)(b"\xff\xff\xff", timeout=30))
+    assert rpc_error(raised).code() is grpc.StatusCode.INVALID_ARGUMENT
