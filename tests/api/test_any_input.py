@@ -1,11 +1,11 @@
 """Whatever a caller sends is answered or refused, and the server goes on."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import grpc
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 from service.pb.dragoman.v1 import translation_pb2 as pb
@@ -70,8 +70,12 @@ def options(draw: st.DrawFn) -> pb.DecodingOptions:
 
 
 def texts() -> st.SearchStrategy[str]:
-    sendable = st.one_of(nasty_text(), st.text(max_size=60), st.sampled_from(NASTY_TEXTS).filter(lambda t: len(t) < 800))
-    markup = st.sampled_from(["<b>", "</b>", "<p>", "&amp;", "<", "{{x}}", "%s", "<!--", "<script>", "\n- ", ". ", "keys"])
+    sendable = st.one_of(
+        nasty_text(), st.text(max_size=60), st.sampled_from(NASTY_TEXTS).filter(lambda t: len(t) < 800)
+    )
+    markup = st.sampled_from(
+        ["<b>", "</b>", "<p>", "&amp;", "<", "{{x}}", "%s", "<!--", "<script>", "\n- ", ". ", "keys"]
+    )
     mixed = st.lists(st.one_of(sendable, markup), max_size=8).map("".join)
     return st.one_of(sendable, mixed).map(lambda text: text.encode("utf-8", "ignore").decode())
 
@@ -86,9 +90,7 @@ REQUESTS = st.builds(
     split_sentences=st.sampled_from(pb.SplitSentences.values()),
     preserve_formatting=st.booleans(),
     glossary=seldom(st.text(max_size=5), ""),
-    terms=seldom(
-        st.lists(st.builds(pb.Term, source=texts(), target=st.one_of(st.none(), texts())), max_size=4), []
-    ),
+    terms=seldom(st.lists(st.builds(pb.Term, source=texts(), target=st.one_of(st.none(), texts())), max_size=4), []),
     target_prefixes=seldom(st.lists(texts(), max_size=3), []),
     return_alignments=st.booleans(),
     strict=st.booleans(),
@@ -97,33 +99,42 @@ REQUESTS = st.builds(
 )
 
 
-def check(stub: pb_grpc.TranslationServiceStub, request: pb.TranslateRequest) -> None:
-    """The oracle: answered by whole translations, or refused; alike in a stream."""
-    try:
-        translations = list(stub.Translate(request, timeout=60).translations)
-    except grpc.RpcError as error:
+def check(stub: pb_grpc.TranslationServiceStub, request: pb.TranslateRequest) -> bool:
+    """The oracle: answered by whole translations, or refused; alike in a stream. Says whether it was answered."""
+    translations, refusal = outcome(lambda: list(stub.Translate(request, timeout=60).translations))
+    streamed, same_refusal = outcome(lambda: whole(stub.TranslateStream(request, timeout=60), len(request.texts)))
+    for error in filter(None, (refusal, same_refusal)):
         assert error.code() in REFUSED, (error.code(), error.details())
-        assert error.details().count("\n") == 0
-        translations = []
-    else:
-        assert len(translations) == len(request.texts)
-        for text, translation in zip(request.texts, translations, strict=True):
-            check_positions(text if request.mime_type.lower() != "text/html" else None, translation)
-    streamed: dict[int, Any] = {}
-    deltas = [""] * len(request.texts)
-    try:
-        for part in stub.TranslateStream(request, timeout=60):
-            deltas[part.text_index] += part.delta
-            if part.HasField("translation"):
-                streamed[part.text_index] = part.translation
-    except grpc.RpcError as error:
-        assert error.code() in REFUSED, (error.code(), error.details())
-        assert not translations
-        return
-    assert len(streamed) == len(request.texts)
-    assert deltas == [streamed[index].text for index in range(len(deltas))]
+        assert "\n" not in error.details()
+    assert (refusal is None) == (same_refusal is None)
+    if refusal is not None:
+        return False
+    assert len(translations) == len(request.texts)
+    for text, translation in zip(request.texts, translations, strict=True):
+        check_positions(text if request.mime_type.lower() != "text/html" else None, translation)
     if not request.options.temperature or request.options.HasField("seed"):
-        assert [streamed[index] for index in range(len(deltas))] == translations
+        assert streamed == translations
+    return True
+
+
+def outcome(ask: Callable[[], list[pb.Translation]]) -> tuple[list[pb.Translation], Any]:
+    """What a call gives, or how it fails."""
+    try:
+        return ask(), None
+    except grpc.RpcError as error:
+        return [], error
+
+
+def whole(parts: Iterable[pb.TranslateStreamResponse], num_texts: int) -> list[pb.Translation]:
+    """A stream's translations, of which each is what its deltas make."""
+    translations: dict[int, pb.Translation] = {}
+    deltas = [""] * num_texts
+    for part in parts:
+        deltas[part.text_index] += part.delta
+        if part.HasField("translation"):
+            translations[part.text_index] = part.translation
+    assert deltas == [translations[index].text for index in range(num_texts)]
+    return [translations[index] for index in range(num_texts)]
 
 
 def check_positions(text: str | None, translation: pb.Translation) -> None:
@@ -160,7 +171,7 @@ FEW = settings(
 @FEW
 @given(REQUESTS)
 def test_any_request_is_answered_or_refused(checked: pb_grpc.TranslationServiceStub, request: Any) -> None:
-    check(checked, request)
+    event(f"answered: {check(checked, request)}")
 
 
 @pytest.mark.full

@@ -1,0 +1,223 @@
+"""The shipped model with what must not be left to a model: placeholders, terms, tags, alignments, prefixes."""
+
+import re
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+
+from service.pb.dragoman.v1 import translation_pb2 as pb
+from service.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
+from tests.servers import REPOSITORY, ServerProcess, eventually, rpc_error
+from tests.unit.text.markup.oracle import tree, visible_text
+
+Stub = pb_grpc.TranslationServiceStub
+
+
+@pytest.fixture(scope="module")
+def glossaries(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("glossaries")
+    (folder / "house.en-de.tsv").write_text("window\tScheibe\nDragoman\n", encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def process(glossaries: Path) -> Iterator[ServerProcess]:
+    process = ServerProcess(REPOSITORY / "models" / "en-de" / "1", "--max-slots", "32", "--glossaries", str(glossaries))
+    yield process
+    process.kill()
+
+
+@pytest.fixture(scope="module")
+def stub(process: ServerProcess) -> Iterator[Stub]:
+    with grpc.insecure_channel(process.address) as channel:
+        yield pb_grpc.TranslationServiceStub(channel)
+
+
+def ask(stub: Stub, *texts: str, **changes: Any) -> list[pb.Translation]:
+    fields = {"source_language_code": "en", "target_language_code": "de"} | changes
+    return list(stub.Translate(pb.TranslateRequest(texts=texts, **fields), timeout=60).translations)
+
+
+PLACEHOLDER = re.compile(r"\{\{\w+\}\}|\{\w+\}|%\d\$s|%[sd]|<x id=\d/>|https?://\S+?(?=[.,]?(?:\s|$))|\S+@\w+\.\w+")
+WITH_PLACEHOLDERS = (
+    "Hello {{name}}, you have {0} new messages.",
+    "Please write to help@example.org or visit https://example.org/a?b=c.",
+    "Copied %1$s to %2$s.",
+    "%d files were deleted from <x id=1/>.",
+    "The file {0} could not be opened.",
+    "Click {{button}} to save %s and close {window}.",
+    "Welcome back, {user}! Your order %s has been shipped to {address}.",
+    "{a} {b} {c} {d} and {a} again.",
+)
+
+
+def test_placeholders_come_back_exactly_once_each(stub: Stub) -> None:
+    translations = ask(stub, *WITH_PLACEHOLDERS)
+    for source, translation in zip(WITH_PLACEHOLDERS, translations, strict=True):
+        expected = sorted(PLACEHOLDER.findall(source))
+        assert expected
+        assert sorted(PLACEHOLDER.findall(translation.text)) == expected
+    flagged = [any(segment.flags for segment in translation.segments) for translation in translations]
+    assert flagged[:5] == [False] * 5, "the model wrote its symbols itself: nothing was guessed"
+    lost = translations[6].segments[1]
+    assert list(lost.flags) == [pb.FLAG_PLACEHOLDER], "the model lost one here; if it has learned better, look again"
+
+
+def test_terms_stand_as_the_caller_says(stub: Stub) -> None:
+    terms = [pb.Term(source="window", target="Scheibe"), pb.Term(source="IT", case_sensitive=True)]
+    texts = ["Open the window.", "The WINDOW is closed and it is dark.", "The windows are open.", "IT is late."]
+    changed, capitals, plural, kept = ask(stub, *texts, terms=terms)
+    assert "Scheibe" in changed.text
+    assert "SCHEIBE" in capitals.text
+    assert "cheibe" not in plural.text
+    assert "IT" in kept.text.split()
+    without = ask(stub, *texts)
+    assert without[2].text == plural.text
+    assert "Scheibe" not in without[0].text
+
+
+def test_a_glossary_is_read_again_on_sighup(stub: Stub, process: ServerProcess, glossaries: Path) -> None:
+    def window() -> str:
+        return ask(stub, "Open the window with Dragoman.", glossary="house")[0].text
+
+    assert "Scheibe" in window()
+    assert "Dragoman" in window()
+    own = ask(stub, "Open the window.", glossary="house", terms=[pb.Term(source="window", target="Luke")])
+    assert "Luke" in own[0].text, "the call's own terms come first"
+    (glossaries / "house.en-de.tsv").write_text("window\tBullauge\n", encoding="utf-8")
+    (glossaries / "more.en-de.tsv").write_text("train\tBahn\n", encoding="utf-8")
+    process.signal(signal.SIGHUP)
+    eventually(lambda: "Bullauge" in window(), timeout_seconds=10)
+    assert "Bahn" in ask(stub, "The train is late.", glossary="more")[0].text
+    with pytest.raises(grpc.RpcError) as raised:
+        ask(stub, "Open the window.", glossary="none")
+    assert rpc_error(raised).code() is grpc.StatusCode.NOT_FOUND
+    assert "'none' from en into de" in rpc_error(raised).details()
+    assert "house from en into de" in rpc_error(raised).details()
+
+
+INLINE = (
+    "<p>The <b>red</b> car is very fast.</p>",
+    "<p>Please <a href='x?a=1&amp;b=2' title='a>b'>click here</a> to save the file.</p>",
+    "The meeting with <b>Anna Schmidt</b> is in <u>Hamburg</u>.",
+    "<p><em>I</em> have <strong>three <i>small</i> children</strong> and a dog.</p>",
+    "<div>She said that <span class=x>the weather</span> is <span>good</span> today.</div>",
+    "<h1>Welcome &amp; good <b>night</b></h1>",
+    "<p>I live in <b>Berlin</b>.",
+    "Where is the <code>file.txt</code> that <kbd>you</kbd> have <br>written?",
+)
+DOCUMENTS = (
+    "<ul><li>The first day</li><li>The <b>second</b> day</li></ul>"
+    "<table><tr><td>42</td><td>Good morning</td></tr></table>",
+    "<p>Open <b>the door<p>Close <i>the window",
+    "<script>if (a < b) alert('Hello')</script><style>p > b {}</style>"
+    "<p translate='no'>Hello world</p><p>Hello world</p>",
+    "<!DOCTYPE html><html><head><title>Hello</title></head><body><!-- a comment --><p>Good evening.</p></body></html>",
+    "",
+    "a < b",
+)
+
+
+def test_html_keeps_its_tree(stub: Stub) -> None:
+    for html, translation in zip(
+        (*INLINE, *DOCUMENTS), ask(stub, *INLINE, *DOCUMENTS, mime_type="text/html"), strict=True
+    ):
+        assert tree(translation.text) == tree(html)
+    script = ask(stub, DOCUMENTS[2], mime_type="text/html")[0].text
+    untouched, _ = DOCUMENTS[2].split("<p>")
+    assert script.startswith(untouched)
+    assert script.count("Hello world") == 1
+
+
+def test_inline_tags_change_no_translation(stub: Stub) -> None:
+    """strip(translate(html)) == translate(strip(html))"""
+    documents = [html for html in INLINE if "<br>" not in html and "<code>" not in html]
+    plain = [visible_text(html) for html in documents]
+    translated = ask(stub, *documents, mime_type="text/html")
+    assert [visible_text(each.text) for each in translated] == [each.text for each in ask(stub, *plain)]
+    assert all(each.text != html for each, html in zip(translated, documents, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("html", "tags"),
+    [
+        ("The meeting with <b>Anna Schmidt</b> is in <u>Hamburg</u>.", ["<b>Anna Schmidt</b>", "<u>Hamburg</u>"]),
+        ("Peter has <b>15</b> dogs in <em>Berlin</em>.", ["<b>15</b>", "<em>Berlin</em>"]),
+        ("I live in <b>Berlin</b>.", ["<b>Berlin</b>"]),
+        ("The <b>red</b> car is very fast.", ["<b>rote</b>"]),
+    ],
+)
+def test_tags_stay_around_their_words(stub: Stub, html: str, tags: list[str]) -> None:
+    (translation,) = ask(stub, html, mime_type="text/html")
+    for tag in tags:
+        assert tag in translation.text
+
+
+def test_alignments_say_where_words_come_from(stub: Stub) -> None:
+    texts = ["The red car is very fast in Berlin.", "Peter has 3 children.\n\nThe dog is in the house.", "12", ""]
+    translations = ask(stub, *texts, return_alignments=True)
+    for text, translation in zip(texts, translations, strict=True):
+        for span in translation.alignment:
+            assert 0 <= span.source_start < span.source_end <= len(text)
+            assert 0 <= span.target_start < span.target_end <= len(translation.text)
+    pairs = [
+        {
+            (text[span.source_start : span.source_end], translation.text[span.target_start : span.target_end])
+            for span in translation.alignment
+        }
+        for text, translation in zip(texts, translations, strict=True)
+    ]
+    assert {("red", "rote"), ("car", "Auto"), ("Berlin", "Berlin")} <= pairs[0]
+    assert {("Peter", "Peter"), ("3", "3"), ("children", "Kinder"), ("dog", "Hund")} <= pairs[1]
+    assert not pairs[3]
+    assert not any(each.alignment for each in ask(stub, *texts)), "only for who asks"
+
+
+def test_alignments_of_html_count_in_its_text(stub: Stub) -> None:
+    html = "<p>The <b>red</b> car &amp; the dog.</p><p>I live in <i>Berlin</i>.</p>"
+    (translation,) = ask(stub, html, mime_type="text/html", return_alignments=True)
+    source = "The red car & the dog.I live in Berlin."
+    target = re.sub("<.*?>", "", translation.text).replace("&amp;", "&")
+    pairs = {
+        (source[span.source_start : span.source_end], target[span.target_start : span.target_end])
+        for span in translation.alignment
+    }
+    assert {("red", "rote"), ("Berlin", "Berlin")} <= pairs
+    ends = [(segment.source_end, segment.target_end) for segment in translation.segments]
+    assert ends[-1] == (len(source), len(target))
+
+
+@pytest.mark.parametrize("prefix", ["Das rote", "Guten Tag", "Der Wagen ", " Ein", "„Der", "W"])
+@pytest.mark.parametrize("beam_size", [1, 4])
+def test_a_translation_begins_with_its_prefix(stub: Stub, prefix: str, beam_size: int) -> None:
+    options = pb.DecodingOptions(beam_size=beam_size, num_hypotheses=beam_size)
+    begun, free = ask(
+        stub, "The red car is fast.", "The red car is fast.", target_prefixes=[prefix, ""], options=options
+    )
+    assert begun.text.startswith(prefix.strip())
+    assert all(hypothesis.text.startswith(prefix.strip()) for hypothesis in begun.hypotheses)
+    assert free.text == ask(stub, "The red car is fast.", options=options)[0].text
+
+
+def test_a_prefix_of_unknown_characters_is_refused(stub: Stub) -> None:
+    with pytest.raises(grpc.RpcError) as raised:
+        ask(stub, "Hello.", "The red car is fast.", target_prefixes=["Hallo", "Das 中国"])
+    assert rpc_error(raised).code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert rpc_error(raised).details().startswith("target_prefixes[1] has characters that en-de can't write")
+
+
+def test_the_guards_stop_loops_and_leave_normal_sentences_alone(stub: Stub) -> None:
+    lines = (REPOSITORY / "checkpoints" / "en-de" / "sentences.tsv").read_text(encoding="utf-8").splitlines()[:150]
+    sources = [line.split("\t")[0] for line in lines]
+    unguarded = pb.DecodingOptions(max_repeats=0, max_length_ratio=0)
+    assert ask(stub, *sources) == ask(stub, *sources, options=unguarded)
+    loops = ["hahahahahahahahaha", "x" * 80]
+    stopped, unstopped = ask(stub, *loops), ask(stub, *loops, options=unguarded)
+    assert [each.finish_reason for each in stopped] == [pb.FINISH_REASON_REPETITION] * len(loops)
+    for short, long in zip(stopped, unstopped, strict=True):
+        assert long.text.startswith(short.text)
+        assert len(long.text) > 1.4 * len(short.text)
