@@ -191,11 +191,11 @@ def test_a_deadline(client: Client, many: list[str]) -> None:
 def test_how_a_translation_ended_is_in_the_trailers(client: Client) -> None:
     """The tiny model goes on until it is stopped."""
     answered = trailers(client, ["", "Hello", "", "Help"])
-    assert answered["dragoman-finish-reasons"] == "length=1,3"
+    assert answered["dragoman-finish-reasons"] == "ratio=1,3"
     assert answered["x-request-id"]
     assert "dragoman-finish-reasons" not in trailers(client, [""])
     many = trailers(client, ["Hello"] * 1024)["dragoman-finish-reasons"]
-    assert many == f"length={','.join(map(str, range(1024)))}"
+    assert many == f"ratio={','.join(map(str, range(1024)))}"
 
 
 def trailers(client: Client, contents: list[str]) -> dict[str, Any]:
