@@ -138,10 +138,9 @@ def translate(
                 write(output, "".join(rendered))
                 bar.update(len(chunk))
                 num_done += len(chunk)
-        except BaseException:
+        except BaseException as error:
             if output_file and noun == "line" and num_done and not is_ranked:
-                bar.close()
-                click.echo(f"{output_file} has {num_done} lines; the same command with --resume goes on.", err=True)
+                error.add_note(f"{output_file} has {num_done} lines; the same command with --resume goes on.")
             raise
 
 
