@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from service.cli.command_error import CommandError
 from service.cli.lines import read_lines
-from service.cli.output_file import check_output, resumed_output
+from service.cli.output_file import open_output
 
 
 @given(st.lists(st.binary(max_size=4).map(lambda raw: raw.replace(b"\n", b"")), max_size=20), st.integers(0, 60))
@@ -21,7 +21,7 @@ def test_a_file_cut_anywhere_is_completed(
     path = tmp_path_factory.mktemp("cut") / "out"
     path.write_bytes(whole[:cut])
     lines = read_lines(io.BytesIO(b"".join(b"%d\n" % number for number in range(len(rows)))))
-    with resumed_output(path, lines) as (stream, num_done):
+    with open_output(path, None, lines) as (stream, num_done):
         assert num_done == whole[:cut].count(b"\n")
         for line in lines:
             stream.write(rows[int(line.text)] + b"\n")
@@ -31,7 +31,7 @@ def test_a_file_cut_anywhere_is_completed(
 def test_a_large_file_is_read_in_blocks(tmp_path: Path) -> None:
     path = tmp_path / "out"
     path.write_bytes(b"x" * (1 << 20) + b"\n" + b"y" * (3 << 20))
-    with resumed_output(path, read_lines(io.BytesIO(b"a\nb\n"))) as (_, num_done):
+    with open_output(path, None, read_lines(io.BytesIO(b"a\nb\n"))) as (_, num_done):
         assert num_done == 1
     assert path.stat().st_size == (1 << 20) + 1
 
@@ -41,7 +41,7 @@ def test_what_is_not_from_this_input_stays_as_it_is(tmp_path: Path) -> None:
     path.write_bytes(b"a\nb\nc\nhalf")
     with (
         pytest.raises(CommandError, match="has 3 lines and the input only 2") as raised,
-        resumed_output(path, read_lines(io.BytesIO(b"1\n2\n"))),
+        open_output(path, None, read_lines(io.BytesIO(b"1\n2\n"))),
     ):
         pass
     assert raised.value.exit_code == 65
@@ -49,6 +49,8 @@ def test_what_is_not_from_this_input_stays_as_it_is(tmp_path: Path) -> None:
 
 
 def test_only_files_can_be_gone_on_with() -> None:
-    check_output(Path("/dev/null"), None, resumes=False)
-    with pytest.raises(CommandError, match="/dev/null is no regular file"):
-        check_output(Path("/dev/null"), None, resumes=True)
+    device = Path("/dev/null")
+    with open_output(device) as (_, num_done):
+        assert num_done == 0
+    with pytest.raises(CommandError, match="/dev/null is no regular file"), open_output(device, None, iter([])):
+        pass
