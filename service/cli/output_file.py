@@ -1,6 +1,7 @@
 """The file that a command writes: a new one, or one that an earlier run left unfinished."""
 
 import contextlib
+import sys
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -11,44 +12,36 @@ from service.cli.command_error import CommandError
 from service.cli.lines import Line
 
 
-def check_output(path: Path, input_path: Path | None, *, resumes: bool) -> None:
-    """Check that a file may be written without harm.
+@contextlib.contextmanager
+def open_output(
+    path: Path | None, input_path: Path | None = None, lines_to_resume: Iterator[Line] | None = None
+) -> Iterator[tuple[BinaryIO, int]]:
+    """Open a file for writing, or standard output; also tell how many lines are there already.
+
+    Without `lines_to_resume`, what was in the file is gone. With these lines of the input, writing goes on where the
+    file's last whole line ends, and as many lines are taken from them. What follows the last line feed is cut off: the
+    run that wrote it was stopped in the middle, or it is the last line of an input without a last line feed, and is
+    written again.
 
     Raises:
-        CommandError: it is the input, or can't be gone on with.
+        CommandError: the file is the input or can't be written; or the input has fewer lines than it, then it stays
+            as it was.
     """
-    if not path.exists():
+    if path is None:
+        yield sys.stdout.buffer, 0
         return
-    if input_path is not None and path.samefile(input_path):
+    exists = path.exists()
+    if exists and input_path is not None and path.samefile(input_path):
         raise CommandError(f"{path} is the input; write to another file.", exit_codes.USAGE)
-    if resumes and not path.is_file():
+    if lines_to_resume is None or not exists:
+        with _opened(path, "wb") as stream:
+            yield stream, 0
+        return
+    if not path.is_file():
         raise CommandError(f"{path} is no regular file; --resume can only go on with one.", exit_codes.USAGE)
-
-
-@contextlib.contextmanager
-def new_output(path: Path) -> Iterator[BinaryIO]:
-    """Open a file for writing; what was in it is gone.
-
-    Raises:
-        CommandError: it can't be written.
-    """
-    with _opened(path, "wb") as stream:
-        yield stream
-
-
-@contextlib.contextmanager
-def resumed_output(path: Path, lines: Iterator[Line]) -> Iterator[tuple[BinaryIO, int]]:
-    """Open a file where its last whole line ends, and take as many lines from the input; also tell how many.
-
-    What follows the last line feed is cut off: the run that wrote it was stopped in the middle, or it is the last line
-    of an input without a last line feed, and is written again.
-
-    Raises:
-        CommandError: it can't be written, or the input has fewer lines; then the file stays as it was.
-    """
-    with _opened(path, "r+b" if path.exists() else "w+b") as stream:
+    with _opened(path, "r+b") as stream:
         num_lines, end = _whole_lines(stream)
-        num_taken = sum(1 for _ in islice(lines, num_lines))
+        num_taken = sum(1 for _ in islice(lines_to_resume, num_lines))
         if num_taken < num_lines:
             raise CommandError(
                 f"{path} has {num_lines} lines and the input only {num_taken}, so that file is not from this input; "

@@ -11,7 +11,7 @@ import click
 from service.cli.formats import Documents, Format, JsonField, Record, TextLines, TsvColumn, render
 from service.cli.lines import Line, read_document, read_lines
 from service.cli.options import server_option
-from service.cli.output_file import check_output, new_output, resumed_output
+from service.cli.output_file import open_output
 from service.cli.pipeline import map_chunks
 from service.cli.progress import progress
 from service.cli.request_options import request_options
@@ -104,7 +104,8 @@ def translate(
         raise click.UsageError("--stream is for texts on the command line, without --output and --num-hypotheses.")
     if is_ranked and name != "text":
         raise click.UsageError(f"--num-hypotheses prints a table of its own, so it can't go with --format {name}.")
-    if resume and (texts or not output_file or is_ranked or name == "html"):
+    can_resume = bool(output_file) and not texts and not is_ranked and name != "html"
+    if resume and not can_resume:
         raise click.UsageError("--resume takes --output and lines of a file or pipe, and no --num-hypotheses.")
     form: Format = _format(name, column, append, field, target_field)
     if texts:
@@ -127,7 +128,7 @@ def translate(
             for line in lines:
                 _print_stream(client.stream([line.text], source, target, **wishes), line)
             return
-        output, num_done = stack.enter_context(_output(output_file, input_file, lines if resume else None))
+        output, num_done = stack.enter_context(open_output(output_file, input_file, lines if resume else None))
         bar = stack.enter_context(progress(stream, output_file, num_done, noun))
         try:
             for chunk in map_chunks(map(form.record, lines), translate_chunk):
@@ -138,10 +139,9 @@ def translate(
                 write(output, "".join(rendered))
                 bar.update(len(chunk))
                 num_done += len(chunk)
-        except BaseException:
-            if output_file and noun == "line" and num_done and not is_ranked:
-                bar.close()
-                click.echo(f"{output_file} has {num_done} lines; the same command with --resume goes on.", err=True)
+        except BaseException as error:
+            if can_resume and num_done:
+                error.add_note(f"{output_file} has {num_done} lines; the same command with --resume goes on.")
             raise
 
 
@@ -158,7 +158,7 @@ def _format(name: str, column: int | None, appends: bool, field: str | None, tar
     given = {"--column": column, "--append": appends, "--field": field, "--target-field": target_field}
     for option, value in given.items():
         needed = "tsv" if option in ("--column", "--append") else "jsonl"
-        if value and name != needed:
+        if value not in (None, False) and name != needed:
             raise click.UsageError(f"{option} is for --format {needed}, and this is {name}.")
     if column is not None:
         return TsvColumn(column, appends)
@@ -172,23 +172,6 @@ def _input(texts: tuple[str, ...], stream: BinaryIO | None, format_name: str) ->
     if stream is None:
         return "text", arguments(texts)
     return ("document", read_document(stream)) if format_name == "html" else ("line", read_lines(stream))
-
-
-@contextlib.contextmanager
-def _output(
-    path: Path | None, input_path: Path | None, lines_to_resume: Iterator[Line] | None
-) -> Iterator[tuple[BinaryIO, int]]:
-    """Where to write, and how many lines are there already; so many are taken from the input."""
-    if path is None:
-        yield sys.stdout.buffer, 0
-        return
-    check_output(path, input_path, resumes=lines_to_resume is not None)
-    if lines_to_resume is not None:
-        with resumed_output(path, lines_to_resume) as resumed:
-            yield resumed
-    else:
-        with new_output(path) as stream:
-            yield stream, 0
 
 
 def _print_stream(parts: Iterable[StreamPart], line: Line) -> None:
