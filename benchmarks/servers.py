@@ -38,6 +38,14 @@ class RunningServer:
         """Resident memory."""
         return float(self.process.memory_info().rss) / 2**20
 
+    def counter(self, name: str) -> float:
+        """Sum of a counter on the metrics page, over all of its labels; 0 where there is none."""
+        if not self.metrics_url:
+            return 0.0
+        with urlopen(self.metrics_url, timeout=10) as response:
+            page = response.read().decode()
+        return sum(float(value) for value in re.findall(rf"^{name}{{.*}} (\S+)$", page, re.MULTILINE))
+
     def histogram(self, name: str) -> list[tuple[float, float]]:
         """Upper bounds and cumulative counts of a histogram on the metrics page; empty where there is none."""
         if not self.metrics_url:

@@ -37,7 +37,7 @@ def parts_by_language(request: TranslationRequest, language_codes: Sequence[str]
     for index, code in enumerate(language_codes):
         if code != UNDETERMINED:
             indices.setdefault(code, []).append(index)
-        elif any(character.isalpha() for character in _plain(request, request.texts[index])):
+        elif any(character.isalpha() for character in _plain(request.texts[index], request.mime_type)):
             field = f"texts[{index}]"
             raise InvalidRequest(
                 f"{field} is in no language that can be translated into {request.target_language_code!r} here; "
@@ -47,13 +47,13 @@ def parts_by_language(request: TranslationRequest, language_codes: Sequence[str]
     return [Part(_part(request, code, chosen), tuple(chosen)) for code, chosen in indices.items()]
 
 
-def plain_texts(request: TranslationRequest) -> list[str]:
-    """The texts without markup, for those who look at the language only."""
-    return [_plain(request, text) for text in request.texts]
+def plain_texts(texts: Sequence[str], mime_type: MimeType) -> list[str]:
+    """Texts without markup, for those who look at the language only."""
+    return [_plain(text, mime_type) for text in texts]
 
 
-def _plain(request: TranslationRequest, text: str) -> str:
-    return text if request.mime_type is MimeType.PLAIN else "\n".join(block.text for block in parse(text).blocks)
+def _plain(text: str, mime_type: MimeType) -> str:
+    return text if mime_type is MimeType.PLAIN else "\n".join(block.text for block in parse(text).blocks)
 
 
 def _part(request: TranslationRequest, code: str, indices: Sequence[int]) -> TranslationRequest:

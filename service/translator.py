@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
 from collections.abc import Sequence as Sequence_
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
@@ -29,6 +29,7 @@ from service.translation import (
     DetectedLanguage,
     FinishReason,
     Hypothesis,
+    MimeType,
     Translation,
     TranslationRequest,
 )
@@ -166,7 +167,9 @@ class Translator:
                     part.name_in_whole(error)
                     raise
 
-    async def detect(self, texts: Collection[str]) -> list[tuple[DetectedLanguage, ...]]:
+    async def detect(
+        self, texts: Sequence_[str], mime_type: MimeType = MimeType.PLAIN
+    ) -> list[tuple[DetectedLanguage, ...]]:
         """The languages that each text may be in, best first: `LanguageDetector.detect` among all that it knows.
 
         Raises:
@@ -174,8 +177,12 @@ class Translator:
         """
         self.models()
         check_count(texts)
-        detector = LanguageDetector()
-        return await self._run(lambda: [detector.detect(text) for text in texts], inline=False)
+
+        def detected() -> list[tuple[DetectedLanguage, ...]]:
+            detector = LanguageDetector()
+            return [detector.detect(text) for text in plain_texts(texts, mime_type)]
+
+        return await self._run(detected, inline=False)
 
     async def _translate_detected(self, request: TranslationRequest) -> TranslationResult:
         """Translate each text from the language that it is in, of those from which the target can be reached."""
@@ -208,8 +215,8 @@ class Translator:
 
         def parts() -> list[Part]:
             detector = LanguageDetector(sources)
-            detected = [detector.detect(text)[0].language_code for text in plain_texts(request)]
-            return parts_by_language(request, detected)
+            plain = plain_texts(request.texts, request.mime_type)
+            return parts_by_language(request, [detector.detect(text)[0].language_code for text in plain])
 
         return await self._run(parts, inline=False)
 

@@ -34,20 +34,38 @@ def read_lines(stream: BinaryIO) -> Iterator[Line]:
             raise CommandError(f"reading line {number} failed: {error.strerror}.", exit_codes.IO_ERROR) from error
         if not raw:
             return
-        if len(raw) > MAX_LINE_BYTES:
-            raise CommandError(
-                f"line {number} is longer than {MAX_LINE_BYTES} bytes; split it into sentences.", exit_codes.DATA
-            )
-        try:
-            text = raw.decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise CommandError(
-                f"line {number} is not UTF-8 (byte {error.start + 1} is 0x{raw[error.start]:02x}); "
-                "convert the input, for example with iconv.",
-                exit_codes.DATA,
-            ) from None
+        text = _decoded(raw, f"line {number}")
         body = text.removesuffix("\n").removesuffix("\r") if text.endswith("\n") else text
         yield Line(number, body, text[len(body) :])
+
+
+def read_document(stream: BinaryIO) -> Iterator[Line]:
+    """Yield all of a UTF-8 stream as one line; nothing of an empty one.
+
+    Raises:
+        CommandError: it is not UTF-8 or too long, or reading failed.
+    """
+    try:
+        raw = stream.read(MAX_LINE_BYTES + 1)
+    except OSError as error:
+        raise CommandError(f"reading the document failed: {error.strerror}.", exit_codes.IO_ERROR) from error
+    if raw:
+        yield Line(1, _decoded(raw, "the document"), "")
+
+
+def _decoded(raw: bytes, what: str) -> str:
+    if len(raw) > MAX_LINE_BYTES:
+        raise CommandError(
+            f"{what} is longer than {MAX_LINE_BYTES} bytes; split it into smaller ones.", exit_codes.DATA
+        )
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise CommandError(
+            f"{what} is not UTF-8 (byte {error.start + 1} is 0x{raw[error.start]:02x}); "
+            "convert the input, for example with iconv.",
+            exit_codes.DATA,
+        ) from None
 
 
 def count_lines(stream: BinaryIO) -> int:

@@ -45,24 +45,32 @@ def _run(arguments: Sequence[str] | None) -> int:
     except click.ClickException as error:
         error.show()
         return error.exit_code
-    except (KeyboardInterrupt, click.Abort):
+    except (KeyboardInterrupt, click.Abort) as error:
+        _show_notes(error.__cause__ or error)  # click raises its own from what it caught
         return exit_codes.INTERRUPTED
     except (BrokenPipeError, OutputClosed):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter's last flush must not fail
         return exit_codes.BROKEN_PIPE
     except CommandError as error:
-        return _fail(str(error), error.exit_code)
+        return _fail(error, str(error), error.exit_code)
     except NoServer as error:
-        return _fail(f"{error} Start one with 'make serve', or name it with --server.", exit_codes.NO_SERVER)
+        return _fail(error, f"{error} Start one with 'make serve', or name it with --server.", exit_codes.NO_SERVER)
     except ClientError as error:
-        return _fail(str(error), exit_codes.OF_STATUS.get(error.code, exit_codes.SOFTWARE))
+        return _fail(error, str(error), exit_codes.OF_STATUS.get(error.code, exit_codes.SOFTWARE))
     except BundleError as error:
-        return _fail(str(error), exit_codes.CONFIG)
+        return _fail(error, str(error), exit_codes.CONFIG)
     except PortError as error:
-        return _fail(str(error), exit_codes.PORT)
+        return _fail(error, str(error), exit_codes.PORT)
     return exit_codes.OK
 
 
-def _fail(message: str, code: int) -> int:
+def _fail(error: Exception, message: str, code: int) -> int:
     click.echo(f"dragoman: {message}", err=True)
+    _show_notes(error)
     return code
+
+
+def _show_notes(error: BaseException) -> None:
+    """What a command has to say on an end that is not of its making."""
+    for note in getattr(error, "__notes__", ()):
+        click.echo(f"dragoman: {note}", err=True)

@@ -1,4 +1,4 @@
-"""Keeps several calls in flight over a stream of lines; results come in order, memory stays bounded."""
+"""Keeps several calls in flight over a stream of texts; results come in order, memory stays bounded."""
 
 import contextlib
 import queue
@@ -6,38 +6,45 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TypeVar
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
 
-from service.cli.lines import Line
-
-MAX_CHUNK_LINES = 32
+MAX_CHUNK_TEXTS = 32
 MAX_CHUNK_CHARACTERS = 200_000
 MAX_CALLS = 6  # together they fill the server's slots; more would only wait in its queue
 
+
+class HasText(Protocol):
+    """A line, or another place that a text comes from."""
+
+    @property
+    def text(self) -> str:
+        """What is there."""
+
+
+Item = TypeVar("Item", bound=HasText)
 Answer = TypeVar("Answer")
-Chunk = list[Line]
-Inbox = queue.Queue[Line | BaseException | None]
 
 
-def map_chunks(lines: Iterable[Line], call: Callable[[Chunk], list[Answer]]) -> Iterator[list[tuple[Line, Answer]]]:
-    """Call with lines in chunks, several at a time; yield each chunk as soon as it and all before it are answered.
+def map_chunks(
+    items: Iterable[Item], call: Callable[[list[Item]], list[Answer]]
+) -> Iterator[list[tuple[Item, Answer]]]:
+    """Call with items in chunks, several at a time; yield each chunk as soon as it and all before it are answered.
 
-    A chunk takes the lines that are there, up to its bounds, and never waits for more: a slow writer on the other
-    end of a pipe sees each line answered at once. `lines` is read in a thread of its own, which may stay behind
+    A chunk takes the items that are there, up to its bounds, and never waits for more: a slow writer on the other
+    end of a pipe sees each line answered at once. `items` is read in a thread of its own, which may stay behind
     if the caller stops early.
 
     Raises:
         BaseException: what reading or a call raised, once all that came before has been yielded.
     """
-    inbox: Inbox = queue.Queue(maxsize=MAX_CALLS * MAX_CHUNK_LINES)
-    threading.Thread(target=_read, args=(lines, inbox), name="reader", daemon=True).start()
-    running: deque[tuple[Chunk, Future[list[Answer]]]] = deque()
+    inbox = _Inbox(items)
+    running: deque[tuple[list[Item], Future[list[Answer]]]] = deque()
     calls = ThreadPoolExecutor(MAX_CALLS, thread_name_prefix="call")
-    end = _End()
     try:
         while True:
-            while not end.reached and len(running) < MAX_CALLS:
-                chunk = _take(inbox, end, wait=not running)
+            while len(running) < MAX_CALLS:
+                chunk = inbox.take(wait=not running)
                 if not chunk:
                     break
                 running.append((chunk, calls.submit(call, chunk)))
@@ -47,37 +54,45 @@ def map_chunks(lines: Iterable[Line], call: Callable[[Chunk], list[Answer]]) -> 
             yield list(zip(chunk, future.result(), strict=True))
     finally:
         calls.shutdown(wait=False, cancel_futures=True)
-    if end.error is not None:
-        raise end.error
+    if inbox.error is not None:
+        raise inbox.error
 
 
-class _End:
-    """Whether the input has ended, and by which error."""
+class _Inbox(Generic[Item]):
+    """What a thread of its own has read, and what its reading ended with."""
 
-    def __init__(self) -> None:
-        self.reached = False
+    def __init__(self, items: Iterable[Item]) -> None:
         self.error: BaseException | None = None
+        self._has_ended = False
+        self._queue: queue.Queue[Item | _End] = queue.Queue(maxsize=MAX_CALLS * MAX_CHUNK_TEXTS)
+        threading.Thread(target=self._read, args=(items,), name="reader", daemon=True).start()
+
+    def take(self, *, wait: bool) -> list[Item]:
+        """Take the items that are there; if `wait`, at least one unless the input has ended."""
+        chunk: list[Item] = []
+        num_characters = 0
+        with contextlib.suppress(queue.Empty):
+            while not self._has_ended and len(chunk) < MAX_CHUNK_TEXTS and num_characters < MAX_CHUNK_CHARACTERS:
+                item = self._queue.get(block=wait and not chunk)
+                if isinstance(item, _End):
+                    self._has_ended, self.error = True, item.error
+                    break
+                chunk.append(item)
+                num_characters += len(item.text)
+        return chunk
+
+    def _read(self, items: Iterable[Item]) -> None:
+        error: BaseException | None = None
+        try:
+            for item in items:
+                self._queue.put(item)
+        except BaseException as raised:
+            error = raised
+        self._queue.put(_End(error))
 
 
-def _read(lines: Iterable[Line], inbox: Inbox) -> None:
-    try:
-        for line in lines:
-            inbox.put(line)
-        inbox.put(None)
-    except BaseException as error:
-        inbox.put(error)
+@dataclass(frozen=True, slots=True)
+class _End:
+    """The input has ended, perhaps by an error."""
 
-
-def _take(inbox: Inbox, end: _End, *, wait: bool) -> Chunk:
-    """Take the lines that are there; if `wait`, at least one unless the input has ended."""
-    chunk: Chunk = []
-    num_characters = 0
-    with contextlib.suppress(queue.Empty):
-        while len(chunk) < MAX_CHUNK_LINES and num_characters < MAX_CHUNK_CHARACTERS:
-            item = inbox.get(block=wait and not chunk)
-            if not isinstance(item, Line):
-                end.reached, end.error = True, item
-                break
-            chunk.append(item)
-            num_characters += len(item.text)
-    return chunk
+    error: BaseException | None

@@ -2,14 +2,22 @@
 
 import contextlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Protocol
 
 from service.cli import exit_codes
 from service.cli.command_error import CommandError, OutputClosed
 from service.cli.lines import Line
 from service.client import ClientError
+
+
+class Numbered(Protocol):
+    """What the user knows by its number."""
+
+    @property
+    def number(self) -> int:
+        """From 1."""
 
 
 @contextlib.contextmanager
@@ -45,7 +53,7 @@ def write(output: BinaryIO, text: str) -> None:
         raise CommandError(f"writing failed: {error.strerror}.", exit_codes.IO_ERROR) from error
 
 
-def located(error: ClientError, chunk: list[Line], noun: str) -> ClientError:
+def located(error: ClientError, chunk: Sequence[Numbered], noun: str) -> ClientError:
     """Name the user's line instead of the place in the call that it happened to be sent in."""
     place = re.fullmatch(r"texts\[(\d+)\]", error.field)
     if place is None:

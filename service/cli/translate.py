@@ -2,24 +2,27 @@
 
 import contextlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import BinaryIO, NoReturn
+from typing import BinaryIO
 
 import click
-from tqdm import tqdm
 
-from service.cli import exit_codes
-from service.cli.command_error import CommandError
-from service.cli.lines import Line, count_lines, read_lines
+from service.cli.formats import Documents, Format, JsonField, Record, TextLines, TsvColumn, render
+from service.cli.lines import Line, read_document, read_lines
 from service.cli.options import server_option
+from service.cli.output_file import open_output
 from service.cli.pipeline import map_chunks
+from service.cli.progress import progress
+from service.cli.request_options import request_options
+from service.cli.source_language import only_source
 from service.cli.streams import arguments, located, open_input, write
-from service.client import Client, ClientError, ServedModel
-from service.translation import Priority, RequestedOptions, Translation
+from service.client import Client, ClientError, StreamPart, Wishes
+from service.translation import MimeType, Translation
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
-_MAX_DIRECTIONS = 20  # of so many an error tells
+_FORMATS = ("text", "html", "tsv", "jsonl")
+_FORMAT_OF_ENDING = {".html": "html", ".htm": "html", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 
 
 @click.command()
@@ -36,48 +39,49 @@ _MAX_DIRECTIONS = 20  # of so many an error tells
     "--from",
     "source",
     envvar="DRAGOMAN_TRANSLATE_FROM",
+    default="",
     metavar="CODE",
     help="Language of the texts. Default: the only one that fits; of several, each text's own is detected.",
 )
-@click.option("--model", default="", metavar="NAME", help="Model to use. Default: the server's first that fits.")
-@click.option("--model-version", default="", metavar="V", help="Version of --model to use. Default: the highest.")
-@click.option("-i", "--file", "input_file", type=_FILE, metavar="FILE", help="Read lines from this file.")
+@click.option("-i", "--file", "input_file", type=_FILE, metavar="FILE", help="Translate this file.")
 @click.option("-o", "--output", "output_file", type=_FILE, metavar="FILE", help="Write to this file.")
-@click.option("--beam-size", type=int, help="Hypotheses kept alive: 1 is fastest. Default: the model's.")
-@click.option("--length-penalty", type=float, help="Above 0 favours longer translations. Default: the model's.")
-@click.option("--num-hypotheses", type=int, help="Print this many candidates per text, with line number and score.")
-@click.option("--max-output-tokens", type=int, help="Most tokens per translation. Default: the model's limit.")
-@click.option("--temperature", type=float, help="Above 0: draw tokens by chance instead of searching. Default: 0.")
-@click.option("--top-k", type=int, help="With --temperature: draw from so many tokens. Default: 64.")
-@click.option("--top-p", type=float, help="With --temperature: draw from this share of probability. Default: 1.")
-@click.option("--seed", type=click.IntRange(0, 2**64 - 1), help="With --temperature: the same seed draws the same.")
+@click.option("--resume", is_flag=True, help="Go on where an earlier run with this --output stopped.")
 @click.option(
-    "--priority",
-    type=click.Choice([priority.value for priority in Priority]),
-    default=Priority.NORMAL.value,
-    show_default=True,
-    help="Whose turn it is when the server is busy.",
+    "--format",
+    "format_name",
+    type=click.Choice(_FORMATS),
+    help="What the input is: text, a text per line; html, one document; tsv, lines of columns; jsonl, a JSON object "
+    "per line. Default: by the file's ending (.html, .htm, .tsv, .jsonl, .ndjson), else text.",
 )
-@click.option("--timeout-seconds", type=click.FloatRange(0.001, 86_400), default=60.0, show_default=True)
+@click.option("--column", type=click.IntRange(1), metavar="N", help="Of tsv: the column to translate, from 1.")
+@click.option("--append", is_flag=True, help="Of tsv: keep the column, and put its translation after the last one.")
+@click.option("--field", metavar="NAME", help="Of jsonl: the field to translate, a string.")
+@click.option("--target-field", metavar="NAME", help="Of jsonl: the field to put it into. Default: the same.")
+@click.option("--stream", "streams", is_flag=True, help="Print words as they come, instead of whole translations.")
+@request_options
+@click.option(
+    "--timeout-seconds",
+    type=click.FloatRange(0.001, 86_400),
+    default=60.0,
+    show_default=True,
+    help="Longest wait for one call: a document, or up to 32 lines.",
+)
 @server_option
 def translate(
     *,
     texts: tuple[str, ...],
     target: str,
-    source: str | None,
-    model: str,
-    model_version: str,
+    source: str,
     input_file: Path | None,
     output_file: Path | None,
-    beam_size: int | None,
-    length_penalty: float | None,
-    num_hypotheses: int | None,
-    max_output_tokens: int | None,
-    temperature: float | None,
-    top_k: int | None,
-    top_p: float | None,
-    seed: int | None,
-    priority: str,
+    resume: bool,
+    format_name: str | None,
+    column: int | None,
+    append: bool,
+    field: str | None,
+    target_field: str | None,
+    streams: bool,
+    wishes: Wishes,
     timeout_seconds: float,
     server: str,
 ) -> None:
@@ -85,105 +89,103 @@ def translate(
 
     Every line in gives one line out, in order; empty lines stay empty. With --num-hypotheses, each line out is the
     number of the line in, a score and a candidate, separated by tabs.
+
+    What comes out is in the format of what went in: HTML with its tags, and of tsv and jsonl all else byte for byte.
+    Output is written in whole lines, so --resume can go on after any end.
     """
+    name = format_name or _FORMAT_OF_ENDING.get(input_file.suffix.lower() if input_file else "", "text")
+    options = wishes["options"]
+    is_ranked = options is not None and options.num_hypotheses is not None
     if texts and input_file:
         raise click.UsageError("give either texts or --file, not both.")
-    if model_version and not model:
-        raise click.UsageError("--model-version needs --model.")
-    ranked = num_hypotheses is not None
-    options = RequestedOptions(
-        beam_size, length_penalty, num_hypotheses, max_output_tokens, ranked or None, temperature, top_k, top_p, seed
-    )
+    if texts and name in ("tsv", "jsonl"):
+        raise click.UsageError(f"--format {name} is for files and pipes; give --file instead of texts.")
+    if streams and (not texts or output_file or is_ranked):
+        raise click.UsageError("--stream is for texts on the command line, without --output and --num-hypotheses.")
+    if is_ranked and name != "text":
+        raise click.UsageError(f"--num-hypotheses prints a table of its own, so it can't go with --format {name}.")
+    can_resume = bool(output_file) and not texts and not is_ranked and name != "html"
+    if resume and not can_resume:
+        raise click.UsageError("--resume takes --output and lines of a file or pipe, and no --num-hypotheses.")
+    form: Format = _format(name, column, append, field, target_field)
+    if texts:
+        form = Documents()  # each may have several lines
+    if name == "html":
+        wishes["mime_type"] = MimeType.HTML
     with contextlib.ExitStack() as stack:
         stream = None if texts else stack.enter_context(open_input(input_file))
         client = stack.enter_context(Client(server, timeout_seconds))
-        source = source or _only_source(client, target, model, model_version)
-        output = stack.enter_context(_open_output(output_file, input_file))
-        lines = read_lines(stream) if stream else arguments(texts)
-        noun = "line" if stream else "text"
-        progress = stack.enter_context(_progress(stream, output_file))
+        source = source or only_source(client, target, wishes["model"], wishes["model_version"])
+        noun, lines = _input(texts, stream, name)
 
-        def translate_chunk(chunk: list[Line]) -> list[Translation]:
+        def translate_chunk(chunk: list[Record]) -> list[Translation]:
             try:
-                texts_of_chunk = [line.text for line in chunk]
-                return client.translate(
-                    texts_of_chunk,
-                    source,
-                    target,
-                    model=model,
-                    model_version=model_version,
-                    options=options,
-                    priority=Priority(priority),
-                )
+                return client.translate([record.text for record in chunk], source, target, **wishes)
             except ClientError as error:
                 raise located(error, chunk, noun) from None
 
-        for chunk in map_chunks(lines, translate_chunk):
-            write(output, "".join(_rendered(line, translation, ranked) for line, translation in chunk))
-            progress.update(len(chunk))
+        if streams:
+            for line in lines:
+                _print_stream(client.stream([line.text], source, target, **wishes), line)
+            return
+        output, num_done = stack.enter_context(open_output(output_file, input_file, lines if resume else None))
+        bar = stack.enter_context(progress(stream, output_file, num_done, noun))
+        try:
+            for chunk in map_chunks(map(form.record, lines), translate_chunk):
+                rendered = [
+                    _ranked(record, translation) if is_ranked else render(record, translation.text, form)
+                    for record, translation in chunk
+                ]
+                write(output, "".join(rendered))
+                bar.update(len(chunk))
+                num_done += len(chunk)
+        except BaseException as error:
+            if can_resume and num_done:
+                error.add_note(f"{output_file} has {num_done} lines; the same command with --resume goes on.")
+            raise
 
 
-def _rendered(line: Line, translation: Translation, ranked: bool) -> str:
-    if not ranked:
-        return translation.text + line.ending
+def _format(name: str, column: int | None, appends: bool, field: str | None, target_field: str | None) -> Format:
+    """The format that options tell.
+
+    Raises:
+        UsageError: one is missing, or is for another format.
+    """
+    if name == "tsv" and column is None:
+        raise click.UsageError("--format tsv needs --column N, the column to translate; or give --format text.")
+    if name == "jsonl" and field is None:
+        raise click.UsageError("--format jsonl needs --field NAME, the field to translate; or give --format text.")
+    given = {"--column": column, "--append": appends, "--field": field, "--target-field": target_field}
+    for option, value in given.items():
+        needed = "tsv" if option in ("--column", "--append") else "jsonl"
+        if value not in (None, False) and name != needed:
+            raise click.UsageError(f"{option} is for --format {needed}, and this is {name}.")
+    if column is not None:
+        return TsvColumn(column, appends)
+    if field is not None:
+        return JsonField(field, field if target_field is None else target_field)
+    return Documents() if name == "html" else TextLines()
+
+
+def _input(texts: tuple[str, ...], stream: BinaryIO | None, format_name: str) -> tuple[str, Iterator[Line]]:
+    """What one of the texts is called, and all of them."""
+    if stream is None:
+        return "text", arguments(texts)
+    return ("document", read_document(stream)) if format_name == "html" else ("line", read_lines(stream))
+
+
+def _print_stream(parts: Iterable[StreamPart], line: Line) -> None:
+    """Print a text's translation as it grows."""
+    try:
+        for part in parts:
+            write(sys.stdout.buffer, part.delta)
+        write(sys.stdout.buffer, line.ending)
+    except ClientError as error:
+        raise located(error, [line], "text") from None
+
+
+def _ranked(record: Record, translation: Translation) -> str:
     return "".join(
-        f"{line.number}\t{'' if hypothesis.score is None else format(hypothesis.score, '.4f')}\t{hypothesis.text}\n"
+        f"{record.number}\t{'' if hypothesis.score is None else format(hypothesis.score, '.4f')}\t{hypothesis.text}\n"
         for hypothesis in translation.hypotheses
     )
-
-
-def _candidates(client: Client, model: str, version: str) -> list[ServedModel]:
-    """The served models that may answer a call that names these, or leaves them empty."""
-    served: dict[str, dict[str, ServedModel]] = {}
-    for each in client.models():
-        served.setdefault(each.name, {})[each.version] = each
-    if model and model not in served:
-        names = ", ".join(served)
-        raise CommandError(f"model {model!r} is not served at {client.server}; served: {names}.", exit_codes.USAGE)
-    if version and version not in served[model]:
-        versions = ", ".join(filter(None, served[model])) or "none"
-        raise CommandError(
-            f"version {version!r} of model {model!r} is not served at {client.server}; served: {versions}.",
-            exit_codes.USAGE,
-        )
-    if version:
-        return [served[model][version]]
-    return [next(iter(versions.values())) for name, versions in served.items() if model in ("", name)]  # the highest
-
-
-def _only_source(client: Client, target: str, model: str, version: str) -> str:
-    """The one language that can be translated into `target`; empty if there are several: the server detects."""
-    from service.text.languages import ServedLanguages  # takes 50 ms, also for who gives --from
-
-    pairs = {pair for served in _candidates(client, model, version) for pair in served.pairs()}
-    targets = {found.code for found in ServedLanguages(into for _, into in pairs).find(target)}
-    sources = {source for source, into in pairs if into in targets}
-    if sources:
-        return sources.pop() if len(sources) == 1 else ""
-    directions = sorted(f"{source} to {into}" for source, into in pairs)
-    more = f" and {len(directions) - _MAX_DIRECTIONS} more" if len(directions) > _MAX_DIRECTIONS else ""
-    shown = ", ".join(directions[:_MAX_DIRECTIONS]) + more
-    raise CommandError(f"nothing here translates into {target!r}; served: {shown}.", exit_codes.USAGE)
-
-
-@contextlib.contextmanager
-def _open_output(path: Path | None, input_path: Path | None) -> Iterator[BinaryIO]:
-    if path is None:
-        yield sys.stdout.buffer
-        return
-    if input_path is not None and path.exists() and path.samefile(input_path):
-        raise CommandError(f"{path} is the input; write to another file.", exit_codes.USAGE)
-    try:
-        stream = path.open("wb")
-    except OSError as error:
-        raise CommandError(f"can't write {path}: {error.strerror}.", exit_codes.CANT_CREATE) from error
-    with stream:
-        yield stream
-
-
-def _progress(stream: BinaryIO | None, output_file: Path | None) -> "tqdm[NoReturn]":
-    """A bar on standard error, if somebody watches it and neither types the input nor reads the output there."""
-    shown = stream is not None and sys.stderr.isatty() and not stream.isatty()
-    shown = shown and (output_file is not None or not sys.stdout.isatty())
-    total = count_lines(stream) if shown and stream is not None and stream.seekable() else None
-    return tqdm(total=total, unit=" lines", disable=not shown, file=sys.stderr, mininterval=0.2)

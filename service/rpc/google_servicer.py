@@ -55,7 +55,7 @@ class GoogleServicer(pb_grpc.TranslationServiceServicer):
         """Tell the likeliest language."""
         names.check_parent(request.parent)
         messages.labels_from_pb(request.labels)
-        messages.mime_type_from_pb(request.mime_type)
+        mime_type = messages.mime_type_from_pb(request.mime_type)
         model = names.detection_model_of(request.model)
         if model != names.DETECTION_MODEL:
             raise NotFound(
@@ -65,7 +65,7 @@ class GoogleServicer(pb_grpc.TranslationServiceServicer):
             )
         if not request.HasField("content"):
             raise InvalidRequest("content is missing; give the text.", "content")
-        (languages,) = await self._translator.detect([request.content])
+        (languages,) = await self._translator.detect([request.content], mime_type)
         return messages.detected_to_pb(languages)
 
     async def GetSupportedLanguages(  # noqa: N802

@@ -7,6 +7,8 @@ import pytest
 
 from tests.servers import ServerProcess
 
+collect_ignore = ["google_client"]  # a test run of its own, in a process that has nothing of ours
+
 
 @pytest.fixture(scope="package")
 def server(tiny_models: Path) -> Iterator[ServerProcess]:

@@ -191,11 +191,11 @@ def test_a_deadline(client: Client, many: list[str]) -> None:
 def test_how_a_translation_ended_is_in_the_trailers(client: Client) -> None:
     """The tiny model goes on until it is stopped."""
     answered = trailers(client, ["", "Hello", "", "Help"])
-    assert answered["dragoman-finish-reasons"] == "length=1,3"
+    assert answered["dragoman-finish-reasons"] == "ratio=1,3"
     assert answered["x-request-id"]
     assert "dragoman-finish-reasons" not in trailers(client, [""])
     many = trailers(client, ["Hello"] * 1024)["dragoman-finish-reasons"]
-    assert many == f"length={','.join(map(str, range(1024)))}"
+    assert many == f"ratio={','.join(map(str, range(1024)))}"
 
 
 def trailers(client: Client, contents: list[str]) -> dict[str, Any]:
@@ -297,7 +297,7 @@ def test_html_is_what_a_client_sends_that_says_nothing(client: Client) -> None:
 
 
 def test_html_is_detected_by_its_text(client: Client) -> None:
-    html = '<div class="some long english words in here">नमस्ते दुनिया</div>'
+    html = '<div class="some long english words in here">यह एक छोटा वाक्य है जो हिंदी में लिखा गया है।</div>'
     assert client.detect_language(parent=PARENT, content=html).languages[0].language_code == "hi"
 
 

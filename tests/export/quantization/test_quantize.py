@@ -90,7 +90,7 @@ def test_alignments_are_close_to_float32(quantized: tuple[Path, Manifest], expor
         given.append(AlignmentRun(directory / graphs.alignment, pair).attention(sources, targets, 1))
     assert quantized[1].graphs == exported[1].graphs
     errors = np.concatenate([np.abs(a - b).ravel() for a, b in zip(*given, strict=True)])
-    assert 0.0 < errors.mean() < 0.02
+    assert 0.0 < errors.mean() < 0.05
     assert 0.0 <= quantized[1].quality["alignment"] <= 1.0
 
 

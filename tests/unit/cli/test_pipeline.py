@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.cli.lines import Line
-from service.cli.pipeline import MAX_CALLS, MAX_CHUNK_LINES, map_chunks
+from service.cli.pipeline import MAX_CALLS, MAX_CHUNK_TEXTS, map_chunks
 from service.translation import FinishReason, Translation
 
 
@@ -57,7 +57,7 @@ def test_calls_overlap_but_are_bounded() -> None:
             now[0] -= 1
         return upper(chunk)
 
-    run(lines_of(["x"] * MAX_CHUNK_LINES * 20), counted)
+    run(lines_of(["x"] * MAX_CHUNK_TEXTS * 20), counted)
     assert most[0] == MAX_CALLS
 
 
@@ -76,7 +76,7 @@ def test_input_is_not_read_far_ahead() -> None:
     chunks = map_chunks(endless(), stuck)
     threading.Timer(0.3, release.set).start()
     next(chunks)
-    assert read[0] < 4 * MAX_CALLS * MAX_CHUNK_LINES
+    assert read[0] < 4 * MAX_CALLS * MAX_CHUNK_TEXTS
 
 
 def test_a_slow_writer_sees_each_line_at_once() -> None:
@@ -119,10 +119,10 @@ def test_a_failed_call_ends_it_in_its_place() -> None:
         threading.Event().wait(random.Random(0).random() * 0.01)
         return upper(chunk)
 
-    texts = ["x"] * MAX_CHUNK_LINES * 3 + ["bad"] + ["x"] * MAX_CHUNK_LINES * 3
+    texts = ["x"] * MAX_CHUNK_TEXTS * 3 + ["bad"] + ["x"] * MAX_CHUNK_TEXTS * 3
     seen: list[tuple[Line, Translation]] = []
     chunks = map_chunks(lines_of(texts), picky)
     with pytest.raises(ValueError, match="bad"):
         seen.extend(pair for chunk in chunks for pair in chunk)
-    assert len(seen) <= MAX_CHUNK_LINES * 3
+    assert len(seen) <= MAX_CHUNK_TEXTS * 3
     assert all(line.text == "x" for line, _ in seen)

@@ -50,7 +50,7 @@ class BatchMachine(RuleBasedStateMachine):
         super().__init__()
         self.batch = Batch(NUM_SLOTS, CAPACITY)
         self.written: dict[Sequence, list[list[int]]] = {}  # per beam, its output
-        self.num_written = 0
+        self.num_written = 1000  # no token twice, nor one of those that are forced
 
     @rule(
         beam_size=st.integers(1, 4),
@@ -85,7 +85,8 @@ class BatchMachine(RuleBasedStateMachine):
                 self.written[sequence][beam].append(self.num_written)
             self.batch.lengths[row] += 1
             if self.batch.num_guarded:
-                assert not self.batch.note_repeats([row], self.batch.output_ids[[row], length])
+                is_chosen = np.array([length >= len(sequence.forced_ids)])
+                assert not self.batch.note_repeats([row], self.batch.output_ids[[row], length], is_chosen)
 
     @precondition(lambda self: self.written)
     @rule(data=st.data())

@@ -1,0 +1,180 @@
+"""Where the text to translate stands in a line, and how its translation is written back there."""
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Protocol
+
+from service.cli import exit_codes
+from service.cli.command_error import CommandError
+from service.cli.lines import Line
+
+# Numbers stay as they are written: they may be longer than Python's.
+_JSON = json.JSONDecoder(parse_int=str, parse_float=str)
+_BETWEEN_JSON_TOKENS = re.compile(r"[ \t\r\n:,]*")
+_HALF_A_PAIR = re.compile("[\ud800-\udfff]")
+_MAX_FIELDS = 10  # of so many an error tells
+_LINE_FEEDS = str.maketrans("\n", " ")
+_TABS_AND_LINE_FEEDS = str.maketrans("\t\n", "  ")
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A text to translate, as the line of this number holds it: `raw` is how the text is written there.
+
+    `before` and `after` are what the output has around the translation.
+    """
+
+    number: int
+    text: str
+    before: str
+    raw: str
+    after: str
+
+
+class Format(Protocol):
+    """How texts lie in lines."""
+
+    def record(self, line: Line) -> Record:
+        """What to translate of a line.
+
+        Raises:
+            CommandError: the line is not in this format.
+        """
+
+    def written(self, translation: str) -> str:
+        """A translation as the format writes it, without anything that would end the record."""
+
+
+def render(record: Record, translation: str, form: Format) -> str:
+    """The record with its translation; what the translator left as it is stays as it was written."""
+    written = record.raw if translation == record.text else form.written(translation)
+    return record.before + written + record.after
+
+
+@dataclass(frozen=True, slots=True)
+class Documents:
+    """Each text as a whole, whatever is in it: HTML, and texts from the command line."""
+
+    def record(self, line: Line) -> Record:
+        """As `Format.record`."""
+        return Record(line.number, line.text, "", line.text, line.ending)
+
+    def written(self, translation: str) -> str:
+        """As `Format.written`."""
+        return translation
+
+
+@dataclass(frozen=True, slots=True)
+class TextLines:
+    """A text per line."""
+
+    def record(self, line: Line) -> Record:
+        """As `Format.record`."""
+        return Record(line.number, line.text, "", line.text, line.ending)
+
+    def written(self, translation: str) -> str:
+        """As `Format.written`."""
+        return translation.translate(_LINE_FEEDS)
+
+
+@dataclass(frozen=True, slots=True)
+class TsvColumn:
+    """A column of tab-separated values, from 1; its translation replaces it, or `appends` a column at the end.
+
+    A value has no tabs, and quotes are nothing special. Empty lines stay empty.
+    """
+
+    column: int
+    appends: bool = False
+
+    def record(self, line: Line) -> Record:
+        """As `Format.record`."""
+        if not line.text:
+            return Record(line.number, "", "", "", line.ending)
+        cells = line.text.split("\t")
+        if len(cells) < self.column:
+            raise CommandError(
+                f"line {line.number} has {len(cells)} columns, separated by tabs; --column is {self.column}.",
+                exit_codes.DATA,
+            )
+        text, following = cells[self.column - 1], cells[self.column :]
+        if self.appends:
+            return Record(line.number, text, line.text + "\t", text, line.ending)
+        before = "".join(cell + "\t" for cell in cells[: self.column - 1])
+        return Record(line.number, text, before, text, "".join("\t" + cell for cell in following) + line.ending)
+
+    def written(self, translation: str) -> str:
+        """As `Format.written`."""
+        return translation.translate(_TABS_AND_LINE_FEEDS)
+
+
+@dataclass(frozen=True, slots=True)
+class JsonField:
+    """A string in the JSON object of each line; its translation becomes `target_field`, which may be the same.
+
+    All else in the line stays byte for byte. Blank lines stay.
+    """
+
+    field: str
+    target_field: str
+
+    def record(self, line: Line) -> Record:
+        """As `Format.record`."""
+        if not line.text.strip():
+            return Record(line.number, "", line.text, "", line.ending)
+        source = line.text
+        try:
+            document = _JSON.decode(source)
+        except (ValueError, RecursionError) as error:
+            raise CommandError(f"line {line.number} is not JSON: {error}.", exit_codes.DATA) from None
+        if not isinstance(document, dict):
+            raise CommandError(
+                f"line {line.number} is JSON, but no object; give one in braces per line.", exit_codes.DATA
+            )
+        spans = _spans_of_values(source)
+        if self.field not in spans:
+            names = ", ".join(map(repr, list(spans)[:_MAX_FIELDS])) or "none"
+            raise CommandError(
+                f"line {line.number} has no field {self.field!r}; its fields are {names}.", exit_codes.DATA
+            )
+        start, end = spans[self.field]
+        raw, text = source[start:end], document[self.field]
+        if not raw.startswith('"'):
+            raise CommandError(
+                f"line {line.number} has {raw:.40} in field {self.field!r}; it must be a string.", exit_codes.DATA
+            )
+        if _HALF_A_PAIR.search(text):
+            raise CommandError(
+                f"line {line.number} has half a surrogate pair in field {self.field!r}; write both halves.",
+                exit_codes.DATA,
+            )
+        if self.target_field in spans:
+            start, end = spans[self.target_field]
+            return Record(line.number, text, source[:start], raw, source[end:] + line.ending)
+        end = max(end for _, end in spans.values())
+        before = f"{source[:end]}, {json.dumps(self.target_field, ensure_ascii=False)}: "
+        return Record(line.number, text, before, raw, source[end:] + line.ending)
+
+    def written(self, translation: str) -> str:
+        """As `Format.written`."""
+        return json.dumps(translation, ensure_ascii=False)
+
+
+def _spans_of_values(source: str) -> dict[str, tuple[int, int]]:
+    """Where each value of a valid JSON object stands, by its key; of a key that comes twice, the last."""
+    spans: dict[str, tuple[int, int]] = {}
+    start = _next_token(source, source.index("{") + 1)
+    while source[start] != "}":
+        key, end = _JSON.raw_decode(source, start)
+        start = _next_token(source, end)
+        _, end = _JSON.raw_decode(source, start)
+        spans[key] = start, end
+        start = _next_token(source, end)
+    return spans
+
+
+def _next_token(source: str, start: int) -> int:
+    between = _BETWEEN_JSON_TOKENS.match(source, start)
+    assert between is not None  # it matches nothing too
+    return between.end()

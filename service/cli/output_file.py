@@ -1,0 +1,71 @@
+"""The file that a command writes: a new one, or one that an earlier run left unfinished."""
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from service.cli import exit_codes
+from service.cli.command_error import CommandError
+from service.cli.lines import Line
+
+
+@contextlib.contextmanager
+def open_output(
+    path: Path | None, input_path: Path | None = None, lines_to_resume: Iterator[Line] | None = None
+) -> Iterator[tuple[BinaryIO, int]]:
+    """Open a file for writing, or standard output; also tell how many lines are there already.
+
+    Without `lines_to_resume`, what was in the file is gone. With these lines of the input, writing goes on where the
+    file's last whole line ends, and as many lines are taken from them. What follows the last line feed is cut off: the
+    run that wrote it was stopped in the middle, or it is the last line of an input without a last line feed, and is
+    written again.
+
+    Raises:
+        CommandError: the file is the input or can't be written; or the input has fewer lines than it, then it stays
+            as it was.
+    """
+    if path is None:
+        yield sys.stdout.buffer, 0
+        return
+    exists = path.exists()
+    if exists and input_path is not None and path.samefile(input_path):
+        raise CommandError(f"{path} is the input; write to another file.", exit_codes.USAGE)
+    if lines_to_resume is None or not exists:
+        with _opened(path, "wb") as stream:
+            yield stream, 0
+        return
+    if not path.is_file():
+        raise CommandError(f"{path} is no regular file; --resume can only go on with one.", exit_codes.USAGE)
+    with _opened(path, "r+b") as stream:
+        num_lines, end = _whole_lines(stream)
+        num_taken = sum(1 for _ in islice(lines_to_resume, num_lines))
+        if num_taken < num_lines:
+            raise CommandError(
+                f"{path} has {num_lines} lines and the input only {num_taken}, so that file is not from this input; "
+                "name another one, or leave out --resume to write it anew.",
+                exit_codes.DATA,
+            )
+        stream.seek(end)
+        stream.truncate()
+        yield stream, num_lines
+
+
+def _opened(path: Path, mode: str) -> BinaryIO:
+    try:
+        return cast(BinaryIO, path.open(mode))
+    except OSError as error:
+        raise CommandError(f"can't write {path}: {error.strerror}.", exit_codes.CANT_CREATE) from error
+
+
+def _whole_lines(stream: BinaryIO) -> tuple[int, int]:
+    """How many lines end with a line feed, and the position after the last of them."""
+    num_lines = end = position = 0
+    while block := stream.read(1 << 20):
+        num_lines += block.count(b"\n")
+        last = block.rfind(b"\n") + 1
+        end = position + last if last else end
+        position += len(block)
+    return num_lines, end

@@ -1,0 +1,46 @@
+"""The language to translate from, where the user leaves it out."""
+
+from service.cli import exit_codes
+from service.cli.command_error import CommandError
+from service.client import Client, ServedModel
+
+_MAX_DIRECTIONS = 20  # of so many an error tells
+
+
+def only_source(client: Client, target: str, model: str, version: str) -> str:
+    """The one language that can be translated into `target`; empty if there are several: the server detects.
+
+    Raises:
+        CommandError: there is none, or `model` or its `version` is not served.
+        ClientError: as for `Client.models`.
+    """
+    from service.text.languages import ServedLanguages  # takes 50 ms, also for who gives --from
+
+    pairs = {pair for served in _candidates(client, model, version) for pair in served.pairs()}
+    targets = {found.code for found in ServedLanguages(into for _, into in pairs).find(target)}
+    sources = {source for source, into in pairs if into in targets}
+    if sources:
+        return sources.pop() if len(sources) == 1 else ""
+    directions = sorted(f"{source} to {into}" for source, into in pairs)
+    more = f" and {len(directions) - _MAX_DIRECTIONS} more" if len(directions) > _MAX_DIRECTIONS else ""
+    shown = ", ".join(directions[:_MAX_DIRECTIONS]) + more
+    raise CommandError(f"nothing here translates into {target!r}; served: {shown}.", exit_codes.USAGE)
+
+
+def _candidates(client: Client, model: str, version: str) -> list[ServedModel]:
+    """The served models that may answer a call that names these, or leaves them empty."""
+    served: dict[str, dict[str, ServedModel]] = {}
+    for each in client.models():
+        served.setdefault(each.name, {})[each.version] = each
+    if model and model not in served:
+        names = ", ".join(served)
+        raise CommandError(f"model {model!r} is not served at {client.server}; served: {names}.", exit_codes.USAGE)
+    if version and version not in served[model]:
+        versions = ", ".join(filter(None, served[model])) or "none"
+        raise CommandError(
+            f"version {version!r} of model {model!r} is not served at {client.server}; served: {versions}.",
+            exit_codes.USAGE,
+        )
+    if version:
+        return [served[model][version]]
+    return [next(iter(versions.values())) for name, versions in served.items() if model in ("", name)]  # the highest

@@ -1,0 +1,31 @@
+"""Command lines of `dragoman translate` that are refused before anybody is asked."""
+
+import pytest
+
+from service.cli.main import main
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--term", " =x", "Hello"), "' =x' names no term; give SOURCE=TARGET"),
+        (("--file", "x.tsv"), "--format tsv needs --column N"),
+        (("--file", "x.ndjson"), "--format jsonl needs --field NAME"),
+        (("--column", "0", "--format", "tsv"), "0 is not in the range x>=1"),
+        (("--field", "a", "--format", "tsv", "--column", "1"), "--field is for --format jsonl, and this is tsv"),
+        (("--append", "Hello"), "--append is for --format tsv, and this is text"),
+        (("--format", "jsonl", "--field", "a", "Hello"), "--format jsonl is for files and pipes"),
+        (("--format", "html", "--num-hypotheses", "2", "Hello"), "it can't go with --format html"),
+        (("--stream",), "--stream is for texts on the command line"),
+        (("--resume",), "--resume takes --output"),
+    ],
+)
+def test_a_usage_error_says_what_to_do(
+    capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], message: str
+) -> None:
+    with pytest.raises(SystemExit) as raised:
+        main(["translate", "--from", "en", "--to", "de", *arguments])
+    assert raised.value.code == 2
+    out, errors = capsys.readouterr()
+    assert out == ""
+    assert message in errors
