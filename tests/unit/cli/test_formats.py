@@ -18,7 +18,7 @@ TEXT = st.text(
 )
 CELL = TEXT.map(lambda text: "".join(text.split("\t")).replace("\n", ""))
 KEY = st.sampled_from(["a", "de", "text ", "é", "", '"'])
-VALUE = st.sampled_from([None, True, -1.5e300, 10**30, float("nan"), "ü}", [1, {"text": "a,"}], {"text": []}, {}])
+VALUE: Any = st.sampled_from([None, True, -1.5e300, 10**30, float("nan"), "ü}", [1, {"text": "a,"}], {"text": []}, {}])
 ENDING = st.sampled_from(["\n", "\r\n"])
 
 
