@@ -12,6 +12,7 @@ RUNS = (
     ["benchmarks.step_time"],
     ["benchmarks.scale"],
     ["benchmarks.limit"],
+    ["benchmarks.cli_file"],
     ["benchmarks.invariance", SENTENCES],
     ["benchmarks.load", SENTENCES],
     ["benchmarks.load", SENTENCES, "--beam-size", "4", "--count", "500"],

@@ -47,7 +47,6 @@ _OTHERS = (
     click.option("--glossary", default="", metavar="NAME", help="Glossary of the server's to follow."),
     click.option(
         "--term",
-        "terms",
         type=_TermType(),
         multiple=True,
         metavar="SOURCE[=TARGET]",
@@ -85,7 +84,7 @@ def request_options(command: Command) -> Command:
         model: str,
         model_version: str,
         glossary: str,
-        terms: tuple[Term, ...],
+        term: tuple[Term, ...],
         split_sentences: str,
         preserve_formatting: bool,
         strict: bool,
@@ -104,7 +103,7 @@ def request_options(command: Command) -> Command:
             split_sentences=SplitSentences(split_sentences.replace("-", "_")),
             preserve_formatting=preserve_formatting,
             glossary=glossary,
-            terms=terms,
+            terms=term,
             strict=strict,
         )
         return command(wishes=wishes, **others)

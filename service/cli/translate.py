@@ -49,6 +49,7 @@ _FORMAT_OF_ENDING = {".html": "html", ".htm": "html", ".tsv": "tsv", ".jsonl": "
 @click.option(
     "--format",
     "format_name",
+    envvar="DRAGOMAN_TRANSLATE_FORMAT",
     type=click.Choice(_FORMATS),
     help="What the input is: text, a text per line; html, one document; tsv, lines of columns; jsonl, a JSON object "
     "per line. Default: by the file's ending (.html, .htm, .tsv, .jsonl, .ndjson), else text.",
@@ -57,7 +58,7 @@ _FORMAT_OF_ENDING = {".html": "html", ".htm": "html", ".tsv": "tsv", ".jsonl": "
 @click.option("--append", is_flag=True, help="Of tsv: keep the column, and put its translation after the last one.")
 @click.option("--field", metavar="NAME", help="Of jsonl: the field to translate, a string.")
 @click.option("--target-field", metavar="NAME", help="Of jsonl: the field to put it into. Default: the same.")
-@click.option("--stream", "streams", is_flag=True, help="Print words as they come, instead of whole translations.")
+@click.option("--stream", is_flag=True, help="Print words as they come, instead of whole translations.")
 @request_options
 @click.option(
     "--timeout-seconds",
@@ -80,7 +81,7 @@ def translate(
     append: bool,
     field: str | None,
     target_field: str | None,
-    streams: bool,
+    stream: bool,
     wishes: Wishes,
     timeout_seconds: float,
     server: str,
@@ -100,7 +101,7 @@ def translate(
         raise click.UsageError("give either texts or --file, not both.")
     if texts and name in ("tsv", "jsonl"):
         raise click.UsageError(f"--format {name} is for files and pipes; give --file instead of texts.")
-    if streams and (not texts or output_file or is_ranked):
+    if stream and (not texts or output_file or is_ranked):
         raise click.UsageError("--stream is for texts on the command line, without --output and --num-hypotheses.")
     if is_ranked and name != "text":
         raise click.UsageError(f"--num-hypotheses prints a table of its own, so it can't go with --format {name}.")
@@ -113,10 +114,10 @@ def translate(
     if name == "html":
         wishes["mime_type"] = MimeType.HTML
     with contextlib.ExitStack() as stack:
-        stream = None if texts else stack.enter_context(open_input(input_file))
+        input_stream = None if texts else stack.enter_context(open_input(input_file))
         client = stack.enter_context(Client(server, timeout_seconds))
         source = source or only_source(client, target, wishes["model"], wishes["model_version"])
-        noun, lines = _input(texts, stream, name)
+        noun, lines = _input(texts, input_stream, name)
 
         def translate_chunk(chunk: list[Record]) -> list[Translation]:
             try:
@@ -124,12 +125,12 @@ def translate(
             except ClientError as error:
                 raise located(error, chunk, noun) from None
 
-        if streams:
+        if stream:
             for line in lines:
                 _print_stream(client.stream([line.text], source, target, **wishes), line)
             return
         output, num_done = stack.enter_context(open_output(output_file, input_file, lines if resume else None))
-        bar = stack.enter_context(progress(stream, output_file, num_done, noun))
+        bar = stack.enter_context(progress(input_stream, output_file, num_done, noun))
         try:
             for chunk in map_chunks(map(form.record, lines), translate_chunk):
                 rendered = [
