@@ -49,6 +49,7 @@ class HealthServicer(health_pb2_grpc.HealthServicer):  # type: ignore[misc]
             if status != sent:
                 await context.write(health_pb2.HealthCheckResponse(status=status))
                 sent = status
+                continue  # it may have changed meanwhile
             if self._closed:
                 return
             await changed.wait()
