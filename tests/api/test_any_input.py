@@ -51,6 +51,15 @@ def test_a_word_of_10000_characters_is_cut_into_all_of_its_parts(stub: pb_grpc.T
     assert ends[-1] == 10_000
 
 
+@pytest.mark.parametrize(("temperature", "top_p"), [(5e-324, 1.0), (1e-300, 5e-324), (10.0, 1e-300)])
+def test_the_smallest_numbers_choose_the_best_token(
+    stub: pb_grpc.TranslationServiceStub, temperature: float, top_p: float
+) -> None:
+    options = pb.DecodingOptions(temperature=temperature, top_p=top_p)
+    sampled = stub.Translate(pb.TranslateRequest(texts=["Hello"], options=options, **CODES), timeout=30)
+    assert sampled == stub.Translate(pb.TranslateRequest(texts=["Hello"], **CODES), timeout=30)
+
+
 def seldom(strategy: st.SearchStrategy[Any], absent: Any) -> st.SearchStrategy[Any]:
     return st.one_of(st.just(absent), st.just(absent), strategy)
 

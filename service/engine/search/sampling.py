@@ -8,6 +8,7 @@ Counts = npt.NDArray[np.int32]
 Seeds = npt.NDArray[np.uint64]
 Floats = npt.NDArray[np.float32]
 
+_COLDEST = np.finfo(np.float32).tiny  # a temperature below is 0 in float32
 _GAMMA = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -41,7 +42,8 @@ def choose(
     `top_p` of the probability. A candidate of probability 0 is never chosen.
     """
     log_probs = log_probs.astype(np.float64)
-    weights = np.exp((log_probs - log_probs[:, :1]) / temperatures[:, None].astype(np.float64))
+    divisors = np.maximum(temperatures, _COLDEST)[:, None].astype(np.float64)
+    weights = np.exp((log_probs - log_probs[:, :1]) / divisors)
     weights[np.arange(weights.shape[1]) >= top_ks[:, None]] = 0.0
     mass = weights.cumsum(axis=1)
     is_kept = (weights > 0.0) & (mass - weights < top_ps[:, None].astype(np.float64) * mass[:, -1:])
