@@ -138,8 +138,8 @@ def translate(
                     for record, translation in chunk
                 ]
                 write(output, "".join(rendered))
-                bar.update(len(chunk))
                 num_done += len(chunk)
+                bar.update(len(chunk))
         except BaseException as error:
             if can_resume and num_done:
                 error.add_note(f"{output_file} has {num_done} lines; the same command with --resume goes on.")

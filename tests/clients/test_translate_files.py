@@ -1,6 +1,7 @@
 """`dragoman translate` with files of several formats, its streams, and runs that end early and are gone on with."""
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -70,7 +71,8 @@ def test_after_ctrl_c_it_says_how_to_go_on(server: ServerProcess, tmp_path: Path
         process.send_signal(signal.SIGINT)
         errors = process.communicate(timeout=30)[1].decode()
     assert process.returncode == 130
-    assert errors == f"\ndragoman: {target} has 90 lines; the same command with --resume goes on.\n"
+    # The signal may come between writing and counting.
+    assert re.fullmatch(rf"\ndragoman: {target} has \d+ lines; the same command with --resume goes on\.\n", errors)
 
 
 def test_a_run_whose_server_went_away_goes_on_with_another(
