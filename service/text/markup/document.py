@@ -133,7 +133,7 @@ def _block(html: str, run: Sequence[Part]) -> Iterable[Block]:
                 if text.startswith(" ") and (length == 0 or texts[-1].endswith(" ")):
                     text = text[1:]
                     if length and siblings and siblings[-1].is_mark and siblings[-1].start == length:
-                        siblings[-1].opening += " "  # the space after an image is seen beside the one before it
+                        siblings[-1].is_spaced = True  # the space after an image is seen beside the one before it
                 if text:
                     texts.append(text)
                     length += len(text)

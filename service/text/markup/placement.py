@@ -61,6 +61,7 @@ class Node:
     content: str = ""  # as written, where it comes back so if its text does
     is_protected: bool = False
     is_mark: bool = False
+    is_spaced: bool = False  # a mark with white space before and after it
     need: int = 0  # words, so that each element with text in it can have one
 
     @property
@@ -109,7 +110,9 @@ def insertions(
                 yield start, end, node.opening + node.content + node.closing
                 done = end
                 continue
-            yield start, start, node.opening
+            # Between two words it has its own space; within one it would tear it apart.
+            has_room = start in (0, len(translation)) or any(map(str.isspace, translation[start - 1 : start + 1]))
+            yield start, start, node.opening + " " * (node.is_spaced and has_room)
             done = start
             pending.append((node, low, high, is_after, -1))
         regions = placer.regions(node, low, high, depth)

@@ -77,6 +77,8 @@ def test_the_oracle_sees_what_is_wrong(broken: str) -> None:
 
 @settings(max_examples=150, derandomize=True, deadline=None)
 @given(SEEDS)
+@example(686)  # an image's space tore a word apart
+@example(3361)
 def test_a_reader_sees_the_translation_and_nothing_else(seed: int) -> None:
     chance = random.Random(seed)
     html = f"<p>{random_inline(chance)}</p>"
@@ -84,6 +86,8 @@ def test_a_reader_sees_the_translation_and_nothing_else(seed: int) -> None:
     for block in document.blocks[:1] if len(document.blocks) == 1 else ():
         translation = random_translation(chance, block)
         rendered = document.render([translation])
+        if visible_text(html).count(" ".join(block.text.split())) > 1:
+            return  # which of them was replaced, the oracle can't tell
         assert visible_text(rendered) == visible_text(html).replace(
             " ".join(block.text.split()), " ".join(translation.text.split())
         )
