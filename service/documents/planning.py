@@ -2,22 +2,18 @@
 
 import unicodedata
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from service.bundle.manifest import LanguagePair, Manifest
 from service.errors import InvalidRequest, TooLong, quoted
 from service.text.long_segments import split_long
-from service.text.markup import HtmlDocument, parse
+from service.text.markup import Block, HtmlDocument, parse
 from service.text.protection import Protected, ProtectedText, find_protected, protect
-from service.text.sentences import cut
+from service.text.sentences import AS_SPACES, cut
 from service.text.terms import TermIndex
 from service.text.tokenizers import Tokenizer
-from service.translation import Flag, MimeType, SplitSentences, TranslationRequest
-
-_AS_SPACES = str.maketrans(
-    dict.fromkeys("\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029", " ")
-)  # a segment may go over line ends
+from service.translation import MimeType, SplitSentences, TranslationRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,27 +90,18 @@ class Planner:
         text = request.texts[index]
         if request.mime_type is MimeType.HTML:
             html = parse(text)
-            passages = [
-                self._block(block.text, [(span.start, span.end) for span in block.protected], index)
-                for block in html.blocks
-            ]
-            needs = [block.needs_alignment for block in html.blocks]
-            return PlannedText(
-                text,
-                tuple(replace(each, needs_alignment=need) for each, need in zip(passages, needs, strict=True)),
-                html,
-            )
+            return PlannedText(text, tuple(self._block(block, index) for block in html.blocks), html)
         passage = self._passage(text, find_protected(text, *self._terms), request.split_sentences, index)
         if request.target_prefixes and request.target_prefixes[index]:
             passage = self._begun(passage, index)
         return PlannedText(text, (passage,))
 
-    def _block(self, text: str, kept: Sequence[tuple[int, int]], index: int) -> PlannedPassage:
-        """A block of HTML, in which a line end is a space, and `kept` are the parts that are no text."""
+    def _block(self, block: Block, index: int) -> PlannedPassage:
+        """A block of HTML, in which a line end is a space."""
         split = self._request.split_sentences
         mode = SplitSentences.OFF if split is SplitSentences.OFF else SplitSentences.NO_NEWLINES
-        code = [Protected(start, end, text[start:end], Flag.PLACEHOLDER) for start, end in kept]
-        return self._passage(text, _beside(code, find_protected(text, *self._terms)), mode, index)
+        spans = find_protected(block.text, *self._terms, kept=block.protected)
+        return replace(self._passage(block.text, spans, mode, index), needs_alignment=block.needs_alignment)
 
     def _passage(self, text: str, spans: Sequence[Protected], mode: SplitSentences, index: int) -> PlannedPassage:
         whole = [(span.start, span.end) for span in spans]
@@ -158,7 +145,7 @@ class Planner:
         if spans and not _has_letters_beside(text, spans):
             return _unread(text, start, spans)
         protected = protect(text, spans, self._manifest.tokenizer.reserved_symbols) if spans else None
-        fed = (text if protected is None else protected.text).translate(_AS_SPACES)
+        fed = (text if protected is None else protected.text).translate(AS_SPACES)
         return PlannedSegment(start, text, fed, self._source_ids(fed), tuple(spans), protected)
 
     def _begun(self, passage: PlannedPassage, index: int) -> PlannedPassage:
@@ -209,17 +196,6 @@ def _within(spans: Sequence[Protected], start: int, end: int) -> list[Protected]
     first = bisect_left(spans, start, key=lambda span: span.start)
     last = bisect_right(spans, end, lo=first, key=lambda span: span.end)
     return [replace(span, start=span.start - start, end=span.end - start) for span in spans[first:last]]
-
-
-def _beside(kept: Sequence[Protected], others: Iterable[Protected]) -> list[Protected]:
-    """All of `kept`, and of the others those that touch none of them; both are in order and apart."""
-    spans = list(kept)
-    ends = [span.end for span in kept]
-    for span in others:
-        following = bisect_left(ends, span.start + 1)
-        if following == len(kept) or kept[following].start >= span.end:
-            spans.append(span)
-    return sorted(spans, key=lambda span: span.start)
 
 
 def _has_letters_beside(text: str, spans: Sequence[Protected]) -> bool:

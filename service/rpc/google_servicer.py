@@ -1,7 +1,6 @@
 """`google.cloud.translation.v3.TranslationService`: messages in, the translator asked, messages out."""
 
 import asyncio
-import time
 from collections.abc import Coroutine
 from dataclasses import replace
 from typing import Any
@@ -15,6 +14,7 @@ from service.pb.google.cloud.translation.v3 import translation_service_pb2_grpc 
 from service.rpc import google_messages as messages
 from service.rpc import google_names as names
 from service.rpc import request_id
+from service.rpc.deadline import deadline_of
 from service.text.glossary import Glossary
 from service.translation import Translation, TranslationRequest
 from service.translator import Translator
@@ -38,9 +38,8 @@ class GoogleServicer(pb_grpc.TranslationServiceServicer):
         self, request: pb.TranslateTextRequest, context: Context
     ) -> pb.TranslateTextResponse:
         """Translate texts, and with a glossary translate them without it too."""
-        remaining = context.time_remaining()
-        seconds = self._default_deadline_seconds if remaining is None else remaining
-        asked = messages.request_from_pb(request, request_id.current(), time.monotonic() + seconds)
+        deadline = deadline_of(context, self._default_deadline_seconds)
+        asked = messages.request_from_pb(request, request_id.current(), deadline)
         try:
             answers = await self._answers(request, asked)
         except ServiceError as error:

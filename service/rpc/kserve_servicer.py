@@ -17,6 +17,7 @@ from service.models.loaded_model import LoadedModel
 from service.pb.inference import grpc_service_pb2 as pb
 from service.pb.inference import grpc_service_pb2_grpc as pb_grpc
 from service.rpc import request_id
+from service.rpc.deadline import deadline_of
 from service.rpc.infer_stream import InferStream
 from service.rpc.kserve_messages import (
     InferCall,
@@ -168,9 +169,8 @@ class KServeServicer(pb_grpc.GRPCInferenceServiceServicer):
         if not message.model_name:
             raise InvalidRequest("model_name is empty; name a model, RepositoryIndex lists them.", "model_name")
         model = self._translator.model(message.model_name, message.model_version)
-        now, remaining = time.monotonic(), context.time_remaining()
-        seconds = self._default_deadline_seconds if remaining is None else remaining
-        call = call_from_pb(message, model, request_id.current(), now, now + seconds)
+        deadline = deadline_of(context, self._default_deadline_seconds)
+        call = call_from_pb(message, model, request_id.current(), time.monotonic(), deadline)
         return results_to_pb(call, await self._translate(call), message.id)
 
     async def _translate(self, call: InferCall) -> list[TranslationResult]:

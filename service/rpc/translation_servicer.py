@@ -1,6 +1,5 @@
 """`dragoman.v1.TranslationService`: messages in, the translator asked, messages out."""
 
-import time
 from contextlib import aclosing
 from typing import Any
 
@@ -9,6 +8,7 @@ import grpc
 from service.pb.dragoman.v1 import translation_pb2 as pb
 from service.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from service.rpc import request_id
+from service.rpc.deadline import deadline_of
 from service.rpc.messages import detection_to_pb, model_to_pb, part_to_pb, request_from_pb, result_to_pb
 from service.translation import TranslationRequest
 from service.translator import Translator
@@ -48,6 +48,5 @@ class TranslationServicer(pb_grpc.TranslationServiceServicer):
         return pb.ListModelsResponse(models=[model_to_pb(model) for model in self._translator.models()])
 
     def _asked(self, request: pb.TranslateRequest, context: Context) -> TranslationRequest:
-        remaining = context.time_remaining()
-        seconds = self._default_deadline_seconds if remaining is None else remaining
-        return request_from_pb(request, request_id.current(), time.monotonic() + seconds)
+        deadline = deadline_of(context, self._default_deadline_seconds)
+        return request_from_pb(request, request_id.current(), deadline)

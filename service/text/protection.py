@@ -130,16 +130,31 @@ class ProtectedText:
         return _assemble(self.text, translated, self.spans, places, flags, self.symbols, self.source)
 
 
-def find_protected(text: str, *indexes: TermIndex) -> list[Protected]:
-    """Placeholders and terms of a source, in order and apart; a term within a placeholder is none."""
-    placeholders = find_placeholders(text)
-    protected = [Protected(*span, text[span.start : span.end], Flag.PLACEHOLDER) for span in placeholders]
-    ends = [span.end for span in placeholders]
-    for term in find_terms(text, *indexes) if indexes else ():
-        following = bisect_right(ends, term.start)
-        if following == len(ends) or placeholders[following].start >= term.end:
-            protected.append(Protected(term.start, term.end, term.target, Flag.TERM))
-    return sorted(protected, key=lambda span: span.start)
+def find_protected(text: str, *indexes: TermIndex, kept: Sequence[Span] = ()) -> list[Protected]:
+    """Placeholders and terms of a source, in order and apart; a term within a placeholder is none.
+
+    `kept` are parts that stay as they are in any case, in order and apart: what touches one of them is none either.
+    """
+    found = _verbatim(text, find_placeholders(text))
+    if indexes:
+        terms = (Protected(term.start, term.end, term.target, Flag.TERM) for term in find_terms(text, *indexes))
+        found = _beside(found, terms)
+    return _beside(_verbatim(text, kept), found) if kept else found
+
+
+def _verbatim(text: str, spans: Iterable[Span]) -> list[Protected]:
+    return [Protected(*span, text[span.start : span.end], Flag.PLACEHOLDER) for span in spans]
+
+
+def _beside(first: Sequence[Protected], others: Iterable[Protected]) -> list[Protected]:
+    """All of `first`, and of the others those that touch none of them; both are in order and apart."""
+    spans = list(first)
+    ends = [span.end for span in first]
+    for span in others:
+        following = bisect_right(ends, span.start)
+        if following == len(ends) or first[following].start >= span.end:
+            spans.append(span)
+    return sorted(spans, key=lambda span: span.start)
 
 
 def protect(text: str, spans: Sequence[Protected], symbols: Sequence[str]) -> ProtectedText | None:

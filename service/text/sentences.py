@@ -14,7 +14,7 @@ from service.translation import SplitSentences
 _WINDOW = 1000
 
 _LINE_ENDS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
-_AS_SPACES = str.maketrans(dict.fromkeys(_LINE_ENDS, " "))
+AS_SPACES = str.maketrans(dict.fromkeys(_LINE_ENDS, " "))  # line ends within a segment are spaces
 _PARAGRAPH_ENDS = ("\f", "\u2029")
 
 # What a list's items, headings and quotations begin with. "A. " is no bullet: it begins names as well.
@@ -79,7 +79,7 @@ def _segments(
         if mode is not SplitSentences.OFF:
             if (bullet := _BULLET.match(text, block_start, block_end)) and not is_inside(bullet.end()):
                 bounds[0] = bullet.end()
-            block = text[bounds[0] : block_end].translate(_AS_SPACES)
+            block = text[bounds[0] : block_end].translate(AS_SPACES)
             lengths = _repaired(block, _sentence_ends(block, language)) if _has_letter(block) else ()
             bounds += [end for length in lengths if not is_inside(end := bounds[0] + length)]
         for start, stop in pairwise((*bounds, block_end)):

@@ -8,19 +8,12 @@ from dataclasses import dataclass, field
 from service.text.markup.lexer import tokens
 from service.text.markup.placement import Node, count_needs, insertions
 from service.text.markup.structure import Part, Role, parts
+from service.text.spans import Span
 from service.translation import AlignedSpan
 
 _SPACES = re.compile(r"[\t\n\f\r ]+")
 _LONG_NUMBER = re.compile(r"&#0*[0-9]{8,}")
 _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "\u00a0": "&nbsp;"})
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """A part of a text: code points, from `start` to before `end`."""
-
-    start: int
-    end: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,8 @@
 
 import pytest
 
-from service.text.markup import BlockTranslation, Span, parse
+from service.text.markup import BlockTranslation, parse
+from service.text.spans import Span
 from service.translation import AlignedSpan
 
 
