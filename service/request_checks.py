@@ -5,7 +5,6 @@ from collections.abc import Collection
 from service.errors import InvalidRequest, TooMany
 from service.translation import MAX_TEXTS, MimeType, TranslationRequest
 
-MAX_TERMS = 1024
 MAX_LABELS = 64
 MAX_TERM_CHARACTERS = 200
 _MAX_LABEL_CHARACTERS = 63
@@ -28,11 +27,6 @@ def check_request(request: TranslationRequest) -> None:
         raise InvalidRequest(
             f"target_prefixes can't go with mime_type {request.mime_type.value!r}; send plain text, or leave them out.",
             "target_prefixes",
-        )
-    if len(request.terms) > MAX_TERMS:
-        raise InvalidRequest(
-            f"terms has {len(request.terms)} entries; allowed is {MAX_TERMS}. Keep larger glossaries on the server.",
-            "terms",
         )
     for number, term in enumerate(request.terms):
         if not len(term.source.strip()) > 0 or max(len(term.source), len(term.target or "")) > MAX_TERM_CHARACTERS:

@@ -23,6 +23,8 @@ from service.translation import (
 )
 from service.translator import StreamPart, TranslationResult
 
+MAX_TERMS = 1024  # that a caller may send; a glossary of the server's may have more
+
 Word = TypeVar("Word", bound=enum.Enum)
 
 FINISH_REASONS: dict[FinishReason, pb.FinishReason] = {
@@ -64,8 +66,13 @@ def request_from_pb(message: pb.TranslateRequest, request_id: str, deadline_seco
     """What the caller asks for; `deadline_seconds` is on `time.monotonic()`'s clock.
 
     Raises:
-        InvalidRequest: a priority, a way to split or a MIME type that there is not.
+        InvalidRequest: a priority, a way to split or a MIME type that there is not, or too many terms.
     """
+    if len(message.terms) > MAX_TERMS:
+        raise InvalidRequest(
+            f"terms has {len(message.terms)} entries; allowed is {MAX_TERMS}. Keep larger glossaries on the server.",
+            "terms",
+        )
     return TranslationRequest(
         request_id=request_id,
         texts=tuple(message.texts),

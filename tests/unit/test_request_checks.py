@@ -1,0 +1,17 @@
+"""The limit on terms is for what callers send, not for what a glossary of the server's becomes."""
+
+import pytest
+
+from service.errors import InvalidRequest
+from service.pb.dragoman.v1 import translation_pb2 as pb
+from service.request_checks import check_request
+from service.rpc.messages import MAX_TERMS, request_from_pb
+from service.translation import Term, TranslationRequest
+
+
+def test_a_caller_may_send_so_many_terms_and_a_glossary_may_hold_more() -> None:
+    terms = tuple(Term(f"term {number}", "Wort") for number in range(MAX_TERMS + 1))
+    check_request(TranslationRequest("r", ("a",), "en", "de", terms=terms))
+    message = pb.TranslateRequest(texts=["a"], terms=[pb.Term(source=term.source) for term in terms])
+    with pytest.raises(InvalidRequest, match="terms has 1025 entries; allowed is 1024"):
+        request_from_pb(message, "r", 0.0)
