@@ -4,9 +4,12 @@ PYTHON ?= python3
 PORT ?= 50051
 METRICS_PORT ?= 9464
 DEVICE ?= cpu
+TEST_JOBS ?= 2
 
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
+# Modules are shared out whole, as they share servers and conversions.
+PYTEST := $(BIN)/python -m pytest --numprocesses $(TEST_JOBS) --dist loadfile
 INSTALL := $(PIP) install --quiet --constraint constraints.txt
 RUNTIME := $(if $(filter cuda,$(DEVICE)),gpu,cpu)
 # models/ is committed: the shipped checkpoints as int8, which is all that serving on a CPU needs.
@@ -33,10 +36,10 @@ endif
 export: $(EXPORTS) ## Export the shipped checkpoints again: float32 to build/, int8 to models/
 
 test: check $(FLOAT32) ## Run all checks and tests
-	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+	@$(PYTEST) $(PYTEST_ARGS)
 
 test-full: check $(FLOAT32) ## Also run the tests that take many minutes
-	@$(BIN)/python -m pytest -m "full or not full" $(PYTEST_ARGS)
+	@$(PYTEST) -m "full or not full" $(PYTEST_ARGS)
 
 check: .venv/installed-dev ## Lint, format, types, import rules
 	@$(BIN)/ruff check --quiet

@@ -78,11 +78,12 @@ def convert(
     Exit codes: 0 written, 1 the graphs failed their checks, 2 the checkpoint or --output can't be used.
     """
     warnings.filterwarnings("ignore", module=r"(torch|onnx|onnxscript)(\..*)?")
+    from export.bundle_writer import check_destination
     from export.convert import convert as run
     from export.graphs.checks import GraphError
     from export.importers.imported import CheckpointError
     from export.importers.options import ImportOptions
-    from export.quantization.sentences import CalibrationError
+    from export.quantization.sentences import CalibrationError, read_pairs
     from export.quantize import quantize as run_quantize
     from export.verify import VerificationError
     from service.bundle.manifest import BundleError
@@ -90,9 +91,12 @@ def convert(
     options = ImportOptions(**said)
     try:
         if precision == "int8":
+            lines = calibration or checkpoint / "sentences.tsv"
+            check_destination(output)
+            read_pairs(lines)
             with tempfile.TemporaryDirectory() as folder:
                 run(checkpoint, Path(folder) / "float32", kind, name, say=_say, options=options)
-                run_quantize(Path(folder) / "float32", output, calibration or checkpoint / "sentences.tsv", _say)
+                run_quantize(Path(folder) / "float32", output, lines, _say)
         else:
             run(checkpoint, output, kind, name, precision, _say, options)
     except (CheckpointError, BundleError, CalibrationError) as error:

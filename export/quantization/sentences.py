@@ -30,24 +30,34 @@ def read_lines(path: Path, manifest: Manifest, tokenizer: Tokenizer) -> list[Par
     Raises:
         CalibrationError: it is missing, no UTF-8, or has fewer than 32 usable lines.
     """
+    pair = manifest.first_pair
+    lines = []
+    for source, reference in read_pairs(path):
+        ids = manifest.source_ids(tokenizer.encode(source), pair)
+        if len(ids) <= manifest.limits.max_source_tokens:
+            lines.append(ParallelLine(source, ids, reference))
+    _check_count(path, len(lines), f"source<TAB>reference, of at most {manifest.limits.max_source_tokens} tokens")
+    return lines
+
+
+def read_pairs(path: Path) -> list[tuple[str, str]]:
+    """The sources and references in `path`, whatever the model; to know before hours of work that there are some.
+
+    Raises:
+        CalibrationError: as for `read_lines`.
+    """
     try:
         rows = [line.split("\t") for line in path.read_text(encoding="utf-8").splitlines()]
     except (OSError, UnicodeDecodeError) as error:
         raise CalibrationError(f"{path} can't be read: {error}.") from error
-    pair = manifest.first_pair
-    lines = []
-    for row in rows:
-        if len(row) < 2 or not row[0].strip() or not row[1].strip():
-            continue
-        ids = manifest.source_ids(tokenizer.encode(row[0]), pair)
-        if len(ids) <= manifest.limits.max_source_tokens:
-            lines.append(ParallelLine(row[0], ids, row[1]))
-    if len(lines) < MIN_LINES:
-        raise CalibrationError(
-            f"{path} has {len(lines)} usable lines (source<TAB>reference, of at most "
-            f"{manifest.limits.max_source_tokens} tokens); int8 needs at least {MIN_LINES}."
-        )
-    return lines
+    pairs = [(row[0], row[1]) for row in rows if len(row) >= 2 and row[0].strip() and row[1].strip()]
+    _check_count(path, len(pairs), "source<TAB>reference")
+    return pairs
+
+
+def _check_count(path: Path, num_lines: int, wanted: str) -> None:
+    if num_lines < MIN_LINES:
+        raise CalibrationError(f"{path} has {num_lines} usable lines ({wanted}); int8 needs at least {MIN_LINES}.")
 
 
 def split(lines: Sequence[ParallelLine]) -> tuple[list[ParallelLine], list[ParallelLine]]:

@@ -3,10 +3,17 @@
 from pathlib import Path
 
 import pytest
+import torch
 
 from export.convert import convert
 from service.bundle.manifest import Manifest
 from tests.export.tiny_checkpoint import write_tiny_checkpoint
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_thread() -> None:
+    """The models are so small that more threads only wait for each other, and for those of tests beside."""
+    torch.set_num_threads(1)
 
 
 @pytest.fixture(scope="session")

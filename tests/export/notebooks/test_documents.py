@@ -1,7 +1,7 @@
 """Each document's model through `convert`: the exported graphs give what an independent reading of it gives."""
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -59,15 +59,6 @@ DOCUMENTS = {
 
 
 WITH_JSON = ("003",)  # tokenizers; the others have SentencePiece's
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _one_thread() -> Iterator[None]:
-    """The readings decode token by token, whole rows each time: more threads only wait for each other."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")
