@@ -1,24 +1,22 @@
 """The one path from text to text: resolve, check, plan, decode, restore, in order; used by every API."""
 
 import asyncio
-import contextlib
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
-from collections.abc import Sequence as Sequence_
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from service.bundle.manifest import LanguagePair
+from service.decoding import SegmentDecoder, SegmentProgress
 from service.documents.assembling import Candidates
-from service.engine.sequence import Sequence, SequenceProgress, SequenceUpdate
+from service.engine.sequence import SequenceProgress, SequenceUpdate
 from service.errors import DeadlineExceeded, InvalidRequest, NotFound, Unavailable, listed, quoted
 from service.metrics import Metrics
 from service.models.catalogue import Catalogue
 from service.models.loaded_model import LoadedModel
-from service.pending import PendingCall, PendingCalls
 from service.request_checks import check_count, check_request
 from service.source_languages import Part, parts_by_language, plain_texts
 from service.text.detection import UNDETERMINED, LanguageDetector
@@ -57,7 +55,7 @@ class TranslationResult:
 
 
 @dataclass(frozen=True, slots=True)
-class StreamPart:
+class StreamUpdate:
     """What a stream tells next: of which text, what comes after all before, and, at its end, the whole translation."""
 
     index: int
@@ -73,10 +71,9 @@ class Translator:
     def __init__(self, metrics: Metrics, cache: TranslationCache, glossaries: Glossaries) -> None:
         self.glossaries = glossaries
         self._metrics = metrics
-        self._cache = cache
+        self._decoder = SegmentDecoder(metrics, cache)
         self._catalogue = Catalogue()
         self._is_loading = True
-        self._pending = PendingCalls()
         self._executor = ThreadPoolExecutor(max_workers=2, thread_name_prefix="tokenizer")
 
     def serve(self, catalogue: Catalogue) -> None:
@@ -108,9 +105,9 @@ class Translator:
         self.models()
         return self._catalogue.find(name, version)
 
-    def deliver(self, updates: Sequence_[SequenceUpdate], progress: Sequence_[SequenceProgress] = ()) -> None:
+    def deliver(self, updates: Sequence[SequenceUpdate], progress: Sequence[SequenceProgress] = ()) -> None:
         """Take in the terminal updates of one turn of an engine, and the progress of sequences that go on."""
-        self._pending.deliver(updates, progress)
+        self._decoder.deliver(updates, progress)
 
     async def translate(self, request: TranslationRequest) -> TranslationResult:
         """Translate every text of the request, or fail as a whole.
@@ -128,7 +125,7 @@ class Translator:
         # Its engine runs until this is over, though another version be served by then.
         with model.leases.hold(), model.statistics.call(len(request.texts)):
             call = await self._planned(request, model, pair)
-            candidates = await self._candidates(call)
+            candidates = await self._restored(call, await self._decoder.decode(call))
             translations = await self._run(
                 lambda: tuple(call.translation(index, candidates) for index in range(len(request.texts))),
                 _is_small(call),
@@ -136,7 +133,7 @@ class Translator:
             self._count(call, translations)
             return TranslationResult(model.name, model.version, translations)
 
-    async def stream(self, request: TranslationRequest) -> AsyncGenerator[StreamPart]:
+    async def stream(self, request: TranslationRequest) -> AsyncGenerator[StreamUpdate]:
         """Translate the request's texts and yield them as they grow; each ends with its whole translation.
 
         Closing this generator takes the request's sequences out of the engine; who may leave early must close it.
@@ -156,7 +153,7 @@ class Translator:
         for index, text in enumerate(request.texts):
             if index not in in_parts:
                 model = self._model_into(request)
-                yield StreamPart(index, text, model.name, model.version, _undetermined(text))
+                yield StreamUpdate(index, text, model.name, model.version, _undetermined(text))
         for part in parts:
             async with aclosing(self._stream(part.request)) as news:
                 try:
@@ -168,7 +165,7 @@ class Translator:
                     raise
 
     async def detect(
-        self, texts: Sequence_[str], mime_type: MimeType = MimeType.PLAIN
+        self, texts: Sequence[str], mime_type: MimeType = MimeType.PLAIN
     ) -> list[tuple[DetectedLanguage, ...]]:
         """The languages that each text may be in, best first: `LanguageDetector.detect` among all that it knows.
 
@@ -220,7 +217,7 @@ class Translator:
 
         return await self._run(parts, inline=False)
 
-    async def _stream(self, request: TranslationRequest) -> AsyncGenerator[StreamPart]:
+    async def _stream(self, request: TranslationRequest) -> AsyncGenerator[StreamUpdate]:
         model, pair = self._resolve(request)
         with model.leases.hold(), model.statistics.call(len(request.texts)):
             call = await self._planned(request, model, pair)
@@ -233,16 +230,16 @@ class Translator:
             async def assembled(index: int) -> Translation:
                 return await self._run(lambda: call.translation(index, candidates), is_small)
 
-            def part(index: int, delta: str, translation: Translation | None = None) -> StreamPart:
-                return StreamPart(index, delta, model.name, model.version, translation)
+            def part(index: int, delta: str, translation: Translation | None = None) -> StreamUpdate:
+                return StreamUpdate(index, delta, model.name, model.version, translation)
 
             for index in range(len(request.texts)):
                 if not num_left[index]:
                     translations[index] = await assembled(index)
                     yield part(index, translations[index].text, translations[index])
-            async with aclosing(self._news(call)) as all_news:
+            async with aclosing(self._decoder.grow(call)) as all_news:
                 async for news in all_news:
-                    if isinstance(news, _Progress):
+                    if isinstance(news, SegmentProgress):
                         index, number = call.places[news.segment]
                         if delta := streams[index].feed(number, news.token_ids):
                             yield part(index, delta)
@@ -299,82 +296,6 @@ class Translator:
             )
         return [found.index]
 
-    async def _candidates(self, call: TranslationCall) -> dict[int, Candidates]:
-        """The candidates of all segments, by number."""
-        decoded = self._known(call)
-        groups = {number: call.sequences(number) for number in range(len(call.segments)) if number not in decoded}
-        sequences = [sequence for group in groups.values() for sequence in group]
-        updates = iter(await self._decode(call.model, sequences))
-        fresh = {number: _hypotheses([next(updates) for _ in group]) for number, group in groups.items()}
-        self._keep(call, fresh)
-        return await self._restored(call, decoded | fresh)
-
-    async def _news(self, call: TranslationCall) -> AsyncGenerator["_Progress | dict[int, Decoded]"]:
-        """How segments grow, and, of some at a time, what was decoded for them."""
-        known = self._known(call)
-        groups = {
-            number: call.sequences(number, wants_progress=True)
-            for number in range(len(call.segments))
-            if number not in known
-        }
-        known.update({number: () for number, group in groups.items() if not group})
-        if known:
-            yield known
-        owners = {sequence: number for number, group in groups.items() for sequence in group}
-        if not owners:
-            return
-        updates: dict[Sequence, SequenceUpdate] = {}
-        with self._submitted(call.model, list(owners)) as pending:
-            async for news in pending.news():
-                number = owners[news.sequence]
-                if isinstance(news, SequenceProgress):
-                    yield _Progress(number, news.token_ids)
-                    continue
-                updates[news.sequence] = news
-                if all(sequence in updates for sequence in groups[number]):
-                    fresh = {number: _hypotheses([updates[sequence] for sequence in groups[number]])}
-                    self._keep(call, fresh)
-                    yield fresh
-        call.model.statistics.decoded(list(updates.values()))
-
-    async def _decode(self, model: LoadedModel, sequences: list[Sequence]) -> list[SequenceUpdate]:
-        if not sequences:
-            return []
-        with self._submitted(model, sequences) as pending:
-            updates = await pending.wait()
-        model.statistics.decoded(updates)
-        return updates
-
-    @contextlib.contextmanager
-    def _submitted(self, model: LoadedModel, sequences: list[Sequence]) -> Iterator[PendingCall]:
-        """Sequences in the engine; those that have not finished when the `with` block ends are taken out again."""
-        call = self._pending.open(sequences)
-        try:
-            model.engine.submit(sequences)
-            try:
-                yield call
-            except BaseException:
-                model.engine.abort(call.unfinished())
-                raise
-        finally:
-            self._pending.close(call)
-
-    def _known(self, call: TranslationCall) -> dict[int, Decoded]:
-        """By segment, what is kept from earlier calls."""
-        if not self._cache.max_bytes or call.is_chance:
-            return {}
-        numbers = [number for number, segment in enumerate(call.segments) if segment.source_ids]
-        known = {number: found for number in numbers if (found := self._cache.get(call.key(number))) is not None}
-        self._metrics.model(call.model.name).looked_up(num_hits=len(known), num_misses=len(numbers) - len(known))
-        return known
-
-    def _keep(self, call: TranslationCall, decoded: Mapping[int, Decoded]) -> None:
-        if not self._cache.max_bytes or call.is_chance:
-            return
-        for number, hypotheses in decoded.items():
-            if hypotheses:
-                self._cache.put(call.key(number), hypotheses)
-
     async def _restored(self, call: TranslationCall, decoded: Mapping[int, Decoded]) -> dict[int, Candidates]:
         num_tokens = sum(len(hypothesis.token_ids) for each in decoded.values() for hypothesis in each)
         started = time.monotonic()
@@ -393,18 +314,6 @@ class Translator:
         if inline:
             return work()
         return await asyncio.get_running_loop().run_in_executor(self._executor, work)
-
-
-@dataclass(frozen=True, slots=True)
-class _Progress:
-    """Tokens of a segment that are certain."""
-
-    segment: int
-    token_ids: tuple[int, ...]
-
-
-def _hypotheses(updates: Sequence_[SequenceUpdate]) -> Decoded:
-    return tuple(hypothesis for update in updates for hypothesis in update.hypotheses)
 
 
 def _is_small(call: TranslationCall) -> bool:

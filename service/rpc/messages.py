@@ -21,7 +21,7 @@ from service.translation import (
     Translation,
     TranslationRequest,
 )
-from service.translator import StreamPart, TranslationResult
+from service.translator import StreamUpdate, TranslationResult
 
 MAX_TERMS = 1024  # that a caller may send; a glossary of the server's may have more
 
@@ -126,7 +126,7 @@ def detection_to_pb(languages: Iterable[DetectedLanguage]) -> pb.Detection:
     )
 
 
-def part_to_pb(part: StreamPart) -> pb.TranslateStreamResponse:
+def part_to_pb(part: StreamUpdate) -> pb.TranslateStreamResponse:
     """A part of a stream's answer."""
     return pb.TranslateStreamResponse(
         text_index=part.index,

@@ -277,7 +277,7 @@ def test_closing_a_stream_aborts_what_is_unfinished_at_once(make: Any, source: s
         assert not await translator.models()[0].leases.none_held(0.01)
         await stream.aclose()
         assert engine.aborted == [three]
-        assert len(translator._pending) == 0
+        assert len(translator._decoder._pending) == 0
         assert await translator.models()[0].leases.none_held(0.01)
 
     asyncio.run(scenario())
@@ -296,7 +296,7 @@ def test_a_failed_sequence_ends_its_stream_and_aborts_the_rest(make: Any) -> Non
         with pytest.raises(EngineFailure, match="numbers ran out"):
             await asyncio.wait_for(anext(stream), 5)
         assert engine.aborted == [three]
-        assert len(translator._pending) == 0
+        assert len(translator._decoder._pending) == 0
 
     asyncio.run(scenario())
 
@@ -322,7 +322,7 @@ def test_a_refusal_of_the_engine_reaches_the_caller_and_leaves_nothing_behind(ma
         with pytest.raises(type(refusal)):
             await translator.translate(request("a"))
         assert engine.aborted == []
-        assert len(translator._pending) == 0
+        assert len(translator._decoder._pending) == 0
 
     asyncio.run(scenario())
 
