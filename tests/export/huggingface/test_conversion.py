@@ -18,9 +18,9 @@ from tests.export.huggingface import checkpoints
 # What has the layers of another kind has fewer of them: tracing is most of the time that these tests take.
 KINDS: dict[str, Callable[[Path], Path]] = {
     "marian": checkpoints.marian,
-    "marian-separate": lambda directory: checkpoints.marian(directory, is_separate=True, encoder_layers=1, decoder_layers=1),
+    "marian-separate": lambda folder: checkpoints.marian(folder, is_separate=True, encoder_layers=1, decoder_layers=1),
     "m2m100": checkpoints.m2m100,
-    "nllb": lambda directory: checkpoints.nllb(directory, encoder_layers=1),
+    "nllb": lambda folder: checkpoints.nllb(folder, encoder_layers=1),
 }
 Converted = tuple[Path, Path, Manifest]
 
