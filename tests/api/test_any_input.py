@@ -168,7 +168,7 @@ def checked(server: InProcessServer, stub: pb_grpc.TranslationServiceStub) -> It
     before = stub.Translate(request, timeout=30)
     yield stub
     assert stub.Translate(request, timeout=30) == before
-    assert not len(server.server._translator._pending)
+    assert not len(server.server._translator._decoder._pending)
     assert not server.server.models[0].leases._num_held
 
 

@@ -116,7 +116,7 @@ def is_idle(server: InProcessServer) -> bool:
         snapshot.num_waiting
         or snapshot.num_running
         or snapshot.slots_used
-        or len(server.server._translator._pending)
+        or len(server.server._translator._decoder._pending)
         or server.server.models[0].leases._num_held
     )
 
