@@ -13,6 +13,7 @@ RUNS = (
     ["benchmarks.scale"],
     ["benchmarks.limit"],
     ["benchmarks.cli_file"],
+    ["benchmarks.streams"],
     ["benchmarks.invariance", SENTENCES],
     ["benchmarks.load", SENTENCES],
     ["benchmarks.load", SENTENCES, "--beam-size", "4", "--count", "500"],

@@ -117,7 +117,7 @@ class TranslationCall:
     def _options_of_sequences(self) -> Iterator[DecodingOptions]:
         options = self.options
         if not options.is_sampled:
-            yield replace(options, seed=None)
+            yield options if options.seed is None else replace(options, seed=None)
             return
         seed = secrets.randbits(64) if options.seed is None else options.seed
         for sample in range(options.num_hypotheses):

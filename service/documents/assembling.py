@@ -85,6 +85,8 @@ def _segment(planned: PlannedSegment, chosen: SegmentHypothesis, start: int, end
 
 def _joined(planned: PlannedText, parts: Sequence[_Part]) -> tuple[tuple[Segment, ...], Alignment]:
     """Segments and alignment of all passages, with positions in all of their texts together."""
+    if len(parts) == 1:
+        return parts[0].segments, parts[0].alignment
     segments: list[Segment] = []
     alignment: list[AlignedSpan] = []
     source = target = 0

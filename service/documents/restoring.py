@@ -82,6 +82,8 @@ class Restorer:
             for rank, text in enumerate(texts[number])
             if aligned[number] or _is_unclear(segment, text)
         ]
+        if not wanted:
+            return {}
         prefix = self.pair.target_prefix_ids
         pairs: list[Pair] = [
             (segments[number].source_ids, (*prefix, *decoded[number][rank].token_ids)) for number, rank in wanted

@@ -8,6 +8,8 @@ from service.models.loaded_model import LoadedModel
 from service.models.repository import version_number
 from service.text.languages import is_well_formed
 
+_MAX_KEPT = 1024  # calls spell codes and names as they like
+
 
 class Catalogue:
     """The models that are served, each in one or more versions; never changes. Empty until they are loaded."""
@@ -17,6 +19,7 @@ class Catalogue:
         self._models: dict[str, dict[str, LoadedModel]] = {name: {} for name in sorted({m.name for m in highest_first})}
         for model in highest_first:
             self._models[model.name][model.version] = model
+        self._resolved: dict[tuple[str, str, str, str], tuple[LoadedModel, LanguagePair]] = {}
 
     def models(self) -> list[LoadedModel]:
         """All models, in order of names, and of each name the highest version first."""
@@ -32,6 +35,15 @@ class Catalogue:
             InvalidRequest: a language code is missing or malformed, or a version is given without a name.
             NotFound: no such model or version, or none that translates this pair.
         """
+        asked = (name, version, source, target)
+        resolved = self._resolved.get(asked)
+        if resolved is None:
+            resolved = self._resolve(*asked)
+            if len(self._resolved) < _MAX_KEPT:
+                self._resolved[asked] = resolved
+        return resolved
+
+    def _resolve(self, name: str, version: str, source: str, target: str) -> tuple[LoadedModel, LanguagePair]:
         _check_code("source_language_code", source)
         _check_code("target_language_code", target)
         candidates = self._candidates(name, version)

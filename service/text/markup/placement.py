@@ -26,6 +26,7 @@ from service.translation import AlignedSpan
 _MAX_DEPTH = 32
 _ANCHOR_WEIGHT = 4
 _MAX_SEARCHES = 1000
+_WHITE_SPACE = "\t\n\f\r "  # what HTML collapses
 
 _PUNCTUATION = (
     r"!-/:-@\[-`{-~\u00a1\u00a7\u00ab\u00b6\u00b7\u00bb\u00bf\u055a-\u055f\u0589\u05be\u05f3\u05f4\u060c\u061b\u061f"
@@ -107,7 +108,7 @@ def insertions(
             start = max(start, done)
             end = words[high - 1].end if low < high else start
             if node.content and translation[start:end] == source[node.start : node.end]:
-                yield start, end, node.opening + node.content + node.closing
+                yield start, end, node.opening + _fitting(node.content, translation, start, end) + node.closing
                 done = end
                 continue
             # Between two words it has its own space; within one it would tear it apart.
@@ -119,6 +120,15 @@ def insertions(
         pending += [
             (child, *region, depth + 1) for child, region in reversed(list(zip(node.children, regions, strict=True)))
         ]
+
+
+def _fitting(content: str, translation: str, start: int, end: int) -> str:
+    """Protected content as written, but without white space at an end where the translation goes on without."""
+    if start and not translation[start - 1].isspace():
+        content = content.lstrip(_WHITE_SPACE)
+    if end < len(translation) and not translation[end].isspace():
+        content = content.rstrip(_WHITE_SPACE)
+    return content
 
 
 @dataclass(frozen=True, slots=True)

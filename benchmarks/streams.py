@@ -1,0 +1,141 @@
+"""`python -m benchmarks.streams`: how late a stream's first word is with its reader.
+
+A word can be told as soon as the next piece closes it. The server runs in this process, and the engine's own thread
+notes when each token is certain; the readers are a process of their own, and both read the same monotonic clock. What
+lies between the token that closes the first word and its arrival is what the server and gRPC add.
+"""
+
+import asyncio
+import json
+import sys
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, ClassVar
+
+import click
+import grpc
+import numpy as np
+
+import service.server
+from benchmarks.report import write_records
+from benchmarks.workload import held_out_texts, spread
+from service.bundle.manifest import Manifest
+from service.config import ServerConfig
+from service.engine.sequence import Sequence as EngineSequence
+from service.engine.sequence import SequenceProgress, SequenceUpdate
+from service.engine_bridge import EngineBridge
+from service.pb.dragoman.v1 import translation_pb2 as pb
+from service.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
+from service.rpc.request_id import METADATA_KEY
+from service.text.incremental import IncrementalDecoder
+from service.text.tokenizers import Tokenizer, load_tokenizer
+
+READERS = (1, 8)
+CALL_SECONDS = 60.0
+Growth = list[tuple[float, tuple[int, ...]]]  # when, and all tokens by then
+
+
+class NotingBridge(EngineBridge):
+    """Notes on the engine's thread which tokens of which call are certain, before anything is done with them."""
+
+    noted: ClassVar[dict[str, dict[EngineSequence, Growth]]] = {}
+
+    def on_updates(self, updates: list[SequenceUpdate], progress: list[SequenceProgress]) -> None:
+        """As `EngineBridge.on_updates`."""
+        now = time.monotonic()
+        known = [(each.sequence, each.token_ids) for each in progress]
+        known += [(each.sequence, each.hypotheses[0].token_ids) for each in updates if each.hypotheses]
+        for sequence, token_ids in known:
+            self.noted.setdefault(sequence.request_id, {}).setdefault(sequence, []).append((now, token_ids))
+        super().on_updates(updates, progress)
+
+
+@click.command()
+@click.option("--models", type=click.Path(exists=True, path_type=Path), default=Path("models"), show_default=True)
+@click.option("--count", default=400, show_default=True, help="Streams for each number of readers.")
+@click.option("--read", hidden=True, help="Only read streams of the server at this address.")
+@click.option("--readers", default=1, hidden=True)
+def main(models: Path, count: int, read: str | None, readers: int) -> None:
+    """Measure, print and write build/bench/streams.json."""
+    if read:
+        print(json.dumps(_read(read, count, readers)))
+    else:
+        click.echo(f"Wrote {write_records('streams', asyncio.run(_measure(models, count)))}.")
+
+
+def _read(address: str, count: int, num_readers: int) -> dict[str, tuple[float, float]]:
+    """For each call, by request id: when it was made, and when its first delta came."""
+    with grpc.insecure_channel(address) as channel:
+        stub = pb_grpc.TranslationServiceStub(channel)
+
+        def read(number: int, text: str) -> tuple[str, tuple[float, float]]:
+            request = pb.TranslateRequest(texts=[text], source_language_code="en", target_language_code="de")
+            name = f"readers-{num_readers}-{number}"
+            called = time.monotonic()
+            arrived = 0.0
+            for part in stub.TranslateStream(request, timeout=CALL_SECONDS, metadata=[(METADATA_KEY, name)]):
+                arrived = arrived or (time.monotonic() if part.delta else 0.0)
+            return name, (called, arrived)
+
+        with ThreadPoolExecutor(num_readers) as pool:
+            return dict(pool.map(read, *zip(*enumerate(spread(held_out_texts(), count)), strict=True)))
+
+
+async def _measure(models: Path, count: int) -> list[dict[str, Any]]:
+    vars(service.server)["EngineBridge"] = NotingBridge
+    server = service.server.Server(ServerConfig(models=models, port=0, metrics_port=0))
+    await server.open()
+    await server.load()
+    bundle = models / "en-de" / "1"
+    tokenizer = load_tokenizer(Manifest.load(bundle).tokenizer, bundle)
+    try:
+        return [await _with_readers(server.port, tokenizer, count, each) for each in READERS]
+    finally:
+        await server.close()
+
+
+async def _with_readers(port: int, tokenizer: Tokenizer, count: int, num_readers: int) -> dict[str, Any]:
+    arguments = ["--read", f"127.0.0.1:{port}", "--count", str(count), "--readers", str(num_readers)]
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", __spec__.name, *arguments, stdout=asyncio.subprocess.PIPE
+    )
+    output, _ = await process.communicate()
+    calls = json.loads(output)
+    late, first, closing = [], [], []
+    for name, (called, arrived) in calls.items():
+        sequences = list(NotingBridge.noted[name].values())
+        if len(sequences) > 1:  # more than one sentence: the first one need not be the first to grow
+            continue
+        closed = next(when for when, token_ids in sequences[0] if _has_word(tokenizer, token_ids, sequences[0]))
+        late.append((arrived - closed) * 1e3)
+        first.append((arrived - called) * 1e3)
+        closing.append((closed - called) * 1e3)
+    record = {
+        "model": "en-de",
+        "engine": "dragoman",
+        "readers": num_readers,
+        "streams": len(late),
+        "first_word_ms": float(np.median(first)),
+        "closed_ms": float(np.median(closing)),
+        "late_median_ms": float(np.median(late)),
+        "late_p99_ms": float(np.percentile(late, 99)),
+        "late_max_ms": max(late),
+    }
+    click.echo(
+        f"{num_readers} reading: {record['streams']} streams; the first word is closed {record['closed_ms']:.1f} ms "
+        f"after the call and read after {record['first_word_ms']:.1f} ms (medians); the reader has it "
+        f"{record['late_median_ms']:.2f} ms later (median; 99 %: {record['late_p99_ms']:.2f} ms, all: "
+        f"{record['late_max_ms']:.2f} ms)"
+    )
+    return record
+
+
+def _has_word(tokenizer: Tokenizer, token_ids: Sequence[int], growth: Growth) -> bool:
+    """Whether a word of the sequence can be told: one is closed, or nothing more will come."""
+    return token_ids == growth[-1][1] or bool(IncrementalDecoder(tokenizer).feed(token_ids))
+
+
+if __name__ == "__main__":
+    main()
