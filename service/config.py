@@ -5,6 +5,7 @@ from pathlib import Path
 
 DEVICES = ("cpu", "cuda")
 MODEL_CONTROLS = ("none", "explicit")
+LOG_FORMATS = ("text", "json")
 LOG_LEVELS = ("debug", "info", "warning", "error")
 
 
@@ -28,6 +29,18 @@ class ServerConfig:
     NOT_SERVING, goes on for `drain_delay_seconds` so that balancers notice, and gives accepted calls
     `grace_seconds` to finish. `max_connection_age_seconds` closes connections after that time, gently, so that
     clients find new servers; 0 keeps them.
+
+    There are three listeners: gRPC, `metrics_host` for scrapers and probes, and `admin_host` for the status page and
+    what it can do; an `admin_port` of -1 opens none. gRPC speaks TLS if `tls_certificate` and `tls_key` are given, and
+    asks clients for certificates of `tls_client_ca` if that is given too; all three files may be replaced meanwhile.
+    With `api_keys`, a file of hashed keys and their quotas, callers need one of them. Without `reflection` the server
+    does not tell its API to those who ask.
+
+    A call has at most `max_request_bytes`, `max_characters` in all of its texts, and `max_metadata_bytes` of metadata.
+
+    Of finished calls `access_log_ratio` are logged, a share from 0 to 1; their texts never are, unless `log_text`.
+    `triton_metrics` has the metrics that Triton's dashboards look for beside our own. Spans go to `otlp_endpoint`, if
+    there is one, for a share `trace_ratio` of the calls that come without a decision.
     """
 
     models: Path = Path("models")
@@ -49,4 +62,20 @@ class ServerConfig:
     drain_delay_seconds: float = 0.0
     grace_seconds: float = 30.0
     max_connection_age_seconds: float = 0.0
+    admin_host: str = "127.0.0.1"
+    admin_port: int = 9465
+    tls_certificate: Path | None = None
+    tls_key: Path | None = None
+    tls_client_ca: Path | None = None
+    api_keys: Path | None = None
+    reflection: bool = True
+    max_request_bytes: int = 4 * 2**20
+    max_characters: int = 1_000_000
+    max_metadata_bytes: int = 16 * 2**10
+    triton_metrics: bool = False
+    otlp_endpoint: str = ""
+    trace_ratio: float = 0.0
+    access_log_ratio: float = 0.0
+    log_text: bool = False
+    log_format: str = "text"
     log_level: str = "warning"
