@@ -1,81 +1,222 @@
-"""The server's settings, resolved once from flags and environment by the command line and passed down."""
+"""Every setting of the server: what it is called, what it may be, what it is when nobody says, and what it does.
 
+Flags, their help, the environment, the configuration file and the tests of the documentation follow from this.
+"""
+
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated, Any, Final, Literal, Self, get_args, get_origin
 
-DEVICES = ("cpu", "cuda")
-MODEL_CONTROLS = ("none", "explicit")
-LOG_FORMATS = ("text", "json")
-LOG_LEVELS = ("debug", "info", "warning", "error")
+from pydantic import BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic.dataclasses import dataclass as validated
+from pydantic.fields import FieldInfo
+
+ENVIRONMENT_PREFIX = "DRAGOMAN_SERVE_"
+
+_MAX_PORT: Final = 65_535
+_MAX_COUNT: Final = 1_000_000
+_DAY_SECONDS: Final = 86_400.0
+_GIB: Final = 2**30
+
+# An empty text is no path. Thus each setting has a value that can be written in a file.
+_OptionalPath = Annotated[Path | None, BeforeValidator(lambda value: None if value == "" else value)]
+
+
+@validated(frozen=True, slots=True, config=ConfigDict(strict=True, extra="forbid"))
+class ServerConfig:
+    """Everything that `dragoman serve` can be told; each field's description is what its flag's help says.
+
+    `model_control` of "explicit" also means that SIGHUP and `reload_seconds` are for glossaries only. `grace_seconds`
+    is also what a version that was replaced has to finish its calls. The files of TLS may be replaced while the server
+    runs.
+
+    Raises:
+        ValidationError: a value has the wrong type or is out of range, or a setting needs another (`NEEDS`).
+    """
+
+    models: Path = Field(
+        default=Path("models"), strict=False, description="A bundle, or a repository <root>/<model>/<version>/."
+    )
+    glossaries: _OptionalPath = Field(
+        default=None, strict=False, description="A folder of glossaries: products.en-de.tsv, ..."
+    )
+    max_versions: int = Field(
+        default=1, ge=1, le=_MAX_COUNT, description="So many of each model's highest versions are served."
+    )
+    reload_seconds: float = Field(
+        default=0.0, ge=0.0, le=_DAY_SECONDS, description="Look for new models so often; 0: only on SIGHUP."
+    )
+    model_control: Literal["none", "explicit"] = Field(
+        default="none", description="explicit: load and unload models by KServe's calls only."
+    )
+    load_model: tuple[str, ...] = Field(
+        default=(), strict=False, description="With explicit control: a model to start with, * for all."
+    )
+    host: str = Field(default="127.0.0.1", description="Address to listen on; 0.0.0.0 for all of the machine's.")
+    port: int = Field(default=50051, ge=0, le=_MAX_PORT, description="Port for gRPC; 0 takes any free one.")
+    metrics_host: str = Field(default="127.0.0.1", description="Address for /metrics, /readyz and /livez.")
+    metrics_port: int = Field(
+        default=9464, ge=0, le=_MAX_PORT, description="Port for /metrics, /readyz and /livez; 0 takes any free one."
+    )
+    device: Literal["cpu", "cuda"] = Field(default="cpu", description="Where to run the model.")
+    num_threads: int = Field(
+        default=0, ge=0, le=1024, description="Threads of a model run; 0: one per CPU that the process may use."
+    )
+    max_slots: int = Field(
+        default=0,
+        ge=0,
+        le=65_536,
+        description="Hypotheses that are decoded at the same time; 0: as many as pay here, measured for each model.",
+    )
+    max_waiting: int = Field(
+        default=4096, ge=1, le=_MAX_COUNT, description="Texts that may wait for a slot before calls are refused."
+    )
+    cache_mib: int = Field(
+        default=0, ge=0, le=1_048_576, description="Memory to keep finished translations in, in MiB; 0: none."
+    )
+    default_deadline_seconds: float = Field(
+        default=60.0, ge=0.001, le=_DAY_SECONDS, description="Time for a call that sets no deadline."
+    )
+    drain_delay_seconds: float = Field(
+        default=0.0,
+        ge=0.0,
+        le=_DAY_SECONDS,
+        description="On a stop signal: time to go on, not ready, until balancers notice.",
+    )
+    grace_seconds: float = Field(
+        default=30.0, ge=0.0, le=_DAY_SECONDS, description="On a stop signal: time for accepted calls to finish."
+    )
+    max_connection_age_seconds: float = Field(
+        default=0.0, ge=0.0, le=_DAY_SECONDS, description="Ask clients to reconnect after this time; 0: never."
+    )
+    admin_host: str = Field(default="127.0.0.1", description="Address for the status page and what it can do.")
+    admin_port: int = Field(
+        default=9465, ge=-1, le=_MAX_PORT, description="Port for the status page; 0 takes any free one, -1 opens none."
+    )
+    tls_certificate: _OptionalPath = Field(
+        default=None, strict=False, description="The server's certificate chain (PEM); gRPC then speaks TLS."
+    )
+    tls_key: _OptionalPath = Field(default=None, strict=False, description="The certificate's private key (PEM).")
+    tls_client_ca: _OptionalPath = Field(
+        default=None, strict=False, description="Authorities (PEM) that must have signed the callers' certificates."
+    )
+    api_keys: _OptionalPath = Field(
+        default=None, strict=False, description="A file of hashed API keys and their quotas; callers then need a key."
+    )
+    reflection: bool = Field(default=True, description="Tell the API to those who ask by gRPC reflection.")
+    max_request_bytes: int = Field(
+        default=4 * 2**20, ge=1024, le=_GIB, description="Largest message that a call may send, in bytes."
+    )
+    max_characters: int = Field(
+        default=1_000_000, ge=1, le=_GIB, description="Most characters in all texts of a call together."
+    )
+    max_metadata_bytes: int = Field(
+        default=16 * 2**10, ge=1024, le=2**24, description="Most bytes of metadata that a call may send."
+    )
+    triton_metrics: bool = Field(
+        default=False, description="Also have the metrics that Triton's dashboards look for (nv_inference_*)."
+    )
+    otlp_endpoint: str = Field(
+        default="", description="Send spans to this OpenTelemetry collector, such as http://127.0.0.1:4317."
+    )
+    trace_ratio: float = Field(
+        default=0.0, ge=0.0, le=1.0, description="Share of calls to trace, of those that come without a decision."
+    )
+    access_log_ratio: float = Field(default=0.0, ge=0.0, le=1.0, description="Share of finished calls to log.")
+    log_text: bool = Field(default=False, description="Also log the texts of calls; else never.")
+    log_format: Literal["text", "json"] = Field(default="text", description="How log lines are written.")
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        default="warning", description="What to log to standard error."
+    )
+
+    @model_validator(mode="after")
+    def _has_what_it_needs(self) -> Self:
+        for need in unmet_needs({name: getattr(self, name) for name in SETTINGS}):
+            raise ValueError(f"{need.setting} needs {need.other} {need.value}".rstrip())
+        return self
 
 
 @dataclass(frozen=True, slots=True)
-class ServerConfig:
-    """Everything that `dragoman serve` can be told.
+class Need:
+    """A setting that makes sense only if another is set, to `value` if that is given; `otherwise` says why."""
 
-    Of each model in a repository the `max_versions` highest versions are served. SIGHUP has the server look at
-    `models`, and at the folder `glossaries`, again; with `reload_seconds` above 0 it also looks by itself, so often. A
-    version that was replaced has `grace_seconds` to finish its calls.
+    setting: str
+    other: str
+    value: str = ""
+    otherwise: str = ""
 
-    With a `model_control` of `explicit`, models are loaded and unloaded by call (KServe's RepositoryModelLoad and
-    RepositoryModelUnload) and by nothing else: the server starts with those named in `load_model`, `*` being all of
-    them, and looks at `models` again only when it is told to load one. SIGHUP and `reload_seconds` are then for
-    glossaries.
+    def is_met(self, values: Mapping[str, Any]) -> bool:
+        """Whether these values, of all settings, are so."""
+        other = values[self.other]
+        return not values[self.setting] or (other == self.value if self.value else bool(other))
 
-    A port of 0 takes any free one. `num_threads` of 0 means one per CPU that the process may use.
-    `max_slots` of 0 means as many as pay, which is measured for each model when it is loaded. `cache_mib` bounds the
-    memory, in MiB, for finished translations that are kept for the next who asks for the same; 0 keeps none.
-    `default_deadline_seconds` is what a call gets that sets no deadline. On a stop signal the server reports
-    NOT_SERVING, goes on for `drain_delay_seconds` so that balancers notice, and gives accepted calls
-    `grace_seconds` to finish. `max_connection_age_seconds` closes connections after that time, gently, so that
-    clients find new servers; 0 keeps them.
 
-    There are three listeners: gRPC, `metrics_host` for scrapers and probes, and `admin_host` for the status page and
-    what it can do; an `admin_port` of -1 opens none. gRPC speaks TLS if `tls_certificate` and `tls_key` are given, and
-    asks clients for certificates of `tls_client_ca` if that is given too; all three files may be replaced meanwhile.
-    With `api_keys`, a file of hashed keys and their quotas, callers need one of them. Without `reflection` the server
-    does not tell its API to those who ask.
+NEEDS = (
+    Need("load_model", "model_control", "explicit", "without it all models are loaded"),
+    Need("tls_certificate", "tls_key"),
+    Need("tls_key", "tls_certificate"),
+    Need("tls_client_ca", "tls_certificate"),
+)
 
-    A call has at most `max_request_bytes`, `max_characters` in all of its texts, and `max_metadata_bytes` of metadata.
 
-    Of finished calls `access_log_ratio` are logged, a share from 0 to 1; their texts never are, unless `log_text`.
-    `triton_metrics` has the metrics that Triton's dashboards look for beside our own. Spans go to `otlp_endpoint`, if
-    there is one, for a share `trace_ratio` of the calls that come without a decision.
-    """
+def unmet_needs(values: Mapping[str, Any]) -> Iterator[Need]:
+    """What these values, of all settings, lack."""
+    return (need for need in NEEDS if not need.is_met(values))
 
-    models: Path = Path("models")
-    glossaries: Path | None = None
-    max_versions: int = 1
-    reload_seconds: float = 0.0
-    model_control: str = "none"
-    load_model: tuple[str, ...] = ()
-    host: str = "127.0.0.1"
-    port: int = 50051
-    metrics_host: str = "127.0.0.1"
-    metrics_port: int = 9464
-    device: str = "cpu"
-    num_threads: int = 0
-    max_slots: int = 0
-    max_waiting: int = 4096
-    cache_mib: int = 0
-    default_deadline_seconds: float = 60.0
-    drain_delay_seconds: float = 0.0
-    grace_seconds: float = 30.0
-    max_connection_age_seconds: float = 0.0
-    admin_host: str = "127.0.0.1"
-    admin_port: int = 9465
-    tls_certificate: Path | None = None
-    tls_key: Path | None = None
-    tls_client_ca: Path | None = None
-    api_keys: Path | None = None
-    reflection: bool = True
-    max_request_bytes: int = 4 * 2**20
-    max_characters: int = 1_000_000
-    max_metadata_bytes: int = 16 * 2**10
-    triton_metrics: bool = False
-    otlp_endpoint: str = ""
-    trace_ratio: float = 0.0
-    access_log_ratio: float = 0.0
-    log_text: bool = False
-    log_format: str = "text"
-    log_level: str = "warning"
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A field of `ServerConfig` in plain words. `kind` is bool, int, float, str, Path or tuple (of texts)."""
+
+    name: str
+    kind: type
+    default: Any
+    meaning: str
+    choices: tuple[str, ...] = ()
+    least: float | None = None
+    most: float | None = None
+
+    @property
+    def flag(self) -> str:
+        """Its flag on the command line."""
+        return "--" + self.name.replace("_", "-")
+
+    @property
+    def variable(self) -> str:
+        """Its variable in the environment."""
+        return ENVIRONMENT_PREFIX + self.name.upper()
+
+    @property
+    def allowed(self) -> str:
+        """What it may be, for a sentence that begins with "give"."""
+        if self.choices:
+            return " or ".join(self.choices)
+        if self.kind in (int, float):
+            return f"{'a whole number' if self.kind is int else 'a number'} from {self.least:.15g} to {self.most:.15g}"
+        return {bool: "true or false", Path: "a path", tuple: "a list of names"}.get(self.kind, "a text")
+
+
+def _setting(name: str, field: FieldInfo) -> Setting:
+    bounds = {end: getattr(each, end) for each in field.metadata for end in ("ge", "le") if hasattr(each, end)}
+    is_choice = get_origin(field.annotation) is Literal
+    choices = get_args(field.annotation) if is_choice else ()
+    kinds = (tuple, Path, bool, int, float, str)
+    parts = {str} if is_choice else {field.annotation, get_origin(field.annotation), *get_args(field.annotation)}
+    kind = next(kind for kind in kinds if kind in parts)
+    return Setting(name, kind, field.default, field.description or "", choices, bounds.get("ge"), bounds.get("le"))
+
+
+SETTINGS: Mapping[str, Setting] = {
+    name: _setting(name, field)
+    for name, field in ServerConfig.__pydantic_fields__.items()  # type: ignore[attr-defined]
+}
+
+
+def wrong_settings(values: Mapping[str, Any]) -> list[str]:
+    """The names of settings, each of them known, that have the wrong type or are out of range."""
+    try:
+        ServerConfig(**values)
+    except ValidationError as error:
+        return list(dict.fromkeys(str(problem["loc"][0]) for problem in error.errors() if problem["loc"]))
+    return []

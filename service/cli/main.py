@@ -10,6 +10,7 @@ import service
 from service.bundle.manifest import BundleError
 from service.cli import exit_codes
 from service.cli.command_error import CommandError, OutputClosed
+from service.cli.config import config
 from service.cli.detect import detect
 from service.cli.models import models
 from service.cli.serve import serve
@@ -28,6 +29,7 @@ def dragoman() -> None:
 
 
 dragoman.add_command(serve)
+dragoman.add_command(config)
 dragoman.add_command(translate)
 dragoman.add_command(detect)
 dragoman.add_command(models)

@@ -1,70 +1,42 @@
-"""`dragoman serve`: flags and environment into a ServerConfig, the server, and the one line when it is ready."""
+"""`dragoman serve`: the server of the settings in effect, and the one line when it is ready."""
 
 import asyncio
 import logging
 import os
 import shlex
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
 from service.bundle.manifest import LanguagePair
 from service.cli import exit_codes
 from service.cli.command_error import CommandError
+from service.cli.settings import SettingsCommand
 from service.client import DEFAULT_SERVER
-from service.config import DEVICES, LOG_LEVELS, MODEL_CONTROLS, ServerConfig
 from service.ports import join_address
 
 if TYPE_CHECKING:
+    from service.config import ServerConfig
     from service.server import Server
+    from service.settings import Settings
 
-_Command = TypeVar("_Command", bound=Callable[..., object])
 _REACHABLE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  # all of the machine's addresses -> one of them
-_DEFAULTS = ServerConfig()
-_PORT = click.IntRange(0, 65535)
-_COUNT = click.IntRange(1, 1_000_000)
-_SECONDS = click.FloatRange(0.0, 86_400.0)
 
 
-def _option(flag: str, kind: Any, text: str, **more: Any) -> Callable[[_Command], _Command]:
-    default = getattr(_DEFAULTS, flag.removeprefix("--").replace("-", "_"))
-    return click.option(flag, type=kind, default=default, show_default=True, help=text, **more)
+@click.command(cls=SettingsCommand)
+def serve(settings: "Settings") -> None:
+    """Serve translations over gRPC until SIGTERM or Ctrl-C; SIGHUP has it serve what is in --models by then.
 
-
-@click.command()
-@_option("--models", click.Path(path_type=Path), "A bundle, or a repository <root>/<model>/<version>/.")
-@_option("--glossaries", click.Path(path_type=Path), "A folder of glossaries: products.en-de.tsv, ...")
-@_option("--max-versions", _COUNT, "So many of each model's highest versions are served.")
-@_option("--reload-seconds", _SECONDS, "Look for new models so often; 0: only on SIGHUP.")
-@_option("--model-control", click.Choice(MODEL_CONTROLS), "explicit: load and unload models by KServe's calls only.")
-@_option("--load-model", str, "With explicit control: a model to start with, * for all.", multiple=True, metavar="NAME")
-@_option("--host", str, "Address to listen on; 0.0.0.0 for all of the machine's.")
-@_option("--port", _PORT, "Port for gRPC; 0 takes any free one.")
-@_option("--metrics-host", str, "Address for /metrics, /readyz and /livez.")
-@_option("--metrics-port", _PORT, "Port for /metrics, /readyz and /livez; 0 takes any free one.")
-@_option("--device", click.Choice(DEVICES), "Where to run the model.")
-@_option("--num-threads", click.IntRange(0, 1024), "Threads of a model run; 0: one per CPU that the process may use.")
-@_option(
-    "--max-slots", click.IntRange(0, 65_536), "Hypotheses that are decoded at the same time; 0: as many as pay here."
-)
-@_option("--max-waiting", _COUNT, "Texts that may wait for a slot before calls are refused.")
-@_option("--cache-mib", click.IntRange(0, 1_048_576), "Memory to keep finished translations in, in MiB; 0: none.")
-@_option("--default-deadline-seconds", click.FloatRange(0.001, 86_400.0), "Time for a call that sets no deadline.")
-@_option("--drain-delay-seconds", _SECONDS, "On a stop signal: time to go on, not ready, until balancers notice.")
-@_option("--grace-seconds", _SECONDS, "On a stop signal: time for accepted calls to finish.")
-@_option("--max-connection-age-seconds", _SECONDS, "Ask clients to reconnect after this time; 0: never.")
-@_option("--log-level", click.Choice(LOG_LEVELS), "What to log to standard error.")
-def serve(**settings: Any) -> None:
-    """Serve translations over gRPC until SIGTERM or Ctrl-C; SIGHUP has it serve what is in --models by then."""
+    Every flag is also a variable, --max-slots is DRAGOMAN_SERVE_MAX_SLOTS, and a key of the configuration file,
+    max_slots. Flags win over the environment, that over the file. 'dragoman config' tells what is in effect, and why.
+    """
     # Imported here: the other commands need neither ONNX Runtime nor Prometheus, and should start at once.
     from service.engine.session import DeviceUnavailable
     from service.text.glossary import GlossaryError
 
-    config = ServerConfig(**settings)
-    _check_model_control(config)
+    config = settings.config
     logging.basicConfig(
         stream=sys.stderr, level=config.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )
@@ -83,12 +55,7 @@ def serve(**settings: Any) -> None:
         raise CommandError("an engine failed while the server ran; the log says why.", code)
 
 
-def _check_model_control(config: ServerConfig) -> None:
-    if config.load_model and config.model_control != "explicit":
-        raise click.UsageError("--load-model needs --model-control explicit; without it all models are loaded.")
-
-
-async def _serve(config: ServerConfig) -> "Server":
+async def _serve(config: "ServerConfig") -> "Server":
     from service.server import Server
 
     server = Server(config)

@@ -1,0 +1,88 @@
+"""Commands that take the server's settings: a flag for each of them, and the configuration file."""
+
+import functools
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from service.cli import exit_codes
+from service.cli.command_error import CommandError
+
+if TYPE_CHECKING:
+    from service.config import Setting
+    from service.settings import Settings
+
+# The modules of settings import pydantic, so they are imported only when such a command runs: the others need to start
+# at once.
+
+
+class SettingsCommand(click.Command):
+    """A command that takes every setting as a flag, beside its own parameters."""
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """Its parameters, the settings first."""
+        return [*_options(), *super().get_params(ctx)]
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Call it with `settings`, which are resolved from all sources, and its own parameters."""
+        given = {option.name: ctx.params.pop(option.name) for option in _options() if option.name}
+        file = given.pop("config")
+        is_flag = click.core.ParameterSource.COMMANDLINE
+        flags = {name: value for name, value in given.items() if ctx.get_parameter_source(name) is is_flag}
+        ctx.params["settings"] = _resolved(flags, file)
+        return super().invoke(ctx)
+
+
+def _resolved(flags: dict[str, Any], file: Path | None) -> "Settings":
+    from service.settings import SettingsError, resolve
+
+    try:
+        return resolve(flags, file)
+    except SettingsError as error:
+        refusal = CommandError(error.problems[0], exit_codes.CONFIG if error.is_in_file else exit_codes.USAGE)
+        for problem in error.problems[1:]:
+            refusal.add_note(problem)
+        raise refusal from None
+
+
+@functools.cache
+def _options() -> tuple[click.Option, ...]:
+    from service.config import SETTINGS
+    from service.settings import FILE_VARIABLE
+
+    file = click.Option(
+        ["--config"],
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        envvar=FILE_VARIABLE,
+        show_envvar=True,
+        help="A TOML file of settings, its keys named as the flags: max_slots = 8.",
+    )
+    return (file, *(_option(setting) for setting in SETTINGS.values()))
+
+
+def _option(setting: "Setting") -> click.Option:
+    kind, is_list = setting.kind, setting.kind is tuple
+    return click.Option(
+        [f"{setting.flag}/--no-{setting.flag.removeprefix('--')}" if kind is bool else setting.flag],
+        type=_type(setting),
+        multiple=is_list,
+        metavar="PATH" if kind is Path else "NAME" if is_list else None,
+        default=setting.default,
+        show_default=True,
+        allow_from_autoenv=False,  # `service.environment` reads it
+        help=setting.meaning,
+    )
+
+
+def _type(setting: "Setting") -> click.ParamType:
+    if setting.choices:
+        return click.Choice(setting.choices)
+    if setting.kind is bool:
+        return click.BOOL
+    if setting.kind is int and setting.least is not None and setting.most is not None:
+        return click.IntRange(int(setting.least), int(setting.most))
+    if setting.kind is float:
+        return click.FloatRange(setting.least, setting.most)
+    return click.STRING
