@@ -125,5 +125,7 @@ def _wrong(given: Given, name: str) -> str:
 
 
 def _unmet(need: Need, given: Mapping[str, Given]) -> str:
-    line = f"{given[need.setting].spelled} needs {given[need.other].spelled} {need.value}".rstrip()
+    spelled, other = given[need.setting].spelled, SETTINGS[need.other]
+    alike = {spelled[:2] == "--": other.flag, spelled.startswith(ENVIRONMENT_PREFIX): other.variable}
+    line = f"{spelled} needs {alike.get(True, need.other)} {need.value}".rstrip()
     return f"{line}; {need.otherwise}." if need.otherwise else f"{line} too."

@@ -1,1 +1,1 @@
-"""The command line: `dragoman serve`, `translate`, `detect` and `models`."""
+"""The command line: `dragoman serve`, `config`, `translate`, `detect` and `models`."""

@@ -19,10 +19,11 @@ def config(settings: "Settings", as_json: bool) -> None:
 
     What it prints is a configuration file itself. Flags win over the environment, that over the file.
     """
-    click.echo(_json(settings) if as_json else _toml(settings))
+    click.echo(_json(settings) if as_json else render_toml(settings))
 
 
-def _toml(settings: "Settings") -> str:
+def render_toml(settings: "Settings") -> str:
+    """A configuration file of these settings, a line each, with a comment that tells where its value came from."""
     from service.settings import toml_value
 
     return "\n".join(
