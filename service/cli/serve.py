@@ -17,6 +17,7 @@ from service.cli.command_error import CommandError
 from service.client import DEFAULT_SERVER
 from service.config import DEVICES, LOG_LEVELS, MODEL_CONTROLS, ServerConfig
 from service.ports import join_address
+from service.watched_files import FileProblem
 
 if TYPE_CHECKING:
     from service.server import Server
@@ -24,13 +25,14 @@ if TYPE_CHECKING:
 _Command = TypeVar("_Command", bound=Callable[..., object])
 _REACHABLE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  # all of the machine's addresses -> one of them
 _DEFAULTS = ServerConfig()
+_FILE = click.Path(path_type=Path, dir_okay=False)
 _PORT = click.IntRange(0, 65535)
 _COUNT = click.IntRange(1, 1_000_000)
 _SECONDS = click.FloatRange(0.0, 86_400.0)
 
 
 def _option(flag: str, kind: Any, text: str, **more: Any) -> Callable[[_Command], _Command]:
-    default = getattr(_DEFAULTS, flag.removeprefix("--").replace("-", "_"))
+    default = getattr(_DEFAULTS, flag.partition("/")[0].removeprefix("--").replace("-", "_"))
     return click.option(flag, type=kind, default=default, show_default=True, help=text, **more)
 
 
@@ -56,6 +58,14 @@ def _option(flag: str, kind: Any, text: str, **more: Any) -> Callable[[_Command]
 @_option("--drain-delay-seconds", _SECONDS, "On a stop signal: time to go on, not ready, until balancers notice.")
 @_option("--grace-seconds", _SECONDS, "On a stop signal: time for accepted calls to finish.")
 @_option("--max-connection-age-seconds", _SECONDS, "Ask clients to reconnect after this time; 0: never.")
+@_option("--tls-certificate", _FILE, "PEM file with the server's certificate and those between it and its authority.")
+@_option("--tls-key", _FILE, "PEM file with the certificate's key, without a password.")
+@_option("--tls-client-ca", _FILE, "PEM file of authorities; only clients with a certificate of theirs may connect.")
+@_option("--api-keys", _FILE, "TOML file of hashed API keys and quotas; 'dragoman key new' writes its entries.")
+@_option("--reflection/--no-reflection", bool, "Tell those who ask what there is to call.")
+@_option("--max-request-bytes", click.IntRange(1, 2**31 - 1), "Longest message that is taken.")
+@_option("--max-characters", click.IntRange(1, 2**31 - 1), "Most characters in all texts of a call together.")
+@_option("--max-metadata-bytes", click.IntRange(256, 2**20), "Most metadata of a call.")
 @_option("--log-level", click.Choice(LOG_LEVELS), "What to log to standard error.")
 def serve(**settings: Any) -> None:
     """Serve translations over gRPC until SIGTERM or Ctrl-C; SIGHUP has it serve what is in --models by then."""
@@ -72,6 +82,8 @@ def serve(**settings: Any) -> None:
     try:
         server = asyncio.run(_serve(config))
     except GlossaryError as error:
+        raise CommandError(str(error), exit_codes.CONFIG) from error
+    except FileProblem as error:
         raise CommandError(str(error), exit_codes.CONFIG) from error
     except DeviceUnavailable as error:
         raise CommandError(str(error), exit_codes.CONFIG) from error
