@@ -120,6 +120,8 @@ def ready_line(server: "Server") -> str:
     reachable = join_address(_REACHABLE.get(config.host, config.host), server.port)
     if reachable != DEFAULT_SERVER:
         command += f" --server {reachable}"
+    if config.tls_certificate:
+        command += " --tls"
     model = server.models[0]
     pair: LanguagePair = model.manifest.first_pair
     sources = {p.source_language_code for m in server.models for p in m.manifest.pairs()}

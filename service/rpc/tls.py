@@ -107,10 +107,8 @@ def _why(error: ssl.SSLError, certificate: Path, key: Path) -> str:
         return f"{key} is not the key of {certificate}; give the pair that was made together."
     if error.reason == "EE_KEY_TOO_SMALL":
         return f"{certificate} has too short a key; RSA takes 2048 bits or more."
-    return (
-        f"{certificate} and {key} can't be used ({error.reason or 'no PEM'}); both must be PEM, the key without a "
-        "password."
-    )
+    reason = f" ({error.reason})" if error.reason else ""
+    return f"{certificate} and {key} can't be used{reason}; both must be PEM, the key without a password."
 
 
 def _check_authorities(path: Path, pem: bytes) -> None:
