@@ -306,7 +306,7 @@ def test_the_client_waits_for_room(serve: Serve, keys: Path) -> None:
     write(keys, ("alice", ALICE, Quotas(concurrent_calls=1)))
     server = serve(api_keys=keys, max_slots=1)
     with server.client(api_key=ALICE) as first, server.client(api_key=ALICE) as second:
-        calls = [threading.Thread(target=first.translate, args=(distinct_texts(50), "en", "de"))]
+        calls = [threading.Thread(target=first.translate, args=(distinct_texts(20), "en", "de"))]
         calls[0].start()
         eventually(lambda: server.metric("dragoman_key_requests_total", key="alice") == 1)
         assert len(second.translate(["Hello"], "en", "de")) == 1

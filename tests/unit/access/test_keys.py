@@ -73,3 +73,9 @@ def test_a_file_with_anything_wrong_is_refused_in_one_line(tmp_path: Path, text:
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(FileProblem, match=r"keys\.toml \(API keys\) can't be read: No such file or directory\.$"):
         read_keys(tmp_path / "keys.toml")
+
+
+@pytest.mark.parametrize("name", ["", "a b", "x" * 65, "ä", "a\n"])
+def test_a_keys_name_is_checked_before_it_is_written(name: str) -> None:
+    with pytest.raises(ValueError, match=r"is no name of a key; allowed are 1 to 64 letters, digits, '_' and '-'\.$"):
+        key_lines(new_key(), name, None, Quotas())
