@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypedDict, Unpack
 
@@ -59,6 +60,20 @@ _SERVICE_CONFIG = {
     ]
 }
 
+# What gRPC says of a handshake that failed, and what that means for who called.
+_TLS_REASONS = {
+    "certificate has expired": "the server's certificate has expired; have it renewed.",
+    "certificate is not yet valid": "the server's certificate is not valid yet; look at the clocks.",
+    "CERTIFICATE_VERIFY_FAILED": "the server's certificate is not trusted; name its authority with --tls-ca.",
+    "Hostname Verification": "the server's certificate is for another name; call the server by the one in it.",
+    "WRONG_VERSION_NUMBER": "the server speaks no TLS; call it without.",
+    "Failed to create security handshaker": "the files for TLS can't be used; they must be PEM, and the certificate "
+    "and key a pair.",
+}
+_CLOSED = ("Socket closed", "Handshake read failed (Socket closed)", "Connection reset by peer")
+_HINT_WITHOUT_TLS = "if it speaks TLS, say --tls."
+_HINT_WITH_TLS = "if it asks for a certificate, give one that it trusts with --tls-certificate and --tls-key."
+
 
 class ClientError(Exception):
     """A call failed. The message is the server's, or says why there was none.
@@ -80,6 +95,34 @@ class ClientError(Exception):
 
 class NoServer(ClientError):
     """Nobody answers at this address."""
+
+
+class NotSecure(ClientError):
+    """There is no TLS connection: certificates do not fit, or only one side wants it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tls:
+    """How to speak TLS with a server; all files are PEM.
+
+    `authorities` are who may have signed the server's certificate, by default those that gRPC trusts. A server that
+    asks for it is shown `certificate`, which has its `key`.
+    """
+
+    authorities: Path | None = None
+    certificate: Path | None = None
+    key: Path | None = None
+
+    def credentials(self) -> grpc.ChannelCredentials:
+        """What gRPC makes of it.
+
+        Raises:
+            OSError: a file can't be read.
+        """
+        authorities, key, certificate = (
+            path and path.read_bytes() for path in (self.authorities, self.key, self.certificate)
+        )
+        return grpc.ssl_channel_credentials(authorities, key, certificate)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,16 +182,34 @@ class Client:
     """A connection to one server. Close it, or use it in a `with` statement."""
 
     def __init__(
-        self, server: str = DEFAULT_SERVER, timeout_seconds: float = 60.0, patience_seconds: float = 60.0
+        self,
+        server: str = DEFAULT_SERVER,
+        timeout_seconds: float = 60.0,
+        patience_seconds: float = 60.0,
+        *,
+        tls: Tls | None = None,
+        api_key: str = "",
     ) -> None:
         """Connect at the first call.
 
-        `timeout_seconds` bounds one call; `patience_seconds` is how long to go on asking a server that is overloaded.
+        `timeout_seconds` bounds one call; `patience_seconds` is how long to go on asking a server that is overloaded,
+        or where the key's quota is used up. Without `tls` everything, the `api_key` too, goes over the network as it
+        is.
+
+        Raises:
+            OSError: a file of `tls` can't be read.
         """
         self.server = server
         self._timeout_seconds = timeout_seconds
         self._patience_seconds = patience_seconds
-        self._channel = grpc.insecure_channel(server, options=[("grpc.service_config", json.dumps(_SERVICE_CONFIG))])
+        self._uses_tls = tls is not None
+        self._metadata = (("authorization", f"Bearer {api_key}"),) if api_key else ()
+        options = [("grpc.service_config", json.dumps(_SERVICE_CONFIG))]
+        self._channel = (
+            grpc.secure_channel(server, tls.credentials(), options=options)
+            if tls
+            else grpc.insecure_channel(server, options=options)
+        )
         self._closed = threading.Event()
         self._stub = pb_grpc.TranslationServiceStub(self._channel)
 
@@ -178,7 +239,7 @@ class Client:
         give_up_seconds = time.monotonic() + self._patience_seconds
         while True:
             try:
-                response = self._stub.Translate(request, timeout=self._timeout_seconds)
+                response = self._stub.Translate(request, timeout=self._timeout_seconds, metadata=self._metadata)
                 return [_translation_from_pb(translation) for translation in response.translations]
             except grpc.RpcError as rpc_error:
                 error = self._error(rpc_error)
@@ -199,7 +260,7 @@ class Client:
         """
         request = _request(texts, source_language_code, target_language_code, wishes)
         try:
-            for part in self._stub.TranslateStream(request, timeout=self._timeout_seconds):
+            for part in self._stub.TranslateStream(request, timeout=self._timeout_seconds, metadata=self._metadata):
                 translation = _translation_from_pb(part.translation) if part.HasField("translation") else None
                 yield StreamPart(part.text_index, part.delta, translation)
         except grpc.RpcError as error:
@@ -213,7 +274,9 @@ class Client:
             ClientError: the server refused or failed.
         """
         try:
-            response = self._stub.DetectLanguage(pb.DetectLanguageRequest(texts=texts), timeout=self._timeout_seconds)
+            response = self._stub.DetectLanguage(
+                pb.DetectLanguageRequest(texts=texts), timeout=self._timeout_seconds, metadata=self._metadata
+            )
         except grpc.RpcError as error:
             raise self._error(error) from None
         return [
@@ -229,17 +292,30 @@ class Client:
             ClientError: the server refused or failed.
         """
         try:
-            response = self._stub.ListModels(pb.ListModelsRequest(), timeout=self._timeout_seconds)
+            response = self._stub.ListModels(
+                pb.ListModelsRequest(), timeout=self._timeout_seconds, metadata=self._metadata
+            )
         except grpc.RpcError as error:
             raise self._error(error) from None
         return [_model_from_pb(model) for model in response.models]
+
+    def _no_connection(self, message: str, code: str) -> ClientError:
+        """Why no server answered, out of what gRPC says, which names the layer of its code that failed."""
+        for sign, reason in _TLS_REASONS.items():
+            if sign in message:
+                return NotSecure(f"no TLS connection to {self.server}: {reason}", code)
+        reason = message.rpartition(": ")[2]
+        if reason in _CLOSED:
+            hint = _HINT_WITH_TLS if self._uses_tls else _HINT_WITHOUT_TLS
+            return NotSecure(f"{self.server} closed the connection; {hint}", code)
+        return NoServer(f"no server answers at {self.server} ({reason}).", code)
 
     def _error(self, error: grpc.RpcError) -> ClientError:
         trailers: dict[str, Any] = {item.key: item.value for item in error.trailing_metadata() or ()}
         code, message = error.code().name, error.details() or ""
         request_id = str(trailers.get("x-request-id", ""))
         if code == "UNAVAILABLE" and not request_id:
-            return NoServer(f"no server answers at {self.server} ({message.rpartition(': ')[2]}).", code)
+            return self._no_connection(message, code)
         details = status_pb2.Status.FromString(trailers.get("grpc-status-details-bin", b""))
         field, retry_after_seconds = "", None
         for detail in details.details:

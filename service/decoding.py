@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator, Iterator, Mapping
 from collections.abc import Sequence as Sequence_
 from dataclasses import dataclass
 
+from service.access import caller
 from service.engine.sequence import Sequence, SequenceProgress, SequenceUpdate
 from service.metrics import Metrics
 from service.models.loaded_model import LoadedModel
@@ -76,6 +77,7 @@ class SegmentDecoder:
                     yield SegmentProgress(number, news.token_ids)
                     continue
                 updates[news.sequence] = news
+                caller.charge(_num_output_tokens([news]))
                 if all(sequence in updates for sequence in groups[number]):
                     fresh = {number: _hypotheses([updates[sequence] for sequence in groups[number]])}
                     self._keep(call, fresh)
@@ -87,6 +89,7 @@ class SegmentDecoder:
             return []
         with self._submitted(model, sequences) as pending:
             updates = await pending.wait()
+        caller.charge(_num_output_tokens(updates))
         model.statistics.decoded(updates)
         return updates
 
@@ -96,6 +99,7 @@ class SegmentDecoder:
         call = self._pending.open(sequences)
         try:
             model.engine.submit(sequences)
+            caller.charge(sum(len(sequence.source_ids) for sequence in sequences))  # who leaves early has paid
             try:
                 yield call
             except BaseException:
@@ -119,6 +123,10 @@ class SegmentDecoder:
         for number, hypotheses in decoded.items():
             if hypotheses:
                 self._cache.put(call.key(number), hypotheses)
+
+
+def _num_output_tokens(updates: Sequence_[SequenceUpdate]) -> int:
+    return sum(len(hypothesis.token_ids) for hypothesis in _hypotheses(updates))
 
 
 def _hypotheses(updates: Sequence_[SequenceUpdate]) -> Decoded:

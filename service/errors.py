@@ -6,6 +6,8 @@ ServiceError
  +-- Unimplemented         another server of the same API may do this, this one does not
  +-- NotPossible           the server's settings, or what lies on disk, don't allow it
  +-- Overloaded            no room now; try again after `retry_after_seconds`
+      +-- QuotaExceeded    no room for this caller
+ +-- Unauthenticated       no API key, or one that is not good
  +-- Unavailable           loading, draining or restarting; another server may answer
  +-- DeadlineExceeded      the caller's deadline passed before the answer was there
  +-- Cancelled             the caller went away
@@ -49,7 +51,7 @@ class InvalidRequest(ServiceError):
 
 
 class TooLong(InvalidRequest):
-    """A text has more tokens than the model takes."""
+    """A text has more tokens than the model takes, or a call more characters than the server."""
 
     reason = "too_long"
 
@@ -99,6 +101,18 @@ class Overloaded(ServiceError):
     def __init__(self, message: str, retry_after_seconds: float) -> None:
         super().__init__(message)
         self.retry_after_seconds = retry_after_seconds
+
+
+class QuotaExceeded(Overloaded):
+    """The caller's key has used up a quota of its own."""
+
+    reason = "quota"
+
+
+class Unauthenticated(ServiceError):
+    """The caller sent no API key, or one that is unknown or has expired."""
+
+    reason = "unauthenticated"
 
 
 class Unavailable(ServiceError):

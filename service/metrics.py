@@ -64,9 +64,19 @@ class Metrics:
         )
         self._inflight = self._gauge("inflight_requests", "Calls that were accepted and not yet answered.")
         self._rejected = self._counter("rejected", "Calls that were refused, by reason.", "reason")
+        # Callers, by the names of their keys
+        self._key_requests = self._counter("key_requests", "Calls that were let in, by the caller's key.", "key")
+        self._key_refused = self._counter("key_refused", "Calls that a quota refused, by the caller's key.", "key")
+        self._key_tokens = self._counter(
+            "key_tokens", "Tokens of sources and translations, by the caller's key.", "key"
+        )
+        self._keys: set[str] = set()
         # The server
         self._ready = self._gauge("ready", "1 while the server is ready for calls.")
         self._draining = self._gauge("draining", "1 while the server is being stopped.")
+        self._tls_not_after = self._gauge(
+            "tls_certificate_not_after_seconds", "End of the TLS certificate's validity, in Unix time; 0: no TLS."
+        )
         self._build_info = self._gauge("build_info", "Always 1.", "version", "onnxruntime_version", "provider")
         self._model_info = self._gauge("model_info", "Always 1.", *ModelInfo._fields)
         self._reloads = self._counter("reloads", "Looks at the models on disk, by what they led to.", "outcome")
@@ -140,6 +150,33 @@ class Metrics:
     def rejected(self, reason: str) -> None:
         """A call was refused."""
         self._rejected.labels(reason).inc()
+
+    def knows_keys(self, names: set[str]) -> None:
+        """Say which keys there are: these and no others."""
+        of_keys = (self._key_requests, self._key_refused, self._key_tokens)
+        for metric in of_keys:
+            for name in names:
+                metric.labels(name)
+            for name in self._keys - names:
+                metric.remove(name)
+        self._keys = names
+
+    def key_called(self, name: str) -> None:
+        """A call of this key's was let in."""
+        self._key_requests.labels(name).inc()
+
+    def key_refused(self, name: str) -> None:
+        """A quota refused a call of this key's."""
+        self._key_refused.labels(name).inc()
+
+    def key_used(self, name: str, num_tokens: int) -> None:
+        """A call of this key's has used so many tokens."""
+        if name in self._keys:  # else it was taken back meanwhile
+            self._key_tokens.labels(name).inc(num_tokens)
+
+    def tls_valid_until(self, not_after_seconds: float) -> None:
+        """Say how long the certificate is good that new connections get, in Unix time."""
+        self._tls_not_after.set(not_after_seconds)
 
     def state(self, *, ready: bool, draining: bool) -> None:
         """The server's state changed."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from service.errors import InvalidRequest, TooMany
+from service.errors import InvalidRequest, TooLong, TooMany
 from service.translation import MAX_TEXTS, MimeType, TranslationRequest
 
 MAX_LABELS = 64
@@ -10,13 +10,13 @@ MAX_TERM_CHARACTERS = 200
 _MAX_LABEL_CHARACTERS = 63
 
 
-def check_request(request: TranslationRequest) -> None:
+def check_request(request: TranslationRequest, max_characters: int) -> None:
     """Check what does not depend on a model.
 
     Raises:
         InvalidRequest: names the field.
     """
-    check_count(request.texts)
+    check_texts(request.texts, max_characters)
     num_prefixes, num_texts = len(request.target_prefixes), len(request.texts)
     if num_prefixes and num_prefixes != num_texts:
         raise InvalidRequest(
@@ -46,13 +46,20 @@ def check_request(request: TranslationRequest) -> None:
             )
 
 
-def check_count(texts: Collection[str]) -> None:
-    """Check how many texts there are.
+def check_texts(texts: Collection[str], max_characters: int) -> None:
+    """Check how many texts there are, and how long they are together.
 
     Raises:
-        InvalidRequest: none, or too many.
+        InvalidRequest: none, too many, or too long ones.
     """
     if not texts:
         raise InvalidRequest("texts is empty; give 1 to 1024 texts.", "texts")
     if len(texts) > MAX_TEXTS:
         raise TooMany(f"texts has {len(texts)} entries; allowed is {MAX_TEXTS} per call. Send several calls.", "texts")
+    num_characters = sum(map(len, texts))
+    if num_characters > max_characters:
+        raise TooLong(
+            f"texts have {num_characters} characters together; allowed are {max_characters} per call. Send several "
+            "calls.",
+            "texts",
+        )

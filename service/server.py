@@ -12,6 +12,7 @@ import os
 import signal
 from collections.abc import Callable
 from importlib import metadata
+from typing import TYPE_CHECKING
 
 import service
 from service.config import ServerConfig
@@ -31,15 +32,20 @@ from service.monitoring import MonitoringServer
 from service.ports import PortError, check_port, join_address
 from service.rpc.grpc_server import build_grpc_server, new_health_servicer
 from service.rpc.kserve_servicer import KServeServicer
+from service.rpc.tls import tls_of
 from service.text.glossary import GlossaryFolder, NoGlossaries
 from service.translation_cache import TranslationCache
 from service.translator import Translator
+
+if TYPE_CHECKING:
+    from service.access.gate import Gate
 
 _LOG = logging.getLogger(__name__)
 
 # A turn takes milliseconds; one that takes this long is stuck in native code, where nothing can stop it.
 _STUCK_TURN_SECONDS = 60.0
 _WATCH_SECONDS = 1.0
+_LOOK_AT_FILES_SECONDS = 0.5  # those of TLS and API keys
 # A call whose engine was stopped under it still gets its answer in this time.
 _LAST_ANSWER_SECONDS = 2.0
 
@@ -48,7 +54,11 @@ class Server:
     """One server process. All methods belong to the event loop's thread."""
 
     def __init__(self, config: ServerConfig) -> None:
-        """Build what needs no port; must be called on a running event loop."""
+        """Build what needs no port; must be called on a running event loop.
+
+        Raises:
+            FileProblem: a file of TLS or API keys can't be used.
+        """
         self.config = config
         self.port = config.port
         self.metrics_port = config.metrics_port
@@ -58,7 +68,10 @@ class Server:
         cache = TranslationCache(config.cache_mib * 2**20)
         self._metrics.caches_in(cache)
         self._glossaries = GlossaryFolder(config.glossaries) if config.glossaries else NoGlossaries()
-        self._translator = Translator(self._metrics, cache, self._glossaries)
+        self._translator = Translator(self._metrics, cache, self._glossaries, config.max_characters)
+        self._tls = tls_of(config)
+        self._gate = _gate_of(config, self._metrics)
+        self._following_files: asyncio.Task[None] | None = None
         self._monitoring: MonitoringServer | None = None
         self._loop = asyncio.get_running_loop()
         self._closing = asyncio.Event()
@@ -80,7 +93,7 @@ class Server:
             self._closing,
             config.default_deadline_seconds,
         )
-        self._grpc = build_grpc_server(config, self._translator, self._metrics, self._health, kserve)
+        self._grpc = build_grpc_server(config, self._translator, self._metrics, self._health, kserve, self._gate)
 
     @property
     def models(self) -> list[LoadedModel]:
@@ -134,12 +147,18 @@ class Server:
         self._monitoring.start()
         check_port(config.host, config.port, "gRPC", "--port")
         try:
-            self.port = self._grpc.add_insecure_port(join_address(config.host, config.port))
+            address = join_address(config.host, config.port)
+            if self._tls:
+                self.port = self._grpc.add_secure_port(address, self._tls.credentials())
+            else:
+                self.port = self._grpc.add_insecure_port(address)
         except RuntimeError as error:
             raise PortError(f"can't listen on {join_address(config.host, config.port)} for gRPC: {error}") from error
         self._metrics.built_with(service.__version__, _onnxruntime_version(), config.device)
         self._enter(Phase.LOADING)
         await self._grpc.start()
+        if self._tls or self._gate:
+            self._following_files = asyncio.create_task(self._follow_files())
 
     async def load(self) -> None:
         """Load, test and warm up the models, then serve.
@@ -177,6 +196,8 @@ class Server:
             await asyncio.sleep(self.config.drain_delay_seconds)
         self._health.close()
         self._closing.set()
+        if self._following_files is not None:
+            self._following_files.cancel()
         stopping = asyncio.ensure_future(self._grpc.stop(self.config.grace_seconds + _LAST_ANSWER_SECONDS))
         await asyncio.wait({stopping}, timeout=self.config.grace_seconds)
         if not stopping.done():
@@ -213,6 +234,16 @@ class Server:
                 _LOG.warning("SIGHUP changes no models: with --model-control explicit, they are loaded by call only")
             asked.clear()
             await self.reload()
+
+    async def _follow_files(self) -> None:
+        """Use certificates and keys as they are on disk now. New connections and calls get them; others go on."""
+        while True:
+            if self._tls:
+                self._metrics.tls_valid_until(self._tls.not_after_seconds)
+            await asyncio.sleep(_LOOK_AT_FILES_SECONDS)
+            for what, files in (("TLS certificate and key", self._tls), ("API keys", self._gate)):
+                if files and await asyncio.to_thread(files.refresh):
+                    _LOG.info("new in use: %s", what)
 
     async def _watch_engines(self) -> None:
         """Notice an engine that neither works nor dies."""
@@ -251,6 +282,14 @@ def _on_signals(stop: asyncio.Event, reload: asyncio.Event) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop_or_leave, number)
     loop.add_signal_handler(signal.SIGHUP, reload.set)
+
+
+def _gate_of(config: ServerConfig, metrics: Metrics) -> "Gate | None":
+    if config.api_keys is None:
+        return None
+    from service.access.gate import Gate  # its library for quotas takes a while to import
+
+    return Gate(config.api_keys, metrics)
 
 
 def _onnxruntime_version() -> str:

@@ -17,7 +17,7 @@ from service.errors import DeadlineExceeded, InvalidRequest, NotFound, Unavailab
 from service.metrics import Metrics
 from service.models.catalogue import Catalogue
 from service.models.loaded_model import LoadedModel
-from service.request_checks import check_count, check_request
+from service.request_checks import check_request, check_texts
 from service.source_languages import Part, parts_by_language, plain_texts
 from service.text.detection import UNDETERMINED, LanguageDetector
 from service.text.glossary import Glossaries
@@ -68,8 +68,10 @@ class StreamUpdate:
 class Translator:
     """Translates with the models of a catalogue. All methods belong to the event loop's thread."""
 
-    def __init__(self, metrics: Metrics, cache: TranslationCache, glossaries: Glossaries) -> None:
+    def __init__(self, metrics: Metrics, cache: TranslationCache, glossaries: Glossaries, max_characters: int) -> None:
+        """A call has at most `max_characters` in all its texts together."""
         self.glossaries = glossaries
+        self._max_characters = max_characters
         self._metrics = metrics
         self._decoder = SegmentDecoder(metrics, cache)
         self._catalogue = Catalogue()
@@ -118,7 +120,7 @@ class Translator:
             ServiceError: see `service.errors`; what can't be taken is refused before anything is decoded.
         """
         self.models()
-        check_request(request)
+        check_request(request, self._max_characters)
         if not request.source_language_code:
             return await self._translate_detected(request)
         model, pair = self._resolve(request)
@@ -142,7 +144,7 @@ class Translator:
             ServiceError: as for `translate`; what was yielded before stays true.
         """
         self.models()
-        check_request(request)
+        check_request(request, self._max_characters)
         if request.source_language_code:
             async with aclosing(self._stream(request)) as news:
                 async for each in news:
@@ -164,6 +166,14 @@ class Translator:
                     part.name_in_whole(error)
                     raise
 
+    def check_texts(self, texts: Sequence[str]) -> None:
+        """Check the texts of a call that asks for several translations of them together.
+
+        Raises:
+            InvalidRequest: none, too many, or too long ones.
+        """
+        check_texts(texts, self._max_characters)
+
     async def detect(
         self, texts: Sequence[str], mime_type: MimeType = MimeType.PLAIN
     ) -> list[tuple[DetectedLanguage, ...]]:
@@ -173,7 +183,7 @@ class Translator:
             ServiceError: the server is loading, or there are no or too many texts.
         """
         self.models()
-        check_count(texts)
+        check_texts(texts, self._max_characters)
 
         def detected() -> list[tuple[DetectedLanguage, ...]]:
             detector = LanguageDetector()

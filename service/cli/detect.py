@@ -7,10 +7,10 @@ from pathlib import Path
 import click
 
 from service.cli.lines import Line, read_lines
-from service.cli.options import server_option
+from service.cli.options import Connection, connection_options
 from service.cli.pipeline import map_chunks
 from service.cli.streams import arguments, located, open_input, write
-from service.client import Client, ClientError
+from service.client import ClientError
 from service.translation import DetectedLanguage
 
 
@@ -25,8 +25,8 @@ from service.translation import DetectedLanguage
     help="Read lines from this file.",
 )
 @click.option("--timeout-seconds", type=click.FloatRange(0.001, 86_400), default=60.0, show_default=True)
-@server_option
-def detect(*, texts: tuple[str, ...], input_file: Path | None, timeout_seconds: float, server: str) -> None:
+@connection_options
+def detect(*, texts: tuple[str, ...], input_file: Path | None, timeout_seconds: float, connection: Connection) -> None:
     """Tell which language TEXTS, or without any the lines of standard input or of a file, are in.
 
     Every line in gives one line out, in order: the most probable language's code, how sure that is (0 to 1), and the
@@ -36,7 +36,7 @@ def detect(*, texts: tuple[str, ...], input_file: Path | None, timeout_seconds: 
         raise click.UsageError("give either texts or --file, not both.")
     with contextlib.ExitStack() as stack:
         stream = None if texts else stack.enter_context(open_input(input_file))
-        client = stack.enter_context(Client(server, timeout_seconds))
+        client = stack.enter_context(connection.client(timeout_seconds))
         lines = read_lines(stream) if stream else arguments(texts)
         noun = "line" if stream else "text"
 

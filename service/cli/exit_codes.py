@@ -10,7 +10,9 @@ PORT = 71  # a port can't be listened on
 CANT_CREATE = 73  # the output file can't be created
 IO_ERROR = 74  # reading or writing failed half way
 TRY_LATER = 75  # the server stayed overloaded, or the call's time ran out
-CONFIG = 78  # a bundle is missing, damaged or fails its self-test; a setting makes no sense
+NOT_SECURE = 76  # no TLS connection: certificates do not fit, or only one side wants it
+NO_PERMISSION = 77  # the server asks for an API key that is good
+CONFIG = 78  # a bundle is missing, damaged or fails its self-test; a setting, or a file it names, makes no sense
 INTERRUPTED = 130  # Ctrl-C
 BROKEN_PIPE = 141  # the reader of the output went away
 
@@ -18,6 +20,7 @@ BROKEN_PIPE = 141  # the reader of the output went away
 OF_STATUS = {
     "INVALID_ARGUMENT": DATA,
     "NOT_FOUND": USAGE,
+    "UNAUTHENTICATED": NO_PERMISSION,
     "UNAVAILABLE": NO_SERVER,
     "RESOURCE_EXHAUSTED": TRY_LATER,
     "DEADLINE_EXCEEDED": TRY_LATER,

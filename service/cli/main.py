@@ -12,10 +12,12 @@ from service.cli import exit_codes
 from service.cli.command_error import CommandError, OutputClosed
 from service.cli.config import config
 from service.cli.detect import detect
+from service.cli.key import key
 from service.cli.models import models
+from service.cli.options import API_KEY
 from service.cli.serve import serve
 from service.cli.translate import translate
-from service.client import ClientError, NoServer
+from service.client import ClientError, NoServer, NotSecure
 from service.ports import PortError
 
 
@@ -33,6 +35,7 @@ dragoman.add_command(config)
 dragoman.add_command(translate)
 dragoman.add_command(detect)
 dragoman.add_command(models)
+dragoman.add_command(key)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -41,6 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _run(arguments: Sequence[str] | None) -> int:
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # its core logs in a form of its own what errors say already
     try:
         dragoman.main(args=arguments, prog_name="dragoman", standalone_mode=False)
         sys.stdout.flush()
@@ -57,8 +61,11 @@ def _run(arguments: Sequence[str] | None) -> int:
         return _fail(error, str(error), error.exit_code)
     except NoServer as error:
         return _fail(error, f"{error} Start one with 'make serve', or name it with --server.", exit_codes.NO_SERVER)
+    except NotSecure as error:
+        return _fail(error, str(error), exit_codes.NOT_SECURE)
     except ClientError as error:
-        return _fail(error, str(error), exit_codes.OF_STATUS.get(error.code, exit_codes.SOFTWARE))
+        hint = f" This command takes it from {API_KEY}." if error.code == "UNAUTHENTICATED" else ""
+        return _fail(error, f"{error}{hint}", exit_codes.OF_STATUS.get(error.code, exit_codes.SOFTWARE))
     except BundleError as error:
         return _fail(error, str(error), exit_codes.CONFIG)
     except PortError as error:

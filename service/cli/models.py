@@ -6,19 +6,19 @@ from collections.abc import Sequence
 
 import click
 
-from service.cli.options import server_option
-from service.client import Client, ServedModel
+from service.cli.options import Connection, connection_options
+from service.client import ServedModel
 
 _HEADINGS = ("MODEL", "VERSION", "LANGUAGES", "MAX TOKENS", "BEAM", "PRECISION")
 _MAX_SHOWN = 6
 
 
 @click.command()
-@server_option
+@connection_options
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list for programs.")
-def models(server: str, as_json: bool) -> None:
+def models(connection: Connection, as_json: bool) -> None:
     """List the models that a server has loaded."""
-    with Client(server) as client:
+    with connection.client() as client:
         served = client.models()
     if as_json:
         click.echo(json.dumps([_document(model) for model in served], indent=2, ensure_ascii=False))

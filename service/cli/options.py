@@ -1,9 +1,80 @@
-"""Options that several subcommands share."""
+"""Options that several subcommands share: which server to ask, and how."""
+
+import functools
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
 
 import click
 
-from service.client import DEFAULT_SERVER
+from service.cli import exit_codes
+from service.cli.command_error import CommandError
+from service.client import DEFAULT_SERVER, Client, Tls
 
-server_option = click.option(
-    "--server", default=DEFAULT_SERVER, show_default=True, metavar="HOST:PORT", help="Server to ask."
+# No option: everybody on the machine can read the command lines of others.
+API_KEY = "DRAGOMAN_API_KEY"
+
+_FILE = click.Path(path_type=Path, dir_okay=False)
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """A server, and what the user wants to show and see there."""
+
+    server: str
+    tls: Tls | None
+    api_key: str
+
+    def client(self, timeout_seconds: float = 60.0) -> Client:
+        """A client that connects at its first call.
+
+        Raises:
+            CommandError: a file can't be read.
+        """
+        try:
+            return Client(self.server, timeout_seconds, tls=self.tls, api_key=self.api_key)
+        except OSError as error:
+            raise CommandError(f"can't read {error.filename}: {error.strerror}.", exit_codes.NO_INPUT) from error
+
+
+_OPTIONS = (
+    click.option("--server", default=DEFAULT_SERVER, show_default=True, metavar="HOST:PORT", help="Server to ask."),
+    click.option("--tls", is_flag=True, help="Speak TLS; implied by the next ones."),
+    click.option("--tls-ca", type=_FILE, metavar="FILE", help="Trust servers with a certificate of these authorities."),
+    click.option("--tls-certificate", type=_FILE, metavar="FILE", help="Show this certificate to who asks for one."),
+    click.option("--tls-key", type=_FILE, metavar="FILE", help="The certificate's key."),
 )
+
+
+def connection_options(command: Command) -> Command:
+    """Give a command these options; it gets `connection: Connection` in their stead. The API key is in `API_KEY`.
+
+    Raises, when the command is called:
+        UsageError: one lacks another, or the API key can't be one.
+    """
+
+    @functools.wraps(command)
+    def with_connection(
+        *,
+        server: str,
+        tls: bool,
+        tls_ca: Path | None,
+        tls_certificate: Path | None,
+        tls_key: Path | None,
+        **others: Any,
+    ) -> Any:
+        if (tls_certificate is None) != (tls_key is None):
+            raise click.UsageError("--tls-certificate and --tls-key go together.")
+        is_secure = tls or tls_ca is not None or tls_certificate is not None
+        api_key = os.environ.get(API_KEY, "").strip()
+        if not (api_key.isascii() and api_key.isprintable()):
+            raise click.UsageError(f"{API_KEY} holds no API key; they have letters, digits, '_' and '-'.")
+        connection = Connection(server, Tls(tls_ca, tls_certificate, tls_key) if is_secure else None, api_key)
+        return command(connection=connection, **others)
+
+    for option in reversed(_OPTIONS):
+        with_connection = option(with_connection)
+    return with_connection  # type: ignore[return-value]

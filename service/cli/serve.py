@@ -16,6 +16,7 @@ from service.cli.command_error import CommandError
 from service.cli.settings import SettingsCommand
 from service.client import DEFAULT_SERVER
 from service.ports import join_address
+from service.watched_files import FileProblem
 
 if TYPE_CHECKING:
     from service.config import ServerConfig
@@ -44,6 +45,8 @@ def serve(settings: "Settings") -> None:
     try:
         server = asyncio.run(_serve(config))
     except GlossaryError as error:
+        raise CommandError(str(error), exit_codes.CONFIG) from error
+    except FileProblem as error:
         raise CommandError(str(error), exit_codes.CONFIG) from error
     except DeviceUnavailable as error:
         raise CommandError(str(error), exit_codes.CONFIG) from error
@@ -75,6 +78,8 @@ def ready_line(server: "Server") -> str:
     reachable = join_address(_REACHABLE.get(config.host, config.host), server.port)
     if reachable != DEFAULT_SERVER:
         command += f" --server {reachable}"
+    if config.tls_certificate:
+        command += " --tls"
     model = server.models[0]
     pair: LanguagePair = model.manifest.first_pair
     sources = {p.source_language_code for m in server.models for p in m.manifest.pairs()}

@@ -10,14 +10,14 @@ import click
 
 from service.cli.formats import Documents, Format, JsonField, Record, TextLines, TsvColumn, render
 from service.cli.lines import Line, read_document, read_lines
-from service.cli.options import server_option
+from service.cli.options import Connection, connection_options
 from service.cli.output_file import open_output
 from service.cli.pipeline import map_chunks
 from service.cli.progress import progress
 from service.cli.request_options import request_options
 from service.cli.source_language import only_source
 from service.cli.streams import arguments, located, open_input, write
-from service.client import Client, ClientError, StreamPart, Wishes
+from service.client import ClientError, StreamPart, Wishes
 from service.translation import MimeType, Translation
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
@@ -67,7 +67,7 @@ _FORMAT_OF_ENDING = {".html": "html", ".htm": "html", ".tsv": "tsv", ".jsonl": "
     show_default=True,
     help="Longest wait for one call: a document, or up to 32 lines.",
 )
-@server_option
+@connection_options
 def translate(
     *,
     texts: tuple[str, ...],
@@ -84,7 +84,7 @@ def translate(
     stream: bool,
     wishes: Wishes,
     timeout_seconds: float,
-    server: str,
+    connection: Connection,
 ) -> None:
     """Translate TEXTS, or without any the lines of standard input or of a file.
 
@@ -115,7 +115,7 @@ def translate(
         wishes["mime_type"] = MimeType.HTML
     with contextlib.ExitStack() as stack:
         input_stream = None if texts else stack.enter_context(open_input(input_file))
-        client = stack.enter_context(Client(server, timeout_seconds))
+        client = stack.enter_context(connection.client(timeout_seconds))
         source = source or only_source(client, target, wishes["model"], wishes["model_version"])
         noun, lines = _input(texts, input_stream, name)
 

@@ -1,5 +1,7 @@
 """Puts servicers, interceptors, health, reflection and channel options together into one gRPC server."""
 
+from typing import TYPE_CHECKING
+
 import grpc
 from grpc_health.v1 import health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
@@ -13,12 +15,15 @@ from service.rpc import google_servicer, health, kserve_servicer, translation_se
 from service.rpc.google_servicer import GoogleServicer
 from service.rpc.google_unsupported import UnsupportedMethods
 from service.rpc.health import HealthServicer
-from service.rpc.interceptors import ErrorInterceptor, MetricsInterceptor, RequestIdInterceptor
+from service.rpc.interceptors import ErrorInterceptor, MetricsInterceptor, ParsingInterceptor, RequestIdInterceptor
 from service.rpc.kserve_servicer import KServeServicer
 from service.rpc.translation_servicer import TranslationServicer
 from service.translator import Translator
 
-MAX_REQUEST_BYTES = 4 * 1024 * 1024
+if TYPE_CHECKING:
+    from service.access.gate import Gate
+    from service.rpc.access import AccessInterceptor
+
 _API_NAMES = (translation_servicer.SERVICE_NAME, google_servicer.SERVICE_NAME, kserve_servicer.SERVICE_NAME)
 _MIN_PING_INTERVAL_SECONDS = 10  # clients may keep connections alive by pinging this often
 
@@ -34,10 +39,17 @@ def build_grpc_server(
     metrics: Metrics,
     health_servicer: HealthServicer,
     kserve: KServeServicer,
+    gate: "Gate | None",
 ) -> grpc.aio.Server:
-    """A server that is neither bound to a port nor started."""
+    """A server that is neither bound to a port nor started. Without a `gate` nobody is asked for a key."""
     server = grpc.aio.server(
-        interceptors=[RequestIdInterceptor(), MetricsInterceptor(metrics), ErrorInterceptor(metrics)],
+        interceptors=[
+            RequestIdInterceptor(),
+            MetricsInterceptor(metrics),
+            ErrorInterceptor(metrics),
+            *_access(gate),
+            ParsingInterceptor(),
+        ],
         options=_channel_options(config),
     )
     dragoman_grpc.add_TranslationServiceServicer_to_server(
@@ -49,14 +61,26 @@ def build_grpc_server(
     server.add_generic_rpc_handlers((UnsupportedMethods(),))
     kserve_grpc.add_GRPCInferenceServiceServicer_to_server(kserve, server)
     health_pb2_grpc.add_HealthServicer_to_server(health_servicer, server)
-    reflection.enable_server_reflection([*_API_NAMES, health.SERVICE_NAME, reflection.SERVICE_NAME], server)
+    if config.reflection:
+        reflection.enable_server_reflection([*_API_NAMES, health.SERVICE_NAME, reflection.SERVICE_NAME], server)
     return server
+
+
+def _access(gate: "Gate | None") -> list["AccessInterceptor"]:
+    if gate is None:
+        return []
+    from service.rpc.access import AccessInterceptor
+
+    return [AccessInterceptor(gate)]
 
 
 def _channel_options(config: ServerConfig) -> list[tuple[str, int]]:
     options = [
         ("grpc.so_reuseport", 0),  # else a second server shares the port unnoticed
-        ("grpc.max_receive_message_length", MAX_REQUEST_BYTES),
+        ("grpc.max_receive_message_length", config.max_request_bytes),
+        # Between the first and the second gRPC refuses some calls at random.
+        ("grpc.max_metadata_size", config.max_metadata_bytes),
+        ("grpc.absolute_max_metadata_size", config.max_metadata_bytes),
         ("grpc.http2.min_recv_ping_interval_without_data_ms", _MIN_PING_INTERVAL_SECONDS * 1000),
         ("grpc.keepalive_permit_without_calls", 1),
     ]

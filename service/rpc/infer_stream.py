@@ -8,6 +8,7 @@ from typing import Any
 
 import grpc
 
+from service.access import caller
 from service.errors import ServiceError, Unavailable
 from service.metrics import Metrics
 from service.pb.inference import grpc_service_pb2 as pb
@@ -76,7 +77,8 @@ class InferStream:
         code = grpc.StatusCode.OK
         self._metrics.call_started()
         try:
-            response = pb.ModelStreamInferResponse(infer_response=await self._infer(request))
+            with caller.call():
+                response = pb.ModelStreamInferResponse(infer_response=await self._infer(request))
         except asyncio.CancelledError:
             code = grpc.StatusCode.CANCELLED
             raise

@@ -16,6 +16,7 @@ from service.errors import (
     NotPossible,
     Overloaded,
     ServiceError,
+    Unauthenticated,
     Unavailable,
     Unimplemented,
 )
@@ -30,16 +31,16 @@ Behaviour = Callable[[Any, Context], Awaitable[Any]]
 
 if TYPE_CHECKING:  # generic in the stubs only
     Handler = grpc.RpcMethodHandler[Any, Any]
-    _Interceptor = grpc.aio.ServerInterceptor[Any, Any]
+    Interceptor = grpc.aio.ServerInterceptor[Any, Any]
 else:
     Handler = grpc.RpcMethodHandler
-    _Interceptor = grpc.aio.ServerInterceptor
+    Interceptor = grpc.aio.ServerInterceptor
 Continuation = Callable[[grpc.HandlerCallDetails], Awaitable[Handler]]
 
-REJECTIONS = (InvalidRequest, NotFound, Unimplemented, NotPossible, Overloaded, Unavailable)
+REJECTIONS = (InvalidRequest, NotFound, Unimplemented, NotPossible, Overloaded, Unauthenticated, Unavailable)
 
 
-class RequestIdInterceptor(_Interceptor):
+class RequestIdInterceptor(Interceptor):
     """Gives every call an id and sends it back as a trailer."""
 
     async def intercept_service(self, continuation: Continuation, details: grpc.HandlerCallDetails) -> Handler:
@@ -49,10 +50,10 @@ class RequestIdInterceptor(_Interceptor):
             context.set_trailing_metadata(_id_trailer(request_id.begin(context.invocation_metadata() or ())))
             return await call(request, context)
 
-        return _around(await continuation(details), with_id)
+        return around(await continuation(details), with_id)
 
 
-class MetricsInterceptor(_Interceptor):
+class MetricsInterceptor(Interceptor):
     """Counts and times every call by method and status code; on a stream of requests, each of them is a call, and
     who answers it counts it."""
 
@@ -83,14 +84,11 @@ class MetricsInterceptor(_Interceptor):
             finally:
                 self._metrics.call_finished(method, code.name, time.monotonic() - started)
 
-        return _around(handler, measured)
+        return around(handler, measured)
 
 
-class ErrorInterceptor(_Interceptor):
-    """Ends failed calls with the status that belongs to their error. Must be the innermost interceptor.
-
-    It also parses the request, so that bytes which are no valid message are the caller's fault and not the server's.
-    """
+class ErrorInterceptor(Interceptor):
+    """Ends failed calls with the status that belongs to their error. Must be outside of all that raise errors."""
 
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
@@ -101,9 +99,7 @@ class ErrorInterceptor(_Interceptor):
 
         async def guarded(call: Behaviour, request: Any, context: Context) -> Any:
             try:
-                if handler.request_streaming:
-                    return await call(_each_parsed(handler, request), context)
-                return await call(_parsed(handler, request), context)
+                return await call(request, context)
             except ServiceError as error:
                 if isinstance(error, REJECTIONS):
                     self._metrics.rejected(error.reason)
@@ -126,7 +122,23 @@ class ErrorInterceptor(_Interceptor):
                 _LOG.debug("request %s: the caller went before its %s", request_id.current(), status.code.name)
                 raise asyncio.CancelledError from error
 
-        return _around(handler, guarded, parse=False)
+        return around(handler, guarded)
+
+
+class ParsingInterceptor(Interceptor):
+    """Parses requests, so that bytes which are no valid message are the caller's fault and not the server's.
+
+    Must be the innermost interceptor: the others see bytes, and refuse calls before anything is made of these.
+    """
+
+    async def intercept_service(self, continuation: Continuation, details: grpc.HandlerCallDetails) -> Handler:
+        """As `grpc.aio.ServerInterceptor`."""
+        handler = await continuation(details)
+
+        async def parsed(call: Behaviour, request: Any, context: Context) -> Any:
+            return await call((_each_parsed if handler.request_streaming else _parsed)(handler, request), context)
+
+        return around(handler, parsed, parse=False)
 
 
 def _parsed(handler: Handler, request: bytes) -> Any:
@@ -150,7 +162,7 @@ def _id_trailer(identifier: str) -> tuple[tuple[str, str | bytes], ...]:
 T = TypeVar("T", bound=Handler | None)
 
 
-def _around(handler: T, wrapper: Callable[[Behaviour, Any, Context], Awaitable[Any]], *, parse: bool = True) -> T:
+def around(handler: T, wrapper: Callable[[Behaviour, Any, Context], Awaitable[Any]], *, parse: bool = True) -> T:
     """Run `wrapper` around a unary handler, or around a coroutine that writes a stream of answers by itself.
 
     Other streams, and `None` for unknown methods, are left as they are.

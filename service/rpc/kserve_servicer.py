@@ -171,6 +171,7 @@ class KServeServicer(pb_grpc.GRPCInferenceServiceServicer):
         model = self._translator.model(message.model_name, message.model_version)
         deadline = deadline_of(context, self._default_deadline_seconds)
         call = call_from_pb(message, model, request_id.current(), time.monotonic(), deadline)
+        self._translator.check_texts([text for part in call.parts for text in part.request.texts])
         return results_to_pb(call, await self._translate(call), message.id)
 
     async def _translate(self, call: InferCall) -> list[TranslationResult]:

@@ -16,6 +16,7 @@ from service.errors import (
     NotPossible,
     Overloaded,
     ServiceError,
+    Unauthenticated,
     Unavailable,
     Unimplemented,
 )
@@ -26,6 +27,7 @@ CODES: dict[type[ServiceError], grpc.StatusCode] = {
     Unimplemented: grpc.StatusCode.UNIMPLEMENTED,
     NotPossible: grpc.StatusCode.FAILED_PRECONDITION,
     Overloaded: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    Unauthenticated: grpc.StatusCode.UNAUTHENTICATED,
     Unavailable: grpc.StatusCode.UNAVAILABLE,
     DeadlineExceeded: grpc.StatusCode.DEADLINE_EXCEEDED,
     Cancelled: grpc.StatusCode.CANCELLED,

@@ -1,6 +1,6 @@
 """One server for the tests that leave it as they found it."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import grpc
@@ -8,6 +8,7 @@ import pytest
 
 from service.config import ServerConfig
 from service.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
+from tests.api.callers import Callers
 from tests.servers import InProcessServer, LoopThread, in_process
 
 
@@ -21,3 +22,16 @@ def server(loop_thread: LoopThread, tiny_models: Path) -> Iterator[InProcessServ
 def stub(server: InProcessServer) -> Iterator[pb_grpc.TranslationServiceStub]:
     with grpc.insecure_channel(server.address) as channel:
         yield pb_grpc.TranslationServiceStub(channel)
+
+
+@pytest.fixture
+def callers() -> Iterator[Callable[..., Callers]]:
+    started = []
+
+    def start(*arguments: object) -> Callers:
+        started.append(Callers(*arguments))  # type: ignore[arg-type]
+        return started[-1]
+
+    yield start
+    for each in started:
+        each.stop()

@@ -102,7 +102,7 @@ def manifest(tiny_bundle: Path) -> Any:
 def make(manifest: Manifest) -> Any:
     def translator(cache_bytes: int = 0) -> Any:
         engine = ToldEngine()
-        translator = Translator(Metrics(), TranslationCache(cache_bytes), NoGlossaries())
+        translator = Translator(Metrics(), TranslationCache(cache_bytes), NoGlossaries(), max_characters=1_000_000)
         bundle = FoundBundle(Path(), "1", manifest, frozenset())
         translator.serve(
             Catalogue([LoadedModel(bundle, LetterTokenizer(), cast(Engine, engine), LanguagePairs(manifest))])
@@ -356,7 +356,7 @@ def test_what_can_not_be_taken_is_refused_before_the_engine_sees_it(make: Any, a
 
 def test_before_models_are_loaded_nothing_is_served() -> None:
     async def scenario() -> None:
-        translator = Translator(Metrics(), TranslationCache(0), NoGlossaries())
+        translator = Translator(Metrics(), TranslationCache(0), NoGlossaries(), max_characters=1_000_000)
         with pytest.raises(Unavailable, match="loading"):
             await translator.translate(request("a"))
         with pytest.raises(Unavailable, match="loading"):

@@ -1,0 +1,90 @@
+"""Files that may be replaced while the server runs: what they say is read again, unless it can't be used."""
+
+import logging
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Generic, TypeVar
+
+_LOG = logging.getLogger(__name__)
+
+_Stamp = tuple[tuple[int, int, int, int] | None, ...]
+
+T = TypeVar("T")
+
+
+class FileProblem(Exception):
+    """Files of the settings can't be used; one line that says which, why, and what to do."""
+
+
+class WatchedFiles(Generic[T]):
+    """What some files say together. `refresh` belongs to one thread at a time, `current` may be read by any."""
+
+    def __init__(self, paths: Sequence[Path], read: Callable[[], T]) -> None:
+        """`read` reads all of `paths` and raises `FileProblem` for what can't be used.
+
+        Raises:
+            FileProblem: they can't be used now.
+        """
+        self._paths = tuple(paths)
+        self._read = read
+        self._stamp = self._look()
+        self.current = read()
+        self._problem = ""
+        self._is_logged = False
+
+    def refresh(self) -> bool:
+        """Read the files again if they have changed; says whether other ones are in use than before.
+
+        Files that can't be used are logged once, and what they said before stays. Only the second look in a row that
+        finds the same problem logs it: files that belong together are often replaced one after the other.
+        """
+        stamp = self._look()
+        if stamp == self._stamp:
+            self._problem = ""
+            return False
+        try:
+            fresh = self._read()
+        except FileProblem as problem:
+            is_same = str(problem) == self._problem
+            if is_same and not self._is_logged:
+                _LOG.error("%s What was read before stays in use.", problem)
+            self._is_logged = is_same
+            self._problem = str(problem)
+            return False
+        if self._look() != stamp:  # while they were read
+            return False
+        self._stamp, self.current, self._problem, self._is_logged = stamp, fresh, "", False
+        return True
+
+    def _look(self) -> _Stamp:
+        return tuple(map(_stamp_of, self._paths))
+
+
+def _stamp_of(path: Path) -> tuple[int, int, int, int] | None:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
+def read_file(path: Path, what: str) -> bytes:
+    """The bytes of a file; `what` it holds, for the message.
+
+    Raises:
+        FileProblem: it can't be read.
+    """
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise FileProblem(f"{path} ({what}) can't be read: {error.strerror}.") from error
+
+
+def warn_if_world_readable(path: Path, what: str) -> None:
+    """Log that every user of the machine can read the file, if so."""
+    try:
+        is_open = bool(path.stat().st_mode & 0o004)
+    except OSError:
+        return  # whoever reads it says so
+    if is_open:
+        _LOG.warning("%s (%s) can be read by every user of this machine; chmod o-r it.", path, what)

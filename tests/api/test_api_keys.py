@@ -1,0 +1,372 @@
+"""API keys: who is let in to which methods, quotas, and a key file that changes under load."""
+
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from google.protobuf.descriptor import MethodDescriptor
+from google.rpc import error_details_pb2
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
+from grpc_status import rpc_status
+
+from service.access.keys import Quotas, key_lines, new_key
+from service.client import Client, ClientError
+from service.config import ServerConfig
+from service.pb.dragoman.v1 import translation_pb2 as pb
+from service.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
+from service.pb.google.cloud.translation.v3 import translation_service_pb2 as google_pb
+from service.pb.google.cloud.translation.v3 import translation_service_pb2_grpc as google_grpc
+from service.pb.inference import grpc_service_pb2 as kserve_pb
+from service.pb.inference import grpc_service_pb2_grpc as kserve_grpc
+from tests.api.callers import Callers
+from tests.certificates import replace
+from tests.servers import InProcessServer, LoopThread, distinct_texts, eventually, in_process, rpc_error
+
+Serve = Callable[..., InProcessServer]
+ALICE, BOB = new_key(), new_key()
+NO_QUOTAS = Quotas()
+METHODS = [
+    method
+    for file, service in (
+        (pb, "TranslationService"),
+        (google_pb, "TranslationService"),
+        (kserve_pb, "GRPCInferenceService"),
+    )
+    for method in file.DESCRIPTOR.services_by_name[service].methods
+]
+
+
+def write(path: Path, *keys: tuple[str, str, Quotas], expires: datetime | None = None) -> Path:
+    replace(path, "\n".join(key_lines(key, name, expires, quotas) for name, key, quotas in keys).encode())
+    return path
+
+
+@pytest.fixture
+def keys(tmp_path: Path) -> Path:
+    return write(tmp_path / "keys.toml", ("alice", ALICE, NO_QUOTAS), ("bob", BOB, NO_QUOTAS))
+
+
+@pytest.fixture(scope="module")
+def keyed(
+    loop_thread: LoopThread, tiny_models: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[InProcessServer]:
+    """One server for the tests that leave it as they found it."""
+    path = write(tmp_path_factory.mktemp("keys") / "keys.toml", ("alice", ALICE, NO_QUOTAS), ("bob", BOB, NO_QUOTAS))
+    with in_process(loop_thread, ServerConfig(models=tiny_models, num_threads=1, api_keys=path)) as server:
+        yield server
+
+
+def refusal(call: Callable[[], Any]) -> Any:
+    with pytest.raises(grpc.RpcError) as raised:
+        call()
+    return rpc_error(raised)
+
+
+def request_of(texts: Iterable[str]) -> pb.TranslateRequest:
+    return pb.TranslateRequest(texts=list(texts), source_language_code="en", target_language_code="de")
+
+
+def full_name(method: MethodDescriptor) -> str:
+    return f"/{method.containing_service.full_name}/{method.name}"
+
+
+@pytest.mark.parametrize("method", METHODS, ids=full_name)
+def test_every_method_of_every_api_asks_for_a_key(keyed: InProcessServer, method: MethodDescriptor) -> None:
+    with grpc.insecure_channel(keyed.address) as channel:
+        if method.client_streaming:
+            error = refusal(lambda: list(channel.stream_stream(full_name(method))(iter([b""]), timeout=30)))
+        elif method.server_streaming:
+            error = refusal(lambda: list(channel.unary_stream(full_name(method))(b"", timeout=30)))
+        else:
+            error = refusal(lambda: channel.unary_unary(full_name(method))(b"", timeout=30))
+    assert error.code() is grpc.StatusCode.UNAUTHENTICATED
+    assert error.details() == (
+        "this server asks for an API key; send one as metadata 'authorization: Bearer KEY' or 'x-api-key: KEY'."
+    )
+    assert any(item.key == "x-request-id" for item in error.trailing_metadata())
+
+
+def test_health_and_reflection_ask_for_none(keyed: InProcessServer) -> None:
+    with grpc.insecure_channel(keyed.address) as channel:
+        health = health_pb2_grpc.HealthStub(channel)
+        assert health.Check(health_pb2.HealthCheckRequest(), timeout=30).status == 1
+        assert next(health.Watch(health_pb2.HealthCheckRequest(), timeout=30)).status == 1
+        request = reflection_pb2.ServerReflectionRequest(list_services="")
+        answer = next(
+            reflection_pb2_grpc.ServerReflectionStub(channel).ServerReflectionInfo(iter([request]), timeout=30)
+        )
+        assert answer.list_services_response.service
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("authorization", f"Bearer {ALICE}"),
+        ("authorization", f"bearer  {ALICE}"),
+        ("x-api-key", ALICE),
+        ("x-goog-api-key", ALICE),
+    ],
+)
+def test_a_key_comes_in_any_of_the_usual_ways(keyed: InProcessServer, name: str, value: str) -> None:
+    with grpc.insecure_channel(keyed.address) as channel:
+        stub = pb_grpc.TranslationServiceStub(channel)
+        metadata = ((name, value),)
+        before = keyed.metric("dragoman_key_requests_total", key="alice")
+        assert stub.Translate(request_of(["Hello"]), timeout=30, metadata=metadata).translations
+        assert list(stub.TranslateStream(request_of(["Hello"]), timeout=30, metadata=metadata))
+        google = google_grpc.TranslationServiceStub(channel)
+        asked = google_pb.TranslateTextRequest(parent="projects/p", contents=["Hello"], target_language_code="de")
+        assert google.TranslateText(asked, timeout=30, metadata=metadata).translations
+        kserve = kserve_grpc.GRPCInferenceServiceStub(channel)
+        infer = kserve_pb.ModelInferRequest(model_name="tiny")
+        infer.inputs.add(name="text", datatype="BYTES", shape=[1]).contents.bytes_contents.append(b"Hello")
+        assert kserve.ModelInfer(infer, timeout=30, metadata=metadata).outputs
+        assert len(list(kserve.ModelStreamInfer(iter([infer, infer]), timeout=30, metadata=metadata))) == 2
+        assert keyed.metric("dragoman_key_requests_total", key="alice") - before == 6
+
+
+@pytest.mark.parametrize(
+    ("metadata", "message"),
+    [
+        ((("authorization", "Bearer dgm_wrong"),), "the API key is not known here; look for a typing error, or ask f"),
+        ((("authorization", f"Basic {ALICE}"),), "this server asks for an API key; send one as metadata"),
+        ((("authorization", "Bearer"),), "this server asks for an API key"),
+        ((("x-api-key", ""),), "this server asks for an API key"),
+        ((("x-api-key-bin", ALICE.encode()),), "this server asks for an API key"),
+    ],
+)
+def test_what_is_no_good_key_is_refused(keyed: InProcessServer, metadata: Any, message: str) -> None:
+    with grpc.insecure_channel(keyed.address) as channel:
+        stub = pb_grpc.TranslationServiceStub(channel)
+        before = keyed.metric("dragoman_rejected_total", reason="unauthenticated")
+        error = refusal(lambda: stub.Translate(request_of(["Hello"]), timeout=30, metadata=metadata))
+        assert error.code() is grpc.StatusCode.UNAUTHENTICATED
+        assert error.details().startswith(message)
+        assert keyed.metric("dragoman_rejected_total", reason="unauthenticated") == before + 1
+
+
+def test_nothing_is_made_of_the_message_of_who_has_no_key(keyed: InProcessServer) -> None:
+    with grpc.insecure_channel(keyed.address) as channel:
+        call = channel.unary_unary("/dragoman.v1.TranslationService/Translate")
+        assert refusal(lambda: call(b"\xff", timeout=30)).code() is grpc.StatusCode.UNAUTHENTICATED
+        metadata = (("x-api-key", ALICE),)
+        assert refusal(lambda: call(b"\xff", timeout=30, metadata=metadata)).code() is (
+            grpc.StatusCode.INVALID_ARGUMENT
+        )
+
+
+def test_an_expired_key_is_refused(serve: Serve, keys: Path) -> None:
+    write(keys, ("alice", ALICE, NO_QUOTAS), expires=datetime.now(UTC) - timedelta(seconds=1))
+    server = serve(api_keys=keys)
+    with server.client(api_key=ALICE) as client, pytest.raises(ClientError) as raised:
+        client.models()
+    assert raised.value.code == "UNAUTHENTICATED"
+    assert str(raised.value).startswith("the API key alice expired at 20")
+    assert str(raised.value).endswith(" UTC; ask for a new one.")
+
+
+def check_quota(error: Any, message: str) -> float:
+    """Check the status of who is over quota; gives the hint in seconds."""
+    assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert message in error.details()
+    details = rpc_status.from_call(error).details
+    retry_info, info = error_details_pb2.RetryInfo(), error_details_pb2.ErrorInfo()
+    assert details[0].Unpack(retry_info)
+    assert details[1].Unpack(info)
+    assert info.reason == "QUOTA"
+    seconds: float = retry_info.retry_delay.ToTimedelta().total_seconds()
+    trailers = {item.key: item.value for item in error.trailing_metadata()}
+    assert int(trailers["grpc-retry-pushback-ms"]) == round(seconds * 1000)
+    return seconds
+
+
+def test_requests_per_minute(serve: Serve, keys: Path) -> None:
+    write(keys, ("alice", ALICE, Quotas(requests_per_minute=3)), ("bob", BOB, NO_QUOTAS))
+    server = serve(api_keys=keys)
+    with grpc.insecure_channel(server.address) as channel, server.client(api_key=BOB) as bob:
+        stub, metadata = pb_grpc.TranslationServiceStub(channel), (("x-api-key", ALICE),)
+        for _ in range(3):
+            stub.ListModels(pb.ListModelsRequest(), timeout=30, metadata=metadata)
+        for _ in range(2):
+            error = refusal(lambda: stub.Translate(request_of(["Hello"]), timeout=30, metadata=metadata))
+            assert 0 < check_quota(error, "key alice has used up its 3 requests per minute; there is room aga") <= 120
+        for _ in range(5):
+            assert bob.models()
+    assert server.metric("dragoman_key_requests_total", key="alice") == 3
+    assert server.metric("dragoman_key_refused_total", key="alice") == 2
+    assert server.metric("dragoman_key_requests_total", key="bob") == 5
+    assert server.metric("dragoman_rejected_total", reason="quota") == 2
+
+
+def test_tokens_are_those_of_the_answer(serve: Serve, keys: Path) -> None:
+    server = serve(api_keys=keys)
+    with server.client(api_key=ALICE) as alice, server.client(api_key=BOB) as bob:
+        texts = distinct_texts(8)
+        answers = alice.translate(texts, "en", "de")
+        segments = [segment for answer in answers for segment in answer.segments]
+        used = sum(segment.num_source_tokens + segment.num_output_tokens for segment in segments)
+        assert used > 8
+        assert server.metric("dragoman_key_tokens_total", key="alice") == used
+        list(bob.stream(texts, "en", "de"))
+        assert server.metric("dragoman_key_tokens_total", key="bob") == used
+
+
+def test_tokens_per_minute_are_charged_when_they_are_known(serve: Serve, keys: Path) -> None:
+    write(keys, ("alice", ALICE, Quotas(tokens_per_minute=20)))
+    server = serve(api_keys=keys)
+    with grpc.insecure_channel(server.address) as channel:
+        stub, metadata = pb_grpc.TranslationServiceStub(channel), (("x-api-key", ALICE),)
+        answer = stub.Translate(request_of(distinct_texts(16)), timeout=30, metadata=metadata)  # more than it has
+        assert len(answer.translations) == 16
+        error = refusal(lambda: stub.Translate(request_of(["Hello"]), timeout=30, metadata=metadata))
+        assert 0 < check_quota(error, "key alice has used up its 20 tokens per minute") <= 120
+
+
+def test_who_leaves_early_has_paid_for_the_sources(serve: Serve, keys: Path) -> None:
+    server = serve(api_keys=keys, max_slots=1)
+    with grpc.insecure_channel(server.address) as channel:
+        stub, metadata = pb_grpc.TranslationServiceStub(channel), (("x-api-key", ALICE),)
+        call = stub.Translate.future(request_of(distinct_texts(64)), timeout=30, metadata=metadata)
+        engine = server.server.models[0].engine
+        eventually(lambda: engine.snapshot().num_running > 0)
+        call.cancel()
+        eventually(lambda: engine.snapshot().num_running == 0)
+    assert server.metric("dragoman_key_tokens_total", key="alice") >= 64
+
+
+def test_concurrent_calls(serve: Serve, keys: Path) -> None:
+    write(keys, ("alice", ALICE, Quotas(concurrent_calls=2)))
+    server = serve(api_keys=keys, max_slots=1)
+    with grpc.insecure_channel(server.address) as channel:
+        stub, metadata = pb_grpc.TranslationServiceStub(channel), (("x-api-key", ALICE),)
+        under_way = [
+            stub.Translate.future(request_of(distinct_texts(200)), timeout=60, metadata=metadata) for _ in range(2)
+        ]
+        eventually(lambda: server.metric("dragoman_key_requests_total", key="alice") == 2)
+        error = refusal(lambda: stub.ListModels(pb.ListModelsRequest(), timeout=30, metadata=metadata))
+        assert not any(call.done() for call in under_way)  # else this test shows nothing
+        check_quota(error, "key alice has 2 calls under way; allowed are 2 at the same time. Wait for one to end.")
+        for call in under_way:
+            call.cancel()
+        eventually(lambda: server.metric("dragoman_inflight_requests") == 0)
+        assert stub.ListModels(pb.ListModelsRequest(), timeout=30, metadata=metadata).models
+
+
+def test_each_request_of_a_stream_is_held_to_the_quota(serve: Serve, keys: Path) -> None:
+    write(keys, ("alice", ALICE, Quotas(requests_per_minute=2)))
+    server = serve(api_keys=keys)
+    request = kserve_pb.ModelInferRequest(model_name="tiny")
+    request.inputs.add(name="text", datatype="BYTES", shape=[1]).contents.bytes_contents.append(b"Hello")
+    with grpc.insecure_channel(server.address) as channel:
+        stub = kserve_grpc.GRPCInferenceServiceStub(channel)
+        calls = stub.ModelStreamInfer(iter([request] * 4), timeout=30, metadata=(("x-api-key", ALICE),))
+        messages = [answer.error_message for answer in calls]
+    assert messages[:2] == ["", ""]
+    assert all(message.startswith("RESOURCE_EXHAUSTED: key alice has used up its 2 req") for message in messages[2:])
+    assert len(messages) == 4
+
+
+def test_a_key_that_is_taken_back_ends_a_streams_calls(serve: Serve, keys: Path) -> None:
+    server = serve(api_keys=keys)
+    request = kserve_pb.ModelInferRequest(model_name="tiny")
+    request.inputs.add(name="text", datatype="BYTES", shape=[1]).contents.bytes_contents.append(b"Hello")
+    go_on = threading.Event()
+
+    def requests() -> Any:
+        yield request
+        assert go_on.wait(30)
+        yield request
+
+    with grpc.insecure_channel(server.address) as channel, server.client(api_key=ALICE) as client:
+        stub = kserve_grpc.GRPCInferenceServiceStub(channel)
+        answers = stub.ModelStreamInfer(requests(), timeout=60, metadata=(("x-api-key", ALICE),))
+        assert next(answers).error_message == ""
+        write(keys, ("bob", BOB, NO_QUOTAS))
+        eventually(lambda: not is_let_in(client))
+        go_on.set()
+        assert next(answers).error_message.startswith("UNAUTHENTICATED: the API key is not known here")
+
+
+def is_let_in(client: Client) -> bool:
+    try:
+        client.models()
+    except ClientError as error:
+        if error.code != "UNAUTHENTICATED":
+            raise
+        return False
+    return True
+
+
+def test_the_client_waits_for_room(serve: Serve, keys: Path) -> None:
+    write(keys, ("alice", ALICE, Quotas(concurrent_calls=1)))
+    server = serve(api_keys=keys, max_slots=1)
+    with server.client(api_key=ALICE) as first, server.client(api_key=ALICE) as second:
+        calls = [threading.Thread(target=first.translate, args=(distinct_texts(20), "en", "de"))]
+        calls[0].start()
+        eventually(lambda: server.metric("dragoman_key_requests_total", key="alice") == 1)
+        assert len(second.translate(["Hello"], "en", "de")) == 1
+        calls[0].join(30)
+    assert server.metric("dragoman_key_refused_total", key="alice") >= 1
+
+
+def rotate_under_load(
+    server: InProcessServer, path: Path, start: Callable[..., Callers], num_rotations: int
+) -> Callers:
+    """Every rotation brings a new key, and takes the one before the last back, which its holders have replaced."""
+    ring = [ALICE]
+    callers = start(server.address, None, lambda: ring[-1])
+    for _ in range(num_rotations):
+        old, new = ring[-1], new_key()
+        write(path, ("old", old, NO_QUOTAS), ("new", new, NO_QUOTAS))
+        with server.client(api_key=new) as client:
+            eventually(lambda client=client: is_let_in(client))  # type: ignore[misc]
+        ring.append(new)
+        finished = callers.num_connections + 2 * callers.num_threads
+        eventually(lambda finished=finished: callers.num_connections >= finished)  # type: ignore[misc]
+    callers.stop()
+    assert callers.errors == []
+    return callers
+
+
+def test_rotation_of_the_key_file_under_load_fails_no_call(
+    serve: Serve, keys: Path, callers: Callable[..., Callers]
+) -> None:
+    server = serve(api_keys=keys)
+    rotate_under_load(server, keys, callers, 3)
+    with server.client(api_key=ALICE) as client:
+        assert not is_let_in(client)
+
+
+@pytest.mark.full
+def test_many_rotations_of_the_key_file_under_load_fail_no_call(
+    serve: Serve, keys: Path, callers: Callable[..., Callers]
+) -> None:
+    done = rotate_under_load(serve(api_keys=keys), keys, callers, 40)
+    print(f"{done.num_calls} calls on {done.num_connections} connections, {len(done.errors)} failed")
+
+
+def test_a_rotation_to_garbage_keeps_the_keys(serve: Serve, keys: Path, caplog: pytest.LogCaptureFixture) -> None:
+    server = serve(api_keys=keys)
+    with server.client(api_key=ALICE) as client:
+        for number, content in enumerate((b"", b"[keys.alice", b'[keys.alice]\nsha256 = "no"\n'), start=1):
+            replace(keys, content)
+            eventually(lambda number=number: len(caplog.records) == number)  # type: ignore[misc]
+            assert is_let_in(client)
+            assert caplog.records[-1].getMessage().endswith("What was read before stays in use.")
+        write(keys, ("bob", BOB, NO_QUOTAS))  # and a good file is taken again
+        eventually(lambda: not is_let_in(client))
+    assert len(caplog.records) == 3
+
+
+def test_a_file_that_everybody_can_read_is_warned_of(
+    serve: Serve, keys: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    keys.chmod(0o644)
+    serve(api_keys=keys, load=False)
+    (record,) = caplog.records
+    assert record.getMessage() == f"{keys} (API keys) can be read by every user of this machine; chmod o-r it."

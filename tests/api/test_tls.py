@@ -1,0 +1,183 @@
+"""TLS and mTLS: who gets a connection, what the others are told, and rotation without a failed call."""
+
+import ssl
+from collections.abc import Callable
+from pathlib import Path
+
+import grpc
+import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from service.client import Client, NotSecure, Tls
+from tests.api.callers import Callers
+from tests.certificates import Authority, Pair, replace
+from tests.servers import InProcessServer, eventually
+
+Serve = Callable[..., InProcessServer]
+
+
+@pytest.fixture(scope="module")
+def authority() -> Authority:
+    return Authority()
+
+
+@pytest.fixture
+def trusted(authority: Authority, tmp_path: Path) -> Path:
+    path = tmp_path / "authority.crt"
+    path.write_bytes(authority.certificate)
+    return path
+
+
+@pytest.fixture
+def pair(authority: Authority) -> Pair:
+    return authority.pair(ends_days=1)
+
+
+@pytest.fixture
+def server(serve: Serve, pair: Pair, tmp_path: Path) -> InProcessServer:
+    certificate, key = pair.write(tmp_path)
+    return serve(tls_certificate=certificate, tls_key=key)
+
+
+def served_certificate(server: InProcessServer) -> bytes:
+    """The certificate that a new connection is shown."""
+    return ssl.get_server_certificate(("127.0.0.1", server.server.port)).encode()
+
+
+def translate(client: Client) -> None:
+    assert len(client.translate(["Hello", "train"], "en", "de")) == 2
+
+
+def test_who_trusts_the_authority_is_served(server: InProcessServer, trusted: Path, pair: Pair) -> None:
+    with server.client(tls=Tls(trusted)) as client:
+        translate(client)
+        assert client.models()
+    assert server.metric("dragoman_tls_certificate_not_after_seconds") == pair.not_after.timestamp()
+
+
+def test_who_does_not_is_told_why_in_one_line(server: InProcessServer, trusted: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.crt"
+    other.write_bytes(Authority("Somebody else").certificate)
+    garbage = tmp_path / "garbage.crt"
+    garbage.write_bytes(b"garbage")
+    cases = {
+        Tls(other): "the server's certificate is not trusted; name its authority with --tls-ca.",
+        Tls(): "the server's certificate is not trusted; name its authority with --tls-ca.",
+        Tls(garbage): "the files for TLS can't be used; they must be PEM, and the certificate and key a pair.",
+    }
+    for tls, reason in cases.items():
+        with server.client(tls=tls) as client, pytest.raises(NotSecure) as raised:
+            translate(client)
+        assert str(raised.value) == f"no TLS connection to {server.address}: {reason}"
+    with Client(server.address.replace("127.0.0.1", "localhost"), tls=Tls(trusted)) as client:
+        translate(client)
+    with server.client() as client, pytest.raises(NotSecure, match=r"closed the connection; if it speaks TLS, say --t"):
+        translate(client)
+
+
+def test_the_name_must_be_the_servers(serve: Serve, trusted: Path, pair: Pair, tmp_path: Path) -> None:
+    certificate, key = pair.write(tmp_path)
+    server = serve(tls_certificate=certificate, tls_key=key, host="127.0.0.2")
+    other_name = r": the server's certificate is for another name; call the server by the one in it\.$"
+    with (
+        Client(f"127.0.0.2:{server.server.port}", tls=Tls(trusted)) as client,
+        pytest.raises(NotSecure, match=other_name),
+    ):
+        translate(client)
+
+
+def test_a_server_without_tls_is_told_from_one_with(serve: Serve, trusted: Path) -> None:
+    server = serve()
+    with server.client(tls=Tls(trusted)) as client, pytest.raises(NotSecure, match=r"the server speaks no TLS; call i"):
+        translate(client)
+    assert server.metric("dragoman_tls_certificate_not_after_seconds") == 0.0
+
+
+def test_a_server_can_ask_clients_for_certificates(
+    serve: Serve, authority: Authority, pair: Pair, trusted: Path, tmp_path: Path
+) -> None:
+    certificate, key = pair.write(tmp_path)
+    server = serve(tls_certificate=certificate, tls_key=key, tls_client_ca=trusted)
+    good = authority.pair().write(tmp_path, "client")
+    unknown = Authority("Somebody else").pair().write(tmp_path, "unknown")
+    expired = authority.pair(ends_days=-0.5).write(tmp_path, "expired")
+    with server.client(tls=Tls(trusted, *good)) as client:
+        translate(client)
+    for tls in (Tls(trusted), Tls(trusted, *unknown), Tls(trusted, *expired)):
+        with server.client(tls=tls) as client, pytest.raises(NotSecure, match=r"with --tls-certificate and --tls-key"):
+            translate(client)
+    new = Authority("The next authority")
+    replace(trusted, new.certificate)  # which signs clients from now on
+    theirs = new.pair().write(tmp_path, "new-client")
+    roots = tmp_path / "roots.crt"
+    roots.write_bytes(authority.certificate)
+
+    def is_served() -> bool:
+        with server.client(tls=Tls(roots, *theirs)) as client:
+            try:
+                translate(client)
+            except NotSecure:
+                return False
+        return True
+
+    eventually(is_served)
+    with server.client(tls=Tls(roots, *good)) as client, pytest.raises(NotSecure):
+        translate(client)
+
+
+def test_health_is_asked_over_tls_too(server: InProcessServer, authority: Authority) -> None:
+    with grpc.secure_channel(server.address, grpc.ssl_channel_credentials(authority.certificate)) as channel:
+        answer = health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(), timeout=30)
+    assert answer.status == health_pb2.HealthCheckResponse.SERVING
+
+
+def rotate_under_load(
+    server: InProcessServer, authority: Authority, callers: Callers, folder: Path, num_rotations: int
+) -> None:
+    for number in range(num_rotations):
+        fresh = authority.pair(ends_days=2 + number)
+        fresh.write(folder)
+        eventually(lambda fresh=fresh: served_certificate(server) == fresh.certificate)  # type: ignore[misc]
+        callers.more_calls(20)
+        assert server.metric("dragoman_tls_certificate_not_after_seconds") == fresh.not_after.timestamp()
+    callers.stop()
+    assert callers.errors == []
+
+
+def test_rotation_under_load_fails_no_call(
+    server: InProcessServer, authority: Authority, trusted: Path, tmp_path: Path, callers: Callable[..., Callers]
+) -> None:
+    with server.client(tls=Tls(trusted)) as old:
+        translate(old)
+        rotate_under_load(server, authority, callers(server.address, Tls(trusted)), tmp_path, 3)
+        translate(old)  # its connection is as old as the first certificate
+
+
+@pytest.mark.full
+def test_many_rotations_under_load_fail_no_call(
+    server: InProcessServer, authority: Authority, trusted: Path, tmp_path: Path, callers: Callable[..., Callers]
+) -> None:
+    started = callers(server.address, Tls(trusted))
+    rotate_under_load(server, authority, started, tmp_path, 40)
+    print(f"{started.num_calls} calls on {started.num_connections} connections, {len(started.errors)} failed")
+
+
+def test_a_rotation_to_garbage_keeps_the_old_pair(
+    server: InProcessServer,
+    authority: Authority,
+    pair: Pair,
+    trusted: Path,
+    tmp_path: Path,
+    callers: Callable[..., Callers],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    started = callers(server.address, Tls(trusted))
+    for number, content in enumerate((b"garbage", authority.pair(ends_days=-0.5).certificate), start=1):
+        replace(tmp_path / "server.crt", content)
+        eventually(lambda number=number: len(caplog.records) == number)  # type: ignore[misc]
+        started.more_calls(20)
+        assert served_certificate(server) == pair.certificate
+    started.stop()
+    assert started.errors == []
+    assert len(caplog.records) == 2
+    assert all("What was read before stays in use." in record.getMessage() for record in caplog.records)

@@ -1,0 +1,138 @@
+"""TLS and API keys as processes: what `dragoman serve` refuses to start with, and what its callers are told."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from service.cli import exit_codes
+from tests.certificates import Authority, Pair, replace
+from tests.servers import ServerProcess, dragoman, eventually, free_port, samples
+
+
+@pytest.fixture(scope="module")
+def authority() -> Authority:
+    return Authority()
+
+
+def refused(folder: Path, *arguments: str) -> str:
+    ports = ("--port", str(free_port()), "--metrics-port", str(free_port()))
+    run = dragoman("serve", *ports, "--models", str(folder), *arguments)
+    assert run.stdout == b""
+    (line,) = run.stderr.decode().splitlines()
+    assert run.returncode == exit_codes.CONFIG, line
+    return line
+
+
+def test_files_that_can_not_be_used_are_a_configuration_error(authority: Authority, tmp_path: Path) -> None:
+    def start(pair: Pair) -> str:
+        certificate, key = pair.write(tmp_path)
+        return refused(tmp_path, "--tls-certificate", str(certificate), "--tls-key", str(key))
+
+    good, other = authority.pair(), authority.pair()
+    certificate, key = tmp_path / "server.crt", tmp_path / "server.key"
+    assert start(Pair(good.certificate, other.key, good.not_after)) == (
+        f"dragoman: {key} is not the key of {certificate}; give the pair that was made together."
+    )
+    assert start(authority.pair(ends_days=-0.5)).startswith(f"dragoman: {certificate} has expired at ")
+    assert refused(tmp_path, "--api-keys", str(key)).startswith(f"dragoman: {key} (API keys) is not TOML: ")
+
+
+@pytest.fixture(scope="module")
+def folder(authority: Authority, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("security")
+    authority.pair().write(folder)
+    (folder / "ca.crt").write_bytes(authority.certificate)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def api_key(folder: Path) -> str:
+    made = dragoman("key", "new", "alice", "--expires", "2099-01-31", "--requests-per-minute", "100")
+    assert made.returncode == 0
+    assert made.stdout.decode().splitlines()[0] == "[keys.alice]"
+    assert made.stdout.decode().splitlines()[2:] == ["expires = 2099-01-31T00:00:00Z", "requests_per_minute = 100"]
+    key = made.stderr.decode().strip()
+    assert key not in made.stdout.decode()
+    replace(folder / "keys.toml", made.stdout)
+    return key
+
+
+@pytest.fixture(scope="module")
+def process(tiny_models: Path, folder: Path, api_key: str) -> Iterator[ServerProcess]:
+    process = ServerProcess(
+        tiny_models,
+        *("--tls-certificate", str(folder / "server.crt"), "--tls-key", str(folder / "server.key")),
+        *("--api-keys", str(folder / "keys.toml")),
+    )
+    yield process
+    process.kill()
+
+
+def ask(process: ServerProcess, *arguments: str, key: str = "") -> tuple[int, str, str]:
+    run = dragoman(*arguments, "--server", process.address, DRAGOMAN_API_KEY=key)
+    return run.returncode, run.stdout.decode(), run.stderr.decode()
+
+
+def test_every_command_speaks_tls_and_sends_the_key(process: ServerProcess, folder: Path, api_key: str) -> None:
+    tls = ("--tls-ca", str(folder / "ca.crt"))
+    assert " --tls " in process.ready_line
+    for command in (("models",), ("detect", "Where is the train station?"), ("translate", "--to", "de", "Hello")):
+        code, out, err = ask(process, *command, *tls, key=api_key)
+        assert (code, err) == (0, "")
+        assert out
+
+
+def test_who_has_no_good_key_is_told_so_in_one_line(process: ServerProcess, folder: Path) -> None:
+    tls = ("--tls-ca", str(folder / "ca.crt"))
+    assert ask(process, "models", *tls) == (
+        exit_codes.NO_PERMISSION,
+        "",
+        "dragoman: this server asks for an API key; send one as metadata 'authorization: Bearer KEY' or "
+        "'x-api-key: KEY'. This command takes it from DRAGOMAN_API_KEY.\n",
+    )
+    assert ask(process, "translate", "--to", "de", "Hello", *tls, key="dgm_wrong") == (
+        exit_codes.NO_PERMISSION,
+        "",
+        "dragoman: the API key is not known here; look for a typing error, or ask for a new one. "
+        "This command takes it from DRAGOMAN_API_KEY.\n",
+    )
+    code, _, err = ask(process, "models", *tls, key="schlüssel")
+    assert code == exit_codes.USAGE
+    assert err.splitlines()[-1] == "Error: DRAGOMAN_API_KEY holds no API key; they have letters, digits, '_' and '-'."
+
+
+def test_who_has_no_tls_connection_is_told_why_in_one_line(
+    process: ServerProcess, folder: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "other.crt").write_bytes(Authority("Somebody else").certificate)
+    not_trusted = "the server's certificate is not trusted; name its authority with --tls-ca."
+    for arguments in (("--tls",), ("--tls-ca", str(tmp_path / "other.crt"))):
+        assert ask(process, "models", *arguments) == (
+            exit_codes.NOT_SECURE,
+            "",
+            f"dragoman: no TLS connection to {process.address}: {not_trusted}\n",
+        )
+    assert ask(process, "models") == (
+        exit_codes.NOT_SECURE,
+        "",
+        f"dragoman: {process.address} closed the connection; if it speaks TLS, say --tls.\n",
+    )
+    assert ask(process, "models", "--tls-ca", str(tmp_path / "gone.crt")) == (
+        exit_codes.NO_INPUT,
+        "",
+        f"dragoman: can't read {tmp_path / 'gone.crt'}: No such file or directory.\n",
+    )
+    code, _, err = ask(process, "models", "--tls-key", str(folder / "server.key"))
+    assert (code, err.splitlines()[-1]) == (exit_codes.USAGE, "Error: --tls-certificate and --tls-key go together.")
+
+
+def test_new_files_are_taken_without_a_restart(
+    process: ServerProcess, folder: Path, authority: Authority, api_key: str
+) -> None:
+    fresh = authority.pair(ends_days=99)
+    fresh.write(folder)
+    name = "dragoman_tls_certificate_not_after_seconds"
+    eventually(lambda: samples(process.get("/metrics")[2], name) == [fresh.not_after.timestamp()])
+    code, _, err = ask(process, "models", "--tls-ca", str(folder / "ca.crt"), key=api_key)
+    assert (code, err) == (0, "")

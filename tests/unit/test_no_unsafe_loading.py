@@ -1,0 +1,94 @@
+"""Nothing that the server reads can run code: no pickles and no evaluated text, in our sources or in what they load."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.servers import REPOSITORY
+
+MODULES = {"pickle", "cPickle", "_pickle", "dill", "cloudpickle", "joblib", "marshal", "shelve", "yaml", "torch"}
+FUNCTIONS = {"eval", "exec", "compile", "__import__"}
+SOURCES = sorted(path for path in (REPOSITORY / "service").rglob("*.py") if "pb" not in path.parts)
+
+
+def unsafe(source: str) -> list[str]:
+    """What in a module's source could run what it reads."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            found += [alias.name for alias in node.names if alias.name.split(".")[0] in MODULES]
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in MODULES:
+            found.append(str(node.module))
+        elif isinstance(node, ast.Call):
+            name = node.func.id if isinstance(node.func, ast.Name) else ""
+            attribute = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+            given = {keyword.arg: keyword.value for keyword in node.keywords}
+            allows = given.get("allow_pickle")
+            if name in FUNCTIONS or attribute == "read_pickle":
+                found.append(name or attribute)
+            elif allows is not None and not (isinstance(allows, ast.Constant) and allows.value is False):
+                found.append("allow_pickle")
+    return found
+
+
+def test_no_module_of_the_service_does() -> None:
+    assert len(SOURCES) > 100
+    assert {path: found for path in SOURCES if (found := unsafe(path.read_text()))} == {}
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        "import pickle",
+        "from yaml import load",
+        "def f():\n    import marshal as m",
+        "eval(text)",
+        "numpy.load(path, allow_pickle=True)",
+        "numpy.load(path, allow_pickle=mode)",
+    ],
+)
+def test_planted_faults_are_found(planted: str) -> None:
+    assert unsafe(planted)
+
+
+# Audit hooks see every unpickling, also by C code and in libraries.
+_SERVES = """
+import sys
+
+found = []
+sys.addaudithook(lambda event, arguments: found.append((event, arguments)) if event.startswith("pickle.") else None)
+
+import asyncio
+from pathlib import Path
+
+from service.config import ServerConfig
+from service.server import Server
+
+
+async def serve():
+    server = Server(ServerConfig(models=Path(sys.argv[1]), port=0, metrics_port=0, num_threads=1))
+    await server.open()
+    await server.load()
+    await server._translator.detect(["Where is the train station?"])
+    await server.close()
+
+
+asyncio.run(serve())
+print(*found)
+import pickle
+pickle.loads(b"cos\\nsep\\n.")  # a planted fault
+print(*found)
+"""
+
+
+def test_nothing_is_unpickled_while_a_server_starts_and_detects(tiny_models: Path) -> None:
+    run = subprocess.run(
+        [sys.executable, "-c", _SERVES, str(tiny_models)], cwd=REPOSITORY, capture_output=True, text=True, timeout=60
+    )
+    assert run.returncode == 0, run.stderr
+    served, planted = run.stdout.splitlines()
+    assert served == ""
+    assert "pickle.find_class" in planted
