@@ -1,7 +1,6 @@
 """`dragoman serve`: flags and environment into a ServerConfig, the server, and the one line when it is ready."""
 
 import asyncio
-import logging
 import os
 import shlex
 import sys
@@ -15,7 +14,7 @@ from service.bundle.manifest import LanguagePair
 from service.cli import exit_codes
 from service.cli.command_error import CommandError
 from service.client import DEFAULT_SERVER
-from service.config import DEVICES, LOG_LEVELS, MODEL_CONTROLS, ServerConfig
+from service.config import DEVICES, LOG_FORMATS, LOG_LEVELS, MODEL_CONTROLS, ServerConfig
 from service.ports import join_address
 
 if TYPE_CHECKING:
@@ -56,24 +55,30 @@ def _option(flag: str, kind: Any, text: str, **more: Any) -> Callable[[_Command]
 @_option("--drain-delay-seconds", _SECONDS, "On a stop signal: time to go on, not ready, until balancers notice.")
 @_option("--grace-seconds", _SECONDS, "On a stop signal: time for accepted calls to finish.")
 @_option("--max-connection-age-seconds", _SECONDS, "Ask clients to reconnect after this time; 0: never.")
+@_option("--triton-metrics", bool, "Also have the metrics that dashboards for Triton look for.", is_flag=True)
+@_option("--otlp-endpoint", str, "Send spans there, such as http://localhost:4317; needs dragoman[otel].")
+@_option("--trace-ratio", click.FloatRange(0.0, 1.0), "Trace this share of the calls that come without a trace.")
+@_option("--access-log-ratio", click.FloatRange(0.0, 1.0), "Log this share of all calls; failures always.")
+@_option("--log-text", bool, "Have callers' texts in the log too.", is_flag=True)
+@_option("--log-format", click.Choice(LOG_FORMATS), "One line of text, or of JSON.")
 @_option("--log-level", click.Choice(LOG_LEVELS), "What to log to standard error.")
 def serve(**settings: Any) -> None:
     """Serve translations over gRPC until SIGTERM or Ctrl-C; SIGHUP has it serve what is in --models by then."""
     # Imported here: the other commands need neither ONNX Runtime nor Prometheus, and should start at once.
     from service.engine.session import DeviceUnavailable
+    from service.logs import set_up
+    from service.server import TracingUnavailable
     from service.text.glossary import GlossaryError
 
     config = ServerConfig(**settings)
     _check_model_control(config)
-    logging.basicConfig(
-        stream=sys.stderr, level=config.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s"
-    )
+    set_up(config)
 
     try:
         server = asyncio.run(_serve(config))
     except GlossaryError as error:
         raise CommandError(str(error), exit_codes.CONFIG) from error
-    except DeviceUnavailable as error:
+    except (DeviceUnavailable, TracingUnavailable) as error:
         raise CommandError(str(error), exit_codes.CONFIG) from error
     code = exit_codes.SOFTWARE if server.has_failed else exit_codes.OK
     if server.has_threads_left:

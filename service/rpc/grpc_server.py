@@ -13,8 +13,9 @@ from service.rpc import google_servicer, health, kserve_servicer, translation_se
 from service.rpc.google_servicer import GoogleServicer
 from service.rpc.google_unsupported import UnsupportedMethods
 from service.rpc.health import HealthServicer
-from service.rpc.interceptors import ErrorInterceptor, MetricsInterceptor, RequestIdInterceptor
+from service.rpc.interceptors import CallInterceptor, ErrorInterceptor, RequestIdInterceptor
 from service.rpc.kserve_servicer import KServeServicer
+from service.rpc.observer import CallObserver
 from service.rpc.translation_servicer import TranslationServicer
 from service.translator import Translator
 
@@ -32,12 +33,13 @@ def build_grpc_server(
     config: ServerConfig,
     translator: Translator,
     metrics: Metrics,
+    observer: CallObserver,
     health_servicer: HealthServicer,
     kserve: KServeServicer,
 ) -> grpc.aio.Server:
     """A server that is neither bound to a port nor started."""
     server = grpc.aio.server(
-        interceptors=[RequestIdInterceptor(), MetricsInterceptor(metrics), ErrorInterceptor(metrics)],
+        interceptors=[RequestIdInterceptor(), CallInterceptor(observer), ErrorInterceptor(metrics)],
         options=_channel_options(config),
     )
     dragoman_grpc.add_TranslationServiceServicer_to_server(
