@@ -47,7 +47,6 @@ class CallRecord:
     method: str = ""
     request_id: str = "-"
     began_seconds: float = field(default_factory=time.monotonic)
-    began_nanoseconds: int = field(default_factory=time.time_ns)  # the same moment, since 1970
     ended_seconds: float = 0.0
     code: str = "OK"  # the name of its gRPC status
     caller: str = ""

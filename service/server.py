@@ -49,7 +49,7 @@ _STUCK_TURN_SECONDS = 60.0
 _WATCH_SECONDS = 1.0
 # A call whose engine was stopped under it still gets its answer in this time.
 _LAST_ANSWER_SECONDS = 2.0
-_LAST_SPANS_SECONDS = 5.0
+_LAST_SPANS_SECONDS = 2.0
 
 
 class TracingUnavailable(Exception):

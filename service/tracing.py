@@ -5,6 +5,7 @@ call's record once it is over.
 """
 
 import threading
+import time
 
 from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.resources import OTELResourceDetector, Resource
@@ -46,17 +47,18 @@ class Tracing:
     def begin(self, record: CallRecord, metadata: tuple[tuple[str, str | bytes], ...]) -> "CallSpan | None":
         """A call arrived with this metadata; `None` for one that is not traced."""
         carrier = {key: value for key, value in metadata if key in _PROPAGATED and isinstance(value, str)}
+        clock = _WallClock()
         span = self._tracer.start_span(
             record.method,
             context=self._propagator.extract(carrier) if carrier else None,
             kind=SpanKind.SERVER,
             attributes={"rpc.system.name": "grpc", "rpc.method": record.method},
-            start_time=_nanoseconds(record, record.began_seconds),
+            start_time=clock.nanoseconds(record.began_seconds),
         )
         if not span.is_recording():
             return None
         record.trace_id = format_trace_id(span.get_span_context().trace_id)
-        return CallSpan(self._tracer, span)
+        return CallSpan(self._tracer, span, clock)
 
     def close(self, timeout_seconds: float) -> bool:
         """Send what is left; false if that took longer, or could not be done."""
@@ -69,9 +71,10 @@ class Tracing:
 class CallSpan:
     """The span of one call on its way."""
 
-    def __init__(self, tracer: OtelTracer, span: Span) -> None:
+    def __init__(self, tracer: OtelTracer, span: Span, clock: "_WallClock") -> None:
         self._tracer = tracer
         self._span = span
+        self._clock = clock
 
     def end(self, record: CallRecord) -> None:
         """The call is over: add what is known of it, and its phases."""
@@ -90,11 +93,17 @@ class CallSpan:
             span.set_attribute("dragoman.model_version", record.model_version)
         context = set_span_in_context(span)
         for phase, began, ended in record.intervals:
-            child = self._tracer.start_span(phase.value, context, start_time=_nanoseconds(record, began))
-            child.end(_nanoseconds(record, ended))
-        span.end(_nanoseconds(record, record.ended_seconds))
+            child = self._tracer.start_span(phase.value, context, start_time=self._clock.nanoseconds(began))
+            child.end(self._clock.nanoseconds(ended))
+        span.end(self._clock.nanoseconds(record.ended_seconds))
 
 
-def _nanoseconds(record: CallRecord, seconds: float) -> int:
-    """A moment of a call since 1970; all of its moments move from one clock to the other by the same distance."""
-    return record.began_nanoseconds + round((seconds - record.began_seconds) * 1e9)
+class _WallClock:
+    """Reads moments of `time.monotonic()` as times since 1970. Read once per call, so that its moments stay as far
+    apart as they are, whatever is done to the machine's time."""
+
+    def __init__(self) -> None:
+        self._distance = time.time_ns() - time.monotonic_ns()
+
+    def nanoseconds(self, seconds: float) -> int:
+        return round(seconds * 1e9) + self._distance
