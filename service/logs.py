@@ -89,8 +89,8 @@ def _time(record: logging.LogRecord) -> str:
 
 def _value(value: object) -> str:
     """As it is if it is one word, else in JSON's quotes."""
-    text = str(value)
-    return text if isinstance(value, int | float) or _is_word(text) else json.dumps(value, ensure_ascii=False)
+    is_word = isinstance(value, str) and _is_word(value)
+    return str(value) if is_word else json.dumps(value, ensure_ascii=False)
 
 
 def _is_word(text: str) -> bool:

@@ -92,7 +92,7 @@ class InferStream:
                 code = status_of(error).code
                 response = _failure(request, code, str(error))
             except Exception:
-                _LOG.exception("%s failed", self._method)
+                _LOG.exception("request %s failed: %s", request_id.current(), self._method)
                 code = grpc.StatusCode.INTERNAL
                 response = _failure(
                     request, code, f"internal error; the server's log says more about request {request_id.current()}."

@@ -112,7 +112,7 @@ class ErrorInterceptor(_Interceptor):
             except (asyncio.CancelledError, grpc.aio.AbortError):
                 raise
             except Exception:
-                _LOG.exception("%s failed", details.method)
+                _LOG.exception("request %s failed: %s", request_id.current(), details.method)
                 status = RpcStatus(
                     grpc.StatusCode.INTERNAL,
                     f"internal error; the server's log says more about request {request_id.current()}.",
@@ -124,7 +124,7 @@ class ErrorInterceptor(_Interceptor):
                 raise
             except Exception as error:
                 # grpc's own error, which has no public name: the caller has just gone, so nobody hears the status.
-                _LOG.debug("the caller went before its %s", status.code.name)
+                _LOG.debug("request %s: the caller went before its %s", request_id.current(), status.code.name)
                 raise asyncio.CancelledError from error
 
         return _around(handler, guarded, parse=False)

@@ -9,7 +9,6 @@ from typing import Any
 import grpc
 import pytest
 
-from service import call_record
 from service.call_record import CallRecord, Phase
 from service.pb.dragoman.v1 import translation_pb2 as pb
 from service.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
@@ -135,8 +134,3 @@ def test_a_collector_that_does_not_answer_holds_up_nobody() -> None:
         began = time.monotonic()
         assert not tracing.close(0.2)
         assert time.monotonic() - began < 5.0
-
-
-def test_nothing_is_noted_of_calls_that_are_not_observed() -> None:
-    call_record.current().took(Phase.QUEUE, 0.0, 1.0)
-    assert not call_record.current().intervals
