@@ -1,11 +1,14 @@
 """From a call's segments to what the engine decodes for them, or the cache has kept: at once, or as they grow."""
 
 import contextlib
+import time
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from collections.abc import Sequence as Sequence_
 from dataclasses import dataclass
 
+from service import call_record
 from service.access import caller
+from service.call_record import Phase
 from service.engine.sequence import Sequence, SequenceProgress, SequenceUpdate
 from service.metrics import Metrics
 from service.models.loaded_model import LoadedModel
@@ -105,6 +108,8 @@ class SegmentDecoder:
             except BaseException:
                 model.engine.abort(call.unfinished())
                 raise
+            finally:
+                _note(sequences, call.finished_seconds)
         finally:
             self._pending.close(call)
 
@@ -127,6 +132,29 @@ class SegmentDecoder:
 
 def _num_output_tokens(updates: Sequence_[SequenceUpdate]) -> int:
     return sum(len(hypothesis.token_ids) for hypothesis in _hypotheses(updates))
+
+
+def _note(sequences: Sequence_[Sequence], finished_seconds: float | None) -> None:
+    """Tell the call's record how long its sequences were where in the engine; those that are not done are there now."""
+    if not sequences:
+        return
+    record = call_record.current()
+    ended = time.monotonic() if finished_seconds is None else finished_seconds
+    began = min(sequence.arrived_seconds for sequence in sequences)
+    first = min((each for each in sequences if each.admitted_seconds), key=_admission, default=None)
+    if first is None:
+        record.took(Phase.QUEUE, began, ended)
+        return
+    # One that joined a twin may have come when that had been taken in.
+    admitted = min(max(first.admitted_seconds, began), ended)
+    encoded = min(max(first.encoded_seconds, admitted), ended)
+    record.took(Phase.QUEUE, began, admitted)
+    record.took(Phase.ENCODE, admitted, encoded)
+    record.took(Phase.DECODE, encoded, ended)
+
+
+def _admission(sequence: Sequence) -> float:
+    return sequence.admitted_seconds
 
 
 def _hypotheses(updates: Sequence_[SequenceUpdate]) -> Decoded:

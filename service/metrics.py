@@ -7,20 +7,21 @@ A model's series are those of all its loaded versions together: counters go on w
 are sums. They go when no version is left.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple, TypeVar
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.gc_collector import GCCollector
 from prometheus_client.process_collector import ProcessCollector
+from prometheus_client.registry import Collector
 
 from service.engine.engine import Engine
 from service.engine.sequence import SequenceUpdate
 from service.engine.stats import TurnStats
 from service.errors import Cancelled, DeadlineExceeded
 from service.lifecycle import ReloadOutcome
-from service.translation import FinishReason
+from service.translation import FinishReason, Flag
 from service.translation_cache import TranslationCache
 
 # fmt: off
@@ -45,6 +46,15 @@ class ModelInfo(NamedTuple):
     version: str
     precision: str
     checkpoint_sha256: str
+
+
+class ForeignMetric(NamedTuple):
+    """A metric under a name that others gave it, with the values of its labels' sets."""
+
+    name: str
+    text: str
+    is_gauge: bool
+    samples: list[tuple[Mapping[str, str], float]]
 
 
 class Metrics:
@@ -89,6 +99,9 @@ class Metrics:
         self.source_tokens = self._counter("source_tokens", "Tokens that were encoded.", "model")
         self.target_tokens = self._counter("target_tokens", "Tokens that were generated.", "model")
         self.finish = self._counter("finish", "Finished sequences by the reason they ended.", "model", "reason")
+        self.flags = self._counter(
+            "segment_flags", "Segments whose translation asks for a look, by what is odd.", "model", "flag"
+        )
         self.request_sentences = self._sizes("request_sentences", "Sequences per call.")
         self.source_length = self._sizes("source_length_tokens", "Source tokens per sequence.")
         self.target_length = self._sizes("target_length_tokens", "Tokens of the best hypothesis per sequence.")
@@ -111,6 +124,17 @@ class Metrics:
         )
         self.model_load_seconds = self._gauge("model_load_seconds", "Time from checksums to warmed up.", "model")
         self.queue_sequences = self._gauge("queue_sequences", "Sequences that wait for a free slot.", "model")
+        self.queue_tokens = self._gauge("queue_tokens", "Source tokens of waiting sequences.", "model")
+        self.estimated_wait = self._gauge(
+            "estimated_wait_seconds", "How long a sequence that comes now will wait for a free slot, about.", "model"
+        )
+        self.admissions = self._counter("admissions", "Sequences that got slots.", "model")
+        self.evictions = self._counter(
+            "evictions", "Sequences taken out while they ran, by reason: cancelled, deadline.", "model", "reason"
+        )
+        self.turn_seconds = self._gauge(
+            "engine_turn_seconds", "How long the engine's turn under way has taken; 0 when idle.", "model"
+        )
         self.coalesced = self._counter(
             "coalesced_sequences", "Sequences answered by an identical one that was being decoded.", "model"
         )
@@ -141,11 +165,11 @@ class Metrics:
         """A call arrived."""
         self._inflight.inc()
 
-    def call_finished(self, method: str, code: str, seconds: float) -> None:
-        """A call was answered with the status called `code`."""
+    def call_finished(self, method: str, code: str, seconds: float, trace_id: str = "") -> None:
+        """A call was answered with the status called `code`. `trace_id` is that of a trace to be found elsewhere."""
         self._inflight.dec()
         self._requests.labels(method, code).inc()
-        self._request_seconds.labels(method, code).observe(seconds)
+        self._request_seconds.labels(method, code).observe(seconds, {"trace_id": trace_id} if trace_id else None)
 
     def rejected(self, reason: str) -> None:
         """A call was refused."""
@@ -191,6 +215,10 @@ class Metrics:
         """Say where finished translations are kept; it is looked at whenever the metrics are read."""
         self._cache_max_bytes.set(cache.max_bytes)
         self._cache_bytes.set_function(lambda: cache.num_bytes)
+
+    def shows(self, foreign: Callable[[], Iterable[ForeignMetric]]) -> None:
+        """Have these metrics too whenever the metrics are read."""
+        self._registry.register(_Foreign(foreign))
 
     def serves(self, models: Iterable[ModelInfo]) -> None:
         """Say what is served: these and no others."""
@@ -244,6 +272,22 @@ class Metrics:
         return self._histogram(name, text, SIZE_BUCKETS, "model")
 
 
+class _Foreign(Collector):
+    def __init__(self, foreign: Callable[[], Iterable[ForeignMetric]]) -> None:
+        self._foreign = foreign
+
+    def collect(self) -> Iterator[Metric]:
+        for each in self._foreign():
+            # A counter's name would have to end with _total.
+            metric = Metric(each.name, each.text, "gauge" if each.is_gauge else "unknown")
+            for labels, value in each.samples:
+                metric.add_sample(each.name, dict(labels), value)
+            yield metric
+
+    def describe(self) -> Iterator[Metric]:  # else registering it reads it
+        return iter(())
+
+
 class ModelMetrics:
     """One model's share of the metrics, its labels looked up once so that the engine's thread pays little."""
 
@@ -267,6 +311,9 @@ class ModelMetrics:
         self._step_seconds = metrics.step_seconds.labels(model)
         self._step_batch_size = metrics.step_batch_size.labels(model)
         self._padding_ratio = metrics.padding_ratio.labels(model)
+        self._flags = {flag: metrics.flags.labels(model, flag.value) for flag in Flag}
+        self._admissions = metrics.admissions.labels(model)
+        self._evictions = {reason: metrics.evictions.labels(model, reason.value) for reason in _EVICTED}
         self._coalesced = metrics.coalesced.labels(model)
         self._cache_hits = metrics.cache_lookups.labels(model, "hit")
         self._cache_misses = metrics.cache_lookups.labels(model, "miss")
@@ -284,6 +331,9 @@ class ModelMetrics:
         metrics.kv_bytes_per_slot.labels(model).set(engine.bytes_per_slot)
         metrics.slots_max.labels(model).set_function(lambda: self._sum("max_slots"))
         metrics.queue_sequences.labels(model).set_function(lambda: self._sum("num_waiting"))
+        metrics.queue_tokens.labels(model).set_function(lambda: self._sum("num_waiting_tokens"))
+        metrics.estimated_wait.labels(model).set_function(lambda: self._most("wait_seconds"))
+        metrics.turn_seconds.labels(model).set_function(lambda: self._most("turn_seconds"))
         metrics.sequences_running.labels(model).set_function(lambda: self._sum("num_running"))
         metrics.slots_running.labels(model).set_function(lambda: self._sum("slots_used"))
         metrics.kv_cache_utilization.labels(model).set_function(
@@ -296,6 +346,9 @@ class ModelMetrics:
 
     def _sum(self, number: str) -> int:
         return sum(getattr(engine.snapshot(), number) for engine in self._engines)
+
+    def _most(self, number: str) -> float:
+        return max((getattr(engine.snapshot(), number) for engine in self._engines), default=0.0)
 
     def tokenized(self, seconds: float) -> None:
         """A call's texts were tokenized."""
@@ -316,9 +369,15 @@ class ModelMetrics:
         self._request_sentences.observe(len(lengths))
         self._source_codepoints.inc(sum(lengths))
 
+    def flagged(self, flags: Iterable[Flag]) -> None:
+        """A call was answered; these are its segments' flags."""
+        for flag in flags:
+            self._flags[flag].inc()
+
     def turn(self, stats: TurnStats) -> None:
         """One turn of the engine ran something. Called on the engine's thread."""
         if stats.num_encoded:
+            self._admissions.inc(stats.num_encoded)
             self._encode_seconds.observe(stats.encode_seconds)
             self._source_tokens.inc(stats.encoded_tokens)
             self._padding_ratio.observe(1.0 - stats.encoded_tokens / max(stats.padded_tokens, 1))
@@ -340,6 +399,8 @@ class ModelMetrics:
         if update.error is not None:
             gone = isinstance(update.error, Cancelled | DeadlineExceeded)
             self._sentences["cancelled" if gone else "failed"].inc()
+            if update.finish_reason in self._evictions and update.sequence.admitted_seconds:
+                self._evictions[update.finish_reason].inc()
             return
         sequence, num_tokens = update.sequence, len(update.hypotheses[0].token_ids)
         self._sentences["ok"].inc()
@@ -351,4 +412,5 @@ class ModelMetrics:
             self._output_token_seconds.observe((update.finished_seconds - sequence.first_token_seconds) / num_steps)
 
 
+_EVICTED = (FinishReason.CANCELLED, FinishReason.DEADLINE)
 _OUTCOMES = ("ok", "failed", "cancelled")

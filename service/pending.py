@@ -48,6 +48,13 @@ class PendingCall:
         """Sequences that have not answered yet."""
         return [sequence for sequence in self.sequences if sequence not in self._updates]
 
+    @property
+    def finished_seconds(self) -> float | None:
+        """When the last sequence finished; `None` while there are some that have not."""
+        if len(self._updates) < len(self.sequences):
+            return None
+        return max((update.finished_seconds for update in self._updates.values()), default=None)
+
     def accept(self, update: SequenceUpdate) -> None:
         """Take in one sequence's terminal update."""
         self._updates[update.sequence] = update

@@ -15,6 +15,7 @@ from importlib import metadata
 from typing import TYPE_CHECKING
 
 import service
+from service.access_log import AccessLog
 from service.config import ServerConfig
 from service.engine.config import EngineConfig
 from service.engine.session import SessionConfig
@@ -32,13 +33,16 @@ from service.monitoring import MonitoringServer
 from service.ports import PortError, check_port, join_address
 from service.rpc.grpc_server import build_grpc_server, new_health_servicer
 from service.rpc.kserve_servicer import KServeServicer
+from service.rpc.observer import CallObserver
 from service.rpc.tls import tls_of
 from service.text.glossary import GlossaryFolder, NoGlossaries
 from service.translation_cache import TranslationCache
 from service.translator import Translator
+from service.triton_metrics import triton_metrics
 
 if TYPE_CHECKING:
     from service.access.gate import Gate
+    from service.tracing import Tracing
 
 _LOG = logging.getLogger(__name__)
 
@@ -48,6 +52,11 @@ _WATCH_SECONDS = 1.0
 _LOOK_AT_FILES_SECONDS = 0.5  # those of TLS and API keys
 # A call whose engine was stopped under it still gets its answer in this time.
 _LAST_ANSWER_SECONDS = 2.0
+_LAST_SPANS_SECONDS = 2.0
+
+
+class TracingUnavailable(Exception):
+    """Spans are asked for, and what would send them is not installed."""
 
 
 class Server:
@@ -58,6 +67,7 @@ class Server:
 
         Raises:
             FileProblem: a file of TLS or API keys can't be used.
+            TracingUnavailable: there is an `otlp_endpoint`, and OpenTelemetry is not installed.
         """
         self.config = config
         self.port = config.port
@@ -83,17 +93,25 @@ class Server:
             FleetBridge(self._metrics, self._translator),
             drain_seconds=config.grace_seconds,
         )
+        if config.triton_metrics:
+            self._metrics.shows(lambda: triton_metrics(self.models))
+        self._tracing = _tracing(config)
+        access_log = AccessLog(config.access_log_ratio, with_texts=config.log_text)
+        observer = CallObserver(self._metrics, access_log, self._tracing)
         self._control = ModelControl(self._fleet, is_explicit=self._is_explicit)
         self._health = new_health_servicer()
         kserve = KServeServicer(
             self._translator,
             self._control,
             self._metrics,
+            observer,
             lambda: self._phase,
             self._closing,
             config.default_deadline_seconds,
         )
-        self._grpc = build_grpc_server(config, self._translator, self._metrics, self._health, kserve, self._gate)
+        self._grpc = build_grpc_server(
+            config, self._translator, self._metrics, observer, self._health, kserve, self._gate
+        )
 
     @property
     def models(self) -> list[LoadedModel]:
@@ -205,6 +223,8 @@ class Server:
         self._control.close()
         await self._fleet.stop()
         await stopping
+        if self._tracing is not None and not await asyncio.to_thread(self._tracing.close, _LAST_SPANS_SECONDS):
+            _LOG.warning("the last spans could not be sent within %g s", _LAST_SPANS_SECONDS)
         if self._monitoring is not None:
             self._monitoring.stop()
         self._translator.close()
@@ -268,6 +288,21 @@ class Server:
         self._health.set_serving(phase.is_ready)
         self._metrics.state(ready=phase.is_ready, draining=phase is Phase.DRAINING)
         _LOG.info("the server is %s", phase.value)
+
+
+def _tracing(config: ServerConfig) -> "Tracing | None":
+    if not config.otlp_endpoint:
+        return None
+    try:
+        from service.tracing import Tracing
+    except ModuleNotFoundError as error:
+        if not (error.name or "").startswith("opentelemetry"):
+            raise
+        raise TracingUnavailable(
+            f"otlp_endpoint is {config.otlp_endpoint!r} and OpenTelemetry is not installed; install "
+            "'dragoman[otel]', or leave otlp_endpoint out."
+        ) from error
+    return Tracing(config.otlp_endpoint, config.trace_ratio, service.__version__)
 
 
 def _on_signals(stop: asyncio.Event, reload: asyncio.Event) -> None:

@@ -1,15 +1,18 @@
 """The one path from text to text: resolve, check, plan, decode, restore, in order; used by every API."""
 
 import asyncio
+import contextvars
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from service import call_record
 from service.bundle.manifest import LanguagePair
+from service.call_record import Phase
 from service.decoding import SegmentDecoder, SegmentProgress
 from service.documents.assembling import Candidates
 from service.engine.sequence import SequenceProgress, SequenceUpdate
@@ -280,9 +283,13 @@ class Translator:
 
     async def _planned(self, request: TranslationRequest, model: LoadedModel, pair: LanguagePair) -> TranslationCall:
         call = TranslationCall(request, model, pair, self._terms(request, pair))
-        started = time.monotonic()
+        record = call_record.current()
+        record.uses(model.name, model.version)
+        began = time.monotonic()
         await self._run(call.plan, sum(map(len, request.texts)) <= _MAX_INLINE_CHARACTERS)
-        seconds = time.monotonic() - started
+        ended = time.monotonic()
+        record.took(Phase.TOKENIZE, began, ended)
+        seconds = ended - began
         self._metrics.model(model.name).tokenized(seconds)
         model.statistics.tokenize.add(seconds)
         if request.deadline_seconds is not None and request.deadline_seconds <= time.monotonic():
@@ -308,22 +315,28 @@ class Translator:
 
     async def _restored(self, call: TranslationCall, decoded: Mapping[int, Decoded]) -> dict[int, Candidates]:
         num_tokens = sum(len(hypothesis.token_ids) for each in decoded.values() for hypothesis in each)
-        started = time.monotonic()
+        began = time.monotonic()
         inline = num_tokens <= _MAX_INLINE_TOKENS and not call.aligns
         candidates = await self._run(lambda: call.restore(decoded), inline)
-        seconds = time.monotonic() - started
+        ended = time.monotonic()
+        call_record.current().took(Phase.DETOKENIZE, began, ended)
+        seconds = ended - began
         self._metrics.model(call.model.name).detokenized(seconds)
         call.model.statistics.detokenize.add(seconds)
         return candidates
 
-    def _count(self, call: TranslationCall, translations: Iterable[Translation]) -> None:
+    def _count(self, call: TranslationCall, translations: Sequence[Translation]) -> None:
+        call_record.current().translated(translations)
         texts = zip(call.request.texts, translations, strict=True)
-        self._metrics.model(call.model.name).texts_translated(text for text, each in texts if each.num_source_tokens)
+        metrics = self._metrics.model(call.model.name)
+        metrics.texts_translated(text for text, each in texts if each.num_source_tokens)
+        metrics.flagged(flag for each in translations for segment in each.segments for flag in segment.flags)
 
     async def _run(self, work: Callable[[], T], inline: bool) -> T:
         if inline:
             return work()
-        return await asyncio.get_running_loop().run_in_executor(self._executor, work)
+        context = contextvars.copy_context()  # so that log lines name the call
+        return await asyncio.get_running_loop().run_in_executor(self._executor, lambda: context.run(work))
 
 
 def _is_small(call: TranslationCall) -> bool:

@@ -1,7 +1,6 @@
 """`dragoman serve`: the server of the settings in effect, and the one line when it is ready."""
 
 import asyncio
-import logging
 import os
 import shlex
 import sys
@@ -35,20 +34,18 @@ def serve(settings: "Settings") -> None:
     """
     # Imported here: the other commands need neither ONNX Runtime nor Prometheus, and should start at once.
     from service.engine.session import DeviceUnavailable
+    from service.logs import set_up
+    from service.server import TracingUnavailable
     from service.text.glossary import GlossaryError
 
     config = settings.config
-    logging.basicConfig(
-        stream=sys.stderr, level=config.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s"
-    )
+    set_up(config)
 
     try:
         server = asyncio.run(_serve(config))
     except GlossaryError as error:
         raise CommandError(str(error), exit_codes.CONFIG) from error
-    except FileProblem as error:
-        raise CommandError(str(error), exit_codes.CONFIG) from error
-    except DeviceUnavailable as error:
+    except (DeviceUnavailable, FileProblem, TracingUnavailable) as error:
         raise CommandError(str(error), exit_codes.CONFIG) from error
     code = exit_codes.SOFTWARE if server.has_failed else exit_codes.OK
     if server.has_threads_left:

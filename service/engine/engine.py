@@ -159,10 +159,14 @@ class Engine:
         """Where the engine stands. Thread-safe; the numbers may be of slightly different moments."""
         max_slots = sum(lane.batch.max_slots for lane in self._lanes)
         if not self._is_alive():  # all have been answered, whatever the books say
-            return EngineSnapshot(0, 0, 0, max_slots, is_alive=False, turn_seconds=0.0)
+            return EngineSnapshot(0, 0, 0.0, 0, 0, max_slots, is_alive=False, turn_seconds=0.0)
         began = [moment for lane in self._lanes if (moment := lane.turn_began) is not None]
+        submitted = self._submitted
+        num_waiting = self._roster.num_waiting + len(submitted)
         return EngineSnapshot(
-            num_waiting=self._roster.num_waiting + len(self._submitted),
+            num_waiting=num_waiting,
+            num_waiting_tokens=self._roster.num_waiting_tokens + sum(len(each.source_ids) for each in submitted),
+            wait_seconds=self._departures.seconds_until(num_waiting) if num_waiting else 0.0,
             num_running=sum(lane.batch.num_sequences for lane in self._lanes),
             slots_used=sum(lane.batch.num_rows for lane in self._lanes),
             max_slots=max_slots,
@@ -298,7 +302,7 @@ class Engine:
         with self._changed:
             joined = [*turn.plan.admitted, *self._roster.take_followers()]
             for sequence in joined:
-                sequence.admitted_seconds = turn.began
+                sequence.admitted_seconds, sequence.encoded_seconds = turn.began, turn.encoded
             with_first_token = [
                 sequence
                 for leader in result.first_tokens
@@ -332,7 +336,7 @@ class Engine:
                 step_seconds=turn.stepped - turn.encoded if turn.num_rows else 0.0,
                 batch_size=turn.num_rows,
                 num_generated=result.num_generated,
-                queue_seconds=[turn.began - sequence.arrived_seconds for sequence in joined],
+                queue_seconds=[max(turn.began - sequence.arrived_seconds, 0.0) for sequence in joined],
                 first_token_seconds=[turn.stepped - sequence.arrived_seconds for sequence in with_first_token],
             )
         )

@@ -33,6 +33,11 @@ class Roster:
         """Sequences that wait for slots."""
         return len(self._waiting)
 
+    @property
+    def num_waiting_tokens(self) -> int:
+        """Source tokens of the sequences that wait for slots."""
+        return self._waiting.num_tokens
+
     def candidates(self) -> Iterator[Sequence]:
         """Those who wait, in the order in which they should run; of twins only the first."""
         return self._twins.distinct(self._waiting.candidates())

@@ -37,7 +37,8 @@ class Sequence:
     wants_progress: bool = False
     status: SequenceStatus = SequenceStatus.WAITING
     slots: list[int] = field(default_factory=list)  # rows of the arena, one per live hypothesis
-    admitted_seconds: float = 0.0
+    admitted_seconds: float = 0.0  # 0 until it joins a turn, as the two below
+    encoded_seconds: float = 0.0
     first_token_seconds: float = 0.0
 
     @property

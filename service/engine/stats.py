@@ -31,9 +31,15 @@ class TurnStats(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class EngineSnapshot:
-    """Where the engine stands now. `turn_seconds` is the age of the turn under way, 0 when idle: a watchdog's input."""
+    """Where the engine stands now. `turn_seconds` is the age of the turn under way, 0 when idle: a watchdog's input.
+
+    `num_waiting_tokens` counts the source tokens of those who wait, `wait_seconds` estimates how long one who comes now
+    will: 0 while nobody waits, else as the hint to callers who are refused.
+    """
 
     num_waiting: int
+    num_waiting_tokens: int
+    wait_seconds: float
     num_running: int
     slots_used: int
     max_slots: int

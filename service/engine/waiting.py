@@ -26,6 +26,7 @@ class WaitingQueue:
         self._classes = {priority: _Round() for priority in _STRIDES}
         self._clock = 0  # the distance at which a class was last taken from
         self._num_waiting = 0
+        self.num_tokens = 0  # of the sources that wait
 
     def __len__(self) -> int:
         return self._num_waiting
@@ -47,6 +48,7 @@ class WaitingQueue:
                 class_.next_turn = max(class_.next_turn, self._clock)
             class_.add(sequence)
             self._num_waiting += 1
+            self.num_tokens += len(sequence.source_ids)
 
     def candidates(self) -> Iterator[Sequence]:
         """Sequences in the order in which they should run: priorities by their shares, and within each the first of
@@ -78,6 +80,7 @@ class WaitingQueue:
         """Remove a sequence that needs no slots; its request keeps its place. It must be waiting."""
         self._classes[sequence.priority].remove(sequence)
         self._num_waiting -= 1
+        self.num_tokens -= len(sequence.source_ids)
 
 
 class _Round:

@@ -6,6 +6,7 @@ from typing import Any
 import grpc
 from grpc_reflection.v1alpha import reflection
 
+from service import call_record
 from service.access import caller
 from service.access.gate import Gate
 from service.rpc import health
@@ -31,7 +32,9 @@ class AccessInterceptor(Interceptor):
             return handler
 
         async def admitted(call: Behaviour, request: Any, context: Context) -> Any:
-            with caller.on_behalf_of(self._gate.caller(key_in(context.invocation_metadata() or ()))):
+            known = self._gate.caller(key_in(context.invocation_metadata() or ()))
+            call_record.current().caller = known.name
+            with caller.on_behalf_of(known):
                 if handler.request_streaming:
                     return await call(request, context)
                 with caller.call():

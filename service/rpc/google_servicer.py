@@ -7,6 +7,7 @@ from typing import Any
 
 import grpc
 
+from service import call_record
 from service.errors import InvalidRequest, NotFound, ServiceError, listed, quoted
 from service.models.loaded_model import LoadedModel
 from service.pb.google.cloud.translation.v3 import translation_service_pb2 as pb
@@ -39,6 +40,7 @@ class GoogleServicer(pb_grpc.TranslationServiceServicer):
     ) -> pb.TranslateTextResponse:
         """Translate texts, and with a glossary translate them without it too."""
         deadline = deadline_of(context, self._default_deadline_seconds)
+        call_record.current().texts = request.contents
         asked = messages.request_from_pb(request, request_id.current(), deadline)
         try:
             answers = await self._answers(request, asked)
@@ -64,6 +66,7 @@ class GoogleServicer(pb_grpc.TranslationServiceServicer):
             )
         if not request.HasField("content"):
             raise InvalidRequest("content is missing; give the text.", "content")
+        call_record.current().texts = [request.content]
         (languages,) = await self._translator.detect([request.content], mime_type)
         return messages.detected_to_pb(languages)
 

@@ -15,8 +15,9 @@ from service.rpc import google_servicer, health, kserve_servicer, translation_se
 from service.rpc.google_servicer import GoogleServicer
 from service.rpc.google_unsupported import UnsupportedMethods
 from service.rpc.health import HealthServicer
-from service.rpc.interceptors import ErrorInterceptor, MetricsInterceptor, ParsingInterceptor, RequestIdInterceptor
+from service.rpc.interceptors import CallInterceptor, ErrorInterceptor, ParsingInterceptor, RequestIdInterceptor
 from service.rpc.kserve_servicer import KServeServicer
+from service.rpc.observer import CallObserver
 from service.rpc.translation_servicer import TranslationServicer
 from service.translator import Translator
 
@@ -37,6 +38,7 @@ def build_grpc_server(
     config: ServerConfig,
     translator: Translator,
     metrics: Metrics,
+    observer: CallObserver,
     health_servicer: HealthServicer,
     kserve: KServeServicer,
     gate: "Gate | None",
@@ -45,7 +47,7 @@ def build_grpc_server(
     server = grpc.aio.server(
         interceptors=[
             RequestIdInterceptor(),
-            MetricsInterceptor(metrics),
+            CallInterceptor(observer),
             ErrorInterceptor(metrics),
             *_access(gate),
             ParsingInterceptor(),

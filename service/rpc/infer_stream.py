@@ -2,18 +2,20 @@
 
 import asyncio
 import logging
-import time
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import grpc
 
 from service.access import caller
+from service.call_record import ENGINE_PHASES, Phase
 from service.errors import ServiceError, Unavailable
 from service.metrics import Metrics
 from service.pb.inference import grpc_service_pb2 as pb
 from service.rpc import request_id
 from service.rpc.interceptors import REJECTIONS
+from service.rpc.observer import CallObserver, Metadata
 from service.rpc.status import status_of
 
 _LOG = logging.getLogger(__name__)
@@ -29,11 +31,16 @@ class InferStream:
     """Answers in the order of requests, as Triton does for models that are not decoupled: an error has no id that its
     clients would see. Cancelling `run` cancels all that is not answered."""
 
-    def __init__(self, infer: Infer, metrics: Metrics, method: str) -> None:
-        """Each request is counted as a call of `method`."""
+    def __init__(
+        self, infer: Infer, metrics: Metrics, observer: CallObserver, method: str, metadata: Metadata = ()
+    ) -> None:
+        """Each request is observed as a call of `method`, with the stream's metadata."""
+        self.seconds: Counter[Phase] = Counter()  # in all requests so far
         self._infer = infer
         self._metrics = metrics
+        self._observer = observer
         self._method = method
+        self._metadata = metadata
         self._room = asyncio.Semaphore(MAX_IN_FLIGHT)
         self._answers: asyncio.Queue[asyncio.Task[pb.ModelStreamInferResponse] | None] = asyncio.Queue()
         self._error: ServiceError | None = None
@@ -73,28 +80,28 @@ class InferStream:
         reading.cancel()
 
     async def _answer(self, request: pb.ModelInferRequest) -> pb.ModelStreamInferResponse:
-        started = time.monotonic()
-        code = grpc.StatusCode.OK
-        self._metrics.call_started()
-        try:
-            with caller.call():
-                response = pb.ModelStreamInferResponse(infer_response=await self._infer(request))
-        except asyncio.CancelledError:
-            code = grpc.StatusCode.CANCELLED
-            raise
-        except ServiceError as error:
-            if isinstance(error, REJECTIONS):
-                self._metrics.rejected(error.reason)
-            code = status_of(error).code
-            response = _failure(request, code, str(error))
-        except Exception:
-            _LOG.exception("request %s failed: %s", request_id.current(), self._method)
-            code = grpc.StatusCode.INTERNAL
-            response = _failure(
-                request, code, f"internal error; the server's log says more about request {request_id.current()}."
-            )
-        finally:
-            self._metrics.call_finished(self._method, code.name, time.monotonic() - started)
+        with self._observer.call(self._method, self._metadata) as record:
+            code = grpc.StatusCode.OK
+            try:
+                with caller.call():
+                    response = pb.ModelStreamInferResponse(infer_response=await self._infer(request))
+            except asyncio.CancelledError:
+                code = grpc.StatusCode.CANCELLED
+                raise
+            except ServiceError as error:
+                if isinstance(error, REJECTIONS):
+                    self._metrics.rejected(error.reason)
+                code = status_of(error).code
+                response = _failure(request, code, str(error))
+            except Exception:
+                _LOG.exception("request %s failed: %s", request_id.current(), self._method)
+                code = grpc.StatusCode.INTERNAL
+                response = _failure(
+                    request, code, f"internal error; the server's log says more about request {request_id.current()}."
+                )
+            finally:
+                record.code = code.name
+                self.seconds.update({phase: record.seconds(phase) for phase in ENGINE_PHASES})
         if request.parameters["triton_enable_empty_final_response"].bool_param:
             response.infer_response.parameters["triton_final_response"].bool_param = True
         return response

@@ -1,15 +1,15 @@
-"""What every call goes through: request id, metrics, and errors turned into status codes."""
+"""What every call goes through: request id, metrics, logs and traces, and errors turned into status codes."""
 
 import asyncio
 import inspect
 import logging
-import time
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import grpc
 from google.protobuf.message import DecodeError
 
+from service import call_record
 from service.errors import (
     InvalidRequest,
     NotFound,
@@ -22,6 +22,7 @@ from service.errors import (
 )
 from service.metrics import Metrics
 from service.rpc import request_id
+from service.rpc.observer import CallObserver
 from service.rpc.status import RpcStatus, status_of
 
 _LOG = logging.getLogger(__name__)
@@ -53,12 +54,12 @@ class RequestIdInterceptor(Interceptor):
         return around(await continuation(details), with_id)
 
 
-class MetricsInterceptor(Interceptor):
-    """Counts and times every call by method and status code; on a stream of requests, each of them is a call, and
-    who answers it counts it."""
+class CallInterceptor(Interceptor):
+    """Has every call observed, and its timing sent as a trailer; on a stream of requests, each of them is a call, and
+    who answers it has it observed."""
 
-    def __init__(self, metrics: Metrics) -> None:
-        self._metrics = metrics
+    def __init__(self, observer: CallObserver) -> None:
+        self._observer = observer
 
     async def intercept_service(self, continuation: Continuation, details: grpc.HandlerCallDetails) -> Handler:
         """As `grpc.aio.ServerInterceptor`."""
@@ -67,24 +68,24 @@ class MetricsInterceptor(Interceptor):
             return handler
         method = details.method.removeprefix("/")
 
-        async def measured(call: Behaviour, request: Any, context: Context) -> Any:
-            started = time.monotonic()
-            code = grpc.StatusCode.OK
-            self._metrics.call_started()
-            try:
-                return await call(request, context)
-            except asyncio.CancelledError:  # the caller's deadline passed, or the caller went away
-                remaining = context.time_remaining()
-                expired = remaining is not None and remaining <= 0
-                code = grpc.StatusCode.DEADLINE_EXCEEDED if expired else grpc.StatusCode.CANCELLED
-                raise
-            except BaseException:
-                code = cast(grpc.StatusCode | None, context.code()) or grpc.StatusCode.UNKNOWN
-                raise
-            finally:
-                self._metrics.call_finished(method, code.name, time.monotonic() - started)
+        async def observed(call: Behaviour, request: Any, context: Context) -> Any:
+            with self._observer.call(method, tuple(context.invocation_metadata() or ())) as record:
+                try:
+                    response = await call(request, context)
+                    record.end()
+                    if timing := _timing_trailer():
+                        context.set_trailing_metadata((*(context.trailing_metadata() or ()), *timing))
+                    return response
+                except asyncio.CancelledError:  # the caller's deadline passed, or the caller went away
+                    remaining = context.time_remaining()
+                    expired = remaining is not None and remaining <= 0
+                    record.code = (grpc.StatusCode.DEADLINE_EXCEEDED if expired else grpc.StatusCode.CANCELLED).name
+                    raise
+                except BaseException:
+                    record.code = (cast(grpc.StatusCode | None, context.code()) or grpc.StatusCode.UNKNOWN).name
+                    raise
 
-        return around(handler, measured)
+        return around(handler, observed)
 
 
 class ErrorInterceptor(Interceptor):
@@ -112,7 +113,7 @@ class ErrorInterceptor(Interceptor):
                     grpc.StatusCode.INTERNAL,
                     f"internal error; the server's log says more about request {request_id.current()}.",
                 )
-            trailers = _id_trailer(request_id.current()) + status.trailing_metadata
+            trailers = (*(context.trailing_metadata() or ()), *_timing_trailer(), *status.trailing_metadata)
             try:
                 return await context.abort(status.code, status.message, trailers)  # raises
             except (asyncio.CancelledError, grpc.aio.AbortError):
@@ -157,6 +158,14 @@ async def _each_parsed(handler: Handler, requests: AsyncIterable[bytes]) -> Asyn
 
 def _id_trailer(identifier: str) -> tuple[tuple[str, str | bytes], ...]:
     return ((request_id.METADATA_KEY, identifier),)
+
+
+def _timing_trailer() -> tuple[tuple[str, str | bytes], ...]:
+    """How long the call at hand took, if it has any texts."""
+    record = call_record.current()
+    if not record.texts:
+        return ()
+    return ((call_record.TIMING_KEY, call_record.server_timing(record.seconds, record.total_seconds)),)
 
 
 T = TypeVar("T", bound=Handler | None)

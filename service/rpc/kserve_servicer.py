@@ -8,6 +8,7 @@ from typing import Any
 import grpc
 
 import service
+from service import call_record
 from service.errors import InvalidRequest, NotFound, Unavailable, Unimplemented, quoted
 from service.lifecycle import Phase
 from service.metrics import Metrics
@@ -29,6 +30,7 @@ from service.rpc.kserve_messages import (
     state_to_pb,
     statistics_to_pb,
 )
+from service.rpc.observer import CallObserver
 from service.source_languages import Part
 from service.translator import TranslationResult, Translator
 
@@ -48,6 +50,7 @@ class KServeServicer(pb_grpc.GRPCInferenceServiceServicer):
         translator: Translator,
         control: ModelControl,
         metrics: Metrics,
+        observer: CallObserver,
         phase: Callable[[], Phase],
         closing: asyncio.Event,
         default_deadline_seconds: float,
@@ -56,6 +59,7 @@ class KServeServicer(pb_grpc.GRPCInferenceServiceServicer):
         self._translator = translator
         self._control = control
         self._metrics = metrics
+        self._observer = observer
         self._phase = phase
         self._closing = closing
         self._default_deadline_seconds = default_deadline_seconds
@@ -113,8 +117,14 @@ class KServeServicer(pb_grpc.GRPCInferenceServiceServicer):
         def infer(request: pb.ModelInferRequest) -> Any:
             return self._infer(request, context)
 
-        stream = InferStream(infer, self._metrics, f"{SERVICE_NAME}/ModelStreamInfer")
-        await stream.run(requests, context.write, self._closing)
+        metadata = tuple(context.invocation_metadata() or ())
+        stream = InferStream(infer, self._metrics, self._observer, f"{SERVICE_NAME}/ModelStreamInfer", metadata)
+        began_seconds = time.monotonic()
+        try:
+            await stream.run(requests, context.write, self._closing)
+        finally:
+            timing = call_record.server_timing(stream.seconds.__getitem__, time.monotonic() - began_seconds)
+            context.set_trailing_metadata((*(context.trailing_metadata() or ()), (call_record.TIMING_KEY, timing)))
 
     async def RepositoryIndex(  # noqa: N802
         self, request: pb.RepositoryIndexRequest, context: Context
@@ -171,7 +181,9 @@ class KServeServicer(pb_grpc.GRPCInferenceServiceServicer):
         model = self._translator.model(message.model_name, message.model_version)
         deadline = deadline_of(context, self._default_deadline_seconds)
         call = call_from_pb(message, model, request_id.current(), time.monotonic(), deadline)
-        self._translator.check_texts([text for part in call.parts for text in part.request.texts])
+        texts = [text for part in call.parts for text in part.request.texts]
+        call_record.current().texts = texts
+        self._translator.check_texts(texts)
         return results_to_pb(call, await self._translate(call), message.id)
 
     async def _translate(self, call: InferCall) -> list[TranslationResult]:

@@ -6,9 +6,10 @@ from collections.abc import Iterable
 from contextvars import ContextVar
 
 METADATA_KEY = "x-request-id"
+NONE = "-"  # outside of a call
 
 _VALID = re.compile(r"[\x21-\x7e]{1,128}")
-_current: ContextVar[str] = ContextVar("request_id", default="-")
+_current: ContextVar[str] = ContextVar("request_id", default=NONE)
 
 
 def begin(metadata: Iterable[tuple[str, str | bytes]]) -> str:
@@ -20,5 +21,5 @@ def begin(metadata: Iterable[tuple[str, str | bytes]]) -> str:
 
 
 def current() -> str:
-    """Id of the call that this task serves; `-` outside of one."""
+    """Id of the call that this task serves; `NONE` outside of one."""
     return _current.get()

@@ -5,6 +5,7 @@ from typing import Any
 
 import grpc
 
+from service import call_record
 from service.pb.dragoman.v1 import translation_pb2 as pb
 from service.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from service.rpc import request_id
@@ -40,6 +41,7 @@ class TranslationServicer(pb_grpc.TranslationServiceServicer):
         self, request: pb.DetectLanguageRequest, context: Context
     ) -> pb.DetectLanguageResponse:
         """Tell which language each text is in."""
+        call_record.current().texts = request.texts
         detected = await self._translator.detect(request.texts)
         return pb.DetectLanguageResponse(detections=[detection_to_pb(languages) for languages in detected])
 
@@ -48,5 +50,6 @@ class TranslationServicer(pb_grpc.TranslationServiceServicer):
         return pb.ListModelsResponse(models=[model_to_pb(model) for model in self._translator.models()])
 
     def _asked(self, request: pb.TranslateRequest, context: Context) -> TranslationRequest:
+        call_record.current().texts = request.texts
         deadline = deadline_of(context, self._default_deadline_seconds)
         return request_from_pb(request, request_id.current(), deadline)

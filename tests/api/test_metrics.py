@@ -1,13 +1,22 @@
 """The metrics as Prometheus reads them: every permanent name is there, and the numbers are those of what was done."""
 
+import re
+import subprocess
+import threading
 from collections.abc import Callable
 from typing import Any
 
+import grpc
+import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from service.models.warm_up import SLOT_COUNTS
 from service.pb.dragoman.v1 import translation_pb2 as pb
-from tests.servers import InProcessServer
+from service.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
+from service.pb.inference import grpc_service_pb2 as kserve_pb
+from service.pb.inference import grpc_service_pb2_grpc as kserve_grpc
+from tests.servers import REPOSITORY, InProcessServer, distinct_texts, eventually
+from tests.tools import tool
 
 # Permanent: dashboards and alerts of other people rely on them. Add, never rename or remove.
 NAMES = {
@@ -45,6 +54,12 @@ NAMES = {
     "dragoman_slots_max": {"model"},
     "dragoman_kv_cache_utilization_ratio": {"model"},
     "dragoman_kv_cache_bytes_per_slot": {"model"},
+    "dragoman_queue_tokens": {"model"},
+    "dragoman_estimated_wait_seconds": {"model"},
+    "dragoman_admissions": {"model"},
+    "dragoman_evictions": {"model", "reason"},
+    "dragoman_engine_turn_seconds": {"model"},
+    "dragoman_segment_flags": {"model", "flag"},
     "dragoman_coalesced_sequences": {"model"},
     "dragoman_cache_lookups": {"model", "outcome"},
     "dragoman_cache_bytes": set(),
@@ -141,3 +156,160 @@ def test_the_monitoring_port_knows_three_paths(server: InProcessServer) -> None:
     openmetrics = server.get("/metrics", Accept="application/openmetrics-text; version=1.0.0")
     assert openmetrics[1].startswith("application/openmetrics-text")
     assert openmetrics[2].endswith("# EOF\n")
+
+
+def request(texts: list[str]) -> pb.TranslateRequest:
+    return pb.TranslateRequest(texts=texts, source_language_code="en", target_language_code="de")
+
+
+class Gate:
+    """Holds an engine's lane up before it runs a turn, until it is opened."""
+
+    def __init__(self, server: InProcessServer, monkeypatch: pytest.MonkeyPatch) -> None:
+        (lane,) = server.server.models[0].engine._lanes
+        self.is_reached, self._may_pass, run = threading.Event(), threading.Event(), lane.run
+
+        def gated(*arguments: Any, **how: Any) -> Any:
+            self.is_reached.set()
+            assert self._may_pass.wait(30)
+            return run(*arguments, **how)
+
+        monkeypatch.setattr(lane, "run", gated)
+
+    def open(self) -> None:
+        self._may_pass.set()
+
+
+def test_the_queue_is_told_in_sequences_tokens_and_seconds(
+    serve: Callable[..., InProcessServer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = serve(max_slots=1)
+    waiting = distinct_texts(3)
+    translate(server, waiting)
+    of_waiting = server.metric("dragoman_source_tokens_total", model="tiny")
+    assert server.metric("dragoman_admissions_total", model="tiny") == 3
+    gate = Gate(server, monkeypatch)
+    with grpc.insecure_channel(server.address) as channel:
+        stub = pb_grpc.TranslationServiceStub(channel)
+        first = stub.Translate.future(request(distinct_texts(1)), timeout=30)
+        assert gate.is_reached.wait(30)
+        second = stub.Translate.future(request(waiting), timeout=30)
+        eventually(lambda: server.metric("dragoman_queue_sequences", model="tiny") == 3)
+        assert server.metric("dragoman_queue_tokens", model="tiny") == of_waiting > 3
+        assert 0.1 <= server.metric("dragoman_estimated_wait_seconds", model="tiny") <= 60
+        turn = server.metric("dragoman_engine_turn_seconds", model="tiny")
+        assert turn > 0
+        eventually(lambda: server.metric("dragoman_engine_turn_seconds", model="tiny") > turn + 0.05)
+        gate.open()
+        assert len(first.result(timeout=30).translations) == 1
+        assert len(second.result(timeout=30).translations) == 3
+    eventually(lambda: server.metric("dragoman_engine_turn_seconds", model="tiny") == 0)
+    for name in ("queue_sequences", "queue_tokens", "estimated_wait_seconds"):
+        assert server.metric(f"dragoman_{name}", model="tiny") == 0
+    assert server.metric("dragoman_admissions_total", model="tiny") == 7
+    assert server.metric("dragoman_queue_seconds_count", model="tiny") == 7
+    for reason in ("cancelled", "deadline"):
+        assert server.metric("dragoman_evictions_total", model="tiny", reason=reason) == 0
+
+
+def test_only_those_who_ran_are_evicted(serve: Callable[..., InProcessServer], monkeypatch: pytest.MonkeyPatch) -> None:
+    server = serve(max_slots=1)
+    gate = Gate(server, monkeypatch)
+    with grpc.insecure_channel(server.address) as channel:
+        call = pb_grpc.TranslationServiceStub(channel).Translate.future(request(distinct_texts(5)), timeout=30)
+        assert gate.is_reached.wait(30)
+        call.cancel()
+        eventually(lambda: server.metric("dragoman_requests_total", method=METHOD, code="CANCELLED") == 1)
+        gate.open()
+        eventually(lambda: server.metric("dragoman_sentences_total", model="tiny", outcome="cancelled") == 5)
+    assert server.metric("dragoman_evictions_total", model="tiny", reason="cancelled") == 1
+    assert server.metric("dragoman_evictions_total", model="tiny", reason="deadline") == 0
+
+
+def test_flagged_segments_are_counted(serve: Callable[..., InProcessServer]) -> None:
+    server = serve()
+    answer = translate(server, [f"{{{number}}} {text}" for number, text in enumerate(distinct_texts(8))])
+    flags = [flag for each in answer.translations for segment in each.segments for flag in segment.flags]
+    assert set(flags) == {pb.FLAG_PLACEHOLDER}, "the tiny model, which has learnt nothing, keeps placeholders"
+    assert server.metric("dragoman_segment_flags_total", model="tiny", flag="placeholder") == len(flags)
+    assert server.metric("dragoman_segment_flags_total", model="tiny", flag="term") == 0
+
+
+TRITON = {
+    f"nv_inference_{name}"
+    for name in (
+        *("request_success", "request_failure", "count", "exec_count", "pending_request_count"),
+        *("request_duration_us", "queue_duration_us"),
+        *("compute_input_duration_us", "compute_infer_duration_us", "compute_output_duration_us"),
+    )
+}
+
+
+def test_triton_s_metrics_are_its_statistics_and_off_by_default(serve: Callable[..., InProcessServer]) -> None:
+    assert "nv_inference" not in serve().get("/metrics")[2]
+    server = serve(triton_metrics=True)
+    translate(server, ["Hello", "keys"], max_output_tokens=4)
+    with pytest.raises(grpc.RpcError), grpc.insecure_channel(server.address) as channel:
+        pb_grpc.TranslationServiceStub(channel).Translate(request(distinct_texts(1000)), timeout=0.05)
+    with grpc.insecure_channel(server.address) as channel:
+        stub = kserve_grpc.GRPCInferenceServiceStub(channel)
+        eventually(lambda: server.metric("nv_inference_request_failure", model="tiny", version="1") == 1)
+        (stats,) = stub.ModelStatistics(kserve_pb.ModelStatisticsRequest(name="tiny"), timeout=30).model_stats
+    found = {name: value for (name, labels), value in server.metrics().items() if name.startswith("nv_")}
+    assert set(found) == TRITON
+    assert {labels for name, labels in server.metrics() if name in TRITON} == {
+        frozenset({("model", "tiny"), ("version", "1")})
+    }
+    phases = stats.inference_stats
+    assert found["nv_inference_request_success"] == phases.success.count == 1
+    assert found["nv_inference_count"] == stats.inference_count == 2
+    assert found["nv_inference_exec_count"] >= 4
+    assert found["nv_inference_pending_request_count"] == 0
+    for name, duration in (
+        ("request", phases.success),
+        ("queue", phases.queue),
+        ("compute_input", phases.compute_input),
+        ("compute_infer", phases.compute_infer),
+        ("compute_output", phases.compute_output),
+    ):
+        assert found[f"nv_inference_{name}_duration_us"] == pytest.approx(duration.ns / 1000, abs=1)
+    assert 0 < found["nv_inference_compute_infer_duration_us"] < found["nv_inference_request_duration_us"]
+
+
+def promtool_says(text: str) -> list[str]:
+    run = subprocess.run(
+        [tool("promtool", "prometheus"), "check", "metrics"], input=text, capture_output=True, text=True, timeout=30
+    )
+    return (run.stdout + run.stderr).splitlines()
+
+
+def test_promtool_finds_nothing_to_say(serve: Callable[..., InProcessServer]) -> None:
+    server = serve(triton_metrics=True)
+    translate(server, ["Hello"])
+    own, foreign = [], []
+    for line in server.get("/metrics")[2].splitlines(keepends=True):
+        (foreign if "nv_inference_" in line else own).append(line)
+    assert promtool_says("".join(own)) == []
+    # Triton's names are not what Prometheus' friends would have chosen; all else about them is as it should be.
+    about_names = ("abbreviated unit", '"_count" suffix')
+    assert not [line for line in promtool_says("".join(foreign)) if not any(each in line for each in about_names)]
+    bad = "".join(own).replace("dragoman_requests_total", "dragoman_requests")
+    assert promtool_says(bad)  # it does look
+
+
+def documented() -> set[str]:
+    """The names in the tables of docs/operations.md, section "Metrics"."""
+    section = re.split(r"^## ", (REPOSITORY / "docs/operations.md").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    (metrics,) = (each for each in section if each.startswith("Metrics\n"))
+    first_cells = re.findall(r"^\| (`[^|]*) \|", metrics, re.MULTILINE)
+    return {name for cell in first_cells for name in re.findall(r"`(\w+)`", cell)}
+
+
+def test_every_metric_is_documented_and_every_documented_one_is_there(serve: Callable[..., InProcessServer]) -> None:
+    server = serve(triton_metrics=True)
+    translate(server, ["Hello"])
+    with pytest.raises(grpc.RpcError):
+        translate(server, [])
+    types = re.findall(r"^# TYPE (\S+) ", server.get("/metrics")[2], re.MULTILINE)
+    exposed = {name.removeprefix("dragoman_") for name in types if name.startswith(("dragoman_", "nv_"))}
+    assert {name for name in exposed if not name.endswith("_created")} == documented()

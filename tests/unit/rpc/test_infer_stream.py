@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 
+from service.access_log import AccessLog
 from service.errors import InvalidRequest, NotFound, Unavailable
 from service.metrics import Metrics
 from service.pb.inference import grpc_service_pb2 as pb
 from service.rpc.infer_stream import MAX_IN_FLIGHT, InferStream
+from service.rpc.observer import CallObserver
 
 METHOD = "inference.GRPCInferenceService/ModelStreamInfer"
 
@@ -26,7 +28,9 @@ class Scene:
         self.cancelled: list[str] = []
 
     def start(self, requests: AsyncIterator[pb.ModelInferRequest]) -> asyncio.Task[None]:
-        stream = InferStream(self.infer, self.metrics, METHOD)
+        stream = InferStream(
+            self.infer, self.metrics, CallObserver(self.metrics, AccessLog(0.0, with_texts=False)), METHOD
+        )
         return asyncio.create_task(stream.run(requests, self.write, self.closing))
 
     async def infer(self, request: pb.ModelInferRequest) -> pb.ModelInferResponse:

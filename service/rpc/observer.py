@@ -1,0 +1,57 @@
+"""Follows every call from its arrival to its end, and tells metrics, access log and traces of it."""
+
+import contextlib
+from collections.abc import Iterator
+from typing import Protocol
+
+from service import call_record
+from service.access_log import AccessLog
+from service.call_record import CallRecord
+from service.metrics import Metrics
+from service.rpc import request_id
+
+Metadata = tuple[tuple[str, str | bytes], ...]
+
+
+class Span(Protocol):
+    """The trace of one call; see `service.tracing`."""
+
+    def end(self, record: CallRecord) -> None:
+        """The call is over."""
+        ...
+
+
+class Tracer(Protocol):
+    """Where traces begin; see `service.tracing`."""
+
+    def begin(self, record: CallRecord, metadata: Metadata) -> Span | None:
+        """A call arrived with this metadata; `None` for one that is not traced."""
+        ...
+
+
+class CallObserver:
+    """What counts, logs and traces calls."""
+
+    def __init__(self, metrics: Metrics, access_log: AccessLog, tracer: Tracer | None = None) -> None:
+        self._metrics = metrics
+        self._access_log = access_log
+        self._tracer = tracer
+
+    @contextlib.contextmanager
+    def call(self, method: str, metadata: Metadata = (), caller: str = "") -> Iterator[CallRecord]:
+        """Follow a call of this method, such as `package.Service/Method`, through the `with` block.
+
+        Whoever answers it notes in the record what it did, and its `code` before the block ends.
+        """
+        record = CallRecord(method, request_id.current(), caller=caller)
+        call_record.begin(record)
+        span = self._tracer.begin(record, metadata) if self._tracer else None
+        self._metrics.call_started()
+        try:
+            yield record
+        finally:
+            record.end()
+            self._metrics.call_finished(method, record.code, record.total_seconds, record.trace_id)
+            self._access_log.finished(record)
+            if span is not None:
+                span.end(record)

@@ -1,0 +1,172 @@
+"""What the log says of calls, and that it never says what they said."""
+
+import asyncio
+import json
+import logging
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import grpc
+import pytest
+
+from service.access_log import LOGGER
+from service.logs import JsonFormatter
+from service.pb.dragoman.v1 import translation_pb2 as pb
+from service.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
+from service.pb.google.cloud.translation.v3 import translation_service_pb2 as google_pb
+from service.pb.google.cloud.translation.v3 import translation_service_pb2_grpc as google_grpc
+from service.pb.inference import grpc_service_pb2 as kserve_pb
+from service.pb.inference import grpc_service_pb2_grpc as kserve_grpc
+from tests.servers import InProcessServer, distinct_texts, eventually, rpc_error
+
+SECRET = "Zwetschgenkuchen"
+TEXT = f"keys {SECRET} window"
+TRANSLATE = "dragoman.v1.TranslationService/Translate"
+
+
+class Lines(logging.Handler):
+    """Every line that would be written, at any level."""
+
+    def __init__(self, *, shows_texts: bool) -> None:
+        super().__init__(logging.DEBUG)
+        self.setFormatter(JsonFormatter(shows_texts=shows_texts))
+        self.lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append(self.format(record))
+
+    def calls(self) -> list[dict[str, Any]]:
+        return [line for line in map(json.loads, self.lines) if line["logger"] == LOGGER]
+
+
+@contextmanager
+def lines(*, shows_texts: bool = False) -> Iterator[Lines]:
+    root, access, handler = logging.getLogger(), logging.getLogger(LOGGER), Lines(shows_texts=shows_texts)
+    levels = root.level, access.level
+    root.addHandler(handler)
+    root.setLevel(logging.DEBUG)
+    access.setLevel(logging.INFO)
+    try:
+        yield handler
+    finally:
+        root.removeHandler(handler)
+        root.setLevel(levels[0])
+        access.setLevel(levels[1])
+
+
+def ours(*texts: str, **changes: Any) -> Any:
+    fields = {"texts": texts, "source_language_code": "en", "target_language_code": "de"} | changes
+    return pb.TranslateRequest(**fields)
+
+
+def fails(call: Callable[..., Any], *arguments: Any, **how: Any) -> str:
+    with pytest.raises(grpc.RpcError) as raised:
+        list(call(*arguments, timeout=30, **how))
+    return str(rpc_error(raised).code().name)
+
+
+def everything(address: str) -> list[str]:
+    """Calls of every kind that hold the secret, those included that fail because of it; the codes of those."""
+    with grpc.insecure_channel(address, options=[("grpc.enable_retries", 0)]) as channel:
+        dragoman = pb_grpc.TranslationServiceStub(channel)
+        google = google_grpc.TranslationServiceStub(channel)
+        kserve = kserve_grpc.GRPCInferenceServiceStub(channel)
+        infer = kserve_pb.ModelInferRequest(model_name="tiny")
+        infer.inputs.add(name="text", datatype="BYTES", shape=[1]).contents.bytes_contents.append(TEXT.encode())
+        of_google = {"parent": "projects/p", "contents": [TEXT], "source_language_code": "en"}
+        dragoman.Translate(ours(TEXT, f"<b>{TEXT}</b>", mime_type="text/html"), timeout=30)
+        dragoman.Translate(ours(TEXT, terms=[pb.Term(source=SECRET, target=SECRET)]), timeout=30)
+        dragoman.DetectLanguage(pb.DetectLanguageRequest(texts=[TEXT]), timeout=30)
+        list(dragoman.TranslateStream(ours(TEXT), timeout=30))
+        google.TranslateText(google_pb.TranslateTextRequest(target_language_code="de", **of_google), timeout=30)  # type: ignore[arg-type]
+        kserve.ModelInfer(infer, timeout=30)
+        list(kserve.ModelStreamInfer(iter([infer]), timeout=30))
+        return [
+            fails(dragoman.Translate, ours(" ".join([SECRET] * 4000), strict=True)),
+            fails(dragoman.Translate, ours(TEXT, target_language_code=SECRET)),
+            fails(dragoman.Translate, ours(TEXT, model=SECRET)),
+            fails(dragoman.Translate, ours(TEXT, glossary=SECRET)),
+            fails(dragoman.Translate, ours(TEXT, target_prefixes=[SECRET] * 3)),
+            fails(dragoman.TranslateStream, ours(TEXT, mime_type=SECRET)),
+            fails(google.TranslateText, google_pb.TranslateTextRequest(target_language_code=SECRET, **of_google)),  # type: ignore[arg-type]
+            fails(kserve.ModelInfer, kserve_pb.ModelInferRequest(model_name=SECRET)),
+        ]
+
+
+@pytest.mark.parametrize("log_text", [False, True])
+def test_no_line_holds_a_caller_s_text_unless_it_may(
+    serve: Callable[..., InProcessServer], monkeypatch: pytest.MonkeyPatch, log_text: bool
+) -> None:
+    with lines(shows_texts=log_text) as log:
+        server = serve(access_log_ratio=1.0, log_text=log_text)
+        codes = everything(server.address)
+        eventually(lambda: len(log.calls()) == 7 + len(codes))
+
+        async def quotes(request: Any) -> None:
+            warnings.warn(request.request_id, stacklevel=1)
+            raise ValueError(f"can't make anything of {request.texts[0]!r}")
+
+        monkeypatch.setattr(server.server._translator, "translate", quotes)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with grpc.insecure_channel(server.address) as channel:
+                assert fails(pb_grpc.TranslationServiceStub(channel).Translate, ours(TEXT)) == "INTERNAL"
+        eventually(lambda: log.calls()[-1]["code"] == "INTERNAL")
+    assert set(codes) == {"INVALID_ARGUMENT", "NOT_FOUND"}
+    found = [line for line in log.lines if SECRET in line]
+    if log_text:
+        assert len(found) == 7 + len(codes) - 1 + 2  # every call with texts, the traceback, and that call
+        assert any("ValueError" in line for line in found)
+    else:
+        assert found == []
+        assert any("ValueError" in line for line in log.lines)
+
+
+def test_every_line_of_a_call_has_its_id_and_the_access_log_its_numbers(
+    serve: Callable[..., InProcessServer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with lines() as log:
+        server = serve(access_log_ratio=1.0)
+        texts = distinct_texts(200)  # so many are planned on a thread of their own
+        from service import translation_call
+
+        plan = translation_call.TranslationCall.plan
+
+        def noisy(self: Any) -> None:
+            with pytest.raises(RuntimeError):
+                asyncio.get_running_loop()
+            logging.getLogger("service.x").info("planning")
+            plan(self)
+
+        monkeypatch.setattr(translation_call.TranslationCall, "plan", noisy)
+        with grpc.insecure_channel(server.address) as channel:
+            stub = pb_grpc.TranslationServiceStub(channel)
+            answer, call = stub.Translate.with_call(ours(*texts), timeout=30, metadata=[("x-request-id", "r-7")])
+        eventually(lambda: bool(log.calls()))
+    (line,) = log.calls()
+    (planning,) = [each for each in map(json.loads, log.lines) if each["message"] == "planning"]
+    assert planning["request_id"] == line["request_id"] == "r-7"
+    assert (line["method"], line["code"], line["model"], line["version"]) == (TRANSLATE, "OK", "tiny", "1")
+    assert line["texts"] == len(texts)
+    assert line["source_tokens"] == sum(each.num_source_tokens for each in answer.translations)
+    assert line["output_tokens"] == sum(each.hypotheses[0].num_tokens for each in answer.translations)
+    told = dict(part.split(";dur=") for part in dict(call.trailing_metadata())["server-timing"].split(", "))
+    ours_ = {"queue": line["queue_ms"], "encode": line["encode_ms"], "decode": line["decode_ms"]}
+    assert {name: float(value) for name, value in told.items()} == ours_ | {"total": line["milliseconds"]}
+    assert server.metric("dragoman_request_duration_seconds_sum", method=TRANSLATE, code="OK") == pytest.approx(
+        line["milliseconds"] / 1000, abs=0.0001
+    )
+
+
+def test_without_an_access_log_only_failures_of_the_server_are_told(serve: Callable[..., InProcessServer]) -> None:
+    with lines() as log:
+        server = serve(load=False)
+        with grpc.insecure_channel(server.address, options=[("grpc.enable_retries", 0)]) as channel:
+            stub = pb_grpc.TranslationServiceStub(channel)
+            assert fails(stub.Translate, ours(TEXT)) == "UNAVAILABLE"
+            server.load()
+            assert stub.Translate(ours("Hello"), timeout=30).translations
+            assert fails(stub.Translate, ours()) == "INVALID_ARGUMENT"
+    assert [(line["level"], line["code"]) for line in log.calls()] == [("warning", "UNAVAILABLE")]
