@@ -4,12 +4,13 @@ import math
 import os
 import subprocess
 import tomllib
+from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import yaml
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from service.config import ServerConfig
 from tests.servers import REPOSITORY
@@ -118,11 +119,8 @@ class Manifests:
         file = tomllib.loads(self.config_map["data"][Path(self.variables[CONFIG_VARIABLE]).name])
         environment = {name.removeprefix(PREFIX).lower(): value for name, value in self.variables.items()}
         del environment["config"]
-        given = file | environment
-        unknown = sorted(given.keys() - ServerConfig.__annotations__.keys())
-        if unknown:
-            raise ValueError(f"no such setting: {', '.join(unknown)}")
-        return TypeAdapter(ServerConfig).validate_python(given)
+        kinds = get_type_hints(ServerConfig, include_extras=True)
+        return ServerConfig(**{name: _parsed(name, value, kinds) for name, value in (file | environment).items()})
 
     def _value(self, variable: dict[str, Any]) -> str:
         if "value" in variable:
@@ -130,3 +128,12 @@ class Manifests:
         reference = variable["valueFrom"]["resourceFieldRef"]
         side, resource = reference["resource"].split(".")
         return str(math.ceil(quantity(self.server["resources"][side][resource])))  # as Kubernetes does by itself
+
+
+def _parsed(name: str, value: Any, kinds: Mapping[str, Any]) -> Any:
+    if name not in kinds:
+        raise ValueError(f"there is no setting {name}")
+    try:
+        return TypeAdapter(kinds[name]).validate_python(value)
+    except ValidationError as error:
+        raise ValueError(f"{name} can't be {value!r}: {error}") from error
