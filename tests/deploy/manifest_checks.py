@@ -15,7 +15,7 @@ USER = 10001  # the image's
 IMAGE = re.compile(r"dragoman:(cpu|cuda)")
 CLIENT_LABELS = {"dragoman-client": "true"}  # docs/kubernetes.md tells clients' owners to set them
 PROBES = {"startupProbe": "/readyz", "readinessProbe": "/readyz", "livenessProbe": "/livez"}
-SECRET_KEYS = {"dragoman-tls": {"tls.crt", "tls.key", "ca.crt"}, "dragoman-api-keys": {"api-keys.toml"}}
+SECRET_KEYS = {"dragoman-tls": {"tls.crt", "tls.key", "ca.crt"}, "dragoman-api-keys": {"keys.toml"}}
 # What the server takes beyond drain delay and grace: its last answers (2 s), engines and process to end.
 STOP_MARGIN_SECONDS = 10
 # Until every node and proxy knows that a pod is going. Kubernetes promises no bound; a few seconds are usual.

@@ -20,8 +20,8 @@ import yaml
 
 from service.cli.main import dragoman as dragoman_commands
 from service.metrics import Metrics
-from tests.deploy.manifest_checks import PROBES, complaints
-from tests.deploy.manifests import COMPONENTS, CONFIG_VARIABLE, KUBERNETES, Manifests, render
+from tests.deploy.manifest_checks import PROBES, USER, complaints
+from tests.deploy.manifests import COMPONENTS, CONFIG_VARIABLE, KUBERNETES, PREFIX, Manifests, render
 from tests.servers import REPOSITORY, InProcessServer, distinct_texts, dragoman, eventually
 from tests.tools import tool
 
@@ -325,13 +325,19 @@ def test_a_gpu_pod_replaces_another(rendered: Rendered) -> None:
     assert site.deployment["spec"]["strategy"]["rollingUpdate"] == {"maxSurge": 0, "maxUnavailable": 1}
 
 
-def test_images_run_as_the_pods_user() -> None:
+def test_images_agree_with_the_pods(rendered: Rendered) -> None:
+    """The same user; and as an image's variables win over the settings file, they must say the same."""
     dockerfile = REPOSITORY / "Dockerfile"
     if not dockerfile.exists():
         pytest.skip("there is no Dockerfile yet")
-    users = re.findall(r"^USER (\S+)", dockerfile.read_text(), re.MULTILINE)
-    assert users
-    assert set(users) == {"10001:10001"} or set(users) == {"10001"}
+    text = dockerfile.read_text()
+    users = set(re.findall(r"^USER (\S+)", text, re.MULTILINE))
+    assert {user.split(":")[0] for user in users} == {str(USER)}
+    settings = Manifests(rendered("gpu")).settings
+    variables = re.findall(rf"\b{PREFIX}([A-Z_]+)=(\S+)", text)
+    assert variables
+    for name, value in variables:
+        assert str(getattr(settings, name.lower())) == value
 
 
 # --- the real server
