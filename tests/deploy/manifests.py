@@ -34,6 +34,11 @@ def render(folder: Path, overlay: str, *components: str) -> list[dict[str, Any]]
         "resources": [f"{root}/overlays/{overlay}"],
         "components": [f"{root}/components/{component}" for component in components],
     }
+    return kustomize(folder, kustomization)
+
+
+def kustomize(folder: Path, kustomization: Any) -> list[dict[str, Any]]:
+    """The documents of a kustomization, which is written to a folder."""
     (folder / "kustomization.yaml").write_text(yaml.safe_dump(kustomization))
     command = [tool("kubectl", "kubernetes-client"), "kustomize", str(folder)]
     answer = subprocess.run(command, capture_output=True, text=True, timeout=60)

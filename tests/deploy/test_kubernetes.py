@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -21,8 +22,8 @@ import yaml
 from service.cli.main import dragoman as dragoman_commands
 from service.metrics import Metrics
 from tests.deploy.manifest_checks import PROBES, USER, complaints
-from tests.deploy.manifests import COMPONENTS, CONFIG_VARIABLE, KUBERNETES, PREFIX, Manifests, render
-from tests.servers import REPOSITORY, InProcessServer, distinct_texts, dragoman, eventually
+from tests.deploy.manifests import COMPONENTS, CONFIG_VARIABLE, KUBERNETES, PREFIX, Manifests, kustomize, render
+from tests.servers import REPOSITORY, InProcessServer, distinct_texts, dragoman, environment, eventually
 from tests.tools import tool
 
 VERSIONS = ("1.30", "1.32", "1.34")
@@ -456,12 +457,34 @@ def test_the_rules_in_kubernetes_are_those_of_prometheus() -> None:
 def test_the_client_configuration_retries_what_a_stop_may_lose() -> None:
     config = json.loads((REPOSITORY / "deploy" / "client" / "service_config.json").read_text())
     assert config["loadBalancingConfig"] == [{"round_robin": {}}]
-    assert config["healthCheckConfig"] == {"serviceName": ""}
     (method,) = config["methodConfig"]
     assert set(method["retryPolicy"]["retryableStatusCodes"]) == {"UNAVAILABLE", "CANCELLED"}
     assert 1 < method["retryPolicy"]["maxAttempts"] <= 5  # gRPC takes no more
     named = {entry["service"] for entry in method["name"]}
-    assert named <= set(re.findall(r"[\w.]+Service\b", " ".join(_services())))
+    assert named <= set(_services())
+    assert config["healthCheckConfig"]["serviceName"] in named
+
+
+def test_the_documented_client(serve: Callable[..., InProcessServer]) -> None:
+    (example,) = re.findall(r"```python\n(.*?)```", (REPOSITORY / "docs" / "kubernetes.md").read_text(), re.DOTALL)
+    documented = "dns:///dragoman-headless.dragoman.svc:50051"
+    assert documented in example
+    example = example.replace(documented, f"ipv4:{serve().address}")
+    command = [sys.executable, "-c", example]
+    answer = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=REPOSITORY, env=environment())
+    assert answer.returncode == 0, answer.stderr
+    assert answer.stdout.count("\n") == 1
+
+
+def test_the_documented_site(rendered: Rendered, tmp_path: Path) -> None:
+    (example,) = re.findall(r"```yaml\n(.*?)```", (REPOSITORY / "docs" / "kubernetes.md").read_text(), re.DOTALL)
+    (tmp_path / "dragoman").symlink_to(REPOSITORY)
+    (tmp_path / "config.toml").write_text((KUBERNETES / "base" / "config.toml").read_text() + "cache_mib = 64\n")
+    documents = kustomize(tmp_path, yaml.safe_load(example))
+    site = Manifests(documents)
+    assert complaints(site) == []
+    assert site.server["image"] == "registry.example/dragoman:cuda"
+    assert site.settings.cache_mib == 64
 
 
 def _services() -> list[str]:
