@@ -40,7 +40,7 @@ def render(folder: Path, overlay: str, *components: str) -> list[dict[str, Any]]
 def kustomize(folder: Path, kustomization: Any) -> list[dict[str, Any]]:
     """The documents of a kustomization, which is written to a folder."""
     (folder / "kustomization.yaml").write_text(yaml.safe_dump(kustomization))
-    command = [tool("kubectl", "kubernetes-client"), "kustomize", str(folder)]
+    command = [tool("kubectl", "kubectl"), "kustomize", str(folder)]
     answer = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert answer.returncode == 0, answer.stderr
     return list(yaml.load_all(answer.stdout, yaml.CSafeLoader))

@@ -370,13 +370,13 @@ def test_probes_of_the_real_server(site: Manifests, serve: Callable[..., InProce
     server.load()
     assert answers() == [200, 200, 200]
     with ThreadPoolExecutor() as threads, server.client() as client:
-        call = threads.submit(client.translate, distinct_texts(60), "en", "de")
+        call = threads.submit(client.translate, distinct_texts(30), "en", "de")
         eventually(lambda: server.metric("dragoman_inflight_requests") == 1)
         closing = server.start_closing()
         eventually(lambda: server.metric("dragoman_draining") == 1)
         assert answers() == [503, 503, 200]
         assert not call.done()  # else this test shows nothing
-        assert len(call.result(30)) == 60
+        assert len(call.result(30)) == 30
         closing.result(30)
 
 
@@ -498,6 +498,7 @@ def _services() -> list[str]:
 
 
 @pytest.mark.full
+@pytest.mark.timeout(400)
 def test_checkov_has_no_findings_that_are_not_justified(rendered: Rendered, tmp_path: Path) -> None:
     checkov = shutil.which("checkov")
     if checkov is None:
