@@ -1,0 +1,519 @@
+"""deploy/kubernetes: every site that it can be put together to is valid, fits itself, and fits the real server."""
+
+import copy
+import functools
+import importlib.util
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import jsonschema  # type: ignore[import-untyped]
+import kubernetes_validate  # type: ignore[import-untyped]
+import pytest
+import yaml
+
+from service.cli.main import dragoman as dragoman_commands
+from service.metrics import Metrics
+from tests.deploy.manifest_checks import PROBES, USER, complaints
+from tests.deploy.manifests import COMPONENTS, CONFIG_VARIABLE, KUBERNETES, PREFIX, Manifests, kustomize, render
+from tests.servers import REPOSITORY, InProcessServer, distinct_texts, dragoman, environment, eventually
+from tests.tools import tool
+
+VERSIONS = ("1.30", "1.32", "1.34")
+SCHEMAS = Path(__file__).parent / "schemas"
+CUSTOM = {path.stem for path in SCHEMAS.iterdir()}
+# All components go together but for the two that scale: one of them at a time.
+TOGETHER = tuple(component for component in COMPONENTS if component not in ("hpa", "keda"))
+SITES = {
+    "cpu": ("cpu",),
+    "gpu": ("gpu",),
+    "monitoring": ("monitoring",),
+    "cpu with all and hpa": ("cpu", *TOGETHER, "hpa"),
+    "gpu with all and keda": ("gpu", *TOGETHER, "keda"),
+    **{f"cpu with {component}": ("cpu", component) for component in COMPONENTS if component != "monitoring"},
+}
+
+
+@pytest.fixture(scope="module")
+def rendered(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], list[dict[str, Any]]]:
+    """The documents of one of `SITES`; the caller may change them."""
+    folder = tmp_path_factory.mktemp("sites")
+
+    @functools.cache
+    def once(name: str) -> list[dict[str, Any]]:
+        return render(folder / re.sub(r"\W", "_", name), *SITES[name])
+
+    return lambda name: copy.deepcopy(once(name))
+
+
+Rendered = Callable[[str], list[dict[str, Any]]]
+
+
+@pytest.fixture(scope="module")
+def site(rendered: Rendered) -> Manifests:
+    """The CPU overlay as it is."""
+    return Manifests(rendered("cpu"))
+
+
+@pytest.mark.parametrize("name", SITES)
+def test_a_site_fits_itself_and_the_server(name: str, rendered: Rendered) -> None:
+    assert complaints(Manifests(rendered(name))) == []
+
+
+# --- schemas
+
+
+@pytest.fixture(scope="module", autouse=True)
+def schemas_are_read_once() -> Iterator[None]:
+    """The validator parses its megabytes of schemas for every document."""
+    with pytest.MonkeyPatch.context() as patch:
+        contents = functools.cache(kubernetes_validate.utils.schema_contents)
+        patch.setattr(kubernetes_validate.utils, "schema_contents", contents)
+        yield
+
+
+def distinct_documents(rendered: Rendered) -> list[dict[str, Any]]:
+    found = {json.dumps(document, sort_keys=True): document for name in SITES for document in rendered(name)}
+    return list(found.values())
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_kubernetes_takes_every_document(version: str, rendered: Rendered) -> None:
+    documents = [document for document in distinct_documents(rendered) if document["kind"] not in CUSTOM]
+    assert {"Deployment", "HorizontalPodAutoscaler", "NetworkPolicy"} <= {document["kind"] for document in documents}
+    for document in documents:
+        validate(document, version)
+
+
+def test_operators_take_their_documents(rendered: Rendered) -> None:
+    documents = [document for document in distinct_documents(rendered) if document["kind"] in CUSTOM]
+    assert {document["kind"] for document in documents} == CUSTOM
+    for document in documents:
+        validate(document)
+
+
+def validate(document: dict[str, Any], version: str = VERSIONS[0]) -> None:
+    kind = document["kind"]
+    if kind in CUSTOM:
+        jsonschema.validate(document, json.loads((SCHEMAS / f"{kind}.json").read_text()))
+    else:
+        kubernetes_validate.validate(document, version, strict=True)
+
+
+@pytest.mark.parametrize(
+    ("kind", "fault", "told"),
+    [
+        ("Deployment", lambda d: d["spec"]["template"]["spec"].update(gracePeriod=90), "gracePeriod"),
+        ("PodMonitor", lambda d: d["spec"]["podMetricsEndpoints"][0].update(intervall="15s"), "intervall"),
+        ("PodMonitor", lambda d: d["spec"]["podMetricsEndpoints"][0].update(interval="15"), "'15' does not match"),
+        ("ScaledObject", lambda d: d["spec"]["triggers"][0]["metadata"].update(threshold=0.2), "0.2 is not of type"),
+        ("ScaledObject", lambda d: d["spec"].pop("scaleTargetRef"), "'scaleTargetRef' is a required"),
+        ("PrometheusRule", lambda d: d["spec"]["groups"].append({"name": "a", "rules": [{"alert": "A"}]}), "'expr'"),
+    ],
+)
+def test_schemas_see_planted_faults(kind: str, fault: Callable[[Any], object], told: str, rendered: Rendered) -> None:
+    name = "gpu with all and keda"
+    document = next(document for document in rendered(name) if document["kind"] == kind)
+    fault(document)
+    with pytest.raises(jsonschema.ValidationError, match=re.escape(told)):
+        validate(document)
+
+
+# --- what schemas do not see
+
+
+def change(kind: str, name: str, fault: Callable[[Any], object]) -> Callable[[Manifests], object]:
+    return lambda site: fault(next(d for d in site.of(kind) if d["metadata"]["name"].startswith(name)))
+
+
+def server(fault: Callable[[Any], object]) -> Callable[[Manifests], object]:
+    return lambda site: fault(site.server)
+
+
+def pod(fault: Callable[[Any], object]) -> Callable[[Manifests], object]:
+    return lambda site: fault(site.pod)
+
+
+def config(old: str, new: str) -> Callable[[Manifests], object]:
+    def fault(config_map: Any) -> None:
+        assert old in config_map["data"]["config.toml"]
+        config_map["data"]["config.toml"] = config_map["data"]["config.toml"].replace(old, new)
+
+    return change("ConfigMap", "dragoman-config", fault)
+
+
+def variable(name: str, value: str) -> Callable[[Manifests], object]:
+    return server(lambda s: s["env"].append({"name": name, "value": value}))
+
+
+OTHER = {"app.kubernetes.io/name": "dragon"}
+FAULTS: dict[str, tuple[Callable[[Manifests], object], str]] = {
+    "a service selects others": (
+        change("Service", "dragoman-headless", lambda d: d["spec"].update(selector=OTHER)),
+        r"Service dragoman-headless selects \{'app.kubernetes.io/name': 'dragon'\}",
+    ),
+    "the deployment selects others": (
+        change("Deployment", "dragoman", lambda d: d["spec"]["selector"].update(matchLabels=OTHER)),
+        "Deployment dragoman selects .* do not match",
+    ),
+    "the budget selects others": (
+        change("PodDisruptionBudget", "dragoman", lambda d: d["spec"]["selector"].update(matchLabels=OTHER)),
+        "PodDisruptionBudget dragoman selects",
+    ),
+    "the scraper selects others": (
+        change("PodMonitor", "dragoman", lambda d: d["spec"]["selector"].update(matchLabels=OTHER)),
+        "PodMonitor dragoman selects",
+    ),
+    "clients need the server's label": (
+        change(
+            "NetworkPolicy",
+            "dragoman",
+            lambda d: d["spec"]["ingress"][0]["from"].__setitem__(
+                slice(None), [{"podSelector": {"matchLabels": {"dragoman-client": "true"} | OTHER}}]
+            ),
+        ),
+        "no network policy lets pods labelled .* in at grpc",
+    ),
+    "everybody is let in": (
+        change("NetworkPolicy", "dragoman", lambda d: d["spec"]["ingress"].append({"ports": [{"port": "grpc"}]})),
+        "lets everybody in",
+    ),
+    "root": (pod(lambda p: p["securityContext"].update(runAsUser=0)), "runs as user 0"),
+    "root in the container": (server(lambda s: s["securityContext"].update(runAsUser=0)), "overrides the pod's user"),
+    "writable root": (
+        server(lambda s: s["securityContext"].update(readOnlyRootFilesystem=False)),
+        "dragoman may write to its root file system",
+    ),
+    "capabilities": (server(lambda s: s["securityContext"].pop("capabilities")), "must drop ALL"),
+    "no seccomp": (pod(lambda p: p["securityContext"].pop("seccompProfile")), "no seccomp profile"),
+    "a folder of the node": (pod(lambda p: p["volumes"].append({"name": "x", "hostPath": {}})), "`restricted`"),
+    "a token": (pod(lambda p: p.pop("automountServiceAccountToken")), "token is mounted"),
+    "service links": (pod(lambda p: p.pop("enableServiceLinks")), "look like settings"),
+    "another image": (server(lambda s: s.update(image="dragoman:latest")), "runs dragoman:latest"),
+    "no drain time": (
+        pod(lambda p: p.update(terminationGracePeriodSeconds=30)),
+        r"a stop may take 80 s \(preStop 0, drain delay 10, grace 60, margin 10\), but the pod is killed after 30 s",
+    ),
+    "a preStop that was not counted": (
+        server(lambda s: s.update(lifecycle={"preStop": {"sleep": {"seconds": 20}}})),
+        r"a stop may take 100 s \(preStop 20, ",
+    ),
+    "no drain delay": (config("drain_delay_seconds = 10.0\n", ""), "takes calls for 0 s; balancers need 5 s"),
+    "calls longer than the grace": (config("grace_seconds = 60.0", "grace_seconds = 20.0"), "leaves them 20 s"),
+    "clients stay": (config("max_connection_age_seconds = 300.0", ""), "would not find new pods"),
+    "a wrong port name": (
+        server(lambda s: s["readinessProbe"]["httpGet"].update(port="http")),
+        r"readinessProbe wants port 'http'; the server has \['grpc', 'metrics'\]",
+    ),
+    "a service's wrong port name": (
+        change("Service", "dragoman", lambda d: d["spec"]["ports"][0].update(targetPort="http2")),
+        "wants port 'http2'",
+    ),
+    "another port in the file": (
+        config("models = ", "port = 50052\nmodels = "),
+        "port grpc is 50051, but the server listens",
+    ),
+    "loopback only": (config('\nhost = "0.0.0.0"', ""), "listens for grpc on '127.0.0.1'"),
+    "an open admin port": (variable("DRAGOMAN_SERVE_ADMIN_HOST", "0.0.0.0"), "admin listener is on 0.0.0.0"),
+    "liveness asks for readiness": (
+        server(lambda s: s["livenessProbe"]["httpGet"].update(path="/readyz")),
+        "livenessProbe asks for '/readyz'; it must ask for '/livez'",
+    ),
+    "a bad key in the file": (config("grace_seconds", "grace_secs"), "refuses its settings .* grace_secs"),
+    "a bad value in the file": (config('log_level = "info"', "log_level = 3"), "refuses its settings .*log_level"),
+    "a bad variable": (variable("DRAGOMAN_SERVE_GRACE", "9"), "refuses its settings .* grace"),
+    "no file where the server looks": (
+        variable("DRAGOMAN_SERVE_CONFIG", "/etc/dragoman/serve.toml"),
+        "no ConfigMap has /etc/dragoman/serve.toml",
+    ),
+    "a foreign variable": (variable("OMP_NUM_THREADS", "9"), "OMP_NUM_THREADS is none of the server's"),
+    "a mount without a volume": (pod(lambda p: p["volumes"].pop()), "there is no such volume"),
+    "a volume without a mount": (
+        pod(lambda p: p["volumes"].append({"name": "spare", "emptyDir": {}})),
+        "no container mounts volume 'spare'",
+    ),
+    "a secret's key that is not there": (
+        variable("DRAGOMAN_SERVE_TLS_CLIENT_CA", "/etc/dragoman-tls/clients.crt"),
+        "a setting names /etc/dragoman-tls/clients.crt",
+    ),
+    "no hash": (
+        lambda site: (
+            site.of("ConfigMap")[0]["metadata"].update(name="dragoman-config"),
+            next(v for v in site.pod["volumes"] if v["name"] == "config")["configMap"].update(name="dragoman-config"),
+        ),
+        "no hash of its content",
+    ),
+    "memory may run out": (
+        server(lambda s: s["resources"]["limits"].update(memory="2Gi")),
+        "memory of .* not the same",
+    ),
+    "requests over limits": (server(lambda s: s["resources"]["limits"].update(cpu="1")), "more cpu than its limit"),
+    "no quantity": (server(lambda s: s["resources"]["limits"].update(memory="1GiB")), "'1GiB' is no quantity"),
+    "half a CPU": (
+        server(lambda s: s["resources"]["requests"].update(cpu="1500m")),
+        "2 threads and requests 1500m CPUs",
+    ),
+    "a GPU without CUDA": (
+        server(lambda s: s["resources"]["limits"].update({"nvidia.com/gpu": "1"})),
+        "the device is cpu, and the limits are",
+    ),
+    "no pod may go": (
+        change("PodDisruptionBudget", "dragoman", lambda d: d["spec"].update(minAvailable=2)),
+        "PodDisruptionBudget dragoman lets no pod go",
+    ),
+    "two set the replicas": (
+        change("Deployment", "dragoman", lambda d: d["spec"].update(replicas=2)),
+        "sets replicas, which HorizontalPodAutoscaler dragoman does too",
+    ),
+    "another is scaled": (
+        change("HorizontalPodAutoscaler", "dragoman", lambda d: d["spec"]["scaleTargetRef"].update(name="dragon")),
+        "scales Deployment 'dragon'",
+    ),
+    "scaling by CPU": (
+        change("HorizontalPodAutoscaler", "dragoman", lambda d: d["spec"].update(metrics=[{"type": "Resource"}])),
+        "does not scale by queue wait",
+    ),
+    "one replica": (
+        change("HorizontalPodAutoscaler", "dragoman", lambda d: d["spec"].update(minReplicas=1)),
+        "a restart is an outage",
+    ),
+    "no headless service": (
+        change("Service", "dragoman-headless", lambda d: d["spec"].pop("clusterIP")),
+        "there must be one headless Service",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_planted_faults_are_named(name: str, rendered: Rendered) -> None:
+    fault, told = FAULTS[name]
+    documents = rendered("cpu with all and hpa")
+    fault(Manifests(documents))
+    found = complaints(Manifests(documents))
+    assert any(re.search(told, complaint) for complaint in found), found
+
+
+@pytest.mark.parametrize(
+    ("fault", "told"),
+    [
+        (
+            lambda s: s["triggers"][0]["metadata"].update(query="rate(container_cpu_usage_seconds_total[1m])"),
+            "queue wait",
+        ),
+        (lambda s: s["triggers"][1].pop("metricType"), "takes a wait for a number of replicas"),
+        (lambda s: s["triggers"][0]["metadata"].pop("ignoreNullValues"), "takes no answer of Prometheus for 0"),
+        (lambda s: s.update(minReplicaCount=20), "at least 20 and at most 10"),
+    ],
+)
+def test_planted_faults_of_keda_are_named(fault: Callable[[Any], object], told: str, rendered: Rendered) -> None:
+    documents = rendered("cpu with keda")
+    (scaled,) = Manifests(documents).of("ScaledObject")
+    fault(scaled["spec"])
+    found = complaints(Manifests(documents))
+    assert any(told in complaint for complaint in found), found
+
+
+def test_a_gpu_pod_replaces_another(rendered: Rendered) -> None:
+    site = Manifests(rendered("gpu"))
+    assert site.settings.device == "cuda"
+    assert site.deployment["spec"]["strategy"]["rollingUpdate"] == {"maxSurge": 0, "maxUnavailable": 1}
+
+
+def test_images_agree_with_the_pods(rendered: Rendered) -> None:
+    """The same user; and as an image's variables win over the settings file, they must say the same."""
+    dockerfile = REPOSITORY / "Dockerfile"
+    if not dockerfile.exists():
+        pytest.skip("there is no Dockerfile yet")
+    text = dockerfile.read_text()
+    users = set(re.findall(r"^USER (\S+)", text, re.MULTILINE))
+    assert {user.split(":")[0] for user in users} == {str(USER)}
+    settings = Manifests(rendered("gpu")).settings
+    variables = re.findall(rf"\b{PREFIX}([A-Z_]+)=(\S+)", text)
+    assert variables
+    for name, value in variables:
+        assert str(getattr(settings, name.lower())) == value
+
+
+# --- the real server
+
+
+def test_the_server_reads_file_and_environment_as_rendered(rendered: Rendered, tmp_path: Path) -> None:
+    if "config" not in dragoman_commands.commands:
+        pytest.skip("there is no 'dragoman config' yet")
+    site = Manifests(rendered("gpu with all and keda"))
+    file = tmp_path / "config.toml"
+    file.write_text(site.config_map["data"]["config.toml"])
+    variables: Any = site.variables | {CONFIG_VARIABLE: str(file)}
+    answer = dragoman("config", "--json", **variables)
+    assert answer.returncode == 0, answer.stderr
+    told = json.loads(answer.stdout)
+    assert told["grace_seconds"] == {"value": site.settings.grace_seconds, "source": f"file {file}"}
+    assert told["num_threads"] == {"value": 2, "source": "environment DRAGOMAN_SERVE_NUM_THREADS"}
+    assert told["tls_key"]["value"] == str(site.settings.tls_key)
+
+
+def test_probes_of_the_real_server(site: Manifests, serve: Callable[..., InProcessServer]) -> None:
+    """From the first port to the last answer; a pod that drains is never killed for it."""
+    server = serve(load=False, max_slots=2, grace_seconds=25.0)
+
+    def answers() -> list[int]:
+        return [server.get(site.server[name]["httpGet"]["path"])[0] for name in PROBES]
+
+    assert answers() == [503, 503, 200]
+    server.load()
+    assert answers() == [200, 200, 200]
+    with ThreadPoolExecutor() as threads, server.client() as client:
+        call = threads.submit(client.translate, distinct_texts(30), "en", "de")
+        eventually(lambda: server.metric("dragoman_inflight_requests") == 1)
+        closing = server.start_closing()
+        eventually(lambda: server.metric("dragoman_draining") == 1)
+        assert answers() == [503, 503, 200]
+        assert not call.done()  # else this test shows nothing
+        assert len(call.result(30)) == 30
+        closing.result(30)
+
+
+def metric_names() -> set[str]:
+    """What the server's metrics are called in queries."""
+    text = Metrics().render("")[0].decode()
+    families = re.findall(r"^# TYPE (\S+) (\S+)$", text, re.MULTILINE)
+    ends = {"histogram": ("_bucket", "_sum", "_count")}
+    return {name + end for name, kind in families for end in ends.get(kind, ("",))}
+
+
+def scaling_queries(rendered: Rendered) -> dict[str, str]:
+    (scaled,) = Manifests(rendered("cpu with keda")).of("ScaledObject")
+    return {trigger["name"]: trigger["metadata"]["query"] for trigger in scaled["spec"]["triggers"]}
+
+
+def test_both_scalers_ask_the_same(rendered: Rendered) -> None:
+    adapter = yaml.safe_load((KUBERNETES / "components" / "hpa" / "prometheus_adapter.yaml").read_text())
+    asked = {rule["name"]["as"]: rule["metricsQuery"] for rule in adapter["externalRules"]}
+    (scaler,) = Manifests(rendered("cpu with hpa")).of("HorizontalPodAutoscaler")
+    (scaled,) = Manifests(rendered("cpu with keda")).of("ScaledObject")
+    metrics = [metric["external"] for metric in scaler["spec"]["metrics"]]
+    triggers = [trigger["metadata"] for trigger in scaled["spec"]["triggers"]]
+    labels = 'namespace="dragoman"'
+    assert [asked[metric["metric"]["name"]].replace("<<.LabelMatchers>>", labels) for metric in metrics] == [
+        trigger["query"] for trigger in triggers
+    ]
+    targets = [int(metric["target"]["value"].removesuffix("m")) / 1000 for metric in metrics]
+    assert targets == [float(trigger["threshold"]) for trigger in triggers]
+    for query in asked.values():
+        assert set(re.findall(r"dragoman_\w+", query)) <= metric_names()
+
+
+def test_queries_of_the_scalers(rendered: Rendered, tmp_path: Path) -> None:
+    """Idle is 0, which is a number; without any server there is no answer, and so no change."""
+    queries = scaling_queries(rendered)
+    labels = '{namespace="dragoman",pod="a"}'
+    busy = [
+        {"series": f"dragoman_queue_seconds_sum{labels}", "values": "0+30x10"},  # each minute 60 waits of half a second
+        {"series": f"dragoman_queue_seconds_count{labels}", "values": "0+60x10"},
+        {"series": f"dragoman_slots_running{labels}", "values": "8x10"},
+        {"series": f"dragoman_slots_max{labels}", "values": "32x10"},
+    ]
+    idle = [{"series": each["series"], "values": "32x10" if "max" in each["series"] else "0x10"} for each in busy]
+
+    def case(series: list[dict[str, str]], *expected: float) -> dict[str, Any]:
+        answers = [[{"labels": "{}", "value": value}] for value in expected] or [[], []]
+        tests = zip((queries["queue-wait"], queries["slot-load"]), answers, strict=True)
+        tested = [{"expr": query, "eval_time": "5m", "exp_samples": samples} for query, samples in tests]
+        return {"interval": "1m", "input_series": series, "promql_expr_test": tested}
+
+    def promtool(*cases: dict[str, Any]) -> "subprocess.CompletedProcess[str]":
+        (tmp_path / "test.yml").write_text(yaml.safe_dump({"tests": list(cases)}))
+        command = [tool("promtool", "prometheus"), "test", "rules", str(tmp_path / "test.yml")]
+        return subprocess.run(command, capture_output=True, text=True, timeout=60)
+
+    right = promtool(case(busy, 0.5, 0.25), case(idle, 0.0, 0.0), case([]))
+    assert right.returncode == 0, right.stdout + right.stderr
+    assert promtool(case(busy, 0.4, 0.25)).returncode == 1
+
+
+# --- other files
+
+
+def test_the_rules_in_kubernetes_are_those_of_prometheus() -> None:
+    script = KUBERNETES / "prometheus_rule.py"
+    spec = importlib.util.spec_from_file_location("prometheus_rule", script)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    if not module.RULES.is_dir():
+        pytest.skip("deploy/prometheus/rules is not there yet")
+    assert module.TARGET.read_text() == module.prometheus_rule(), f"run {script.relative_to(REPOSITORY)}"
+    assert yaml.safe_load(module.TARGET.read_text())["spec"]["groups"]
+
+
+def test_the_client_configuration_retries_what_a_stop_may_lose() -> None:
+    config = json.loads((REPOSITORY / "deploy" / "client" / "service_config.json").read_text())
+    assert config["loadBalancingConfig"] == [{"round_robin": {}}]
+    (method,) = config["methodConfig"]
+    assert set(method["retryPolicy"]["retryableStatusCodes"]) == {"UNAVAILABLE", "CANCELLED"}
+    assert 1 < method["retryPolicy"]["maxAttempts"] <= 5  # gRPC takes no more
+    named = {entry["service"] for entry in method["name"]}
+    assert named <= set(_services())
+    assert config["healthCheckConfig"]["serviceName"] in named
+
+
+def test_the_documented_client(serve: Callable[..., InProcessServer]) -> None:
+    (example,) = re.findall(r"```python\n(.*?)```", (REPOSITORY / "docs" / "kubernetes.md").read_text(), re.DOTALL)
+    documented = "dns:///dragoman-headless.dragoman.svc:50051"
+    assert documented in example
+    example = example.replace(documented, f"ipv4:{serve().address}")
+    command = [sys.executable, "-c", example]
+    answer = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=REPOSITORY, env=environment())
+    assert answer.returncode == 0, answer.stderr
+    assert answer.stdout.count("\n") == 1
+
+
+def test_the_documented_site(rendered: Rendered, tmp_path: Path) -> None:
+    (example,) = re.findall(r"```yaml\n(.*?)```", (REPOSITORY / "docs" / "kubernetes.md").read_text(), re.DOTALL)
+    (tmp_path / "dragoman").symlink_to(REPOSITORY)
+    (tmp_path / "config.toml").write_text((KUBERNETES / "base" / "config.toml").read_text() + "cache_mib = 64\n")
+    documents = kustomize(tmp_path, yaml.safe_load(example))
+    site = Manifests(documents)
+    assert complaints(site) == []
+    assert site.server["image"] == "registry.example/dragoman:cuda"
+    assert site.settings.cache_mib == 64
+
+
+def _services() -> list[str]:
+    found = []
+    for path in sorted((REPOSITORY / "proto").rglob("*.proto")):
+        text = path.read_text()
+        package = re.search(r"^package (\S+);", text, re.MULTILINE)
+        names = re.findall(r"^service (\w+)", text, re.MULTILINE)
+        found += [f"{package.group(1)}.{name}" for name in names if package]
+    return found
+
+
+@pytest.mark.full
+@pytest.mark.timeout(400)
+def test_checkov_has_no_findings_that_are_not_justified(rendered: Rendered, tmp_path: Path) -> None:
+    checkov = shutil.which("checkov")
+    if checkov is None:
+        pytest.skip("checkov is not installed; it goes into an environment of its own: pip install checkov")
+    rendered_file, settings = tmp_path / "site.yaml", KUBERNETES / ".checkov.yaml"
+
+    def findings(documents: list[dict[str, Any]]) -> "subprocess.CompletedProcess[str]":
+        rendered_file.write_text(yaml.safe_dump_all(documents))
+        command = [checkov, "--config-file", str(settings), "--file", str(rendered_file)]
+        environment = os.environ | {"BC_SKIP_MAPPING": "TRUE"}
+        return subprocess.run(command, capture_output=True, text=True, timeout=110, cwd=tmp_path, env=environment)
+
+    for name in ("cpu with all and hpa", "gpu with all and keda"):
+        answer = findings(rendered(name))
+        assert answer.returncode == 0, answer.stdout
+    documents = rendered("cpu")
+    Manifests(documents).server["securityContext"].update(privileged=True)
+    assert "CKV_K8S_16" in findings(documents).stdout

@@ -1,0 +1,55 @@
+"""Bundles from a shared volume to a container's own disk."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from service.bundle.checksums import check_intact
+from service.bundle.manifest import BundleError, Manifest
+from service.bundle.transfer import transfer
+from tests.servers import REPOSITORY
+
+
+def test_bundles_arrive_whole(tiny_models: Path, tmp_path: Path) -> None:
+    assert transfer(tiny_models, tmp_path) == ["tiny/1"]
+    check_intact(tmp_path / "tiny" / "1", Manifest.load(tmp_path / "tiny" / "1"))
+    assert [path.name for path in (tmp_path / "tiny").iterdir()] == ["1"]
+
+
+def test_a_second_run_adds_what_is_missing_and_clears_what_was_half_done(tiny_models: Path, tmp_path: Path) -> None:
+    source, destination = tmp_path / "source", tmp_path / "destination"
+    shutil.copytree(tiny_models, source)
+    transfer(source, destination)
+    shutil.copytree(source / "tiny" / "1", source / "tiny" / "2")
+    (destination / "tiny" / ".2.partial").mkdir()
+    (destination / "tiny" / ".2.partial" / "encoder.onnx").write_bytes(b"half")
+    (destination / "tiny" / "1" / "mark").touch()
+    assert transfer(source, destination) == ["tiny/1", "tiny/2"]
+    assert sorted(path.name for path in (destination / "tiny").iterdir()) == ["1", "2"]
+    assert (destination / "tiny" / "1" / "mark").exists()
+
+
+@pytest.mark.parametrize("damage", ["other bytes", "missing"])
+def test_a_damaged_bundle_never_appears(damage: str, tiny_models: Path, tmp_path: Path) -> None:
+    source, destination = tmp_path / "source", tmp_path / "destination"
+    shutil.copytree(tiny_models, source)
+    encoder = source / "tiny" / "1" / Manifest.load(source / "tiny" / "1").graphs.encoder
+    encoder.unlink() if damage == "missing" else encoder.write_bytes(b"")
+    with pytest.raises(BundleError, match=rf"{source}/tiny/1 is damaged: {encoder.name} "):
+        transfer(source, destination)
+    assert list((destination / "tiny").iterdir()) == []
+
+
+def test_as_a_program(tiny_models: Path, tmp_path: Path) -> None:
+    def run(source: Path) -> "subprocess.CompletedProcess[str]":
+        command = [sys.executable, "-m", "service.bundle.transfer", str(source), str(tmp_path / "models")]
+        return subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=REPOSITORY)
+
+    assert run(tiny_models).stdout == f"{tmp_path}/models has tiny/1, all checksums are right\n"
+    empty = run(tmp_path / "nowhere")
+    assert empty.returncode == 1
+    assert empty.stderr.startswith(f"dragoman: {tmp_path}/nowhere holds no bundle")
+    assert empty.stderr.count("\n") == 1
