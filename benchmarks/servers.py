@@ -17,7 +17,7 @@ import psutil
 
 from benchmarks.load_generator import Load, Outcome
 
-READY = re.compile(r"gRPC on (\S+?)(?:, metrics on (\S+?))?\. ")
+READY = re.compile(r"gRPC on (\S+?)(?:, metrics on (\S+?))?(?:, status page on (\S+?))?\. ")
 STOP_SECONDS = 60.0
 
 
@@ -60,6 +60,7 @@ def serve_command(models: str, *flags: str, module: str = "service") -> list[str
     """`dragoman serve` on free ports."""
     return [
         *(sys.executable, "-m", module, "serve", "--models", models, "--port", "0", "--metrics-port", "0"),
+        *("--admin-port", "-1"),
         *flags,
     ]
 

@@ -7,7 +7,7 @@ A model's series are those of all its loaded versions together: counters go on w
 are sums. They go when no version is left.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple, TypeVar
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
@@ -45,6 +45,14 @@ class ModelInfo(NamedTuple):
     version: str
     precision: str
     checkpoint_sha256: str
+
+
+class Sample(NamedTuple):
+    """One number, as it stands now; the names of samples are those on the metrics page."""
+
+    name: str
+    labels: Mapping[str, str]
+    value: float
 
 
 class Metrics:
@@ -122,6 +130,12 @@ class Metrics:
         """All metrics in the text format that an HTTP client's `Accept` header asks for, and its content type."""
         encoder, content_type = choose_encoder(accept)
         return encoder(self._registry), content_type
+
+    def samples(self) -> Iterator[Sample]:
+        """All numbers as they stand now. Thread-safe."""
+        for family in self._registry.collect():
+            for sample in family.samples:
+                yield Sample(sample.name, sample.labels, sample.value)
 
     def model(self, name: str) -> "ModelMetrics":
         """The metrics of one model, whichever of its versions. Thread-safe."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from service.errors import InvalidRequest, TooMany
+from service.errors import InvalidRequest, TooMany, quoted
 from service.translation import MAX_TEXTS, MimeType, TranslationRequest
 
 MAX_LABELS = 64
@@ -40,7 +40,7 @@ def check_request(request: TranslationRequest) -> None:
     for key, value in request.labels:
         if not key or max(len(key), len(value)) > _MAX_LABEL_CHARACTERS:
             raise InvalidRequest(
-                f"labels has {key!r:.80} = {value!r:.80}; keys have 1 to {_MAX_LABEL_CHARACTERS} characters, values "
+                f"labels has {quoted(key)} = {quoted(value)}; keys have 1 to {_MAX_LABEL_CHARACTERS} characters, values "
                 "at most as many.",
                 "labels",
             )

@@ -1,6 +1,6 @@
 """Builds everything, wires it together, and leads it from the first port to the last answer.
 
-Start: metrics port -> gRPC port, NOT_SERVING -> load, self-test, warm up -> SERVING. Then SIGHUP, or a clock, has it
+Start: metrics port -> admin port -> gRPC port, NOT_SERVING -> load, self-test, warm up -> SERVING. Then SIGHUP, or a clock, has it
 look at the models on disk again.
 Stop: NOT_SERVING -> drain delay -> no new calls, accepted ones finish within the grace -> engines -> ports.
 """
@@ -14,11 +14,14 @@ from collections.abc import Callable
 from importlib import metadata
 
 import service
+from service.admin.calls import AdminCalls
+from service.admin.server import AdminServer, ServerView, admin_listener
 from service.config import ServerConfig
 from service.engine.config import EngineConfig
 from service.engine.session import SessionConfig
 from service.engine_bridge import EngineBridge
 from service.fleet_bridge import FleetBridge
+from service.http_listener import HttpListener
 from service.lifecycle import Phase, ReloadOutcome
 from service.metrics import Metrics
 from service.models.control import ModelControl
@@ -27,8 +30,9 @@ from service.models.loaded_model import LoadedModel
 from service.models.loader import load_model
 from service.models.repository import ALL, FoundBundle
 from service.models.statistics import InferenceStatistics
-from service.monitoring import MonitoringServer
+from service.monitoring import monitoring_listener
 from service.ports import PortError, check_port, join_address
+from service.recent_errors import RecentErrors
 from service.rpc.grpc_server import build_grpc_server, new_health_servicer
 from service.rpc.kserve_servicer import KServeServicer
 from service.text.glossary import GlossaryFolder, NoGlossaries
@@ -52,16 +56,19 @@ class Server:
         self.config = config
         self.port = config.port
         self.metrics_port = config.metrics_port
+        self.admin_port = config.admin_port
         self.has_failed = False  # an engine died or got stuck
         self._phase = Phase.LOADING
         self._metrics = Metrics()
+        self._errors = RecentErrors()
         cache = TranslationCache(config.cache_mib * 2**20)
         self._metrics.caches_in(cache)
         self._glossaries = GlossaryFolder(config.glossaries) if config.glossaries else NoGlossaries()
         self._translator = Translator(self._metrics, cache, self._glossaries)
-        self._monitoring: MonitoringServer | None = None
+        self._http: list[HttpListener] = []
         self._loop = asyncio.get_running_loop()
         self._closing = asyncio.Event()
+        self._reloading = asyncio.Lock()
         self._is_explicit = config.model_control == "explicit"
         self._fleet = Fleet(
             config.models,
@@ -76,11 +83,12 @@ class Server:
             self._translator,
             self._control,
             self._metrics,
+            self._errors,
             lambda: self._phase,
             self._closing,
             config.default_deadline_seconds,
         )
-        self._grpc = build_grpc_server(config, self._translator, self._metrics, self._health, kserve)
+        self._grpc = build_grpc_server(config, self._translator, self._metrics, self._errors, self._health, kserve)
 
     @property
     def models(self) -> list[LoadedModel]:
@@ -127,11 +135,15 @@ class Server:
             PortError: as for `run`.
         """
         config = self.config
-        self._monitoring = MonitoringServer(
-            config.metrics_host, config.metrics_port, self._metrics, lambda: self._phase
-        )
-        self.metrics_port = self._monitoring.port
-        self._monitoring.start()
+        monitoring = monitoring_listener(config.metrics_host, config.metrics_port, self._metrics, lambda: self._phase)
+        self._http.append(monitoring)
+        self.metrics_port = monitoring.port
+        monitoring.start()
+        if config.admin_port >= 0:
+            admin = admin_listener(config.admin_host, config.admin_port, self._admin(), config.max_request_bytes)
+            self._http.append(admin)
+            self.admin_port = admin.port
+            admin.start()
         check_port(config.host, config.port, "gRPC", "--port")
         try:
             self.port = self._grpc.add_insecure_port(join_address(config.host, config.port))
@@ -152,26 +164,27 @@ class Server:
             self._enter(Phase.SERVING)
 
     async def reload(self) -> ReloadOutcome:
-        """Serve what is on disk now; calls go on meanwhile. One call at a time.
+        """Serve what is on disk now; calls go on meanwhile, reloads one after the other.
 
         With explicit model control that is said of glossaries only.
         """
-        if await asyncio.to_thread(self._glossaries.refresh):
-            _LOG.info("glossaries have changed")
-        if self._is_explicit:
-            return ReloadOutcome.UNCHANGED
-        try:
-            outcome = await self._fleet.reload()
-        except Exception:
-            _LOG.exception("reloading failed; what was served stays")
-            outcome = ReloadOutcome.FAILED
-        self._metrics.reloaded(outcome)
-        return outcome
+        async with self._reloading:
+            if await asyncio.to_thread(self._glossaries.refresh):
+                _LOG.info("glossaries have changed")
+            if self._is_explicit:
+                return ReloadOutcome.UNCHANGED
+            try:
+                outcome = await self._fleet.reload()
+            except Exception:
+                _LOG.exception("reloading failed; what was served stays")
+                outcome = ReloadOutcome.FAILED
+            self._metrics.reloaded(outcome)
+            return outcome
 
     async def close(self) -> None:
         """Answer every accepted call, then stop. Calls that outlast the grace are answered UNAVAILABLE."""
         was_serving = self._phase is Phase.SERVING
-        if self._monitoring is not None:  # else the ports never opened
+        if self._http:  # else no port was opened
             self._enter(Phase.DRAINING)
         if was_serving:
             await asyncio.sleep(self.config.drain_delay_seconds)
@@ -184,9 +197,25 @@ class Server:
         self._control.close()
         await self._fleet.stop()
         await stopping
-        if self._monitoring is not None:
-            self._monitoring.stop()
+        for listener in self._http:
+            listener.stop()
         self._translator.close()
+
+    def _admin(self) -> AdminServer:
+        config = self.config
+        view = ServerView(config.device, self._is_explicit, lambda: self._phase, lambda: list(self._fleet.models))
+        calls = AdminCalls(
+            self._translator,
+            self._control,
+            self.reload,
+            self._metrics,
+            self._errors,
+            view.phase,
+            config.default_deadline_seconds,
+        )
+        return AdminServer(
+            view, calls, self._metrics, self._errors, self._loop, config.admin_host, config.default_deadline_seconds
+        )
 
     def _load_one(self, bundle: FoundBundle) -> LoadedModel:
         """Called on a thread of the fleet's."""

@@ -45,6 +45,8 @@ def _option(flag: str, kind: Any, text: str, **more: Any) -> Callable[[_Command]
 @_option("--port", _PORT, "Port for gRPC; 0 takes any free one.")
 @_option("--metrics-host", str, "Address for /metrics, /readyz and /livez.")
 @_option("--metrics-port", _PORT, "Port for /metrics, /readyz and /livez; 0 takes any free one.")
+@_option("--admin-host", str, "Address for the status page and what it can do; keep it where only operators are.")
+@_option("--admin-port", click.IntRange(-1, 65535), "Port for the status page; 0 takes any free one, -1: none.")
 @_option("--device", click.Choice(DEVICES), "Where to run the model.")
 @_option("--num-threads", click.IntRange(0, 1024), "Threads of a model run; 0: one per CPU that the process may use.")
 @_option(
@@ -101,7 +103,10 @@ def ready_line(server: "Server") -> str:
     config = server.config
     grpc_address = join_address(config.host, server.port)
     metrics_url = f"http://{join_address(config.metrics_host, server.metrics_port)}/metrics"
-    ready = f"Dragoman is ready: gRPC on {grpc_address}, metrics on {metrics_url}."
+    ready = f"Dragoman is ready: gRPC on {grpc_address}, metrics on {metrics_url}"
+    if config.admin_port >= 0:
+        ready += f", status page on http://{join_address(config.admin_host, server.admin_port)}/"
+    ready += "."
     if not server.models:
         return f"{ready} No model is loaded yet; load one with KServe's RepositoryModelLoad."
     command = f"{_program()} translate"

@@ -9,6 +9,7 @@ from service.metrics import Metrics
 from service.pb.dragoman.v1 import translation_pb2_grpc as dragoman_grpc
 from service.pb.google.cloud.translation.v3 import translation_service_pb2_grpc as google_grpc
 from service.pb.inference import grpc_service_pb2_grpc as kserve_grpc
+from service.recent_errors import RecentErrors
 from service.rpc import google_servicer, health, kserve_servicer, translation_servicer
 from service.rpc.google_servicer import GoogleServicer
 from service.rpc.google_unsupported import UnsupportedMethods
@@ -32,12 +33,13 @@ def build_grpc_server(
     config: ServerConfig,
     translator: Translator,
     metrics: Metrics,
+    errors: RecentErrors,
     health_servicer: HealthServicer,
     kserve: KServeServicer,
 ) -> grpc.aio.Server:
     """A server that is neither bound to a port nor started."""
     server = grpc.aio.server(
-        interceptors=[RequestIdInterceptor(), MetricsInterceptor(metrics), ErrorInterceptor(metrics)],
+        interceptors=[RequestIdInterceptor(), MetricsInterceptor(metrics), ErrorInterceptor(metrics, errors)],
         options=_channel_options(config),
     )
     dragoman_grpc.add_TranslationServiceServicer_to_server(

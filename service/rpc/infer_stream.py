@@ -11,6 +11,7 @@ import grpc
 from service.errors import ServiceError, Unavailable
 from service.metrics import Metrics
 from service.pb.inference import grpc_service_pb2 as pb
+from service.recent_errors import RecentErrors
 from service.rpc import request_id
 from service.rpc.interceptors import REJECTIONS
 from service.rpc.status import status_of
@@ -28,10 +29,11 @@ class InferStream:
     """Answers in the order of requests, as Triton does for models that are not decoupled: an error has no id that its
     clients would see. Cancelling `run` cancels all that is not answered."""
 
-    def __init__(self, infer: Infer, metrics: Metrics, method: str) -> None:
+    def __init__(self, infer: Infer, metrics: Metrics, errors: RecentErrors, method: str) -> None:
         """Each request is counted as a call of `method`."""
         self._infer = infer
         self._metrics = metrics
+        self._errors = errors
         self._method = method
         self._room = asyncio.Semaphore(MAX_IN_FLIGHT)
         self._answers: asyncio.Queue[asyncio.Task[pb.ModelStreamInferResponse] | None] = asyncio.Queue()
@@ -84,11 +86,11 @@ class InferStream:
             if isinstance(error, REJECTIONS):
                 self._metrics.rejected(error.reason)
             code = status_of(error).code
-            response = _failure(request, code, str(error))
+            response = self._failure(request, code, str(error))
         except Exception:
             _LOG.exception("request %s failed: %s", request_id.current(), self._method)
             code = grpc.StatusCode.INTERNAL
-            response = _failure(
+            response = self._failure(
                 request, code, f"internal error; the server's log says more about request {request_id.current()}."
             )
         finally:
@@ -97,8 +99,10 @@ class InferStream:
             response.infer_response.parameters["triton_final_response"].bool_param = True
         return response
 
-
-def _failure(request: pb.ModelInferRequest, code: grpc.StatusCode, message: str) -> pb.ModelStreamInferResponse:
-    return pb.ModelStreamInferResponse(
-        error_message=f"{code.name}: {message}", infer_response=pb.ModelInferResponse(id=request.id)
-    )
+    def _failure(
+        self, request: pb.ModelInferRequest, code: grpc.StatusCode, message: str
+    ) -> pb.ModelStreamInferResponse:
+        self._errors.note(request_id.current(), self._method, code.name, message)
+        return pb.ModelStreamInferResponse(
+            error_message=f"{code.name}: {message}", infer_response=pb.ModelInferResponse(id=request.id)
+        )

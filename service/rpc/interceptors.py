@@ -20,6 +20,7 @@ from service.errors import (
     Unimplemented,
 )
 from service.metrics import Metrics
+from service.recent_errors import RecentErrors
 from service.rpc import request_id
 from service.rpc.status import RpcStatus, status_of
 
@@ -92,12 +93,14 @@ class ErrorInterceptor(_Interceptor):
     It also parses the request, so that bytes which are no valid message are the caller's fault and not the server's.
     """
 
-    def __init__(self, metrics: Metrics) -> None:
+    def __init__(self, metrics: Metrics, errors: RecentErrors) -> None:
         self._metrics = metrics
+        self._errors = errors
 
     async def intercept_service(self, continuation: Continuation, details: grpc.HandlerCallDetails) -> Handler:
         """As `grpc.aio.ServerInterceptor`."""
         handler = await continuation(details)
+        method = details.method.removeprefix("/")
 
         async def guarded(call: Behaviour, request: Any, context: Context) -> Any:
             try:
@@ -116,6 +119,7 @@ class ErrorInterceptor(_Interceptor):
                     grpc.StatusCode.INTERNAL,
                     f"internal error; the server's log says more about request {request_id.current()}.",
                 )
+            self._errors.note(request_id.current(), method, status.code.name, status.message)
             trailers = _id_trailer(request_id.current()) + status.trailing_metadata
             try:
                 return await context.abort(status.code, status.message, trailers)  # raises

@@ -16,6 +16,7 @@ from service.models.index import LoadState
 from service.models.loaded_model import LoadedModel
 from service.pb.inference import grpc_service_pb2 as pb
 from service.pb.inference import grpc_service_pb2_grpc as pb_grpc
+from service.recent_errors import RecentErrors
 from service.rpc import request_id
 from service.rpc.deadline import deadline_of
 from service.rpc.infer_stream import InferStream
@@ -48,6 +49,7 @@ class KServeServicer(pb_grpc.GRPCInferenceServiceServicer):
         translator: Translator,
         control: ModelControl,
         metrics: Metrics,
+        errors: RecentErrors,
         phase: Callable[[], Phase],
         closing: asyncio.Event,
         default_deadline_seconds: float,
@@ -56,6 +58,7 @@ class KServeServicer(pb_grpc.GRPCInferenceServiceServicer):
         self._translator = translator
         self._control = control
         self._metrics = metrics
+        self._errors = errors
         self._phase = phase
         self._closing = closing
         self._default_deadline_seconds = default_deadline_seconds
@@ -113,7 +116,7 @@ class KServeServicer(pb_grpc.GRPCInferenceServiceServicer):
         def infer(request: pb.ModelInferRequest) -> Any:
             return self._infer(request, context)
 
-        stream = InferStream(infer, self._metrics, f"{SERVICE_NAME}/ModelStreamInfer")
+        stream = InferStream(infer, self._metrics, self._errors, f"{SERVICE_NAME}/ModelStreamInfer")
         await stream.run(requests, context.write, self._closing)
 
     async def RepositoryIndex(  # noqa: N802

@@ -9,6 +9,7 @@ import pytest
 from service.errors import InvalidRequest, NotFound, Unavailable
 from service.metrics import Metrics
 from service.pb.inference import grpc_service_pb2 as pb
+from service.recent_errors import RecentErrors
 from service.rpc.infer_stream import MAX_IN_FLIGHT, InferStream
 
 METHOD = "inference.GRPCInferenceService/ModelStreamInfer"
@@ -26,7 +27,7 @@ class Scene:
         self.cancelled: list[str] = []
 
     def start(self, requests: AsyncIterator[pb.ModelInferRequest]) -> asyncio.Task[None]:
-        stream = InferStream(self.infer, self.metrics, METHOD)
+        stream = InferStream(self.infer, self.metrics, RecentErrors(), METHOD)
         return asyncio.create_task(stream.run(requests, self.write, self.closing))
 
     async def infer(self, request: pb.ModelInferRequest) -> pb.ModelInferResponse:

@@ -1,0 +1,76 @@
+"""The picture of the status page in docs/status.md: the shipped models, real load, a real browser.
+
+`python -m benchmarks.status_screenshot` writes docs/images/status.png; it needs Debian's chromium and chromium-driver.
+"""
+
+import contextlib
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import click
+
+from benchmarks.load_generator import Load
+from benchmarks.servers import running, send, serve_command
+from service.client import Client, ClientError
+from tests.browser import browser
+
+_RATES = (15.0, 40.0, 25.0, 60.0, 35.0)  # calls per second, one after the other
+_TEXT = "Save the file before you close the window."
+
+
+@click.command()
+@click.option("--output", type=click.Path(path_type=Path), default=Path("docs/images/status.png"), show_default=True)
+@click.option("--seconds", default=300.0, show_default=True, help="How long the page watches the load.")
+@click.option("--width", default=1360, show_default=True)
+@click.option("--dark", is_flag=True)
+def main(output: Path, seconds: float, width: int, dark: bool) -> None:
+    """Serve the shipped models, send them load, and draw the page that watches it."""
+    with (
+        running(serve_command("models", "--admin-port", "0")) as server,
+        tempfile.TemporaryDirectory() as profile,
+        browser(Path(profile), width, 1000) as window,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        if dark:
+            scheme = [{"name": "prefers-color-scheme", "value": "dark"}]
+            window.command("Emulation.setEmulatedMedia", features=scheme)
+        window.open(server.status_url)
+        load = pool.submit(_send_load, server.address, seconds)
+        _wait(load.done, seconds + 60)
+        load.result()
+        send(Load(server.address, 2.0, rate=_RATES[-1]))
+        _translate(window)
+        output.write_bytes(window.screenshot())
+        for line in window.console():
+            click.echo(line, err=True)
+
+
+def _send_load(address: str, seconds: float) -> None:
+    for number, rate in enumerate(_RATES):
+        send(Load(address, seconds / len(_RATES), rate=rate, seed=number))
+        _fail(address)
+
+
+def _fail(address: str) -> None:
+    """What goes wrong in everyday life."""
+    with Client(address) as client:
+        for target, model in (("fr", ""), ("de", "en-fr")):
+            with contextlib.suppress(ClientError):
+                client.translate([_TEXT], "en", target, model=model)
+
+
+def _translate(window: object) -> None:
+    raise NotImplementedError
+
+
+def _wait(condition: object, seconds: float) -> None:
+    raise NotImplementedError
+
+
+if __name__ == "__main__":
+    main()
