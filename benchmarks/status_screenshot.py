@@ -4,10 +4,7 @@
 """
 
 import contextlib
-import subprocess
-import sys
 import tempfile
-import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -17,9 +14,11 @@ import click
 from benchmarks.load_generator import Load
 from benchmarks.servers import running, send, serve_command
 from service.client import Client, ClientError
-from tests.browser import browser
+from tests.browser import Browser, browser
+from tests.servers import eventually
 
 _RATES = (15.0, 40.0, 25.0, 60.0, 35.0)  # calls per second, one after the other
+_MORE_SECONDS = 3.0  # of load, after the picture was taken
 _TEXT = "Save the file before you close the window."
 
 
@@ -41,19 +40,18 @@ def main(output: Path, seconds: float, width: int, dark: bool) -> None:
             window.command("Emulation.setEmulatedMedia", features=scheme)
         window.open(server.status_url)
         load = pool.submit(_send_load, server.address, seconds)
-        _wait(load.done, seconds + 60)
-        load.result()
-        send(Load(server.address, 2.0, rate=_RATES[-1]))
         _translate(window)
+        time.sleep(seconds)  # the load goes on a little longer
         output.write_bytes(window.screenshot())
+        load.result()
         for line in window.console():
             click.echo(line, err=True)
 
 
 def _send_load(address: str, seconds: float) -> None:
     for number, rate in enumerate(_RATES):
-        send(Load(address, seconds / len(_RATES), rate=rate, seed=number))
         _fail(address)
+        send(Load(address, (seconds + _MORE_SECONDS) / len(_RATES), rate=rate, seed=number))
 
 
 def _fail(address: str) -> None:
@@ -64,12 +62,10 @@ def _fail(address: str) -> None:
                 client.translate([_TEXT], "en", target, model=model)
 
 
-def _translate(window: object) -> None:
-    raise NotImplementedError
-
-
-def _wait(condition: object, seconds: float) -> None:
-    raise NotImplementedError
+def _translate(window: Browser) -> None:
+    eventually(lambda: window.run("return document.querySelector('#into').value") == "de")
+    window.run("document.querySelector('#text').value = arguments[0]; document.querySelector('#go').click()", _TEXT)
+    eventually(lambda: window.text("#translation") != "")
 
 
 if __name__ == "__main__":

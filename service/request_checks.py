@@ -40,8 +40,8 @@ def check_request(request: TranslationRequest) -> None:
     for key, value in request.labels:
         if not key or max(len(key), len(value)) > _MAX_LABEL_CHARACTERS:
             raise InvalidRequest(
-                f"labels has {quoted(key)} = {quoted(value)}; keys have 1 to {_MAX_LABEL_CHARACTERS} characters, values "
-                "at most as many.",
+                f"labels has {quoted(key)} = {quoted(value)}; keys have 1 to {_MAX_LABEL_CHARACTERS} characters, "
+                "values at most as many.",
                 "labels",
             )
 

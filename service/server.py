@@ -1,7 +1,7 @@
 """Builds everything, wires it together, and leads it from the first port to the last answer.
 
-Start: metrics port -> admin port -> gRPC port, NOT_SERVING -> load, self-test, warm up -> SERVING. Then SIGHUP, or a clock, has it
-look at the models on disk again.
+Start: metrics port -> admin port -> gRPC port, NOT_SERVING -> load, self-test, warm up -> SERVING. Then SIGHUP, a
+clock or an operator has it look at the models on disk again.
 Stop: NOT_SERVING -> drain delay -> no new calls, accepted ones finish within the grace -> engines -> ports.
 """
 

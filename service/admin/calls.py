@@ -124,4 +124,5 @@ def _parsed(body: bytes) -> pb.TranslateRequest:
         return json_format.Parse(body, pb.TranslateRequest())
     except (json_format.ParseError, UnicodeDecodeError, RecursionError) as error:
         reason = " ".join(str(error).split())[:200]
-        raise InvalidRequest(f"the body is no TranslateRequest in JSON: {reason}") from error
+        # In quotes, as all that may hold a caller's words.
+        raise InvalidRequest(f"the body is no TranslateRequest in JSON: {reason!r}.") from error

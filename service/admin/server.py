@@ -99,11 +99,7 @@ class AdminServer:
             return _json(self._status())
         if request.path == "/api/models":
             return self._awaited(self._calls.models(), _READ_SECONDS)
-        return _failure(
-            HTTPStatus.NOT_FOUND,
-            "NOT_FOUND",
-            f"{request.path!r:.80} is not here; there are /, /status.json, /api/models.",
-        )
+        return _not_here(request, "/, /status.json, /api/models")
 
     def _post(self, request: HttpRequest) -> HttpAnswer:
         headers = request.headers
@@ -116,12 +112,7 @@ class AdminServer:
             name = unquote(found[1])
             act = self._calls.load if found[2] == "load" else self._calls.unload
             return self._awaited(act(name, headers), _CHANGE_SECONDS)
-        return _failure(
-            HTTPStatus.NOT_FOUND,
-            "NOT_FOUND",
-            f"{request.path!r:.80} is not here; there are /api/translate, /api/reload, /api/models/<name>/load, "
-            "/api/models/<name>/unload.",
-        )
+        return _not_here(request, "/api/translate, /api/reload, /api/models/<name>/load, /api/models/<name>/unload")
 
     def _status(self) -> Document:
         return {
@@ -144,9 +135,8 @@ class AdminServer:
             document = future.result(timeout_seconds)
         except TimeoutError:
             future.cancel()  # changes are shielded from that
-            return _of_error(
-                DeadlineExceeded(f"not done within {timeout_seconds:g} s; a change that has begun goes on.")
-            )
+            late = f"not done within {timeout_seconds:g} s; a change that has begun goes on."
+            return _of_error(DeadlineExceeded(late))
         except ServiceError as error:
             return _of_error(error)
         milliseconds = (time.monotonic() - started) * 1000
@@ -168,6 +158,11 @@ def _of_error(error: ServiceError) -> HttpAnswer:
     if isinstance(error, Overloaded):
         headers["Retry-After"] = str(math.ceil(error.retry_after_seconds))
     return _failure(_HTTP_STATUS.get(code, HTTPStatus.INTERNAL_SERVER_ERROR), code, str(error), headers)
+
+
+def _not_here(request: HttpRequest, there: str) -> HttpAnswer:
+    message = f"{request.method} {request.path!r:.80} is not here; there are {there}."
+    return _failure(HTTPStatus.NOT_FOUND, "NOT_FOUND", message)
 
 
 def _failure(status: HTTPStatus, code: str, message: str, headers: dict[str, str] | None = None) -> HttpAnswer:
