@@ -14,6 +14,7 @@ import click
 from benchmarks.load_generator import Load
 from benchmarks.servers import running, send, serve_command
 from service.client import Client, ClientError
+from service.translation import RequestedOptions
 from tests.browser import Browser, browser
 from tests.servers import eventually
 
@@ -50,16 +51,15 @@ def main(output: Path, seconds: float, width: int, dark: bool) -> None:
 
 def _send_load(address: str, seconds: float) -> None:
     for number, rate in enumerate(_RATES):
-        _fail(address)
+        _fail(address, number)
         send(Load(address, (seconds + _MORE_SECONDS) / len(_RATES), rate=rate, seed=number))
 
 
-def _fail(address: str) -> None:
-    """What goes wrong in everyday life."""
-    with Client(address) as client:
-        for target, model in (("fr", ""), ("de", "en-fr")):
-            with contextlib.suppress(ClientError):
-                client.translate([_TEXT], "en", target, model=model)
+def _fail(address: str, number: int) -> None:
+    """What goes wrong in everyday life: one of three mistakes."""
+    target, model, beam_size = (("fr", "", 1), ("de", "en-fr", 1), ("de", "", 32))[number % 3]
+    with Client(address) as client, contextlib.suppress(ClientError):
+        client.translate([_TEXT], "en", target, model=model, options=RequestedOptions(beam_size=beam_size))
 
 
 def _translate(window: Browser) -> None:

@@ -16,6 +16,8 @@ from service.ports import check_port, port_error
 
 _LOG = logging.getLogger(__name__)
 
+_STOP_SECONDS = 0.1  # that a stop may take to be noticed
+
 PLAIN = "text/plain; charset=utf-8"
 
 
@@ -64,7 +66,9 @@ class HttpListener:
             self._http = _HttpServer(host, port, partial(_RequestHandler, answer, max_body_bytes))
         except OSError as error:
             raise port_error(host, port, purpose, flag, error) from error
-        self._thread = threading.Thread(target=self._http.serve_forever, name=purpose, daemon=True)
+        self._thread = threading.Thread(
+            target=self._http.serve_forever, args=(_STOP_SECONDS,), name=purpose, daemon=True
+        )
 
     @property
     def port(self) -> int:

@@ -58,7 +58,8 @@ class InProcessServer:
 
     def __init__(self, loop: LoopThread, config: ServerConfig) -> None:
         self._loop = loop
-        self.server = loop.run(self._open(replace(config, port=0, metrics_port=0, admin_port=0)))
+        admin_port = min(config.admin_port, 0)  # any free one, or none
+        self.server = loop.run(self._open(replace(config, port=0, metrics_port=0, admin_port=admin_port)))
         self.address = f"127.0.0.1:{self.server.port}"
 
     @staticmethod

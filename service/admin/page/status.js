@@ -73,9 +73,9 @@
   const CHARTS = [
     { title: "Calls per second", series: [["ok", "answered", "one"], ["failed", "failed", "two"]], fill: true },
     { title: "Tokens per second", series: [["written", "written", "one"], ["read", "read", "two"]], fill: true },
-    { title: "Latency of calls, ms", series: [["p50", "p50", "one"], ["p90", "p90", "two"], ["p99", "p99", "three"]] },
+    { title: "Latency, ms", series: [["p50", "p50", "one"], ["p90", "p90", "two"], ["p99", "p99", "three"]] },
     { title: "First token, ms", series: [["first50", "p50", "one"], ["first90", "p90", "two"], ["first99", "p99", "three"]] },
-    { title: "Slots", series: [["slots", "in use", "one"], ["slotsMax", "there are", "two"], ["waiting", "texts waiting", "three"]] },
+    { title: "Slots and queue", series: [["slots", "in use", "one"], ["slotsMax", "in all", "two"], ["waiting", "waiting", "three"]] },
     { title: "Rows per step", series: [["batch", "mean of 10 s", "one"]], fill: true },
   ];
   const NAMES = CHARTS.flatMap((chart) => chart.series.map(([name]) => name));
@@ -83,7 +83,9 @@
   let plots = [];
 
   const compact = new Intl.NumberFormat("en", { maximumSignificantDigits: 3, notation: "compact" });
-  const shown = (value) => value == null ? "–" : compact.format(Math.abs(value) < 0.005 ? 0 : value);
+  const brisk = new Intl.NumberFormat("en", { maximumSignificantDigits: 2, notation: "compact" });
+  const written = (format) => (value) => value == null ? "–" : format.format(Math.abs(value) < 0.005 ? 0 : value);
+  const [shown, brief] = [written(compact), written(brisk)];
 
   function buildCharts() {
     $("charts").replaceChildren();
@@ -164,19 +166,20 @@
     put("cpu", values.cpu === null ? "–" : `${whole.format(values.cpu * 100)} %`);
     put("memory", `${whole.format(now.process_resident_memory_bytes / MIB)} MiB`);
     put("calls", shown(values.ok === null ? null : values.ok + values.failed));
-    put("calls-note", `${shown(values.failed)} /s failed, ${whole.format(now.inflight_requests)} in flight`);
+    put("calls-note", `${brief(values.failed)} failed, ${whole.format(now.inflight_requests)} open`);
     put("tokens", shown(values.written));
-    put("tokens-note", `${shown(values.read)} /s read`);
+    put("tokens-note", `${shown(values.read)} read`);
     put("latency", shown(values.p50));
-    put("latency-note", `p90 ${shown(values.p90)}, p99 ${shown(values.p99)}`);
+    put("latency-note", `p90 ${brief(values.p90)}, p99 ${brief(values.p99)}`);
     put("first", shown(values.first50));
-    put("first-note", `p90 ${shown(values.first90)}, p99 ${shown(values.first99)}`);
+    put("first-note", `p90 ${brief(values.first90)}, p99 ${brief(values.first99)}`);
     put("slots", whole.format(now.slots_running));
     put("slots-max", `of ${whole.format(now.slots_max)}`);
     $("slots-meter").value = now.slots_max ? now.slots_running / now.slots_max : 0;
     put("queue", whole.format(now.queue_sequences));
-    put("queue-note", values.waited99 === null ? "" : `waited at p99: ${shown(values.waited99)} ms`);
-    put("kv", `${shown(now.kv_bytes_used / MIB)} of ${shown(now.kv_bytes_reserved / MIB)}`);
+    put("queue-note", values.waited99 === null ? "" : `p99 ${brief(values.waited99)} ms`);
+    put("kv", shown(now.kv_bytes_used / MIB));
+    put("kv-max", `of ${shown(now.kv_bytes_reserved / MIB)} MiB`);
     $("kv-meter").value = now.kv_bytes_reserved ? now.kv_bytes_used / now.kv_bytes_reserved : 0;
     put("batch", shown(values.batch));
   }
@@ -306,7 +309,7 @@
       put("outcome", [
         `${answer.model} ${answer.model_version ?? ""}`.trim(),
         time && `${time} ms`,
-        best.score !== undefined && `score ${best.score.toFixed(3)}`,
+        best.score !== undefined && `score ${best.score.toFixed(3).replace("-", "−")}`,
         `${best.num_tokens ?? 0} tokens`,
         translation.detected_language_code && `from ${languageName(translation.detected_language_code)}`,
         translation.finish_reason?.replace("FINISH_REASON_", "").toLowerCase(),
