@@ -17,16 +17,17 @@ import psutil
 
 from benchmarks.load_generator import Load, Outcome
 
-READY = re.compile(r"gRPC on (\S+?)(?:, metrics on (\S+?))?\. ")
+READY = re.compile(r"gRPC on (\S+?)(?:, metrics on (\S+?))?(?:, status page on (\S+?))?\. ")
 STOP_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class RunningServer:
-    """Where a server answers; `metrics_url` is empty where it has no metrics."""
+    """Where a server answers; `metrics_url` is empty where it has no metrics, `status_url` where no status page."""
 
     address: str
     metrics_url: str
+    status_url: str
     process: psutil.Process
 
     def cpu_seconds(self) -> float:
@@ -60,6 +61,7 @@ def serve_command(models: str, *flags: str, module: str = "service") -> list[str
     """`dragoman serve` on free ports."""
     return [
         *(sys.executable, "-m", module, "serve", "--models", models, "--port", "0", "--metrics-port", "0"),
+        *("--admin-port", "-1"),
         *flags,
     ]
 
@@ -77,7 +79,7 @@ def running(command: Sequence[str]) -> Iterator[RunningServer]:
         match = READY.search(process.stdout.readline())
         if match is None:
             raise click.ClickException(f"{' '.join(command)} did not become ready; its message is above.")
-        yield RunningServer(match.group(1), match.group(2) or "", psutil.Process(process.pid))
+        yield RunningServer(match.group(1), match.group(2) or "", match.group(3) or "", psutil.Process(process.pid))
     finally:
         process.send_signal(signal.SIGTERM)
         try:

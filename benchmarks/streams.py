@@ -85,7 +85,7 @@ def _read(address: str, count: int, num_readers: int) -> dict[str, tuple[float, 
 
 async def _measure(models: Path, count: int) -> list[dict[str, Any]]:
     vars(service.server)["EngineBridge"] = NotingBridge
-    server = service.server.Server(ServerConfig(models=models, port=0, metrics_port=0))
+    server = service.server.Server(ServerConfig(models=models, port=0, metrics_port=0, admin_port=-1))
     await server.open()
     await server.load()
     bundle = models / "en-de" / "1"

@@ -57,6 +57,14 @@ class ForeignMetric(NamedTuple):
     samples: list[tuple[Mapping[str, str], float]]
 
 
+class Sample(NamedTuple):
+    """One number, as it stands now; the names of samples are those on the metrics page."""
+
+    name: str
+    labels: Mapping[str, str]
+    value: float
+
+
 class Metrics:
     """The server's metrics in a registry of their own."""
 
@@ -156,6 +164,12 @@ class Metrics:
         """All metrics in the text format that an HTTP client's `Accept` header asks for, and its content type."""
         encoder, content_type = choose_encoder(accept)
         return encoder(self._registry), content_type
+
+    def samples(self) -> Iterator[Sample]:
+        """All numbers as they stand now. Thread-safe."""
+        for family in self._registry.collect():
+            for sample in family.samples:
+                yield Sample(sample.name, sample.labels, sample.value)
 
     def model(self, name: str) -> "ModelMetrics":
         """The metrics of one model, whichever of its versions. Thread-safe."""

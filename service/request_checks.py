@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from service.errors import InvalidRequest, TooLong, TooMany
+from service.errors import InvalidRequest, TooLong, TooMany, quoted
 from service.translation import MAX_TEXTS, MimeType, TranslationRequest
 
 MAX_LABELS = 64
@@ -40,8 +40,8 @@ def check_request(request: TranslationRequest, max_characters: int) -> None:
     for key, value in request.labels:
         if not key or max(len(key), len(value)) > _MAX_LABEL_CHARACTERS:
             raise InvalidRequest(
-                f"labels has {key!r:.80} = {value!r:.80}; keys have 1 to {_MAX_LABEL_CHARACTERS} characters, values "
-                "at most as many.",
+                f"labels has {quoted(key)} = {quoted(value)}; keys have 1 to {_MAX_LABEL_CHARACTERS} characters, "
+                "values at most as many.",
                 "labels",
             )
 

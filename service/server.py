@@ -1,7 +1,7 @@
 """Builds everything, wires it together, and leads it from the first port to the last answer.
 
-Start: metrics port -> gRPC port, NOT_SERVING -> load, self-test, warm up -> SERVING. Then SIGHUP, or a clock, has it
-look at the models on disk again.
+Start: metrics port -> admin port -> gRPC port, NOT_SERVING -> load, self-test, warm up -> SERVING. Then SIGHUP, a
+clock or an operator has it look at the models on disk again.
 Stop: NOT_SERVING -> drain delay -> no new calls, accepted ones finish within the grace -> engines -> ports.
 """
 
@@ -16,11 +16,14 @@ from typing import TYPE_CHECKING
 
 import service
 from service.access_log import AccessLog
+from service.admin.calls import AdminCalls
+from service.admin.server import AdminServer, ServerView, admin_listener
 from service.config import ServerConfig
 from service.engine.config import EngineConfig
 from service.engine.session import SessionConfig
 from service.engine_bridge import EngineBridge
 from service.fleet_bridge import FleetBridge
+from service.http_listener import HttpListener
 from service.lifecycle import Phase, ReloadOutcome
 from service.metrics import Metrics
 from service.models.control import ModelControl
@@ -29,8 +32,9 @@ from service.models.loaded_model import LoadedModel
 from service.models.loader import load_model
 from service.models.repository import ALL, FoundBundle
 from service.models.statistics import InferenceStatistics
-from service.monitoring import MonitoringServer
+from service.monitoring import monitoring_listener
 from service.ports import PortError, check_port, join_address
+from service.recent_errors import RecentErrors
 from service.rpc.grpc_server import build_grpc_server, new_health_servicer
 from service.rpc.kserve_servicer import KServeServicer
 from service.rpc.observer import CallObserver
@@ -72,9 +76,11 @@ class Server:
         self.config = config
         self.port = config.port
         self.metrics_port = config.metrics_port
+        self.admin_port = config.admin_port
         self.has_failed = False  # an engine died or got stuck
         self._phase = Phase.LOADING
         self._metrics = Metrics()
+        self._errors = RecentErrors()
         cache = TranslationCache(config.cache_mib * 2**20)
         self._metrics.caches_in(cache)
         self._glossaries = GlossaryFolder(config.glossaries) if config.glossaries else NoGlossaries()
@@ -82,9 +88,10 @@ class Server:
         self._tls = tls_of(config)
         self._gate = _gate_of(config, self._metrics)
         self._following_files: asyncio.Task[None] | None = None
-        self._monitoring: MonitoringServer | None = None
+        self._http: list[HttpListener] = []
         self._loop = asyncio.get_running_loop()
         self._closing = asyncio.Event()
+        self._reloading = asyncio.Lock()
         self._is_explicit = config.model_control == "explicit"
         self._fleet = Fleet(
             config.models,
@@ -97,7 +104,7 @@ class Server:
             self._metrics.shows(lambda: triton_metrics(self.models))
         self._tracing = _tracing(config)
         access_log = AccessLog(config.access_log_ratio, with_texts=config.log_text)
-        observer = CallObserver(self._metrics, access_log, self._tracing)
+        observer = CallObserver(self._metrics, self._errors, access_log, self._tracing)
         self._control = ModelControl(self._fleet, is_explicit=self._is_explicit)
         self._health = new_health_servicer()
         kserve = KServeServicer(
@@ -158,11 +165,15 @@ class Server:
             PortError: as for `run`.
         """
         config = self.config
-        self._monitoring = MonitoringServer(
-            config.metrics_host, config.metrics_port, self._metrics, lambda: self._phase
-        )
-        self.metrics_port = self._monitoring.port
-        self._monitoring.start()
+        monitoring = monitoring_listener(config.metrics_host, config.metrics_port, self._metrics, lambda: self._phase)
+        self._http.append(monitoring)
+        self.metrics_port = monitoring.port
+        monitoring.start()
+        if config.admin_port >= 0:
+            admin = admin_listener(config.admin_host, config.admin_port, self._admin(), config.max_request_bytes)
+            self._http.append(admin)
+            self.admin_port = admin.port
+            admin.start()
         check_port(config.host, config.port, "gRPC", "--port")
         try:
             address = join_address(config.host, config.port)
@@ -189,26 +200,27 @@ class Server:
             self._enter(Phase.SERVING)
 
     async def reload(self) -> ReloadOutcome:
-        """Serve what is on disk now; calls go on meanwhile. One call at a time.
+        """Serve what is on disk now; calls go on meanwhile, reloads one after the other.
 
         With explicit model control that is said of glossaries only.
         """
-        if await asyncio.to_thread(self._glossaries.refresh):
-            _LOG.info("glossaries have changed")
-        if self._is_explicit:
-            return ReloadOutcome.UNCHANGED
-        try:
-            outcome = await self._fleet.reload()
-        except Exception:
-            _LOG.exception("reloading failed; what was served stays")
-            outcome = ReloadOutcome.FAILED
-        self._metrics.reloaded(outcome)
-        return outcome
+        async with self._reloading:
+            if await asyncio.to_thread(self._glossaries.refresh):
+                _LOG.info("glossaries have changed")
+            if self._is_explicit:
+                return ReloadOutcome.UNCHANGED
+            try:
+                outcome = await self._fleet.reload()
+            except Exception:
+                _LOG.exception("reloading failed; what was served stays")
+                outcome = ReloadOutcome.FAILED
+            self._metrics.reloaded(outcome)
+            return outcome
 
     async def close(self) -> None:
         """Answer every accepted call, then stop. Calls that outlast the grace are answered UNAVAILABLE."""
         was_serving = self._phase is Phase.SERVING
-        if self._monitoring is not None:  # else the ports never opened
+        if self._http:  # else no port was opened
             self._enter(Phase.DRAINING)
         if was_serving:
             await asyncio.sleep(self.config.drain_delay_seconds)
@@ -225,9 +237,25 @@ class Server:
         await stopping
         if self._tracing is not None and not await asyncio.to_thread(self._tracing.close, _LAST_SPANS_SECONDS):
             _LOG.warning("the last spans could not be sent within %g s", _LAST_SPANS_SECONDS)
-        if self._monitoring is not None:
-            self._monitoring.stop()
+        for listener in self._http:
+            listener.stop()
         self._translator.close()
+
+    def _admin(self) -> AdminServer:
+        config = self.config
+        view = ServerView(config.device, self._is_explicit, lambda: self._phase, lambda: list(self._fleet.models))
+        calls = AdminCalls(
+            self._translator,
+            self._control,
+            self.reload,
+            self._metrics,
+            self._errors,
+            view.phase,
+            config.default_deadline_seconds,
+        )
+        return AdminServer(
+            view, calls, self._metrics, self._errors, self._loop, config.admin_host, config.default_deadline_seconds
+        )
 
     def _load_one(self, bundle: FoundBundle) -> LoadedModel:
         """Called on a thread of the fleet's."""

@@ -58,7 +58,8 @@ class InProcessServer:
 
     def __init__(self, loop: LoopThread, config: ServerConfig) -> None:
         self._loop = loop
-        self.server = loop.run(self._open(replace(config, port=0, metrics_port=0)))
+        admin_port = min(config.admin_port, 0)  # any free one, or none
+        self.server = loop.run(self._open(replace(config, port=0, metrics_port=0, admin_port=admin_port)))
         self.address = f"127.0.0.1:{self.server.port}"
 
     @staticmethod
@@ -116,11 +117,12 @@ class ServerProcess:
     """`python -m service serve` with free ports, as a user starts it."""
 
     def __init__(self, models: Path, *arguments: str, ready: bool = True) -> None:
-        self.port, self.metrics_port = free_port(), free_port()
+        self.port, self.metrics_port, self.admin_port = free_port(), free_port(), free_port()
         self.address = f"127.0.0.1:{self.port}"
         command = [
             *(sys.executable, "-m", "service", "serve", "--models", str(models), "--num-threads", "1"),
-            *("--port", str(self.port), "--metrics-port", str(self.metrics_port), *arguments),
+            *("--port", str(self.port), "--metrics-port", str(self.metrics_port)),
+            *("--admin-port", str(self.admin_port), *arguments),
         ]
         self.process = subprocess.Popen(
             command,

@@ -68,7 +68,10 @@ def ready_line(server: "Server") -> str:
     config = server.config
     grpc_address = join_address(config.host, server.port)
     metrics_url = f"http://{join_address(config.metrics_host, server.metrics_port)}/metrics"
-    ready = f"Dragoman is ready: gRPC on {grpc_address}, metrics on {metrics_url}."
+    ready = f"Dragoman is ready: gRPC on {grpc_address}, metrics on {metrics_url}"
+    if config.admin_port >= 0:
+        ready += f", status page on http://{join_address(config.admin_host, server.admin_port)}/"
+    ready += "."
     if not server.models:
         return f"{ready} No model is loaded yet; load one with KServe's RepositoryModelLoad."
     command = f"{_program()} translate"

@@ -92,16 +92,16 @@ class InferStream:
                 if isinstance(error, REJECTIONS):
                     self._metrics.rejected(error.reason)
                 code = status_of(error).code
-                response = _failure(request, code, str(error))
+                record.message = str(error)
             except Exception:
                 _LOG.exception("request %s failed: %s", request_id.current(), self._method)
                 code = grpc.StatusCode.INTERNAL
-                response = _failure(
-                    request, code, f"internal error; the server's log says more about request {request_id.current()}."
-                )
+                record.message = f"internal error; the server's log says more about request {request_id.current()}."
             finally:
                 record.code = code.name
                 self.seconds.update({phase: record.seconds(phase) for phase in ENGINE_PHASES})
+        if record.message:
+            response = _failure(request, code, record.message)
         if request.parameters["triton_enable_empty_final_response"].bool_param:
             response.infer_response.parameters["triton_final_response"].bool_param = True
         return response

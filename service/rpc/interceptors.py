@@ -113,6 +113,7 @@ class ErrorInterceptor(Interceptor):
                     grpc.StatusCode.INTERNAL,
                     f"internal error; the server's log says more about request {request_id.current()}.",
                 )
+            call_record.current().message = status.message
             trailers = (*(context.trailing_metadata() or ()), *_timing_trailer(), *status.trailing_metadata)
             try:
                 return await context.abort(status.code, status.message, trailers)  # raises

@@ -8,6 +8,7 @@ from service import call_record
 from service.access_log import AccessLog
 from service.call_record import CallRecord
 from service.metrics import Metrics
+from service.recent_errors import RecentErrors
 from service.rpc import request_id
 
 Metadata = tuple[tuple[str, str | bytes], ...]
@@ -32,8 +33,11 @@ class Tracer(Protocol):
 class CallObserver:
     """What counts, logs and traces calls."""
 
-    def __init__(self, metrics: Metrics, access_log: AccessLog, tracer: Tracer | None = None) -> None:
+    def __init__(
+        self, metrics: Metrics, errors: RecentErrors, access_log: AccessLog, tracer: Tracer | None = None
+    ) -> None:
         self._metrics = metrics
+        self._errors = errors
         self._access_log = access_log
         self._tracer = tracer
 
@@ -53,5 +57,7 @@ class CallObserver:
             record.end()
             self._metrics.call_finished(method, record.code, record.total_seconds, record.trace_id)
             self._access_log.finished(record)
+            if record.message:
+                self._errors.note(record.request_id, method, record.code, record.message)
             if span is not None:
                 span.end(record)

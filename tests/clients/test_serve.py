@@ -29,7 +29,9 @@ def start(tiny_models: Path) -> Iterator[Any]:
 
 
 def refused(*arguments: Any) -> Any:
-    run = dragoman("serve", "--port", str(free_port()), "--metrics-port", str(free_port()), *arguments)
+    run = dragoman(
+        *("serve", "--port", str(free_port()), "--metrics-port", str(free_port()), "--admin-port", "-1"), *arguments
+    )
     assert run.stdout == b""
     (line,) = run.stderr.decode().splitlines()
     assert line.startswith("dragoman: ")
@@ -118,6 +120,9 @@ def test_a_taken_port_is_one_line_and_71(server: ServerProcess, tiny_models: Pat
     code, line = refused("--models", str(tiny_models), "--metrics-port", str(server.metrics_port))
     assert code == 71
     assert "--metrics-port" in line
+    code, line = refused("--models", str(tiny_models), "--admin-port", str(server.admin_port))
+    assert code == 71
+    assert "--admin-port" in line
 
 
 def test_a_missing_bundle_is_one_line_and_78(tmp_path: Path) -> None:

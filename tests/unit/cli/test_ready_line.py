@@ -20,7 +20,8 @@ def server(tiny_bundle: Path) -> Any:
         languages = tuple(LanguagePair(pair[:2], pair[3:]) for pair in pairs or ("en>de",))
         model = SimpleNamespace(manifest=dataclasses.replace(manifest, languages=languages))
         settings = ServerConfig(**config)
-        return SimpleNamespace(config=settings, port=settings.port, metrics_port=settings.metrics_port, models=[model])
+        ports = {name: getattr(settings, name) for name in ("port", "metrics_port", "admin_port")}
+        return SimpleNamespace(config=settings, models=[model], **ports)
 
     return make
 
@@ -32,7 +33,8 @@ def started_as_the_quick_start_says(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_default_server_needs_no_address(server: Any) -> None:
     assert ready_line(server()) == (
-        "Dragoman is ready: gRPC on 127.0.0.1:50051, metrics on http://127.0.0.1:9464/metrics. "
+        "Dragoman is ready: gRPC on 127.0.0.1:50051, metrics on http://127.0.0.1:9464/metrics, "
+        "status page on http://127.0.0.1:9465/. "
         'Try: .venv/bin/dragoman translate --to de "Where is the train station?"'
     )
 
@@ -63,4 +65,4 @@ def test_a_module_is_started_as_one(server: Any, monkeypatch: pytest.MonkeyPatch
 def test_a_server_without_models_has_nothing_to_try(server: Any) -> None:
     empty = server()
     empty.models = []
-    assert ready_line(empty).endswith("metrics. No model is loaded yet; load one with KServe's RepositoryModelLoad.")
+    assert ready_line(empty).endswith("9465/. No model is loaded yet; load one with KServe's RepositoryModelLoad.")

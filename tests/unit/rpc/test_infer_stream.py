@@ -10,6 +10,7 @@ from service.access_log import AccessLog
 from service.errors import InvalidRequest, NotFound, Unavailable
 from service.metrics import Metrics
 from service.pb.inference import grpc_service_pb2 as pb
+from service.recent_errors import RecentErrors
 from service.rpc.infer_stream import MAX_IN_FLIGHT, InferStream
 from service.rpc.observer import CallObserver
 
@@ -29,7 +30,10 @@ class Scene:
 
     def start(self, requests: AsyncIterator[pb.ModelInferRequest]) -> asyncio.Task[None]:
         stream = InferStream(
-            self.infer, self.metrics, CallObserver(self.metrics, AccessLog(0.0, with_texts=False)), METHOD
+            self.infer,
+            self.metrics,
+            CallObserver(self.metrics, RecentErrors(), AccessLog(0.0, with_texts=False)),
+            METHOD,
         )
         return asyncio.create_task(stream.run(requests, self.write, self.closing))
 

@@ -1,0 +1,211 @@
+"""The admin listener over real HTTP: numbers, translations, models, and what other web pages can't do."""
+
+import http.client
+import json
+import logging
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from service.client import Client, ClientError
+from tests.servers import TIMEOUT_SECONDS, InProcessServer, distinct_texts, eventually
+
+JSON = {"Content-Type": "application/json"}
+HELLO = {"texts": ["Hello"], "source_language_code": "en", "target_language_code": "de"}
+
+
+def ask(
+    server: InProcessServer, method: str, path: str, body: Any = None, headers: Any = JSON, raw: bytes = b""
+) -> tuple[int, Any]:
+    connection = http.client.HTTPConnection("127.0.0.1", server.server.admin_port, timeout=TIMEOUT_SECONDS)
+    try:
+        content = raw or (None if body is None else json.dumps(body).encode())
+        connection.request(method, path, content, headers)
+        response = connection.getresponse()
+        answer = response.read()
+        server.admin_headers = response.headers  # type: ignore[attr-defined]
+        is_json = response.headers["Content-Type"] == JSON["Content-Type"]
+        return response.status, json.loads(answer) if is_json else answer
+    finally:
+        connection.close()
+
+
+def status(server: InProcessServer) -> Any:
+    return ask(server, "GET", "/status.json")[1]
+
+
+def test_the_page_comes_with_its_policy(server: InProcessServer) -> None:
+    code, page = ask(server, "GET", "/")
+    assert code == 200
+    assert page.startswith(b"<!DOCTYPE html>")
+    headers = server.admin_headers  # type: ignore[attr-defined]
+    assert "default-src 'none'" in headers["Content-Security-Policy"]
+    assert headers["X-Content-Type-Options"] == "nosniff"
+    assert ask(server, "GET", "/elsewhere")[0] == 404
+
+
+def test_the_numbers_are_those_of_the_metrics(server: InProcessServer) -> None:
+    before = status(server)
+    with Client(server.address) as client:
+        client.translate(distinct_texts(3), "en", "de")
+    # The last turn is counted a moment after its answers were sent.
+    eventually(lambda: status(server)["target_tokens_total"] > before["target_tokens_total"])
+    after = status(server)
+    assert after["calls"]["OK"] - before["calls"].get("OK", 0) == 1
+    assert after["slots_max"] == server.metric("dragoman_slots_max", model="tiny")
+    assert after["histograms"]["request_seconds"]["counts"][-1] == sum(after["calls"].values())
+    assert after["phase"] == "serving"
+    assert after["uptime_seconds"] > before["uptime_seconds"]
+    (model,) = after["models"]
+    assert (model["name"], model["version"], model["pairs"]) == ("tiny", "1", [["en", "de"]])
+
+
+def test_a_translation_is_that_of_the_api(server: InProcessServer) -> None:
+    code, answer = ask(server, "POST", "/api/translate", {**HELLO, "options": {"return_scores": True}})
+    assert code == 200
+    with Client(server.address) as client:
+        (expected,) = client.translate(["Hello"], "en", "de")
+    assert answer["translations"][0]["text"] == expected.text
+    assert answer["translations"][0]["hypotheses"][0]["score"] < 0
+    assert answer["model"] == "tiny"
+    assert server.admin_headers["Server-Timing"].startswith("total;dur=")  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("document", "code", "name", "part"),
+    [
+        ({**HELLO, "texts": []}, 400, "INVALID_ARGUMENT", "texts is empty"),
+        ({**HELLO, "texts": ["a"] * 1025}, 400, "INVALID_ARGUMENT", "allowed is 1024"),
+        ({**HELLO, "target_language_code": "fr"}, 404, "NOT_FOUND", "'fr'"),
+        ({**HELLO, "colour": "blue"}, 400, "INVALID_ARGUMENT", "colour"),
+        ({**HELLO, "texts": "Hello"}, 400, "INVALID_ARGUMENT", "no TranslateRequest in JSON"),
+        ("Hello", 400, "INVALID_ARGUMENT", "no TranslateRequest in JSON"),
+    ],
+)
+def test_what_is_wrong_is_said_and_kept(
+    server: InProcessServer, document: Any, code: int, name: str, part: str
+) -> None:
+    answered, answer = ask(server, "POST", "/api/translate", document, {**JSON, "X-Request-Id": "mine"})
+    assert answered == code
+    assert answer["error"]["code"] == name
+    assert part in answer["error"]["message"]
+    newest = status(server)["errors"][0]
+    assert (newest["request_id"], newest["method"], newest["code"]) == ("mine", "admin/translate", name)
+
+
+@pytest.mark.parametrize("raw", [b"{", b"\xff", b"[" * 100_000, b'{"texts": [1]}', b"null"])
+def test_bytes_that_are_no_request_are_the_callers_fault(server: InProcessServer, raw: bytes) -> None:
+    assert ask(server, "POST", "/api/translate", raw=raw)[0] == 400
+
+
+def test_errors_of_grpc_calls_are_listed_without_their_words(server: InProcessServer) -> None:
+    with Client(server.address) as client, pytest.raises(ClientError, match="very private"):
+        client.translate(["Hello"], "en", "de", model="very private")
+    newest = status(server)["errors"][0]
+    assert newest["code"] == "NOT_FOUND"
+    assert newest["method"] == "dragoman.v1.TranslationService/Translate"
+    assert newest["message"] == "model '…' is not served here; served are tiny."
+
+
+def test_too_large_a_body_is_refused(serve: Callable[..., InProcessServer]) -> None:
+    small = serve(max_request_bytes=1000)
+    assert ask(small, "POST", "/api/translate", {**HELLO, "texts": ["a" * 1000]})[0] == 413
+    assert ask(small, "POST", "/api/translate", HELLO)[0] == 200
+
+
+@pytest.mark.parametrize("path", ["/api/translate", "/api/reload", "/api/models/tiny/load", "/api/models/tiny/unload"])
+def test_other_web_pages_change_nothing(server: InProcessServer, path: str) -> None:
+    own = f"127.0.0.1:{server.server.admin_port}"
+    before = server.metric("dragoman_requests_total", method=f"admin/{path.rpartition('/')[2]}", code="OK")
+    for headers in (
+        {"Content-Type": "text/plain"},
+        {**JSON, "Origin": "http://evil.example"},
+        {**JSON, "Origin": "null"},
+        {**JSON, "Host": "evil.example"},
+        {**JSON, "Host": "evil.example", "Origin": "http://evil.example"},
+    ):
+        code, answer = ask(server, "POST", path, HELLO, headers)
+        assert (code, answer["error"]["code"]) == (403, "PERMISSION_DENIED"), headers
+    assert server.metric("dragoman_requests_total", method=f"admin/{path.rpartition('/')[2]}", code="OK") == before
+    own_page = {**JSON, "Host": own, "Origin": f"http://{own}"}
+    assert ask(server, "POST", path, HELLO, own_page)[0] != 403  # the very same from its own page is taken
+
+
+def test_a_rebound_name_reads_nothing(server: InProcessServer) -> None:
+    for path in ("/", "/status.json", "/api/models"):
+        assert ask(server, "GET", path, headers={"Host": "evil.example"})[0] == 403
+
+
+def test_a_get_changes_nothing(server: InProcessServer) -> None:
+    for path in ("/api/translate", "/api/reload", "/api/models/tiny/unload"):
+        assert ask(server, "GET", path)[0] == 404
+
+
+def test_models_are_loaded_and_unloaded_with_explicit_control(serve: Callable[..., InProcessServer]) -> None:
+    server = serve(model_control="explicit")
+    assert status(server)["is_explicit"]
+    assert status(server)["models"] == []
+    assert ask(server, "GET", "/api/models")[1]["models"][0]["state"] == "unavailable"
+    assert ask(server, "POST", "/api/models/tiny/load", {}) == (200, {})
+    assert [model["name"] for model in status(server)["models"]] == ["tiny"]
+    assert ask(server, "POST", "/api/translate", HELLO)[0] == 200
+    assert ask(server, "POST", "/api/models/tiny/unload", {}) == (200, {})
+    assert status(server)["models"] == []
+    code, answer = ask(server, "POST", "/api/models/no%20body/load", {})
+    assert (code, answer["error"]["code"]) == (404, "NOT_FOUND")
+    assert "'no body'" in answer["error"]["message"]
+
+
+def test_without_explicit_control_they_are_not(server: InProcessServer) -> None:
+    for action in ("load", "unload"):
+        code, answer = ask(server, "POST", f"/api/models/tiny/{action}", {})
+        assert (code, answer["error"]["code"]) == (400, "FAILED_PRECONDITION")
+    assert ask(server, "POST", "/api/reload", {}) == (200, {"outcome": "unchanged"})
+
+
+def test_a_server_that_loads_tells_that_and_takes_no_change(serve: Callable[..., InProcessServer]) -> None:
+    server = serve(load=False)
+    assert status(server)["phase"] == "loading"
+    for path in ("/api/translate", "/api/reload"):
+        code, answer = ask(server, "POST", path, HELLO)
+        assert (code, answer["error"]["code"]) == (503, "UNAVAILABLE")
+        assert "loading" in answer["error"]["message"]
+
+
+def test_a_full_queue_says_when_to_come_again(serve: Callable[..., InProcessServer]) -> None:
+    server = serve(max_slots=1, max_waiting=64)
+    with Client(server.address) as client, ThreadPoolExecutor(1) as pool:
+        first = pool.submit(client.translate, distinct_texts(64), "en", "de")
+        eventually(lambda: status(server)["slots_running"] > 0)
+        assert ask(server, "POST", "/api/translate", {**HELLO, "texts": distinct_texts(64)})[0] == 429
+        first.result(TIMEOUT_SECONDS)
+    assert int(server.admin_headers["Retry-After"]) >= 1  # type: ignore[attr-defined]
+
+
+def test_a_call_that_takes_too_long_is_given_up(serve: Callable[..., InProcessServer]) -> None:
+    server = serve(max_slots=1, default_deadline_seconds=0.05)
+    assert ask(server, "POST", "/api/translate", {**HELLO, "texts": distinct_texts(1000)})[0] == 504
+    eventually(lambda: status(server)["slots_running"] == 0)
+
+
+def test_a_fault_of_ours_is_in_the_log_and_not_in_the_answer(
+    server: InProcessServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(*_: Any) -> None:
+        raise RuntimeError("Hello and other private words")
+
+    monkeypatch.setattr("service.admin.calls.request_from_pb", broken)
+    caplog.set_level(logging.ERROR)
+    code, answer = ask(server, "POST", "/api/translate", HELLO)
+    assert (code, answer["error"]["code"]) == (500, "INTERNAL")
+    assert "private" not in json.dumps([answer, status(server)["errors"]])
+    assert "private" in caplog.text
+
+
+def test_there_may_be_no_listener(tiny_models: Path, serve: Callable[..., InProcessServer]) -> None:
+    server = serve(admin_port=-1)
+    assert server.server.admin_port == -1
+    assert server.get("/readyz")[0] == 200

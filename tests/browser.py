@@ -1,0 +1,105 @@
+"""A headless Chromium, driven by plain WebDriver over HTTP; it talks to loopback only."""
+
+import base64
+import contextlib
+import json
+import subprocess
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tests.servers import TIMEOUT_SECONDS, eventually, free_port
+from tests.tools import tool
+
+_FLAGS = (
+    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--hide-scrollbars"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+)
+
+
+class Browser:
+    """One window."""
+
+    def __init__(self, driver_url: str, chromium: str, profile: Path, width: int, height: int) -> None:
+        flags = [*_FLAGS, f"--user-data-dir={profile}", f"--window-size={width},{height}"]
+        capabilities = {
+            "browserName": "chrome",
+            "goog:chromeOptions": {"binary": chromium, "args": flags},
+            "goog:loggingPrefs": {"browser": "ALL", "performance": "ALL"},
+        }
+        self._url = driver_url
+        session = self._post("/session", {"capabilities": {"alwaysMatch": capabilities}})
+        self._url = f"{driver_url}/session/{session['sessionId']}"
+
+    def open(self, url: str) -> None:
+        self._post("/url", {"url": url})
+
+    def run(self, script: str, *arguments: Any) -> Any:
+        """What a script returns; it is the body of a function."""
+        return self._post("/execute/sync", {"script": script, "args": arguments})
+
+    def text(self, selector: str) -> str:
+        return str(self.run("return document.querySelector(arguments[0]).textContent", selector))
+
+    def command(self, name: str, **parameters: Any) -> Any:
+        """A command of Chromium's DevTools."""
+        return self._post("/goog/cdp/execute", {"cmd": name, "params": parameters})
+
+    def console(self) -> list[str]:
+        """Errors and warnings since the last look."""
+        return [entry["message"] for entry in self._post("/se/log", {"type": "browser"})]
+
+    def requested(self) -> set[str]:
+        """Addresses that were asked for since the last look."""
+        events = [json.loads(entry["message"])["message"] for entry in self._post("/se/log", {"type": "performance"})]
+        return {event["params"]["request"]["url"] for event in events if event["method"] == "Network.requestWillBeSent"}
+
+    def screenshot(self) -> bytes:
+        """The whole page as PNG."""
+        height = self.run("return document.documentElement.scrollHeight")
+        width = self.run("return innerWidth")
+        clip = {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}
+        shot = self.command("Page.captureScreenshot", captureBeyondViewport=True, clip=clip)
+        return base64.b64decode(shot["data"])
+
+    def close(self) -> None:
+        self._send("", None, "DELETE")
+
+    def _post(self, path: str, document: Any) -> Any:
+        return self._send(path, document, "POST")
+
+    def _send(self, path: str, document: Any, method: str) -> Any:
+        body = None if document is None else json.dumps(document).encode()
+        request = urllib.request.Request(
+            f"{self._url}{path}", body, {"Content-Type": "application/json"}, method=method
+        )
+        with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS) as response:
+            return json.load(response)["value"]
+
+
+@contextlib.contextmanager
+def browser(profile: Path, width: int = 1280, height: int = 900) -> Iterator[Browser]:
+    """A window as long as the block runs; `profile` is an empty folder of its own."""
+    chromium, driver = tool("chromium", "chromium"), tool("chromedriver", "chromium-driver")
+    port = free_port()
+    process = subprocess.Popen([driver, f"--port={port}", "--log-level=SEVERE"], stdout=subprocess.DEVNULL)
+    try:
+        url = f"http://127.0.0.1:{port}"
+        eventually(lambda: _is_up(url))
+        window = Browser(url, chromium, profile, width, height)
+        try:
+            yield window
+        finally:
+            window.close()
+    finally:
+        process.terminate()
+        process.wait(TIMEOUT_SECONDS)
+
+
+def _is_up(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(f"{url}/status", timeout=TIMEOUT_SECONDS) as response:
+            return bool(json.load(response)["value"]["ready"])
+    except OSError:
+        return False
