@@ -35,7 +35,11 @@ def connection(server: str) -> Connection:
         ValueError: several addresses that are not all of IPv4 or all of IPv6.
     """
     config = json.loads(SERVICE_CONFIG.read_text(encoding="utf-8"))
-    target = _target_of_several(server) if "," in server and not server.startswith(_TARGETS_OF_SEVERAL) else server
+    target, more = server, tuple[tuple[str, str], ...]()
+    if "," in server and not server.startswith(_TARGETS_OF_SEVERAL):
+        addresses = [address.strip() for address in server.split(",")]
+        target = _target_of_several(addresses)
+        more = (("grpc.default_authority", addresses[0]),)  # gRPC would name all of them, as if it were one host
     if not target.startswith(_TARGETS_OF_SEVERAL):
         config = {"methodConfig": config["methodConfig"]}
     options = (
@@ -44,16 +48,16 @@ def connection(server: str) -> Connection:
         ("grpc.dns_min_time_between_resolutions_ms", _MIN_RESOLUTION_SECONDS * 1000),
         ("grpc.keepalive_time_ms", _KEEPALIVE_SECONDS * 1000),
         ("grpc.keepalive_timeout_ms", _KEEPALIVE_TIMEOUT_SECONDS * 1000),
+        *more,
     )
     return Connection(target, options)
 
 
-def _target_of_several(server: str) -> str:
-    addresses = [address.strip() for address in server.split(",")]
+def _target_of_several(addresses: list[str]) -> str:
     versions = {_ip_version(address) for address in addresses}
     if len(versions) != 1 or 0 in versions:
         raise ValueError(
-            f"several servers are given by their IP addresses, all of IPv4 or all of IPv6, and this is {server!r}. "
+            f"several servers are given by IP addresses, all of IPv4 or all of IPv6; these are {','.join(addresses)}. "
             "Give 10.0.0.1:50051,10.0.0.2:50051, or dns:///name:50051 for all addresses of a name."
         )
     return f"ipv{versions.pop()}:{','.join(addresses)}"

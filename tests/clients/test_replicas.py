@@ -1,4 +1,4 @@
-"""Two server processes behind a client's own balancing, nginx and Envoy: calls are shared out, and restarts lose none."""
+"""Two server processes behind a client's own balancing, nginx and Envoy: calls are shared out, restarts lose none."""
 
 import signal
 import threading
