@@ -13,7 +13,7 @@ _MAX_RECONNECT_SECONDS = 1
 _MIN_RESOLUTION_SECONDS = 5
 # A machine that vanished is noticed in the sum of these; servers allow a ping every 10 s.
 _KEEPALIVE_SECONDS = 20
-_KEEPALIVE_TIMEOUT_SECONDS = 10
+_PING_TIMEOUT_SECONDS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,8 @@ def connection(server: str) -> Connection:
         ("grpc.max_reconnect_backoff_ms", _MAX_RECONNECT_SECONDS * 1000),
         ("grpc.dns_min_time_between_resolutions_ms", _MIN_RESOLUTION_SECONDS * 1000),
         ("grpc.keepalive_time_ms", _KEEPALIVE_SECONDS * 1000),
-        ("grpc.keepalive_timeout_ms", _KEEPALIVE_TIMEOUT_SECONDS * 1000),
+        ("grpc.keepalive_timeout_ms", _PING_TIMEOUT_SECONDS * 1000),
+        ("grpc.http2.ping_timeout_ms", _PING_TIMEOUT_SECONDS * 1000),  # of all other pings, which hold keepalive's off
         *more,
     )
     return Connection(target, options)

@@ -57,7 +57,7 @@ def _channel_options(config: ServerConfig) -> list[tuple[str, int]]:
     options = [
         ("grpc.so_reuseport", 0),  # else a second server shares the port unnoticed
         ("grpc.max_receive_message_length", MAX_REQUEST_BYTES),
-        ("grpc.http2.min_recv_ping_interval_without_data_ms", _MIN_PING_INTERVAL_SECONDS * 1000),
+        ("grpc.http2.min_ping_interval_without_data_ms", _MIN_PING_INTERVAL_SECONDS * 1000),
         ("grpc.keepalive_permit_without_calls", 1),
     ]
     if config.max_connection_age_seconds:
