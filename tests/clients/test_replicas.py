@@ -18,8 +18,9 @@ from tests.proxies import envoy, nginx
 from tests.servers import ServerProcess, distinct_texts, eventually, read_line, samples
 
 WAYS = ("round_robin", "nginx", "envoy")
-# Longer than Envoy's interval between two looks at a server's health.
-DRAIN = ("--drain-delay-seconds", "1.5", "--grace-seconds", "10")
+# The drain delay is longer than Envoy's interval between two looks at a server's health, and than gRPC's between two
+# attempts to connect. Connections are closed all the time: that must not be noticed either.
+FLAGS = ("--drain-delay-seconds", "1.5", "--grace-seconds", "10", "--max-connection-age-seconds", "2")
 TRANSLATED = r'dragoman_requests_total{code="OK",method="dragoman.v1.TranslationService/Translate"}'
 
 
@@ -28,12 +29,12 @@ class Replicas:
 
     def __init__(self, models: Path) -> None:
         self._models = models
-        self.servers = [ServerProcess(models, *DRAIN, ready=False) for _ in range(2)]
+        self.servers = [ServerProcess(models, *FLAGS, ready=False) for _ in range(2)]
         for server in self.servers:
             read_line(server.process)
 
     def start_again(self, number: int) -> None:
-        self.servers[number] = ServerProcess(self._models, *DRAIN, port=self.servers[number].port)
+        self.servers[number] = ServerProcess(self._models, *FLAGS, port=self.servers[number].port)
 
     def restart(self, number: int) -> None:
         """As operators do: a stop signal, the end, a new process that is ready."""
@@ -222,6 +223,19 @@ def test_a_killed_server_loses_none_either_but_other_clients_see_it(
                 break
         assert plain.failures()
         assert documented.failures() == []
+
+
+@pytest.mark.full
+def test_a_server_that_answers_no_more_loses_none_and_is_left_alone(
+    replicas: Replicas, addresses: dict[str, str]
+) -> None:
+    with Callers({"round_robin": addresses["round_robin"]}) as callers:
+        replicas.servers[0].signal(signal.SIGSTOP)  # its machine goes on, and so do its connections
+        try:
+            callers.wait_for_more(1000)  # pings go unanswered by then
+        finally:
+            replicas.servers[0].signal(signal.SIGCONT)
+        assert callers.failures() == []
 
 
 class Channel:
