@@ -11,6 +11,8 @@ _TARGETS_OF_SEVERAL = ("dns:", "ipv4:", "ipv6:")
 # A restarted server is found again in this time; gRPC's own bounds are 2 minutes, and 30 seconds for names.
 _MAX_RECONNECT_SECONDS = 1
 _MIN_RESOLUTION_SECONDS = 5
+# What is kept of a call to try it again: the longest that a server takes. gRPC's own bound is 256 KiB.
+_RETRIED_BYTES = 8 * 2**20
 # A machine that vanished is noticed in the sum of these; servers allow a ping every 10 s.
 _KEEPALIVE_SECONDS = 20
 _PING_TIMEOUT_SECONDS = 10
@@ -44,6 +46,7 @@ def connection(server: str) -> Connection:
         config = {"methodConfig": config["methodConfig"]}
     options = (
         ("grpc.service_config", json.dumps(config)),
+        ("grpc.per_rpc_retry_buffer_size", _RETRIED_BYTES),
         ("grpc.max_reconnect_backoff_ms", _MAX_RECONNECT_SECONDS * 1000),
         ("grpc.dns_min_time_between_resolutions_ms", _MIN_RESOLUTION_SECONDS * 1000),
         ("grpc.keepalive_time_ms", _KEEPALIVE_SECONDS * 1000),
