@@ -1,12 +1,14 @@
 """The callers, in a process of their own: an open-loop schedule, or callers that each wait for their answer.
 
-`python -m benchmarks.load_generator '<JSON of Load>'` prints one line of JSON.
+`python -m benchmarks.load_generator '<JSON of Load>'` prints one line of JSON. SIGTERM ends an open loop early: no new
+calls, and those under way are awaited.
 """
 
 import asyncio
 import dataclasses
 import itertools
 import json
+import signal
 import sys
 import time
 from dataclasses import dataclass, field
@@ -17,13 +19,17 @@ import psutil
 
 from benchmarks.arrivals import poisson_schedule
 from benchmarks.workload import held_out_texts, length_penalty_of
+from service.connection import Connection, connection
 from service.pb.dragoman.v1 import translation_pb2 as pb
 from service.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What to do to a server. `rate` above 0 is an open loop, arrivals per second; else `callers` wait for answers."""
+    """What to do to a server. `rate` above 0 is an open loop, arrivals per second; else `callers` wait for answers.
+
+    With `is_documented` callers balance and try again as our client does, `address` being as for `Client`.
+    """
 
     address: str
     seconds: float
@@ -32,6 +38,7 @@ class Load:
     texts_per_call: int = 1
     timeout_seconds: float = 60.0
     seed: int = 1
+    is_documented: bool = False
 
 
 @dataclass(slots=True)
@@ -48,7 +55,8 @@ async def generate(load: Load) -> Outcome:
     """Make all calls and await their ends."""
     texts, numbers = held_out_texts(), itertools.count()
     outcome = Outcome()
-    async with grpc.aio.insecure_channel(load.address) as channel:
+    to = connection(load.address) if load.is_documented else Connection(load.address, ())
+    async with grpc.aio.insecure_channel(to.target, to.options) as channel:
         stub: Any = pb_grpc.TranslationServiceStub(channel)
         await channel.channel_ready()
         before, started = _cpu_seconds(), time.perf_counter()
@@ -81,11 +89,14 @@ async def generate(load: Load) -> Outcome:
 
 
 async def _open_loop(load: Load, num_texts: int, call: Any, started: float) -> None:
-    tasks = []
+    tasks, ended = [], asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ended.set)
     for scheduled, text in poisson_schedule(load.rate, load.seconds, num_texts, load.seed):
         pause = scheduled - (time.perf_counter() - started)
         if pause > 0:
             await asyncio.sleep(pause)
+        if ended.is_set():
+            break
         tasks.append(asyncio.ensure_future(call(scheduled, text)))
     await asyncio.gather(*tasks)
 

@@ -1,7 +1,6 @@
 """The Python client: plain types in and out, clear errors, retries where they help. Safe to use from many threads."""
 
 import itertools
-import json
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,6 +12,7 @@ from typing import Any, Self, TypedDict, Unpack
 import grpc
 from google.rpc import error_details_pb2, status_pb2
 
+from service.connection import connection
 from service.pb.dragoman.v1 import translation_pb2 as pb
 from service.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from service.translation import (
@@ -42,22 +42,6 @@ _SPLITS = {
     SplitSentences.OFF: pb.SPLIT_SENTENCES_OFF,
     SplitSentences.ON: pb.SPLIT_SENTENCES_ON,
     SplitSentences.NO_NEWLINES: pb.SPLIT_SENTENCES_NO_NEWLINES,
-}
-
-# Translating is idempotent. CANCELLED is what a stopping server answers to calls that race with its stop.
-_SERVICE_CONFIG = {
-    "methodConfig": [
-        {
-            "name": [{"service": "dragoman.v1.TranslationService"}],
-            "retryPolicy": {
-                "maxAttempts": 4,
-                "initialBackoff": "0.1s",
-                "maxBackoff": "1s",
-                "backoffMultiplier": 2,
-                "retryableStatusCodes": ["UNAVAILABLE", "CANCELLED"],
-            },
-        }
-    ]
 }
 
 # What gRPC says of a handshake that failed, and what that means for who called.
@@ -179,7 +163,7 @@ class StreamPart:
 
 
 class Client:
-    """A connection to one server. Close it, or use it in a `with` statement."""
+    """A connection to one server, or to several that serve the same. Close it, or use it in a `with` statement."""
 
     def __init__(
         self,
@@ -192,23 +176,26 @@ class Client:
     ) -> None:
         """Connect at the first call.
 
-        `timeout_seconds` bounds one call; `patience_seconds` is how long to go on asking a server that is overloaded,
-        or where the key's quota is used up. Without `tls` everything, the `api_key` too, goes over the network as it
-        is.
+        `server` is `host:port`, several `ip:port` with commas between, or `dns:///name:port` for all addresses of a
+        name; several get calls in turn, as long as they are healthy. Calls that a server can't take, or gives up as it
+        stops, are made again. `timeout_seconds` bounds one call; `patience_seconds` is how long to go on asking a
+        server that is overloaded, or where the key's quota is used up. Without `tls` everything, the `api_key` too,
+        goes over the network as it is.
 
         Raises:
             OSError: a file of `tls` can't be read.
+            ValueError: several addresses that are not all of IPv4 or all of IPv6.
         """
         self.server = server
         self._timeout_seconds = timeout_seconds
         self._patience_seconds = patience_seconds
         self._uses_tls = tls is not None
         self._metadata = (("authorization", f"Bearer {api_key}"),) if api_key else ()
-        options = [("grpc.service_config", json.dumps(_SERVICE_CONFIG))]
+        to = connection(server)
         self._channel = (
-            grpc.secure_channel(server, tls.credentials(), options=options)
+            grpc.secure_channel(to.target, tls.credentials(), to.options)
             if tls
-            else grpc.insecure_channel(server, options=options)
+            else grpc.insecure_channel(to.target, to.options)
         )
         self._closed = threading.Event()
         self._stub = pb_grpc.TranslationServiceStub(self._channel)

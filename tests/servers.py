@@ -114,10 +114,10 @@ def in_process(loop: LoopThread, config: ServerConfig, load: bool = True) -> Ite
 
 
 class ServerProcess:
-    """`python -m service serve` with free ports, as a user starts it."""
+    """`python -m service serve` with free ports, as a user starts it; with `port`, where another one was before."""
 
-    def __init__(self, models: Path, *arguments: str, ready: bool = True) -> None:
-        self.port, self.metrics_port, self.admin_port = free_port(), free_port(), free_port()
+    def __init__(self, models: Path, *arguments: str, ready: bool = True, port: int = 0) -> None:
+        self.port, self.metrics_port, self.admin_port = port or free_port(), free_port(), free_port()
         self.address = f"127.0.0.1:{self.port}"
         command = [
             *(sys.executable, "-m", "service", "serve", "--models", str(models), "--num-threads", "1"),

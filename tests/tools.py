@@ -10,7 +10,7 @@ REQUIRED = "DRAGOMAN_REQUIRE_TOOLS"  # .ci/run sets it
 
 def tool(name: str, package: str) -> str:
     """The path of a program of Debian's `package`; without it the test is skipped, or fails where `REQUIRED` is set."""
-    path = shutil.which(name)
+    path = shutil.which(name) or shutil.which(name, path="/usr/sbin:/sbin")  # Debian's users don't search these
     if path is None:
         reason = f"{name} is not installed; it comes with Debian's package {package}"
         if os.environ.get(REQUIRED):

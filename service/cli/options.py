@@ -36,12 +36,20 @@ class Connection:
         """
         try:
             return Client(self.server, timeout_seconds, tls=self.tls, api_key=self.api_key)
+        except ValueError as error:
+            raise click.BadParameter(str(error), param_hint="--server") from error
         except OSError as error:
             raise CommandError(f"can't read {error.filename}: {error.strerror}.", exit_codes.NO_INPUT) from error
 
 
 _OPTIONS = (
-    click.option("--server", default=DEFAULT_SERVER, show_default=True, metavar="HOST:PORT", help="Server to ask."),
+    click.option(
+        "--server",
+        default=DEFAULT_SERVER,
+        show_default=True,
+        metavar="HOST:PORT",
+        help="Server to ask. Several, IP:PORT,IP:PORT or dns:///NAME:PORT, are asked in turn while they are healthy.",
+    ),
     click.option("--tls", is_flag=True, help="Speak TLS; implied by the next ones."),
     click.option("--tls-ca", type=_FILE, metavar="FILE", help="Trust servers with a certificate of these authorities."),
     click.option("--tls-certificate", type=_FILE, metavar="FILE", help="Show this certificate to who asks for one."),

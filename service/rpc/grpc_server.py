@@ -83,7 +83,7 @@ def _channel_options(config: ServerConfig) -> list[tuple[str, int]]:
         # Between the first and the second gRPC refuses some calls at random.
         ("grpc.max_metadata_size", config.max_metadata_bytes),
         ("grpc.absolute_max_metadata_size", config.max_metadata_bytes),
-        ("grpc.http2.min_recv_ping_interval_without_data_ms", _MIN_PING_INTERVAL_SECONDS * 1000),
+        ("grpc.http2.min_ping_interval_without_data_ms", _MIN_PING_INTERVAL_SECONDS * 1000),
         ("grpc.keepalive_permit_without_calls", 1),
     ]
     if config.max_connection_age_seconds:

@@ -18,6 +18,7 @@ from service.cli.main import main
         (("--format", "html", "--num-hypotheses", "2", "Hello"), "it can't go with --format html"),
         (("--stream",), "--stream is for texts on the command line"),
         (("--resume",), "--resume takes --output"),
+        (("--server", "a:1,b:2", "Hello"), "'--server': several servers are given by IP addresses"),
     ],
 )
 def test_a_usage_error_says_what_to_do(

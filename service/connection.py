@@ -1,0 +1,77 @@
+"""How a client reaches one server, or several behind its own balancing: gRPC's target and its channel options."""
+
+import ipaddress
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+SERVICE_CONFIG = Path(__file__).with_name("service_config.json")
+
+_TARGETS_OF_SEVERAL = ("dns:", "ipv4:", "ipv6:")
+# A restarted server is found again in this time; gRPC's own bounds are 2 minutes, and 30 seconds for names.
+_MAX_RECONNECT_SECONDS = 1
+_MIN_RESOLUTION_SECONDS = 5
+# What is kept of a call to try it again: the longest that a server takes. gRPC's own bound is 256 KiB.
+_RETRIED_BYTES = 8 * 2**20
+# A machine that vanished is noticed in the sum of these; servers allow a ping every 10 s.
+_KEEPALIVE_SECONDS = 20
+_PING_TIMEOUT_SECONDS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """What gRPC's channels take, `grpc.insecure_channel` and all others."""
+
+    target: str
+    options: tuple[tuple[str, str | int], ...]
+
+
+def connection(server: str) -> Connection:
+    """Of `host:port`, of several `ip:port` with commas between, or of a gRPC target such as `dns:///name:port`.
+
+    Calls that no server has begun, or that a stopping one gave up, are tried again. Of several servers, which are also
+    all addresses behind a target, each gets a call in turn, as long as its health is SERVING. A single address is
+    asked whatever its health: behind a proxy it would be that of one server.
+
+    Raises:
+        ValueError: several addresses that are not all of IPv4 or all of IPv6.
+    """
+    config = json.loads(SERVICE_CONFIG.read_text(encoding="utf-8"))
+    target, more = server, tuple[tuple[str, str], ...]()
+    if "," in server and not server.startswith(_TARGETS_OF_SEVERAL):
+        addresses = [address.strip() for address in server.split(",")]
+        target = _target_of_several(addresses)
+        more = (("grpc.default_authority", addresses[0]),)  # gRPC would name all of them, as if it were one host
+    if not target.startswith(_TARGETS_OF_SEVERAL):
+        config = {"methodConfig": config["methodConfig"]}
+    options = (
+        ("grpc.service_config", json.dumps(config)),
+        ("grpc.per_rpc_retry_buffer_size", _RETRIED_BYTES),
+        ("grpc.max_reconnect_backoff_ms", _MAX_RECONNECT_SECONDS * 1000),
+        ("grpc.dns_min_time_between_resolutions_ms", _MIN_RESOLUTION_SECONDS * 1000),
+        ("grpc.keepalive_time_ms", _KEEPALIVE_SECONDS * 1000),
+        ("grpc.keepalive_timeout_ms", _PING_TIMEOUT_SECONDS * 1000),
+        ("grpc.http2.ping_timeout_ms", _PING_TIMEOUT_SECONDS * 1000),  # of all other pings, which hold keepalive's off
+        *more,
+    )
+    return Connection(target, options)
+
+
+def _target_of_several(addresses: list[str]) -> str:
+    versions = {_ip_version(address) for address in addresses}
+    if len(versions) != 1 or 0 in versions:
+        raise ValueError(
+            f"several servers are given by IP addresses, all of IPv4 or all of IPv6; these are {','.join(addresses)}. "
+            "Give 10.0.0.1:50051,10.0.0.2:50051, or dns:///name:50051 for all addresses of a name."
+        )
+    return f"ipv{versions.pop()}:{','.join(addresses)}"
+
+
+def _ip_version(address: str) -> int:
+    """4 or 6; 0 if it is no IP address with a port."""
+    host, colon, port = address.rpartition(":")
+    try:
+        version = ipaddress.ip_address(host.removeprefix("[").removesuffix("]")).version
+    except ValueError:
+        return 0
+    return version if colon and port.isdecimal() and host.startswith("[") == (version == 6) else 0

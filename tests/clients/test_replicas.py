@@ -1,0 +1,256 @@
+"""Two server processes behind a client's own balancing, nginx and Envoy: calls are shared out, restarts lose none."""
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+
+from service.client import Client
+from service.connection import connection
+from service.pb.dragoman.v1 import translation_pb2 as pb
+from service.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
+from tests.proxies import envoy, nginx
+from tests.servers import ServerProcess, distinct_texts, eventually, read_line, samples
+
+WAYS = ("round_robin", "nginx", "envoy")
+# The drain delay is longer than Envoy's interval between two looks at a server's health, and than gRPC's between two
+# attempts to connect. Connections are closed all the time: that must not be noticed either.
+FLAGS = ("--drain-delay-seconds", "1.5", "--grace-seconds", "10", "--max-connection-age-seconds", "2")
+TRANSLATED = r'dragoman_requests_total{code="OK",method="dragoman.v1.TranslationService/Translate"}'
+
+
+class Replicas:
+    """Two servers that can be restarted where they were."""
+
+    def __init__(self, models: Path) -> None:
+        self._models = models
+        self.servers = [ServerProcess(models, *FLAGS, ready=False) for _ in range(2)]
+        for server in self.servers:
+            read_line(server.process)
+
+    def start_again(self, number: int) -> None:
+        self.servers[number] = ServerProcess(self._models, *FLAGS, port=self.servers[number].port)
+
+    def restart(self, number: int) -> None:
+        """As operators do: a stop signal, the end, a new process that is ready."""
+        self.servers[number].signal(signal.SIGTERM)
+        assert self.servers[number].wait() == (0, "", "")
+        self.start_again(number)
+
+    def kill(self, number: int) -> None:
+        self.servers[number].kill()
+
+    def num_translated(self) -> list[float]:
+        """Calls that each server has answered since it started."""
+        return [sum(samples(server.get("/metrics")[2], TRANSLATED)) for server in self.servers]
+
+    def num_sequences(self) -> float:
+        """Segments that wait or are being decoded."""
+        pages = [server.get("/metrics")[2] for server in self.servers]
+        gauges = ("dragoman_queue_sequences", "dragoman_sequences_running")
+        return sum(value for page in pages for gauge in gauges for value in samples(page, gauge))
+
+
+@pytest.fixture(scope="module")
+def replicas(tiny_models: Path) -> Iterator[Replicas]:
+    pair = Replicas(tiny_models)
+    yield pair
+    for number in range(2):
+        pair.kill(number)
+
+
+@pytest.fixture(scope="module")
+def addresses(replicas: Replicas, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """Where callers call, by way."""
+    ports = [server.port for server in replicas.servers]
+    with ExitStack() as stack:
+        yield {
+            "round_robin": ",".join(server.address for server in replicas.servers),
+            "nginx": stack.enter_context(nginx(tmp_path_factory.mktemp("nginx"), ports)),
+            "envoy": stack.enter_context(envoy(tmp_path_factory.mktemp("envoy"), ports)),
+        }
+
+
+class Caller:
+    """A thread that calls again and again until it is told to stop; a call that fails is noted, and ends it."""
+
+    def __init__(self, call: Callable[[], object]) -> None:
+        self.num_answers = 0
+        self.failure: BaseException | None = None
+        self._call = call
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+
+    def __enter__(self) -> "Caller":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join(60)
+        assert not self._thread.is_alive()
+
+    def _run(self) -> None:
+        try:
+            while not self._ended.wait(0.02):
+                self._call()
+                self.num_answers += 1
+        except BaseException as error:
+            self.failure = error
+
+
+class Callers:
+    """Some callers of each way with the documented client, or as `client` says."""
+
+    def __init__(self, addresses: dict[str, str], client: Callable[[str], Any] = Client) -> None:
+        self._addresses = addresses
+        self._client = client
+        self._stack = ExitStack()
+        self._callers: list[Caller] = []
+
+    def __enter__(self) -> "Callers":
+        for address in self._addresses.values():
+            client = self._stack.enter_context(self._client(address))
+            for _ in range(2):
+                call = Caller(lambda client=client: client.translate(distinct_texts(1), "en", "de"))  # type: ignore[misc]
+                self._callers.append(self._stack.enter_context(call))
+        self.wait_for_more()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def wait_for_more(self, num_answers: int = 5) -> None:
+        """Until each has so many answers more, or has failed."""
+        goals = [(caller, caller.num_answers + num_answers) for caller in self._callers]
+        eventually(lambda: all(caller.num_answers >= goal or caller.failure for caller, goal in goals))
+
+    def failures(self) -> list[str]:
+        return [repr(caller.failure) for caller in self._callers if caller.failure]
+
+
+class PlainClient:
+    """Round robin, but none of the rest that deploy/client documents: no retries and no health checks."""
+
+    def __init__(self, address: str) -> None:
+        options = [
+            ("grpc.enable_retries", 0),
+            ("grpc.service_config", '{"loadBalancingConfig": [{"round_robin": {}}]}'),
+        ]
+        options += [("grpc.use_local_subchannel_pool", 1)]
+        self._channel = grpc.insecure_channel(connection(address).target, options)
+
+    def __enter__(self) -> "PlainClient":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._channel.close()
+
+    def translate(self, texts: list[str], source: str, target: str) -> object:
+        request = pb.TranslateRequest(texts=texts, source_language_code=source, target_language_code=target)
+        return pb_grpc.TranslationServiceStub(self._channel).Translate(request, timeout=30)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_each_server_gets_about_half_of_the_calls(way: str, replicas: Replicas, addresses: dict[str, str]) -> None:
+    before = replicas.num_translated()
+    with Client(addresses[way]) as client:
+        for text in distinct_texts(40):
+            client.translate([text], "en", "de")
+    shares = [after - earlier for after, earlier in zip(replicas.num_translated(), before, strict=True)]
+    assert sum(shares) == 40
+    assert min(shares) >= 12
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_request_ids_pass_both_ways(way: str, addresses: dict[str, str]) -> None:
+    with Channel(addresses[way]) as stub:
+        request = pb.TranslateRequest(texts=["Hello"], source_language_code="en", target_language_code="de")
+        _, call = stub.Translate.with_call(request, timeout=30, metadata=[("x-request-id", f"mine-{way}")])
+        assert trailer(call, "x-request-id") == f"mine-{way}"
+        _, call = stub.Translate.with_call(request, timeout=30)
+        assert len(trailer(call, "x-request-id")) == 16  # the server's own; not the proxy's
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_big_calls_and_much_metadata_pass(way: str, addresses: dict[str, str]) -> None:
+    texts = ["1 " * 450] * 1000  # without letters: nothing to decode
+    with Channel(addresses[way]) as stub:
+        request = pb.TranslateRequest(texts=texts, source_language_code="en", target_language_code="de")
+        response = stub.Translate(request, timeout=30, metadata=[("x-note", "n" * 7000)])
+    assert [translation.text for translation in response.translations] == texts
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_streams_come_in_parts_and_end_when_the_caller_goes(
+    way: str, replicas: Replicas, addresses: dict[str, str]
+) -> None:
+    texts = [" ".join(f"{text}." for text in distinct_texts(1000))]
+    with Channel(addresses[way]) as stub:
+        request = pb.TranslateRequest(texts=texts, source_language_code="en", target_language_code="de")
+        stream = stub.TranslateStream(request, timeout=60)
+        for _ in range(3):
+            assert next(stream).delta
+        assert replicas.num_sequences() > 0  # it goes on: what came was not held back to the end
+        stream.cancel()
+        eventually(lambda: replicas.num_sequences() == 0)
+
+
+def test_restarts_lose_no_call_of_the_documented_client(replicas: Replicas, addresses: dict[str, str]) -> None:
+    with Callers(addresses) as callers:
+        for number in range(2):
+            replicas.restart(number)
+            callers.wait_for_more()
+            eventually(lambda number=number: replicas.num_translated()[number] > 0)  # type: ignore[misc]
+        assert callers.failures() == []
+
+
+def test_a_killed_server_loses_none_either_but_other_clients_see_it(
+    replicas: Replicas, addresses: dict[str, str]
+) -> None:
+    with Callers(addresses) as documented, Callers({"round_robin": addresses["round_robin"]}, PlainClient) as plain:
+        for _ in range(5):  # one kill may find none of the plain client's calls under way
+            eventually(lambda: replicas.num_translated()[0] > 0)
+            replicas.kill(0)
+            documented.wait_for_more()
+            replicas.start_again(0)
+            if plain.failures():
+                break
+        assert plain.failures()
+        assert documented.failures() == []
+
+
+@pytest.mark.full
+def test_a_server_that_answers_no_more_loses_none_and_is_left_alone(
+    replicas: Replicas, addresses: dict[str, str]
+) -> None:
+    with Callers({"round_robin": addresses["round_robin"]}) as callers:
+        replicas.servers[0].signal(signal.SIGSTOP)  # its machine goes on, and so do its connections
+        try:
+            callers.wait_for_more(1000)  # pings go unanswered by then
+        finally:
+            replicas.servers[0].signal(signal.SIGCONT)
+        assert callers.failures() == []
+
+
+class Channel:
+    """The documented client's channel, for what `Client` does not tell."""
+
+    def __init__(self, address: str) -> None:
+        to = connection(address)
+        self._channel = grpc.insecure_channel(to.target, to.options)
+
+    def __enter__(self) -> Any:
+        return pb_grpc.TranslationServiceStub(self._channel)
+
+    def __exit__(self, *_: object) -> None:
+        self._channel.close()
+
+
+def trailer(call: Any, key: str) -> Any:
+    return dict(call.trailing_metadata())[key]

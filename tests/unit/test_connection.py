@@ -1,0 +1,71 @@
+"""What gRPC is told about one server and about several."""
+
+import importlib.util
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from service.config import ServerConfig
+from service.connection import SERVICE_CONFIG, Connection, connection
+from service.rpc import google_servicer, kserve_servicer, translation_servicer
+from service.rpc.grpc_server import _channel_options
+from tests.servers import REPOSITORY
+
+
+def config_of(to: Connection) -> Any:
+    return json.loads(str(dict(to.options)["grpc.service_config"]))
+
+
+@pytest.mark.parametrize("server", ["127.0.0.1:50051", "translate.example:50051", "[::1]:50051"])
+def test_one_server_is_asked_whatever_its_health(server: str) -> None:
+    to = connection(server)
+    assert to.target == server
+    assert list(config_of(to)) == ["methodConfig"]
+    assert "grpc.default_authority" not in dict(to.options)
+
+
+@pytest.mark.parametrize(
+    ("server", "target", "authority"),
+    [
+        ("10.0.0.1:1, 10.0.0.2:2", "ipv4:10.0.0.1:1,10.0.0.2:2", "10.0.0.1:1"),
+        ("[::1]:1,[fd00::2]:2", "ipv6:[::1]:1,[fd00::2]:2", "[::1]:1"),
+        ("dns:///dragoman:50051", "dns:///dragoman:50051", None),
+        ("ipv4:10.0.0.1:1,10.0.0.2:2", "ipv4:10.0.0.1:1,10.0.0.2:2", None),
+    ],
+)
+def test_several_are_asked_in_turn_while_they_are_healthy(server: str, target: str, authority: str | None) -> None:
+    to = connection(server)
+    assert to.target == target
+    assert dict(to.options).get("grpc.default_authority") == authority
+    assert config_of(to) == json.loads(SERVICE_CONFIG.read_text())
+
+
+@pytest.mark.parametrize("server", ["a:1,b:2", "10.0.0.1:1,[::1]:2", "10.0.0.1,10.0.0.2", "::1:1,::1:2", "10.0.0.1:1,"])
+def test_several_that_grpc_can_not_take_are_refused(server: str) -> None:
+    with pytest.raises(ValueError, match=r"dns:///name:50051") as raised:
+        connection(server)
+    assert server in str(raised.value)
+
+
+def test_the_documented_copy_is_what_the_client_uses() -> None:
+    assert (REPOSITORY / "deploy/client/service_config.json").read_text() == SERVICE_CONFIG.read_text()
+
+
+def test_the_service_config_names_our_services() -> None:
+    config = json.loads(SERVICE_CONFIG.read_text())
+    ours = [servicer.SERVICE_NAME for servicer in (translation_servicer, google_servicer, kserve_servicer)]
+    assert [name["service"] for name in config["methodConfig"][0]["name"]] == ours
+    assert config["healthCheckConfig"]["serviceName"] in ours
+
+
+def test_grpc_knows_every_option_that_it_is_given() -> None:
+    """It ignores those that it doesn't know, without a word."""
+    library = importlib.util.find_spec("grpc._cython.cygrpc")
+    assert library is not None
+    code = Path(str(library.origin)).read_bytes()
+    server = _channel_options(ServerConfig(max_connection_age_seconds=1))
+    names = {name for name, _ in (*connection("10.0.0.1:1,10.0.0.2:2").options, *server)}
+    assert {name for name in names if name.encode() not in code} == set()
+    assert b"grpc.http2.min_recv_ping_interval_without_data_ms" not in code  # else this finds anything
