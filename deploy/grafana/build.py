@@ -1,4 +1,4 @@
-"""Writes the Grafana dashboard: `python -m deploy.grafana.build`. The panels are in `panels.py`; JSON repeats itself."""
+"""Writes the Grafana dashboard of what `panels.py` tells in short: `python -m deploy.grafana.build`."""
 
 import json
 from pathlib import Path
@@ -42,7 +42,7 @@ def _restarts() -> dict[str, Any]:
         "datasource": _SOURCE,
         "enable": True,
         "iconColor": "purple",
-        "expr": f"changes(process_start_time_seconds{{{SERVERS}}}[1m]) > 0",
+        "target": {"refId": "Anno", "expr": f"changes(process_start_time_seconds{{{SERVERS}}}[1m]) > 0"},
         "titleFormat": "restart of {{instance}}",
     }
 
@@ -122,9 +122,23 @@ def _panel(panel: Panel) -> dict[str, Any]:
         hidden = {"excludeByName": {"Time": True}, "renameByName": {"Value": "servers"}}
         built["transformations"] = [{"id": "organize", "options": hidden}]
     if panel.alert:
-        url = f"${{runbooks}}#{panel.alert.lower()}"
-        built["links"] = [{"title": f"Runbook: {panel.alert}", "url": url, "targetBlank": True}]
+        built["links"] = [_link(panel.alert)]
     return built
+
+
+def _link(alert: str) -> dict[str, Any]:
+    return {
+        "title": f"Runbook: {alert}",
+        "type": "link",
+        "url": f"${{runbooks}}#{alert.lower()}",
+        "targetBlank": True,
+        "asDropdown": False,
+        "icon": "doc",
+        "includeVars": False,
+        "keepTime": False,
+        "tags": [],
+        "tooltip": "",
+    }
 
 
 def _target(panel: Panel, number: int) -> dict[str, Any]:
