@@ -1,6 +1,7 @@
 """The dashboard as a reader will see it: a server under varying load, a Prometheus beside it, and the panels drawn.
 
-`python -m benchmarks.dashboard` takes four minutes, needs the program `prometheus`, and writes docs/images/dashboard*.png.
+`python -m benchmarks.dashboard` takes four minutes, needs the program `prometheus`, and writes the pictures of
+docs/dashboards.md.
 """
 
 import concurrent.futures
@@ -38,8 +39,15 @@ def main(seconds: float, models: str, output: Path) -> None:
                 list(pool.map(send, (in_time, hasty)))
         span = started, time.time()
         for name, is_first in (("dashboard.png", True), ("dashboard-engine.png", False)):
-            shown = [panel for row, panel in panels.by_row() if (row in FIRST_PICTURE) is is_first]
-            draw(prometheus, shown, span, WINDOW, output / name, "Dragoman, a server under varying load; minutes")
+            shown = [(row, panel) for row, panel in panels.by_row() if (row in FIRST_PICTURE) is is_first]
+            draw(
+                prometheus,
+                shown,
+                span,
+                WINDOW,
+                output / name,
+                "One server under varying load, on two CPUs; times in minutes and seconds",
+            )
             click.echo(output / name)
 
 

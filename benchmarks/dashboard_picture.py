@@ -17,7 +17,7 @@ from matplotlib.colors import PowerNorm
 from matplotlib.ticker import FuncFormatter
 
 Span = tuple[float, float]
-Panels = Sequence[dict[str, Any]]
+Panels = Sequence[tuple[str, dict[str, Any]]]  # each with the title of its row
 
 _NUM_STEPS = 180
 _COLUMNS = 24
@@ -28,14 +28,20 @@ _TEXT = {"none": "{:.0f}", "short": "{:,.3g}", "reqps": "{:,.3g}/s"}
 
 def draw(prometheus: Prometheus, panels: Panels, span: Span, window: str, path: Path, title: str) -> None:
     """Draw `panels` over a span of unix times into a PNG; rates are over `window`, such as `15s`."""
-    first = min(panel["gridPos"]["y"] for panel in panels)
-    rows = max(panel["gridPos"]["y"] + panel["gridPos"]["h"] for panel in panels) - first
-    figure = plt.figure(figsize=(17, 0.36 * rows + 0.7), layout="constrained")
+    first = min(panel["gridPos"]["y"] for _, panel in panels) - 1  # the row's title is above
+    rows = max(panel["gridPos"]["y"] + panel["gridPos"]["h"] for _, panel in panels) - first
+    figure = plt.figure(figsize=(17, 0.4 * rows + 0.7), layout="constrained")
     figure.get_layout_engine().set(w_pad=0.06, h_pad=0.06)
     grid = figure.add_gridspec(rows, _COLUMNS)
-    for panel in panels:
+    drawn = set()
+    for row, panel in panels:
         place = panel["gridPos"]
         top = place["y"] - first
+        if row not in drawn:
+            drawn.add(row)
+            title_pane = figure.add_subplot(grid[top - 1, :])
+            title_pane.set_axis_off()
+            title_pane.text(0, 0.2, row, fontsize=13, color="#1F78C1", fontweight="bold", va="center")
         cell = grid[top : top + place["h"], place["x"] : place["x"] + place["w"]]
         pane = figure.add_subplot(cell)
         pane.set_title(panel["title"], fontsize=10, loc="left", fontweight="bold")
@@ -81,8 +87,8 @@ def _draw_lines(pane: Any, panel: dict[str, Any], prometheus: Prometheus, span: 
         if step["value"] is not None and step["value"] < 1.5 * highest:
             pane.axhline(step["value"], color=_NAMED.get(step["color"], step["color"]), linewidth=1, linestyle="--")
             highest = max(highest, 1.1 * step["value"])
-    _frame(pane, span, defaults["unit"], defaults.get("max", highest))
-    pane.legend(fontsize=7, loc="upper left", ncols=2 if len(series) > 2 else 1, framealpha=0.6)
+    _frame(pane, span, defaults["unit"], defaults.get("max", 1.15 * highest))
+    pane.legend(fontsize=8, loc="upper left", ncols=2 if len(series) > 2 else 1, framealpha=0.6)
 
 
 def _draw_heatmap(pane: Any, panel: dict[str, Any], prometheus: Prometheus, span: Span, window: str) -> None:
