@@ -14,6 +14,7 @@ mpl.use("Agg")
 
 from matplotlib import pyplot as plt  # after the backend is chosen
 from matplotlib.colors import PowerNorm
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import FuncFormatter
 
 Span = tuple[float, float]
@@ -30,8 +31,7 @@ def draw(prometheus: Prometheus, panels: Panels, span: Span, window: str, path: 
     """Draw `panels` over a span of unix times into a PNG; rates are over `window`, such as `15s`."""
     first = min(panel["gridPos"]["y"] for _, panel in panels) - 1  # the row's title is above
     rows = max(panel["gridPos"]["y"] + panel["gridPos"]["h"] for _, panel in panels) - first
-    figure = plt.figure(figsize=(17, 0.4 * rows + 0.7), layout="constrained")
-    figure.get_layout_engine().set(w_pad=0.06, h_pad=0.06)
+    figure = plt.figure(figsize=(17, 0.4 * rows + 0.7), layout=ConstrainedLayoutEngine(w_pad=0.06, h_pad=0.06))
     grid = figure.add_gridspec(rows, _COLUMNS)
     drawn = set()
     for row, panel in panels:
