@@ -1,0 +1,398 @@
+"""What the dashboard shows: each panel as what it asks Prometheus and how that is shown."""
+
+from dataclasses import dataclass
+
+SERVERS = 'job="dragoman",instance=~"$instance"'
+_MODELS = f'{SERVERS},model=~"$model"'
+_WINDOW = "[$__rate_interval]"
+
+_GREEN, _YELLOW, _RED = "green", "#EAB839", "red"
+Steps = tuple[tuple[float | None, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """`queries` are pairs of an expression and its legend; `steps` are values from which another colour is shown."""
+
+    title: str
+    description: str
+    unit: str
+    queries: tuple[tuple[str, str], ...]
+    kind: str = "timeseries"
+    width: int = 8  # of 24
+    steps: Steps = ((None, _GREEN),)
+    highest: float | None = None
+    stacked: bool = False
+    alert: str = ""  # the alert whose runbook helps here
+
+
+def _rate(metric: str, by: str, where: str = _MODELS) -> str:
+    return f"sum by ({by}) (rate(dragoman_{metric}{{{where}}}{_WINDOW}))"
+
+
+def _quantile(share: float, metric: str, where: str = _MODELS) -> str:
+    return f"histogram_quantile({share:g}, sum by (le) (rate(dragoman_{metric}_bucket{{{where}}}{_WINDOW})))"
+
+
+def _quantiles(metric: str, where: str = _MODELS) -> tuple[tuple[str, str], ...]:
+    return tuple((_quantile(share, metric, where), f"p{share * 100:g}") for share in (0.5, 0.95, 0.99))
+
+
+def _mean(metric: str) -> str:
+    return f"{_rate(f'{metric}_sum', 'model')} / {_rate(f'{metric}_count', 'model')}"
+
+
+def _by_model(gauge: str) -> str:
+    return f"sum by (model) (dragoman_{gauge}{{{_MODELS}}})"
+
+
+def _share_over_range(of: str, among: str) -> str:
+    part = f"sum(sum_over_time({of}[$__range]))"
+    return f"1 - {part} / ({part} + sum(sum_over_time({among}[$__range])))"
+
+
+_OK = f'{SERVERS},code="OK"'
+
+ROWS: dict[str, tuple[Panel, ...]] = {
+    "Now": (
+        Panel(
+            "Servers ready",
+            "Servers that want calls. Those that are loading or being stopped are not counted.",
+            "none",
+            ((f"sum(dragoman_ready{{{SERVERS}}})", "ready"),),
+            "stat",
+            width=4,
+            steps=((None, _RED), (1, _GREEN)),
+            alert="DragomanNoServerReady",
+        ),
+        Panel(
+            "Availability",
+            "Share of calls, in the time shown, that did not fail by our fault. Objective: 99.9 % over 30 days.",
+            "percentunit",
+            ((_share_over_range("dragoman:calls_failed:rate5m", "dragoman:calls_ok:rate5m"), "available"),),
+            "stat",
+            width=4,
+            steps=((None, _RED), (0.999, _GREEN)),
+            highest=1,
+            alert="DragomanFailuresSlow",
+        ),
+        Panel(
+            "Calls within 1 s",
+            "Share of calls, in the time shown, answered within 1 s; no streams. Objective: 99 % over 30 days.",
+            "percentunit",
+            (
+                (
+                    "1 - sum(sum_over_time(dragoman:calls_slow:rate5m[$__range]))"
+                    " / sum(sum_over_time(dragoman:calls_timed:rate5m[$__range]))",
+                    "within 1 s",
+                ),
+            ),
+            "stat",
+            width=4,
+            steps=((None, _RED), (0.99, _GREEN)),
+            highest=1,
+            alert="DragomanSlowCallsSlow",
+        ),
+        Panel(
+            "Calls",
+            "Finished calls per second.",
+            "reqps",
+            ((f"sum(rate(dragoman_requests_total{{{SERVERS}}}{_WINDOW}))", "calls"),),
+            "stat",
+            width=4,
+        ),
+        Panel(
+            "Tokens",
+            "Tokens generated per second: the work that is done.",
+            "short",
+            ((f"sum(rate(dragoman_target_tokens_total{{{_MODELS}}}{_WINDOW}))", "tokens/s"),),
+            "stat",
+            width=4,
+        ),
+        Panel(
+            "Call duration, p99",
+            "One call in a hundred takes longer; those that ended OK, arrival to last byte.",
+            "s",
+            ((_quantile(0.99, "request_duration_seconds", _OK), "p99"),),
+            "stat",
+            width=4,
+            steps=((None, _GREEN), (1, _YELLOW), (5, _RED)),
+            alert="DragomanSlowCalls",
+        ),
+    ),
+    "Traffic": (
+        Panel(
+            "Calls by method",
+            "Finished calls per second, whatever came of them.",
+            "reqps",
+            ((_rate("requests_total", "method", SERVERS), "{{method}}"),),
+            stacked=True,
+        ),
+        Panel(
+            "Sentences by outcome",
+            "Sequences that ended per second. Failed ones should not exist.",
+            "short",
+            ((_rate("sentences_total", "outcome"), "{{outcome}}"),),
+            stacked=True,
+            alert="DragomanSequencesFail",
+        ),
+        Panel(
+            "Calls in flight",
+            "Calls that were accepted and not yet answered.",
+            "short",
+            ((f"sum by (instance) (dragoman_inflight_requests{{{SERVERS}}})", "{{instance}}"),),
+        ),
+    ),
+    "Latency": (
+        Panel(
+            "Call duration",
+            "Arrival to last byte, of calls that ended OK. The objective is 99 % within 1 s.",
+            "s",
+            _quantiles("request_duration_seconds", _OK),
+            steps=((None, _GREEN), (1, _RED)),
+            alert="DragomanSlowCallsFast",
+        ),
+        Panel(
+            "Call durations",
+            "How many calls took how long: two bands are two kinds of callers, or of servers.",
+            "s",
+            ((f"sum by (le) (increase(dragoman_request_duration_seconds_bucket{{{_OK}}}{_WINDOW}))", "{{le}}"),),
+            "heatmap",
+        ),
+        Panel(
+            "Time to first token",
+            "Arrival of a sentence to its first token: its wait for a slot, and its encoding.",
+            "s",
+            _quantiles("time_to_first_token_seconds"),
+            alert="DragomanQueueWaitHigh",
+        ),
+        Panel(
+            "Time per output token",
+            "Between a sentence's later tokens: what a step takes, with everything around it.",
+            "s",
+            _quantiles("time_per_output_token_seconds"),
+        ),
+        Panel(
+            "Text work",
+            "p99 of tokenizing and detokenizing one call, which the caller waits for, too.",
+            "s",
+            ((_quantile(0.99, "tokenize_seconds"), "tokenize"), (_quantile(0.99, "detokenize_seconds"), "detokenize")),
+        ),
+        Panel(
+            "Wait for a slot",
+            "From arrival to admission, per sentence. An alert follows when p95 stays over 0.5 s.",
+            "s",
+            _quantiles("queue_seconds"),
+            steps=((None, _GREEN), (0.5, _RED)),
+            alert="DragomanQueueWaitHigh",
+        ),
+    ),
+    "Saturation": (
+        Panel(
+            "Slots in use",
+            "Share of slots, so of memory for keys and values, that is taken. Full while others wait is too little.",
+            "percentunit",
+            ((f"avg by (model) (dragoman_kv_cache_utilization_ratio{{{_MODELS}}})", "{{model}}"),),
+            highest=1,
+            steps=((None, _GREEN), (0.9, _YELLOW)),
+            alert="DragomanSlotsFull",
+        ),
+        Panel(
+            "Sentences waiting",
+            "Sentences that wait for a slot. Calls are refused when --max-waiting are.",
+            "short",
+            ((_by_model("queue_sequences"), "{{model}}"),),
+            alert="DragomanQueueWaitHigh",
+        ),
+        Panel(
+            "Tokens waiting",
+            "Source tokens of the sentences that wait.",
+            "short",
+            ((_by_model("queue_tokens"), "{{model}}"),),
+            alert="DragomanQueueWaitHigh",
+        ),
+        Panel(
+            "Estimated wait",
+            "What a newcomer would wait now, by the server's own estimate; the worst server.",
+            "s",
+            ((f"max by (model) (dragoman_estimated_wait_seconds{{{_MODELS}}})", "{{model}}"),),
+            steps=((None, _GREEN), (10, _RED)),
+            alert="DragomanEstimatedWaitHigh",
+        ),
+        Panel(
+            "CPU",
+            "CPUs in use. The engine has as many threads as --num-threads.",
+            "short",
+            ((f"sum by (instance) (rate(process_cpu_seconds_total{{{SERVERS}}}{_WINDOW}))", "{{instance}}"),),
+        ),
+        Panel(
+            "Memory",
+            "Resident memory. The shipped manifests allow 1 GiB.",
+            "bytes",
+            ((f"sum by (instance) (process_resident_memory_bytes{{{SERVERS}}})", "{{instance}}"),),
+            steps=((None, _GREEN), (0.9 * 2**30, _RED)),
+            alert="DragomanMemoryHigh",
+        ),
+    ),
+    "Engine": (
+        Panel("Decoder step", "One run of the decoder for all rows of a lane.", "s", _quantiles("decode_step_seconds")),
+        Panel(
+            "Encoder run", "One run of the encoder over newcomers, between steps.", "s", _quantiles("encode_seconds")
+        ),
+        Panel(
+            "Rows per step",
+            "How many rows one decoder run advanced, on average: what continuous batching makes of the load.",
+            "short",
+            ((_mean("step_batch_size"), "{{model}}"),),
+        ),
+        Panel(
+            "Padding",
+            "Share of padding in an encoder run, on average: work for nothing.",
+            "percentunit",
+            ((_mean("encode_padding_ratio"), "{{model}}"),),
+            highest=1,
+        ),
+        Panel(
+            "Turn under way",
+            "How long the engine's present turn has taken: normally milliseconds. After 30 s it is stuck.",
+            "s",
+            ((f"max by (instance, model) (dragoman_engine_turn_seconds{{{_MODELS}}})", "{{model}} on {{instance}}"),),
+            steps=((None, _GREEN), (30, _RED)),
+            alert="DragomanEngineStuck",
+        ),
+        Panel(
+            "Work saved",
+            "Answers per second without decoding: from the cache, or by joining the same sentence under way.",
+            "short",
+            (
+                (_rate("cache_lookups_total", "outcome", f'{_MODELS},outcome="hit"'), "cache {{outcome}}"),
+                (f"sum(rate(dragoman_coalesced_sequences_total{{{_MODELS}}}{_WINDOW}))", "joined"),
+            ),
+            stacked=True,
+        ),
+    ),
+    "Models": (
+        Panel(
+            "Tokens generated",
+            "Per second and model.",
+            "short",
+            ((_rate("target_tokens_total", "model"), "{{model}}"),),
+            stacked=True,
+            alert="DragomanNoProgress",
+        ),
+        Panel(
+            "Tokens read",
+            "Source tokens encoded per second and model.",
+            "short",
+            ((_rate("source_tokens_total", "model"), "{{model}}"),),
+            stacked=True,
+        ),
+        Panel(
+            "Sentence lengths",
+            "p95 of source and target tokens per sentence.",
+            "short",
+            ((_quantile(0.95, "source_length_tokens"), "source"), (_quantile(0.95, "target_length_tokens"), "target")),
+        ),
+        Panel(
+            "Served",
+            "Versions in service. Replicas differ during a rollout, or because one could not load its bundle.",
+            "short",
+            ((f"count by (model, version, precision, checkpoint_sha256) (dragoman_model_info{{{_MODELS}}})", ""),),
+            "table",
+        ),
+        Panel(
+            "Load time",
+            "From checksums to warmed up, for the version loaded last.",
+            "s",
+            ((f"max by (model) (dragoman_model_load_seconds{{{_MODELS}}})", "{{model}}"),),
+        ),
+        Panel(
+            "Reloads and refused bundles",
+            "Looks at the models on disk, and bundles that were damaged or failed their self-test, in the interval.",
+            "short",
+            (
+                (f"sum by (outcome) (increase(dragoman_reloads_total{{{SERVERS}}}{_WINDOW}))", "{{outcome}}"),
+                (
+                    f"sum by (model) (increase(dragoman_model_load_failures_total{{{_MODELS}}}{_WINDOW}))",
+                    "{{model}} refused",
+                ),
+            ),
+            alert="DragomanModelLoadFails",
+        ),
+    ),
+    "Errors": (
+        Panel(
+            "Failing share",
+            "Share of calls that fail by our fault. The objective is 0.1 %; at the line a page follows.",
+            "percentunit",
+            tuple((f"dragoman:calls_failed:ratio_rate{window}", window) for window in ("5m", "30m", "1h", "6h")),
+            steps=((None, _GREEN), (0.0144, _RED)),
+            alert="DragomanFailuresFast",
+        ),
+        Panel(
+            "Slow share",
+            "Share of calls that take over 1 s. The objective is 1 %; at the line a page follows.",
+            "percentunit",
+            tuple((f"dragoman:calls_slow:ratio_rate{window}", window) for window in ("5m", "30m", "1h", "6h")),
+            steps=((None, _GREEN), (0.144, _RED)),
+            alert="DragomanSlowCallsFast",
+        ),
+        Panel(
+            "Calls that are not OK",
+            "By gRPC status. INVALID_ARGUMENT and CANCELLED are the callers' doing; INTERNAL is ours.",
+            "reqps",
+            ((_rate("requests_total", "code", f'{SERVERS},code!="OK"'), "{{code}}"),),
+            stacked=True,
+            alert="DragomanFailures",
+        ),
+        Panel(
+            "Refused, by reason",
+            "Calls that were refused before any work was done.",
+            "reqps",
+            ((_rate("rejected_total", "reason", SERVERS), "{{reason}}"),),
+            stacked=True,
+            alert="DragomanFailuresFast",
+        ),
+        Panel(
+            "Why sentences ended",
+            "stop is normal. length, ratio and repetition are translations cut short.",
+            "short",
+            ((_rate("finish_total", "reason"), "{{reason}}"),),
+            stacked=True,
+            alert="DragomanOutputCutShort",
+        ),
+        Panel(
+            "Flagged segments",
+            "Segments per second whose translation carries a warning for the caller.",
+            "short",
+            ((_rate("segment_flags_total", "flag"), "{{flag}}"),),
+            stacked=True,
+        ),
+        Panel(
+            "Taken out while running",
+            "Sentences per second that lost their slots because the caller left or the time was up.",
+            "short",
+            ((_rate("evictions_total", "reason"), "{{reason}}"),),
+            stacked=True,
+        ),
+        Panel(
+            "Calls by key",
+            "Per second, the ten busiest keys.",
+            "reqps",
+            ((f"topk(10, {_rate('key_requests_total', 'key', SERVERS)})", "{{key}}"),),
+        ),
+        Panel(
+            "Certificate",
+            "Time left until the server's certificate expires.",
+            "s",
+            (
+                (
+                    f"min by (instance) (dragoman_tls_certificate_not_after_seconds{{{SERVERS}}} - time())",
+                    "{{instance}}",
+                ),
+            ),
+            steps=((None, _RED), (2 * 86400, _YELLOW), (14 * 86400, _GREEN)),
+            alert="DragomanCertificateExpiresSoon",
+        ),
+    ),
+}

@@ -1,0 +1,49 @@
+"""What lies in `deploy/`, as data."""
+
+import functools
+import re
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from service.metrics import Metrics
+
+DEPLOY = Path(__file__).parents[2] / "deploy"
+RULES = DEPLOY / "prometheus" / "rules"
+RULE_TESTS = DEPLOY / "prometheus" / "tests"
+
+# Issue 6 adds them in another branch. Empty this set when all is merged, then they must exist.
+AWAITED = {
+    "dragoman_queue_tokens",
+    "dragoman_estimated_wait_seconds",
+    "dragoman_admissions_total",
+    "dragoman_evictions_total",
+    "dragoman_engine_turn_seconds",
+    "dragoman_segment_flags_total",
+    "dragoman_key_requests_total",
+    "dragoman_key_tokens_total",
+    "dragoman_tls_certificate_not_after_seconds",
+}
+
+
+def rules(kind: str, folder: Path = RULES) -> list[dict[str, Any]]:
+    """All rules with a key `kind`: `alert` or `record`."""
+    groups = [group for path in sorted(folder.glob("*.yml")) for group in read(path)["groups"]]
+    return [rule for group in groups for rule in group["rules"] if kind in rule]
+
+
+@functools.cache
+def read(path: Path) -> Any:
+    return yaml.safe_load(path.read_text(encoding="utf-8"))
+
+
+@functools.cache
+def known_metrics() -> set[str]:
+    """Names of all series that a server or a recording rule makes."""
+    types = re.findall(r"^# TYPE (\S+) (\S+)$", Metrics().render()[0].decode(), re.MULTILINE)
+    names = {name for name, _ in types}
+    names |= {
+        f"{name}_{suffix}" for name, kind in types if kind == "histogram" for suffix in ("bucket", "sum", "count")
+    }
+    return names | {rule["record"] for rule in rules("record")} | AWAITED

@@ -1,0 +1,142 @@
+"""Every panel of the dashboard, as a real Prometheus answers it that scrapes a real server under load."""
+
+import contextlib
+import json
+import math
+import re
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks import panels
+from benchmarks.prometheus import Prometheus, QueryError, scraping
+from deploy.grafana import build
+from service.client import ClientError
+from service.config import ServerConfig
+from tests.deploy.deployed import AWAITED, known_metrics, rules
+from tests.servers import InProcessServer, LoopThread, distinct_texts, eventually, in_process
+from tests.tools import tool
+
+PANELS = [panel for _, panel in panels.by_row()]
+# Nothing of that kind happens in these tests' server.
+EMPTY_HERE = {"Calls by key", "Certificate", "Taken out while running", "Flagged segments"}
+WINDOW = "15s"
+
+
+@pytest.fixture(scope="module")
+def prometheus(loop_thread: LoopThread, tiny_models: Path) -> Iterator[Prometheus]:
+    """It has scraped a server, which is under load as long as the tests run."""
+    program = tool("prometheus", "prometheus")
+    config = ServerConfig(models=tiny_models, num_threads=1, cache_mib=1)
+    done = threading.Event()
+    with in_process(loop_thread, config) as server:
+        load = threading.Thread(target=_load, args=(server, done))
+        load.start()
+        try:
+            with scraping(f"127.0.0.1:{server.server.metrics_port}", program=program) as running:
+                eventually(lambda: _has_data(running, "dragoman:calls_slow:ratio_rate5m"))
+                eventually(lambda: _has_data(running, 'rate(dragoman_requests_total{code="INVALID_ARGUMENT"}[5s])'))
+                yield running
+        finally:
+            done.set()
+            load.join()
+
+
+def _load(server: InProcessServer, done: threading.Event) -> None:
+    with server.client() as client:
+        while not done.is_set():
+            for texts in (distinct_texts(4), ["Hello"]):
+                client.translate(texts, "en", "de")
+            with contextlib.suppress(ClientError):
+                client.translate([], "en", "de")
+
+
+def _has_data(prometheus: Prometheus, expression: str) -> bool:
+    return any(not math.isnan(float(series["value"][1])) for series in prometheus.query(expression))
+
+
+def problem(prometheus: Prometheus, panel: dict[str, Any]) -> str:
+    """What is wrong with a panel; empty if nothing is."""
+    has_data = False
+    names: set[str] = set()
+    for expression, target in zip(panels.expressions(panel, window=WINDOW, shown="1m"), panel["targets"], strict=True):
+        names |= panels.metric_names(expression)
+        try:
+            found = prometheus.query(expression)
+        except QueryError as error:
+            return str(error)
+        wanted = set(re.findall(r"{{(\w+)}}", target["legendFormat"]))
+        if any(not wanted <= series["metric"].keys() for series in found):
+            return f"the legend wants {wanted}"
+        has_data |= _has_data(prometheus, expression)
+    expected = panel["title"] not in EMPTY_HERE and not names <= AWAITED
+    return "" if has_data or not expected else "no data"
+
+
+def test_every_panel_has_data(prometheus: Prometheus) -> None:
+    problems = {panel["title"]: problem(prometheus, panel) for panel in PANELS}
+    assert not {title: text for title, text in problems.items() if text}
+
+
+@pytest.mark.parametrize(
+    ("title", "right", "wrong", "said"),
+    [
+        pytest.param("Calls by method", "requests_total", "request_total", "no data", id="metric"),
+        pytest.param("Calls by method", "instance=", "server=", "no data", id="label"),
+        pytest.param("Calls by method", "sum by (method)", "sum by (code)", "the legend wants", id="legend"),
+        pytest.param("Call duration", "histogram_quantile(", "histogram_quantil(", "parse error", id="function"),
+    ],
+)
+def test_a_fault_in_a_panel_is_caught(prometheus: Prometheus, title: str, right: str, wrong: str, said: str) -> None:
+    (panel,) = [panel for panel in PANELS if panel["title"] == title]
+    assert not problem(prometheus, panel)
+    assert said in problem(prometheus, json.loads(json.dumps(panel).replace(right, wrong)))
+
+
+def test_every_rule_is_healthy(prometheus: Prometheus) -> None:
+    eventually(lambda: all(rule["health"] == "ok" for rule in prometheus.rules()))
+    assert len(prometheus.rules()) == len(rules("alert")) + len(rules("record"))
+
+
+def test_variables_offer_what_there_is(prometheus: Prometheus) -> None:
+    variables = {each["name"]: each for each in build.dashboard()["templating"]["list"]}
+    for name, count in (("instance", 1), ("model", 1)):
+        selector, label = re.fullmatch(r"label_values\((.+), (\w+)\)", variables[name]["query"]).groups()  # type: ignore[union-attr]
+        found = prometheus.query(selector.replace("$instance", ".*"))
+        assert len({series["metric"][label] for series in found}) == count
+
+
+def test_the_json_is_what_the_panels_make() -> None:
+    assert build.DASHBOARD.read_text(encoding="utf-8") == build.text(), "run python -m deploy.grafana.build"
+
+
+def test_panels_read_metrics_that_exist() -> None:
+    for panel in PANELS:
+        for expression in panels.expressions(panel, window=WINDOW, shown="1m"):
+            assert panels.metric_names(expression) <= known_metrics(), panel["title"]
+
+
+def test_panels_are_told_apart_and_do_not_overlap() -> None:
+    dashboard = build.dashboard()
+    everything = dashboard["panels"]
+    assert len({panel["id"] for panel in everything}) == len(everything)
+    assert len({panel["title"] for panel in PANELS}) == len(PANELS)
+    cells = [
+        (x, y)
+        for panel in everything
+        for x in range(panel["gridPos"]["x"], panel["gridPos"]["x"] + panel["gridPos"]["w"])
+        for y in range(panel["gridPos"]["y"], panel["gridPos"]["y"] + panel["gridPos"]["h"])
+    ]
+    assert len(cells) == len(set(cells))
+    assert max(x for x, _ in cells) < 24
+    assert all(panel["description"] and panel["fieldConfig"]["defaults"]["unit"] for panel in PANELS)
+
+
+def test_links_lead_to_runbooks_of_alerts() -> None:
+    anchors = {f"${{runbooks}}#{rule['alert'].lower()}" for rule in rules("alert")}
+    links = {link["url"] for panel in PANELS for link in panel.get("links", [])}
+    assert links
+    assert links <= anchors
