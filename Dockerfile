@@ -32,31 +32,32 @@ RUN --mount=type=cache,target=/root/.cache/pip \
 
 # --- What is in the image, as CycloneDX, of the installed distributions with their licences.
 FROM build AS sbom
+ENV PYTHONPATH=/package/opt/dragoman/lib/python3.11/site-packages
 RUN --mount=type=cache,target=/root/.cache/pip \
     python -m venv --without-pip /opt/sbom && \
     pip --python /opt/sbom/bin/python install --constraint constraints.txt --group image
-COPY --from=package /package /
-RUN mkdir /sbom
 
 FROM sbom AS sbom-cpu
-COPY --from=dependencies-cpu /opt/dragoman /opt/dragoman
-RUN /opt/sbom/bin/cyclonedx-py environment --gather-license-texts --output-reproducible \
-    --output-file /sbom/sbom.json /opt/dragoman/bin/python
+RUN --mount=type=bind,from=dependencies-cpu,source=/opt/dragoman,target=/opt/dragoman \
+    --mount=type=bind,from=package,source=/package,target=/package \
+    /opt/sbom/bin/cyclonedx-py environment --gather-license-texts --output-reproducible \
+      --output-file /src/sbom.json /opt/dragoman/bin/python
 
 FROM sbom AS sbom-cuda
-COPY --from=dependencies-cuda /opt/dragoman /opt/dragoman
-RUN /opt/sbom/bin/cyclonedx-py environment --gather-license-texts --output-reproducible \
-    --output-file /sbom/sbom.json /opt/dragoman/bin/python
+RUN --mount=type=bind,from=dependencies-cuda,source=/opt/dragoman,target=/opt/dragoman \
+    --mount=type=bind,from=package,source=/package,target=/package \
+    /opt/sbom/bin/cyclonedx-py environment --gather-license-texts --output-reproducible \
+      --output-file /src/sbom.json /opt/dragoman/bin/python
 
 # --- The shipped checkpoints as bundles. The int8 ones of models/ serve if they were made from these checkpoints, which
 # their checksums tell; otherwise they are made here, and that takes torch. CUDA wants float16, which is not committed.
-FROM dependencies-cpu AS bundles-cpu
+FROM build AS bundles-cpu
 COPY --from=package /package /
-COPY checkpoints checkpoints
-COPY models models
 RUN --mount=type=cache,target=/root/.cache/pip \
-    if /opt/dragoman/bin/python -m service.bundle.freshness models checkpoints; then mv models /models; else \
-      pip --python /opt/dragoman/bin/python install --constraint constraints.txt --only-deps '.[export]' && \
+    --mount=type=bind,source=checkpoints,target=checkpoints \
+    --mount=type=bind,source=models,target=models \
+    if /opt/dragoman/bin/python -m service.bundle.freshness models checkpoints; then cp -R models /models; else \
+      pip --python /opt/dragoman/bin/python install --constraint constraints.txt --only-deps '.[cpu,export]' && \
       for checkpoint in checkpoints/*; do \
         /opt/dragoman/bin/python -m export convert "$checkpoint" --precision int8 \
           --output "/models/${checkpoint##*/}/1" || exit; \
@@ -65,8 +66,8 @@ RUN --mount=type=cache,target=/root/.cache/pip \
 
 FROM dependencies-export AS bundles-cuda
 COPY --from=package /package /
-COPY checkpoints checkpoints
-RUN for checkpoint in checkpoints/*; do \
+RUN --mount=type=bind,source=checkpoints,target=checkpoints \
+    for checkpoint in checkpoints/*; do \
       /opt/dragoman/bin/python -m export convert "$checkpoint" --precision float16 \
         --output "/models/${checkpoint##*/}/1" || exit; \
     done
@@ -115,10 +116,10 @@ ENV DRAGOMAN_SERVE_DEVICE=cuda NVIDIA_VISIBLE_DEVICES=all NVIDIA_DRIVER_CAPABILI
 COPY --from=dependencies-cuda /opt/dragoman /opt/dragoman
 COPY --from=bundles-cuda /models /models
 COPY --from=package /package /
-COPY --from=sbom-cuda /sbom /usr/share/dragoman
+COPY --from=sbom-cuda /src/sbom.json /usr/share/dragoman/
 
 FROM server AS cpu
 COPY --from=dependencies-cpu /opt/dragoman /opt/dragoman
 COPY --from=bundles-cpu /models /models
 COPY --from=package /package /
-COPY --from=sbom-cpu /sbom /usr/share/dragoman
+COPY --from=sbom-cpu /src/sbom.json /usr/share/dragoman/
