@@ -20,10 +20,10 @@ FLOAT16 := $(SHIPPED:%=build/float16/%/1/manifest.json)
 EXPORTS := $(SHIPPED:%=export-%)
 EXPORTER := $(wildcard export/convert.py export/architecture/*.py export/graphs/*.py export/importers/*.py service/bundle/*.py)
 
-.PHONY: serve export $(EXPORTS) test test-full check format proto bench clean help
+.PHONY: serve export $(EXPORTS) test test-full test-image check format proto bench clean help
 
 help: ## List the targets
-	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 serve: .venv/installed-$(RUNTIME) ## Serve the shipped models (PORT=, METRICS_PORT=, DEVICE=cpu|cuda)
 ifeq ($(DEVICE),cuda)
@@ -39,7 +39,10 @@ test: check $(FLOAT32) ## Run all checks and tests
 	@$(PYTEST) $(PYTEST_ARGS)
 
 test-full: check $(FLOAT32) ## Also run the tests that take many minutes
-	@$(PYTEST) -m "full or not full" $(PYTEST_ARGS)
+	@$(PYTEST) -m "not image" $(PYTEST_ARGS)
+
+test-image: .venv/installed-dev ## Build the container image and run it as production does (root, podman, buildah)
+	@$(BIN)/python -m pytest -m image --capture no $(PYTEST_ARGS) tests/image
 
 check: .venv/installed-dev ## Lint, format, types, import rules
 	@$(BIN)/ruff check --quiet

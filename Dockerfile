@@ -1,0 +1,125 @@
+# Targets: cpu (the default), cuda, export. docs/docker.md says how to build and run them.
+ARG PYTHON_IMAGE=python:3.11-slim-bookworm
+
+# --- The virtual environment /opt/dragoman, which has no pip of its own, and what tells its dependencies.
+FROM ${PYTHON_IMAGE} AS build
+ENV PIP_CONSTRAINT=/src/constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
+WORKDIR /src
+COPY constraints.txt pyproject.toml README.md LICENSE ./
+COPY service/__init__.py service/
+RUN --mount=type=cache,target=/root/.cache/pip \
+    pip install --constraint constraints.txt pip && \
+    python -m venv --without-pip /opt/dragoman
+
+FROM build AS dependencies-cpu
+RUN --mount=type=cache,target=/root/.cache/pip \
+    pip --python /opt/dragoman/bin/python install --constraint constraints.txt --only-deps '.[cpu,otel]'
+
+FROM build AS dependencies-cuda
+RUN --mount=type=cache,target=/root/.cache/pip \
+    pip --python /opt/dragoman/bin/python install --constraint constraints.txt --only-deps '.[gpu,otel]'
+
+FROM build AS dependencies-export
+RUN --mount=type=cache,target=/root/.cache/pip \
+    pip --python /opt/dragoman/bin/python install --constraint constraints.txt --only-deps '.[cpu,export]'
+
+# --- This project, installed below /package: a small layer on top of its dependencies, which change seldom.
+FROM build AS package
+COPY service service
+COPY export export
+RUN --mount=type=cache,target=/root/.cache/pip \
+    pip --python /opt/dragoman/bin/python install --constraint constraints.txt --no-deps --root /package .
+
+# --- What is in the image, as CycloneDX, of the installed distributions with their licences.
+FROM build AS sbom
+ENV PYTHONPATH=/package/opt/dragoman/lib/python3.11/site-packages
+RUN --mount=type=cache,target=/root/.cache/pip \
+    python -m venv --without-pip /opt/sbom && \
+    pip --python /opt/sbom/bin/python install --constraint constraints.txt --group image
+
+FROM sbom AS sbom-cpu
+RUN --mount=type=bind,from=dependencies-cpu,source=/opt/dragoman,target=/opt/dragoman \
+    --mount=type=bind,from=package,source=/package,target=/package \
+    /opt/sbom/bin/cyclonedx-py environment --gather-license-texts --output-reproducible \
+      --output-file /src/sbom.json /opt/dragoman/bin/python
+
+FROM sbom AS sbom-cuda
+RUN --mount=type=bind,from=dependencies-cuda,source=/opt/dragoman,target=/opt/dragoman \
+    --mount=type=bind,from=package,source=/package,target=/package \
+    /opt/sbom/bin/cyclonedx-py environment --gather-license-texts --output-reproducible \
+      --output-file /src/sbom.json /opt/dragoman/bin/python
+
+# --- The shipped checkpoints as bundles. The int8 ones of models/ serve if they were made from these checkpoints, which
+# their checksums tell; otherwise they are made here, and that takes torch. CUDA wants float16, which is not committed.
+FROM build AS bundles-cpu
+COPY --from=package /package /
+RUN --mount=type=cache,target=/root/.cache/pip \
+    --mount=type=bind,source=checkpoints,target=checkpoints \
+    --mount=type=bind,source=models,target=models \
+    if /opt/dragoman/bin/python -m service.bundle.freshness models checkpoints; then cp -R models /models; else \
+      pip --python /opt/dragoman/bin/python install --constraint constraints.txt --only-deps '.[cpu,export]' && \
+      for checkpoint in checkpoints/*; do \
+        /opt/dragoman/bin/python -m export convert "$checkpoint" --precision int8 \
+          --output "/models/${checkpoint##*/}/1" || exit; \
+      done; \
+    fi
+
+FROM dependencies-export AS bundles-cuda
+COPY --from=package /package /
+RUN --mount=type=bind,source=checkpoints,target=checkpoints \
+    for checkpoint in checkpoints/*; do \
+      /opt/dragoman/bin/python -m export convert "$checkpoint" --precision float16 \
+        --output "/models/${checkpoint##*/}/1" || exit; \
+    done
+
+# --- What all images share: a user without name or rights, no pip, nothing setuid.
+FROM ${PYTHON_IMAGE} AS runtime
+RUN pip uninstall --yes --root-user-action ignore pip setuptools wheel && \
+    rm -r /usr/local/lib/python3*/ensurepip && \
+    find / -xdev -type f -perm /6000 -exec chmod a-s {} +
+ENV PATH=/opt/dragoman/bin:$PATH PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
+WORKDIR /
+USER 10001:10001
+STOPSIGNAL SIGTERM
+ARG VERSION=0.1.0
+ARG REVISION=""
+ARG CREATED=""
+ARG SOURCE=""
+LABEL org.opencontainers.image.title="Dragoman" \
+      org.opencontainers.image.description="A translation server for trained encoder-decoder Transformers" \
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.version="${VERSION}" \
+      org.opencontainers.image.revision="${REVISION}" \
+      org.opencontainers.image.created="${CREATED}" \
+      org.opencontainers.image.source="${SOURCE}"
+
+FROM runtime AS export
+COPY --from=dependencies-export /opt/dragoman /opt/dragoman
+COPY --from=package /package /
+WORKDIR /work
+HEALTHCHECK NONE
+ENTRYPOINT ["python", "-m", "export"]
+CMD ["--help"]
+
+# --- The server. The admin listener keeps its default: loopback, inside of the container.
+FROM runtime AS server
+ENV DRAGOMAN_SERVE_MODELS=/models \
+    DRAGOMAN_SERVE_HOST=0.0.0.0 \
+    DRAGOMAN_SERVE_METRICS_HOST=0.0.0.0 \
+    DRAGOMAN_SERVE_METRICS_PORT=9464
+EXPOSE 50051 9464
+HEALTHCHECK --interval=10s --timeout=5s --start-period=60s --retries=3 CMD ["python", "-IS", "-c", "import http.client, os, sys; probe = http.client.HTTPConnection('127.0.0.1', int(os.environ['DRAGOMAN_SERVE_METRICS_PORT']), timeout=4); probe.request('GET', '/readyz'); sys.exit(probe.getresponse().status != 200)"]
+ENTRYPOINT ["dragoman", "serve"]
+
+FROM server AS cuda
+ENV DRAGOMAN_SERVE_DEVICE=cuda NVIDIA_VISIBLE_DEVICES=all NVIDIA_DRIVER_CAPABILITIES=compute,utility
+COPY --from=dependencies-cuda /opt/dragoman /opt/dragoman
+COPY --from=bundles-cuda /models /models
+COPY --from=package /package /
+COPY --from=sbom-cuda /src/sbom.json /usr/share/dragoman/
+
+FROM server AS cpu
+COPY --from=dependencies-cpu /opt/dragoman /opt/dragoman
+COPY --from=bundles-cpu /models /models
+COPY --from=package /package /
+COPY --from=sbom-cpu /src/sbom.json /usr/share/dragoman/

@@ -1,0 +1,126 @@
+"""The Dockerfile, read: what needs no build to be seen."""
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import service
+from tests.servers import REPOSITORY
+
+HADOLINT = Path(sys.executable).with_name("hadolint")
+DOCKERFILE = (REPOSITORY / "Dockerfile").read_text()
+SERVERS = ("cpu", "cuda")
+
+
+@dataclass(frozen=True)
+class Instruction:
+    keyword: str
+    value: str
+
+
+def instructions(dockerfile: str, target: str) -> Iterator[Instruction]:
+    """What applies to an image, from its base on: the instructions of its stage and of those that it is made FROM."""
+    text = re.sub(r"^#.*\n", "", dockerfile, flags=re.MULTILINE).replace("\\\n", " ")
+    stages: dict[str, tuple[str, list[Instruction]]] = {}
+    name = ""
+    for line in filter(None, map(str.strip, text.splitlines())):
+        keyword, value = line.split(None, 1)
+        if keyword == "FROM":
+            parent, _, name = value.partition(" AS ")
+            stages[name] = (parent, [])
+        elif name:
+            stages[name][1].append(Instruction(keyword, value))
+    chain = [target]
+    while stages[chain[-1]][0] in stages:
+        chain.append(stages[chain[-1]][0])
+    for stage in reversed(chain):
+        yield from stages[stage][1]
+
+
+def last(dockerfile: str, target: str, keyword: str) -> str:
+    return ([i.value for i in instructions(dockerfile, target) if i.keyword == keyword] or [""])[-1]
+
+
+def problems(dockerfile: str, target: str) -> list[str]:
+    """What would be wrong with a server's image."""
+    user = last(dockerfile, target, "USER")
+    health = last(dockerfile, target, "HEALTHCHECK")
+    found = []
+    if not re.fullmatch(r"[1-9]\d*:[1-9]\d*", user):
+        found.append(f"USER {user or 'is missing'}: a number above 0, which Kubernetes' runAsNonRoot can tell from root")
+    if not re.search(r'--start-period=\d+s .*CMD \["', health):
+        found.append("HEALTHCHECK: needs a start period and the exec form, as there may be no shell")
+    if last(dockerfile, target, "STOPSIGNAL") != "SIGTERM":
+        found.append("STOPSIGNAL: SIGTERM is what has the server drain")
+    if last(dockerfile, target, "ENTRYPOINT") != '["dragoman", "serve"]':
+        found.append("ENTRYPOINT: the exec form, so that signals reach the server")
+    return found
+
+
+@pytest.mark.parametrize("target", SERVERS)
+def test_a_servers_image_runs_as_nobody_and_tells_its_health(target: str) -> None:
+    assert problems(DOCKERFILE, target) == []
+
+
+@pytest.mark.parametrize(
+    ("ours", "fault", "keyword"),
+    [
+        ("USER 10001:10001", "USER root", "USER"),
+        ("USER 10001:10001", "USER 0:0", "USER"),
+        ("USER 10001:10001\n", "", "USER"),
+        ("HEALTHCHECK --interval", "# HEALTHCHECK --interval", "HEALTHCHECK"),
+        ("--start-period=60s ", "", "HEALTHCHECK"),
+        ("STOPSIGNAL SIGTERM", "STOPSIGNAL SIGKILL", "STOPSIGNAL"),
+        ('ENTRYPOINT ["dragoman", "serve"]', "ENTRYPOINT dragoman serve", "ENTRYPOINT"),
+    ],
+)
+def test_a_planted_fault_is_found(ours: str, fault: str, keyword: str) -> None:
+    assert ours in DOCKERFILE
+    (problem,) = problems(DOCKERFILE.replace(ours, fault), "cpu")
+    assert problem.startswith(keyword)
+
+
+def test_the_targets_and_the_default() -> None:
+    stages = re.findall(r"^FROM .* AS (\S+)$", DOCKERFILE, re.MULTILINE)
+    assert {"cpu", "cuda", "export"} < set(stages)
+    assert stages[-1] == "cpu"
+
+
+def test_torch_is_in_no_server() -> None:
+    for target in SERVERS:
+        for copied in [i.value for i in instructions(DOCKERFILE, target) if i.keyword == "COPY"]:
+            assert re.match(r"--from=(dependencies|bundles|sbom)-(cpu|cuda) |--from=package ", copied)
+        extras = re.findall(r"'\.\[(.*)\]'", last(DOCKERFILE, f"dependencies-{target}", "RUN"))
+        assert extras == [{"cpu": "cpu,otel", "cuda": "gpu,otel"}[target]]
+
+
+def test_old_builders_can_build_it() -> None:
+    assert not re.search(r"^# syntax=|<<|--link|@sha256:", DOCKERFILE, re.MULTILINE)
+    assert DOCKERFILE.count("FROM ${PYTHON_IMAGE} ") == len(re.findall(r"^FROM [^ ]*[:$]", DOCKERFILE, re.MULTILINE))
+
+
+def test_the_version_is_ours() -> None:
+    assert f"ARG VERSION={service.__version__}\n" in DOCKERFILE
+
+
+def test_what_is_installed_is_pinned() -> None:
+    for command in re.findall(r"\binstall (.*)", DOCKERFILE):
+        assert command.startswith("--constraint constraints.txt ")
+
+
+def test_hadolint_has_nothing_to_say(tmp_path: Path) -> None:
+    assert hadolint(REPOSITORY / "Dockerfile") == []
+    (tmp_path / "Dockerfile").write_text("FROM python\nRUN cd /tmp && pip install numpy\n")
+    assert {"DL3003", "DL3006", "DL3013"} < set(hadolint(tmp_path / "Dockerfile"))
+
+
+def hadolint(dockerfile: Path) -> list[str]:
+    """The rules that it breaks."""
+    run = subprocess.run([HADOLINT, "--no-color", dockerfile], capture_output=True, text=True, timeout=30, check=False)
+    assert run.returncode == bool(run.stdout), run.stderr
+    return re.findall(r" (DL\d+|SC\d+) ", run.stdout)

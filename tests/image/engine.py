@@ -1,0 +1,90 @@
+"""A container engine with storage of its own, which goes with it: podman and buildah, without a daemon."""
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from pathlib import Path
+
+from tests.tools import tool
+
+STORAGE = '[storage]\ndriver = "overlay"\ngraphroot = "{folder}/graph"\nrunroot = "{folder}/run"\n'
+# runc, since crun refuses the mixed cgroups of some machines; cgroupfs and file, since there may be no systemd.
+CONTAINERS = """
+[containers]
+default_ulimits = ["nofile=20000:20000", "nproc=4096:4096"]
+[network]
+network_backend = "netavark"
+[engine]
+cgroup_manager = "cgroupfs"
+events_logger = "file"
+runtime = "runc"
+"""
+
+
+class CommandFailed(Exception):
+    """A command of the engine did not exit with 0; the message has the end of what it said."""
+
+
+class ContainerEngine:
+    """Runs podman and buildah; `close` ends its containers and removes all that it stored."""
+
+    def __init__(self) -> None:
+        self._programs = {name: tool(name, name) for name in ("podman", "buildah", "runc")}
+        self.folder = Path(tempfile.mkdtemp(prefix="dragoman-image-"))
+        (self.folder / "storage.conf").write_text(STORAGE.format(folder=self.folder))
+        (self.folder / "containers.conf").write_text(CONTAINERS)
+        self._environment = os.environ | {
+            "CONTAINERS_STORAGE_CONF": str(self.folder / "storage.conf"),
+            "CONTAINERS_CONF": str(self.folder / "containers.conf"),
+            "TMPDIR": str(self.folder),  # build caches
+        }
+
+    def podman(self, *arguments: str | Path, timeout_seconds: float = 60.0) -> str:
+        """Standard output of `podman ...`; `CommandFailed` if it fails or takes too long."""
+        return self._run(self._programs["podman"], *arguments, timeout_seconds=timeout_seconds)
+
+    def buildah(self, *arguments: str | Path, timeout_seconds: float = 60.0) -> str:
+        """The same of `buildah ...`."""
+        return self._run(self._programs["buildah"], *arguments, timeout_seconds=timeout_seconds)
+
+    def logs(self, container: str) -> str:
+        """What a container wrote to standard output and standard error."""
+        run = subprocess.run(
+            [self._programs["podman"], "logs", container],
+            env=self._environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=60,
+            check=True,
+        )
+        return run.stdout.strip()
+
+    def close(self) -> None:
+        for command in (("podman", "rm", "--all", "--force", "--time", "0"), ("buildah", "rm", "--all")):
+            subprocess.run([self._programs[command[0]], *command[1:]], env=self._environment, capture_output=True)
+        subprocess.run([self._programs["podman"], "image", "unmount", "--all"], env=self._environment, capture_output=True)
+        shutil.rmtree(self.folder)
+
+    def _run(self, *command: str | Path, timeout_seconds: float) -> str:
+        # In a group of their own, so that what they have started ends with them.
+        with subprocess.Popen(
+            command,
+            env=self._environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        ) as process:
+            try:
+                out, err = process.communicate(timeout=timeout_seconds)
+            except BaseException:
+                os.killpg(process.pid, signal.SIGKILL)
+                raise
+        if process.returncode:
+            said = "\n".join((out + err).splitlines()[-40:])
+            raise CommandFailed(f"{' '.join(map(str, command))} exited with {process.returncode}:\n{said}")
+        return out.strip()

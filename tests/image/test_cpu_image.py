@@ -1,0 +1,119 @@
+"""The image `cpu`, built and run for real: `make test-image`."""
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import service
+from tests.image.conftest import report
+from tests.image.engine import ContainerEngine
+from tests.image.inspection import labels, problems, sbom_problems, size_over_base, surprises
+from tests.image.server import ServerContainer
+
+pytestmark = [pytest.mark.image, pytest.mark.timeout(900)]
+GRACE_SECONDS = 30.0
+MODELS = "/models"
+
+
+@pytest.fixture(scope="module")
+def root(engine: ContainerEngine, image: str) -> Iterator[Path]:
+    """The image's files."""
+    yield Path(engine.podman("image", "mount", image))
+    engine.podman("image", "unmount", image)
+
+
+def test_its_settings_and_size(engine: ContainerEngine, image: str, base: str, revision: str) -> None:
+    report(f"{size_over_base(engine, image, base) / 1e6:.0f} MB over its base")
+    assert problems(engine, image, base) == []
+    told = labels(engine, image)
+    assert (told["version"], told["revision"], told["licenses"]) == (service.__version__, revision, "Apache-2.0")
+
+
+@pytest.mark.parametrize(
+    ("fault", "problem"),
+    [
+        ("USER 0", "user 0"),
+        ("HEALTHCHECK NONE", "no HEALTHCHECK"),
+        ('LABEL org.opencontainers.image.revision=""', "label revision is missing"),
+        ("COPY ballast /", "MB over its base, more than "),
+    ],
+)
+def test_a_planted_fault_is_found(
+    engine: ContainerEngine, image: str, base: str, tmp_path: Path, fault: str, problem: str
+) -> None:
+    (tmp_path / "Dockerfile").write_text(f"FROM {image}\n{fault}\n")
+    (tmp_path / "ballast").write_bytes(bytes(1_000_000))
+    engine.buildah("build", "--format", "docker", "--isolation", "chroot", "--tag", "faulty", tmp_path)
+    budget = size_over_base(engine, image, base)  # so that a megabyte is over it
+    (found,) = problems(engine, "faulty", base, budget)
+    assert problem in found
+
+
+def test_nothing_is_in_it_that_a_server_does_not_need(root: Path) -> None:
+    assert surprises(root) == []
+
+
+def test_the_sbom_lists_what_is_installed(root: Path, tmp_path: Path) -> None:
+    assert sbom_problems(root) == []
+    sbom = json.loads((root / "usr/share/dragoman/sbom.json").read_text())
+    report(f"{len(sbom['components'])} distributions in the SBOM")
+    planted = tmp_path / "usr/share/dragoman"
+    planted.mkdir(parents=True)
+    shutil.copy(root / "usr/share/dragoman/sbom.json", planted)
+    assert len(sbom_problems(tmp_path)) == 2 * len(sbom["components"])  # nothing is installed there
+
+
+def test_it_translates_and_answers_all_calls_under_way_on_a_stop(server: ServerContainer) -> None:
+    seconds = server.wait_until_healthy()
+    report(f"healthy after {seconds:.1f} s")
+    said = server.ask("-m", "service", "translate", "--to", "de", "Where is the train station?")
+    assert said == "Wo ist der Bahnhof?\n"
+    assert server.listening() >= {("0.0.0.0", 50051), ("0.0.0.0", 9464)}
+
+    with server.client("-m", "tests.image.callers") as callers:
+        assert callers.stdout is not None
+        assert callers.stdout.readline() == "under way\n"
+        charged, resident = server.peak_memory()
+        server.signal("TERM")
+        out, err = callers.communicate(timeout=60)
+    assert callers.returncode == 0, err
+    told = json.loads(out)
+    assert told["unanswered_when_draining"] > 0  # else this test shows nothing
+    assert told["answered_texts"] == 8 * 150
+    assert server.wait(GRACE_SECONDS) == 0
+    assert not server.was_out_of_memory()
+    assert server.logs().count("\n") == 0  # the ready line is all
+    report(f"{told['unanswered_when_draining']} calls drained; memory peak {charged / 1e6:.0f} MB, {resident / 1e6:.0f} MB resident")
+
+
+def test_a_stop_while_it_loads(engine: ContainerEngine, image: str) -> None:
+    with ServerContainer(engine, image) as container:
+        container.signal("TERM")
+        assert container.wait(GRACE_SECONDS) == 0
+
+
+def test_models_on_a_volume(engine: ContainerEngine, image: str, tiny_models: Path) -> None:
+    with ServerContainer(engine, image, options=("--volume", f"{tiny_models}:{MODELS}:ro")) as container:
+        container.wait_until_healthy()
+        assert "tiny" in container.ask("-m", "service", "models")
+
+
+def test_a_taken_port(engine: ContainerEngine, server: ServerContainer, image: str) -> None:
+    with ServerContainer(engine, image, network=f"container:{server.name}") as second:
+        assert second.wait() == 71
+        assert_one_line(second.logs(), "can't listen on 0.0.0.0:9464")
+
+
+def test_a_missing_folder_of_models(engine: ContainerEngine, image: str) -> None:
+    with ServerContainer(engine, image, "--models", "/nowhere") as container:
+        assert container.wait() == 78
+        assert_one_line(container.logs(), "/nowhere")
+
+
+def assert_one_line(logs: str, what: str) -> None:
+    assert logs.startswith("dragoman: ")
+    assert what in logs
+    assert logs.count("\n") == 0
