@@ -125,7 +125,13 @@ def _wrong(given: Given, name: str) -> str:
 
 
 def _unmet(need: Need, given: Mapping[str, Given]) -> str:
-    spelled, other = given[need.setting].spelled, SETTINGS[need.other]
-    alike = {spelled[:2] == "--": other.flag, spelled.startswith(ENVIRONMENT_PREFIX): other.variable}
-    line = f"{spelled} needs {alike.get(True, need.other)} {need.value}".rstrip()
+    spelled = given[need.setting].spelled
+    line = f"{spelled} needs {_alike(spelled, need.other)} {need.value}".rstrip()
     return f"{line}; {need.otherwise}." if need.otherwise else f"{line} too."
+
+
+def _alike(spelled: str, name: str) -> str:
+    """A setting as the user would write it where another is spelled so: a flag, a variable or a key."""
+    if spelled.startswith("--"):
+        return SETTINGS[name].flag
+    return SETTINGS[name].variable if spelled.startswith(ENVIRONMENT_PREFIX) else name

@@ -76,7 +76,7 @@ def _option(setting: "Setting") -> click.Option:
     )
 
 
-def _type(setting: "Setting") -> click.ParamType:
+def _type(setting: "Setting") -> "click.ParamType[Any]":
     if setting.choices:
         return click.Choice(setting.choices)
     if setting.kind is bool:

@@ -21,8 +21,12 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_it_tells_what_is_in_effect_and_why_in_a_file_of_its_own(path: Path, tmp_path: Path) -> None:
-    variables = {"DRAGOMAN_SERVE_CONFIG": str(path), "DRAGOMAN_SERVE_PORT": "5", "DRAGOMAN_SERVE_MAX_WAITING": "6"}
-    run = dragoman("config", "--port", "7", "--no-reflection", **variables)
+    run = dragoman(
+        *("config", "--port", "7", "--no-reflection"),
+        DRAGOMAN_SERVE_CONFIG=str(path),
+        DRAGOMAN_SERVE_PORT="5",
+        DRAGOMAN_SERVE_MAX_WAITING="6",
+    )
     assert (run.returncode, run.stderr) == (0, b"")
     lines = run.stdout.decode().splitlines()
     assert len(lines) == len(SETTINGS)

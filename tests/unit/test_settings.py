@@ -192,7 +192,9 @@ def values_of(setting: Setting) -> st.SearchStrategy[Any]:
         return st.integers(int(setting.least), int(setting.most))
     if setting.kind is float:
         return st.floats(setting.least, setting.most)
-    return {bool: st.booleans(), tuple: st.lists(TEXT, max_size=3).map(tuple)}.get(setting.kind, TEXT)
+    if setting.kind is tuple:
+        return st.lists(TEXT, max_size=3).map(tuple)
+    return st.booleans() if setting.kind is bool else TEXT
 
 
 @given(st.fixed_dictionaries({}, optional={name: values_of(setting) for name, setting in SETTINGS.items()}))
