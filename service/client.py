@@ -103,9 +103,8 @@ class Tls:
         Raises:
             OSError: a file can't be read.
         """
-        authorities, key, certificate = (
-            path and path.read_bytes() for path in (self.authorities, self.key, self.certificate)
-        )
+        files = (self.authorities, self.key, self.certificate)
+        authorities, key, certificate = (path.read_bytes() if path else None for path in files)
         return grpc.ssl_channel_credentials(authorities, key, certificate)
 
 

@@ -92,9 +92,7 @@ class Metrics:
         # The server
         self._ready = self._gauge("ready", "1 while the server is ready for calls.")
         self._draining = self._gauge("draining", "1 while the server is being stopped.")
-        self._tls_not_after = self._gauge(
-            "tls_certificate_not_after_seconds", "End of the TLS certificate's validity, in Unix time; 0: no TLS."
-        )
+        self._tls_not_after: Gauge | None = None  # only with TLS: 0 would look long expired
         self._build_info = self._gauge("build_info", "Always 1.", "version", "onnxruntime_version", "provider")
         self._model_info = self._gauge("model_info", "Always 1.", *ModelInfo._fields)
         self._reloads = self._counter("reloads", "Looks at the models on disk, by what they led to.", "outcome")
@@ -214,6 +212,10 @@ class Metrics:
 
     def tls_valid_until(self, not_after_seconds: float) -> None:
         """Say how long the certificate is good that new connections get, in Unix time."""
+        if self._tls_not_after is None:
+            self._tls_not_after = self._gauge(
+                "tls_certificate_not_after_seconds", "End of the TLS certificate's validity, in Unix time."
+            )
         self._tls_not_after.set(not_after_seconds)
 
     def state(self, *, ready: bool, draining: bool) -> None:

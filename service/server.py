@@ -289,9 +289,13 @@ class Server:
             if self._tls:
                 self._metrics.tls_valid_until(self._tls.not_after_seconds)
             await asyncio.sleep(_LOOK_AT_FILES_SECONDS)
-            for what, files in (("TLS certificate and key", self._tls), ("API keys", self._gate)):
-                if files and await asyncio.to_thread(files.refresh):
-                    _LOG.info("new in use: %s", what)
+            try:
+                if self._tls is not None and await asyncio.to_thread(self._tls.refresh):
+                    _LOG.info("new connections get the new TLS certificate")
+                if self._gate is not None and await asyncio.to_thread(self._gate.refresh):
+                    _LOG.info("the API keys have changed")
+            except Exception:
+                _LOG.exception("looking at the files of TLS and API keys failed; what was read before stays in use")
 
     async def _watch_engines(self) -> None:
         """Notice an engine that neither works nor dies."""

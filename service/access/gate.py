@@ -70,7 +70,8 @@ class Gate:
         except QuotaExceeded:
             self._metrics.key_refused(name)
             raise
-        self._requests.add(name, 1)
+        if quotas.requests_per_minute:
+            self._requests.add(name, 1)
         self._metrics.key_called(name)
         self._num_calls[name] += 1
         try:

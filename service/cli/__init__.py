@@ -1,1 +1,6 @@
-"""The command line: `dragoman serve`, `config`, `translate`, `detect` and `models`."""
+"""The command line: `dragoman serve`, `config`, `translate`, `detect`, `models` and `key`."""
+
+import os
+
+# gRPC's core logs, in a form of its own, what our errors say already; it looks at this when it is imported.
+os.environ.setdefault("GRPC_VERBOSITY", "NONE")

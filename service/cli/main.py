@@ -44,7 +44,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _run(arguments: Sequence[str] | None) -> int:
-    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # its core logs in a form of its own what errors say already
     try:
         dragoman.main(args=arguments, prog_name="dragoman", standalone_mode=False)
         sys.stdout.flush()

@@ -48,7 +48,11 @@ class ServerTls:
 
     def credentials(self) -> grpc.ServerCredentials:
         """For a port of a gRPC server."""
-        return grpc.dynamic_ssl_server_credentials(self._handed_out.configuration, self._fetch, self._asks_clients)
+        return grpc.dynamic_ssl_server_credentials(
+            self._handed_out.configuration,
+            self._fetch,  # type: ignore[arg-type]  # the stubs don't know that None means no change
+            self._asks_clients,
+        )
 
     def _fetch(self) -> grpc.ServerCertificateConfiguration | None:
         """What has changed since gRPC asked last; it asks at each connection, on a thread of its own."""

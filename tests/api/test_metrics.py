@@ -64,6 +64,9 @@ NAMES = {
     "dragoman_cache_lookups": {"model", "outcome"},
     "dragoman_cache_bytes": set(),
     "dragoman_cache_max_bytes": set(),
+    "dragoman_key_requests": set(),  # of no key, as none is asked for
+    "dragoman_key_refused": set(),
+    "dragoman_key_tokens": set(),
     "process_cpu_seconds": set(),
     "process_resident_memory_bytes": set(),
     "process_open_fds": set(),

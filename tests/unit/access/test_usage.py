@@ -1,11 +1,14 @@
 """How much was used in the last minute, and when there is room again."""
 
+import subprocess
+import sys
 from types import SimpleNamespace
 
 import pytest
 from limits.storage import memory
 
 from service.access.usage import Usage
+from tests.servers import REPOSITORY
 
 
 class Clock:
@@ -63,3 +66,9 @@ def test_more_than_any_quota_is_counted_too(clock: Clock) -> None:
     usage.add("a", 10**9)
     assert usage.seconds_until_below("a", 10**9) > 0.0
     assert usage.seconds_until_below("a", 10**9 + 6) == 0.0
+
+
+def test_a_server_without_keys_does_not_load_the_library() -> None:
+    script = "import sys, service.server; print(*(name in sys.modules for name in ('service.access.caller', 'limits')))"
+    run = subprocess.run([sys.executable, "-c", script], cwd=REPOSITORY, timeout=60, capture_output=True, text=True)
+    assert run.stdout.split() == ["True", "False"], run.stderr

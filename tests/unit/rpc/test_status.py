@@ -15,7 +15,7 @@ def all_errors(kind: type[errors.ServiceError] = errors.ServiceError) -> Any:
 
 
 def example(kind: type[errors.ServiceError]) -> Any:
-    more = {errors.Overloaded: (1.5,), errors.PairNotFound: ("target_language_code",)}
+    more = {errors.Overloaded: (1.5,), errors.QuotaExceeded: (1.5,), errors.PairNotFound: ("target_language_code",)}
     return kind("message", *more.get(kind, ()))
 
 
@@ -28,6 +28,8 @@ EXPECTED = {
     "Unimplemented": "UNIMPLEMENTED",
     "NotPossible": "FAILED_PRECONDITION",
     "Overloaded": "RESOURCE_EXHAUSTED",
+    "QuotaExceeded": "RESOURCE_EXHAUSTED",
+    "Unauthenticated": "UNAUTHENTICATED",
     "Unavailable": "UNAVAILABLE",
     "DeadlineExceeded": "DEADLINE_EXCEEDED",
     "Cancelled": "CANCELLED",
