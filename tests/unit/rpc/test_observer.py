@@ -1,6 +1,7 @@
 """What the observer takes from one call to the next: nothing, but for those on one stream."""
 
 import asyncio
+from contextvars import copy_context
 
 import pytest
 
@@ -41,7 +42,7 @@ def test_a_call_that_raises_is_over_too() -> None:
             raise KeyError
 
     with pytest.raises(KeyError):
-        fail()
+        copy_context().run(fail)
     (record,) = records
     assert record.ended_seconds
     text = metrics.render()[0].decode()
