@@ -85,8 +85,11 @@ class CallRecord:
 
     def seconds(self, phase: Phase) -> float:
         """How long any part of the call was in a phase; what went on side by side counts once."""
+        intervals = [each for each in self.intervals if each[0] is phase]
+        if len(intervals) > 1:
+            intervals.sort()
         total = until = 0.0
-        for _, began, ended in sorted(each for each in self.intervals if each.phase is phase):
+        for _, began, ended in intervals:
             total += max(ended - max(began, until), 0.0)
             until = max(until, ended)
         return total
@@ -96,7 +99,12 @@ _current: ContextVar[CallRecord | None] = ContextVar("call_record", default=None
 
 
 def begin(record: CallRecord) -> None:
-    """From now on this task, and those that it starts, work for the call of this record."""
+    """From now on this task, and those that it starts, work for the call of this record.
+
+    One that is a part of another, such as a request on a stream, has the caller of that.
+    """
+    if (outer := _current.get()) is not None:
+        record.caller = outer.caller
     _current.set(record)
 
 
@@ -107,5 +115,8 @@ def current() -> CallRecord:
 
 def server_timing(seconds: Callable[[Phase], float], total_seconds: float) -> str:
     """The phases in the engine and the whole call in milliseconds, in W3C's Server-Timing syntax."""
-    parts = [(phase.value, seconds(phase)) for phase in ENGINE_PHASES]
-    return ", ".join(f"{name};dur={1000 * took:.1f}" for name, took in (*parts, ("total", total_seconds)))
+    queue, encode, decode = map(seconds, ENGINE_PHASES)
+    return (
+        f"queue;dur={1000 * queue:.1f}, encode;dur={1000 * encode:.1f}, decode;dur={1000 * decode:.1f}, "
+        f"total;dur={1000 * total_seconds:.1f}"
+    )

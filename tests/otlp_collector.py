@@ -61,7 +61,7 @@ class OtlpCollector(pb_grpc.TraceServiceServicer):  # type: ignore[misc, no-any-
 def otlp_collector() -> Iterator[OtlpCollector]:
     collector = OtlpCollector()
     server = grpc.server(futures.ThreadPoolExecutor(2))
-    pb_grpc.add_TraceServiceServicer_to_server(collector, server)
+    pb_grpc.add_TraceServiceServicer_to_server(collector, server)  # type: ignore[no-untyped-call]
     collector.endpoint = f"http://127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
     server.start()
     try:

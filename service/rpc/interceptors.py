@@ -10,6 +10,7 @@ import grpc
 from google.protobuf.message import DecodeError
 
 from service import call_record
+from service.call_record import CallRecord
 from service.errors import (
     InvalidRequest,
     NotFound,
@@ -64,9 +65,14 @@ class CallInterceptor(Interceptor):
     async def intercept_service(self, continuation: Continuation, details: grpc.HandlerCallDetails) -> Handler:
         """As `grpc.aio.ServerInterceptor`."""
         handler = await continuation(details)
-        if handler is not None and handler.request_streaming:
-            return handler
         method = details.method.removeprefix("/")
+
+        async def noted(call: Behaviour, requests: Any, context: Context) -> Any:
+            call_record.begin(CallRecord(method, request_id.current()))  # of which its calls take the caller
+            return await call(requests, context)
+
+        if handler is not None and handler.request_streaming:
+            return _around(handler, noted)
 
         async def observed(call: Behaviour, request: Any, context: Context) -> Any:
             with self._observer.call(method, tuple(context.invocation_metadata() or ())) as record:

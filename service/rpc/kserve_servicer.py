@@ -162,7 +162,7 @@ class KServeServicer(pb_grpc.GRPCInferenceServiceServicer):
 
     async def TraceSetting(self, request: pb.TraceSettingRequest, context: Context) -> pb.TraceSettingResponse:  # noqa: N802
         """There is none."""
-        raise Unimplemented("tracing is not supported; see the server's metrics.")
+        raise Unimplemented("tracing can't be set up by call; start the server with --otlp-endpoint.")
 
     async def LogSettings(self, request: pb.LogSettingsRequest, context: Context) -> pb.LogSettingsResponse:  # noqa: N802
         """There are none."""

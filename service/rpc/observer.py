@@ -42,12 +42,13 @@ class CallObserver:
         self._tracer = tracer
 
     @contextlib.contextmanager
-    def call(self, method: str, metadata: Metadata = (), caller: str = "") -> Iterator[CallRecord]:
+    def call(self, method: str, metadata: Metadata = ()) -> Iterator[CallRecord]:
         """Follow a call of this method, such as `package.Service/Method`, through the `with` block.
 
-        Whoever answers it notes in the record what it did, and its `code` before the block ends.
+        Whoever answers it notes in the record what it did, and its `code` before the block ends. One on a stream is
+        by the stream's caller.
         """
-        record = CallRecord(method, request_id.current(), caller=caller)
+        record = CallRecord(method, request_id.current())
         call_record.begin(record)
         span = self._tracer.begin(record, metadata) if self._tracer else None
         self._metrics.call_started()

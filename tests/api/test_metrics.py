@@ -289,7 +289,8 @@ def promtool_says(text: str) -> list[str]:
 def test_promtool_finds_nothing_to_say(serve: Callable[..., InProcessServer]) -> None:
     server = serve(triton_metrics=True)
     translate(server, ["Hello"])
-    own, foreign = [], []
+    own: list[str] = []
+    foreign: list[str] = []
     for line in server.get("/metrics")[2].splitlines(keepends=True):
         (foreign if "nv_inference_" in line else own).append(line)
     assert promtool_says("".join(own)) == []

@@ -58,7 +58,7 @@ def test_tasks_of_a_call_share_its_record_and_other_calls_don_t() -> None:
         return record
 
     async def both() -> list[CallRecord]:
-        return await asyncio.gather(call(2), call(3))
+        return list(await asyncio.gather(call(2), call(3)))
 
     assert [record.seconds(Phase.QUEUE) for record in asyncio.run(both())] == [2.0, 3.0]
 

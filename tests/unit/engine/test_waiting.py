@@ -45,6 +45,18 @@ def test_a_dropped_sequence_does_not_cost_its_request_the_turn() -> None:
     assert names(list(queue.candidates())) == ["a1", "b0"]
 
 
+def test_source_tokens_are_counted_as_long_as_they_wait() -> None:
+    queue = filled(("a", 2), ("b", 3))
+    assert queue.num_tokens == 10
+    first, second, *_ = queue.candidates()
+    queue.take([first])
+    queue.drop(second)
+    assert queue.num_tokens == 6
+    queue.drop(next(queue.candidates()))
+    queue.take(list(queue.candidates()))
+    assert queue.num_tokens == 0
+
+
 def test_can_admit_knows_the_bound() -> None:
     queue = WaitingQueue(2)
     assert queue.can_admit(2)
