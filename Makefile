@@ -3,6 +3,7 @@
 PYTHON ?= python3
 PORT ?= 50051
 METRICS_PORT ?= 9464
+ADMIN_PORT ?= 9465
 DEVICE ?= cpu
 TEST_JOBS ?= 2
 
@@ -25,13 +26,14 @@ EXPORTER := $(wildcard export/convert.py export/architecture/*.py export/graphs/
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-serve: .venv/installed-$(RUNTIME) ## Serve the shipped models (PORT=, METRICS_PORT=, DEVICE=cpu|cuda)
+serve: .venv/installed-$(RUNTIME) ## Serve the shipped models (PORT=, METRICS_PORT=, ADMIN_PORT=, DEVICE=cpu|cuda)
 ifeq ($(DEVICE),cuda)
 	@$(MAKE) --no-print-directory $(FLOAT16)
 else
 	@$(BIN)/python -m service.bundle.freshness models checkpoints || $(MAKE) --no-print-directory export
 endif
-	@exec $(BIN)/dragoman serve --models $(MODELS) --port $(PORT) --metrics-port $(METRICS_PORT) --device $(DEVICE)
+	@exec $(BIN)/dragoman serve --models $(MODELS) --port $(PORT) --metrics-port $(METRICS_PORT) --admin-port $(ADMIN_PORT) \
+	    --device $(DEVICE)
 
 export: $(EXPORTS) ## Export the shipped checkpoints again: float32 to build/, int8 to models/
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from service.client import Client, ClientError
+from service.translation import RequestedOptions
 from tests.servers import TIMEOUT_SECONDS, InProcessServer, distinct_texts, eventually
 
 JSON = {"Content-Type": "application/json"}
@@ -176,11 +177,12 @@ def test_a_server_that_loads_tells_that_and_takes_no_change(serve: Callable[...,
 
 
 def test_a_full_queue_says_when_to_come_again(serve: Callable[..., InProcessServer]) -> None:
-    server = serve(max_slots=1, max_waiting=64)
+    server = serve(max_slots=1, max_waiting=32)
+    short = RequestedOptions(max_output_tokens=24)
     with Client(server.address) as client, ThreadPoolExecutor(1) as pool:
-        first = pool.submit(client.translate, distinct_texts(64), "en", "de")
-        eventually(lambda: status(server)["slots_running"] > 0)
-        assert ask(server, "POST", "/api/translate", {**HELLO, "texts": distinct_texts(64)})[0] == 429
+        first = pool.submit(client.translate, distinct_texts(32), "en", "de", options=short)
+        eventually(lambda: server.server.models[0].engine.snapshot().num_running > 0)
+        assert ask(server, "POST", "/api/translate", {**HELLO, "texts": distinct_texts(32)})[0] == 429
         first.result(TIMEOUT_SECONDS)
     assert int(server.admin_headers["Retry-After"]) >= 1  # type: ignore[attr-defined]
 

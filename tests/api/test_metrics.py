@@ -155,7 +155,7 @@ def test_the_monitoring_port_knows_three_paths(server: InProcessServer) -> None:
     assert server.get("/")[0] == 404
     assert server.get("/metricsx")[0] == 404
     assert server.get("/metrics", "HEAD")[2] == ""
-    assert server.get("/metrics", "POST")[0] == 501
+    assert server.get("/metrics", "POST")[0] == 405
     openmetrics = server.get("/metrics", Accept="application/openmetrics-text; version=1.0.0")
     assert openmetrics[1].startswith("application/openmetrics-text")
     assert openmetrics[2].endswith("# EOF\n")

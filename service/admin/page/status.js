@@ -75,7 +75,7 @@
     { title: "Tokens per second", series: [["written", "written", "one"], ["read", "read", "two"]], fill: true },
     { title: "Latency, ms", series: [["p50", "p50", "one"], ["p90", "p90", "two"], ["p99", "p99", "three"]] },
     { title: "First token, ms", series: [["first50", "p50", "one"], ["first90", "p90", "two"], ["first99", "p99", "three"]] },
-    { title: "Slots and queue", series: [["slots", "in use", "one"], ["slotsMax", "in all", "two"], ["waiting", "waiting", "three"]] },
+    { title: "Slots", series: [["slots", "in use", "one"], ["slotsMax", "in all", "two"], ["waiting", "waiting", "three"]] },
     { title: "Rows per step", series: [["batch", "mean of 10 s", "one"]], fill: true },
   ];
   const NAMES = CHARTS.flatMap((chart) => chart.series.map(([name]) => name));
