@@ -97,7 +97,8 @@ class Batch:
     def join(self, sequence: Sequence, decoder_start_id: int) -> list[int]:
         """Give a sequence its rows, reset for the first step. The caller asked `can_join` first."""
         assert self.can_join(sequence), "join without can_join"
-        assert sequence.status is SequenceStatus.WAITING, "a sequence runs once"
+        assert not sequence.slots, "a sequence runs once"
+        assert sequence.status is not SequenceStatus.FINISHED, "a sequence runs once"
         first, forced, options = self.num_rows, sequence.forced_ids, sequence.options
         rows = slice(first, first + sequence.num_slots)
         self.token_ids[rows] = decoder_start_id

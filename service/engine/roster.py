@@ -60,6 +60,7 @@ class Roster:
         """Sequences get slots; their waiting twins follow them without."""
         for leader in leaders:
             self._waiting.take([leader])
+            leader.status = SequenceStatus.RUNNING
             for twin in self._twins.lead(leader):
                 self._waiting.drop(twin)
                 self._followers.append(twin)
@@ -137,6 +138,6 @@ class Roster:
         if sequence not in self._live:  # all were failed meanwhile
             return
         self._live.remove(sequence)
-        if not sequence.slots:  # else it decodes on for its twins
+        if sequence.status is SequenceStatus.WAITING:  # else its lane lets it go, and has perhaps yet to take it in
             sequence.status = SequenceStatus.FINISHED
         self._updates.append(SequenceUpdate(sequence, reason, hypotheses, error, self._clock()))

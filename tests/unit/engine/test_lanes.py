@@ -2,7 +2,7 @@
 
 import threading
 
-from service.engine.sequence import Sequence
+from service.engine.sequence import Sequence, SequenceProgress, SequenceUpdate
 from service.errors import Cancelled, EngineFailure, Unavailable
 from tests.unit.engine.fake_runner import FakeRunner
 from tests.unit.engine.recorder import WAIT_SECONDS, new_sequence
@@ -144,3 +144,24 @@ def test_when_one_lane_dies_all_are_told_once() -> None:
     assert len(rig.recorder.failures) == 1
     assert len(rig.recorder.updates) == 4
     assert sum(isinstance(update.error, Unavailable) for update in rig.recorder.updates) >= 1
+
+
+def test_what_is_given_up_between_its_choice_and_its_first_run_harms_nobody() -> None:
+    rig = Rig(*lanes())
+    expired, victim = new_sequence((2, 1), "expired", deadline_seconds=0.0), endless(3)
+    heard = rig.recorder.on_updates
+
+    def on_updates(updates: list[SequenceUpdate], progress: list[SequenceProgress]) -> None:
+        heard(updates, progress)
+        if any(update.sequence is expired for update in updates):  # told by the lane that has just chosen the victim
+            rig.engine.abort([victim])
+            rig.recorder.wait(1, [victim])  # the other lane hears of it
+
+    rig.recorder.on_updates = on_updates  # type: ignore[method-assign]
+    with rig:
+        rig.engine.submit([expired, victim])
+        assert isinstance(rig.error(victim), Cancelled)
+        after = endless(4)
+        rig.engine.submit([after])
+        assert rig.error(after) is None
+    assert not rig.recorder.failures
