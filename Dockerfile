@@ -103,7 +103,9 @@ CMD ["--help"]
 
 # --- The server. The admin listener keeps its default: loopback, inside of the container.
 FROM runtime AS server
-ENV DRAGOMAN_SERVE_MODELS=/models \
+COPY --chmod=644 deploy/image/config.toml /etc/dragoman/config.toml
+ENV DRAGOMAN_SERVE_CONFIG=/etc/dragoman/config.toml \
+    DRAGOMAN_SERVE_MODELS=/models \
     DRAGOMAN_SERVE_HOST=0.0.0.0 \
     DRAGOMAN_SERVE_METRICS_HOST=0.0.0.0 \
     DRAGOMAN_SERVE_METRICS_PORT=9464

@@ -52,7 +52,9 @@ def problems(dockerfile: str, target: str) -> list[str]:
     health = last(dockerfile, target, "HEALTHCHECK")
     found = []
     if not re.fullmatch(r"[1-9]\d*:[1-9]\d*", user):
-        found.append(f"USER {user or 'is missing'}: a number above 0, which Kubernetes' runAsNonRoot can tell from root")
+        found.append(
+            f"USER {user or 'is missing'}: a number above 0, which Kubernetes' runAsNonRoot can tell from root"
+        )
     if not re.search(r'--start-period=\d+s .*CMD \["', health):
         found.append("HEALTHCHECK: needs a start period and the exec form, as there may be no shell")
     if last(dockerfile, target, "STOPSIGNAL") != "SIGTERM":
@@ -94,7 +96,9 @@ def test_the_targets_and_the_default() -> None:
 def test_torch_is_in_no_server() -> None:
     for target in SERVERS:
         for copied in [i.value for i in instructions(DOCKERFILE, target) if i.keyword == "COPY"]:
-            assert re.match(r"--from=(dependencies|bundles|sbom)-(cpu|cuda) |--from=package ", copied)
+            assert re.match(
+                r"--from=(dependencies|bundles|sbom)-(cpu|cuda) |--from=package |--chmod=644 deploy/", copied
+            )
         extras = re.findall(r"'\.\[(.*)\]'", last(DOCKERFILE, f"dependencies-{target}", "RUN"))
         assert extras == [{"cpu": "cpu,otel", "cuda": "gpu,otel"}[target]]
 

@@ -54,7 +54,17 @@ def _copy_python(prefix: Path) -> None:
     installed = Path(sys.base_prefix)
     parts = [part for part in (f"bin/{version}", f"lib/{version}", library) if (installed / part).exists()]
     unused = [f"--exclude=lib/{version}/{name}" for name in UNUSED]
-    pack = ["tar", "-C", installed, *unused, "--exclude=__pycache__", "--exclude=*.a", "-cf", "-", *parts]
+    pack: list[str | Path] = [
+        "tar",
+        "-C",
+        installed,
+        *unused,
+        "--exclude=__pycache__",
+        "--exclude=*.a",
+        "-cf",
+        "-",
+        *parts,
+    ]
     with subprocess.Popen(pack, stdout=subprocess.PIPE) as packed:
         subprocess.run(["tar", "-C", prefix, "-xf", "-"], stdin=packed.stdout, check=True, timeout=120)
     for name in ("python3", "python"):

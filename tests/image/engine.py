@@ -31,6 +31,7 @@ class ContainerEngine:
     """Runs podman and buildah; `close` ends its containers and removes all that it stored."""
 
     def __init__(self) -> None:
+        assert os.geteuid() == 0, "images are built and run by root here; try sudo make test-image"
         self._programs = {name: tool(name, name) for name in ("podman", "buildah", "runc")}
         self.folder = Path(tempfile.mkdtemp(prefix="dragoman-image-"))
         (self.folder / "storage.conf").write_text(STORAGE.format(folder=self.folder))
@@ -65,7 +66,9 @@ class ContainerEngine:
     def close(self) -> None:
         for command in (("podman", "rm", "--all", "--force", "--time", "0"), ("buildah", "rm", "--all")):
             subprocess.run([self._programs[command[0]], *command[1:]], env=self._environment, capture_output=True)
-        subprocess.run([self._programs["podman"], "image", "unmount", "--all"], env=self._environment, capture_output=True)
+        subprocess.run(
+            [self._programs["podman"], "image", "unmount", "--all"], env=self._environment, capture_output=True
+        )
         shutil.rmtree(self.folder)
 
     def _run(self, *command: str | Path, timeout_seconds: float) -> str:

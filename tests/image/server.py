@@ -39,7 +39,9 @@ class ServerContainer:
     def __enter__(self) -> "ServerContainer":
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if error is not None:
             print(self.logs())
         self._engine.podman("rm", "--force", "--time", "0", self.name)

@@ -16,6 +16,7 @@ from tests.image.server import ServerContainer
 pytestmark = [pytest.mark.image, pytest.mark.timeout(900)]
 GRACE_SECONDS = 30.0
 MODELS = "/models"
+CONFIG = "/etc/dragoman/config.toml"
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +87,8 @@ def test_it_translates_and_answers_all_calls_under_way_on_a_stop(server: ServerC
     assert server.wait(GRACE_SECONDS) == 0
     assert not server.was_out_of_memory()
     assert server.logs().count("\n") == 0  # the ready line is all
-    report(f"{told['unanswered_when_draining']} calls drained; memory peak {charged / 1e6:.0f} MB, {resident / 1e6:.0f} MB resident")
+    report(f"{told['unanswered_when_draining']} calls drained")
+    report(f"memory: {charged / 1e6:.0f} MB at most, {resident / 1e6:.0f} MB of it the server's own")
 
 
 def test_a_stop_while_it_loads(engine: ContainerEngine, image: str) -> None:
@@ -111,6 +113,14 @@ def test_a_missing_folder_of_models(engine: ContainerEngine, image: str) -> None
     with ServerContainer(engine, image, "--models", "/nowhere") as container:
         assert container.wait() == 78
         assert_one_line(container.logs(), "/nowhere")
+
+
+def test_a_wrong_key_in_the_configuration_file(engine: ContainerEngine, image: str, tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text("max_slot = 8\n")
+    with ServerContainer(engine, image, options=("--volume", f"{file}:{CONFIG}:ro")) as container:
+        assert container.wait() == 78
+        assert_one_line(container.logs(), "max_slot")
 
 
 def assert_one_line(logs: str, what: str) -> None:
