@@ -44,7 +44,7 @@ def connection(server: str) -> Connection:
         more = (("grpc.default_authority", addresses[0]),)  # gRPC would name all of them, as if it were one host
     if not target.startswith(_TARGETS_OF_SEVERAL):
         config = {"methodConfig": config["methodConfig"]}
-    options = (
+    options: tuple[tuple[str, str | int], ...] = (
         ("grpc.service_config", json.dumps(config)),
         ("grpc.per_rpc_retry_buffer_size", _RETRIED_BYTES),
         ("grpc.max_reconnect_backoff_ms", _MAX_RECONNECT_SECONDS * 1000),
