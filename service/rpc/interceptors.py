@@ -72,7 +72,7 @@ class CallInterceptor(Interceptor):
             return await call(requests, context)
 
         if handler is not None and handler.request_streaming:
-            return _around(handler, noted)
+            return around(handler, noted)
 
         async def observed(call: Behaviour, request: Any, context: Context) -> Any:
             with self._observer.call(method, tuple(context.invocation_metadata() or ())) as record:

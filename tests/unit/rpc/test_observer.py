@@ -9,9 +9,10 @@ from service import call_record
 from service.access_log import AccessLog
 from service.call_record import CallRecord
 from service.metrics import Metrics
+from service.recent_errors import RecentErrors
 from service.rpc.observer import CallObserver
 
-OBSERVER = CallObserver(Metrics(), AccessLog(0.0, with_texts=False))
+OBSERVER = CallObserver(Metrics(), RecentErrors(), AccessLog(0.0, with_texts=False))
 
 
 def test_calls_on_a_stream_have_its_caller_and_records_of_their_own() -> None:
@@ -32,7 +33,7 @@ def test_calls_on_a_stream_have_its_caller_and_records_of_their_own() -> None:
 
 def test_a_call_that_raises_is_over_too() -> None:
     metrics = Metrics()
-    observer = CallObserver(metrics, AccessLog(0.0, with_texts=False))
+    observer = CallObserver(metrics, RecentErrors(), AccessLog(0.0, with_texts=False))
     records = []
 
     def fail() -> None:
