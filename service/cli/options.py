@@ -37,7 +37,7 @@ class Connection:
         try:
             return Client(self.server, timeout_seconds, tls=self.tls, api_key=self.api_key)
         except ValueError as error:
-            raise click.BadParameter(str(error), param_hint="--server") from error
+            raise click.BadParameter(str(error), param_hint="'--server'") from error
         except OSError as error:
             raise CommandError(f"can't read {error.filename}: {error.strerror}.", exit_codes.NO_INPUT) from error
 

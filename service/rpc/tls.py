@@ -67,12 +67,10 @@ def tls_of(config: ServerConfig) -> ServerTls | None:
     """TLS as the settings say.
 
     Raises:
-        FileProblem: as for `ServerTls`; or a setting is there without the one that it needs.
+        FileProblem: as for `ServerTls`.
     """
     if config.tls_certificate and config.tls_key:
         return ServerTls(config.tls_certificate, config.tls_key, config.tls_client_ca)
-    if config.tls_certificate or config.tls_key or config.tls_client_ca:
-        raise FileProblem("TLS takes both tls_certificate and tls_key (and tls_client_ca to ask clients for theirs).")
     return None
 
 

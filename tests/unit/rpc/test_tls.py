@@ -70,12 +70,7 @@ def test_files_that_do_not_fit_are_named(authority: Authority, tmp_path: Path) -
         ServerTls(certificate, key, key)
 
 
-@pytest.mark.parametrize(
-    "given", [{"tls_certificate": Path("c")}, {"tls_key": Path("k")}, {"tls_client_ca": Path("a")}]
-)
-def test_half_of_the_settings_is_refused(given: dict[str, Path]) -> None:
-    with pytest.raises(FileProblem, match="TLS takes both tls_certificate and tls_key"):
-        tls_of(ServerConfig(**given))  # type: ignore[arg-type]
+def test_without_its_settings_there_is_none() -> None:
     assert tls_of(ServerConfig()) is None
 
 
