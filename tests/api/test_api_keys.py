@@ -105,18 +105,13 @@ def test_health_and_reflection_ask_for_none(keyed: InProcessServer) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("authorization", f"Bearer {ALICE}"),
-        ("authorization", f"bearer  {ALICE}"),
-        ("x-api-key", ALICE),
-        ("x-goog-api-key", ALICE),
-    ],
+    ("name", "prefix"),
+    [("authorization", "Bearer "), ("authorization", "bearer  "), ("x-api-key", ""), ("x-goog-api-key", "")],
 )
-def test_a_key_comes_in_any_of_the_usual_ways(keyed: InProcessServer, name: str, value: str) -> None:
+def test_a_key_comes_in_any_of_the_usual_ways(keyed: InProcessServer, name: str, prefix: str) -> None:
     with grpc.insecure_channel(keyed.address) as channel:
         stub = pb_grpc.TranslationServiceStub(channel)
-        metadata = ((name, value),)
+        metadata = ((name, prefix + ALICE),)
         before = keyed.metric("dragoman_key_requests_total", key="alice")
         assert stub.Translate(request_of(["Hello"]), timeout=30, metadata=metadata).translations
         assert list(stub.TranslateStream(request_of(["Hello"]), timeout=30, metadata=metadata))
