@@ -109,7 +109,7 @@ class ServerConfig:
         default=4 * 2**20, ge=1024, le=_GIB, description="Largest message that a call may send, in bytes."
     )
     max_characters: int = Field(
-        default=1_000_000, ge=1, le=_GIB, description="Most characters in all texts of a call together."
+        default=4 * 2**20, ge=1, le=_GIB, description="Most characters in all texts of a call together."
     )
     max_metadata_bytes: int = Field(
         default=16 * 2**10, ge=1024, le=2**24, description="Most bytes of metadata that a call may send."

@@ -112,8 +112,8 @@ def test_errors_of_grpc_calls_are_listed_without_their_words(server: InProcessSe
 
 
 def test_too_large_a_body_is_refused(serve: Callable[..., InProcessServer]) -> None:
-    small = serve(max_request_bytes=1000)
-    assert ask(small, "POST", "/api/translate", {**HELLO, "texts": ["a" * 1000]})[0] == 413
+    small = serve(max_request_bytes=1024)
+    assert ask(small, "POST", "/api/translate", {**HELLO, "texts": ["a" * 1024]})[0] == 413
     assert ask(small, "POST", "/api/translate", HELLO)[0] == 200
 
 

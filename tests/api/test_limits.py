@@ -15,7 +15,7 @@ from service.pb.inference import grpc_service_pb2 as kserve_pb
 from service.pb.inference import grpc_service_pb2_grpc as kserve_grpc
 from tests.servers import InProcessServer, LoopThread, in_process, rpc_error
 
-MAX_CHARACTERS, MAX_BYTES, MAX_METADATA = 40, 1000, 2000
+MAX_CHARACTERS, MAX_BYTES, MAX_METADATA = 40, 1024, 2000
 EXACT, TOO_MUCH = ["a" * 15, "é" * 25], ["a" * 15, "é" * 26]
 
 

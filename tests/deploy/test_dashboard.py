@@ -16,7 +16,7 @@ from benchmarks.prometheus import Prometheus, QueryError, scraping
 from deploy.grafana import build
 from service.client import ClientError
 from service.config import ServerConfig
-from tests.deploy.deployed import AWAITED, known_metrics, rules
+from tests.deploy.deployed import ONLY_WITH_TLS, known_metrics, rules
 from tests.servers import InProcessServer, LoopThread, distinct_texts, eventually, in_process
 from tests.tools import tool
 
@@ -72,7 +72,7 @@ def problem(prometheus: Prometheus, panel: dict[str, Any]) -> str:
         if any(not wanted <= series["metric"].keys() for series in found):
             return f"the legend wants {wanted}"
         has_data |= _has_data(prometheus, expression)
-    expected = panel["title"] not in EMPTY_HERE and not names <= AWAITED
+    expected = panel["title"] not in EMPTY_HERE and not names <= ONLY_WITH_TLS
     return "" if has_data or not expected else "no data"
 
 
