@@ -150,7 +150,8 @@
     const [number, unit] = time(shown, p50);
     put(id, number);
     put(`${id}-unit`, unit);
-    put(`${id}-note`, `p90 ${time(brief, p90).join(" ")}, p99 ${time(brief, p99).join(" ")}`);
+    const note = (milliseconds) => time(brief, milliseconds).join(" ").replace(" ms", ""); // as the number above it
+    put(`${id}-note`, `p90 ${note(p90)}, p99 ${note(p99)}`);
   }
 
   function setPhase(phase, kind = phase) {
