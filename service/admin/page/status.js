@@ -150,7 +150,7 @@
     const [number, unit] = time(shown, p50);
     put(id, number);
     put(`${id}-unit`, unit);
-    const note = (milliseconds) => time(brief, milliseconds).join(" ").replace(" ms", ""); // as the number above it
+    const note = (milliseconds) => time(brief, milliseconds).filter((part) => part !== unit).join(" ");
     put(`${id}-note`, `p90 ${note(p90)}, p99 ${note(p99)}`);
   }
 
