@@ -18,7 +18,7 @@ from service.translation import RequestedOptions
 from tests.browser import Browser, browser
 from tests.servers import eventually
 
-_RATES = (15.0, 40.0, 25.0, 60.0, 35.0)  # calls per second, one after the other
+_SHARES = (0.25, 0.65, 0.4, 1.0, 0.6)  # of the peak, one after the other
 _MORE_SECONDS = 3.0  # of load, after the picture was taken
 _TEXT = "Save the file before you close the window."
 
@@ -26,9 +26,10 @@ _TEXT = "Save the file before you close the window."
 @click.command()
 @click.option("--output", type=click.Path(path_type=Path), default=Path("docs/images/status.png"), show_default=True)
 @click.option("--seconds", default=300.0, show_default=True, help="How long the page watches the load.")
+@click.option("--peak", default=60.0, show_default=True, help="Most calls per second.")
 @click.option("--width", default=1360, show_default=True)
 @click.option("--dark", is_flag=True)
-def main(output: Path, seconds: float, width: int, dark: bool) -> None:
+def main(output: Path, seconds: float, peak: float, width: int, dark: bool) -> None:
     """Serve the shipped models, send them load, and draw the page that watches it."""
     with (
         running(serve_command("models", "--admin-port", "0")) as server,
@@ -40,7 +41,7 @@ def main(output: Path, seconds: float, width: int, dark: bool) -> None:
             scheme = [{"name": "prefers-color-scheme", "value": "dark"}]
             window.command("Emulation.setEmulatedMedia", features=scheme)
         window.open(server.status_url)
-        load = pool.submit(_send_load, server.address, seconds)
+        load = pool.submit(_send_load, server.address, seconds, peak)
         _translate(window)
         time.sleep(seconds)  # the load goes on a little longer
         output.write_bytes(window.screenshot())
@@ -49,10 +50,10 @@ def main(output: Path, seconds: float, width: int, dark: bool) -> None:
             click.echo(line, err=True)
 
 
-def _send_load(address: str, seconds: float) -> None:
-    for number, rate in enumerate(_RATES):
+def _send_load(address: str, seconds: float, peak: float) -> None:
+    for number, share in enumerate(_SHARES):
         _fail(address, number)
-        send(Load(address, (seconds + _MORE_SECONDS) / len(_RATES), rate=rate, seed=number))
+        send(Load(address, (seconds + _MORE_SECONDS) / len(_SHARES), rate=share * peak, seed=number))
 
 
 def _fail(address: str, number: int) -> None:

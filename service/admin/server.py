@@ -6,7 +6,7 @@ import math
 import re
 import time
 from collections.abc import Callable, Coroutine, Sequence
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
@@ -17,7 +17,7 @@ from service.admin.calls import AdminCalls, Document
 from service.admin.page_builder import build_page
 from service.admin.same_site import refusal
 from service.admin.status import errors_of, models_of, numbers_of
-from service.errors import DeadlineExceeded, Overloaded, ServiceError
+from service.errors import DeadlineExceeded, Overloaded, ServiceError, Unavailable
 from service.http_listener import HttpAnswer, HttpListener, HttpRequest
 from service.lifecycle import Phase
 from service.metrics import Metrics
@@ -137,6 +137,8 @@ class AdminServer:
             future.cancel()  # changes are shielded from that
             late = f"not done within {timeout_seconds:g} s; a change that has begun goes on."
             return _of_error(DeadlineExceeded(late))
+        except CancelledError:
+            return _of_error(Unavailable("the server is stopping; what was asked may not have been done."))
         except ServiceError as error:
             return _of_error(error)
         milliseconds = (time.monotonic() - started) * 1000

@@ -143,6 +143,17 @@
     if ($(id).textContent !== text) $(id).textContent = text;
   }
 
+  // Milliseconds, as a number and its unit.
+  const time = (format, milliseconds) => milliseconds < 1000 ? [format(milliseconds), "ms"] : [format(milliseconds / 1000), "s"];
+
+  function putTime(id, p50, p90, p99) {
+    const [number, unit] = time(shown, p50);
+    put(id, number);
+    put(`${id}-unit`, unit);
+    const note = (milliseconds) => time(brief, milliseconds).filter((part) => part !== unit).join(" ");
+    put(`${id}-note`, `p90 ${note(p90)}, p99 ${note(p99)}`);
+  }
+
   function setPhase(phase, kind = phase) {
     put("phase", phase);
     $("phase").className = `badge ${kind}`;
@@ -169,15 +180,13 @@
     put("calls-note", `${brief(values.failed)} failed, ${whole.format(now.inflight_requests)} open`);
     put("tokens", shown(values.written));
     put("tokens-note", `${shown(values.read)} read`);
-    put("latency", shown(values.p50));
-    put("latency-note", `p90 ${brief(values.p90)}, p99 ${brief(values.p99)}`);
-    put("first", shown(values.first50));
-    put("first-note", `p90 ${brief(values.first90)}, p99 ${brief(values.first99)}`);
+    putTime("latency", values.p50, values.p90, values.p99);
+    putTime("first", values.first50, values.first90, values.first99);
     put("slots", whole.format(now.slots_running));
     put("slots-max", `of ${whole.format(now.slots_max)}`);
     $("slots-meter").value = now.slots_max ? now.slots_running / now.slots_max : 0;
     put("queue", whole.format(now.queue_sequences));
-    put("queue-note", values.waited99 === null ? "" : `p99 ${brief(values.waited99)} ms`);
+    put("queue-note", values.waited99 === null ? "" : `p99 ${time(brief, values.waited99).join(" ")}`);
     put("kv", shown(now.kv_bytes_used / MIB));
     put("kv-max", `of ${shown(now.kv_bytes_reserved / MIB)} MiB`);
     $("kv-meter").value = now.kv_bytes_reserved ? now.kv_bytes_used / now.kv_bytes_reserved : 0;
@@ -226,7 +235,7 @@
   }
 
   function showErrors(now) {
-    const codes = Object.entries(now.calls).map(([code, count]) => `${code} ${whole.format(count)}`);
+    const codes = Object.entries(now.calls).sort((a, b) => b[1] - a[1]).map(([code, count]) => `${code} ${whole.format(count)}`);
     put("codes", codes.length ? `Translations by status since the start: ${codes.join(", ")}.` : "");
     replaceRows("errors", now.errors, (error) => {
       const when = new Date(error.time_seconds * 1000);
