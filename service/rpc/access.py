@@ -9,11 +9,16 @@ from grpc_reflection.v1alpha import reflection
 from service import call_record
 from service.access import caller
 from service.access.gate import Gate
-from service.rpc import health
+from service.rpc import health, kserve_servicer
 from service.rpc.interceptors import Behaviour, Context, Continuation, Handler, Interceptor, around
 
 # Probes have no keys, and what there is to call is published anyway.
-_EXEMPT = tuple(f"/{service}/" for service in (health.SERVICE_NAME, reflection.SERVICE_NAME))
+_EXEMPT = (
+    f"/{health.SERVICE_NAME}/",
+    f"/{reflection.SERVICE_NAME}/",
+    f"/{kserve_servicer.SERVICE_NAME}/ServerLive",
+    f"/{kserve_servicer.SERVICE_NAME}/ServerReady",
+)
 _BEARER = "bearer "
 _KEYS = ("x-api-key", "x-goog-api-key")  # the second is what Google's clients send
 

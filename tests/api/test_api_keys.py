@@ -38,6 +38,7 @@ METHODS = [
         (kserve_pb, "GRPCInferenceService"),
     )
     for method in file.DESCRIPTOR.services_by_name[service].methods
+    if method.name not in ("ServerLive", "ServerReady")  # KServe's health
 ]
 
 
@@ -97,6 +98,9 @@ def test_health_and_reflection_ask_for_none(keyed: InProcessServer) -> None:
         health = health_pb2_grpc.HealthStub(channel)
         assert health.Check(health_pb2.HealthCheckRequest(), timeout=30).status == 1
         assert next(health.Watch(health_pb2.HealthCheckRequest(), timeout=30)).status == 1
+        kserve = kserve_grpc.GRPCInferenceServiceStub(channel)
+        assert kserve.ServerLive(kserve_pb.ServerLiveRequest(), timeout=30).live
+        assert kserve.ServerReady(kserve_pb.ServerReadyRequest(), timeout=30).ready
         request = reflection_pb2.ServerReflectionRequest(list_services="")
         answer = next(
             reflection_pb2_grpc.ServerReflectionStub(channel).ServerReflectionInfo(iter([request]), timeout=30)
