@@ -48,7 +48,7 @@ def test_a_planted_fault_is_found(
     (tmp_path / "Dockerfile").write_text(f"FROM {image}\n{fault}\n")
     (tmp_path / "ballast").write_bytes(bytes(1_000_000))
     engine.buildah("build", "--format", "docker", "--isolation", "chroot", "--tag", "faulty", tmp_path)
-    budget = size_over_base(engine, image, base)  # so that a megabyte is over it
+    budget = size_over_base(engine, image, base) + 500_000  # so that a megabyte is over it
     (found,) = problems(engine, "faulty", base, budget)
     assert problem in found
 
@@ -72,7 +72,7 @@ def test_it_translates_and_answers_all_calls_under_way_on_a_stop(server: ServerC
     report(f"healthy after {seconds:.1f} s")
     said = server.ask("-m", "service", "translate", "--to", "de", "Where is the train station?")
     assert said == "Wo ist der Bahnhof?\n"
-    assert server.listening() >= {("0.0.0.0", 50051), ("0.0.0.0", 9464)}
+    assert server.public_ports() == {50051, 9464}
 
     with server.client("-m", "tests.image.callers") as callers:
         assert callers.stdout is not None
