@@ -12,6 +12,7 @@ from tests.image.conftest import report
 from tests.image.engine import ContainerEngine
 from tests.image.inspection import labels, problems, sbom_problems, size_over_base, surprises
 from tests.image.server import ServerContainer
+from tests.servers import eventually
 
 pytestmark = [pytest.mark.image, pytest.mark.timeout(900)]
 GRACE_SECONDS = 30.0
@@ -93,6 +94,8 @@ def test_it_translates_and_answers_all_calls_under_way_on_a_stop(server: ServerC
 
 def test_a_stop_while_it_loads(engine: ContainerEngine, image: str) -> None:
     with ServerContainer(engine, image) as container:
+        eventually(lambda: bool(container.public_ports()))  # before that nobody handles signals, and PID 1 is spared
+        assert not container.is_healthy()
         container.signal("TERM")
         assert container.wait(GRACE_SECONDS) == 0
 
