@@ -51,12 +51,11 @@ RUN --mount=type=bind,from=dependencies-cuda,source=/opt/dragoman,target=/opt/dr
 
 # --- The shipped checkpoints as bundles. The int8 ones of models/ serve if they were made from these checkpoints, which
 # their checksums tell; otherwise they are made here, and that takes torch. CUDA wants float16, which is not committed.
-FROM build AS bundles-cpu
-COPY --from=package /package /
+FROM package AS bundles-cpu
 RUN --mount=type=cache,target=/root/.cache/pip \
-    --mount=type=bind,source=checkpoints,target=checkpoints \
-    --mount=type=bind,source=models,target=models \
-    if /opt/dragoman/bin/python -m service.bundle.freshness models checkpoints; then cp -R models /models; else \
+    --mount=type=bind,source=checkpoints,target=/src/checkpoints \
+    --mount=type=bind,source=models,target=/src/models \
+    if python -m service.bundle.freshness models checkpoints; then cp -R models /models; else \
       pip --python /opt/dragoman/bin/python install --constraint constraints.txt --only-deps '.[cpu,export]' && \
       for checkpoint in checkpoints/*; do \
         /opt/dragoman/bin/python -m export convert "$checkpoint" --precision int8 \
@@ -65,8 +64,8 @@ RUN --mount=type=cache,target=/root/.cache/pip \
     fi
 
 FROM dependencies-export AS bundles-cuda
-COPY --from=package /package /
-RUN --mount=type=bind,source=checkpoints,target=checkpoints \
+COPY --from=package /src /src
+RUN --mount=type=bind,source=checkpoints,target=/src/checkpoints \
     for checkpoint in checkpoints/*; do \
       /opt/dragoman/bin/python -m export convert "$checkpoint" --precision float16 \
         --output "/models/${checkpoint##*/}/1" || exit; \
@@ -77,7 +76,7 @@ FROM ${PYTHON_IMAGE} AS runtime
 RUN pip uninstall --yes --root-user-action ignore pip setuptools wheel && \
     rm -r /usr/local/lib/python3*/ensurepip && \
     find / -xdev -type f -perm /6000 -exec chmod a-s {} +
-ENV PATH=/opt/dragoman/bin:$PATH PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
+ENV PATH=/opt/dragoman/bin:$PATH PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1 ORT_DISABLE_TELEMETRY=1
 WORKDIR /
 USER 10001:10001
 STOPSIGNAL SIGTERM

@@ -7,6 +7,9 @@ ADMIN_PORT ?= 9465
 DEVICE ?= cpu
 TEST_JOBS ?= 2
 
+# ONNX Runtime's official builds send events to their maker otherwise.
+export ORT_DISABLE_TELEMETRY := 1
+
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 # Modules are shared out whole, as they share servers and conversions.

@@ -1,16 +1,19 @@
 """Runs the exported graphs plainly, numpy in and numpy out: a yardstick, not built for speed."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import onnxruntime
 
 from export.graphs.external_data import has_external_data
 from service.bundle import graph_io
 from service.bundle.manifest import ModelShape
+
+os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # as service/engine/session.py, for who comes here first
+import onnxruntime
 
 Ids = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float32]

@@ -2,18 +2,22 @@
 onnxruntime."""
 
 import math
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import onnxruntime as ort  # type: ignore[import-untyped, unused-ignore]
 from numpy import typing as npt
 
 from service.bundle.manifest import BundleError
 from service.engine.cpus import available_cpus
 from service.engine.runner import RunTerminated
+
+# Its official builds send events to their maker, unless they are told before they are loaded (its Privacy.md).
+os.environ["ORT_DISABLE_TELEMETRY"] = "1"
+import onnxruntime as ort  # type: ignore[import-untyped, unused-ignore]
 
 Array = npt.NDArray[Any]
 

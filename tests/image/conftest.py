@@ -5,6 +5,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
@@ -43,7 +44,7 @@ def base(engine: ContainerEngine) -> str:
 
 @pytest.fixture(scope="session")
 def revision() -> str:
-    head = ["git", "-C", REPOSITORY, "rev-parse", "HEAD"]
+    head: list[str | Path] = ["git", "-C", REPOSITORY, "rev-parse", "HEAD"]
     return subprocess.run(head, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
 
 

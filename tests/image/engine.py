@@ -12,8 +12,6 @@ from tests.tools import tool
 STORAGE = '[storage]\ndriver = "overlay"\ngraphroot = "{folder}/graph"\nrunroot = "{folder}/run"\n'
 # runc, since crun refuses the mixed cgroups of some machines; cgroupfs and file, since there may be no systemd.
 CONTAINERS = """
-[containers]
-default_ulimits = ["nofile=20000:20000", "nproc=4096:4096"]
 [network]
 network_backend = "netavark"
 [engine]
@@ -66,9 +64,9 @@ class ContainerEngine:
     def close(self) -> None:
         for command in (("podman", "rm", "--all", "--force", "--time", "0"), ("buildah", "rm", "--all")):
             subprocess.run([self._programs[command[0]], *command[1:]], env=self._environment, capture_output=True)
-        subprocess.run(
-            [self._programs["podman"], "image", "unmount", "--all"], env=self._environment, capture_output=True
-        )
+        mounted = [line.split()[1] for line in Path("/proc/mounts").read_text().splitlines()]
+        for path in reversed([path for path in mounted if path.startswith(f"{self.folder}/")]):
+            subprocess.run(["umount", "--lazy", path], check=True)
         shutil.rmtree(self.folder)
 
     def _run(self, *command: str | Path, timeout_seconds: float) -> str:

@@ -21,13 +21,14 @@ def size_over_base(engine: ContainerEngine, image: str, base: str) -> int:
 
 def problems(engine: ContainerEngine, image: str, base: str, budget: int = BUDGET) -> list[str]:
     """What is wrong with an image's settings and size."""
-    config = _inspect(engine, image)["Config"]
+    inspected = _inspect(engine, image)
+    config = inspected["Config"]
     labels = config.get("Labels") or {}
     size = size_over_base(engine, image, base)
     found = [f"label {name} is missing" for name in LABELS if not labels.get(f"org.opencontainers.image.{name}")]
     if config["User"] != "10001:10001":
         found.append(f"user {config['User'] or 'root'}")
-    if config.get("Healthcheck", {}).get("Test", [""])[0] != "CMD":
+    if inspected.get("Healthcheck", {}).get("Test", [""])[0] != "CMD":
         found.append("no HEALTHCHECK")
     if size > budget:
         found.append(f"{size / 1e6:.0f} MB over its base, more than {budget / 1e6:.0f} MB")

@@ -1,7 +1,5 @@
 """The image as production runs it: nothing can be written, no capabilities, little memory, no network but loopback."""
 
-import socket
-import struct
 import subprocess
 import sys
 import time
@@ -16,7 +14,8 @@ MEMORY = 2**30
 TCP_LISTEN = "0A"  # of /proc/net/tcp
 HARDENED = [
     *("--read-only", "--read-only-tmpfs=false", "--cap-drop", "ALL", "--security-opt", "no-new-privileges"),
-    *("--memory", str(MEMORY), "--memory-swap", str(MEMORY), "--ulimit", "nofile=1024:1024", "--pids-limit", "256"),
+    *("--memory", str(MEMORY), "--memory-swap", str(MEMORY), "--pids-limit", "256"),
+    *("--ulimit", "nofile=1024:1024", "--ulimit", "nproc=4096:4096"),
     *("--health-interval", "disable"),  # these tests probe by hand; by itself it needs systemd
 ]
 
@@ -94,11 +93,12 @@ class ServerContainer:
     def pid(self) -> int:
         return int(self._inspect("{{.State.Pid}}"))
 
-    def listening(self) -> set[tuple[str, int]]:
-        """IPv4 addresses and ports that something in its network listens on."""
-        rows = [line.split() for line in Path(f"/proc/{self.pid}/net/tcp").read_text().splitlines()[1:]]
+    def public_ports(self) -> set[int]:
+        """The ports that it listens on at all of its addresses, of IPv4 or IPv6."""
+        tables = [Path(f"/proc/{self.pid}/net/{name}").read_text().splitlines()[1:] for name in ("tcp", "tcp6")]
+        rows = [line.split() for table in tables for line in table]
         ends = [row[1].split(":") for row in rows if row[3] == TCP_LISTEN]
-        return {(socket.inet_ntoa(struct.pack("=I", int(host, 16))), int(port, 16)) for host, port in ends}
+        return {int(port, 16) for host, port in ends if not int(host, 16)}
 
     def was_out_of_memory(self) -> bool:
         return self._inspect("{{.State.OOMKilled}}") == "true"

@@ -1,3 +1,6 @@
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +12,7 @@ from service.bundle.manifest import BundleError
 from service.engine import session
 from service.engine.runner import RunTerminated
 from service.engine.session import Buffer, DeviceMemory, DeviceUnavailable, GraphSession, SessionConfig, check_device
+from tests.servers import REPOSITORY
 from tests.unit.engine.tiny_graphs import TinyModel, save_encoder
 
 ONE_THREAD = SessionConfig(intra_op_threads=1)
@@ -168,3 +172,20 @@ def test_an_input_can_be_rebound(encoder: GraphSession) -> None:
     encoder.rebind(binding, {"source_ids": np.array([[5, 6]])})
     encoder.run(binding)
     np.testing.assert_array_equal(outputs["cross_key.0"], first)
+
+
+@pytest.mark.parametrize(
+    ("code", "is_silent"),
+    [
+        ("from service.engine.session import check_device; check_device('cpu')", True),
+        ("import onnxruntime; onnxruntime.InferenceSession('service/engine/graphs/copy_blocks.onnx')", False),
+    ],
+)
+def test_onnx_runtime_keeps_no_identifier_to_report_with(tmp_path: Path, code: str, is_silent: bool) -> None:
+    kept = {name: value for name, value in os.environ.items() if name not in ("ORT_DISABLE_TELEMETRY", "CI")}
+    silenced = kept | {"HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path)}
+    # The second case is the control: it would report, so it may reach nobody.
+    alone = [] if is_silent else ["unshare", "--map-root-user", "--net"]
+    run = [*alone, sys.executable, "-c", code]
+    subprocess.run(run, cwd=REPOSITORY, env=silenced, check=True, timeout=60)
+    assert (not list(tmp_path.rglob("*"))) == is_silent
