@@ -19,7 +19,7 @@ import psutil
 
 from benchmarks.arrivals import poisson_schedule
 from benchmarks.workload import held_out_texts, length_penalty_of
-from service.connection import Connection, connection
+from service.targets import Target, target_of
 from service.pb.dragoman.v1 import translation_pb2 as pb
 from service.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 
@@ -55,7 +55,7 @@ async def generate(load: Load) -> Outcome:
     """Make all calls and await their ends."""
     texts, numbers = held_out_texts(), itertools.count()
     outcome = Outcome()
-    to = connection(load.address) if load.is_documented else Connection(load.address, ())
+    to = target_of(load.address) if load.is_documented else Target(load.address, ())
     async with grpc.aio.insecure_channel(to.target, to.options) as channel:
         stub: Any = pb_grpc.TranslationServiceStub(channel)
         await channel.channel_ready()

@@ -12,7 +12,7 @@ from typing import Any, Self, TypedDict, Unpack
 import grpc
 from google.rpc import error_details_pb2, status_pb2
 
-from service.connection import connection
+from service.targets import target_of
 from service.pb.dragoman.v1 import translation_pb2 as pb
 from service.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from service.translation import (
@@ -190,7 +190,7 @@ class Client:
         self._patience_seconds = patience_seconds
         self._uses_tls = tls is not None
         self._metadata = (("authorization", f"Bearer {api_key}"),) if api_key else ()
-        to = connection(server)
+        to = target_of(server)
         self._channel = (
             grpc.secure_channel(to.target, tls.credentials(), to.options)
             if tls

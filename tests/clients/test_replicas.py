@@ -11,7 +11,7 @@ import grpc
 import pytest
 
 from service.client import Client
-from service.connection import connection
+from service.targets import target_of
 from service.pb.dragoman.v1 import translation_pb2 as pb
 from service.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from service.translation import RequestedOptions
@@ -144,7 +144,7 @@ class PlainClient:
             ("grpc.service_config", '{"loadBalancingConfig": [{"round_robin": {}}]}'),
         ]
         options += [("grpc.use_local_subchannel_pool", 1)]
-        self._channel = grpc.insecure_channel(connection(address).target, options)
+        self._channel = grpc.insecure_channel(target_of(address).target, options)
 
     def __enter__(self) -> "PlainClient":
         return self
@@ -243,7 +243,7 @@ class Channel:
     """The documented client's channel, for what `Client` does not tell."""
 
     def __init__(self, address: str) -> None:
-        to = connection(address)
+        to = target_of(address)
         self._channel = grpc.insecure_channel(to.target, to.options)
 
     def __enter__(self) -> Any:

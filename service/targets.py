@@ -19,14 +19,14 @@ _PING_TIMEOUT_SECONDS = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Connection:
+class Target:
     """What gRPC's channels take, `grpc.insecure_channel` and all others."""
 
     target: str
     options: tuple[tuple[str, str | int], ...]
 
 
-def connection(server: str) -> Connection:
+def target_of(server: str) -> Target:
     """Of `host:port`, of several `ip:port` with commas between, or of a gRPC target such as `dns:///name:port`.
 
     Calls that no server has begun, or that a stopping one gave up, are tried again. Of several servers, which are also
@@ -54,7 +54,7 @@ def connection(server: str) -> Connection:
         ("grpc.http2.ping_timeout_ms", _PING_TIMEOUT_SECONDS * 1000),  # of all other pings, which hold keepalive's off
         *more,
     )
-    return Connection(target, options)
+    return Target(target, options)
 
 
 def _target_of_several(addresses: list[str]) -> str:

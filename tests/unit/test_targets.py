@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from service.config import ServerConfig
-from service.connection import SERVICE_CONFIG, Connection, connection
+from service.targets import SERVICE_CONFIG, Target, target_of
 from service.rpc import google_servicer, kserve_servicer, translation_servicer
 from service.rpc.grpc_server import _channel_options
 from tests.servers import REPOSITORY
@@ -20,7 +20,7 @@ def config_of(to: Connection) -> Any:
 
 @pytest.mark.parametrize("server", ["127.0.0.1:50051", "translate.example:50051", "[::1]:50051"])
 def test_one_server_is_asked_whatever_its_health(server: str) -> None:
-    to = connection(server)
+    to = target_of(server)
     assert to.target == server
     assert list(config_of(to)) == ["methodConfig"]
     assert "grpc.default_authority" not in dict(to.options)
@@ -36,7 +36,7 @@ def test_one_server_is_asked_whatever_its_health(server: str) -> None:
     ],
 )
 def test_several_are_asked_in_turn_while_they_are_healthy(server: str, target: str, authority: str | None) -> None:
-    to = connection(server)
+    to = target_of(server)
     assert to.target == target
     assert dict(to.options).get("grpc.default_authority") == authority
     assert config_of(to) == json.loads(SERVICE_CONFIG.read_text())
@@ -45,7 +45,7 @@ def test_several_are_asked_in_turn_while_they_are_healthy(server: str, target: s
 @pytest.mark.parametrize("server", ["a:1,b:2", "10.0.0.1:1,[::1]:2", "10.0.0.1,10.0.0.2", "::1:1,::1:2", "10.0.0.1:1,"])
 def test_several_that_grpc_can_not_take_are_refused(server: str) -> None:
     with pytest.raises(ValueError, match=r"dns:///name:50051") as raised:
-        connection(server)
+        target_of(server)
     assert server in str(raised.value)
 
 
@@ -66,6 +66,6 @@ def test_grpc_knows_every_option_that_it_is_given() -> None:
     assert library is not None
     code = Path(str(library.origin)).read_bytes()
     server = _channel_options(ServerConfig(max_connection_age_seconds=1))
-    names = {name for name, _ in (*connection("10.0.0.1:1,10.0.0.2:2").options, *server)}
+    names = {name for name, _ in (*target_of("10.0.0.1:1,10.0.0.2:2").options, *server)}
     assert {name for name in names if name.encode() not in code} == set()
     assert b"grpc.http2.min_recv_ping_interval_without_data_ms" not in code  # else this finds anything
