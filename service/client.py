@@ -12,9 +12,9 @@ from typing import Any, Self, TypedDict, Unpack
 import grpc
 from google.rpc import error_details_pb2, status_pb2
 
-from service.targets import target_of
 from service.pb.dragoman.v1 import translation_pb2 as pb
 from service.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
+from service.targets import target_of
 from service.translation import (
     AlignedSpan,
     DetectedLanguage,

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from service.config import ServerConfig
-from service.targets import SERVICE_CONFIG, Target, target_of
 from service.rpc import google_servicer, kserve_servicer, translation_servicer
 from service.rpc.grpc_server import _channel_options
+from service.targets import SERVICE_CONFIG, Target, target_of
 from tests.servers import REPOSITORY
 
 
-def config_of(to: Connection) -> Any:
+def config_of(to: Target) -> Any:
     return json.loads(str(dict(to.options)["grpc.service_config"]))
 
 
