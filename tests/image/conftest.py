@@ -37,6 +37,7 @@ def engine() -> Iterator[ContainerEngine]:
 
 @pytest.fixture(scope="session")
 def base(engine: ContainerEngine) -> str:
+    report("getting the base image")
     name = base_image(engine)
     report(f"base image {name}")
     return name
