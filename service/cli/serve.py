@@ -33,7 +33,7 @@ def serve(settings: "Settings") -> None:
     Every flag is also a variable, --max-slots is DRAGOMAN_SERVE_MAX_SLOTS, and a key of the configuration file,
     max_slots. Flags win over the environment, that over the file. 'dragoman config' tells what is in effect, and why.
     """
-    # The first process of a container is not ended by a signal that it has no handler for; the server has its own, later.
+    # A container's first process is not ended by a signal without a handler; the server has its own, later.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(exit_codes.OK))
     # Imported here: the other commands need neither ONNX Runtime nor Prometheus, and should start at once.
     from service.engine.session import DeviceUnavailable
