@@ -173,9 +173,8 @@ def _address(way: str, replicas: list[Replica]) -> Iterator[str]:
 def _measure(
     way: str, address: str, replicas: list[Replica], restarts: int, share: float, capacity_seconds: float
 ) -> dict[str, Any]:
-    send(Load(address, WARM_SECONDS, callers=CAPACITY_CALLERS, is_documented=True))
-    closed = send(Load(address, capacity_seconds, callers=CAPACITY_CALLERS, seed=2, is_documented=True))
-    capacity = len(closed.calls) / closed.wall_seconds
+    _capacity(address, WARM_SECONDS)
+    capacity = _capacity(address, capacity_seconds)
     rate = share * capacity
     quiet = send(Load(address, QUIET_SECONDS, rate=rate, seed=3, is_documented=True))
     for replica in replicas:
@@ -196,6 +195,8 @@ def _measure(
         "way": way,
         "restarts": restarts,
         "capacity": capacity,
+        # On a machine that others use too it tells whether the load was still what it should be.
+        "capacity_after": _capacity(address, capacity_seconds),
         "rate": rate,
         "seconds": outcome.wall_seconds,
         "calls": len(outcome.calls),
@@ -208,6 +209,12 @@ def _measure(
         "quiet": _latencies(quiet),
         "restarting": _latencies(outcome),
     }
+
+
+def _capacity(address: str, seconds: float) -> float:
+    """Calls per second of callers that wait for their answers."""
+    closed = send(Load(address, seconds, callers=CAPACITY_CALLERS, seed=2, is_documented=True))
+    return len(closed.calls) / closed.wall_seconds
 
 
 def _latencies(outcome: Outcome) -> dict[str, float]:
@@ -227,7 +234,7 @@ def table(records: list[dict[str, Any]]) -> str:
         "calls",
         "failed",
         "retries",
-        "calls/s (capacity)",
+        "calls/s (capacity before, after)",
         "p50 / p99 / longest, quiet",
         "p50 / p99 / longest, restarting",
         "stop + start",
@@ -241,7 +248,7 @@ def table(records: list[dict[str, Any]]) -> str:
                 str(record["calls"]),
                 str(record["failed"]),
                 str(record["retries"]),
-                f"{record['rate']:.0f} ({record['capacity']:.0f})",
+                f"{record['rate']:.0f} ({record['capacity']:.0f}, {record['capacity_after']:.0f})",
                 *(
                     " / ".join(f"{value:.0f}" for value in record[when].values()) + " ms"
                     for when in ("quiet", "restarting")

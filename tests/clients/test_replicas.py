@@ -4,6 +4,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ WAYS = ("round_robin", "nginx", "envoy")
 # The drain delay is longer than Envoy's interval between two looks at a server's health, and than gRPC's between two
 # attempts to connect. Connections are closed all the time: that must not be noticed either.
 FLAGS = ("--drain-delay-seconds", "1.5", "--grace-seconds", "10", "--max-connection-age-seconds", "2")
+NUM_LONG = 500
 TRANSLATED = r'dragoman_requests_total{code="OK",method="dragoman.v1.TranslationService/Translate"}'
 
 
@@ -31,6 +33,8 @@ class Replicas:
     def __init__(self, models: Path) -> None:
         self._models = models
         self.servers = [ServerProcess(models, *FLAGS, ready=False) for _ in range(2)]
+
+    def wait_until_ready(self) -> None:
         for server in self.servers:
             read_line(server.process)
 
@@ -50,19 +54,22 @@ class Replicas:
         """Calls that each server has answered since it started."""
         return [sum(samples(server.get("/metrics")[2], TRANSLATED)) for server in self.servers]
 
-    def num_sequences(self) -> float:
-        """Segments that wait or are being decoded."""
-        pages = [server.get("/metrics")[2] for server in self.servers]
+    def num_sequences(self) -> list[float]:
+        """Segments that wait or are being decoded at each server."""
         gauges = ("dragoman_queue_sequences", "dragoman_sequences_running")
-        return sum(value for page in pages for gauge in gauges for value in samples(page, gauge))
+        pages = [server.get("/metrics")[2] for server in self.servers]
+        return [sum(value for gauge in gauges for value in samples(page, gauge)) for page in pages]
 
 
 @pytest.fixture(scope="module")
 def replicas(tiny_models: Path) -> Iterator[Replicas]:
     pair = Replicas(tiny_models)
-    yield pair
-    for number in range(2):
-        pair.kill(number)
+    try:
+        pair.wait_until_ready()
+        yield pair
+    finally:
+        for number in range(2):
+            pair.kill(number)
 
 
 @pytest.fixture(scope="module")
@@ -106,19 +113,18 @@ class Caller:
 
 
 class Callers:
-    """Some callers of each way with the documented client, or as `client` says."""
+    """Some callers of each way with the documented client."""
 
-    def __init__(self, addresses: dict[str, str], client: Callable[[str], Any] = Client) -> None:
+    def __init__(self, addresses: dict[str, str]) -> None:
         self._addresses = addresses
-        self._client = client
         self._stack = ExitStack()
         self._callers: list[Caller] = []
 
     def __enter__(self) -> "Callers":
         for address in self._addresses.values():
-            client = self._stack.enter_context(self._client(address))
+            client = self._stack.enter_context(Client(address))
             for _ in range(2):
-                call = Caller(lambda client=client: client.translate(distinct_texts(1), "en", "de"))  # type: ignore[misc]
+                call = Caller(partial(translate_one, client))
                 self._callers.append(self._stack.enter_context(call))
         self.wait_for_more()
         return self
@@ -133,6 +139,10 @@ class Callers:
 
     def failures(self) -> list[str]:
         return [repr(caller.failure) for caller in self._callers if caller.failure]
+
+
+def translate_one(client: Client) -> None:
+    client.translate(distinct_texts(1), "en", "de")
 
 
 class PlainClient:
@@ -197,9 +207,9 @@ def test_streams_come_in_parts_and_end_when_the_caller_goes(
         stream = stub.TranslateStream(request, timeout=60)
         for _ in range(3):
             assert next(stream).delta
-        assert replicas.num_sequences() > 0  # it goes on: what came was not held back to the end
+        assert sum(replicas.num_sequences()) > 0  # it goes on: what came was not held back to the end
         stream.cancel()
-        eventually(lambda: replicas.num_sequences() == 0)
+        eventually(lambda: sum(replicas.num_sequences()) == 0)
 
 
 def test_restarts_lose_no_call_of_the_documented_client(replicas: Replicas, addresses: dict[str, str]) -> None:
@@ -214,15 +224,16 @@ def test_restarts_lose_no_call_of_the_documented_client(replicas: Replicas, addr
 def test_a_killed_server_loses_none_either_but_other_clients_see_it(
     replicas: Replicas, addresses: dict[str, str]
 ) -> None:
-    with Callers(addresses) as documented, Callers({"round_robin": addresses["round_robin"]}, PlainClient) as plain:
-        for _ in range(5):  # one kill may find none of the plain client's calls under way
-            eventually(lambda: replicas.num_translated()[0] > 0)
+    with Callers(addresses) as documented, PlainClient(addresses["round_robin"]) as plain:
+        lost = Caller(lambda: plain.translate(distinct_texts(NUM_LONG), "en", "de"))
+        with lost:
+            eventually(lambda: replicas.num_sequences()[0] > NUM_LONG // 2)  # more than all others ask for together
             replicas.kill(0)
-            documented.wait_for_more()
-            replicas.start_again(0)
-            if plain.failures():
-                break
-        assert plain.failures()
+            eventually(lambda: lost.failure is not None)
+        documented.wait_for_more()
+        replicas.start_again(0)
+        documented.wait_for_more()
+        assert "UNAVAILABLE" in repr(lost.failure)
         assert documented.failures() == []
 
 
@@ -233,7 +244,7 @@ def test_a_server_that_answers_no_more_loses_none_and_is_left_alone(
     with Callers({"round_robin": addresses["round_robin"]}) as callers:
         replicas.servers[0].signal(signal.SIGSTOP)  # its machine goes on, and so do its connections
         try:
-            callers.wait_for_more(300)  # pings go unanswered by then
+            callers.wait_for_more(20)  # pings go unanswered by then
         finally:
             replicas.servers[0].signal(signal.SIGCONT)
         assert callers.failures() == []
