@@ -109,6 +109,7 @@ def test_models_on_a_volume(engine: ContainerEngine, image: str, tiny_models: Pa
 
 
 def test_a_taken_port(engine: ContainerEngine, server: ServerContainer, image: str) -> None:
+    eventually(lambda: bool(server.public_ports()))
     with ServerContainer(engine, image, network=f"container:{server.name}") as second:
         assert second.wait() == 71
         assert_one_line(second.logs(), "can't listen on 0.0.0.0:9464")
