@@ -31,7 +31,7 @@ def draw(prometheus: Prometheus, panels: Panels, span: Span, window: str, path: 
     """Draw `panels` over a span of unix times into a PNG; rates are over `window`, such as `15s`."""
     first = min(panel["gridPos"]["y"] for _, panel in panels) - 1  # the row's title is above
     rows = max(panel["gridPos"]["y"] + panel["gridPos"]["h"] for _, panel in panels) - first
-    figure = plt.figure(figsize=(17, 0.4 * rows + 0.7), layout=ConstrainedLayoutEngine(w_pad=0.06, h_pad=0.06))
+    figure = plt.figure(figsize=(17, 0.5 * rows + 0.7), layout=ConstrainedLayoutEngine(w_pad=0.06, h_pad=0.06))
     grid = figure.add_gridspec(rows, _COLUMNS)
     drawn = set()
     for row, panel in panels:
