@@ -46,7 +46,7 @@ class SegmentDecoder:
             ServiceError: the engine refused them or failed, or the deadline passed.
         """
         known = self._known(call)
-        groups = {number: call.sequences(number) for number in range(len(call.segments)) if number not in known}
+        groups = _groups(call, known)
         updates = iter(await self._decode(call.model, [sequence for group in groups.values() for sequence in group]))
         fresh = {number: _hypotheses([next(updates) for _ in group]) for number, group in groups.items()}
         self._keep(call, fresh)
@@ -61,11 +61,7 @@ class SegmentDecoder:
             ServiceError: as for `decode`.
         """
         known = self._known(call)
-        groups = {
-            number: call.sequences(number, wants_progress=True)
-            for number in range(len(call.segments))
-            if number not in known
-        }
+        groups = _groups(call, known, wants_progress=True)
         known.update({number: () for number, group in groups.items() if not group})
         if known:
             yield known
@@ -128,6 +124,17 @@ class SegmentDecoder:
         for number, hypotheses in decoded.items():
             if hypotheses:
                 self._cache.put(call.key(number), hypotheses)
+
+
+def _groups(
+    call: TranslationCall, known: Mapping[int, Decoded], *, wants_progress: bool = False
+) -> dict[int, list[Sequence]]:
+    """The sequences of each of the call's segments that is not known yet, by number."""
+    return {
+        number: call.sequences(number, wants_progress=wants_progress)
+        for number in range(len(call.segments))
+        if number not in known
+    }
 
 
 def _num_output_tokens(updates: Sequence_[SequenceUpdate]) -> int:

@@ -39,12 +39,6 @@ def on_behalf_of(caller: Caller) -> Iterator[None]:
         _current.reset(token)
 
 
-def name() -> str:
-    """The name of the caller's key; empty where no keys are asked for."""
-    caller = _current.get()
-    return caller.name if caller else ""
-
-
 def call() -> AbstractContextManager[None]:
     """One call of the caller's, as long as it takes.
 

@@ -1,7 +1,6 @@
 """What operators ask for by HTTP, done on the event loop: each is counted, and fails, like any call."""
 
 import asyncio
-import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
@@ -15,12 +14,9 @@ from service.models.control import ModelControl
 from service.pb.dragoman.v1 import translation_pb2 as pb
 from service.recent_errors import RecentErrors
 from service.rpc import request_id
-from service.rpc.interceptors import REJECTIONS
+from service.rpc.failures import status_of_failure
 from service.rpc.messages import request_from_pb, result_to_pb
-from service.rpc.status import status_of
 from service.translator import Translator
-
-_LOG = logging.getLogger(__name__)
 
 Document = dict[str, Any]
 T = TypeVar("T")
@@ -91,20 +87,16 @@ class AdminCalls:
         try:
             self._check_phase()
             return await work()
-        except ServiceError as error:
-            if isinstance(error, REJECTIONS):
-                self._metrics.rejected(error.reason)
-            code = status_of(error).code.name
-            self._errors.note(identifier, method, code, str(error))
-            raise
         except asyncio.CancelledError:
             code = "CANCELLED"
             raise
         except Exception as error:
-            _LOG.exception("request %s failed: %s", identifier, method)
-            code, message = "INTERNAL", f"internal error; the server's log says more about request {identifier}."
-            self._errors.note(identifier, method, code, message)
-            raise ServiceError(message) from error
+            status = status_of_failure(error, method, self._metrics)
+            code = status.code.name
+            self._errors.note(identifier, method, code, status.message)
+            if isinstance(error, ServiceError):
+                raise
+            raise ServiceError(status.message) from error
         finally:
             self._metrics.call_finished(method, code, time.monotonic() - started)
 

@@ -1,7 +1,6 @@
 """A stream of requests, several at work at a time, each answered once and in its turn."""
 
 import asyncio
-import logging
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
@@ -13,12 +12,9 @@ from service.call_record import ENGINE_PHASES, Phase
 from service.errors import ServiceError, Unavailable
 from service.metrics import Metrics
 from service.pb.inference import grpc_service_pb2 as pb
-from service.rpc import request_id
-from service.rpc.interceptors import REJECTIONS
+from service.rpc.failures import status_of_failure
 from service.rpc.observer import CallObserver, Metadata
-from service.rpc.status import status_of
-
-_LOG = logging.getLogger(__name__)
+from service.rpc.status import RpcStatus
 
 # Of one stream. Who sends more waits: nothing more is read, and gRPC's flow control holds the sender up.
 MAX_IN_FLIGHT = 64
@@ -81,33 +77,24 @@ class InferStream:
 
     async def _answer(self, request: pb.ModelInferRequest) -> pb.ModelStreamInferResponse:
         with self._observer.call(self._method, self._metadata) as record:
-            code = grpc.StatusCode.OK
             try:
                 with caller.call():
                     response = pb.ModelStreamInferResponse(infer_response=await self._infer(request))
             except asyncio.CancelledError:
-                code = grpc.StatusCode.CANCELLED
+                record.code = grpc.StatusCode.CANCELLED.name
                 raise
-            except ServiceError as error:
-                if isinstance(error, REJECTIONS):
-                    self._metrics.rejected(error.reason)
-                code = status_of(error).code
-                record.message = str(error)
-            except Exception:
-                _LOG.exception("request %s failed: %s", request_id.current(), self._method)
-                code = grpc.StatusCode.INTERNAL
-                record.message = f"internal error; the server's log says more about request {request_id.current()}."
+            except Exception as error:
+                status = status_of_failure(error, self._method, self._metrics)
+                record.code, record.message = status.code.name, status.message
+                response = _failure(request, status)
             finally:
-                record.code = code.name
                 self.seconds.update({phase: record.seconds(phase) for phase in ENGINE_PHASES})
-        if record.message:
-            response = _failure(request, code, record.message)
         if request.parameters["triton_enable_empty_final_response"].bool_param:
             response.infer_response.parameters["triton_final_response"].bool_param = True
         return response
 
 
-def _failure(request: pb.ModelInferRequest, code: grpc.StatusCode, message: str) -> pb.ModelStreamInferResponse:
+def _failure(request: pb.ModelInferRequest, status: RpcStatus) -> pb.ModelStreamInferResponse:
     return pb.ModelStreamInferResponse(
-        error_message=f"{code.name}: {message}", infer_response=pb.ModelInferResponse(id=request.id)
+        error_message=f"{status.code.name}: {status.message}", infer_response=pb.ModelInferResponse(id=request.id)
     )

@@ -11,20 +11,11 @@ from google.protobuf.message import DecodeError
 
 from service import call_record
 from service.call_record import CallRecord
-from service.errors import (
-    InvalidRequest,
-    NotFound,
-    NotPossible,
-    Overloaded,
-    ServiceError,
-    Unauthenticated,
-    Unavailable,
-    Unimplemented,
-)
+from service.errors import InvalidRequest
 from service.metrics import Metrics
 from service.rpc import request_id
+from service.rpc.failures import status_of_failure
 from service.rpc.observer import CallObserver
-from service.rpc.status import RpcStatus, status_of
 
 _LOG = logging.getLogger(__name__)
 
@@ -38,8 +29,6 @@ else:
     Handler = grpc.RpcMethodHandler
     Interceptor = grpc.aio.ServerInterceptor
 Continuation = Callable[[grpc.HandlerCallDetails], Awaitable[Handler]]
-
-REJECTIONS = (InvalidRequest, NotFound, Unimplemented, NotPossible, Overloaded, Unauthenticated, Unavailable)
 
 
 class RequestIdInterceptor(Interceptor):
@@ -107,18 +96,10 @@ class ErrorInterceptor(Interceptor):
         async def guarded(call: Behaviour, request: Any, context: Context) -> Any:
             try:
                 return await call(request, context)
-            except ServiceError as error:
-                if isinstance(error, REJECTIONS):
-                    self._metrics.rejected(error.reason)
-                status = status_of(error)
             except (asyncio.CancelledError, grpc.aio.AbortError):
                 raise
-            except Exception:
-                _LOG.exception("request %s failed: %s", request_id.current(), details.method)
-                status = RpcStatus(
-                    grpc.StatusCode.INTERNAL,
-                    f"internal error; the server's log says more about request {request_id.current()}.",
-                )
+            except Exception as error:
+                status = status_of_failure(error, details.method, self._metrics)
             call_record.current().message = status.message
             trailers = (*(context.trailing_metadata() or ()), *_timing_trailer(), *status.trailing_metadata)
             try:
