@@ -8,6 +8,7 @@ import asyncio
 import dataclasses
 import itertools
 import json
+import os
 import signal
 import sys
 import time
@@ -28,7 +29,8 @@ from service.targets import Target, target_of
 class Load:
     """What to do to a server. `rate` above 0 is an open loop, arrivals per second; else `callers` wait for answers.
 
-    With `is_documented` callers balance and try again as our client does, `address` being as for `Client`.
+    `niceness` is what the generator's process is set back by, so that a server on the same CPUs goes first. With
+    `is_documented` callers balance and try again as our client does, `address` being as for `Client`.
     """
 
     address: str
@@ -39,16 +41,25 @@ class Load:
     timeout_seconds: float = 60.0
     seed: int = 1
     is_documented: bool = False
+    niceness: int = 0
 
 
 @dataclass(slots=True)
 class Outcome:
-    """What came of it: per call its scheduled second, its latency from then on, its status, and its output tokens."""
+    """What came of it: per call its scheduled second, its latency from then on, its status, and its output tokens.
+
+    `behind_seconds` has for each of the calls how long after its schedule it was sent, which is the generator's fault.
+    """
 
     calls: list[tuple[float, float, str, int]] = field(default_factory=list)
+    behind_seconds: list[float] = field(default_factory=list)
     cpu_seconds: float = 0.0
     wall_seconds: float = 0.0
-    largest_delay_seconds: float = 0.0  # of sending a call behind its schedule: the generator's own fault
+
+    @property
+    def largest_delay_seconds(self) -> float:
+        """The longest that a call was sent behind its schedule."""
+        return max(self.behind_seconds, default=0.0)
 
 
 async def generate(load: Load) -> Outcome:
@@ -70,13 +81,13 @@ async def generate(load: Load) -> Outcome:
                 texts=chosen, source_language_code="en", target_language_code="de", options=options
             )
             delay = time.perf_counter() - started - scheduled
-            outcome.largest_delay_seconds = max(outcome.largest_delay_seconds, delay)
             status, num_tokens = "OK", 0
             try:
                 response = await stub.Translate(request, timeout=load.timeout_seconds)
                 num_tokens = sum(each.hypotheses[0].num_tokens for each in response.translations)
             except grpc.aio.AioRpcError as error:
                 status = error.code().name
+            outcome.behind_seconds.append(delay)
             outcome.calls.append((scheduled, time.perf_counter() - started - scheduled, status, num_tokens))
 
         if load.rate > 0:
@@ -117,4 +128,6 @@ def _cpu_seconds() -> float:
 
 
 if __name__ == "__main__":
-    print(json.dumps(dataclasses.asdict(asyncio.run(generate(Load(**json.loads(sys.argv[1])))))))
+    ordered = Load(**json.loads(sys.argv[1]))
+    os.nice(ordered.niceness)
+    print(json.dumps(dataclasses.asdict(asyncio.run(generate(ordered)))))

@@ -72,6 +72,12 @@ class ServerConfig:
     max_waiting: int = Field(
         default=4096, ge=1, le=_MAX_COUNT, description="Texts that may wait for a slot before calls are refused."
     )
+    max_queue_seconds: float = Field(
+        default=0.0,
+        ge=0.0,
+        le=_DAY_SECONDS,
+        description="Calls that would wait longer for a slot are refused; 0: than 0.5 s, more where models are slow.",
+    )
     cache_mib: int = Field(
         default=0, ge=0, le=1_048_576, description="Memory to keep finished translations in, in MiB; 0: none."
     )

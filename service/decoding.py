@@ -33,6 +33,11 @@ class SegmentDecoder:
         self._cache = cache
         self._pending = PendingCalls()
 
+    @property
+    def keeps(self) -> bool:
+        """Whether a segment may be known without the engine."""
+        return self._cache.max_bytes > 0
+
     def deliver(self, updates: Sequence_[SequenceUpdate], progress: Sequence_[SequenceProgress] = ()) -> None:
         """Take in the terminal updates of one turn of an engine, and the progress of sequences that go on."""
         self._pending.deliver(updates, progress)

@@ -269,7 +269,11 @@ class Server:
             self._translator.deliver,
             lambda error: self._engine_failed(bundle, error),
         )
-        engine_config = EngineConfig(max_slots=config.max_slots or None, max_waiting=config.max_waiting)
+        engine_config = EngineConfig(
+            max_slots=config.max_slots or None,
+            max_waiting=config.max_waiting,
+            max_queue_seconds=config.max_queue_seconds,
+        )
         session_config = SessionConfig(device=config.device, intra_op_threads=config.num_threads)
         return load_model(bundle, engine_config, session_config, bridge, statistics)
 

@@ -282,9 +282,11 @@ class Translator:
         )
 
     async def _planned(self, request: TranslationRequest, model: LoadedModel, pair: LanguagePair) -> TranslationCall:
-        call = TranslationCall(request, model, pair, self._terms(request, pair))
         record = call_record.current()
         record.uses(model.name, model.version)
+        if not self._decoder.keeps:  # else what is kept is given out whatever the queue is like
+            model.engine.check_queue(request.priority)
+        call = TranslationCall(request, model, pair, self._terms(request, pair))
         began = time.monotonic()
         await self._run(call.plan, sum(map(len, request.texts)) <= _MAX_INLINE_CHARACTERS)
         ended = time.monotonic()

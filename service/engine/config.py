@@ -10,11 +10,13 @@ class EngineConfig:
     `max_slots` of `None` lets the model's loader measure how many pay here. `kv_capacity` is the most tokens a row can
     hold, forced prefix included; `None` takes the model's limit plus its longest prefix. `max_encode_tokens` bounds the
     padded area (rows times longest source) of one encoder run, so that newcomers don't stall the sequences that run
-    (`pace` may bound it further); a single longer source still gets a run of its own.
+    (`pace` may bound it further); a single longer source still gets a run of its own. At most `max_waiting` sequences
+    wait, and as long as `max_queue_seconds`; 0 leaves that to `admission`.
     """
 
     max_slots: int | None = None
     max_waiting: int = 4096
+    max_queue_seconds: float = 0.0
     kv_capacity: int | None = None
     max_encode_tokens: int = 1024
 

@@ -8,25 +8,26 @@ from collections.abc import Callable, Iterable
 from collections.abc import Sequence as Sequence_
 from typing import Protocol
 
+from service.engine.admission import Admission
 from service.engine.config import EngineConfig
 from service.engine.lane import Lane, Turn
 from service.engine.roster import Roster
 from service.engine.runner import Runner
 from service.engine.scheduler import StepPlan
 from service.engine.sequence import Sequence, SequenceProgress, SequenceStatus, SequenceUpdate
-from service.engine.stats import DepartureRate, EngineSnapshot, TurnStats
+from service.engine.stats import EngineSnapshot, TurnStats
+from service.engine.throughput import Throughput
 from service.errors import (
     Cancelled,
     DeadlineExceeded,
     EngineFailure,
     InvalidRequest,
-    Overloaded,
     ServiceError,
     TooLong,
     TooMany,
     Unavailable,
 )
-from service.translation import FinishReason
+from service.translation import FinishReason, Priority
 
 __all__ = ["Engine", "EngineConfig", "EngineListener", "EngineSnapshot", "TurnStats"]
 
@@ -72,7 +73,10 @@ class Engine:
         *,
         clock: Callable[[], float] = time.monotonic,
         checks_integrity: bool = False,
+        full_turn_seconds: float = 0.0,
     ) -> None:
+        """`full_turn_seconds` is how long a lane's turn takes with all of its rows in use, as far as it was tried; 0
+        where it was not, and then nobody is refused for the length of the queue before it is known."""
         self._config = config
         self._listener = listener
         self._clock = clock
@@ -80,10 +84,10 @@ class Engine:
             Lane(runner, config.max_encode_tokens, clock, checks_integrity=checks_integrity) for runner in runners
         ]
         self._homes: dict[Sequence, Lane] = {}  # of sequences that have slots
-        self._departures = DepartureRate()
+        self._throughput = Throughput(len(runners), runners[0].spec.max_slots, full_turn_seconds)
         self._changed = threading.Condition()  # guards all that lanes share
-        self._roster = Roster(config.max_waiting, clock)
-        self._submitted: list[Sequence] = []
+        self._roster = Roster(config.max_waiting, clock, self._throughput.expected_rows)
+        self._admission = Admission(self._roster, self._throughput, config.max_waiting, config.max_queue_seconds)
         self._aborted: list[Sequence] = []
         self._unavailable: str | None = "the engine has not started"
         self._threads = [
@@ -104,29 +108,34 @@ class Engine:
         for thread in self._threads:
             thread.start()
 
+    def check_queue(self, priority: Priority) -> None:
+        """Refuse a call that comes now before any work is put into it, if it would wait too long. Thread-safe, cheap.
+
+        Raises:
+            Overloaded: it would; carries an estimate of when it will not.
+            Unavailable: the engine has stopped or failed.
+        """
+        self._check_available()
+        self._admission.check_queue(self._num_free, priority)
+
     def submit(self, sequences: Sequence_[Sequence]) -> None:
-        """Take sequences in, all or none. Thread-safe.
+        """Take the sequences of one call in, all or none. Thread-safe.
 
         Raises:
             InvalidRequest: one of them can never run here: too long, or too wide a beam; or they are too many.
-            Overloaded: the queue has no room for them now; carries an estimate of when it will.
+            Overloaded: there is too much work before them, be it for their deadline; carries an estimate of when there
+                will be less.
+            DeadlineExceeded: they can't be done by their deadline, whatever else there is to do.
             Unavailable: the engine has stopped or failed.
         """
         self._check(sequences)
         with self._changed:
-            if self._unavailable is not None:
-                raise Unavailable(f"Not taking work: {self._unavailable}; try another server, or again soon.")
-            pending, limit = self._roster.num_waiting + len(self._submitted), self._config.max_waiting
-            excess = pending + len(sequences) - limit
-            if excess > 0:
-                raise Overloaded(
-                    f"{len(sequences)} sequences found {pending} of at most {limit} waiting; try again later.",
-                    self._departures.seconds_until(excess),
-                )
+            self._check_available()
             if any(sequence in self._roster for sequence in sequences):
                 raise ValueError("a sequence was submitted twice")
-            self._roster.accept(sequences)
-            self._submitted.extend(sequences)
+            num_rows = sum(lane.batch.num_rows for lane in self._lanes) // len(self._lanes)
+            self._admission.check(sequences, self._num_free, num_rows, self._clock())
+            self._roster.admit(sequences)
             self._changed.notify_all()
 
     def abort(self, sequences: Iterable[Sequence]) -> None:
@@ -161,12 +170,10 @@ class Engine:
         if not self._is_alive():  # all have been answered, whatever the books say
             return EngineSnapshot(0, 0, 0.0, 0, 0, max_slots, is_alive=False, turn_seconds=0.0)
         began = [moment for lane in self._lanes if (moment := lane.turn_began) is not None]
-        submitted = self._submitted
-        num_waiting = self._roster.num_waiting + len(submitted)
         return EngineSnapshot(
-            num_waiting=num_waiting,
-            num_waiting_tokens=self._roster.num_waiting_tokens + sum(len(each.source_ids) for each in submitted),
-            wait_seconds=self._departures.seconds_until(num_waiting) if num_waiting else 0.0,
+            num_waiting=self._roster.num_waiting,
+            num_waiting_tokens=self._roster.num_waiting_tokens,
+            wait_seconds=self._admission.wait_seconds(self._num_free),
             num_running=sum(lane.batch.num_sequences for lane in self._lanes),
             slots_used=sum(lane.batch.num_rows for lane in self._lanes),
             max_slots=max_slots,
@@ -176,6 +183,14 @@ class Engine:
 
     def _is_alive(self) -> bool:
         return any(thread.is_alive() for thread in self._threads)
+
+    @property
+    def _num_free(self) -> int:
+        return sum(lane.batch.num_free for lane in self._lanes)
+
+    def _check_available(self) -> None:
+        if self._unavailable is not None:
+            raise Unavailable(f"Not taking work: {self._unavailable}; try another server, or again soon.")
 
     def _check(self, sequences: Sequence_[Sequence]) -> None:
         spec = self._lanes[0].runner.spec
@@ -243,7 +258,7 @@ class Engine:
             lane.turn_began = self._clock()
             if self._unavailable is not None:
                 return None
-            self._receive(lane.turn_began)
+            self._drop_unwanted(lane.turn_began)
             lane.remove_doomed()
             plan = self._scheduled(lane)
             updates = self._roster.take_updates()
@@ -252,14 +267,11 @@ class Engine:
         return plan
 
     def _has_work(self, lane: Lane) -> bool:
-        if self._unavailable is not None or self._submitted or self._aborted:
+        if self._unavailable is not None or self._aborted:
             return True
         return bool(lane.batch.num_rows or lane.doomed or (self._roster.num_waiting and self._share(lane) > 0))
 
-    def _receive(self, now_seconds: float) -> None:
-        if self._submitted:
-            submitted, self._submitted = self._submitted, []
-            self._roster.admit(submitted)
+    def _drop_unwanted(self, now_seconds: float) -> None:
         if self._aborted:
             aborted, self._aborted = self._aborted, []
             for sequence in aborted:
@@ -312,12 +324,14 @@ class Engine:
             for sequence in with_first_token:
                 sequence.first_token_seconds = turn.stepped
             for leader, hypotheses in result.finished:
+                self._throughput.ended(len(leader.source_ids), len(hypotheses[0].token_ids) + 1)
                 if self._leaves(lane, leader):
                     self._roster.finish(leader, hypotheses)
             for leader, error in (*turn.refused, *result.failed):
                 if self._leaves(lane, leader):
                     self._roster.fail(leader, self._explained(error))
-            self._departures.add(len(joined), turn.stepped - turn.began)
+            if turn.num_rows and lane.turn_began is not None:
+                self._throughput.turned(turn.num_rows, self._clock() - lane.turn_began)
             updates = self._roster.take_updates()
             progress = self._progress(lane)
             if progress:  # told under the lock, so that another lane can't end one of these before it is heard of

@@ -7,7 +7,7 @@ from service.engine.sequence import DecodedHypothesis, Sequence, SequenceProgres
 from service.engine.twins import Twins
 from service.engine.waiting import WaitingQueue
 from service.errors import ServiceError
-from service.translation import FinishReason
+from service.translation import FinishReason, Priority
 
 
 class Roster:
@@ -16,8 +16,12 @@ class Roster:
     Not thread-safe: the engine's threads use it under one lock.
     """
 
-    def __init__(self, max_waiting: int, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, max_waiting: int, clock: Callable[[], float], rows_of: Callable[[Sequence], float] = lambda _: 0.0
+    ) -> None:
+        """`rows_of` estimates how many rows of steps a sequence will take."""
         self._clock = clock
+        self._rows_of = rows_of
         self._waiting = WaitingQueue(max_waiting)
         self._twins = Twins()
         self._deadlines = Deadlines()
@@ -38,23 +42,29 @@ class Roster:
         """Source tokens of the sequences that wait for slots."""
         return self._waiting.num_tokens
 
+    @property
+    def waiting_rows(self) -> float:
+        """How many rows of steps those who wait will probably take; twins are decoded once."""
+        return self._twins.waiting_rows
+
+    def num_ahead(self, priority: Priority, num_sequences: int = 1) -> int:
+        """How many of those who wait have their turn before the last of so many that one new request brings."""
+        return self._waiting.num_ahead(priority, num_sequences)
+
     def candidates(self) -> Iterator[Sequence]:
         """Those who wait, in the order in which they should run; of twins only the first."""
         return self._twins.distinct(self._waiting.candidates())
 
-    def accept(self, sequences: Iterable[Sequence]) -> None:
-        """Take sequences in, from now on each will get its update; `admit` them next."""
-        self._live.update(sequences)
-
     def admit(self, sequences: Iterable[Sequence]) -> None:
-        """Let accepted sequences wait, or follow a twin that is being decoded."""
+        """Take sequences in: each will get its update. They wait, or follow a twin that is being decoded."""
         for sequence in sequences:
+            self._live.add(sequence)
             self._deadlines.add(sequence)
             if self._twins.follow(sequence):
                 self._followers.append(sequence)
             else:
                 self._waiting.admit([sequence])
-                self._twins.wait(sequence)
+                self._twins.wait(sequence, self._rows_of(sequence))
 
     def start(self, leaders: Iterable[Sequence]) -> None:
         """Sequences get slots; their waiting twins follow them without."""

@@ -4,8 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-_HALF_LIFE_SECONDS = 10.0
-
 
 class TurnStats(NamedTuple):
     """One turn that ran something. Counts of the encoder are 0 when it did not run, those of the step likewise.
@@ -34,7 +32,7 @@ class EngineSnapshot:
     """Where the engine stands now. `turn_seconds` is the age of the turn under way, 0 when idle: a watchdog's input.
 
     `num_waiting_tokens` counts the source tokens of those who wait, `wait_seconds` estimates how long one who comes now
-    will: 0 while nobody waits, else as the hint to callers who are refused.
+    will, about: 0 while there are free slots.
     """
 
     num_waiting: int
@@ -45,23 +43,3 @@ class EngineSnapshot:
     max_slots: int
     is_alive: bool
     turn_seconds: float
-
-
-class DepartureRate:
-    """Sequences that leave the queue per second, averaged over about the last ten seconds of work."""
-
-    def __init__(self) -> None:
-        self._departed = 0.0
-        self._seconds = 0.0
-
-    def add(self, num_departed: int, seconds: float) -> None:
-        """Count a turn: how many left, and how long it took."""
-        keep = 0.5 ** (seconds / _HALF_LIFE_SECONDS)
-        self._departed = self._departed * keep + num_departed
-        self._seconds = self._seconds * keep + seconds
-
-    def seconds_until(self, num_departed: int) -> float:
-        """Estimate how long it takes until `num_departed` more have left; between 0.1 s and 60 s, 1 s when unknown."""
-        if not self._departed:
-            return 1.0
-        return min(max(num_departed * self._seconds / self._departed, 0.1), 60.0)

@@ -26,6 +26,8 @@ class Twins:
 
     def __init__(self) -> None:
         self._waiting: dict[Key, dict[Sequence, None]] = {}
+        self._rows: dict[Key, float] = {}
+        self.waiting_rows = 0.0  # that those who wait will take, twins counted once
         self._running: dict[Key, _Decoding] = {}
         self._watched: dict[Sequence, dict[Sequence, int]] = {}  # leaders -> who wants progress, and tokens told so far
 
@@ -34,16 +36,20 @@ class Twins:
         """The leaders of whose progress somebody wants to hear."""
         return self._watched.keys()
 
-    def wait(self, sequence: Sequence) -> None:
-        """Note a sequence that begins to wait."""
-        self._waiting.setdefault(_key(sequence), {})[sequence] = None
+    def wait(self, sequence: Sequence, rows: float) -> None:
+        """Note a sequence that begins to wait, and how many rows of steps it will probably take."""
+        key = _key(sequence)
+        if key not in self._waiting:
+            self._waiting[key], self._rows[key] = {}, rows
+            self.waiting_rows += rows
+        self._waiting[key][sequence] = None
 
     def leave_queue(self, sequence: Sequence) -> None:
         """Forget a sequence that waits no longer and will not run."""
         key = _key(sequence)
         del self._waiting[key][sequence]
         if not self._waiting[key]:
-            del self._waiting[key]
+            self._leave(key)
 
     def distinct(self, candidates: Iterable[Sequence]) -> Iterator[Sequence]:
         """Of candidates that are twins only the first: once it runs, the others follow."""
@@ -57,7 +63,7 @@ class Twins:
     def lead(self, leader: Sequence) -> list[Sequence]:
         """A waiting sequence gets slots; returns its waiting twins, which follow it from now on."""
         key = _key(leader)
-        members = self._waiting.pop(key)
+        members = self._leave(key)
         self._running[key] = _Decoding(leader, members)
         for sequence in members:
             self._watch(leader, sequence)
@@ -102,6 +108,11 @@ class Twins:
         """A sequence has left the batch; returns all whom its outcome concerns."""
         self._watched.pop(leader, None)
         return list(self._running.pop(_key(leader)).members)
+
+    def _leave(self, key: Key) -> dict[Sequence, None]:
+        members, rows = self._waiting.pop(key), self._rows.pop(key)
+        self.waiting_rows = self.waiting_rows - rows if self._waiting else 0.0  # without what rounding has left
+        return members
 
     def _watch(self, leader: Sequence, sequence: Sequence) -> None:
         if sequence.wants_progress:

@@ -50,6 +50,17 @@ class WaitingQueue:
             self._num_waiting += 1
             self.num_tokens += len(sequence.source_ids)
 
+    def num_ahead(self, priority: Priority, num_sequences: int = 1) -> int:
+        """How many of those who wait are taken before the last of so many that one new request brings."""
+        requests = self._classes[priority].requests
+        if num_sequences == 1:
+            ahead = len(requests)
+        else:
+            ahead = sum(min(len(request), num_sequences) for request in list(requests.values()))
+        shares = sum(share for each, share in _SHARES.items() if each is priority or self._classes[each].requests)
+        others = (ahead + num_sequences) * (shares - _SHARES[priority]) // _SHARES[priority]
+        return min(ahead + others, self._num_waiting)
+
     def candidates(self) -> Iterator[Sequence]:
         """Sequences in the order in which they should run: priorities by their shares, and within each the first of
         each request, then the second of each...

@@ -51,7 +51,7 @@ def load_model(
     if aligner is not None:  # before the trials: the end of one terminates the encoder until the engine starts
         check_aligner(bundle, pairs, aligner)
     self_test(bundle, pairs, tokenizer, runners, engine_config)
-    warm_up(bundle, runners, engine_config)
-    engine = Engine(runners, engine_config, listener)
+    full_turn_seconds = warm_up(bundle, runners, engine_config)
+    engine = Engine(runners, engine_config, listener, full_turn_seconds=full_turn_seconds)
     engine.start()
     return LoadedModel(bundle, tokenizer, engine, pairs, statistics, aligner)

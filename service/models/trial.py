@@ -28,7 +28,9 @@ def run_trial(
         BundleError: one of them failed, or there was no end; names `where`.
     """
     listener = _Listener(len(sequences))
-    config = dataclasses.replace(engine_config, max_waiting=max(engine_config.max_waiting, len(sequences)))
+    config = dataclasses.replace(
+        engine_config, max_waiting=max(engine_config.max_waiting, len(sequences)), max_queue_seconds=_TIMEOUT_SECONDS
+    )
     engine = Engine(runners, config, listener)
     engine.start()
     try:

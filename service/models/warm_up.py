@@ -29,10 +29,11 @@ _MEASURED_SECONDS = 0.03
 _BEAM_SIZE = 4
 
 
-def warm_up(bundle: FoundBundle, runners: Sequence_[OnnxRunner], engine_config: EngineConfig) -> None:
+def warm_up(bundle: FoundBundle, runners: Sequence_[OnnxRunner], engine_config: EngineConfig) -> float:
     """Run full batches and a beam for a few steps; where the number of slots was left open, choose it.
 
-    On return each lane's runner has its slots, and an engine can start on them.
+    On return each lane's runner has its slots, and an engine can start on them. Returns how many seconds the slowest
+    lane's step takes with all of its slots in use.
 
     Raises:
         BundleError: a run failed.
@@ -56,13 +57,15 @@ def warm_up(bundle: FoundBundle, runners: Sequence_[OnnxRunner], engine_config: 
             for runner in runners:
                 runner.resize(chosen // len(runners))
             _LOG.info("%s: %d slots in %d lanes", bundle.directory, chosen, len(runners))
-        for runner in runners:
-            fastest_step(runner, source_ids, engine_config.max_encode_tokens, is_alone=is_alone)
+        seconds = max(
+            fastest_step(runner, source_ids, engine_config.max_encode_tokens, is_alone=is_alone) for runner in runners
+        )
     except DeviceUnavailable:
         raise
     except Exception as error:  # ONNX Runtime's errors have no common base of their own
         raise BundleError(f"{bundle.directory} fails its warm-up: {' '.join(str(error).split())}") from error
     _decode_a_beam(bundle, first, engine_config)
+    return seconds
 
 
 def knee(step_seconds: Callable[[int], float | None], slot_counts: tuple[int, ...] = SLOT_COUNTS) -> int:

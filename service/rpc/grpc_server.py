@@ -15,7 +15,13 @@ from service.rpc import google_servicer, health, kserve_servicer, translation_se
 from service.rpc.google_servicer import GoogleServicer
 from service.rpc.google_unsupported import UnsupportedMethods
 from service.rpc.health import HealthServicer
-from service.rpc.interceptors import CallInterceptor, ErrorInterceptor, ParsingInterceptor, RequestIdInterceptor
+from service.rpc.interceptors import (
+    CallInterceptor,
+    ErrorInterceptor,
+    OnceInterceptor,
+    ParsingInterceptor,
+    RequestIdInterceptor,
+)
 from service.rpc.kserve_servicer import KServeServicer
 from service.rpc.observer import CallObserver
 from service.rpc.translation_servicer import TranslationServicer
@@ -46,6 +52,7 @@ def build_grpc_server(
     """A server that is neither bound to a port nor started. Without a `gate` nobody is asked for a key."""
     server = grpc.aio.server(
         interceptors=[
+            OnceInterceptor(),
             RequestIdInterceptor(),
             CallInterceptor(observer),
             ErrorInterceptor(metrics),

@@ -31,6 +31,25 @@ else:
 Continuation = Callable[[grpc.HandlerCallDetails], Awaitable[Handler]]
 
 
+class OnceInterceptor(Interceptor):
+    """Has the other interceptors make their handler of a method once, and not at each call. Must be the outermost.
+
+    So a handler may depend on nothing of a call but its method, and only methods that are known have one.
+    """
+
+    def __init__(self) -> None:
+        self._handlers: dict[str, Handler] = {}
+
+    async def intercept_service(self, continuation: Continuation, details: grpc.HandlerCallDetails) -> Handler:
+        """As `grpc.aio.ServerInterceptor`."""
+        handler = self._handlers.get(details.method)
+        if handler is None:
+            handler = await continuation(details)
+            if handler is not None:
+                self._handlers[details.method] = handler
+        return handler
+
+
 class RequestIdInterceptor(Interceptor):
     """Gives every call an id and sends it back as a trailer."""
 

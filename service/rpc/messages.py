@@ -2,7 +2,7 @@
 
 import enum
 from collections.abc import Iterable
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from service.errors import InvalidRequest, quoted
 from service.models.loaded_model import LoadedModel
@@ -42,6 +42,8 @@ PRIORITIES: dict[int, Priority] = {
     pb.PRIORITY_NORMAL: Priority.NORMAL,
     pb.PRIORITY_HIGH: Priority.HIGH,
 }
+
+_MIME_TYPES = {mime_type.value: mime_type for mime_type in MimeType}
 
 SPLITS: dict[int, SplitSentences] = {
     pb.SPLIT_SENTENCES_UNSPECIFIED: SplitSentences.ON,
@@ -101,10 +103,10 @@ def mime_type_from(value: str) -> MimeType:
     Raises:
         InvalidRequest: there is none.
     """
-    known = {mime_type.value: mime_type for mime_type in MimeType}
-    if value.lower() not in known:
-        raise InvalidRequest(f"mime_type is {quoted(value)}; allowed are {', '.join(known)}.", "mime_type")
-    return known[value.lower()]
+    mime_type = _MIME_TYPES.get(value.lower())
+    if mime_type is None:
+        raise InvalidRequest(f"mime_type is {quoted(value)}; allowed are {', '.join(_MIME_TYPES)}.", "mime_type")
+    return mime_type
 
 
 def result_to_pb(result: TranslationResult) -> pb.TranslateResponse:
@@ -167,19 +169,7 @@ def model_to_pb(model: LoadedModel) -> pb.Model:
 
 
 def _options_from_pb(message: pb.DecodingOptions) -> RequestedOptions:
-    return RequestedOptions(
-        beam_size=_given(message, "beam_size"),
-        length_penalty=_given(message, "length_penalty"),
-        num_hypotheses=_given(message, "num_hypotheses"),
-        max_output_tokens=_given(message, "max_output_tokens"),
-        return_scores=_given(message, "return_scores"),
-        temperature=_given(message, "temperature"),
-        top_k=_given(message, "top_k"),
-        top_p=_given(message, "top_p"),
-        seed=_given(message, "seed"),
-        max_repeats=_given(message, "max_repeats"),
-        max_length_ratio=_given(message, "max_length_ratio"),
-    )
+    return RequestedOptions(**{field.name: value for field, value in message.ListFields()})
 
 
 def _word(field: str, value: int, words: dict[int, Word], names: NamedNumbers) -> Word:
@@ -192,10 +182,6 @@ def _word(field: str, value: int, words: dict[int, Word], names: NamedNumbers) -
 def _term_from_pb(message: pb.Term) -> Term:
     target = message.target if message.HasField("target") else None
     return Term(message.source, target, message.case_sensitive)
-
-
-def _given(message: pb.DecodingOptions, field: str) -> Any:
-    return getattr(message, field) if message.HasField(field) else None
 
 
 def translation_to_pb(translation: Translation) -> pb.Translation:

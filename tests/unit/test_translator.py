@@ -70,6 +70,7 @@ class ToldEngine:
         self.submitted: list[Sequence] = []
         self.aborted: list[Sequence] = []
         self.refusal: ServiceError | None = None
+        self.is_full = False
         self.arrived = asyncio.Event()
 
     def submit(self, sequences: list[Sequence]) -> None:
@@ -77,6 +78,10 @@ class ToldEngine:
             raise self.refusal
         self.submitted += sequences
         self.arrived.set()
+
+    def check_queue(self, priority: Priority) -> None:
+        if self.is_full:
+            raise Overloaded("full", 1.0)
 
     def abort(self, sequences: list[Sequence]) -> None:
         self.aborted += sequences
@@ -161,6 +166,26 @@ def test_a_sequence_carries_what_the_engine_needs(make: Any) -> None:
         assert translation.hypotheses[0].score is None  # not asked for
 
     asyncio.run(scenario())
+
+
+def test_an_overloaded_engine_refuses_before_anything_is_planned_unless_answers_are_kept(make: Any) -> None:
+    async def refused() -> None:
+        translator, engine = make()
+        engine.is_full = True
+        with pytest.raises(Overloaded):
+            await translator.translate(request("ab"))
+        assert not engine.submitted
+
+    async def kept() -> Any:
+        translator, engine = make(1_000_000)
+        first = await begin(translator, request("ab"))
+        translator.deliver([answer(engine.submitted[0])])
+        engine.is_full = True
+        return await asyncio.wait_for(first, 5), await translator.translate(request("ab"))
+
+    asyncio.run(refused())
+    first, again = asyncio.run(kept())
+    assert first == again
 
 
 def test_scores_come_when_asked_for(make: Any) -> None:

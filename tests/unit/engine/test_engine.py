@@ -146,11 +146,11 @@ def test_a_full_queue_refuses_the_whole_call_with_a_hint() -> None:
 
     def before_step(number: int) -> None:
         if number == 2:
-            rig.engine.submit([endless() for _ in range(3)])
+            rig.engine.submit([endless(each) for each in range(3, 6)])
             with pytest.raises(Overloaded) as caught:
-                rig.engine.submit([endless(), endless()])
+                rig.engine.submit([endless(6), endless(7)])
             seen.append(caught.value)
-            rig.engine.submit([endless()])
+            rig.engine.submit([endless(6)])
 
     rig.runner.before_step = before_step
     with rig:

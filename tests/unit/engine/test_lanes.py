@@ -1,6 +1,7 @@
 """Several lanes on one queue: each does its share, and what concerns a sequence reaches the lane that decodes it."""
 
 import threading
+import time
 
 from service.engine.sequence import Sequence, SequenceProgress, SequenceUpdate
 from service.errors import Cancelled, EngineFailure, Unavailable
@@ -148,7 +149,8 @@ def test_when_one_lane_dies_all_are_told_once() -> None:
 
 def test_what_is_given_up_between_its_choice_and_its_first_run_harms_nobody() -> None:
     rig = Rig(*lanes())
-    expired, victim = new_sequence((2, 1), "expired", deadline_seconds=0.0), endless(3)
+    deadline_seconds = time.monotonic() + 0.001
+    expired, victim = new_sequence((2, 1), "expired", deadline_seconds=deadline_seconds), endless(3)
     heard = rig.recorder.on_updates
 
     def on_updates(updates: list[SequenceUpdate], progress: list[SequenceProgress]) -> None:
@@ -159,7 +161,10 @@ def test_what_is_given_up_between_its_choice_and_its_first_run_harms_nobody() ->
 
     rig.recorder.on_updates = on_updates  # type: ignore[method-assign]
     with rig:
-        rig.engine.submit([expired, victim])
+        with rig.engine._changed:  # nobody has a turn until the deadline has passed
+            rig.engine.submit([expired, victim])
+            while time.monotonic() <= deadline_seconds:
+                pass
         assert isinstance(rig.error(victim), Cancelled)
         after = endless(4)
         rig.engine.submit([after])

@@ -82,7 +82,7 @@ def test_a_follower_hears_of_all_that_is_certain_already() -> None:
     with rig:
         rig.engine.submit([leader])
         rig.recorder.wait(2)
-    assert sizes(rig, follower) == list(range(11, 20)), "it joined in the turn after step 10"
+    assert sizes(rig, follower) == list(range(10, 20)), "it joined in the turn of step 10"
     assert not sizes(rig, leader)
     check_progress(rig.recorder.update(follower), rig.recorder.progress[follower])
 

@@ -1,0 +1,150 @@
+"""What becomes of a server that is asked for more than it can do: goodput, latency of accepted calls, refusals, memory.
+
+Calls of one sentence arrive as a Poisson process at multiples of the capacity that is measured first, with long
+deadlines and without retries: what is too much is the server's to refuse. The callers are a process of their own on
+the same CPUs, set back by `nice`. A server that refuses nobody is measured beside: it must fail.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from benchmarks.load_generator import Load, Outcome
+from benchmarks.measures import percentile
+from benchmarks.models import MODELS, prepare
+from benchmarks.report import write_records
+from benchmarks.servers import RunningServer, running, send, serve_command
+from benchmarks.serving_points import closed_loop
+
+MULTIPLES = (0.5, 0.9, 1.0, 2.0, 5.0)
+CAPACITY_CALLERS = 96
+NICENESS = 5
+TIMEOUT_SECONDS = 60.0
+REFUSED = "RESOURCE_EXHAUSTED"
+# Goals of issue 7.
+LEAST_GOODPUT = 0.9  # at five times the capacity, of that at the capacity
+MOST_P99 = 2.0  # of accepted calls, of that at 0.9 times the capacity
+MOST_REFUSAL_SECONDS = 0.02
+MOST_MEMORY = 1.25  # of that at the capacity
+WITHOUT_LIMITS = ("--max-queue-seconds", "86400", "--max-waiting", "1000000", "--default-deadline-seconds", "86400")
+
+
+@click.command()
+@click.option("--model", default="base", show_default=True, type=click.Choice(sorted(MODELS)))
+@click.option("--precision", default="int8", show_default=True)
+@click.option("--seconds", default=20.0, show_default=True, help="Of each load.")
+@click.option("--rounds", default=3, show_default=True)
+@click.option("--control/--no-control", default=True, show_default=True, help="Also a server without limits.")
+def main(model: str, precision: str, seconds: float, rounds: int, control: bool) -> None:
+    """Measure, print, judge and write build/bench/overload.json."""
+    bundle = prepare(MODELS[model], precision, click.echo)
+    records: list[dict[str, Any]] = []
+    verdicts = {}
+    for kind, flags, times in (("limits", (), rounds), ("no limits", WITHOUT_LIMITS, 1 if control else 0)):
+        points: list[dict[str, Any]] = []
+        for number in range(times):
+            with running(serve_command(str(bundle.parents[1]), *flags)) as server:
+                send(Load(server.address, 3.0, callers=CAPACITY_CALLERS, niceness=NICENESS))  # warm
+                capacity = closed_loop(
+                    server, Load(server.address, seconds / 2, callers=CAPACITY_CALLERS, niceness=NICENESS)
+                )["sentences_per_second"]
+                click.echo(f"{kind}, round {number + 1}: capacity {capacity:.1f} calls/s")
+                for multiple in MULTIPLES:
+                    rate = multiple * capacity
+                    load = Load(
+                        server.address,
+                        seconds,
+                        rate=rate,
+                        timeout_seconds=TIMEOUT_SECONDS,
+                        seed=number + 1,
+                        niceness=NICENESS,
+                    )
+                    points.append({"load": multiple, "capacity": capacity, **measured(server, load)})
+                    click.echo(f"  {line(points[-1])}")
+        if points:
+            verdicts[kind] = judged(points)
+            for goal, (value, is_held) in verdicts[kind].items():
+                click.echo(f"{kind}: {goal}: {value:.3g}{'' if is_held else '  NOT HELD'}")
+        records += [{"kind": kind, "model": model, "precision": precision, **point} for point in points]
+    click.echo(f"Wrote {write_records('overload', records)}.")
+    if control and all(is_held for _, is_held in verdicts["no limits"].values()):
+        raise click.ClickException("a server without limits passes: this measures nothing.")
+
+
+def measured(server: RunningServer, load: Load) -> dict[str, Any]:
+    """Send one load and look at what came back."""
+    before = server.cpu_seconds()
+    outcome = send(load)
+    return {
+        "rate": load.rate,
+        **of_outcome(outcome, load.seconds),
+        "server_cpus": (server.cpu_seconds() - before) / outcome.wall_seconds,
+        "client_cpus": outcome.cpu_seconds / outcome.wall_seconds,
+        "memory_mib": server.memory_mib(),
+    }
+
+
+def of_outcome(outcome: Outcome, seconds: float) -> dict[str, Any]:
+    """Plain numbers of what came of a load of so many seconds.
+
+    Goodput counts what was answered in that time. Latencies count from the sending: how late the callers themselves
+    are under load is `behind_p99_ms`.
+    """
+    accepted, refused, others = [], [], 0
+    answered = 0
+    for (scheduled, latency, status, _), behind in zip(outcome.calls, outcome.behind_seconds, strict=True):
+        if status == "OK":
+            accepted.append(latency - behind)
+            answered += scheduled + latency < seconds
+        elif status == REFUSED:
+            refused.append(latency - behind)
+        else:
+            others += 1
+    return {
+        "calls": len(outcome.calls),
+        "goodput": answered / seconds,
+        "accepted_p50_ms": percentile(accepted, 0.5) * 1e3,
+        "accepted_p99_ms": percentile(accepted, 0.99) * 1e3,
+        "refused": len(refused),
+        "refused_p50_ms": percentile(refused, 0.5) * 1e3 if refused else math.nan,
+        "refused_p99_ms": percentile(refused, 0.99) * 1e3 if refused else math.nan,
+        "other_statuses": others,
+        "behind_p99_ms": percentile(outcome.behind_seconds, 0.99) * 1e3,
+    }
+
+
+def judged(points: Sequence[dict[str, Any]]) -> dict[str, tuple[float, bool]]:
+    """Each goal's value, the median of the rounds, and whether it is held."""
+
+    def median(load: float, name: str) -> float:
+        return percentile([point[name] for point in points if point["load"] == load], 0.5)
+
+    goodput = median(5.0, "goodput") / median(1.0, "goodput")
+    p99 = median(5.0, "accepted_p99_ms") / median(0.9, "accepted_p99_ms")
+    refusal = median(5.0, "refused_p99_ms") / 1e3
+    memory = median(5.0, "memory_mib") / median(1.0, "memory_mib")
+    others = sum(point["other_statuses"] for point in points)
+    return {
+        "goodput at 5x, of that at 1x": (goodput, goodput >= LEAST_GOODPUT),
+        "p99 of accepted calls at 5x, of that at 0.9x": (p99, p99 <= MOST_P99),
+        "p99 of refusals at 5x, seconds": (refusal, refusal <= MOST_REFUSAL_SECONDS),
+        "memory at 5x, of that at 1x": (memory, memory <= MOST_MEMORY),
+        "calls with another status": (others, not others),
+    }
+
+
+def line(point: dict[str, Any]) -> str:
+    """One load, for people who watch."""
+    return (
+        f"{point['load']:g}x ({point['rate']:.0f}/s): goodput {point['goodput']:.1f}/s, accepted p50 "
+        f"{point['accepted_p50_ms']:.0f} p99 {point['accepted_p99_ms']:.0f} ms, {point['refused']} of {point['calls']} "
+        f"refused (p50 {point['refused_p50_ms']:.1f} p99 {point['refused_p99_ms']:.1f} ms), other "
+        f"{point['other_statuses']}, CPUs {point['server_cpus']:.2f} + {point['client_cpus']:.2f}, "
+        f"{point['memory_mib']:.0f} MiB, callers behind p99 {point['behind_p99_ms']:.0f} ms"
+    )
+
+
+if __name__ == "__main__":
+    main()

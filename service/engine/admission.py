@@ -1,0 +1,120 @@
+"""Who is let in: estimates how long newcomers would wait and decode, and refuses those for whom that is too long."""
+
+from collections.abc import Sequence as Sequence_
+
+from service.engine.roster import Roster
+from service.engine.sequence import Sequence
+from service.engine.throughput import Throughput
+from service.errors import DeadlineExceeded, Overloaded
+from service.translation import Priority
+
+# Where the limit is left open: a part of what a sequence takes in a full batch, so that whoever gets in is done not
+# much later than without a queue. But a burst is no overload.
+_QUEUE_SHARE = 0.25
+_LEAST_QUEUE_SECONDS = 0.5
+_BENEFIT_OF_DOUBT = 0.75  # of an estimate must fit into the time that a call has left
+_HINT_SECONDS = (0.1, 60.0)
+
+
+class Admission:
+    """Counts work, not calls: estimated steps of rows that wait, at the measured seconds of each.
+
+    As requests take turns (`waiting`), what a newcomer waits for is not the whole queue but one sequence of each
+    request before it, and of each of its own sequences one more. Estimates are about what is typical: a queue of many
+    comes close to them, a single text may be done much sooner or later, so it has the benefit of the doubt. While
+    nothing has been measured nobody is refused but for a full queue.
+
+    Not thread-safe but for `wait_seconds` and `check_queue`, which read numbers of slightly different moments.
+    """
+
+    def __init__(self, roster: Roster, throughput: Throughput, max_waiting: int, max_queue_seconds: float) -> None:
+        """At most `max_waiting` sequences wait, and nobody comes in who would wait longer than `max_queue_seconds` for
+        a first slot; 0: longer than half a second, and than a quarter of what a sequence takes in a full batch."""
+        self._roster = roster
+        self._throughput = throughput
+        self._max_waiting = max_waiting
+        self._max_queue_seconds = max_queue_seconds
+
+    @property
+    def max_queue_seconds(self) -> float:
+        """The longest that anybody should wait for a first slot."""
+        throughput = self._throughput
+        typical = throughput.typical_tokens * throughput.full_turn_seconds
+        return self._max_queue_seconds or max(_QUEUE_SHARE * typical, _LEAST_QUEUE_SECONDS)
+
+    def wait_seconds(self, num_free_slots: int, priority: Priority = Priority.NORMAL) -> float:
+        """How long a request that comes now waits until its first sequence has slots."""
+        return self._seconds_for(self._roster.num_ahead(priority), num_free_slots)
+
+    def check_queue(self, num_free_slots: int, priority: Priority) -> None:
+        """Refuse a call before anything is known of it but its priority.
+
+        Raises:
+            Overloaded: whatever it is, it would wait too long.
+        """
+        wait, limit = self.wait_seconds(num_free_slots, priority), self.max_queue_seconds
+        if wait > limit:
+            raise Overloaded(
+                f"A call that comes now would wait about {wait:.1f} s for its turn, and {limit:.1f} s is the longest "
+                "that is allowed; try again later.",
+                _hint(wait - limit / 2),
+            )
+
+    def check(self, sequences: Sequence_[Sequence], num_free_slots: int, num_rows: int, now_seconds: float) -> None:
+        """Refuse the sequences of one call, or none. `num_rows` are in use in each lane, on the average.
+
+        Raises:
+            Overloaded: too many wait, or too long, be it for the call's own deadline.
+            DeadlineExceeded: the call could not be done in time if nobody else were here.
+        """
+        if not sequences:
+            return
+        waiting, limit = self._roster.num_waiting, self._max_waiting
+        if (excess := waiting + len(sequences) - limit) > 0:
+            raise Overloaded(
+                f"{len(sequences)} sequences found {waiting} of at most {limit} waiting; try again later.",
+                _hint(self._seconds_for(excess, 0)),
+            )
+        priority = sequences[0].priority
+        self.check_queue(num_free_slots, priority)
+        deadlines = [each.deadline_seconds for each in sequences if each.deadline_seconds is not None]
+        if deadlines:
+            self._check_deadline(sequences, num_free_slots, num_rows, min(deadlines) - now_seconds)
+
+    def _check_deadline(
+        self, sequences: Sequence_[Sequence], num_free_slots: int, num_rows: int, left_seconds: float
+    ) -> None:
+        alone = self._decode_seconds(sequences, 0)
+        if _BENEFIT_OF_DOUBT * alone > left_seconds:
+            raise DeadlineExceeded(
+                f"The call has {max(left_seconds, 0.0):.2f} s left and takes about {alone:.2f} s; allow more time, or "
+                "send less text per call."
+            )
+        wait = self._seconds_for(self._roster.num_ahead(sequences[0].priority, len(sequences)), num_free_slots)
+        seconds = wait + self._decode_seconds(sequences, num_rows)
+        if _BENEFIT_OF_DOUBT * seconds > left_seconds:
+            raise Overloaded(
+                f"The call has {left_seconds:.2f} s left and would take about {seconds:.2f} s, {wait:.2f} s of it for "
+                "others that came before; try again later, or allow more time.",
+                _hint(seconds - left_seconds),
+            )
+
+    def _decode_seconds(self, sequences: Sequence_[Sequence], num_rows: int) -> float:
+        """How long the sequences take once it is their turn, beside so many rows of others in each lane."""
+        throughput = self._throughput
+        rows = sum(map(throughput.expected_rows, sequences))
+        longest = max(map(throughput.expected_tokens, sequences))
+        turn_seconds = throughput.turn_seconds(num_rows + sequences[0].num_slots)
+        return max(rows * throughput.seconds_per_row, longest * turn_seconds)
+
+    def _seconds_for(self, num_ahead: int, num_free_slots: int) -> float:
+        """How long it takes until so many sequences that wait have slots, and one more can have some."""
+        num_waiting, typical = self._roster.num_waiting, self._throughput.typical_tokens
+        rows = self._roster.waiting_rows / num_waiting if num_waiting else typical
+        total = (num_ahead + 1) * rows - num_free_slots * typical
+        return max(total, 0.0) * self._throughput.seconds_per_row
+
+
+def _hint(seconds: float) -> float:
+    least, most = _HINT_SECONDS
+    return min(max(seconds, least), most)

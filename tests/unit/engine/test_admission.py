@@ -1,0 +1,142 @@
+"""Who is let in: on a real roster, with measurements as the tests say."""
+
+import pytest
+
+from service.engine.admission import Admission
+from service.engine.roster import Roster
+from service.engine.sequence import Sequence
+from service.engine.throughput import Throughput
+from service.errors import DeadlineExceeded, Overloaded
+from service.translation import Priority
+from tests.unit.engine.recorder import new_sequence
+
+SECONDS_PER_ROW = 0.01
+TOKENS = 10  # of each source and of each output
+
+
+class Door:
+    """Two lanes of four rows; a step of a full lane takes 80 ms, and a sequence ten steps."""
+
+    def __init__(self, max_waiting: int = 1000, max_queue_seconds: float = 1.0, is_measured: bool = True) -> None:
+        self.throughput = Throughput(2, 4, 0.08 if is_measured else 0.0)
+        if is_measured:
+            self.throughput.ended(TOKENS, TOKENS)
+            self.throughput.turned(1, 0.04)
+            self.throughput.turned(4, 0.08)
+        self.roster = Roster(max_waiting, lambda: 0.0, self.throughput.expected_rows)
+        self.admission = Admission(self.roster, self.throughput, max_waiting, max_queue_seconds)
+
+    def enter(self, *sequences: Sequence, num_free: int = 0, num_rows: int = 4) -> None:
+        self.admission.check(sequences, num_free, num_rows, now_seconds=100.0)
+        self.roster.admit(sequences)
+
+
+def sequence(number: int, request_id: str = "", beam_size: int = 1, seconds: float | None = None) -> Sequence:
+    deadline = None if seconds is None else 100.0 + seconds
+    source = tuple(range(number, number + TOKENS))
+    name = request_id or str(number)
+    return new_sequence(source, name, beam_size, max_output_tokens=30, deadline_seconds=deadline)
+
+
+def test_the_wait_is_the_work_of_those_who_wait_at_the_measured_rate() -> None:
+    door = Door(max_queue_seconds=100)
+    assert door.admission.wait_seconds(num_free_slots=1) == 0
+    assert door.admission.wait_seconds(0) == pytest.approx(TOKENS * SECONDS_PER_ROW), "one must be done first"
+    for number in range(9):
+        door.enter(sequence(number))
+    assert door.admission.wait_seconds(0) == pytest.approx(10 * TOKENS * SECONDS_PER_ROW)
+    assert door.admission.wait_seconds(4) == pytest.approx(6 * TOKENS * SECONDS_PER_ROW), "four begin at once"
+
+
+def test_work_is_what_counts_not_calls() -> None:
+    greedy, beams = Door(max_queue_seconds=100), Door(max_queue_seconds=100)
+    for number in range(5):
+        greedy.enter(sequence(number))
+        beams.enter(sequence(number, beam_size=4))
+    assert beams.roster.waiting_rows == pytest.approx(4 * greedy.roster.waiting_rows)
+    assert beams.admission.wait_seconds(0) == pytest.approx(4 * greedy.admission.wait_seconds(0))
+
+
+def test_whoever_would_wait_too_long_is_refused_with_a_hint() -> None:
+    door = Door(max_queue_seconds=1.0)
+    for number in range(10):
+        door.enter(sequence(number))
+    with pytest.raises(Overloaded, match=r"would wait about 1\.1 s .* 1\.0 s is the longest") as raised:
+        door.enter(sequence(10))
+    assert raised.value.retry_after_seconds == pytest.approx(0.6, rel=0.1)
+    with pytest.raises(Overloaded):
+        door.admission.check_queue(0, Priority.NORMAL)
+    door.admission.check_queue(0, Priority.HIGH)
+    assert door.roster.num_waiting == 10
+
+
+def test_a_call_of_many_texts_keeps_nobody_else_out() -> None:
+    door = Door(max_queue_seconds=1.0)
+    door.enter(*(sequence(number, "big") for number in range(900)))
+    for number in range(900, 907):
+        door.enter(sequence(number))
+    assert door.admission.wait_seconds(0) <= 1.0, "requests take turns"
+
+
+def test_twins_are_one_sequence_of_work() -> None:
+    door = Door(max_queue_seconds=1.0)
+    for number in range(200):
+        door.enter(sequence(5, str(number)))
+    assert door.roster.waiting_rows == pytest.approx(TOKENS)
+    assert door.admission.wait_seconds(0) < 0.5
+
+
+def test_the_number_of_texts_stays_bounded() -> None:
+    door = Door(max_waiting=3, max_queue_seconds=100)
+    door.enter(sequence(1), sequence(2))
+    with pytest.raises(Overloaded, match="2 sequences found 2 of at most 3 waiting"):
+        door.enter(sequence(3), sequence(4))
+    door.enter(sequence(3))
+
+
+def test_while_nothing_is_measured_nobody_is_refused_for_the_time() -> None:
+    door = Door(max_queue_seconds=0.001, is_measured=False)
+    for number in range(500):
+        door.enter(sequence(number, seconds=0.5))
+
+
+def test_the_open_limit_follows_a_slow_model() -> None:
+    assert Door(max_queue_seconds=0.0).admission.max_queue_seconds == 0.5
+    slow = Throughput(1, 4, 2.0)
+    slow.ended(10, 20)
+    assert Admission(Door().roster, slow, 10, 0.0).max_queue_seconds == pytest.approx(10.0), "a quarter of 40 s"
+
+
+def test_what_could_not_be_done_in_time_on_an_idle_server_is_too_late() -> None:
+    door = Door()
+    with pytest.raises(DeadlineExceeded, match=r"has 0\.20 s left and takes about 0\.40 s"):
+        door.enter(sequence(1, seconds=0.2), num_free=8, num_rows=0)
+    door.enter(sequence(1, seconds=0.31), num_free=8, num_rows=0)  # it has the benefit of the doubt
+
+
+def test_a_deadline_that_has_passed_is_too_late_whatever_is_known() -> None:
+    with pytest.raises(DeadlineExceeded):
+        Door(is_measured=False).enter(sequence(1, seconds=-0.001))
+
+
+def test_what_others_make_too_late_is_overload() -> None:
+    door = Door(max_queue_seconds=100)
+    for number in range(20):
+        door.enter(sequence(number))
+    with pytest.raises(Overloaded, match=r"2\.10 s of it for others") as raised:
+        door.enter(sequence(20, seconds=2.0))
+    assert raised.value.retry_after_seconds == pytest.approx(0.9, rel=0.01)
+    door.enter(sequence(20, seconds=2.5))
+
+
+def test_a_call_with_many_texts_needs_time_for_all_of_them() -> None:
+    def texts(seconds: float) -> list[Sequence]:
+        return [sequence(number, "big", seconds=seconds) for number in range(100)]
+
+    with pytest.raises(DeadlineExceeded, match=r"10\.00 s"):
+        Door().enter(*texts(5.0), num_free=8, num_rows=0)
+    Door().enter(*texts(8.0), num_free=8, num_rows=0)
+
+
+def test_a_call_without_sequences_is_let_in() -> None:
+    Door(max_waiting=1).enter()

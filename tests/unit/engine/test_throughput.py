@@ -1,0 +1,59 @@
+import pytest
+
+from service.engine.throughput import Throughput
+from tests.unit.engine.recorder import new_sequence
+
+
+def source(num_tokens: int) -> tuple[int, ...]:
+    return tuple(range(2, 2 + num_tokens))
+
+
+def test_nothing_is_known_at_first() -> None:
+    throughput = Throughput(num_lanes=2, max_rows=8)
+    assert throughput.seconds_per_row == throughput.full_turn_seconds == throughput.turn_seconds(3) == 0.0
+    assert throughput.expected_tokens(new_sequence(source(10))) == 10
+
+
+def test_what_was_tried_counts_until_there_is_something_better() -> None:
+    throughput = Throughput(num_lanes=2, max_rows=8, full_turn_seconds=0.8)
+    assert throughput.seconds_per_row == pytest.approx(0.05)
+    assert throughput.full_turn_seconds == pytest.approx(0.8)
+    for _ in range(1000):
+        throughput.turned(7, 0.35)
+    assert throughput.seconds_per_row == pytest.approx(0.025, rel=0.02)
+
+
+def test_a_nearly_empty_batch_says_nothing_about_a_full_one() -> None:
+    throughput = Throughput(num_lanes=1, max_rows=32, full_turn_seconds=0.032)
+    for _ in range(100):
+        throughput.turned(1, 0.01)
+    assert throughput.seconds_per_row == pytest.approx(0.001)
+    assert throughput.turn_seconds(1) == pytest.approx(0.01)
+
+
+def test_turns_are_told_by_their_rows_and_from_fewer_where_there_were_none() -> None:
+    throughput = Throughput(num_lanes=1, max_rows=32)
+    throughput.turned(1, 0.01)
+    throughput.turned(9, 0.02)
+    assert throughput.turn_seconds(1) == throughput.turn_seconds(7) == 0.01
+    assert throughput.turn_seconds(8) == throughput.turn_seconds(32) == 0.02
+
+
+def test_the_past_is_forgotten() -> None:
+    throughput = Throughput(num_lanes=1, max_rows=8)
+    throughput.turned(8, 4.0)
+    for _ in range(600):
+        throughput.turned(8, 0.08)
+        throughput.ended(10, 30)
+    assert throughput.seconds_per_row == pytest.approx(0.01, rel=0.05)
+    assert throughput.typical_tokens == pytest.approx(30)
+
+
+def test_outputs_are_as_long_as_their_sources_make_them() -> None:
+    throughput = Throughput(num_lanes=1, max_rows=8)
+    throughput.ended(10, 20)
+    sequence = new_sequence(source(15), max_output_tokens=38)
+    assert throughput.expected_tokens(sequence) == pytest.approx(30)
+    assert throughput.expected_rows(new_sequence(source(15), beam_size=4, max_output_tokens=38)) == pytest.approx(120)
+    assert throughput.expected_tokens(new_sequence(source(15), max_output_tokens=12)) == 12, "its limit"
+    assert throughput.expected_tokens(new_sequence(source(1))) == 2
