@@ -10,6 +10,7 @@ ServiceError
  +-- Unauthenticated       no API key, or one that is not good
  +-- Unavailable           loading, draining or restarting; another server may answer
  +-- DeadlineExceeded      the caller's deadline passed before the answer was there
+      +-- TooLate          it would have passed, so nothing was begun
  +-- Cancelled             the caller went away
  +-- EngineFailure         the server's own fault while decoding this call
 
@@ -125,6 +126,10 @@ class DeadlineExceeded(ServiceError):
     """The caller's deadline passed."""
 
     reason = "deadline"
+
+
+class TooLate(DeadlineExceeded):
+    """The call can't be done by its deadline, so nothing was begun."""
 
 
 class Cancelled(ServiceError):

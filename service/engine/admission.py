@@ -5,7 +5,7 @@ from collections.abc import Sequence as Sequence_
 from service.engine.roster import Roster
 from service.engine.sequence import Sequence
 from service.engine.throughput import Throughput
-from service.errors import DeadlineExceeded, Overloaded
+from service.errors import Overloaded, TooLate
 from service.translation import Priority
 
 # Where the limit is left open: a part of what a sequence takes in a full batch, so that whoever gets in is done not
@@ -65,7 +65,7 @@ class Admission:
 
         Raises:
             Overloaded: too many wait, or too long, be it for the call's own deadline.
-            DeadlineExceeded: the call could not be done in time if nobody else were here.
+            TooLate: the call could not be done in time if nobody else were here.
         """
         if not sequences:
             return
@@ -86,7 +86,7 @@ class Admission:
     ) -> None:
         alone = self._decode_seconds(sequences, 0)
         if _BENEFIT_OF_DOUBT * alone > left_seconds:
-            raise DeadlineExceeded(
+            raise TooLate(
                 f"The call has {max(left_seconds, 0.0):.2f} s left and takes about {alone:.2f} s; allow more time, or "
                 "send less text per call."
             )

@@ -125,7 +125,7 @@ class Engine:
             InvalidRequest: one of them can never run here: too long, or too wide a beam; or they are too many.
             Overloaded: there is too much work before them, be it for their deadline; carries an estimate of when there
                 will be less.
-            DeadlineExceeded: they can't be done by their deadline, whatever else there is to do.
+            TooLate: they can't be done by their deadline, whatever else there is to do.
             Unavailable: the engine has stopped or failed.
         """
         self._check(sequences)

@@ -10,6 +10,7 @@ from service.errors import (
     NotPossible,
     Overloaded,
     ServiceError,
+    TooLate,
     Unauthenticated,
     Unavailable,
     Unimplemented,
@@ -20,7 +21,7 @@ from service.rpc.status import RpcStatus, status_of
 
 _LOG = logging.getLogger(__name__)
 
-_REJECTIONS = (InvalidRequest, NotFound, Unimplemented, NotPossible, Overloaded, Unauthenticated, Unavailable)
+_REJECTIONS = (InvalidRequest, NotFound, Unimplemented, NotPossible, Overloaded, TooLate, Unauthenticated, Unavailable)
 
 
 def status_of_failure(error: Exception, method: str, metrics: Metrics) -> RpcStatus:

@@ -31,6 +31,7 @@ from service.rpc.kserve_messages import (
     statistics_to_pb,
 )
 from service.rpc.observer import CallObserver
+from service.rpc.writing import writer
 from service.source_languages import Part
 from service.translator import TranslationResult, Translator
 
@@ -121,7 +122,7 @@ class KServeServicer(pb_grpc.GRPCInferenceServiceServicer):
         stream = InferStream(infer, self._metrics, self._observer, f"{SERVICE_NAME}/ModelStreamInfer", metadata)
         began_seconds = time.monotonic()
         try:
-            await stream.run(requests, context.write, self._closing)
+            await stream.run(requests, writer(context), self._closing)
         finally:
             timing = call_record.server_timing(stream.seconds.__getitem__, time.monotonic() - began_seconds)
             context.set_trailing_metadata((*(context.trailing_metadata() or ()), (call_record.TIMING_KEY, timing)))

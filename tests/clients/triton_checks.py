@@ -440,7 +440,7 @@ def check_a_stream_holds_back_who_sends_too_much() -> None:
                 sent.append(1)
                 yield quick
 
-        call = pb_grpc.GRPCInferenceServiceStub(channel).ModelStreamInfer(requests())
+        call = pb_grpc.GRPCInferenceServiceStub(channel).ModelStreamInfer(requests(), timeout=600)
         eventually(lambda: len(sent) >= 64 and metric("dragoman_queue_sequences") > 0)
         num_sent = -1
         while num_sent != len(sent):  # until it stands still

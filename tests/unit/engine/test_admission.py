@@ -6,7 +6,7 @@ from service.engine.admission import Admission
 from service.engine.roster import Roster
 from service.engine.sequence import Sequence
 from service.engine.throughput import Throughput
-from service.errors import DeadlineExceeded, Overloaded
+from service.errors import Overloaded, TooLate
 from service.translation import Priority
 from tests.unit.engine.recorder import new_sequence
 
@@ -109,13 +109,13 @@ def test_the_open_limit_follows_a_slow_model() -> None:
 
 def test_what_could_not_be_done_in_time_on_an_idle_server_is_too_late() -> None:
     door = Door()
-    with pytest.raises(DeadlineExceeded, match=r"has 0\.20 s left and takes about 0\.40 s"):
+    with pytest.raises(TooLate, match=r"has 0\.20 s left and takes about 0\.40 s"):
         door.enter(sequence(1, seconds=0.2), num_free=8, num_rows=0)
     door.enter(sequence(1, seconds=0.31), num_free=8, num_rows=0)  # it has the benefit of the doubt
 
 
 def test_a_deadline_that_has_passed_is_too_late_whatever_is_known() -> None:
-    with pytest.raises(DeadlineExceeded):
+    with pytest.raises(TooLate):
         Door(is_measured=False).enter(sequence(1, seconds=-0.001))
 
 
@@ -133,7 +133,7 @@ def test_a_call_with_many_texts_needs_time_for_all_of_them() -> None:
     def texts(seconds: float) -> list[Sequence]:
         return [sequence(number, "big", seconds=seconds) for number in range(100)]
 
-    with pytest.raises(DeadlineExceeded, match=r"10\.00 s"):
+    with pytest.raises(TooLate, match=r"10\.00 s"):
         Door().enter(*texts(5.0), num_free=8, num_rows=0)
     Door().enter(*texts(8.0), num_free=8, num_rows=0)
 

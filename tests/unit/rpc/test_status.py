@@ -32,6 +32,7 @@ EXPECTED = {
     "Unauthenticated": "UNAUTHENTICATED",
     "Unavailable": "UNAVAILABLE",
     "DeadlineExceeded": "DEADLINE_EXCEEDED",
+    "TooLate": "DEADLINE_EXCEEDED",
     "Cancelled": "CANCELLED",
     "EngineFailure": "INTERNAL",
     "ServiceError": "INTERNAL",

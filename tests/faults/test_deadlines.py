@@ -1,0 +1,168 @@
+"""Deadlines: what can't be done in time is refused at the door, what runs out of time is gone at the next step.
+
+Steps are counted, not seconds: a turn counts against a call if it began after the call's deadline.
+"""
+
+import random
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import grpc
+import pytest
+
+from service.engine.engine import Engine
+from service.engine.lane import Lane, Turn
+from service.engine.scheduler import StepPlan
+from service.engine.sequence import Sequence, SequenceProgress, SequenceUpdate
+from service.errors import DeadlineExceeded
+from service.pb.dragoman.v1 import translation_pb2 as pb
+from service.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
+from tests.servers import InProcessServer, distinct_texts, eventually
+from tests.unit.engine.fake_runner import FakeRunner
+from tests.unit.engine.recorder import new_sequence
+from tests.unit.engine.test_engine import Rig
+
+MOST_STEPS = 2
+NUM_CALLS = 300
+
+
+class Turns:
+    """Notes of every turn of an engine when it began, whose rows ran, and who was told what by then."""
+
+    def __init__(self, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.ran: list[tuple[float, tuple[Sequence, ...]]] = []
+        self._lock = threading.Lock()
+        for lane in engine._lanes:
+            monkeypatch.setattr(lane, "run", self._noting(lane))
+
+    def _noting(self, lane: Lane) -> Callable[..., Turn]:
+        run = lane.run
+
+        def noted(plan: StepPlan, *, is_alone: bool) -> Turn:
+            began = time.monotonic()
+            turn = run(plan, is_alone=is_alone)
+            with self._lock:
+                self.ran.append((began, (*plan.admitted, *lane.batch.sequences)))
+            return turn
+
+        return noted
+
+    def steps_after_deadline(self) -> dict[Sequence, int]:
+        """Of each sequence with a deadline, how many turns began after it in which it still had slots."""
+        outlived: dict[Sequence, int] = {}
+        for began, sequences in self.ran:
+            for sequence in set(sequences):
+                if sequence.deadline_seconds is not None:
+                    outlived[sequence] = outlived.get(sequence, 0) + (began > sequence.deadline_seconds)
+        return outlived
+
+
+@pytest.mark.parametrize("num_lanes", [1, 2])
+def test_what_runs_out_of_time_is_told_at_the_next_step_and_its_slot_is_free_in_the_one_after(
+    num_lanes: int, proved: Callable[..., None]
+) -> None:
+    """On a clock that only steps move: sequence `n` runs out of time during step `n`."""
+    rig = Rig(*(FakeRunner(max_slots=8, eos_weight=-30.0) for _ in range(num_lanes)))
+    told: dict[Sequence, float] = {}
+    rows: dict[int, int] = {}
+
+    def on_updates(updates: list[SequenceUpdate], progress: list[SequenceProgress]) -> None:
+        told.update({update.sequence: rig.clock.now for update in updates})
+        heard(updates, progress)
+
+    heard, rig.recorder.on_updates = rig.recorder.on_updates, on_updates  # type: ignore[method-assign]
+
+    def before_step(number: int) -> None:
+        rows[number] = sum(lane.batch.num_rows for lane in rig.engine._lanes)
+        rig.clock.now += 1.0
+
+    for runner in rig.runners:
+        runner.before_step = before_step
+    started = rig.clock.now
+    sequences = [
+        new_sequence((n, 1), str(n), max_output_tokens=38, deadline_seconds=started + n + 0.5) for n in range(2, 10)
+    ]
+    with rig:
+        rig.engine.submit(sequences)
+        rig.recorder.wait(len(sequences))
+    for sequence in sequences:
+        assert isinstance(rig.recorder.update(sequence).error, DeadlineExceeded)
+        assert sequence.deadline_seconds is not None
+        assert told[sequence] - sequence.deadline_seconds <= 1.0 * num_lanes, "told before the next step of its lane"
+    if num_lanes == 1:  # row counts of two lanes are of slightly different moments
+        assert [rows[number] for number in range(3, 11)] == [8, 7, 6, 5, 4, 3, 2, 1], "free in the step after"
+    proved("deadlines", cases=len(sequences))
+
+
+def test_no_call_outlives_its_deadline_by_more_than_two_steps(
+    serve: Callable[..., InProcessServer], monkeypatch: pytest.MonkeyPatch, proved: Callable[..., None]
+) -> None:
+    server = serve(max_slots=8, num_threads=2, max_queue_seconds=60.0)
+    turns = Turns(server.server.models[0].engine, monkeypatch)
+    codes = send_with_deadlines(server, NUM_CALLS, seed=1)
+    outlived = turns.steps_after_deadline()
+    assert codes.get("OK", 0) > 10
+    assert sum(codes.get(code, 0) for code in ("DEADLINE_EXCEEDED", "RESOURCE_EXHAUSTED")) > 10
+    assert sum(codes.values()) == NUM_CALLS
+    assert set(codes) <= {"OK", "DEADLINE_EXCEEDED", "RESOURCE_EXHAUSTED"}
+    assert len(outlived) > 50
+    assert max(outlived.values()) <= MOST_STEPS
+    engine = server.server.models[0].engine
+    eventually(lambda: engine.snapshot().slots_used == engine.snapshot().num_waiting == 0)
+    proved("deadlines", cases=NUM_CALLS, most_steps_outlived=max(outlived.values()))
+
+
+def test_an_engine_that_forgets_deadlines_is_caught(
+    serve: Callable[..., InProcessServer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The positive control."""
+    server = serve(max_slots=8, num_threads=2, max_queue_seconds=60.0)
+    engine = server.server.models[0].engine
+    turns = Turns(engine, monkeypatch)
+    monkeypatch.setattr(engine._roster, "pop_expired", lambda now_seconds: [])
+    monkeypatch.setattr(engine, "abort", lambda sequences: None)  # what a cancelled handler does would help it
+    send_with_deadlines(server, 60, seed=2)
+    eventually(lambda: engine.snapshot().slots_used == engine.snapshot().num_waiting == 0)
+    assert max(turns.steps_after_deadline().values()) > MOST_STEPS
+
+
+def test_what_cannot_be_done_in_time_is_refused_at_the_door(
+    serve: Callable[..., InProcessServer], proved: Callable[..., None]
+) -> None:
+    """Before anything is decoded: no step is made for it, and the caller hears at once instead of at its deadline."""
+    server = serve(max_slots=1)
+    engine = server.server.models[0].engine
+    with server.client() as client:  # so that the engine knows its pace
+        client.translate(distinct_texts(20), "en", "de")
+    admitted = server.metric("dragoman_admissions_total", model="tiny")
+    texts = distinct_texts(900)
+    seconds = 0.4 * 900 * engine._throughput.typical_tokens * engine._throughput.seconds_per_row
+    request = pb.TranslateRequest(texts=texts, source_language_code="en", target_language_code="de")
+    with grpc.insecure_channel(server.address) as channel, pytest.raises(grpc.RpcError) as raised:
+        pb_grpc.TranslationServiceStub(channel).Translate(request, timeout=seconds)
+    error: Any = raised.value
+    assert error.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+    assert "takes about" in error.details()  # so it was the server that said it, before the time was over
+    assert server.metric("dragoman_admissions_total", model="tiny") == admitted
+    assert server.metric("dragoman_rejected_total", reason="deadline") == 1
+    proved("deadlines", cases=1)
+
+
+def send_with_deadlines(server: InProcessServer, num_calls: int, seed: int) -> dict[str, int]:
+    """Calls of one to three texts with random deadlines; how many had which status."""
+    chance = random.Random(seed)
+    codes: dict[str, int] = {}
+    with grpc.insecure_channel(server.address) as channel:
+        stub = pb_grpc.TranslationServiceStub(channel)
+        calls = []
+        for _ in range(num_calls):
+            request = pb.TranslateRequest(
+                texts=distinct_texts(chance.randint(1, 3)), source_language_code="en", target_language_code="de"
+            )
+            calls.append(stub.Translate.future(request, timeout=chance.uniform(0.005, 1.0)))
+        for call in calls:
+            code = call.code().name  # waits for its end, and each has a deadline
+            codes[code] = codes.get(code, 0) + 1
+    return codes

@@ -1,0 +1,120 @@
+"""Far more calls than a server can do: some are answered, the others refused at once, and nothing piles up.
+
+How fast it all is, `benchmarks/overload.py` measures; here the books must be right, on any machine.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import grpc
+import pytest
+from google.rpc import error_details_pb2, status_pb2
+
+from service.pb.dragoman.v1 import translation_pb2 as pb
+from service.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
+from tests.servers import InProcessServer, LoopThread, distinct_texts, eventually
+
+NUM_CALLS = 600
+QUEUE_SECONDS = 0.1
+HINT_SECONDS = (0.1, 60.0)
+
+
+@dataclass
+class Storm:
+    """What came of calls that all came at once."""
+
+    codes: Counter[str] = field(default_factory=Counter)
+    answers: dict[str, str] = field(default_factory=dict)
+    hints: list[float] = field(default_factory=list)
+    most_waiting: int = 0
+    longest_wait_seconds: float = 0.0
+
+
+async def storm(server: InProcessServer, texts: list[str]) -> Storm:
+    seen, engine = Storm(), server.server.models[0].engine
+
+    async def call(stub: Any, text: str) -> None:
+        request = pb.TranslateRequest(texts=[text], source_language_code="en", target_language_code="de")
+        try:
+            response = await stub.Translate(request, timeout=60)
+            seen.answers[text] = response.translations[0].text
+            seen.codes["OK"] += 1
+        except grpc.aio.AioRpcError as error:
+            seen.codes[error.code().name] += 1
+            if error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED:
+                seen.hints.append(hint_of(error))
+        snapshot = engine.snapshot()
+        seen.most_waiting = max(seen.most_waiting, snapshot.num_waiting)
+        seen.longest_wait_seconds = max(seen.longest_wait_seconds, snapshot.wait_seconds)
+
+    async with grpc.aio.insecure_channel(server.address) as channel:
+        stub: Any = pb_grpc.TranslationServiceStub(channel)
+        await asyncio.gather(*(call(stub, text) for text in texts))
+    return seen
+
+
+def hint_of(error: grpc.aio.AioRpcError) -> float:
+    """Seconds to wait, as both gRPC's own trailer and the details say."""
+    trailers = dict(error.trailing_metadata() or ())
+    status = status_pb2.Status.FromString(bytes(trailers["grpc-status-details-bin"]))
+    retry_info = error_details_pb2.RetryInfo()
+    assert status.details[0].Unpack(retry_info)
+    seconds = retry_info.retry_delay.ToTimedelta().total_seconds()
+    assert int(trailers["grpc-retry-pushback-ms"]) == round(1000 * seconds)
+    return seconds
+
+
+def started(serve: Callable[..., InProcessServer], **settings: object) -> InProcessServer:
+    """A server that knows its pace."""
+    server = serve(max_slots=2, num_threads=2, **settings)
+    with server.client() as client:
+        client.translate(distinct_texts(30), "en", "de")
+    return server
+
+
+def test_a_storm_is_answered_in_part_and_refused_for_the_rest(
+    serve: Callable[..., InProcessServer], loop_thread: LoopThread, proved: Callable[..., None]
+) -> None:
+    server = started(serve, max_queue_seconds=QUEUE_SECONDS)
+    texts = distinct_texts(NUM_CALLS)
+    seen = loop_thread.run(storm(server, texts), timeout_seconds=90)
+    assert set(seen.codes) == {"OK", "RESOURCE_EXHAUSTED"}
+    assert sum(seen.codes.values()) == NUM_CALLS
+    assert all(HINT_SECONDS[0] <= hint <= HINT_SECONDS[1] for hint in seen.hints)
+    assert seen.most_waiting < NUM_CALLS // 2
+    engine = server.server.models[0].engine
+    eventually(lambda: engine.snapshot().slots_used == engine.snapshot().num_waiting == 0)
+    assert server.metric("dragoman_rejected_total", reason="queue_full") == seen.codes["RESOURCE_EXHAUSTED"]
+    with server.client() as client:  # once there is room nobody is refused, and those who were in got what is right
+        again = [client.translate([text], "en", "de")[0].text for text in list(seen.answers)[:20]]
+    assert again == list(seen.answers.values())[:20]
+    proved("overload", cases=NUM_CALLS, refused=seen.codes["RESOURCE_EXHAUSTED"], most_waiting=seen.most_waiting)
+
+
+def test_a_server_without_limits_lets_everybody_wait(
+    serve: Callable[..., InProcessServer], loop_thread: LoopThread
+) -> None:
+    """The positive control: this storm is one."""
+    server = started(serve, max_queue_seconds=86_400.0)
+    seen = loop_thread.run(storm(server, distinct_texts(NUM_CALLS)), timeout_seconds=90)
+    assert seen.codes == {"OK": NUM_CALLS}
+    assert seen.most_waiting > NUM_CALLS // 2
+
+
+@pytest.mark.parametrize("num_texts", [100, 400])
+def test_while_a_large_call_waits_small_ones_are_let_in(
+    serve: Callable[..., InProcessServer], num_texts: int, proved: Callable[..., None]
+) -> None:
+    server = started(serve, max_queue_seconds=QUEUE_SECONDS)
+    engine = server.server.models[0].engine
+    request = pb.TranslateRequest(texts=distinct_texts(num_texts), source_language_code="en", target_language_code="de")
+    with grpc.insecure_channel(server.address) as channel, server.client(patience_seconds=0.0) as client:
+        large = pb_grpc.TranslationServiceStub(channel).Translate.future(request, timeout=60)
+        eventually(lambda: engine.snapshot().num_waiting > 0)
+        for text in distinct_texts(5):
+            assert client.translate([text], "en", "de")
+        assert len(large.result(timeout=60).translations) == num_texts
+    proved("overload", cases=6)
