@@ -56,13 +56,13 @@ async def storm(server: InProcessServer, texts: list[str]) -> Storm:
     return seen
 
 
-def hint_of(error: grpc.aio.AioRpcError) -> float:
+def hint_of(error: Any) -> float:
     """Seconds to wait, as both gRPC's own trailer and the details say."""
-    trailers = dict(error.trailing_metadata() or ())
+    trailers = dict(error.trailing_metadata())
     status = status_pb2.Status.FromString(bytes(trailers["grpc-status-details-bin"]))
     retry_info = error_details_pb2.RetryInfo()
     assert status.details[0].Unpack(retry_info)
-    seconds = retry_info.retry_delay.ToTimedelta().total_seconds()
+    seconds: float = retry_info.retry_delay.ToTimedelta().total_seconds()
     assert int(trailers["grpc-retry-pushback-ms"]) == round(1000 * seconds)
     return seconds
 

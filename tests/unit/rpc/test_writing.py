@@ -3,7 +3,7 @@ from typing import Any, cast
 
 import grpc
 import pytest
-from grpc._cython import cygrpc  # the errors that it raises have no other name
+from grpc._cython import cygrpc  # type: ignore[attr-defined]  # its errors have no other name
 
 from service.rpc.writing import writer
 
@@ -23,7 +23,11 @@ class Told:
 
 def written(error: Exception | None) -> list[Any]:
     told = Told(error)
-    asyncio.run(writer(cast("grpc.aio.ServicerContext[Any, Any]", told))("message"))
+
+    async def write() -> None:
+        await writer(cast("grpc.aio.ServicerContext[Any, Any]", told))("message")
+
+    asyncio.run(write())
     return told.written
 
 
