@@ -10,13 +10,15 @@ class EngineConfig:
     `max_slots` of `None` lets the model's loader measure how many pay here. `kv_capacity` is the most tokens a row can
     hold, forced prefix included; `None` takes the model's limit plus its longest prefix. `max_encode_tokens` bounds the
     padded area (rows times longest source) of one encoder run, so that newcomers don't stall the sequences that run
-    (`pace` may bound it further); a single longer source still gets a run of its own.
+    (`pace` may bound it further); a single longer source still gets a run of its own. With `checks_integrity` all books
+    are compared turn by turn, and the engine fails where they contradict each other; for tests.
     """
 
     max_slots: int | None = None
     max_waiting: int = 4096
     kv_capacity: int | None = None
     max_encode_tokens: int = 1024
+    checks_integrity: bool = False
 
     def __post_init__(self) -> None:
         for name in ("max_slots", "max_waiting", "max_encode_tokens", "kv_capacity"):

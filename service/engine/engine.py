@@ -9,6 +9,7 @@ from collections.abc import Sequence as Sequence_
 from typing import Protocol
 
 from service.engine.config import EngineConfig
+from service.engine.integrity import expect
 from service.engine.lane import Lane, Turn
 from service.engine.roster import Roster
 from service.engine.runner import Runner
@@ -71,13 +72,13 @@ class Engine:
         listener: EngineListener,
         *,
         clock: Callable[[], float] = time.monotonic,
-        checks_integrity: bool = False,
     ) -> None:
         self._config = config
         self._listener = listener
         self._clock = clock
         self._lanes = [
-            Lane(runner, config.max_encode_tokens, clock, checks_integrity=checks_integrity) for runner in runners
+            Lane(runner, config.max_encode_tokens, clock, checks_integrity=config.checks_integrity)
+            for runner in runners
         ]
         self._homes: dict[Sequence, Lane] = {}  # of sequences that have slots
         self._departures = DepartureRate()
@@ -246,6 +247,8 @@ class Engine:
             self._receive(lane.turn_began)
             lane.remove_doomed()
             plan = self._scheduled(lane)
+            if self._config.checks_integrity:
+                self.check_integrity(lane, joining=plan.admitted)
             updates = self._roster.take_updates()
         if updates:  # who was dropped need not wait for the step
             self._listener.on_updates(updates, [])
@@ -318,6 +321,8 @@ class Engine:
                 if self._leaves(lane, leader):
                     self._roster.fail(leader, self._explained(error))
             self._departures.add(len(joined), turn.stepped - turn.began)
+            if self._config.checks_integrity:
+                self.check_integrity(lane)
             updates = self._roster.take_updates()
             progress = self._progress(lane)
             if progress:  # told under the lock, so that another lane can't end one of these before it is heard of
@@ -344,6 +349,20 @@ class Engine:
             for stats in lane.unreported:
                 self._listener.on_turn(stats)
             lane.unreported.clear()
+
+    def check_integrity(self, lane: Lane, joining: Iterable[Sequence] = ()) -> None:
+        """Compare the books that lanes share with each other and with those of `lane`, whose thread this is.
+
+        Raises:
+            IntegrityError: they contradict each other; says where.
+        """
+        if self._unavailable is not None:  # all have been told, whatever the books say
+            return
+        self._roster.check_integrity(self._submitted)
+        leaders = self._roster.leaders
+        is_right = len(leaders) == len(self._homes) and self._homes.keys() == set(leaders)
+        expect(is_right, f"{len(leaders)} sequences are decoded, {len(self._homes)} have a home")
+        lane.check_integrity([each for each, home in self._homes.items() if home is lane], list(joining))
 
     def _progress(self, lane: Lane) -> list[SequenceProgress]:
         return [

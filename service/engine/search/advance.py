@@ -1,6 +1,7 @@
 """Applies a step's result to the batch: every running sequence goes one token on, in its own way of searching."""
 
 import math
+from collections.abc import Set
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -32,6 +33,11 @@ class Search:
     def __init__(self, eos_id: int) -> None:
         self._eos_id = eos_id
         self._hypotheses: dict[Sequence, beam.BeamHypotheses] = {}
+
+    @property
+    def kept(self) -> Set[Sequence]:
+        """The sequences for which something is kept."""
+        return self._hypotheses.keys()
 
     def forget(self, sequence: Sequence) -> None:
         """Drop what is kept for a sequence that leaves the batch, however it ended."""

@@ -46,8 +46,8 @@ class Rig:
         self.runner = self.runners[0]
         self.recorder = Recorder()
         self.clock = Clock()
-        config = EngineConfig(max_waiting=max_waiting, max_encode_tokens=max_encode_tokens)
-        self.engine = Engine(self.runners, config, self.recorder, clock=self.clock, checks_integrity=True)
+        config = EngineConfig(max_waiting=max_waiting, max_encode_tokens=max_encode_tokens, checks_integrity=True)
+        self.engine = Engine(self.runners, config, self.recorder, clock=self.clock)
 
     def __enter__(self) -> "Rig":
         self.engine.start()
