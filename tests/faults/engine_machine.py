@@ -271,7 +271,8 @@ class EngineMachine(RuleBasedStateMachine):
         if plan.admitted or lane.batch.num_rows:
             self.turns[lane] = lane.run(plan, is_alone=self.engine._is_alone(lane))
             if self.turns[lane].num_rows:
-                assert self.turns[lane].result.has_run_failed == (lane in self.faulty)
+                is_to_fail = lane in self.faulty or lane.runner.is_terminated  # type: ignore[attr-defined]
+                assert self.turns[lane].result.has_run_failed == is_to_fail
                 self.faulty.discard(lane)
 
     def _is_past(self, sequence: Sequence) -> bool:
@@ -293,7 +294,7 @@ class EngineMachine(RuleBasedStateMachine):
             del self.lane_of[leader]
         for leader, _ in (*turn.refused, *turn.result.failed):
             is_broken = solo(key_of(leader)) is None
-            assert is_broken or turn.result.has_run_failed, "what alone is decoded failed in company"
+            assert is_broken or turn.result.has_run_failed or self.has_ended, "what alone is decoded failed in company"
             kind = Unavailable if self.has_ended else EngineFailure
             expected.update(dict.fromkeys(self.led.pop(leader, ()), kind))
             del self.lane_of[leader]

@@ -138,6 +138,11 @@ class Search:
         if is_forced is not None:
             for forced in [sequence for sequence in sequences if is_forced[sequence.slots[0]]]:
                 own = forced.slots
+                if np.isnan(
+                    output.candidate_log_probs[own]
+                ).any():  # looked at though nothing is chosen: they stay in the cache
+                    result.failed.append(forced)
+                    continue
                 batch.token_ids[own] = batch.output_ids[own, batch.lengths[own] - 1]
                 if forced.options.max_repeats:
                     batch.note_repeats(own, batch.token_ids[own], np.zeros(len(own), np.bool_))
