@@ -66,8 +66,10 @@ class TracingUnavailable(Exception):
 class Server:
     """One server process. All methods belong to the event loop's thread."""
 
-    def __init__(self, config: ServerConfig) -> None:
+    def __init__(self, config: ServerConfig, *, checks_integrity: bool = False) -> None:
         """Build what needs no port; must be called on a running event loop.
+
+        `checks_integrity` has the engines check their books, as `EngineConfig` says; for tests.
 
         Raises:
             FileProblem: a file of TLS or API keys can't be used.
@@ -78,6 +80,7 @@ class Server:
         self.metrics_port = config.metrics_port
         self.admin_port = config.admin_port
         self.has_failed = False  # an engine died or got stuck
+        self._checks_integrity = checks_integrity
         self._phase = Phase.LOADING
         self._metrics = Metrics()
         self._errors = RecentErrors()
@@ -273,6 +276,7 @@ class Server:
             max_slots=config.max_slots or None,
             max_waiting=config.max_waiting,
             max_queue_seconds=config.max_queue_seconds,
+            checks_integrity=self._checks_integrity,
         )
         session_config = SessionConfig(device=config.device, intra_op_threads=config.num_threads)
         return load_model(bundle, engine_config, session_config, bridge, statistics)

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import itertools
+import logging
 import os
 import queue
 import re
@@ -26,6 +27,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from service.client import Client
 from service.config import ServerConfig
+from service.engine.integrity import IntegrityError
 from service.lifecycle import ReloadOutcome
 from service.server import Server
 
@@ -64,7 +66,7 @@ class InProcessServer:
 
     @staticmethod
     async def _open(config: ServerConfig) -> Server:
-        server = Server(config)
+        server = Server(config, checks_integrity=True)
         await server.open()
         return server
 
@@ -102,8 +104,28 @@ class InProcessServer:
         return self.metrics().get((name, frozenset(labels.items())), 0.0)
 
 
+class _Contradictions(logging.Handler):
+    """Keeps what engines log when they die of books that contradict each other."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.found: list[IntegrityError] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        error = record.exc_info and record.exc_info[1]
+        if isinstance(error, IntegrityError):
+            self.found.append(error)
+
+
 @contextlib.contextmanager
 def in_process(loop: LoopThread, config: ServerConfig, load: bool = True) -> Iterator[InProcessServer]:
+    """A server whose engines check their books turn by turn.
+
+    Raises:
+        IntegrityError: at the end, if an engine died of it.
+    """
+    contradictions = _Contradictions()
+    logging.getLogger("service").addHandler(contradictions)
     running = InProcessServer(loop, config)
     try:
         if load:
@@ -111,6 +133,9 @@ def in_process(loop: LoopThread, config: ServerConfig, load: bool = True) -> Ite
         yield running
     finally:
         running.close()
+        logging.getLogger("service").removeHandler(contradictions)
+    if contradictions.found:
+        raise contradictions.found[0]
 
 
 class ServerProcess:

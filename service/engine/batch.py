@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy import typing as npt
 
+from service.engine.integrity import expect
 from service.engine.repeats import UNGUARDED, Ids, Mask, Repeats, most_repeats
 from service.engine.sequence import Sequence, SequenceStatus
 
@@ -180,30 +181,34 @@ class Batch:
         """Check that every live row has one owner, that owners know their rows, and that lengths are in range.
 
         Raises:
-            AssertionError: the books are wrong; says which row or sequence.
+            IntegrityError: the books are wrong; says which row or sequence.
         """
         owned = [row for sequence in self._sequences for row in sequence.slots]
-        assert sorted(owned) == list(range(self.num_rows)), f"owned rows {sorted(owned)}, live {self.num_rows}"
+        expect(sorted(owned) == list(range(self.num_rows)), f"owned rows {sorted(owned)}, live {self.num_rows}")
+        expect(self.num_rows <= self.max_slots, f"{self.num_rows} rows are live, there are {self.max_slots}")
         for sequence in self._sequences:
-            assert sequence.status is SequenceStatus.RUNNING, f"a {sequence.status} sequence owns {sequence.slots}"
-            assert len(sequence.slots) == sequence.num_slots, f"{sequence.slots} for {sequence.num_slots} beams"
-            assert all(self._owners[row] is sequence for row in sequence.slots), f"not the owner of {sequence.slots}"
+            expect(sequence.status is SequenceStatus.RUNNING, f"a {sequence.status} sequence owns {sequence.slots}")
+            expect(len(sequence.slots) == sequence.num_slots, f"{sequence.slots} for {sequence.num_slots} beams")
+            is_known = all(self._owners[row] is sequence for row in sequence.slots)
+            expect(is_known, f"not the owner of {sequence.slots}")
         grouped = [sequence for group in self._groups.values() for sequence in group]
-        assert len(grouped) == len(self._sequences), "groups are stale"
-        assert set(grouped) == self._sequences.keys(), "groups are stale"
+        expect(len(grouped) == len(self._sequences), "groups are stale")
+        expect(set(grouped) == self._sequences.keys(), "groups are stale")
         live = slice(0, self.num_rows)
-        assert (self.lengths[live] <= self.limits[live]).all(), "a row is past its limit"
-        assert (self.limits[live] <= self.kv_capacity).all(), "a row's limit is past the capacity"
+        expect((self.lengths[live] <= self.limits[live]).all(), "a row is past its limit")
+        expect((self.limits[live] <= self.kv_capacity).all(), "a row's limit is past the capacity")
+        num_forced = sum(bool(sequence.forced_ids) for sequence in self._sequences)
+        expect(num_forced == self.num_forced, f"{num_forced} begin with what is forced, not {self.num_forced}")
         num_guarded = sum(sequence.options.max_repeats > 0 for sequence in self._sequences)
-        assert num_guarded == self.num_guarded, f"{num_guarded} are guarded, not {self.num_guarded}"
+        expect(num_guarded == self.num_guarded, f"{num_guarded} are guarded, not {self.num_guarded}")
         for row, sequence in enumerate(self._owners):
-            asked = sequence.options.max_repeats
+            asked, length = sequence.options.max_repeats, len(sequence.source_ids)
+            expect(self.source_lengths[row] == length, f"row {row} has another row's source")
             is_known = self.max_repeats[row] == (asked or UNGUARDED)
             is_right = is_known or (asked and self.max_repeats[row] == most_repeats(sequence.source_ids))
-            assert is_right, f"row {row} has another row's guard"
+            expect(is_right, f"row {row} has another row's guard")
             if asked:
                 self.repeats.check_integrity(row, self.output_ids[row, : self.lengths[row]].tolist())
-        assert (self.source_lengths[live] > 0).all(), "a live row has no source"
 
     def _copy(self, source_row: int, target_row: int, length: int) -> None:
         for array in self._per_row:

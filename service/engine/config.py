@@ -12,6 +12,8 @@ class EngineConfig:
     padded area (rows times longest source) of one encoder run, so that newcomers don't stall the sequences that run
     (`pace` may bound it further); a single longer source still gets a run of its own. At most `max_waiting` sequences
     wait, and as long as `max_queue_seconds`; 0 leaves that to `admission`.
+    With `checks_integrity` all books are compared turn by turn, and the engine fails where they contradict each other;
+    for tests.
     """
 
     max_slots: int | None = None
@@ -19,6 +21,7 @@ class EngineConfig:
     max_queue_seconds: float = 0.0
     kv_capacity: int | None = None
     max_encode_tokens: int = 1024
+    checks_integrity: bool = False
 
     def __post_init__(self) -> None:
         for name in ("max_slots", "max_waiting", "max_encode_tokens", "kv_capacity"):

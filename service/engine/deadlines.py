@@ -1,7 +1,9 @@
 """Which sequences' deadlines have passed, without looking at those whose have not."""
 
 import heapq
+from collections.abc import Collection
 
+from service.engine.integrity import expect
 from service.engine.sequence import Sequence, SequenceStatus
 
 _MIN_COMPACTED = 64
@@ -37,3 +39,16 @@ class Deadlines:
             if sequence.status is not SequenceStatus.FINISHED:
                 expired.append(sequence)
         return expired
+
+    def check_integrity(self, live: Collection[Sequence]) -> None:
+        """Check that the deadline of each of `live` is watched, and none twice.
+
+        Raises:
+            IntegrityError: one would be missed, or come twice.
+        """
+        watched = [id(sequence) for _, _, sequence in self._heap]
+        expect(len(set(watched)) == len(watched), "a deadline is watched twice")
+        known = set(watched)
+        for sequence in live:
+            is_due = sequence.deadline_seconds is not None and sequence.status is not SequenceStatus.FINISHED
+            expect(not is_due or id(sequence) in known, f"the deadline of {sequence.request_id} is not watched")

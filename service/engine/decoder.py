@@ -5,6 +5,7 @@ from collections.abc import Sequence as Sequence_
 from dataclasses import dataclass, field
 
 from service.engine.batch import Batch
+from service.engine.integrity import expect
 from service.engine.runner import EncodeJob, Fetch, Runner, RunTerminated
 from service.engine.search.advance import Search
 from service.engine.sequence import DecodedHypothesis, Sequence
@@ -100,6 +101,19 @@ class Decoder:
         if sequence in self._without_token:
             self._without_token.remove(sequence)
 
+    def check_integrity(self) -> None:
+        """Check the batch, and that nothing is kept for those who have left it.
+
+        Raises:
+            IntegrityError: the books are wrong; says what.
+        """
+        self.batch.check_integrity()
+        running, lengths = set(self.batch.sequences), self.batch.lengths
+        expect(self._search.kept <= running, "a search is kept of a sequence that has left")
+        expected = {each for each in running if lengths[each.slots[0]] <= len(each.forced_ids)}
+        is_known = len(self._without_token) == len(expected) and expected.issuperset(self._without_token)
+        expect(is_known, f"{len(self._without_token)} wait for a first token, {len(expected)} should")
+
     def _remove_failed(self, failed: list[tuple[Sequence, EngineFailure]]) -> None:
         for sequence, _ in failed:  # all are wiped first: closing gaps must not spread what is not a number
             self._runner.clear(sequence.slots)
@@ -141,7 +155,7 @@ class Decoder:
 
     def _check(self) -> None:
         if self._checks_integrity:
-            self.batch.check_integrity()
+            self.check_integrity()
 
 
 def _log_failure(what: str, error: Exception) -> None:

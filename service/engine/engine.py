@@ -10,6 +10,7 @@ from typing import Protocol
 
 from service.engine.admission import Admission
 from service.engine.config import EngineConfig
+from service.engine.integrity import expect
 from service.engine.lane import Lane, Turn
 from service.engine.roster import Roster
 from service.engine.runner import Runner
@@ -72,7 +73,6 @@ class Engine:
         listener: EngineListener,
         *,
         clock: Callable[[], float] = time.monotonic,
-        checks_integrity: bool = False,
         full_turn_seconds: float = 0.0,
     ) -> None:
         """`full_turn_seconds` is how long a lane's turn takes with all of its rows in use, as far as it was tried; 0
@@ -81,7 +81,8 @@ class Engine:
         self._listener = listener
         self._clock = clock
         self._lanes = [
-            Lane(runner, config.max_encode_tokens, clock, checks_integrity=checks_integrity) for runner in runners
+            Lane(runner, config.max_encode_tokens, clock, checks_integrity=config.checks_integrity)
+            for runner in runners
         ]
         self._homes: dict[Sequence, Lane] = {}  # of sequences that have slots
         self._throughput = Throughput(len(runners), runners[0].spec.max_slots, full_turn_seconds)
@@ -261,6 +262,8 @@ class Engine:
             self._drop_unwanted(lane.turn_began)
             lane.remove_doomed()
             plan = self._scheduled(lane)
+            if self._config.checks_integrity:
+                self.check_integrity(lane, joining=plan.admitted)
             updates = self._roster.take_updates()
         if updates:  # who was dropped need not wait for the step
             self._listener.on_updates(updates, [])
@@ -332,6 +335,8 @@ class Engine:
                     self._roster.fail(leader, self._explained(error))
             if turn.num_rows and lane.turn_began is not None:
                 self._throughput.turned(turn.num_rows, self._clock() - lane.turn_began)
+            if self._config.checks_integrity:
+                self.check_integrity(lane)
             updates = self._roster.take_updates()
             progress = self._progress(lane)
             if progress:  # told under the lock, so that another lane can't end one of these before it is heard of
@@ -358,6 +363,20 @@ class Engine:
             for stats in lane.unreported:
                 self._listener.on_turn(stats)
             lane.unreported.clear()
+
+    def check_integrity(self, lane: Lane, joining: Iterable[Sequence] = ()) -> None:
+        """Compare the books that lanes share with each other and with those of `lane`, whose thread this is.
+
+        Raises:
+            IntegrityError: they contradict each other; says where.
+        """
+        if self._unavailable is not None:  # all have been told, whatever the books say
+            return
+        self._roster.check_integrity()
+        leaders = self._roster.leaders
+        is_right = len(leaders) == len(self._homes) and self._homes.keys() == set(leaders)
+        expect(is_right, f"{len(leaders)} sequences are decoded, {len(self._homes)} have a home")
+        lane.check_integrity([each for each, home in self._homes.items() if home is lane], list(joining))
 
     def _progress(self, lane: Lane) -> list[SequenceProgress]:
         return [

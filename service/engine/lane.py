@@ -1,9 +1,10 @@
 """A lane: one runner's rows, and what the one thread that owns them does with them in a turn."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 
 from service.engine.decoder import Decoder, StepResult
+from service.engine.integrity import expect
 from service.engine.pace import Pace
 from service.engine.runner import Runner
 from service.engine.scheduler import StepPlan, schedule
@@ -72,6 +73,21 @@ class Lane:
         if num_rows:
             self._pace.stepped(turn.stepped - encoded)
         return turn
+
+    def check_integrity(self, at_home: Collection[Sequence], joining: Collection[Sequence] = ()) -> None:
+        """Check that those in the batch, and those who are `joining` it, are at home here, or doomed.
+
+        Raises:
+            IntegrityError: it is not so; says what is wrong.
+        """
+        expect(len(set(self.doomed)) == len(self.doomed), "a sequence is doomed twice")
+        expect(not set(self.doomed).intersection(at_home), "somebody waits for a doomed sequence")
+        expected, found = {*at_home, *self.doomed}, {*self.batch.sequences, *joining}
+        lost, strange = len(expected - found), len(found - expected)
+        expect(not lost, f"{lost} of {len(expected)} sequences at home in a lane have no rows there")
+        expect(not strange, f"{strange} of {len(found)} sequences have rows in a lane where they are not at home")
+        needed = sum(sequence.num_slots for sequence in joining)
+        expect(needed <= self.batch.num_free, f"{needed} rows are promised, {self.batch.num_free} are free")
 
     def count_failures(self, turn: Turn) -> None:
         """Give up when turn after turn fails.

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy import typing as npt
 
+from service.engine.integrity import expect
 from service.translation import LONGEST_REPEAT
 
 Ids = npt.NDArray[np.int64]
@@ -72,11 +73,11 @@ class Repeats:
         """Check that a row is about its output.
 
         Raises:
-            AssertionError: it is not; says which row.
+            IntegrityError: it is not; says which row.
         """
         recent = [token_id for token_id in self._recent[row].tolist() if token_id != _NO_TOKEN]
         expected = list(output_ids[::-1][:LONGEST_REPEAT])
-        assert recent == expected, f"row {row} remembers {recent}, but ends with {expected} from behind"
+        expect(recent == expected, f"row {row} remembers {recent}, but ends with {expected} from behind")
 
 
 def most_repeats(token_ids: Sequence[int]) -> int:

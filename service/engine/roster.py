@@ -1,8 +1,10 @@
 """Who was accepted and has not ended, whether waiting, decoding or following a twin; and what each is told at last."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 
 from service.engine.deadlines import Deadlines
+from service.engine.integrity import expect
 from service.engine.sequence import DecodedHypothesis, Sequence, SequenceProgress, SequenceStatus, SequenceUpdate
 from service.engine.twins import Twins
 from service.engine.waiting import WaitingQueue
@@ -80,6 +82,11 @@ class Roster:
         followers, self._followers = self._followers, []
         return followers
 
+    @property
+    def leaders(self) -> list[Sequence]:
+        """The sequences that are being decoded and for whose outcome somebody waits."""
+        return self._twins.leaders
+
     def followed_by(self, leader: Sequence) -> list[Sequence]:
         """All who wait for the outcome of a sequence that is being decoded."""
         return self._twins.members(leader)
@@ -137,6 +144,28 @@ class Roster:
         """The updates since the last call."""
         updates, self._updates = self._updates, []
         return updates
+
+    def check_integrity(self) -> None:
+        """Check that each accepted sequence is in one place, will be told, and nobody is told twice.
+
+        Raises:
+            IntegrityError: it is not so; says what is wrong.
+        """
+        self._waiting.check_integrity()
+        waiting = list(self._waiting.candidates())
+        self._twins.check_integrity(waiting)
+        members = [sequence for leader in self._twins.leaders for sequence in self._twins.members(leader)]
+        places = Counter((*waiting, *members))
+        twice = [sequence.request_id for sequence, count in places.items() if count > 1]
+        expect(not twice, f"sequences of {twice} are in two places")
+        lost = [sequence.request_id for sequence in self._live if sequence not in places]
+        expect(not lost, f"sequences of {lost} are nowhere and would never be told")
+        ended = [sequence.request_id for sequence in places if sequence not in self._live]
+        expect(not ended, f"sequences of {ended} have been told and are still here")
+        told = [update.sequence for update in self._updates]
+        expect(len(set(told)) == len(told), "a sequence is told twice")
+        expect(not self._live.intersection(told), "a sequence that is told goes on")
+        self._deadlines.check_integrity((*waiting, *members))
 
     def _end(
         self,

@@ -1,8 +1,10 @@
 """Sequences that ask for the very same thing: one of them is decoded, and its answer is that of all."""
 
-from collections.abc import Iterable, Iterator
+import math
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
+from service.engine.integrity import expect
 from service.engine.sequence import Sequence
 
 Key = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], object]
@@ -108,6 +110,36 @@ class Twins:
         """A sequence has left the batch; returns all whom its outcome concerns."""
         self._watched.pop(leader, None)
         return list(self._running.pop(_key(leader)).members)
+
+    @property
+    def leaders(self) -> list[Sequence]:
+        """The sequences that are being decoded and for whose outcome somebody waits."""
+        return [decoding.leader for decoding in self._running.values()]
+
+    def check_integrity(self, waiting: Collection[Sequence]) -> None:
+        """Check that the twins of `waiting` are known, and that each leader has members, who are like it, and watchers.
+
+        Raises:
+            IntegrityError: it is not so; says what is wrong.
+        """
+        noted = [sequence for twins in self._waiting.values() for sequence in twins]
+        expect(len(noted) == len(waiting), f"{len(waiting)} wait, of {len(noted)} the twins are known")
+        expect(set(noted) == set(waiting), "others wait than those whose twins are known")
+        expect(
+            self._rows.keys() == self._waiting.keys(), f"{len(self._rows)} estimates for {len(self._waiting)} waiting"
+        )
+        total = sum(self._rows.values())
+        expect(math.isclose(self.waiting_rows, total, abs_tol=1e-6), f"{self.waiting_rows} rows wait, not {total}")
+        expect(not self._waiting.keys() & self._running.keys(), "a sequence waits that should follow its twin")
+        watched: dict[Sequence, set[Sequence]] = {}
+        for key, decoding in self._running.items():
+            expect(decoding.members, f"nobody waits for {decoding.leader.request_id}, which is being decoded")
+            alike = all(_key(sequence) == key for sequence in (decoding.leader, *decoding.members))
+            expect(alike, f"{decoding.leader.request_id} is followed by one that asks for something else")
+            if watchers := {sequence for sequence in decoding.members if sequence.wants_progress}:
+                watched[decoding.leader] = watchers
+        told = {leader: set(watchers) for leader, watchers in self._watched.items()}
+        expect(told == watched, f"{len(told)} leaders are watched, {len(watched)} should be")
 
     def _leave(self, key: Key) -> dict[Sequence, None]:
         members, rows = self._waiting.pop(key), self._rows.pop(key)

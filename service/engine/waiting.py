@@ -3,7 +3,8 @@
 from collections import OrderedDict, deque
 from collections.abc import Iterable, Iterator
 
-from service.engine.sequence import Sequence
+from service.engine.integrity import expect
+from service.engine.sequence import Sequence, SequenceStatus
 from service.translation import Priority
 
 # Of sequences that wait in each priority, so many are taken in turn: a higher one goes first, and a lower one never
@@ -92,6 +93,27 @@ class WaitingQueue:
         self._classes[sequence.priority].remove(sequence)
         self._num_waiting -= 1
         self.num_tokens -= len(sequence.source_ids)
+
+    def check_integrity(self) -> None:
+        """Check that the queue is within its bound, counts right, and holds each sequence in its place.
+
+        Raises:
+            IntegrityError: it is not so; says what is wrong.
+        """
+        waiting = []
+        for priority, class_ in self._classes.items():
+            for request_id, sequences in class_.requests.items():
+                expect(sequences, f"request {request_id} has a turn, and nobody waits")
+                for sequence in sequences:
+                    place = (sequence.priority, sequence.request_id)
+                    expect(place == (priority, request_id), f"{place} waits as {(priority, request_id)}")
+                    is_waiting = sequence.status is SequenceStatus.WAITING and not sequence.slots
+                    expect(is_waiting, f"a {sequence.status.value} sequence waits")
+                    waiting.append(sequence)
+        expect(len(waiting) == self._num_waiting, f"{len(waiting)} wait, {self._num_waiting} are counted")
+        expect(len(waiting) <= self._max_waiting, f"{len(waiting)} wait, allowed are {self._max_waiting}")
+        tokens = sum(len(sequence.source_ids) for sequence in waiting)
+        expect(tokens == self.num_tokens, f"{tokens} tokens wait, {self.num_tokens} are counted")
 
 
 class _Round:

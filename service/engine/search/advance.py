@@ -1,6 +1,7 @@
 """Applies a step's result to the batch: every running sequence goes one token on, in its own way of searching."""
 
 import math
+from collections.abc import Set
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -32,6 +33,11 @@ class Search:
     def __init__(self, eos_id: int) -> None:
         self._eos_id = eos_id
         self._hypotheses: dict[Sequence, beam.BeamHypotheses] = {}
+
+    @property
+    def kept(self) -> Set[Sequence]:
+        """The sequences for which something is kept."""
+        return self._hypotheses.keys()
 
     def forget(self, sequence: Sequence) -> None:
         """Drop what is kept for a sequence that leaves the batch, however it ended."""
@@ -132,6 +138,11 @@ class Search:
         if is_forced is not None:
             for forced in [sequence for sequence in sequences if is_forced[sequence.slots[0]]]:
                 own = forced.slots
+                if np.isnan(
+                    output.candidate_log_probs[own]
+                ).any():  # looked at though nothing is chosen: they stay in the cache
+                    result.failed.append(forced)
+                    continue
                 batch.token_ids[own] = batch.output_ids[own, batch.lengths[own] - 1]
                 if forced.options.max_repeats:
                     batch.note_repeats(own, batch.token_ids[own], np.zeros(len(own), np.bool_))

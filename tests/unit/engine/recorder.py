@@ -1,6 +1,7 @@
 """A listener that keeps what it hears, and builders for what tests submit."""
 
 import threading
+from dataclasses import replace
 
 from service.engine.config import EngineConfig
 from service.engine.engine import Engine, TurnStats
@@ -120,7 +121,7 @@ def stop(engine: Engine) -> None:
 def decode(runner: Runner, sequences: list[Sequence], config: EngineConfig) -> list[SequenceUpdate]:
     """Run sequences to their ends on an engine that checks its books, submitted one by one; their updates in order."""
     recorder = Recorder()
-    engine = Engine([runner], config, recorder, checks_integrity=True)
+    engine = Engine([runner], replace(config, checks_integrity=True), recorder)
     engine.start()
     try:
         for sequence in sequences:

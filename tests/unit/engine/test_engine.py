@@ -46,8 +46,8 @@ class Rig:
         self.runner = self.runners[0]
         self.recorder = Recorder()
         self.clock = Clock()
-        config = EngineConfig(max_waiting=max_waiting, max_encode_tokens=max_encode_tokens)
-        self.engine = Engine(self.runners, config, self.recorder, clock=self.clock, checks_integrity=True)
+        config = EngineConfig(max_waiting=max_waiting, max_encode_tokens=max_encode_tokens, checks_integrity=True)
+        self.engine = Engine(self.runners, config, self.recorder, clock=self.clock)
 
     def __enter__(self) -> "Rig":
         self.engine.start()
@@ -222,6 +222,19 @@ def test_a_row_without_numbers_fails_at_its_limit_too(beam_size: int, return_sco
     with Rig() as rig:
         rig.engine.submit([bad])
         assert isinstance(rig.error(bad), EngineFailure)
+    assert not rig.recorder.failures
+
+
+def test_a_beam_without_numbers_fails_while_its_prefix_is_forced() -> None:
+    """Its rows would be moved with what is not a number in them, and that would stay where they were."""
+    bad = new_sequence((NAN_STEP_SOURCE_ID, 1), beam_size=3, output_prefix_ids=(5, 6, 7, 8, 9))
+    brief = new_sequence((3, 1), max_output_tokens=3)
+    with Rig(FakeRunner(max_slots=4, eos_weight=-30.0)) as rig:
+        rig.engine.submit([brief, bad])
+        assert isinstance(rig.error(bad), EngineFailure)
+        assert rig.error(brief) is None
+        rig.engine.submit([late := endless(4, beam_size=4)])
+        assert rig.error(late) is None
     assert not rig.recorder.failures
 
 

@@ -26,8 +26,8 @@ def decode(
     """Submit sequences together and wait for all of them."""
     recorder = Recorder()
     runners = runner if isinstance(runner, list) else [runner]
-    config = EngineConfig(max_encode_tokens=max_encode_tokens)
-    engine = Engine(runners, config, recorder, checks_integrity=True)
+    config = EngineConfig(max_encode_tokens=max_encode_tokens, checks_integrity=True)
+    engine = Engine(runners, config, recorder)
     engine.start()
     try:
         engine.submit(sequences)
@@ -203,7 +203,7 @@ def test_sequences_join_and_leave_a_batch_that_goes_on() -> None:
 def test_a_short_sequence_that_comes_during_long_ones_finishes_first() -> None:
     runner = FakeRunner(max_slots=8, eos_weight=-30.0)
     recorder = Recorder()
-    engine = Engine([runner], EngineConfig(max_slots=8), recorder, checks_integrity=True)
+    engine = Engine([runner], EngineConfig(max_slots=8, checks_integrity=True), recorder)
     long = [new_sequence((number + 2, 1), max_output_tokens=30) for number in range(4)]
     short = new_sequence((9, 1), "short", max_output_tokens=2)
     runner.before_step = lambda number: engine.submit([short]) if number == 5 else None

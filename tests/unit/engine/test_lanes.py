@@ -1,7 +1,6 @@
 """Several lanes on one queue: each does its share, and what concerns a sequence reaches the lane that decodes it."""
 
 import threading
-import time
 
 from service.engine.sequence import Sequence, SequenceProgress, SequenceUpdate
 from service.errors import Cancelled, EngineFailure, Unavailable
@@ -149,7 +148,7 @@ def test_when_one_lane_dies_all_are_told_once() -> None:
 
 def test_what_is_given_up_between_its_choice_and_its_first_run_harms_nobody() -> None:
     rig = Rig(*lanes())
-    deadline_seconds = time.monotonic() + 0.001
+    deadline_seconds = rig.clock.now + 1.0
     expired, victim = new_sequence((2, 1), "expired", deadline_seconds=deadline_seconds), endless(3)
     heard = rig.recorder.on_updates
 
@@ -163,8 +162,7 @@ def test_what_is_given_up_between_its_choice_and_its_first_run_harms_nobody() ->
     with rig:
         with rig.engine._changed:  # nobody has a turn until the deadline has passed
             rig.engine.submit([expired, victim])
-            while time.monotonic() <= deadline_seconds:
-                pass
+            rig.clock.now = deadline_seconds
         assert isinstance(rig.error(victim), Cancelled)
         after = endless(4)
         rig.engine.submit([after])

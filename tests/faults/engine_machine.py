@@ -1,0 +1,441 @@
+"""A real engine on fake runners, its lanes led step by step in any order, against a model of what it promises.
+
+No thread is started: what a lane's thread does in a turn (`_next`, `run`, `_conclude`) is done by rules, so that any
+order of several lanes' turns, and all that may happen between, can be played and played again.
+"""
+
+import itertools
+from collections import Counter
+from functools import cache
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from service.engine.config import EngineConfig
+from service.engine.engine import Engine
+from service.engine.lane import Lane, Turn
+from service.engine.scheduler import StepPlan
+from service.engine.sequence import DecodedHypothesis, Sequence, SequenceStatus
+from service.errors import Cancelled, DeadlineExceeded, EngineFailure, InvalidRequest, Overloaded, TooLate, Unavailable
+from service.translation import DecodingOptions, Priority
+from tests.unit.engine.fake_runner import BAD_SOURCE_ID, NAN_SOURCE_ID, NAN_STEP_SOURCE_ID, FakeRunner
+from tests.unit.engine.recorder import Recorder, new_sequence
+
+MAX_WAITING = 16
+KV_CAPACITY = 16
+MAX_SOURCE_TOKENS = 8
+MAX_SLOTS = 5  # of the first lane; the others have one less
+BROKEN = (BAD_SOURCE_ID, NAN_SOURCE_ID, NAN_STEP_SOURCE_ID)
+
+_MOST_STEPS = KV_CAPACITY  # of one sequence
+_LOW_PRIORITY_PERIOD = 21  # the lowest priority has at least one of so many turns
+
+Key = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], DecodingOptions]
+
+
+class Clock:
+    """Time stands still unless a rule moves it."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def key_of(sequence: Sequence) -> Key:
+    return sequence.source_ids, sequence.target_prefix_ids, sequence.output_prefix_ids, sequence.options
+
+
+@cache
+def solo(key: Key) -> tuple[DecodedHypothesis, ...] | None:
+    """What a sequence is told that has an engine for itself; `None` if it fails."""
+    source_ids, target_prefix_ids, output_prefix_ids, options = key
+    sequence = Sequence("solo", source_ids, options, 0.0, target_prefix_ids, output_prefix_ids=output_prefix_ids)
+    recorder = Recorder()
+    runner = FakeRunner(MAX_SLOTS, KV_CAPACITY, MAX_SOURCE_TOKENS)
+    engine = Engine([runner], EngineConfig(), recorder, clock=lambda: 0.0)
+    _open(engine)
+    engine.submit([sequence])
+    (lane,) = engine._lanes
+    while not recorder.updates:
+        plan = engine._next(lane)
+        assert plan is not None
+        engine._conclude(lane, lane.run(plan, is_alone=True))
+    (update,) = recorder.updates
+    assert update.error is None or isinstance(update.error, EngineFailure)
+    return update.hypotheses if update.error is None else None
+
+
+def _open(engine: Engine) -> None:
+    """Do what `start` does, but for the threads."""
+    for lane in engine._lanes:
+        lane.runner.reset()
+    engine._unavailable = None
+
+
+@st.composite
+def sequences(draw: st.DrawFn) -> dict[str, Any]:
+    """What to submit: out of few sources, so that there are twins; some can't be encoded or decoded."""
+    beam_size = draw(st.sampled_from((1, 1, 1, 2, 3, 4)))
+    broken = draw(st.sampled_from((*BROKEN, *[0] * 17)))
+    is_sampled = beam_size == 1 and draw(st.integers(0, 3)) == 0
+    return {
+        "source_ids": (broken or draw(st.integers(2, 6)), *[7] * draw(st.integers(0, MAX_SOURCE_TOKENS - 2)), 1),
+        "request_id": draw(st.sampled_from("abcd")),
+        "beam_size": beam_size,
+        "num_hypotheses": draw(st.integers(1, beam_size)),
+        "max_output_tokens": draw(st.integers(3, 10)),
+        "return_scores": broken == NAN_STEP_SOURCE_ID or draw(st.booleans()),  # else nobody looks at its numbers
+        "target_prefix_ids": draw(st.sampled_from(((), (), (9,), (9, 8)))),
+        "output_prefix_ids": draw(st.sampled_from(((), (), (5,), (5, 6)))),
+        "deadline_seconds": draw(st.sampled_from((None, None, 3.0, 9.0, 1e6))),  # from now
+        "priority": draw(st.sampled_from(Priority)),
+        "temperature": 0.8 if is_sampled else 0.0,
+        "seed": draw(st.integers(0, 2)) if is_sampled else None,
+        "max_repeats": draw(st.sampled_from((0, 0, 1, 2))),
+        "wants_progress": draw(st.booleans()),
+    }
+
+
+class EngineMachine(RuleBasedStateMachine):
+    """Who was accepted is told exactly once, what a lone engine would tell it, or why not; and nobody holds rows for
+    nothing or waits for ever."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = Clock()
+        self.recorder = Recorder()
+        self.num_told = 0  # updates that were looked at
+        self.accepted: list[Sequence] = []
+        self.live: set[Sequence] = set()
+        self.aborted: list[Sequence] = []
+        self.waiting: list[Sequence] = []
+        self.led: dict[Sequence, set[Sequence]] = {}  # who is decoded, and who waits for its outcome
+        self.lane_of: dict[Sequence, Lane] = {}  # of all whose rows may not be free yet
+        self.steps_past: Counter[Sequence] = Counter()  # run for sequences that had been given up, or had expired
+        self.plans: dict[Lane, StepPlan] = {}  # lanes in the middle of a turn: chosen who joins,
+        self.turns: dict[Lane, Turn] = {}  # or run
+        self.faulty: set[Lane] = set()  # whose next step raises
+        self.has_ended = False
+
+    @initialize(num_lanes=st.integers(1, 3), ending=st.sampled_from(("drain", "siege", "stop", "death")))
+    def start(self, num_lanes: int, ending: str) -> None:
+        self.ending = ending
+        runners = [
+            FakeRunner(MAX_SLOTS - (number > 0), KV_CAPACITY, MAX_SOURCE_TOKENS, before_step=self._before_step(number))
+            for number in range(num_lanes)
+        ]
+        config = EngineConfig(
+            max_waiting=MAX_WAITING, max_queue_seconds=1e9, max_encode_tokens=24, checks_integrity=True
+        )
+        self.engine = Engine(runners, config, self.recorder, clock=self.now)
+        self.lanes = self.engine._lanes
+        _open(self.engine)
+
+    def _before_step(self, number: int) -> Any:
+        def raise_if_asked(_: int) -> None:
+            if self.lanes[number] in self.faulty:
+                raise RuntimeError("planted")
+
+        return raise_if_asked
+
+    # What callers do.
+
+    @rule(each=st.lists(sequences(), min_size=1, max_size=5))
+    def submit(self, each: list[dict[str, Any]]) -> None:
+        self._submit(each)
+
+    def _submit(self, each: list[dict[str, Any]]) -> bool:
+        made = []
+        for given in each:
+            deadline = given["deadline_seconds"]
+            after = None if deadline is None else self.now.now + deadline
+            made.append(new_sequence(**given | {"deadline_seconds": after, "arrived_seconds": self.now.now}))
+        try:
+            self.engine.submit(made)
+        except (Overloaded, TooLate):
+            is_full, has_deadline = self._excess(len(made)) > 0, any(each.deadline_seconds for each in made)
+            assert is_full or has_deadline, "there was room, and time"
+            return False
+        except Unavailable:
+            assert self.has_ended
+            return False
+        assert self._excess(len(made)) <= 0, "there was no room"
+        assert not self.has_ended
+        self.accepted += made
+        self.live.update(made)
+        for sequence in made:
+            leader = next((each for each in self.led if key_of(each) == key_of(sequence)), None)
+            if leader is None:
+                self.waiting.append(sequence)
+            else:
+                self.led[leader].add(sequence)
+        return True
+
+    def _excess(self, number: int) -> int:
+        return len(self.waiting) + number - MAX_WAITING
+
+    @rule(
+        good=st.lists(sequences(), max_size=2),
+        bad=st.sampled_from(
+            ({"source_ids": ()}, {"source_ids": (5,) * 9}, {"beam_size": 6}, {"max_output_tokens": KV_CAPACITY + 1})
+        ),
+    )
+    def submit_what_can_never_run(self, good: list[dict[str, Any]], bad: dict[str, Any]) -> None:
+        made = [new_sequence(**given) for given in good]
+        with pytest.raises(InvalidRequest):
+            self.engine.submit([*made, new_sequence(**bad)])
+
+    @precondition(lambda self: self.accepted)
+    @rule(data=st.data(), count=st.integers(1, 4))
+    def abort(self, data: st.DataObject, count: int) -> None:
+        """Sequences are given up, some of which may have ended."""
+        recent = self.accepted[-20:]
+        chosen = [recent[data.draw(st.integers(0, len(recent) - 1))] for _ in range(count)]
+        self.engine.abort([new_sequence(), *chosen])
+        self.aborted += chosen
+
+    @rule(seconds=st.sampled_from((0.5, 2.0, 5.0)))
+    def time_passes(self, seconds: float) -> None:
+        self.now.now += seconds
+
+    # What lanes do: each turn in three parts, between which others may do theirs.
+
+    @rule(number=st.integers(0, 2))
+    def begin(self, number: int) -> None:
+        lane = self.lanes[number % len(self.lanes)]
+        if lane not in self.plans and lane not in self.turns and self.engine._has_work(lane):
+            self._begin(lane)
+
+    def _begin(self, lane: Lane) -> None:
+        expected = self._receive()
+        has_cause = bool(expected or lane.doomed or self.aborted or lane.batch.num_rows)
+        self.aborted.clear()
+        plan = self.engine._next(lane)
+        assert plan is not None
+        for leader in plan.admitted:
+            assert leader in self.waiting, "who joins did not wait"
+            key = key_of(leader)
+            self.led[leader] = {sequence for sequence in self.waiting if key_of(sequence) == key}
+            self.lane_of[leader] = lane
+            self.waiting = [sequence for sequence in self.waiting if sequence not in self.led[leader]]
+        assert has_cause or plan.admitted, "a lane woke for nothing"
+        rows = [*lane.batch.sequences, *plan.admitted]
+        assert all(self.lane_of.get(each) is lane and each in self.led for each in rows), "rows for nobody"
+        assert sum(each.num_slots for each in rows) <= lane.batch.max_slots
+        self._told(expected)
+        self.plans[lane] = plan
+
+    def _receive(self) -> dict[Sequence, type]:
+        """Who is to be told what before a lane's next turn: in the model they go now."""
+        expected: dict[Sequence, type] = {}
+        for sequence in self.aborted:
+            if sequence in self.live and sequence not in expected:
+                expected[sequence] = Cancelled
+        for sequence in self.live - expected.keys():
+            # Who has ended in a run, and has only to be told, is told that.
+            is_past = sequence.deadline_seconds is not None and sequence.deadline_seconds <= self.now.now
+            if is_past and sequence.status is not SequenceStatus.FINISHED:
+                expected[sequence] = DeadlineExceeded
+        for sequence in expected:
+            self._leave(sequence)
+        return expected
+
+    def _leave(self, sequence: Sequence) -> None:
+        if sequence in self.waiting:
+            self.waiting.remove(sequence)
+            return
+        leader = next(leader for leader, members in self.led.items() if sequence in members)
+        self.led[leader].remove(sequence)
+        if not self.led[leader]:
+            del self.led[leader]
+
+    @rule(number=st.integers(0, 2))
+    def run(self, number: int) -> None:
+        lane = self.lanes[number % len(self.lanes)]
+        if lane in self.plans:
+            self._run(lane)
+
+    def _run(self, lane: Lane) -> None:
+        plan = self.plans.pop(lane)
+        for sequence in (*lane.batch.sequences, *plan.admitted):
+            members = self.led.get(sequence, set())
+            ended = [each for each in members if each in self.aborted or self._is_past(each)]
+            if len(ended) == len(members):
+                self.steps_past[sequence] += 1
+                assert self.steps_past[sequence] <= 2, "rows are held for nobody"
+        if plan.admitted or lane.batch.num_rows:
+            self.turns[lane] = lane.run(plan, is_alone=self.engine._is_alone(lane))
+            if self.turns[lane].num_rows:
+                is_to_fail = lane in self.faulty or lane.runner.is_terminated  # type: ignore[attr-defined]
+                assert self.turns[lane].result.has_run_failed == is_to_fail
+                self.faulty.discard(lane)
+
+    def _is_past(self, sequence: Sequence) -> bool:
+        return sequence.deadline_seconds is not None and sequence.deadline_seconds <= self.now.now
+
+    @rule(number=st.integers(0, 2))
+    def conclude(self, number: int) -> None:
+        lane = self.lanes[number % len(self.lanes)]
+        if lane in self.turns:
+            self._conclude(lane)
+
+    def _conclude(self, lane: Lane) -> None:
+        turn = self.turns.pop(lane)
+        expected: dict[Sequence, Any] = {}
+        for leader, _ in turn.result.finished:
+            answer = solo(key_of(leader))
+            assert answer is not None, "what alone fails was decoded in company"
+            expected.update(dict.fromkeys(self.led.pop(leader, ()), answer))
+            del self.lane_of[leader]
+        for leader, _ in (*turn.refused, *turn.result.failed):
+            is_broken = solo(key_of(leader)) is None
+            assert is_broken or turn.result.has_run_failed or self.has_ended, "what alone is decoded failed in company"
+            kind = Unavailable if self.has_ended else EngineFailure
+            expected.update(dict.fromkeys(self.led.pop(leader, ()), kind))
+            del self.lane_of[leader]
+        if self.has_ended:  # all have been told
+            expected = {sequence: told for sequence, told in expected.items() if sequence in self.live}
+        self.engine._conclude(lane, turn)
+        self._told(expected)
+        try:
+            lane.count_failures(turn)
+        except RuntimeError as error:
+            assert turn.result.has_run_failed or not turn.num_rows
+            self._die(lane, error)
+
+    @rule(number=st.integers(0, 2))
+    def turn(self, number: int) -> None:
+        """A lane's whole turn, or what is left of one."""
+        self._turn(self.lanes[number % len(self.lanes)])
+
+    def _turn(self, lane: Lane) -> None:
+        if lane not in self.plans and lane not in self.turns:
+            if not self.engine._has_work(lane):
+                return
+            if self.has_ended:
+                self._leave_loop(lane)
+                return
+            self._begin(lane)
+        if lane in self.plans:
+            self._run(lane)
+        if lane in self.turns:
+            self._conclude(lane)
+
+    @rule(rounds=st.integers(1, 6))
+    def turns_of_all(self, rounds: int) -> None:
+        for _ in range(rounds):
+            for lane in self.lanes:
+                self._turn(lane)
+
+    @rule(number=st.integers(0, 2))
+    def next_step_fails(self, number: int) -> None:
+        self.faulty.add(self.lanes[number % len(self.lanes)])
+
+    # What may end an engine.
+
+    def _die(self, lane: Lane, error: BaseException) -> None:
+        """A lane's loop ends by an error."""
+        with patch.object(self.engine, "_next", side_effect=error):
+            self.engine._run(lane)
+        self._all_are_told()
+        assert self.recorder.failures[-1] is error
+
+    def _leave_loop(self, lane: Lane) -> None:
+        self.engine._run(lane)  # which sees that it is to end
+        self._all_are_told()
+
+    def _all_are_told(self) -> None:
+        self.has_ended = True
+        expected = dict.fromkeys(self.live, Unavailable)
+        self._told(expected)
+
+    def _told(self, expected: dict[Sequence, Any]) -> None:
+        """Who has been told since this was asked last, and what, is this."""
+        updates = self.recorder.updates[self.num_told :]
+        self.num_told += len(updates)
+        assert Counter(update.sequence for update in updates) == Counter(expected.keys()), "others were told"
+        for update in updates:
+            told = expected[update.sequence]
+            if isinstance(told, type):
+                assert type(update.error) is told
+                assert not update.hypotheses
+            else:
+                assert update.error is None
+                assert repr(update.hypotheses) == repr(told), "company changed an answer"
+        self.live -= expected.keys()
+
+    # What holds at any time, and in the end.
+
+    @invariant()
+    def somebody_looks_after_who_is_left(self) -> None:
+        if self.live and not self.plans and not self.turns:
+            assert any(self.engine._has_work(lane) for lane in self.lanes), "all lanes sleep and somebody waits"
+
+    @invariant()
+    def the_queue_is_as_long_as_it_should_be(self) -> None:
+        if not self.has_ended:
+            snapshot = self.engine._roster
+            assert snapshot.num_waiting == len(self.waiting)
+            assert snapshot.num_waiting_tokens == sum(len(each.source_ids) for each in self.waiting)
+            assert all(sequence in snapshot for sequence in self.live)
+
+    def teardown(self) -> None:
+        if not hasattr(self, "engine"):
+            return
+        if self.ending == "stop":
+            self.engine.stop(0.0)
+            self.has_ended = True
+        elif self.ending == "death" and not self.has_ended:
+            self._die(self.lanes[0], RuntimeError("planted"))
+        elif self.ending == "siege":
+            self._besiege()
+        self._drain()
+        assert not self.live
+        told = Counter(update.sequence for update in self.recorder.updates)
+        assert told == Counter(self.accepted), "each is told once"
+        if not self.has_ended:
+            assert not self.engine._homes
+            assert not any(lane.batch.num_rows or lane.doomed for lane in self.lanes), "rows are left over"
+            self.engine.check_integrity(self.lanes[0])
+        self._progress_was_true()
+
+    def _drain(self) -> None:
+        """All are told within a bounded number of turns."""
+        most = (len(self.live) + 1) * (_MOST_STEPS + 3)
+        for _ in range(most):
+            if not self.live and not any(map(self._is_busy, self.lanes)):
+                return
+            for lane in self.lanes:
+                self._turn(lane)
+        raise AssertionError(f"{len(self.live)} are left after {most} rounds")
+
+    def _is_busy(self, lane: Lane) -> bool:
+        return lane in self.plans or lane in self.turns or bool(not self.has_ended and self.engine._has_work(lane))
+
+    def _besiege(self) -> None:
+        """Newcomers of the highest priority fill the queue again and again; who was there is told all the same."""
+        old, number = set(self.live), 0
+        most = _LOW_PRIORITY_PERIOD * (len(old) + 1) + 4 * _MOST_STEPS
+        for _ in range(most):
+            if not old & self.live or self.has_ended:
+                return
+            while self._excess(1) <= 0:
+                number += 1
+                newcomer = {"source_ids": (20 + number % 20, 1), "request_id": f"new {number}", "max_output_tokens": 3}
+                self._submit([newcomer | {"priority": Priority.HIGH, "deadline_seconds": None}])
+            for lane in self.lanes:
+                self._turn(lane)
+        raise AssertionError(f"{len(old & self.live)} were passed over for {most} rounds")
+
+    def _progress_was_true(self) -> None:
+        for sequence, told in self.recorder.progress.items():
+            assert sequence.wants_progress
+            assert all(longer[: len(before)] == before for before, longer in itertools.pairwise(told))
+            assert len(set(told)) == len(told), "the same was told twice"
+            answer = solo(key_of(sequence))
+            assert answer is None or answer[0].token_ids[: len(told[-1])] == told[-1], "progress was taken back"

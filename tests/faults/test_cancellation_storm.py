@@ -1,0 +1,273 @@
+"""Calls given up at every moment, and clients that die: nothing of them is left behind, and the others get theirs."""
+
+import asyncio
+import gc
+import random
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+
+from service.engine.engine import Engine
+from service.pb.dragoman.v1 import translation_pb2 as pb
+from tests.faults.mixed_calls import MixedCall, mixed_calls
+from tests.faults.test_cross_talk import answers
+from tests.servers import (
+    REPOSITORY,
+    InProcessServer,
+    LoopThread,
+    distinct_texts,
+    environment,
+    eventually,
+    read_line,
+)
+
+IN_FLIGHT = 64
+SHARE_GIVEN_UP = 0.4
+MOMENTS = ("before it is sent", "at some time", "at a part", "at its last part")
+SEED = 11
+
+_GONE_SECONDS = 5.0  # what was given up is gone within this; decoding it would take several times as long
+_MOST_GROWTH_MIB = 64
+
+_CLIENT = """
+import sys, time
+import grpc
+from service.pb.dragoman.v1 import translation_pb2 as pb, translation_pb2_grpc as pb_grpc
+stub = pb_grpc.TranslationServiceStub(grpc.insecure_channel(sys.argv[1]))
+calls = []
+for number in range(40):
+    texts = [f"{number} {other} Where is the train station" for other in range(40)]
+    request = pb.TranslateRequest(texts=texts, source_language_code="en", target_language_code="de")
+    calls.append((stub.TranslateStream if number % 2 else stub.Translate.future)(request, timeout=100))
+print("calling", flush=True)
+time.sleep(100)
+"""
+
+
+class Left:
+    """What a server and this process hold beyond what they held when this was made."""
+
+    def __init__(self, loop: LoopThread, server: InProcessServer) -> None:
+        self._loop = loop
+        self._server = server
+        self._at_first = self._held()
+
+    def more(self) -> dict[str, float]:
+        """By name, what there is more of than at first."""
+        now = self._held()
+        return {name: now[name] - before for name, before in self._at_first.items() if now[name] > before}
+
+    def _held(self) -> dict[str, float]:
+        (model,) = self._server.server.models
+        engine = model.engine
+        snapshot, roster = engine.snapshot(), engine._roster
+        metrics = self._server.metrics()
+        inflight = metrics["dragoman_inflight_requests", frozenset[tuple[str, str]]()]
+        slots = metrics["dragoman_slots_running", frozenset({("model", "tiny")})]
+        return {
+            "waiting": snapshot.num_waiting,
+            "waiting tokens": snapshot.num_waiting_tokens,
+            "running": snapshot.num_running,
+            "slots": snapshot.slots_used,
+            "live": len(roster._live),
+            "twins": len(roster._twins._waiting) + len(roster._twins._running) + len(roster._twins._watched),
+            "homes": len(engine._homes),
+            "doomed": sum(len(lane.doomed) for lane in engine._lanes),
+            "searches": sum(len(lane.decoder._search.kept) for lane in engine._lanes),
+            "pending calls": len(self._server.server._translator._decoder._pending),
+            "leases": model.leases._num_held,
+            "tasks": self._loop.run(_num_tasks()),
+            # Pools start theirs when they are needed, and keep them.
+            "threads": sum(not each.name.startswith(("tokenizer", "asyncio")) for each in threading.enumerate()),
+            "inflight_requests": inflight,
+            "slots_running": slots,
+        }
+
+    def check_nothing(self) -> None:
+        """Wait until there is no more than at first."""
+        try:
+            eventually(lambda: not self.more(), _GONE_SECONDS)
+        except AssertionError:
+            raise AssertionError(f"left behind: {self.more()}") from None
+
+
+async def _num_tasks() -> int:
+    return len(asyncio.all_tasks())
+
+
+def memory_mib() -> float:
+    gc.collect()
+    status = Path("/proc/self/status").read_text()
+    return int(next(line for line in status.splitlines() if line.startswith("VmRSS")).split()[1]) / 1024
+
+
+@pytest.fixture
+def server(serve: Callable[..., InProcessServer], loop_thread: LoopThread) -> InProcessServer:
+    """A server of few slots that has answered calls of every kind, so that all that it keeps for good is there."""
+    running = serve(num_threads=2, max_slots=8, cache_mib=1, max_queue_seconds=3600.0)
+    answers(loop_thread, running.address, mixed_calls(30, SEED + 1), 8)
+    return running
+
+
+def big_call() -> MixedCall:
+    """One that would take the server seconds."""
+    request = pb.TranslateRequest(texts=distinct_texts(400), source_language_code="en", target_language_code="de")
+    request.options.beam_size, request.options.max_length_ratio, request.options.max_repeats = 4, 0, 0
+    return MixedCall("unary", request)
+
+
+async def storm(
+    address: str, calls: Sequence[MixedCall], given_up: set[int], seed: int, is_busy: Callable[[], bool]
+) -> dict[int, bytes]:
+    """Make all calls, many at a time, and give some up; the answers of the others. The last calls are big ones, and
+    all are given up when the server is busy with them."""
+    chance = random.Random(seed)
+    found: dict[int, bytes] = {}
+    plans = [(chance.choice(MOMENTS), chance.uniform(0.0, 0.2)) for _ in calls]
+    options = [("grpc.use_local_subchannel_pool", 1)]
+    channels = [grpc.aio.insecure_channel(address, options=options) for _ in range(3)]
+    numbers = iter(range(len(calls)))
+
+    async def caller(channel: grpc.aio.Channel) -> None:
+        for number in numbers:
+            if number in given_up:
+                await give_up(calls[number], channel, *plans[number])
+            else:
+                found[number] = await calls[number].answer(channel)
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            for number in range(IN_FLIGHT):
+                group.create_task(caller(channels[number % len(channels)]))
+        big = [big_call().start(channels[0]) for _ in range(5)]
+        await asyncio.to_thread(eventually, is_busy)
+        for each in big:
+            each.cancel()
+        await asyncio.gather(*(each.code() for each in big))
+    finally:
+        for channel in channels:
+            await channel.close(grace=None)
+    return found
+
+
+async def give_up(call: MixedCall, channel: grpc.aio.Channel, moment: str, seconds: float) -> None:
+    under_way: Any = call.start(channel)
+    try:
+        if moment == "at some time":
+            await asyncio.wait({asyncio.ensure_future(under_way.code())}, timeout=seconds)
+        elif moment != "before it is sent" and call.kind == "stream":
+            num_left = len(call.request.texts)
+            async for part in under_way:
+                num_left -= part.HasField("translation")
+                if not num_left or moment == "at a part":
+                    break
+        elif moment == "at its last part":
+            await under_way.initial_metadata()  # comes with the answer
+    except asyncio.CancelledError:  # of the call, not of this task
+        pass
+    under_way.cancel()
+    await under_way.code()
+
+
+def run_storm(
+    loop: LoopThread, server: InProcessServer, count: int, timeout_seconds: float
+) -> tuple[list[MixedCall], dict[int, bytes]]:
+    calls = mixed_calls(count, SEED)
+    given_up = set(random.Random(SEED).sample(range(count), int(SHARE_GIVEN_UP * count)))
+    engine = server.server.models[0].engine
+    found = loop.run(
+        storm(server.address, calls, given_up, SEED, lambda: engine.snapshot().num_waiting > 300), timeout_seconds
+    )
+    assert found.keys() == set(range(count)) - given_up
+    return calls, found
+
+
+def check_storm(
+    loop: LoopThread,
+    server: InProcessServer,
+    serve: Callable[..., InProcessServer],
+    count: int,
+    timeout_seconds: float,
+) -> float:
+    """Returns by how many MiB this process has grown."""
+    quiet = serve(
+        num_threads=2, max_slots=8, max_queue_seconds=3600.0
+    )  # now, so that its threads and memory are no surprise later
+    answers(loop, quiet.address, mixed_calls(5, SEED + 2), 1)
+    left, before = Left(loop, server), memory_mib()
+    calls, found = run_storm(loop, server, count, timeout_seconds)
+    left.check_nothing()
+    growth = memory_mib() - before
+    assert growth < _MOST_GROWTH_MIB, f"grown by {growth:.0f} MiB"
+    codes = {
+        dict(labels)["code"] for (name, labels), each in server.metrics().items() if name == "dragoman_requests_total"
+    }
+    assert codes <= {"OK", "CANCELLED"}
+    numbers = sorted(found)
+    alone = answers(loop, quiet.address, [calls[number] for number in numbers], 1, timeout_seconds)
+    wrong = [number for number, answer in zip(numbers, alone, strict=True) if found[number] != answer]
+    assert not wrong, f"{len(wrong)} of {len(numbers)} answers are others, first {calls[wrong[0]]}"
+    return growth
+
+
+def test_nothing_is_left_of_calls_that_were_given_up(
+    loop_thread: LoopThread,
+    server: InProcessServer,
+    serve: Callable[..., InProcessServer],
+    proved: Callable[..., None],
+) -> None:
+    growth = check_storm(loop_thread, server, serve, 150, 100.0)
+    proved("cancellation", cases=150, memory_mib=round(growth, 1))
+
+
+@pytest.mark.full
+@pytest.mark.timeout(1800)
+def test_nothing_is_left_of_a_thousand_calls(
+    loop_thread: LoopThread,
+    server: InProcessServer,
+    serve: Callable[..., InProcessServer],
+    proved: Callable[..., None],
+) -> None:
+    growth = check_storm(loop_thread, server, serve, 1_000, 800.0)
+    proved("cancellation", cases=1_000, memory_mib=round(growth, 1))
+
+
+def test_nothing_is_left_of_clients_that_were_killed(
+    loop_thread: LoopThread, server: InProcessServer, proved: Callable[..., None]
+) -> None:
+    left = Left(loop_thread, server)
+    engine = server.server.models[0].engine
+    for _ in range(3):
+        client = subprocess.Popen(
+            [sys.executable, "-c", _CLIENT, server.address],
+            cwd=REPOSITORY,
+            env=environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        try:
+            assert read_line(client) == "calling\n"
+            eventually(lambda: engine.snapshot().num_running > 0 and engine.snapshot().num_waiting > 0)
+        finally:
+            client.kill()
+            client.communicate(timeout=10)
+        left.check_nothing()
+    proved("cancellation", cases=3 * 40)
+
+
+def test_what_is_left_is_noticed(
+    loop_thread: LoopThread, server: InProcessServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A planted fault: nobody takes given-up calls out of the engine."""
+    monkeypatch.setattr(Engine, "abort", lambda self, sequences: None)
+    left = Left(loop_thread, server)
+    run_storm(loop_thread, server, 20, 60.0)
+    with pytest.raises(AssertionError, match=r"left behind: .*'slots'"):
+        left.check_nothing()

@@ -1,0 +1,128 @@
+"""Thousands of different calls at once: each gets the answer that it gets alone, byte for byte."""
+
+import asyncio
+import random
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import grpc
+import pytest
+
+from service.engine.decoder import Decoder, StepResult
+from tests.faults.mixed_calls import MixedCall, mixed_calls
+from tests.servers import REPOSITORY, InProcessServer, LoopThread, ServerProcess
+
+CONNECTIONS = 4
+IN_FLIGHT = 96
+SEED = 7
+_LONG_SECONDS = 1700.0
+
+
+def answers(
+    loop: LoopThread, address: str, calls: Sequence[MixedCall], in_flight: int, timeout_seconds: float = 100.0
+) -> list[bytes]:
+    """The answers to calls of which so many are under way at a time, over several connections, in order."""
+    return loop.run(_answers(address, calls, in_flight), timeout_seconds)
+
+
+async def _answers(address: str, calls: Sequence[MixedCall], in_flight: int) -> list[bytes]:
+    # Without a pool of their own, all channels to one address share a connection.
+    options = [("grpc.use_local_subchannel_pool", 1)]
+    channels = [grpc.aio.insecure_channel(address, options=options) for _ in range(min(CONNECTIONS, in_flight))]
+    found: list[bytes] = [b""] * len(calls)
+    numbers = iter(range(len(calls)))
+
+    async def caller(channel: grpc.aio.Channel) -> None:
+        for number in numbers:
+            found[number] = await calls[number].answer(channel)
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            for number in range(in_flight):
+                group.create_task(caller(channels[number % len(channels)]))
+    finally:
+        for channel in channels:
+            await channel.close(grace=None)
+    return found
+
+
+def differences(alone: Sequence[bytes], together: Sequence[bytes]) -> list[int]:
+    return [number for number, pair in enumerate(zip(alone, together, strict=True)) if pair[0] != pair[1]]
+
+
+def check_tiny(loop: LoopThread, serve: Callable[..., InProcessServer], count: int, timeout_seconds: float) -> int:
+    """How many answers were compared: one in ten calls is made twice, so that the cache answers too."""
+    calls = mixed_calls(count, SEED)
+    quiet, busy = (
+        serve(num_threads=2, max_slots=16, max_queue_seconds=3600.0),
+        serve(num_threads=2, max_slots=16, cache_mib=4, max_queue_seconds=3600.0),
+    )
+    alone = answers(loop, quiet.address, calls, 1, timeout_seconds)
+    assert len(set(alone)) > 0.9 * count, "too many answers are the same: a swap would not show"
+    chance = random.Random(SEED)
+    order = [*range(count), *chance.sample(range(count), count // 10)]
+    together = answers(loop, busy.address, [calls[number] for number in order], IN_FLIGHT, timeout_seconds)
+    wrong = differences([alone[number] for number in order], together)
+    assert not wrong, f"{len(wrong)} of {len(order)} answers are others, first {calls[order[wrong[0]]]}"
+    return len(order)
+
+
+def test_no_answer_depends_on_company(
+    loop_thread: LoopThread, serve: Callable[..., InProcessServer], proved: Callable[..., None]
+) -> None:
+    proved("cross-talk", cases=check_tiny(loop_thread, serve, 250, 100.0))
+
+
+@pytest.mark.full
+@pytest.mark.timeout(2 * _LONG_SECONDS)
+def test_no_answer_of_very_many_depends_on_company(
+    loop_thread: LoopThread, serve: Callable[..., InProcessServer], proved: Callable[..., None]
+) -> None:
+    proved("cross-talk", cases=check_tiny(loop_thread, serve, 20_000, _LONG_SECONDS))
+
+
+def check_shipped(loop: LoopThread, count: int, timeout_seconds: float) -> int:
+    calls = mixed_calls(count, SEED, model="en-de", most_words=20)
+    process = ServerProcess(REPOSITORY / "models", "--max-slots", "32", "--num-threads", "2")
+    try:
+        alone = answers(loop, process.address, calls, 1, timeout_seconds)
+        together = answers(loop, process.address, calls, IN_FLIGHT, timeout_seconds)
+    finally:
+        process.kill()
+    wrong = differences(alone, together)
+    assert not wrong, f"{len(wrong)} of {count} answers are others, first {calls[wrong[0]]}"
+    return count
+
+
+def test_no_answer_of_the_shipped_model_depends_on_company(
+    loop_thread: LoopThread, proved: Callable[..., None]
+) -> None:
+    proved("cross-talk", cases=check_shipped(loop_thread, 60, 100.0))
+
+
+@pytest.mark.full
+@pytest.mark.timeout(2 * _LONG_SECONDS)
+def test_none_of_very_many_answers_of_the_shipped_model_depends_on_company(
+    loop_thread: LoopThread, proved: Callable[..., None]
+) -> None:
+    proved("cross-talk", cases=check_shipped(loop_thread, 3_000, _LONG_SECONDS))
+
+
+def test_two_rows_that_are_swapped_are_found(
+    loop_thread: LoopThread, serve: Callable[..., InProcessServer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A planted fault: now and then, two sequences that end in the same step get each other's tokens."""
+    step = Decoder.step
+
+    def swapped(self: Decoder, **how: Any) -> StepResult:
+        result = step(self, **how)
+        if len(result.finished) > 1:
+            (one, a), (other, b), *rest = result.finished
+            result.finished = [(one, b), (other, a), *rest]
+        return result
+
+    server = serve(num_threads=2, max_slots=16, max_queue_seconds=3600.0)
+    calls = [each for each in mixed_calls(150, SEED) if each.kind == "unary" and not each.request.options.beam_size]
+    alone = answers(loop_thread, server.address, calls, 1)
+    monkeypatch.setattr(Decoder, "step", swapped)
+    assert differences(alone, answers(loop_thread, server.address, calls, IN_FLIGHT))

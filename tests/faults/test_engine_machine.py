@@ -1,0 +1,132 @@
+"""Whatever callers, clocks and devices do, and in whatever order lanes take their turns, the engine's promises hold."""
+
+import contextlib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from service.client import ClientError
+from service.config import ServerConfig
+from service.engine import waiting
+from service.engine.deadlines import Deadlines
+from service.engine.decoder import Decoder, StepResult
+from service.engine.engine import Engine
+from service.engine.integrity import IntegrityError
+from service.engine.lane import Lane
+from service.engine.roster import Roster
+from service.engine.twins import Twins
+from service.engine.waiting import WaitingQueue
+from service.translation import Priority
+from tests.faults.engine_machine import EngineMachine
+from tests.servers import LoopThread, in_process
+
+_QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
+_SHORT, _LONG = (100, 40), (2000, 60)
+
+
+def play(num_examples: int, num_steps: int, phases: Sequence[Phase] = tuple(Phase)) -> None:
+    form = settings(
+        phases=phases,
+        max_examples=num_examples,
+        stateful_step_count=num_steps,
+        derandomize=True,
+        deadline=None,
+        database=None,
+        report_multiple_bugs=False,
+        suppress_health_check=_QUIET,
+    )
+    run_state_machine_as_test(EngineMachine, settings=form)
+
+
+def test_promises_hold_in_any_order_of_events(proved: Callable[..., None]) -> None:
+    play(*_SHORT)
+    proved("invariants", cases=_SHORT[0] * _SHORT[1])
+
+
+@pytest.mark.full
+@pytest.mark.timeout(1800)
+def test_promises_hold_in_very_many_orders_of_events(proved: Callable[..., None]) -> None:
+    play(*_LONG)
+    proved("invariants", cases=_LONG[0] * _LONG[1])
+
+
+class Planted:
+    """Faults of the engine, each of which the machine must find."""
+
+    @staticmethod
+    def a_deadline_is_missed(patch: pytest.MonkeyPatch) -> None:
+        patch.setattr(Deadlines, "pop_expired", lambda self, now: [])
+
+    @staticmethod
+    def nobody_is_given_up(patch: pytest.MonkeyPatch) -> None:
+        patch.setattr(Twins, "give_up", lambda self, sequence: None)
+
+    @staticmethod
+    def a_follower_is_not_told(patch: pytest.MonkeyPatch) -> None:
+        end = Twins.end
+        patch.setattr(Twins, "end", lambda self, leader: end(self, leader)[:1])
+
+    @staticmethod
+    def somebody_is_told_twice(patch: pytest.MonkeyPatch) -> None:
+        take = Roster.take_updates
+        patch.setattr(Roster, "take_updates", lambda self: 2 * take(self))
+
+    @staticmethod
+    def somebody_is_forgotten_when_the_engine_dies(patch: pytest.MonkeyPatch) -> None:
+        patch.setattr(
+            Roster, "fail_all", lambda self, error: [self._end(each, error=error) for each in list(self._live)[1:]]
+        )
+
+    @staticmethod
+    def a_low_priority_starves(patch: pytest.MonkeyPatch) -> None:
+        patch.setitem(waiting._STRIDES, Priority.HIGH, 0)
+
+    @staticmethod
+    def rows_of_the_doomed_stay(patch: pytest.MonkeyPatch) -> None:
+        patch.setattr(Lane, "remove_doomed", lambda self: None)
+
+    @staticmethod
+    def answers_are_swapped(patch: pytest.MonkeyPatch) -> None:
+        step = Decoder.step
+
+        def swapped(self: Decoder, **how: Any) -> StepResult:
+            result = step(self, **how)
+            if len(result.finished) > 1:
+                (one, a), (other, b), *rest = result.finished
+                result.finished = [(one, b), (other, a), *rest]
+            return result
+
+        patch.setattr(Decoder, "step", swapped)
+
+    @staticmethod
+    def who_left_the_queue_is_still_counted(patch: pytest.MonkeyPatch) -> None:
+        patch.setattr(WaitingQueue, "drop", lambda self, sequence: self._classes[sequence.priority].remove(sequence))
+
+    @staticmethod
+    def a_wake_up_is_missed(patch: pytest.MonkeyPatch) -> None:
+        patch.setattr(Engine, "_has_work", lambda self, lane: bool(lane.batch.num_rows))
+
+
+@pytest.mark.parametrize("fault", [name for name in vars(Planted) if not name.startswith("_")])
+def test_a_planted_fault_is_found(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    getattr(Planted, fault)(monkeypatch)
+    with pytest.raises(AssertionError):
+        play(*_SHORT, phases=[Phase.generate])
+
+
+def test_a_servers_engine_compares_its_books(loop_thread: LoopThread, tiny_models: Path) -> None:
+    """Real servers of these tests fail when an engine's books contradict each other."""
+    config = ServerConfig(models=tiny_models, num_threads=1, grace_seconds=5.0)
+
+    def translate_with_wrong_books() -> None:
+        with in_process(loop_thread, config) as server, server.client() as client:
+            server.server.models[0].engine._roster._waiting.num_tokens += 1
+            with contextlib.suppress(ClientError):
+                client.translate(["Hello"], "en", "de")
+
+    with pytest.raises(IntegrityError, match="tokens wait"):
+        translate_with_wrong_books()

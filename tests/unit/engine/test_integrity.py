@@ -1,0 +1,144 @@
+"""Each of the engine's books is falsified in turn, and the check that compares them must say so."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import NamedTuple
+
+import pytest
+
+from service.engine.config import EngineConfig
+from service.engine.engine import Engine
+from service.engine.integrity import IntegrityError
+from service.engine.lane import Lane
+from service.engine.sequence import Sequence, SequenceStatus, SequenceUpdate
+from service.engine.twins import _key
+from tests.unit.engine.fake_runner import FakeRunner
+from tests.unit.engine.recorder import Recorder, new_sequence
+from tests.unit.engine.test_engine import Rig, endless
+
+_BOUND = 5
+
+
+class Scene(NamedTuple):
+    """An engine between two turns of its only lane, with somebody in every place."""
+
+    engine: Engine
+    lane: Lane
+    running: Sequence
+    beam: Sequence
+    follower: Sequence
+    waiting: Sequence
+
+
+def scene() -> Scene:
+    config = EngineConfig(max_waiting=_BOUND, checks_integrity=True)
+    engine = Engine([FakeRunner(max_slots=3, eos_weight=-30.0)], config, Recorder())
+    (lane,) = engine._lanes
+    engine._unavailable = None  # as `start` does; its thread would not stand still
+    running = new_sequence((2, 1), "running", max_output_tokens=38, wants_progress=True, max_repeats=3)
+    beam = new_sequence((3, 1), "beam", beam_size=2, max_output_tokens=38, deadline_seconds=1e12)
+    follower, waiting = replace(running, request_id="follower", slots=[]), endless(4, "waiting")
+    engine.submit([running, beam, follower, waiting])
+    for _ in range(3):
+        plan = engine._next(lane)
+        assert plan is not None
+        engine._conclude(lane, lane.run(plan, is_alone=True))
+    return Scene(engine, lane, running, beam, follower, waiting)
+
+
+def check(a: Scene) -> None:
+    a.engine.check_integrity(a.lane)
+    a.lane.decoder.check_integrity()
+
+
+def test_books_that_are_right_pass() -> None:
+    check(scene())
+
+
+Falsify = Callable[[Scene], object]
+
+
+def _swap_rows(a: Scene) -> None:
+    a.running.slots, a.beam.slots = [a.beam.slots[0]], [a.running.slots[0], a.beam.slots[1]]
+
+
+FAULTS: dict[str, tuple[str, Falsify]] = {
+    "a slot is owned twice": ("owned rows", lambda a: a.beam.slots.__setitem__(0, a.running.slots[0])),
+    "a slot is lost": ("owned rows", lambda a: a.beam.slots.pop()),
+    "rows are swapped": ("not the owner", _swap_rows),
+    "a live row lies beyond the others": ("owned rows", lambda a: a.running.slots.__setitem__(0, 7)),
+    "a row's source is another's": ("another row's source", lambda a: a.lane.batch.source_lengths.__setitem__(0, 9)),
+    "a row's guard is another's": ("another row's guard", lambda a: a.lane.batch.max_repeats.fill(7)),
+    "a row ran past its limit": ("past its limit", lambda a: a.lane.batch.lengths.fill(39)),
+    "forced rows are miscounted": ("begin with what is forced", lambda a: setattr(a.lane.batch, "num_forced", 1)),
+    "guarded rows are miscounted": ("are guarded", lambda a: setattr(a.lane.batch, "num_guarded", 0)),
+    "a group is stale": ("groups are stale", lambda a: a.lane.batch.groups.pop(2)),
+    "who runs is not known to run": ("owns", lambda a: setattr(a.running, "status", SequenceStatus.WAITING)),
+    "a search is kept": ("a search is kept", lambda a: a.lane.decoder._search._hypotheses.update({a.waiting: None})),  # type: ignore[dict-item]
+    "a first token is awaited": ("first token", lambda a: a.lane.decoder._without_token.append(a.running)),
+    "a sequence has no rows at home": ("have no rows there", lambda a: a.lane.batch.leave(a.beam)),
+    "a sequence has rows elsewhere": ("have a home", lambda a: a.engine._homes.pop(a.beam)),
+    "a stranger has rows": ("not at home", lambda a: a.lane.batch._sequences.update({a.waiting: None})),
+    "a sequence in demand is doomed": ("a doomed sequence", lambda a: a.lane.doomed.append(a.beam)),
+    "a sequence is doomed twice": ("doomed twice", lambda a: a.lane.doomed.extend([a.waiting] * 2)),
+    "the queue forgets one": ("the twins are known", lambda a: a.engine._roster._waiting.drop(a.waiting)),
+    "those who wait are miscounted": ("are counted", lambda a: setattr(a.engine._roster._waiting, "_num_waiting", 0)),
+    "waiting tokens are miscounted": ("tokens wait", lambda a: setattr(a.engine._roster._waiting, "num_tokens", 1)),
+    "the queue is over its bound": ("allowed are 0", lambda a: setattr(a.engine._roster._waiting, "_max_waiting", 0)),
+    "who waits is known to run": ("a running sequence waits", lambda a: setattr(a.waiting, "status", a.running.status)),
+    "a priority changed in the queue": ("waits as", lambda a: setattr(a.waiting, "request_id", "another")),
+    "a twin in the queue is forgotten": ("twins are known", lambda a: a.engine._roster._twins.leave_queue(a.waiting)),
+    "a follower is forgotten": ("are nowhere", lambda a: a.engine._roster._twins.give_up(a.follower)),
+    "a follower asks for something else": ("something else", lambda a: setattr(a.follower, "source_ids", (9, 1))),
+    "a decoding is for nobody": ("nobody waits for", lambda a: _decoding(a).clear()),
+    "a watcher is forgotten": ("are watched", lambda a: a.engine._roster._twins._watched.clear()),
+    "waiting rows are miscounted": ("rows wait", lambda a: setattr(a.engine._roster._twins, "waiting_rows", 1.5)),
+    "an estimate is kept": ("estimates for", lambda a: a.engine._roster._twins._rows.update({_key(a.beam): 1.0})),
+    "who was told is still here": ("still here", lambda a: a.engine._roster._live.remove(a.waiting)),
+    "who was told goes on": ("goes on", lambda a: a.engine._roster._updates.append(_update(a.running))),
+    "a sequence is told twice": ("told twice", lambda a: a.engine._roster._updates.extend([_update(endless())] * 2)),
+    "a deadline is forgotten": ("is not watched", lambda a: a.engine._roster._deadlines._heap.clear()),
+    "a deadline is watched twice": ("watched twice", lambda a: a.engine._roster._deadlines.add(a.beam)),
+}
+
+
+def _decoding(a: Scene) -> dict[Sequence, None]:
+    twins = a.engine._roster._twins
+    return next(each.members for each in twins._running.values() if each.leader is a.beam)
+
+
+def _update(sequence: Sequence) -> SequenceUpdate:
+    return SequenceUpdate(sequence, None)
+
+
+@pytest.mark.parametrize(("named", "falsify"), FAULTS.values(), ids=FAULTS.keys())
+def test_a_book_that_is_falsified_is_named(named: str, falsify: Falsify) -> None:
+    a = scene()
+    falsify(a)
+    with pytest.raises(IntegrityError, match=named):
+        check(a)
+
+
+def test_rows_that_are_promised_must_be_free() -> None:
+    a = scene()
+    wide = new_sequence((9, 1), beam_size=3)
+    with pytest.raises(IntegrityError, match="3 rows are promised, 0 are free"):
+        a.lane.check_integrity([a.running, a.beam, wide], [wide])
+
+
+def test_an_engine_with_wrong_books_fails_and_says_so() -> None:
+    """The loop itself looks: what is planted while it runs ends it."""
+    rig = Rig()
+    rig.runner.before_step = lambda number: setattr(rig.engine._roster._waiting, "num_tokens", 7)
+    with rig:
+        rig.engine.submit([endless()])
+        assert isinstance(rig.recorder.wait_for_failure(), IntegrityError)
+
+
+def test_nothing_is_compared_unless_asked_for() -> None:
+    rig = Rig()
+    rig.engine = Engine([rig.runner], EngineConfig(), rig.recorder)
+    rig.runner.before_step = lambda number: setattr(rig.engine._roster._waiting, "num_tokens", 7)
+    with rig:
+        rig.engine.submit([sequence := endless()])
+        assert rig.error(sequence) is None
