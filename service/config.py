@@ -72,6 +72,12 @@ class ServerConfig:
     max_waiting: int = Field(
         default=4096, ge=1, le=_MAX_COUNT, description="Texts that may wait for a slot before calls are refused."
     )
+    stuck_turn_seconds: float = Field(
+        default=60.0,
+        ge=0.1,
+        le=_DAY_SECONDS,
+        description="A run of the model that takes longer is ended, and the engine restarted.",
+    )
     cache_mib: int = Field(
         default=0, ge=0, le=1_048_576, description="Memory to keep finished translations in, in MiB; 0: none."
     )

@@ -128,6 +128,10 @@ class Roster:
         updates, self._updates = self._updates, []
         return updates
 
+    def put_back(self, updates: Iterable[SequenceUpdate]) -> None:
+        """These were taken and could not be told."""
+        self._updates = [*updates, *self._updates]
+
     def _end(
         self,
         sequence: Sequence,
