@@ -11,7 +11,7 @@ import resource
 import threading
 from pathlib import Path
 
-import service.cli
+from service.cli.main import main as dragoman
 from service.engine.session import Binding, GraphSession
 from service.models import recovery, supervisor
 
@@ -36,10 +36,10 @@ def main() -> None:
             resource.setrlimit(resource.RLIMIT_AS, (limit, resource.RLIM_INFINITY))
         run(session, binding)
 
-    GraphSession.run = faulty_run  # type: ignore[method-assign]
+    GraphSession.run = faulty_run  # type: ignore[assignment, method-assign]
     recovery._FIRST_DELAY_SECONDS = 0.001
     supervisor._END_SECONDS = 1.0
-    service.cli.main()
+    dragoman()
 
 
 def _address_bytes() -> int:

@@ -27,7 +27,7 @@ from tests.servers import (
     distinct_texts,
     eventually,
 )
-from tests.tiny_bundle import put_bundle
+from tests.tiny_bundle import put_bundle, write_tiny_bundle
 
 OK, UNAVAILABLE = grpc.StatusCode.OK, grpc.StatusCode.UNAVAILABLE
 BOUND_SECONDS = 20.0
@@ -43,7 +43,7 @@ def ask(address: str, texts: list[str] | None = None, model: str = "") -> tuple[
         try:
             pb_grpc.TranslationServiceStub(channel).Translate(request, timeout=BOUND_SECONDS)
         except grpc.RpcError as error:
-            return error.code(), error.details()
+            return error.code(), error.details() or ""
     return OK, ""
 
 
@@ -121,7 +121,7 @@ def faulty(tiny_models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     """A server in a process of its own, and the file that says what goes wrong in it."""
     fault = tmp_path / "fault"
     monkeypatch.setenv(FAULT_FILE, str(fault))
-    arguments = ("--stuck-turn-seconds", "2", "--max-slots", "2")
+    arguments = ("--stuck-turn-seconds", "3", "--max-slots", "8")
     with ExitStack() as stack:
         process = ServerProcess(tiny_models, *arguments, program="tests.faults.faulty_server")
         stack.callback(process.kill)
@@ -152,14 +152,14 @@ def test_an_engine_that_can_not_be_brought_back_ends_the_process_with_70(
     proved("recovery", cases=1, worst_ms=seconds * 1000)
 
 
-@pytest.mark.parametrize("mebibytes", [8, 32, 96])
+@pytest.mark.parametrize("mebibytes", [0, 2, 8])
 def test_memory_that_runs_out_fails_a_call_or_ends_the_process(
     faulty: tuple[ServerProcess, Path], proved: Callable[..., None], mebibytes: int
 ) -> None:
     """Real addresses run out under a call that needs many; never does anybody hang."""
     process, file = faulty
     file.write_text(f"limit {mebibytes}")
-    big = [" ".join(distinct_texts(60)) for _ in range(600)]
+    big = distinct_texts(60)
     with ThreadPoolExecutor(4) as pool:
         calls = [pool.submit(ask, process.address, big) for _ in range(4)]
         answers = [call.result(2 * BOUND_SECONDS) for call in calls]
@@ -186,8 +186,8 @@ def down(
     """A server of two models, one of which has an engine that failed and will be restarted in many seconds."""
     models = tmp_path / "models"
     models.mkdir()
-    for name in ("other", "tiny"):
-        put_bundle(models, tiny_versions / "1", name)
+    write_tiny_bundle(models / "other" / "1", "other")
+    put_bundle(models, tiny_versions / "1")
     monkeypatch.setattr("service.models.recovery._FIRST_DELAY_SECONDS", 25.0)
     server = serve(models=models, max_slots=4)
     (tiny,) = (model for model in server.server.models if model.name == "tiny")
@@ -221,7 +221,7 @@ def test_a_new_version_takes_the_place_of_one_that_recovers(
     down: tuple[InProcessServer, Path], tiny_versions: Path, proved: Callable[..., None]
 ) -> None:
     server, models = down
-    put_bundle(models, tiny_versions / "2", "tiny")
+    put_bundle(models, tiny_versions / "2")
     assert server.reload() is ReloadOutcome.CHANGED
     assert ask(server.address, model="tiny")[0] is OK
     eventually(lambda: server.server.phase is Phase.SERVING)

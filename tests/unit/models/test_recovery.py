@@ -26,9 +26,9 @@ def test_each_failure_in_a_row_doubles_the_delay_up_to_half_a_minute() -> None:
     recovery = Recovery(clock)
     delays = [round(fail_at_once(recovery, clock), 6) for _ in range(MAX_RESTARTS)]
     assert delays == [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30.0]
-    assert not recovery.has_given_up
+    before = recovery.has_given_up
     recovery.failed()
-    assert recovery.has_given_up
+    assert (before, recovery.has_given_up) == (False, True)
     assert recovery.num_failures == MAX_RESTARTS + 1
 
 
