@@ -78,6 +78,12 @@ class ServerConfig:
         le=_DAY_SECONDS,
         description="Calls that would wait longer for a slot are refused; 0: than 0.5 s, more where models are slow.",
     )
+    stuck_turn_seconds: float = Field(
+        default=60.0,
+        ge=0.1,
+        le=_DAY_SECONDS,
+        description="A run of the model that takes longer is ended, and the engine restarted.",
+    )
     cache_mib: int = Field(
         default=0, ge=0, le=1_048_576, description="Memory to keep finished translations in, in MiB; 0: none."
     )

@@ -31,6 +31,10 @@ class FleetBridge:
         """As `FleetListener.on_retired`."""
         self._metrics.retired(model.name, model.engine)
 
+    def on_restarted(self, model: LoadedModel) -> None:
+        """As `FleetListener.on_restarted`."""
+        self._metrics.model(model.name).restarted()
+
     def on_refused(self, name: str) -> None:
         """As `FleetListener.on_refused`."""
         self._metrics.load_failed(name)

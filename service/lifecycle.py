@@ -8,8 +8,9 @@ class Phase(enum.Enum):
 
     LOADING = "loading"
     SERVING = "serving"
+    RECOVERING = "recovering"  # an engine has failed and is being restarted; other models' calls are answered
     DRAINING = "draining"  # asked to stop; still answers
-    FAILED = "failed"  # an engine died; only a restart helps
+    FAILED = "failed"  # an engine can't be brought back: the process is about to end
 
     @property
     def is_ready(self) -> bool:
@@ -18,7 +19,7 @@ class Phase(enum.Enum):
 
     @property
     def is_alive(self) -> bool:
-        """Whether a restart would not help."""
+        """Whether a new process would not help."""
         return self is not Phase.FAILED
 
 

@@ -134,6 +134,7 @@ class Metrics:
         self.estimated_wait = self._gauge(
             "estimated_wait_seconds", "How long a sequence that comes now will wait for a free slot, about.", "model"
         )
+        self.restarts = self._counter("engine_restarts", "Engines that had failed and were brought back.", "model")
         self.admissions = self._counter("admissions", "Sequences that got slots.", "model")
         self.evictions = self._counter(
             "evictions", "Sequences taken out while they ran, by reason: cancelled, deadline.", "model", "reason"
@@ -309,6 +310,7 @@ class ModelMetrics:
 
     def __init__(self, metrics: Metrics, model: str) -> None:
         self._model = model
+        self._restarts = metrics.restarts.labels(model)
         self._metrics = metrics
         self._engines: tuple[Engine, ...] = ()
         self._sentences = {outcome: metrics.sentences.labels(model, outcome) for outcome in _OUTCOMES}
@@ -338,6 +340,10 @@ class ModelMetrics:
     def is_loaded(self) -> bool:
         """Whether a version of the model is in memory."""
         return bool(self._engines)
+
+    def restarted(self) -> None:
+        """The engine of a version had failed, and works again."""
+        self._restarts.inc()
 
     def loaded(self, engine: Engine, seconds: float) -> None:
         """A version was loaded; from now on its engine is looked at whenever the metrics are read."""

@@ -2,6 +2,7 @@
 
 Start: metrics port -> admin port -> gRPC port, NOT_SERVING -> load, self-test, warm up -> SERVING. Then SIGHUP, a
 clock or an operator has it look at the models on disk again.
+An engine that fails is brought back (`models/supervisor.py`), NOT_SERVING meanwhile; if it can't be, the process ends.
 Stop: NOT_SERVING -> drain delay -> no new calls, accepted ones finish within the grace -> engines -> ports.
 """
 
@@ -10,6 +11,7 @@ import contextlib
 import logging
 import os
 import signal
+import threading
 from collections.abc import Callable
 from importlib import metadata
 from typing import TYPE_CHECKING
@@ -32,6 +34,7 @@ from service.models.loaded_model import LoadedModel
 from service.models.loader import load_model
 from service.models.repository import ALL, FoundBundle
 from service.models.statistics import InferenceStatistics
+from service.models.supervisor import Supervisor
 from service.monitoring import monitoring_listener
 from service.ports import PortError, check_port, join_address
 from service.recent_errors import RecentErrors
@@ -50,13 +53,13 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 
-# A turn takes milliseconds; one that takes this long is stuck in native code, where nothing can stop it.
-_STUCK_TURN_SECONDS = 60.0
-_WATCH_SECONDS = 1.0
 _LOOK_AT_FILES_SECONDS = 0.5  # those of TLS and API keys
 # A call whose engine was stopped under it still gets its answer in this time.
 _LAST_ANSWER_SECONDS = 2.0
 _LAST_SPANS_SECONDS = 2.0
+# With an engine that can't be brought back: for calls to other models; and for all of the stop, whatever hangs.
+_FAILED_GRACE_SECONDS = 2.0
+_FAILED_STOP_SECONDS = 20.0
 
 
 class TracingUnavailable(Exception):
@@ -79,7 +82,7 @@ class Server:
         self.port = config.port
         self.metrics_port = config.metrics_port
         self.admin_port = config.admin_port
-        self.has_failed = False  # an engine died or got stuck
+        self.has_failed = False  # an engine can't be brought back
         self._checks_integrity = checks_integrity
         self._phase = Phase.LOADING
         self._metrics = Metrics()
@@ -94,6 +97,7 @@ class Server:
         self._http: list[HttpListener] = []
         self._loop = asyncio.get_running_loop()
         self._closing = asyncio.Event()
+        self._lost = asyncio.Event()
         self._reloading = asyncio.Lock()
         self._is_explicit = config.model_control == "explicit"
         self._fleet = Fleet(
@@ -108,6 +112,8 @@ class Server:
         self._tracing = _tracing(config)
         access_log = AccessLog(config.access_log_ratio, with_texts=config.log_text)
         observer = CallObserver(self._metrics, self._errors, access_log, self._tracing)
+        self._supervisor = Supervisor(self._fleet, self, config.stuck_turn_seconds)
+        self._watching: asyncio.Task[None] | None = None
         self._control = ModelControl(self._fleet, is_explicit=self._is_explicit)
         self._health = new_health_servicer()
         kserve = KServeServicer(
@@ -141,6 +147,8 @@ class Server:
     async def run(self, announce: Callable[["Server"], None]) -> None:
         """Serve until SIGTERM or SIGINT; a second one ends the process at once. `announce` is called when ready.
 
+        Also ends when an engine can't be brought back; `has_failed` tells.
+
         Raises:
             PortError: a port can't be listened on.
             BundleError: a bundle is missing, damaged or fails its self-test.
@@ -149,15 +157,17 @@ class Server:
         _on_signals(stop, reload)
         try:
             await self.open()
-            loading, stopping = asyncio.ensure_future(self.load()), asyncio.ensure_future(stop.wait())
-            await asyncio.wait({loading, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            loading = asyncio.ensure_future(self.load())
+            ends = {asyncio.ensure_future(event.wait()) for event in (stop, self._lost)}
+            await asyncio.wait({loading, *ends}, return_when=asyncio.FIRST_COMPLETED)
             if loading.done():
                 loading.result()
                 announce(self)
-                attendants = [asyncio.ensure_future(work) for work in (self._watch_engines(), self._follow(reload))]
-                await stopping
-                for attendant in attendants:
-                    attendant.cancel()
+                following = asyncio.ensure_future(self._follow(reload))
+                await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+                following.cancel()
+            if self.has_failed:
+                _leave_within(_FAILED_STOP_SECONDS)
         finally:
             await self.close()
 
@@ -189,6 +199,7 @@ class Server:
         self._metrics.built_with(service.__version__, _onnxruntime_version(), config.device)
         self._enter(Phase.LOADING)
         await self._grpc.start()
+        self._watching = asyncio.create_task(self._supervisor.watch())
         if self._tls or self._gate:
             self._following_files = asyncio.create_task(self._follow_files())
 
@@ -199,8 +210,8 @@ class Server:
             BundleError: as for `run`.
         """
         await self._fleet.load(self.config.load_model if self._is_explicit else (ALL,))
-        if self._phase is Phase.LOADING:  # no engine died meanwhile
-            self._enter(Phase.SERVING)
+        if self._phase is Phase.LOADING:
+            self._enter(Phase.RECOVERING if self._supervisor.is_recovering else Phase.SERVING)
 
     async def reload(self) -> ReloadOutcome:
         """Serve what is on disk now; calls go on meanwhile, reloads one after the other.
@@ -222,8 +233,11 @@ class Server:
 
     async def close(self) -> None:
         """Answer every accepted call, then stop. Calls that outlast the grace are answered UNAVAILABLE."""
-        was_serving = self._phase is Phase.SERVING
-        if self._http:  # else no port was opened
+        was_serving = self._phase in (Phase.SERVING, Phase.RECOVERING)
+        grace_seconds = self.config.grace_seconds
+        if self.has_failed:
+            grace_seconds = min(grace_seconds, _FAILED_GRACE_SECONDS)
+        elif self._http:  # else no port was opened
             self._enter(Phase.DRAINING)
         if was_serving:
             await asyncio.sleep(self.config.drain_delay_seconds)
@@ -231,10 +245,12 @@ class Server:
         self._closing.set()
         if self._following_files is not None:
             self._following_files.cancel()
-        stopping = asyncio.ensure_future(self._grpc.stop(self.config.grace_seconds + _LAST_ANSWER_SECONDS))
-        await asyncio.wait({stopping}, timeout=self.config.grace_seconds)
+        stopping = asyncio.ensure_future(self._grpc.stop(grace_seconds + _LAST_ANSWER_SECONDS))
+        await asyncio.wait({stopping}, timeout=grace_seconds)
         if not stopping.done():
-            _LOG.warning("calls outlasted the grace of %g s; they are given up", self.config.grace_seconds)
+            _LOG.warning("calls outlasted the grace of %g s; they are given up", grace_seconds)
+        if self._watching is not None:
+            self._watching.cancel()
         self._control.close()
         await self._fleet.stop()
         await stopping
@@ -270,7 +286,7 @@ class Server:
             self._metrics.model(bundle.name),
             statistics,
             self._translator.deliver,
-            lambda error: self._engine_failed(bundle, error),
+            lambda _: self._supervisor.wake(),
         )
         engine_config = EngineConfig(
             max_slots=config.max_slots or None,
@@ -305,23 +321,17 @@ class Server:
             except Exception:
                 _LOG.exception("looking at the files of TLS and API keys failed; what was read before stays in use")
 
-    async def _watch_engines(self) -> None:
-        """Notice an engine that neither works nor dies."""
-        while not self.has_failed:
-            await asyncio.sleep(_WATCH_SECONDS)
-            for model in self.models:
-                seconds = model.engine.snapshot().turn_seconds
-                if seconds > _STUCK_TURN_SECONDS:
-                    self._engine_failed(model.bundle, TimeoutError(f"a turn has taken {seconds:.0f} s"))
+    def on_recovering(self, recovering: bool) -> None:
+        """As `SupervisorListener.on_recovering`."""
+        if self._phase in (Phase.SERVING, Phase.RECOVERING):
+            self._enter(Phase.RECOVERING if recovering else Phase.SERVING)
 
-    def _engine_failed(self, bundle: FoundBundle, error: BaseException) -> None:
-        if self._fleet.is_retiring(bundle):
-            _LOG.error("the engine of %s failed (%s) while it was being retired", bundle.directory, error)
-            return
-        _LOG.critical("the engine of %s failed (%s); restart the server", bundle.directory, error)
+    def on_lost(self, reason: str) -> None:
+        """As `SupervisorListener.on_lost`."""
+        _LOG.critical("%s This process ends", reason)
         self.has_failed = True
-        if self._phase is not Phase.DRAINING:
-            self._enter(Phase.FAILED)
+        self._enter(Phase.FAILED)
+        self._lost.set()
 
     def _enter(self, phase: Phase) -> None:
         self._phase = phase
@@ -357,6 +367,13 @@ def _on_signals(stop: asyncio.Event, reload: asyncio.Event) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop_or_leave, number)
     loop.add_signal_handler(signal.SIGHUP, reload.set)
+
+
+def _leave_within(seconds: float) -> None:
+    """End the process after this time, even if a thread in native code keeps it from ending by itself."""
+    timer = threading.Timer(seconds, os._exit, (os.EX_SOFTWARE,))
+    timer.daemon = True
+    timer.start()
 
 
 def _gate_of(config: ServerConfig, metrics: Metrics) -> "Gate | None":

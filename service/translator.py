@@ -2,6 +2,7 @@
 
 import asyncio
 import contextvars
+import threading
 import time
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
@@ -41,6 +42,7 @@ from service.translation_call import TranslationCall
 # costs under load.
 _MAX_INLINE_CHARACTERS = 4_096
 _MAX_INLINE_TOKENS = 2_048
+_NUM_THREADS = 2  # for calls with more
 
 T = TypeVar("T")
 
@@ -79,7 +81,7 @@ class Translator:
         self._decoder = SegmentDecoder(metrics, cache)
         self._catalogue = Catalogue()
         self._is_loading = True
-        self._executor = ThreadPoolExecutor(max_workers=2, thread_name_prefix="tokenizer")
+        self._executor = _running_pool(_NUM_THREADS)
 
     def serve(self, catalogue: Catalogue) -> None:
         """From now on translate with these models."""
@@ -353,3 +355,13 @@ def _undetermined(text: str) -> Translation:
     """The answer to a text without letters, which never reaches a model."""
     unchanged = Hypothesis(text, score=None, num_tokens=0)
     return Translation(text, (unchanged,), FinishReason.STOP, 0, detected_language_code=UNDETERMINED)
+
+
+def _running_pool(num_threads: int) -> ThreadPoolExecutor:
+    """A pool whose threads run already. Started when the first call needs it, a thread that dies for want of memory
+    before it has said that it runs would be waited for by the event loop, for ever."""
+    pool = ThreadPoolExecutor(max_workers=num_threads, thread_name_prefix="tokenizer")
+    together = threading.Barrier(num_threads)
+    for _ in range(num_threads):
+        pool.submit(together.wait)
+    return pool

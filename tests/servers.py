@@ -139,13 +139,18 @@ def in_process(loop: LoopThread, config: ServerConfig, load: bool = True) -> Ite
 
 
 class ServerProcess:
-    """`python -m service serve` with free ports, as a user starts it; with `port`, where another one was before."""
+    """`python -m service serve` with free ports, as a user starts it; with `port`, where another one was before.
 
-    def __init__(self, models: Path, *arguments: str, ready: bool = True, port: int = 0) -> None:
+    `program` is another module with the same command line.
+    """
+
+    def __init__(
+        self, models: Path, *arguments: str, ready: bool = True, port: int = 0, program: str = "service"
+    ) -> None:
         self.port, self.metrics_port, self.admin_port = port or free_port(), free_port(), free_port()
         self.address = f"127.0.0.1:{self.port}"
         command = [
-            *(sys.executable, "-m", "service", "serve", "--models", str(models), "--num-threads", "1"),
+            *(sys.executable, "-m", program, "serve", "--models", str(models), "--num-threads", "1"),
             *("--port", str(self.port), "--metrics-port", str(self.metrics_port)),
             *("--admin-port", str(self.admin_port), *arguments),
         ]

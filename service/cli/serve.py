@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from service.settings import Settings
 
 _REACHABLE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  # all of the machine's addresses -> one of them
+_LOST = "an engine failed and could not be brought back; the log says why."
 
 
 @click.command(cls=SettingsCommand)
@@ -53,9 +54,11 @@ def serve(settings: "Settings") -> None:
     code = exit_codes.SOFTWARE if server.has_failed else exit_codes.OK
     if server.has_threads_left:
         sys.stdout.flush()
+        if server.has_failed:
+            click.echo(f"dragoman: {_LOST}", err=True)
         os._exit(code)
     if server.has_failed:
-        raise CommandError("an engine failed while the server ran; the log says why.", code)
+        raise CommandError(_LOST, code)
 
 
 async def _serve(config: "ServerConfig") -> "Server":

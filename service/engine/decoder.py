@@ -22,7 +22,7 @@ class StepResult:
     failed: list[tuple[Sequence, EngineFailure]] = field(default_factory=list)
     first_tokens: list[Sequence] = field(default_factory=list)
     num_generated: int = 0
-    has_run_failed: bool = False
+    has_run_failed: bool = False  # it raised, or gave no row numbers
 
 
 class Decoder:
@@ -82,6 +82,7 @@ class Decoder:
                 (sequence, EngineFailure("The decoder gave no numbers for this text; report it."))
                 for sequence in advance.failed
             ]
+            result.has_run_failed = len(advance.failed) == batch.num_sequences
         self._remove_failed(result.failed)
         for sequence, _ in result.finished:
             self.remove(sequence)
@@ -160,7 +161,7 @@ class Decoder:
 
 def _log_failure(what: str, error: Exception) -> None:
     if isinstance(error, RunTerminated):
-        _log.info("%s was ended because the engine stops", what)
+        _log.info("%s was ended, as the engine has stopped or failed", what)
     else:
         _log.error("%s failed", what, exc_info=error)
 

@@ -36,7 +36,7 @@ _log = logging.getLogger(__name__)
 
 _NOBODY = StepPlan(())
 _REPORT_AFTER = 16  # turns at the most: together they cost the CPU's caches less
-_FAILED = "the engine has failed"
+_FAILED = "the engine has failed, and is being restarted"
 
 
 class EngineListener(Protocol):
@@ -45,7 +45,8 @@ class EngineListener(Protocol):
     def on_updates(self, updates: list[SequenceUpdate], progress: list[SequenceProgress]) -> None:
         """All terminal updates of one turn, and the progress of sequences that asked for it and go on.
 
-        Of a sequence no progress comes after its terminal update. Must not wait for the engine.
+        Of a sequence no progress comes after its terminal update. Must not wait for the engine. Should it raise all
+        the same, the engine fails, and tells these updates once more.
         """
         ...
 
@@ -54,7 +55,7 @@ class EngineListener(Protocol):
         ...
 
     def on_failure(self, error: BaseException) -> None:
-        """The loop died; all sequences have been failed with `Unavailable`."""
+        """The engine has failed and takes nothing until it is restarted; what was accepted fails right after this."""
         ...
 
 
@@ -64,6 +65,8 @@ class Engine:
     Each runner is a lane with rows and a thread of its own: lanes wait for nothing but the lock, under which they take
     sequences from one queue. Of sequences that ask for the same (`twins`), one is decoded and all get its answer, each
     by its own deadline. Every sequence that `submit` accepted gets exactly one terminal update, whatever happens.
+
+    It starts once. Once it has failed, it may be restarted; once it was stopped, it stays so.
     """
 
     def __init__(
@@ -80,17 +83,24 @@ class Engine:
         self._config = config
         self._listener = listener
         self._clock = clock
-        self._lanes = [
-            Lane(runner, config.max_encode_tokens, clock, checks_integrity=config.checks_integrity)
-            for runner in runners
-        ]
-        self._homes: dict[Sequence, Lane] = {}  # of sequences that have slots
+        self._runners = runners
         self._throughput = Throughput(len(runners), runners[0].spec.max_slots, full_turn_seconds)
         self._changed = threading.Condition()  # guards all that lanes share
+        self._unavailable: str | None = "the engine has not started"
+        self._failure: BaseException | None = None
+        self._open_books()
+
+    def _open_books(self) -> None:
+        """Begin with nobody: rows, queue and threads are new."""
+        config, clock = self._config, self._clock
+        self._lanes = [
+            Lane(runner, config.max_encode_tokens, clock, checks_integrity=config.checks_integrity)
+            for runner in self._runners
+        ]
+        self._homes: dict[Sequence, Lane] = {}  # of sequences that have slots
         self._roster = Roster(config.max_waiting, clock, self._throughput.expected_rows)
         self._admission = Admission(self._roster, self._throughput, config.max_waiting, config.max_queue_seconds)
         self._aborted: list[Sequence] = []
-        self._unavailable: str | None = "the engine has not started"
         self._threads = [
             threading.Thread(target=self._run, args=(lane,), name=f"engine-{number}", daemon=True)
             for number, lane in enumerate(self._lanes)
@@ -101,13 +111,37 @@ class Engine:
         """What the keys and values of one row take of the device's memory, reserved for its longest."""
         return self._lanes[0].runner.spec.bytes_per_slot
 
+    @property
+    def failure(self) -> BaseException | None:
+        """What the engine died of, until it is restarted or stopped; `None` if it did not."""
+        return self._failure
+
+    @property
+    def has_threads(self) -> bool:
+        """Whether a thread of the engine lives: after a failure, it is about to end, or hangs in native code."""
+        return any(thread.is_alive() for thread in self._threads)
+
     def start(self) -> None:
         """Start the lanes' threads. An engine starts once."""
-        for lane in self._lanes:
-            lane.runner.reset()
-        self._unavailable = None
-        for thread in self._threads:
-            thread.start()
+        for runner in self._runners:
+            runner.reset()
+        self._start_threads()
+
+    def restart(self, prove: Callable[[Sequence_[Runner], EngineConfig], object]) -> None:
+        """Start anew after a failure: on the same runners and with empty books, once `prove` has found that they work.
+
+        Raises:
+            RuntimeError: the engine has not failed, was stopped meanwhile, or one of its old threads lives.
+            Exception: what `prove` raised; the engine stays as it was.
+        """
+        self._check_can_restart()
+        prove(self._runners, self._config)
+        for runner in self._runners:
+            runner.reset()
+        with self._changed:
+            self._check_can_restart()
+            self._open_books()
+            self._start_threads()
 
     def check_queue(self, priority: Priority) -> None:
         """Refuse a call that comes now before any work is put into it, if it would wait too long. Thread-safe, cheap.
@@ -145,6 +179,24 @@ class Engine:
             self._aborted.extend(sequence for sequence in sequences if sequence in self._roster)
             self._changed.notify_all()
 
+    def fail(self, error: BaseException, reason: str = _FAILED) -> None:
+        """End the runs under way, take nothing any more and fail what was accepted with `Unavailable`, which says why.
+
+        Thread-safe; does not wait for the threads. Does nothing to an engine that has failed before or was stopped.
+        """
+        with self._changed:
+            is_first = self._unavailable is None
+            if is_first:
+                self._unavailable, self._failure = reason, error
+            self._changed.notify_all()
+        try:
+            if is_first:
+                for runner in self._runners:
+                    runner.terminate()
+                self._listener.on_failure(error)
+        finally:
+            self._fail_everything()
+
     def stop(self, timeout_seconds: float) -> bool:
         """Fail what is left with `Unavailable` and end the threads; runs under way are terminated. Idempotent.
 
@@ -153,14 +205,14 @@ class Engine:
         """
         give_up_seconds = time.monotonic() + timeout_seconds
         with self._changed:
-            self._unavailable = self._unavailable or "the engine has stopped"
+            self._unavailable, self._failure = "the engine has stopped", None
             self._changed.notify_all()
-        for lane in self._lanes:
-            lane.runner.terminate()
+        for runner in self._runners:
+            runner.terminate()
         for thread in self._threads:
             if thread.is_alive():
                 thread.join(max(give_up_seconds - time.monotonic(), 0.0))
-        has_ended = not self._is_alive()
+        has_ended = not self.has_threads
         if not has_ended:
             self._fail_everything()
         return has_ended
@@ -168,9 +220,10 @@ class Engine:
     def snapshot(self) -> EngineSnapshot:
         """Where the engine stands. Thread-safe; the numbers may be of slightly different moments."""
         max_slots = sum(lane.batch.max_slots for lane in self._lanes)
-        if not self._is_alive():  # all have been answered, whatever the books say
-            return EngineSnapshot(0, 0, 0.0, 0, 0, max_slots, is_alive=False, turn_seconds=0.0)
-        began = [moment for lane in self._lanes if (moment := lane.turn_began) is not None]
+        began = [moment for lane in self._lanes if (moment := lane.turn_began) is not None] if self.has_threads else []
+        turn_seconds = max(self._clock() - min(began), 0.0) if began else 0.0
+        if self._unavailable is not None:  # all have been answered, whatever the books say
+            return EngineSnapshot(0, 0, 0.0, 0, 0, max_slots, is_alive=False, turn_seconds=turn_seconds)
         return EngineSnapshot(
             num_waiting=self._roster.num_waiting,
             num_waiting_tokens=self._roster.num_waiting_tokens,
@@ -178,12 +231,20 @@ class Engine:
             num_running=sum(lane.batch.num_sequences for lane in self._lanes),
             slots_used=sum(lane.batch.num_rows for lane in self._lanes),
             max_slots=max_slots,
-            is_alive=self._unavailable is None,
-            turn_seconds=max(self._clock() - min(began), 0.0) if began else 0.0,
+            is_alive=True,
+            turn_seconds=turn_seconds,
         )
 
-    def _is_alive(self) -> bool:
-        return any(thread.is_alive() for thread in self._threads)
+    def _start_threads(self) -> None:
+        self._unavailable = self._failure = None
+        for thread in self._threads:
+            thread.start()
+
+    def _check_can_restart(self) -> None:
+        if self._failure is None:
+            raise RuntimeError("only an engine that has failed, and was not stopped, is restarted")
+        if self.has_threads:
+            raise RuntimeError("a thread of the engine that has failed has not ended")
 
     @property
     def _num_free(self) -> int:
@@ -237,13 +298,7 @@ class Engine:
                     lane.count_failures(turn)
         except BaseException as error:
             _log.critical("the engine's loop died", exc_info=error)
-            with self._changed:
-                is_first = self._unavailable != _FAILED
-                self._unavailable = _FAILED
-                self._changed.notify_all()
-            self._fail_everything()
-            if is_first:
-                self._listener.on_failure(error)
+            self.fail(error)
         else:
             self._fail_everything()
 
@@ -266,7 +321,7 @@ class Engine:
                 self.check_integrity(lane, joining=plan.admitted)
             updates = self._roster.take_updates()
         if updates:  # who was dropped need not wait for the step
-            self._listener.on_updates(updates, [])
+            self._tell(updates, [])
         return plan
 
     def _has_work(self, lane: Lane) -> bool:
@@ -340,9 +395,9 @@ class Engine:
             updates = self._roster.take_updates()
             progress = self._progress(lane)
             if progress:  # told under the lock, so that another lane can't end one of these before it is heard of
-                self._listener.on_updates(updates, progress)
+                self._tell(updates, progress)
         if updates and not progress:
-            self._listener.on_updates(updates, [])
+            self._tell(updates, [])
         has_encoded = bool(turn.plan.admitted)
         lane.unreported.append(
             TurnStats(
@@ -363,6 +418,14 @@ class Engine:
             for stats in lane.unreported:
                 self._listener.on_turn(stats)
             lane.unreported.clear()
+
+    def _tell(self, updates: list[SequenceUpdate], progress: list[SequenceProgress]) -> None:
+        try:
+            self._listener.on_updates(updates, progress)
+        except BaseException:
+            with self._changed:
+                self._roster.put_back(updates)  # `_fail_everything` will tell them
+            raise
 
     def check_integrity(self, lane: Lane, joining: Iterable[Sequence] = ()) -> None:
         """Compare the books that lanes share with each other and with those of `lane`, whose thread this is.

@@ -145,6 +145,10 @@ class Roster:
         updates, self._updates = self._updates, []
         return updates
 
+    def put_back(self, updates: Iterable[SequenceUpdate]) -> None:
+        """These were taken and could not be told."""
+        self._updates = [*updates, *self._updates]
+
     def check_integrity(self) -> None:
         """Check that each accepted sequence is in one place, will be told, and nobody is told twice.
 

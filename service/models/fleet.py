@@ -47,6 +47,10 @@ class FleetListener(Protocol):
         """The engine of a model that is served no more has stopped."""
         ...
 
+    def on_restarted(self, model: LoadedModel) -> None:
+        """The engine of a model had failed, and works again."""
+        ...
+
     def on_refused(self, name: str) -> None:
         """A bundle of this model can't be served; what was served goes on."""
         ...
@@ -82,10 +86,6 @@ class Fleet:
     def has_threads_left(self) -> bool:
         """Whether a thread is in native code, or in a read, where nothing can end it."""
         return self._is_stuck or any(not work.done() for work in self._work)
-
-    def is_retiring(self, bundle: FoundBundle) -> bool:
-        """Whether a bundle is served no more, but still has calls to answer."""
-        return any(model.bundle is bundle for model in self._retiring)
 
     async def load(self, names: Collection[str] = (ALL,)) -> None:
         """Load the models of these names that are on disk, then serve them; `*` stands for all.
@@ -143,6 +143,15 @@ class Fleet:
         """Serve the model of this name no more; returns when its engines have stopped. One call at a time."""
         going = [model for model in self.models if model.name == name]
         await self._hand_over([model for model in self.models if model not in going], going)
+
+    async def restart(self, model: LoadedModel) -> None:
+        """Bring back the engine of a model, which has failed.
+
+        Raises:
+            Exception: as `LoadedModel.restart`.
+        """
+        await self._in_thread(model.restart)
+        self._listener.on_restarted(model)
 
     async def states(self) -> list[ModelState]:
         """How each version stands that is on disk or in memory."""

@@ -9,6 +9,7 @@ from service.engine.engine import Engine
 from service.models.language_pairs import LanguagePairs
 from service.models.leases import Leases
 from service.models.repository import FoundBundle
+from service.models.self_test import self_test
 from service.models.statistics import InferenceStatistics
 from service.text.tokenizers import Tokenizer
 from service.translation import DecodingOptions
@@ -52,6 +53,15 @@ class LoadedModel:
     def manifest(self) -> Manifest:
         """What the bundle says about itself."""
         return self.bundle.manifest
+
+    def restart(self) -> None:
+        """Start its engine again after a failure, if its golden sentences come out as they should.
+
+        Raises:
+            BundleError: they do not.
+            RuntimeError: the engine has not failed, was stopped meanwhile, or one of its threads hangs.
+        """
+        self.engine.restart(lambda runners, config: self_test(self.bundle, self.pairs, self.tokenizer, runners, config))
 
     @property
     def default_options(self) -> DecodingOptions:

@@ -9,10 +9,9 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-import service.server
 from service.pb.dragoman.v1 import translation_pb2 as pb
 from service.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
-from tests.servers import InProcessServer, LoopThread, distinct_texts, eventually, rpc_error
+from tests.servers import InProcessServer, distinct_texts, eventually, rpc_error
 
 SERVING, NOT_SERVING = health_pb2.HealthCheckResponse.SERVING, health_pb2.HealthCheckResponse.NOT_SERVING
 SERVICES = ["", "dragoman.v1.TranslationService", "google.cloud.translation.v3.TranslationService"]
@@ -115,49 +114,30 @@ def test_watches_hear_of_every_change_and_do_not_hold_the_stop(serve: Callable[.
         assert all(before != after for before, after in itertools.pairwise(statuses))
 
 
-def test_a_stuck_engine_is_noticed(
-    serve: Callable[..., InProcessServer], monkeypatch: pytest.MonkeyPatch, loop_thread: LoopThread
-) -> None:
-    server = serve(grace_seconds=0.1)
-    released = threading.Event()
-    (lane,) = server.server.models[0].engine._lanes
-    step = lane.decoder.step
-
-    def stuck(**how: Any) -> Any:
-        released.wait(20)
-        return step(**how)
-
-    monkeypatch.setattr(lane.decoder, "step", stuck)
-    monkeypatch.setattr(service.server, "_STUCK_TURN_SECONDS", 0.2)
-    monkeypatch.setattr(service.server, "_WATCH_SECONDS", 0.01)
-    with grpc.insecure_channel(server.address) as channel:
-        call = pb_grpc.TranslationServiceStub(channel).Translate.future(request(1), timeout=30)
-        loop_thread.run(server.server._watch_engines(), timeout_seconds=10)
-        assert server.get("/livez")[0] == 503
-        assert health(channel) == NOT_SERVING
-        assert server.server.has_failed
-        released.set()
-        assert len(call.result(timeout=30).translations) == 1
-
-
-def test_a_dead_engine_is_seen_everywhere(
+def test_an_engine_that_died_is_seen_everywhere_and_comes_back(
     serve: Callable[..., InProcessServer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server = serve()
-    engine = server.server.models[0].engine
+    monkeypatch.setattr("service.models.recovery._FIRST_DELAY_SECONDS", 1.0)  # time to look at everything
 
     def die(*_: Any, **__: Any) -> None:
         raise RuntimeError("boom")
 
-    monkeypatch.setattr(engine._lanes[0], "run", die)
+    monkeypatch.setattr(server.server.models[0].engine._lanes[0], "run", die)
     with grpc.insecure_channel(server.address) as channel:
         stub = pb_grpc.TranslationServiceStub(channel)
         for _ in range(2):  # the call that meets it, and one after
             with pytest.raises(grpc.RpcError) as raised:
                 stub.Translate(request(3), timeout=30)
             assert rpc_error(raised).code() is grpc.StatusCode.UNAVAILABLE
-        eventually(lambda: health(channel) == NOT_SERVING)
-        assert server.get("/livez") == (503, "text/plain; charset=utf-8", "failed\n")
+            assert "is being restarted" in rpc_error(raised).details()
+        assert [health(channel, service) for service in SERVICES] == [NOT_SERVING] * len(SERVICES)
+        assert server.get("/livez") == (200, "text/plain; charset=utf-8", "recovering\n")
         assert server.get("/readyz")[0] == 503
         assert server.metric("dragoman_ready") == 0
         assert server.metric("dragoman_sentences_total", model="tiny", outcome="failed") == 3
+        eventually(lambda: health(channel) == SERVING)
+        assert server.get("/readyz")[0] == 200
+        assert len(stub.Translate(request(3), timeout=30).translations) == 3
+    assert server.metric("dragoman_engine_restarts_total", model="tiny") == 1
+    assert not server.server.has_failed

@@ -59,6 +59,7 @@ NAMES = {
     "dragoman_admissions": {"model"},
     "dragoman_evictions": {"model", "reason"},
     "dragoman_engine_turn_seconds": {"model"},
+    "dragoman_engine_restarts": {"model"},
     "dragoman_segment_flags": {"model", "flag"},
     "dragoman_coalesced_sequences": {"model"},
     "dragoman_cache_lookups": {"model", "outcome"},

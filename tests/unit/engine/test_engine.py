@@ -19,6 +19,7 @@ from service.errors import (
     Unavailable,
 )
 from service.translation import FinishReason
+from tests.servers import eventually
 from tests.unit.engine.fake_runner import (
     BAD_SOURCE_ID,
     NAN_SOURCE_ID,
@@ -291,20 +292,93 @@ def test_when_the_loop_dies_everyone_is_told(monkeypatch: pytest.MonkeyPatch) ->
     assert all(isinstance(update.error, Unavailable) for update in rig.recorder.updates)
 
 
-def test_a_listener_that_raises_hangs_nobody_else() -> None:
+def test_a_listener_that_raises_hears_all_once_more_and_nobody_hangs() -> None:
     class Raising(Recorder):
         def on_updates(self, updates: list[SequenceUpdate], progress: list[SequenceProgress]) -> None:
-            first = not self.calls
-            super().on_updates(updates, progress)
-            if first:
+            if not self.failures:
                 raise OSError("listener")
+            super().on_updates(updates, progress)
 
     rig = Rig()
     rig.engine = Engine([rig.runner], EngineConfig(), listener := Raising())
+    finished, running = new_sequence(max_output_tokens=2), endless(3)
     with rig:
-        rig.engine.submit([new_sequence(max_output_tokens=2), endless(3)])
-        listener.wait_for_failure()
-    assert len(listener.updates) == 2
+        rig.engine.submit([finished, running])
+        listener.wait(2)
+    assert listener.update(finished).error is None
+    assert isinstance(listener.update(running).error, Unavailable)
+
+
+def prove_nothing(runners: object, config: object) -> None:
+    pass
+
+
+def test_a_restarted_engine_begins_with_empty_books_and_works() -> None:
+    fails = [True]
+
+    def before_step(number: int) -> None:
+        if fails[0]:
+            raise RuntimeError("device lost")
+
+    proved: list[object] = []
+    with Rig(FakeRunner(max_slots=1, before_step=before_step)) as rig:
+        engine, recorder = rig.engine, rig.recorder
+        lost = [endless(number + 2, str(number)) for number in range(8)]
+        engine.submit(lost)
+        error = recorder.wait_for_failure()
+        recorder.wait(8)
+        assert engine.failure is error
+        eventually(lambda: not engine.has_threads)
+        with pytest.raises(ZeroDivisionError):
+            engine.restart(lambda runners, config: 1 / 0)
+        assert engine.failure is error
+        fails[0] = False
+        engine.restart(lambda runners, config: proved.extend(runners))
+        assert proved == [rig.runner]
+        snapshot = engine.snapshot()
+        assert (snapshot.num_waiting, snapshot.num_running, snapshot.slots_used) == (0, 0, 0)
+        assert snapshot.is_alive
+        again = new_sequence(max_output_tokens=2)
+        engine.submit([again])
+        assert recorder.update(again).error is None
+    assert len(recorder.updates) == 9
+    assert len(recorder.failures) == 1
+
+
+def test_only_what_has_failed_and_ended_is_restarted() -> None:
+    reached, go_on = threading.Event(), threading.Event()
+
+    def before_step(number: int) -> None:
+        reached.set()
+        assert go_on.wait(WAIT_SECONDS)
+
+    with Rig(FakeRunner(max_slots=1, before_step=before_step)) as rig:
+        engine = rig.engine
+        with pytest.raises(RuntimeError, match="has failed"):
+            engine.restart(prove_nothing)
+        sequence = endless()
+        engine.submit([sequence])
+        assert reached.wait(WAIT_SECONDS)
+        engine.fail(TimeoutError("stuck"), "it was stuck")
+        assert "it was stuck" in str(rig.error(sequence))  # while the thread hangs
+        assert engine.snapshot().num_running == 0
+        with pytest.raises(RuntimeError, match="has not ended"):
+            engine.restart(prove_nothing)
+        go_on.set()
+        eventually(lambda: not engine.has_threads)
+        with pytest.raises(RuntimeError, match="stopped"):
+            engine.restart(lambda runners, config: engine.stop(0.0))  # while it proves the runners
+        with pytest.raises(Unavailable, match="stopped"):
+            engine.submit([endless()])
+    assert len(rig.recorder.updates) == 1
+
+
+def test_a_stopped_engine_does_not_fail() -> None:
+    with Rig() as rig:
+        stop(rig.engine)
+        rig.engine.fail(RuntimeError("late"))
+        assert rig.engine.failure is None
+    assert rig.recorder.failures == []
 
 
 def test_stop_fails_what_is_left_and_refuses_more() -> None:

@@ -1,0 +1,155 @@
+"""Watches the engines of the models that are served: ends turns that do not end, and brings back what has failed.
+
+Well -> (a thread dies, turn after turn fails, or a turn takes too long) -> failed: its runs are ended, its sequences
+failed -> its threads end -> after a delay the golden sentences are decoded on its runners -> restarted, well. Threads
+that do not end, or too many failures in a row, are beyond help: then only a new process helps.
+"""
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+from service.models.fleet import Fleet
+from service.models.loaded_model import LoadedModel
+from service.models.recovery import MAX_RESTARTS, Recovery
+
+_LOG = logging.getLogger(__name__)
+
+_LOOK_SECONDS = 1.0  # how often engines are looked at that are well; those that fail tell so
+_LOOK_AGAIN_SECONDS = 0.02  # how often at those that are being brought back
+_END_SECONDS = 5.0  # for threads of an engine that has failed: their runs were terminated
+
+
+class SupervisorListener(Protocol):
+    """Hears from the supervisor, on the event loop's thread."""
+
+    def on_recovering(self, recovering: bool) -> None:
+        """From now on an engine is being brought back, or none any more."""
+        ...
+
+    def on_lost(self, reason: str) -> None:
+        """An engine can't be brought back, for this reason: only a new process helps. Told once."""
+        ...
+
+
+class _Patient:
+    """An engine that has failed, now or before."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self.recovery = Recovery(clock)
+        self.failure: BaseException | None = None  # the one that is being dealt with
+        self.since = 0.0
+        self.restart: asyncio.Task[None] | None = None
+
+
+class Supervisor:
+    """All methods belong to the event loop's thread."""
+
+    def __init__(
+        self,
+        fleet: Fleet,
+        listener: SupervisorListener,
+        stuck_turn_seconds: float,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """A turn that takes longer than `stuck_turn_seconds` is ended."""
+        self._fleet = fleet
+        self._listener = listener
+        self._stuck_turn_seconds = stuck_turn_seconds
+        self._clock = clock
+        self._patients: dict[LoadedModel, _Patient] = {}
+        self._is_recovering = False
+        self._is_lost = False
+        self._woken = asyncio.Event()
+
+    @property
+    def is_recovering(self) -> bool:
+        """Whether an engine of a model that is served is down."""
+        return self._is_recovering
+
+    async def watch(self) -> None:
+        """Look after the engines until one can't be brought back."""
+        while not self._is_lost:
+            self._look()
+            well = min(_LOOK_SECONDS, self._stuck_turn_seconds / 4)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._woken.wait(), _LOOK_AGAIN_SECONDS if self._is_recovering else well)
+            self._woken.clear()
+
+    def wake(self) -> None:
+        """Look at the engines now: one has failed."""
+        self._look()
+        self._woken.set()
+
+    def _look(self) -> None:
+        if self._is_lost:
+            return
+        models = list(self._fleet.models)  # who is being retired is served no more, and is not brought back
+        self._patients = {model: patient for model, patient in self._patients.items() if model in models}
+        for model in models:
+            self._end_stuck_turn(model)
+        ill = [model for model in models if model.engine.failure is not None]
+        if self._is_recovering is not bool(ill):
+            self._is_recovering = bool(ill)
+            self._listener.on_recovering(self._is_recovering)
+        for model in ill:
+            self._treat(model)
+
+    def _end_stuck_turn(self, model: LoadedModel) -> None:
+        seconds = model.engine.snapshot().turn_seconds
+        if seconds <= self._stuck_turn_seconds or model.engine.failure is not None:
+            return
+        _LOG.error("a turn of %s has taken %.1f s; ending it", model.bundle.directory, seconds)
+        reason = f"a run of the model took more than {self._stuck_turn_seconds:g} s and was ended"
+        model.engine.fail(TimeoutError(reason), reason)
+
+    def _treat(self, model: LoadedModel) -> None:
+        engine, where = model.engine, model.bundle.directory
+        patient = self._patients.setdefault(model, _Patient(self._clock))
+        if patient.failure is not engine.failure:
+            patient.failure, patient.since = engine.failure, self._clock()
+            self._failed(model, patient, f"the engine failed ({_one_line(engine.failure)})")
+        elif patient.restart is not None:
+            if self._clock() - patient.since > self._stuck_turn_seconds + _END_SECONDS:
+                self._lose(f"the engine of {where} hangs while it is being restarted.")
+        elif engine.has_threads:
+            if self._clock() - patient.since > _END_SECONDS:
+                self._lose(f"a thread of the engine of {where} hangs in native code.")
+        elif not patient.recovery.seconds_left:
+            patient.since = self._clock()
+            patient.restart = asyncio.create_task(self._restart(model, patient))
+
+    async def _restart(self, model: LoadedModel, patient: _Patient) -> None:
+        try:
+            await self._fleet.restart(model)
+        except Exception as error:
+            if model.engine.failure is not None:  # else it was stopped meanwhile
+                self._failed(model, patient, f"the engine could not be restarted ({_one_line(error)})")
+        else:
+            _LOG.warning("the engine of %s works again", model.bundle.directory)
+            patient.failure = None
+            patient.recovery.restarted()
+        patient.restart = None
+        self.wake()
+
+    def _failed(self, model: LoadedModel, patient: _Patient, what: str) -> None:
+        recovery = patient.recovery
+        recovery.failed(model.engine.snapshot().turn_seconds)
+        where = model.bundle.directory
+        if recovery.has_given_up:
+            self._lose(f"{where}: {what}, {recovery.num_failures} times in a row.")
+        else:
+            count = f"{recovery.num_failures} of at most {MAX_RESTARTS} in a row"
+            _LOG.critical("%s: %s; restarting it in %.1f s, %s", where, what, recovery.seconds_left, count)
+
+    def _lose(self, reason: str) -> None:
+        if not self._is_lost:
+            self._is_lost = True
+            self._listener.on_lost(reason)
+
+
+def _one_line(error: BaseException | None) -> str:
+    return " ".join(f"{type(error).__name__}: {error}".split())

@@ -1,0 +1,50 @@
+"""`dragoman`, but for faults that a file asks for: `python -m tests.faults.faulty_server serve ...`.
+
+What the file that FAULT_FILE names says by the time: "hang", runs of the model never return; "raise", they fail;
+"limit N", from the next run on the process gets no more than N MiB of addresses above what it has. While there is no
+such file, nothing is different.
+"""
+
+import contextlib
+import os
+import resource
+import threading
+from pathlib import Path
+
+from service.cli.main import main as dragoman
+from service.engine.session import Binding, GraphSession
+from service.models import recovery, supervisor
+
+FAULT_FILE = "FAULT_FILE"
+
+
+def main() -> None:
+    file = Path(os.environ[FAULT_FILE])
+    run = GraphSession.run
+
+    def faulty_run(session: GraphSession, binding: Binding) -> None:
+        fault = ""
+        with contextlib.suppress(FileNotFoundError):
+            fault = file.read_text()
+        if fault == "hang":
+            threading.Event().wait()
+        if fault == "raise":
+            raise RuntimeError("device lost")
+        if fault.startswith("limit"):
+            file.unlink(missing_ok=True)
+            limit = _address_bytes() + int(fault.split()[1]) * 2**20
+            resource.setrlimit(resource.RLIMIT_AS, (limit, resource.RLIM_INFINITY))
+        run(session, binding)
+
+    GraphSession.run = faulty_run  # type: ignore[assignment, method-assign]
+    recovery._FIRST_DELAY_SECONDS = 0.001
+    supervisor._END_SECONDS = 1.0
+    dragoman()
+
+
+def _address_bytes() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+
+
+if __name__ == "__main__":
+    main()

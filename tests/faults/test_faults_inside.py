@@ -1,0 +1,399 @@
+"""Faults inside the server: only the affected calls fail, health tells the truth, and the next call works.
+
+Faults are injected at the lowest point, such as `GraphSession.run` of a loaded model; all else is real.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Any
+
+import grpc
+import numpy as np
+import onnxruntime.capi.onnxruntime_pybind11_state as ort_errors  # type: ignore[import-untyped, unused-ignore]
+import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from service.config import ServerConfig
+from service.engine.session import Binding, GraphSession
+from service.models.supervisor import Supervisor
+from service.pb.dragoman.v1 import translation_pb2 as pb
+from service.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
+from tests.servers import InProcessServer, LoopThread, distinct_texts, eventually, in_process
+
+SERVING, NOT_SERVING = health_pb2.HealthCheckResponse.SERVING, health_pb2.HealthCheckResponse.NOT_SERVING
+OK, INTERNAL, UNAVAILABLE = grpc.StatusCode.OK, grpc.StatusCode.INTERNAL, grpc.StatusCode.UNAVAILABLE
+BOUND_SECONDS = 20.0  # for what takes milliseconds on an idle machine: nobody hangs
+
+SCORED = pb.DecodingOptions(return_scores=True)  # else a step gives no more than the best token
+
+Answer = tuple[grpc.StatusCode, str]
+
+
+class Site:
+    """A server with its callers, and somebody who watches its health."""
+
+    def __init__(self, server: InProcessServer, stack: ExitStack) -> None:
+        self.server = server
+        options = [("grpc.enable_retries", 0)]
+        self.channel = stack.enter_context(grpc.insecure_channel(server.address, options=options))
+        self.stub = pb_grpc.TranslationServiceStub(self.channel)
+        self.health = health_pb2_grpc.HealthStub(self.channel)
+        self.seen: list[int] = []
+        watch = self.health.Watch(health_pb2.HealthCheckRequest(service=""))
+        watcher = threading.Thread(target=self._watch, args=(watch,), daemon=True)
+        watcher.start()
+        stack.callback(watcher.join, BOUND_SECONDS)
+        stack.callback(watch.cancel)
+        eventually(lambda: bool(self.seen))
+
+    def _watch(self, watch: Any) -> None:
+        with suppress(grpc.RpcError):  # it is cancelled
+            self.seen.extend(response.status for response in watch)
+
+    @property
+    def model(self) -> Any:
+        return self.server.server.models[0]
+
+    @property
+    def engine(self) -> Any:
+        return self.model.engine
+
+    @property
+    def lane(self) -> Any:
+        return self.engine._lanes[0]
+
+    def session(self, graph: str) -> GraphSession:
+        """Of "encoder" or "decoder_step"."""
+        session: GraphSession = getattr(self.lane.runner, f"_{graph}").session(is_alone=True)
+        return session
+
+    def ask(self, texts: list[str] | None = None, timeout: float = BOUND_SECONDS, **fields: Any) -> Answer:
+        """One call's status and details."""
+        request = pb.TranslateRequest(
+            texts=texts or distinct_texts(1), source_language_code="en", target_language_code="de", **fields
+        )
+        try:
+            answer = self.stub.Translate(request, timeout=timeout)
+        except grpc.RpcError as error:
+            return error.code(), error.details() or ""
+        assert len(answer.translations) == len(request.texts)
+        return OK, ""
+
+    def check(self) -> int:
+        status: int = self.health.Check(health_pb2.HealthCheckRequest(service=""), timeout=BOUND_SECONDS).status
+        return status
+
+    def restarts(self) -> float:
+        return self.server.metric("dragoman_engine_restarts_total", model="tiny")
+
+    def expect_well(self, restarts: int = 0, timeout_seconds: float = BOUND_SECONDS) -> None:
+        """In the end all is as if nothing had been, and the next call works."""
+        eventually(lambda: self.check() == SERVING and self.restarts() == restarts, timeout_seconds)
+        assert self.server.get("/readyz") == (200, "text/plain; charset=utf-8", "serving\n")
+        assert self.server.get("/livez")[0] == 200
+        assert self.ask(distinct_texts(3))[0] is OK
+        snapshot = self.engine.snapshot()
+        assert snapshot.is_alive
+        assert (snapshot.num_waiting, snapshot.num_running, snapshot.slots_used) == (0, 0, 0)
+        eventually(lambda: self.server.metric("dragoman_inflight_requests") == 1)  # the watch
+        assert not self.server.server._translator._decoder._pending
+        eventually(lambda: self.seen == [SERVING, *[NOT_SERVING, SERVING] * restarts])
+
+
+@pytest.fixture
+def site(loop_thread: LoopThread, tiny_models: Path) -> Iterator[Callable[..., Site]]:
+    with ExitStack() as stack:
+
+        def start(**settings: Any) -> Site:
+            config = ServerConfig(**({"models": tiny_models, "num_threads": 1, "grace_seconds": 5.0} | settings))  # type: ignore[arg-type]
+            return Site(stack.enter_context(in_process(loop_thread, config)), stack)
+
+        yield start
+
+
+class Fault:
+    """Stands in for a function: the next `times` calls that `concerns` picks fail, and then it is itself again."""
+
+    def __init__(
+        self,
+        work: Callable[..., Any],
+        error: BaseException,
+        times: int = 1,
+        concerns: Callable[..., bool] = lambda *_, **__: True,
+    ) -> None:
+        self.times = times
+        self.num_raised = 0
+        self._work, self._error, self._concerns = work, error, concerns
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        if self.times and self._concerns(*arguments, **named):
+            self.times -= 1
+            self.num_raised += 1
+            raise type(self._error)(*self._error.args)
+        return self._work(*arguments, **named)
+
+
+ALWAYS = 10**9
+OUT_OF_MEMORY = ort_errors.RuntimeException(
+    "[ONNXRuntimeError] : 6 : RUNTIME_EXCEPTION : Failed to allocate memory for requested buffer of size 8589934592"
+)
+
+
+@pytest.mark.parametrize("graph", ["encoder", "decoder_step"])
+@pytest.mark.parametrize(
+    "error", [RuntimeError("device error"), OUT_OF_MEMORY, MemoryError()], ids=["error", "oom", "memory"]
+)
+def test_a_run_that_raises_fails_its_calls_only(
+    site: Callable[..., Site],
+    monkeypatch: pytest.MonkeyPatch,
+    proved: Callable[..., None],
+    graph: str,
+    error: Exception,
+) -> None:
+    here = site()
+    session = here.session(graph)
+    for times in (1, 3):
+        fault = Fault(session.run, error, times)
+        monkeypatch.setattr(session, "run", fault)
+        answers = [here.ask() for _ in range(times + 1)]
+        monkeypatch.undo()
+        assert [code for code, _ in answers] == [INTERNAL] * times + [OK]
+        assert type(error).__name__ in answers[0][1]
+        assert fault.num_raised == times
+    here.expect_well()
+    proved("faults-inside", cases=4)
+
+
+@pytest.mark.parametrize("graph", ["encoder", "decoder_step"])
+def test_runs_that_always_raise_restart_the_engine_until_they_work(
+    site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch, proved: Callable[..., None], graph: str
+) -> None:
+    here = site()
+    session = here.session(graph)
+    fault = Fault(session.run, RuntimeError("device lost"), ALWAYS)
+    monkeypatch.setattr(session, "run", fault)
+    answers: list[Answer] = []
+    while not answers or answers[-1][0] is INTERNAL:
+        answers.append(here.ask())
+        assert len(answers) <= 6
+    eventually(lambda: here.check() == NOT_SERVING)
+    assert here.server.get("/readyz") == (503, "text/plain; charset=utf-8", "recovering\n")
+    assert here.server.get("/livez")[0] == 200
+    began = time.monotonic()
+    code, details = here.ask()
+    assert (code, "is being restarted" in details) == (UNAVAILABLE, True)
+    assert time.monotonic() - began < 5.0  # at once, not at its deadline
+    raised = fault.num_raised
+    eventually(lambda: fault.num_raised > raised)  # by the golden sentences: it is tried, and not served
+    assert here.check() == NOT_SERVING
+    fault.times = 0
+    here.expect_well(restarts=1)
+    proved("recovery", cases=1)
+
+
+@pytest.mark.parametrize("graph", ["encoder", "decoder_step"])
+def test_what_is_no_number_fails_its_calls_only(
+    site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch, proved: Callable[..., None], graph: str
+) -> None:
+    here = site()
+    session = here.session(graph)
+    work, times = session.run, [1]
+
+    def run(binding: Binding) -> None:
+        is_bad, times[0] = times[0] > 0, times[0] - 1
+        if is_bad and graph == "decoder_step":  # the real graph then gives what is no number
+            _spoil(buffer for name, buffer in binding.inputs.items() if name.startswith("cross_"))
+        work(binding)
+        if is_bad and graph == "encoder":
+            _spoil(binding.outputs.values())
+
+    monkeypatch.setattr(session, "run", run)
+    code, details = here.ask(options=SCORED)
+    assert (code, "no numbers" in details) == (INTERNAL, True)
+    assert here.ask(options=SCORED)[0] is OK
+    here.expect_well()
+    times[0] = ALWAYS
+    answers = [here.ask(options=SCORED)[0] for _ in range(5)]
+    assert answers == [INTERNAL] * 5  # the fifth in a row is the last straw
+    eventually(lambda: here.check() == NOT_SERVING)
+    times[0] = 0
+    here.expect_well(restarts=1)
+    proved("faults-inside", cases=2)
+
+
+def _spoil(buffers: Any) -> None:
+    for buffer in buffers:
+        array = buffer.owner
+        assert isinstance(array, np.ndarray)
+        array[...] = np.nan
+
+
+def test_slow_runs_keep_deadlines_and_health(
+    site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch, proved: Callable[..., None]
+) -> None:
+    here = site()
+    session = here.session("decoder_step")
+    work = session.run
+
+    def slow(binding: Binding) -> None:
+        threading.Event().wait(0.1)  # the fault itself
+        work(binding)
+
+    monkeypatch.setattr(session, "run", slow)
+    began = time.monotonic()
+    assert here.ask(timeout=0.5)[0] is grpc.StatusCode.DEADLINE_EXCEEDED
+    seconds = time.monotonic() - began
+    assert seconds < 3.0
+    assert here.check() == SERVING
+    eventually(lambda: here.engine.snapshot().slots_used == 0)
+    monkeypatch.undo()
+    here.expect_well()
+    proved("faults-inside", cases=1, worst_ms=seconds * 1000)
+
+
+def test_a_tokenizer_that_raises_fails_its_call_only(
+    site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch, proved: Callable[..., None]
+) -> None:
+    here = site()
+    tokenizer = here.model.tokenizer
+    bad = "the poisoned window"
+    encode = Fault(tokenizer.encode, RuntimeError("broken piece"), ALWAYS, lambda text: bad in text)
+    monkeypatch.setattr(tokenizer, "encode", encode)
+    _only_the_bad_call_fails(here, bad)
+    monkeypatch.undo()
+    ids = tuple(tokenizer.encode(bad))
+    poisoned: list[tuple[int, ...]] = []
+    finish = here.engine._roster.finish
+
+    def watched(leader: Any, hypotheses: Any) -> None:
+        if tuple(leader.source_ids[: len(ids)]) == ids:
+            poisoned.append(tuple(hypotheses[0].token_ids))
+        finish(leader, hypotheses)
+
+    monkeypatch.setattr(here.engine._roster, "finish", watched)
+    is_poisoned = lambda token_ids: bool(token_ids) and tuple(token_ids) in poisoned  # noqa: E731
+    decode = Fault(tokenizer.decode, RuntimeError("broken piece"), ALWAYS, is_poisoned)
+    monkeypatch.setattr(tokenizer, "decode", decode)
+    _only_the_bad_call_fails(here, bad)
+    assert encode.num_raised
+    assert decode.num_raised
+    monkeypatch.undo()
+    here.expect_well()
+    proved("faults-inside", cases=2)
+
+
+def _only_the_bad_call_fails(here: Site, bad: str) -> None:
+    with ThreadPoolExecutor(6) as pool:
+        good = [pool.submit(here.ask, distinct_texts(2)) for _ in range(5)]
+        code, details = pool.submit(here.ask, [bad]).result(BOUND_SECONDS)
+        assert (code, "about request" in details) == (INTERNAL, True)
+        assert [call.result(BOUND_SECONDS)[0] for call in good] == [OK] * 5
+
+
+def test_an_aligner_that_raises_fails_its_call_only(
+    site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch, proved: Callable[..., None]
+) -> None:
+    here = site()
+    alignment = here.model.aligner._alignment
+    monkeypatch.setattr(alignment, "run", Fault(alignment.run, OUT_OF_MEMORY))
+    with ThreadPoolExecutor(6) as pool:
+        good = [pool.submit(here.ask, distinct_texts(2)) for _ in range(5)]
+        code, details = pool.submit(here.ask, return_alignments=True).result(BOUND_SECONDS)
+        assert (code, "about request" in details) == (INTERNAL, True)
+        assert [call.result(BOUND_SECONDS)[0] for call in good] == [OK] * 5
+    assert here.ask(return_alignments=True)[0] is OK
+    here.expect_well()
+    proved("faults-inside", cases=1)
+
+
+CACHE = ["prepare_step", "store_sources", "encoder_outputs"]
+
+
+def test_a_cache_that_can_not_grow_fails_its_calls_only(
+    site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch, proved: Callable[..., None]
+) -> None:
+    here = site()
+    for method in CACHE:
+        cache = here.lane.runner._cache
+        fault = Fault(getattr(cache, method), MemoryError())
+        monkeypatch.setattr(cache, method, fault)
+        code, details = here.ask()
+        assert (code, "MemoryError" in details) == (INTERNAL, True), method
+        assert here.ask()[0] is OK
+        assert fault.num_raised == 1
+    here.expect_well()
+    proved("faults-inside", cases=len(CACHE))
+
+
+THREAD: dict[str, Callable[[Any], tuple[Any, str]]] = {
+    "scheduler": lambda site: (site.lane, "schedule"),
+    "lane": lambda site: (site.lane, "run"),
+    "roster, coming": lambda site: (site.engine._roster, "admit"),
+    "roster, starting": lambda site: (site.engine._roster, "start"),
+    "roster, going": lambda site: (site.engine._roster, "finish"),
+    "books": lambda site: (site.engine._roster, "take_updates"),
+    "listener, updates": lambda site: (site.engine._listener, "on_updates"),
+    "listener, statistics": lambda site: (site.engine._listener, "on_turn"),
+    "search": lambda site: (site.lane.decoder, "step"),
+}
+
+
+@pytest.mark.parametrize("error", [ValueError("a bug"), MemoryError()], ids=["bug", "memory"])
+def test_a_thread_that_dies_is_replaced_and_nobody_hangs(
+    site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch, proved: Callable[..., None], error: Exception
+) -> None:
+    monkeypatch.setattr("service.models.recovery._GOOD_SECONDS", 0.0)  # else the delays grow to half a minute
+    here = site(max_slots=2)
+    worst = 0.0
+    for number, where in enumerate(THREAD, 1):
+        place, method = THREAD[where](here)
+        fault = Fault(getattr(place, method), error)
+        with ThreadPoolExecutor(8) as pool, monkeypatch.context() as patched:
+            patched.setattr(place, method, fault)
+            calls = [pool.submit(here.ask, distinct_texts(3)) for _ in range(8)]
+            codes = {call.result(2 * BOUND_SECONDS)[0] for call in calls}
+            assert codes <= {OK, UNAVAILABLE}, where
+            eventually(lambda number=number: here.restarts() == number)  # type: ignore[misc]
+        assert fault.num_raised == 1, where
+        began = time.monotonic()
+        here.expect_well(restarts=number)
+        worst = max(worst, time.monotonic() - began)
+    proved("recovery", cases=len(THREAD), worst_ms=worst * 1000)
+
+
+def test_each_call_that_a_dead_engine_held_is_answered_once_and_at_once(
+    site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch, proved: Callable[..., None]
+) -> None:
+    here = site(max_slots=2)
+    released, reached = threading.Event(), threading.Event()
+
+    def die(*_: Any, **__: Any) -> None:
+        reached.set()
+        assert released.wait(BOUND_SECONDS)
+        raise ValueError("a bug")
+
+    monkeypatch.setattr(here.lane, "run", die)
+    with ThreadPoolExecutor(12) as pool:
+        calls = [pool.submit(here.ask, distinct_texts(4)) for _ in range(12)]
+        assert reached.wait(BOUND_SECONDS)
+        eventually(lambda: here.server.metric("dragoman_inflight_requests") == 13)  # and the watch
+        released.set()
+        answers = [call.result(BOUND_SECONDS) for call in calls]
+    assert {code for code, _ in answers} <= {UNAVAILABLE}
+    assert here.server.metric("dragoman_sentences_total", model="tiny", outcome="failed") <= 48
+    here.expect_well(restarts=1)
+    proved("recovery", cases=12)
+
+
+def test_without_recovery_the_tests_here_fail(site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The positive control: what `expect_well` finds."""
+    here = site()
+    monkeypatch.setattr(Supervisor, "_treat", lambda *_: None)
+    monkeypatch.setattr(here.lane, "run", Fault(here.lane.run, ValueError("a bug")))
+    assert here.ask()[0] is UNAVAILABLE
+    with pytest.raises(AssertionError, match="not within"):
+        here.expect_well(restarts=1, timeout_seconds=1.0)

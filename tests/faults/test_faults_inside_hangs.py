@@ -1,0 +1,298 @@
+"""Runs that do not end, engines that can't be brought back, and the server's life while one is being brought back."""
+
+import resource
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import grpc
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from service.bundle import graph_io
+from service.engine.session import Binding, GraphSession, SessionConfig
+from service.lifecycle import Phase, ReloadOutcome
+from service.pb.dragoman.v1 import translation_pb2 as pb
+from service.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
+from tests.faults.faulty_server import FAULT_FILE
+from tests.servers import (
+    InProcessServer,
+    ServerProcess,
+    distinct_texts,
+    eventually,
+)
+from tests.tiny_bundle import put_bundle, write_tiny_bundle
+
+OK, UNAVAILABLE = grpc.StatusCode.OK, grpc.StatusCode.UNAVAILABLE
+BOUND_SECONDS = 20.0
+NUM_LAYERS = 2
+
+
+def ask(address: str, texts: list[str] | None = None, model: str = "") -> tuple[grpc.StatusCode, str]:
+    """One call's status and details."""
+    request = pb.TranslateRequest(
+        texts=texts or distinct_texts(1), source_language_code="en", target_language_code="de", model=model
+    )
+    with grpc.insecure_channel(address, options=[("grpc.enable_retries", 0)]) as channel:
+        try:
+            pb_grpc.TranslationServiceStub(channel).Translate(request, timeout=BOUND_SECONDS)
+        except grpc.RpcError as error:
+            return error.code(), error.details() or ""
+    return OK, ""
+
+
+def save_endless(step: Path, endless: Path) -> None:
+    """A decoder step that loops for days before it gives its result."""
+    model = onnx.load(step)
+    graph = model.graph
+    (last,) = (node for node in graph.node if graph_io.NEXT_IDS in node.output)
+    last.output[list(last.output).index(graph_io.NEXT_IDS)] = "ids"
+    for node in graph.node:
+        node.input[:] = ["ids" if name == graph_io.NEXT_IDS else name for name in node.input]
+    value = [helper.make_tensor_value_info(name, TensorProto.INT64, []) for name in ("number", "sum", "next_sum")]
+    conditions = [helper.make_tensor_value_info(name, TensorProto.BOOL, []) for name in ("go_on", "goes_on")]
+    body = helper.make_graph(
+        [
+            helper.make_node("Identity", ["go_on"], ["goes_on"]),
+            helper.make_node("Mul", ["sum", "number"], ["next_sum"]),
+        ],
+        "body",
+        [value[0], conditions[0], value[1]],
+        [conditions[1], value[2]],
+    )
+    graph.initializer.extend(
+        [
+            numpy_helper.from_array(np.array(10**15), "turns"),
+            numpy_helper.from_array(np.array(True), "always"),
+            numpy_helper.from_array(np.array(0), "nothing"),
+        ]
+    )
+    graph.node.append(helper.make_node("Loop", ["turns", "always", "nothing"], ["zero"], body=body))
+    graph.node.append(helper.make_node("Add", ["ids", "zero"], [graph_io.NEXT_IDS]))
+    onnx.save(model, endless)
+
+
+def test_a_run_that_does_not_end_is_ended_and_the_engine_comes_back(
+    serve: Callable[..., InProcessServer],
+    monkeypatch: pytest.MonkeyPatch,
+    proved: Callable[..., None],
+    tiny_bundle: Path,
+    tmp_path: Path,
+) -> None:
+    """With a real graph, which ONNX Runtime ends."""
+    server = serve(stuck_turn_seconds=2.0)
+    engine = server.server.models[0].engine
+    session: Any = engine._lanes[0].runner._decoder_step.session(is_alone=True)  # type: ignore[attr-defined]
+    save_endless(tiny_bundle / "decoder_step.onnx", tmp_path / "endless.onnx")
+    names = graph_io.step_inputs(NUM_LAYERS), graph_io.step_outputs(NUM_LAYERS)
+    endless: Any = GraphSession(tmp_path / "endless.onnx", SessionConfig(intra_op_threads=1), *names)
+    endless._run_options = session._run_options  # `terminate` means both
+    work, times = session.run, [1]
+
+    def run(binding: Binding) -> None:
+        if times[0]:
+            times[0] -= 1
+            endless.run(endless.bind(binding.inputs, binding.outputs))
+        work(binding)
+
+    monkeypatch.setattr(session, "run", run)
+    began = time.monotonic()
+    with ThreadPoolExecutor(4) as pool:
+        answers = [call.result(BOUND_SECONDS) for call in [pool.submit(ask, server.address) for _ in range(4)]]
+    seconds = time.monotonic() - began
+    assert {code for code, _ in answers} == {UNAVAILABLE}
+    assert any("took more than 2 s and was ended" in details for _, details in answers)
+    assert 1.9 < seconds < 10.0
+    eventually(lambda: server.server.phase is Phase.SERVING)
+    assert ask(server.address)[0] is OK
+    assert server.metric("dragoman_engine_restarts_total", model="tiny") == 1
+    assert not server.server.has_failed
+    proved("recovery", cases=1, worst_ms=seconds * 1000)
+
+
+@pytest.fixture
+def faulty(tiny_models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[ServerProcess, Path]]:
+    """A server in a process of its own, and the file that says what goes wrong in it."""
+    fault = tmp_path / "fault"
+    monkeypatch.setenv(FAULT_FILE, str(fault))
+    arguments = ("--stuck-turn-seconds", "3", "--max-slots", "8")
+    with ExitStack() as stack:
+        process = ServerProcess(tiny_models, *arguments, program="tests.faults.faulty_server")
+        stack.callback(process.kill)
+        assert ask(process.address)[0] is OK
+        yield process, fault
+
+
+@pytest.mark.parametrize("fault", ["hang", "raise"])
+def test_an_engine_that_can_not_be_brought_back_ends_the_process_with_70(
+    faulty: tuple[ServerProcess, Path], proved: Callable[..., None], fault: str
+) -> None:
+    """Runs hang where nothing ends them; or fail for ever. Nobody who called hangs."""
+    process, file = faulty
+    file.write_text(fault)
+    began = time.monotonic()
+    with ThreadPoolExecutor(8) as pool:
+        answers = []
+        while process.process.poll() is None and time.monotonic() < began + 2 * BOUND_SECONDS:
+            calls = [pool.submit(ask, process.address) for _ in range(8)]
+            answers += [call.result(BOUND_SECONDS) for call in calls]
+    code, _, err = process.wait(BOUND_SECONDS)
+    seconds = time.monotonic() - began
+    assert code == 70
+    assert "hangs in native code" in err if fault == "hang" else "11 times in a row" in err
+    assert "could not be brought back" in err.splitlines()[-1]
+    codes = {code for code, _ in answers}
+    assert codes <= {UNAVAILABLE, grpc.StatusCode.INTERNAL}
+    assert UNAVAILABLE in codes
+    assert seconds < 20.0
+    proved("recovery", cases=1, worst_ms=seconds * 1000)
+
+
+@pytest.mark.parametrize("mebibytes", [0, 2, 8])
+def test_memory_that_runs_out_fails_a_call_or_ends_the_process(
+    faulty: tuple[ServerProcess, Path], proved: Callable[..., None], mebibytes: int
+) -> None:
+    """Real addresses run out under a call that needs many; never does anybody hang."""
+    process, file = faulty
+    file.write_text(f"limit {mebibytes}")
+    big = distinct_texts(60)
+    with ThreadPoolExecutor(4) as pool:
+        calls = [pool.submit(ask, process.address, big) for _ in range(4)]
+        answers = [call.result(2 * BOUND_SECONDS) for call in calls]
+    if process.process.poll() is None:
+        limit = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+        resource.prlimit(process.process.pid, resource.RLIMIT_AS, limit)
+        eventually(lambda: process.process.poll() is not None or ask(process.address)[0] is OK)
+    if process.process.poll() is not None:
+        code, _, err = process.wait(BOUND_SECONDS)
+        assert code != 0
+        assert err
+    assert all(code is not grpc.StatusCode.DEADLINE_EXCEEDED for code, _ in answers), answers
+    proved("faults-inside", cases=1)
+
+
+def die(*_: Any, **__: Any) -> None:
+    raise ValueError("a bug")
+
+
+@pytest.fixture
+def down(
+    serve: Callable[..., InProcessServer], tiny_versions: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> tuple[InProcessServer, Path]:
+    """A server of two models, one of which has an engine that failed and will be restarted in many seconds."""
+    models = tmp_path / "models"
+    models.mkdir()
+    write_tiny_bundle(models / "other" / "1", "other")
+    put_bundle(models, tiny_versions / "1")
+    monkeypatch.setattr("service.models.recovery._FIRST_DELAY_SECONDS", 25.0)
+    server = serve(models=models, max_slots=4)
+    (tiny,) = (model for model in server.server.models if model.name == "tiny")
+    monkeypatch.setattr(tiny.engine._lanes[0], "run", die)
+    assert ask(server.address, model="tiny")[0] is UNAVAILABLE
+    assert server.server.phase is Phase.RECOVERING
+    return server, models
+
+
+def test_other_models_answer_while_one_recovers(
+    down: tuple[InProcessServer, Path], proved: Callable[..., None]
+) -> None:
+    server, _ = down
+    assert ask(server.address, model="other")[0] is OK
+    assert ask(server.address, model="tiny")[0] is UNAVAILABLE
+    assert server.get("/readyz")[0] == 503
+    assert server.get("/livez")[0] == 200
+    proved("recovery", cases=1)
+
+
+def test_a_stop_does_not_wait_for_a_recovery(down: tuple[InProcessServer, Path], proved: Callable[..., None]) -> None:
+    server, _ = down
+    began = time.monotonic()
+    server.close()
+    assert time.monotonic() - began < 8.0
+    assert not server.server.has_failed
+    proved("recovery", cases=1)
+
+
+def test_a_new_version_takes_the_place_of_one_that_recovers(
+    down: tuple[InProcessServer, Path], tiny_versions: Path, proved: Callable[..., None]
+) -> None:
+    server, models = down
+    put_bundle(models, tiny_versions / "2")
+    assert server.reload() is ReloadOutcome.CHANGED
+    assert ask(server.address, model="tiny")[0] is OK
+    eventually(lambda: server.server.phase is Phase.SERVING)
+    proved("recovery", cases=1)
+
+
+def test_bundles_that_are_damaged_or_vanish_leave_what_is_served(
+    serve: Callable[..., InProcessServer],
+    tiny_versions: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    proved: Callable[..., None],
+) -> None:
+    models = tmp_path / "models"
+    models.mkdir()
+    put_bundle(models, tiny_versions / "1")
+    server = serve(models=models)
+    new = put_bundle(models, tiny_versions / "2")
+    graph = (new / "encoder.onnx").read_bytes()
+
+    def no_space(*_: Any, **__: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    def damage() -> None:
+        (new / "encoder.onnx").write_bytes(graph[:-1] + b"?")
+
+    def vanish() -> None:
+        (new / "encoder.onnx").unlink()
+
+    for spoil in (damage, vanish):
+        spoil()
+        assert server.reload() is ReloadOutcome.FAILED
+        assert ask(server.address)[0] is OK
+        assert server.server.phase is Phase.SERVING
+    (new / "encoder.onnx").write_bytes(graph)
+    with monkeypatch.context() as patched:
+        patched.setattr("service.models.loader.check_intact", no_space)
+        assert server.reload() is ReloadOutcome.FAILED
+        assert ask(server.address)[0] is OK
+    (new / "encoder.onnx").write_bytes(graph)
+    assert server.reload() is ReloadOutcome.CHANGED
+    assert [model.version for model in server.server.models] == ["2"]
+    assert ask(server.address)[0] is OK
+    proved("faults-inside", cases=3)
+
+
+def test_slots_of_a_hanging_engine_count_as_free(
+    serve: Callable[..., InProcessServer], monkeypatch: pytest.MonkeyPatch, proved: Callable[..., None]
+) -> None:
+    """What hangs for good: everybody is told before the threads are, and the server gives up."""
+    monkeypatch.setattr("service.models.supervisor._END_SECONDS", 0.2)
+    server = serve(stuck_turn_seconds=1.0)
+    engine = server.server.models[0].engine
+    session: Any = engine._lanes[0].runner._decoder_step.session(is_alone=True)  # type: ignore[attr-defined]
+    released = threading.Event()
+    work = session.run
+
+    def run(binding: Binding) -> None:
+        released.wait(BOUND_SECONDS)
+        work(binding)
+
+    monkeypatch.setattr(session, "run", run)
+    assert ask(server.address)[0] is UNAVAILABLE
+    snapshot = engine.snapshot()
+    assert (snapshot.num_waiting, snapshot.num_running, snapshot.slots_used) == (0, 0, 0)
+    assert snapshot.turn_seconds > 1.0
+    eventually(lambda: server.server.phase is Phase.FAILED)
+    assert server.get("/livez") == (503, "text/plain; charset=utf-8", "failed\n")
+    assert server.server.has_failed
+    assert ask(server.address)[0] is UNAVAILABLE
+    released.set()
+    proved("recovery", cases=1)
