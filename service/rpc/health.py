@@ -11,6 +11,8 @@ from typing import Any
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
+from service.rpc.absent_callers import write
+
 SERVICE_NAME = health_pb2.DESCRIPTOR.services_by_name["Health"].full_name
 
 
@@ -47,7 +49,7 @@ class HealthServicer(health_pb2_grpc.HealthServicer):  # type: ignore[misc]
             changed = self._changed
             status = self._statuses.get(request.service, health_pb2.HealthCheckResponse.SERVICE_UNKNOWN)
             if status != sent:
-                await context.write(health_pb2.HealthCheckResponse(status=status))
+                await write(context, health_pb2.HealthCheckResponse(status=status))
                 sent = status
                 continue  # it may have changed meanwhile
             if self._closed:
