@@ -117,6 +117,9 @@ class ServerConfig:
         default=None, strict=False, description="A file of hashed API keys and their quotas; callers then need a key."
     )
     reflection: bool = Field(default=True, description="Tell the API to those who ask by gRPC reflection.")
+    max_connections: int = Field(
+        default=10_000, ge=1, le=_MAX_COUNT, description="Connections for gRPC at a time; more are closed at once."
+    )
     max_request_bytes: int = Field(
         default=4 * 2**20, ge=1024, le=_GIB, description="Largest message that a call may send, in bytes."
     )

@@ -1,9 +1,11 @@
 """A small HTTP listener in threads of its own: requests in, answers out; what they mean is others' business."""
 
 import contextlib
+import errno
 import logging
 import socket
 import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -16,7 +18,11 @@ from service.ports import check_port, port_error
 
 _LOG = logging.getLogger(__name__)
 
+MAX_CONNECTIONS = 64  # each has a thread
+READ_SECONDS = 10.0  # that a client may take to send its request
+
 _STOP_SECONDS = 0.1  # that a stop may take to be noticed
+_OUT_OF_RESOURCES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 PLAIN = "text/plain; charset=utf-8"
 
@@ -87,16 +93,70 @@ class HttpListener:
 
 
 class _HttpServer(ThreadingHTTPServer):
+    """Of its connections, those that still send their request have to make room for new ones: so whoever opens many and
+    says little keeps nobody out."""
+
     daemon_threads = True
     block_on_close = False
+    request_queue_size = MAX_CONNECTIONS
 
     def __init__(self, host: str, port: int, handler: Any) -> None:
+        self._lock = threading.Lock()
+        self._reading: dict[socket.socket, float] = {}  # since when, the oldest first
+        self._answering: set[socket.socket] = set()
         self.address_family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0][0]
         super().__init__((host, port), handler)
 
     def server_bind(self) -> None:
         TCPServer.server_bind(self)  # HTTPServer's asks the name service who we are, which may take its time
         self.server_name, self.server_port = self.server_address[:2]  # type: ignore[assignment]
+
+    def get_request(self) -> tuple[socket.socket, Any]:
+        try:
+            return super().get_request()
+        except OSError as error:
+            if error.errno in _OUT_OF_RESOURCES:
+                time.sleep(_STOP_SECONDS)  # the client goes on waiting, and we would go on asking
+            raise
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Called with each new connection, and by one thread only."""
+        with self._lock:
+            is_full = len(self._reading) + len(self._answering) >= MAX_CONNECTIONS
+            if is_full and self._reading:
+                self._give_up(next(iter(self._reading)))
+                is_full = False
+            if not is_full:
+                self._reading[request] = time.monotonic()
+        if is_full:
+            self.shutdown_request(request)
+        else:
+            super().process_request(request, client_address)
+
+    def service_actions(self) -> None:
+        """Called several times a second."""
+        late_seconds = time.monotonic() - READ_SECONDS
+        with self._lock:
+            for connection in [each for each, since_seconds in self._reading.items() if since_seconds < late_seconds]:
+                self._give_up(connection)
+
+    def has_read(self, connection: socket.socket) -> None:
+        """A whole request has arrived."""
+        with self._lock:
+            if self._reading.pop(connection, None) is not None:
+                self._answering.add(connection)
+
+    def shutdown_request(self, request: Any) -> None:
+        with self._lock:
+            self._reading.pop(request, None)
+            self._answering.discard(request)
+        super().shutdown_request(request)
+
+    def _give_up(self, connection: socket.socket) -> None:
+        """Have its thread, which waits for bytes, find that there won't be any."""
+        del self._reading[connection]
+        with contextlib.suppress(OSError):
+            connection.shutdown(socket.SHUT_RDWR)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A client that goes away is not worth its traceback on standard error."""
@@ -106,7 +166,8 @@ class _HttpServer(ThreadingHTTPServer):
 class _RequestHandler(BaseHTTPRequestHandler):
     server_version = "dragoman"
     sys_version = ""
-    timeout = 10.0  # seconds that an idle or slow client may hold a thread
+    timeout = READ_SECONDS  # of silence, or for taking the answer
+    server: _HttpServer
 
     def __init__(self, answer: Callable[[HttpRequest], HttpAnswer], max_body_bytes: int, *connection: Any) -> None:
         self._answer = answer
@@ -132,6 +193,7 @@ class _RequestHandler(BaseHTTPRequestHandler):
         return None
 
     def _answered(self, method: str, body: bytes) -> HttpAnswer:
+        self.server.has_read(self.connection)
         headers = {name.lower(): value for name, value in self.headers.items()}
         try:
             return self._answer(HttpRequest(method, self.path.partition("?")[0], headers, body))

@@ -53,6 +53,7 @@ class LoopThread:
     def close(self) -> None:
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join(TIMEOUT_SECONDS)
+        self.loop.close()
 
 
 class InProcessServer:

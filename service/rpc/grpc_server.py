@@ -1,5 +1,6 @@
 """Puts servicers, interceptors, health, reflection and channel options together into one gRPC server."""
 
+import logging
 from typing import TYPE_CHECKING
 
 import grpc
@@ -12,6 +13,8 @@ from service.pb.dragoman.v1 import translation_pb2_grpc as dragoman_grpc
 from service.pb.google.cloud.translation.v3 import translation_service_pb2_grpc as google_grpc
 from service.pb.inference import grpc_service_pb2_grpc as kserve_grpc
 from service.rpc import google_servicer, health, kserve_servicer, translation_servicer
+from service.rpc.absent_callers import is_worth_logging
+from service.rpc.connections import connection_options
 from service.rpc.google_servicer import GoogleServicer
 from service.rpc.google_unsupported import UnsupportedMethods
 from service.rpc.health import HealthServicer
@@ -32,7 +35,7 @@ if TYPE_CHECKING:
     from service.rpc.access import AccessInterceptor
 
 _API_NAMES = (translation_servicer.SERVICE_NAME, google_servicer.SERVICE_NAME, kserve_servicer.SERVICE_NAME)
-_MIN_PING_INTERVAL_SECONDS = 10  # clients may keep connections alive by pinging this often
+_GRPC_LOGGER = "grpc._cython.cygrpc"
 
 
 def new_health_servicer() -> HealthServicer:
@@ -50,6 +53,7 @@ def build_grpc_server(
     gate: "Gate | None",
 ) -> grpc.aio.Server:
     """A server that is neither bound to a port nor started. Without a `gate` nobody is asked for a key."""
+    logging.getLogger(_GRPC_LOGGER).addFilter(is_worth_logging)
     server = grpc.aio.server(
         interceptors=[
             OnceInterceptor(),
@@ -90,8 +94,7 @@ def _channel_options(config: ServerConfig) -> list[tuple[str, int]]:
         # Between the first and the second gRPC refuses some calls at random.
         ("grpc.max_metadata_size", config.max_metadata_bytes),
         ("grpc.absolute_max_metadata_size", config.max_metadata_bytes),
-        ("grpc.http2.min_ping_interval_without_data_ms", _MIN_PING_INTERVAL_SECONDS * 1000),
-        ("grpc.keepalive_permit_without_calls", 1),
+        *connection_options(config.max_connections),
     ]
     if config.max_connection_age_seconds:
         options += [

@@ -11,7 +11,7 @@ from typing import Any
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from service.rpc.writing import writer
+from service.rpc.absent_callers import write
 
 SERVICE_NAME = health_pb2.DESCRIPTOR.services_by_name["Health"].full_name
 
@@ -44,12 +44,12 @@ class HealthServicer(health_pb2_grpc.HealthServicer):  # type: ignore[misc]
 
     async def Watch(self, request: Any, context: "grpc.aio.ServicerContext[Any, Any]") -> None:  # noqa: N802
         """The status of one service, now and whenever it changes."""
-        write, sent = writer(context), None
+        sent = None
         while True:
             changed = self._changed
             status = self._statuses.get(request.service, health_pb2.HealthCheckResponse.SERVICE_UNKNOWN)
             if status != sent:
-                await write(health_pb2.HealthCheckResponse(status=status))
+                await write(context, health_pb2.HealthCheckResponse(status=status))
                 sent = status
                 continue  # it may have changed meanwhile
             if self._closed:

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from typing import Any
 
 import grpc
@@ -18,6 +19,7 @@ from service.models.loaded_model import LoadedModel
 from service.pb.inference import grpc_service_pb2 as pb
 from service.pb.inference import grpc_service_pb2_grpc as pb_grpc
 from service.rpc import request_id
+from service.rpc.absent_callers import write
 from service.rpc.deadline import deadline_of
 from service.rpc.infer_stream import InferStream
 from service.rpc.kserve_messages import (
@@ -31,7 +33,6 @@ from service.rpc.kserve_messages import (
     statistics_to_pb,
 )
 from service.rpc.observer import CallObserver
-from service.rpc.writing import writer
 from service.source_languages import Part
 from service.translator import TranslationResult, Translator
 
@@ -122,7 +123,7 @@ class KServeServicer(pb_grpc.GRPCInferenceServiceServicer):
         stream = InferStream(infer, self._metrics, self._observer, f"{SERVICE_NAME}/ModelStreamInfer", metadata)
         began_seconds = time.monotonic()
         try:
-            await stream.run(requests, writer(context), self._closing)
+            await stream.run(requests, partial(write, context), self._closing)
         finally:
             timing = call_record.server_timing(stream.seconds.__getitem__, time.monotonic() - began_seconds)
             context.set_trailing_metadata((*(context.trailing_metadata() or ()), (call_record.TIMING_KEY, timing)))

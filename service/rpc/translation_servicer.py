@@ -9,9 +9,9 @@ from service import call_record
 from service.pb.dragoman.v1 import translation_pb2 as pb
 from service.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from service.rpc import request_id
+from service.rpc.absent_callers import write
 from service.rpc.deadline import deadline_of
 from service.rpc.messages import detection_to_pb, model_to_pb, part_to_pb, request_from_pb, result_to_pb
-from service.rpc.writing import writer
 from service.translation import TranslationRequest
 from service.translator import Translator
 
@@ -34,10 +34,10 @@ class TranslationServicer(pb_grpc.TranslationServiceServicer):
 
     async def TranslateStream(self, request: pb.TranslateRequest, context: Context) -> None:  # noqa: N802
         """Translate texts and write the translations as they grow."""
-        write = writer(context)
-        async with aclosing(self._translator.stream(self._asked(request, context))) as parts:
+        asked = self._asked(request, context)
+        async with aclosing(self._translator.stream(asked)) as parts:
             async for part in parts:
-                await write(part_to_pb(part))
+                await write(context, part_to_pb(part), asked.deadline_seconds)
 
     async def DetectLanguage(  # noqa: N802
         self, request: pb.DetectLanguageRequest, context: Context

@@ -1,13 +1,20 @@
 """The HTTP listener: what it passes on, what it refuses by itself, and that no client can break it."""
 
+import errno
 import http.client
 import logging
 import socket
+import threading
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from http import HTTPStatus
+from socketserver import TCPServer
 
 import pytest
 
+from service import http_listener
 from service.http_listener import PLAIN, HttpAnswer, HttpListener, HttpRequest
 from service.ports import PortError
 from tests.servers import TIMEOUT_SECONDS, eventually
@@ -82,3 +89,82 @@ def test_a_client_that_goes_away_is_no_noise(
 def test_a_taken_port_is_one_line(address: Address) -> None:
     with pytest.raises(PortError, match=r"for tests: Address already in use.*--test-port"):
         HttpListener(*address, "tests", "--test-port", echo)
+
+
+def test_who_is_slow_makes_room_for_others(address: Address) -> None:
+    threads = threading.active_count()
+    with ExitStack() as stack:
+        slow = [stack.enter_context(socket.create_connection(address, TIMEOUT_SECONDS)) for _ in range(100)]
+        for client in slow:
+            client.sendall(b"GET / HTTP/1.1\r\nX-Word: ")
+        for _ in range(20):
+            assert ask(address, "GET", "/")[0] == 200
+        assert slow[0].recv(1) == b""  # the oldest went first
+        eventually(lambda: threading.active_count() <= threads + http_listener.MAX_CONNECTIONS)
+
+
+def test_a_request_has_to_arrive_in_time(monkeypatch: pytest.MonkeyPatch, address: Address) -> None:
+    """However busily its client sends: a byte now and then is no request."""
+    monkeypatch.setattr(http_listener, "READ_SECONDS", 0.3)
+    for begun in (
+        b"",
+        b"GET / HTTP/1.1\r\n",
+        b"POST / HTTP/1.1\r\nContent-Length: 9\r\n\r\n",
+        b"POST / HTTP/1.1\r\n\r\n",
+    ):
+        with socket.create_connection(address, TIMEOUT_SECONDS) as client:
+            client.sendall(begun)
+            end = time.monotonic() + TIMEOUT_SECONDS
+            with pytest.raises(ConnectionError):  # noqa: PT012
+                while time.monotonic() < end:
+                    client.sendall(b"X")
+                    time.sleep(0.02)
+
+
+def test_requests_at_work_are_not_disturbed_and_are_not_too_many() -> None:
+    released = threading.Event()
+
+    def work(request: HttpRequest) -> HttpAnswer:
+        released.wait(TIMEOUT_SECONDS)
+        return HttpAnswer(HTTPStatus.OK, PLAIN, b"done")
+
+    listener = HttpListener("127.0.0.1", 0, "tests", "--test-port", work)
+    listener.start()
+    at_work = "127.0.0.1", listener.port
+    try:
+        with ThreadPoolExecutor(http_listener.MAX_CONNECTIONS) as pool:
+            answers = [pool.submit(ask, at_work, "GET", "/") for _ in range(http_listener.MAX_CONNECTIONS)]
+            eventually(lambda: len(listener._http._answering) == http_listener.MAX_CONNECTIONS)
+            with pytest.raises((ConnectionError, http.client.RemoteDisconnected)):
+                ask(at_work, "GET", "/")
+            released.set()
+            assert {answer.result(TIMEOUT_SECONDS) for answer in answers} == {(200, "done")}
+        assert ask(at_work, "GET", "/") == (200, "done")
+        eventually(lambda: not listener._http._answering and not listener._http._reading)
+    finally:
+        listener.stop()
+
+
+def test_without_descriptors_it_waits_and_recovers(monkeypatch: pytest.MonkeyPatch, address: Address) -> None:
+    attempts = []
+    accept = TCPServer.get_request
+
+    def refused(server: TCPServer) -> object:
+        attempts.append(1)
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(TCPServer, "get_request", refused)
+    with socket.create_connection(address, TIMEOUT_SECONDS) as client:
+        client.sendall(b"GET / HTTP/1.1\r\n\r\n")
+        began = time.monotonic()
+        eventually(lambda: len(attempts) >= 4)
+        assert time.monotonic() - began > 0.2  # it does not ask all the time
+        monkeypatch.setattr(TCPServer, "get_request", accept)
+        assert client.recv(65_536).startswith(b"HTTP/1.0 200 ")
+
+
+def test_lines_and_headers_have_a_limit(address: Address) -> None:
+    assert raw(address, f"GET /{'a' * 70_000} HTTP/1.1\r\n\r\n").startswith(b"HTTP/1.0 414 ")
+    assert raw(address, f"GET / HTTP/1.1\r\nX-Word: {'a' * 70_000}\r\n\r\n").startswith(b"HTTP/1.0 431 ")
+    assert raw(address, "GET / HTTP/1.1\r\n" + "X-Word: a\r\n" * 200 + "\r\n").startswith(b"HTTP/1.0 431 ")
+    assert ask(address, "GET", "/")[0] == 200

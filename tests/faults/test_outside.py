@@ -1,0 +1,505 @@
+"""Callers and networks that misbehave: each is got rid of in time, nobody else is disturbed, nothing is left behind."""
+
+import asyncio
+import contextlib
+import random
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import grpc
+import psutil
+import pytest
+
+from service import http_listener, targets
+from service.client import Client, ClientError
+from service.config import ServerConfig
+from service.pb.dragoman.v1 import translation_pb2 as pb
+from service.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
+from service.rpc import connections
+from tests.faults import http2_frames as http2
+from tests.faults.fault_proxy import Fault, FaultProxy
+from tests.faults.http2_frames import RawConnection
+from tests.servers import InProcessServer, LoopThread, distinct_texts, eventually, http_get, in_process, rpc_error
+
+Proved = Callable[..., None]
+
+NAME = "dragoman.v1.TranslationService"
+CODES: dict[str, Any] = {"source_language_code": "en", "target_language_code": "de"}
+SHORT = pb.TranslateRequest(texts=["Hello"], **CODES).SerializeToString()
+KEEPALIVE_SECONDS, PING_TIMEOUT_SECONDS, HANDSHAKE_SECONDS = 1.0, 1.0, 1.5  # here; 30, 10 and 20 in production
+PATIENCE_SECONDS = 2.0  # the default deadline
+HEALTHY_SECONDS = 3.0  # in which a small call is answered whatever else goes on; a quiet server takes 10 ms
+SLACK_SECONDS = 5.0  # for two busy cores
+
+
+@pytest.fixture(scope="module")
+def server(loop_thread: LoopThread, tiny_models: Any) -> Iterator[InProcessServer]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(connections, "KEEPALIVE_SECONDS", KEEPALIVE_SECONDS)
+        patch.setattr(connections, "PING_TIMEOUT_SECONDS", PING_TIMEOUT_SECONDS)
+        patch.setattr(connections, "HANDSHAKE_SECONDS", HANDSHAKE_SECONDS)
+        patch.setattr(connections, "MIN_PING_INTERVAL_SECONDS", 0.5)
+        patch.setattr(http_listener, "READ_SECONDS", 1.0)
+        config = ServerConfig(
+            models=tiny_models,
+            num_threads=1,
+            max_slots=2,
+            grace_seconds=5.0,
+            default_deadline_seconds=PATIENCE_SECONDS,
+        )
+        with in_process(loop_thread, config) as running:
+            yield running
+
+
+@pytest.fixture(scope="module")
+def proxies() -> Iterator[LoopThread]:
+    """An event loop that is not the server's."""
+    thread = LoopThread()
+    yield thread
+    thread.close()
+
+
+@pytest.fixture
+def proxy(proxies: LoopThread, server: InProcessServer) -> Iterator[FaultProxy]:
+    with FaultProxy(proxies, server.server.port) as running:
+        yield running
+
+
+class Caller:
+    """A healthy one with a connection of its own, who calls all the time; `worst_seconds` is its slowest call."""
+
+    def __init__(self, address: str) -> None:
+        self.worst_seconds = 0.0
+        self.num_calls = 0
+        self._errors: list[Exception] = []
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, args=(address,))
+        self._thread.start()
+        eventually(lambda: self.num_calls > 0 or bool(self._errors))
+
+    def _run(self, address: str) -> None:
+        try:
+            with Client(address, timeout_seconds=30.0) as client:
+                while not self._stopped.is_set():
+                    began = time.monotonic()
+                    assert client.translate(["Hello"], "en", "de")[0].text
+                    self.worst_seconds = max(self.worst_seconds, time.monotonic() - began)
+                    self.num_calls += 1
+        except Exception as error:
+            self._errors.append(error)
+
+    def stop(self) -> None:
+        answered = self.num_calls
+        eventually(lambda: self.num_calls > answered or bool(self._errors))
+        self._stopped.set()
+        self._thread.join(30)
+        assert not self._errors
+        assert self.worst_seconds < HEALTHY_SECONDS
+
+
+@pytest.fixture(autouse=True)
+def healthy(server: InProcessServer) -> Iterator[Caller]:
+    """One who must be answered in time all through the test; after it the server has to be as it was before."""
+    with server.client() as client:
+        client.translate(["Hello"], "en", "de")
+    eventually(lambda: is_idle(server))
+    before = left_in(server)
+    caller = Caller(server.address)
+    yield caller
+    caller.stop()
+    eventually(lambda: is_idle(server), SLACK_SECONDS)
+    eventually(lambda: no_more(left_in(server), before), SLACK_SECONDS)
+
+
+def is_idle(server: InProcessServer) -> bool:
+    """Nothing in the engine, nobody expected to answer, no call counted, and the model could be given up."""
+    model = server.server.models[0]
+    snapshot = model.engine.snapshot()
+    pending = len(server.server._translator._decoder._pending)
+    counts = (snapshot.num_waiting, snapshot.num_running, snapshot.slots_used, pending, model.leases._num_held)
+    return not any(counts) and server.metric("dragoman_inflight_requests") == 0
+
+
+def left_in(server: InProcessServer) -> dict[str, int]:
+    process = psutil.Process()
+    return {"tasks": num_tasks(server), "descriptors": process.num_fds(), "threads": process.num_threads()}
+
+
+def num_tasks(server: InProcessServer) -> int:
+    """The event loop's, without the one that counts."""
+
+    async def count() -> int:
+        return len(asyncio.all_tasks()) - 1
+
+    return server._loop.run(count())
+
+
+def no_more(now: dict[str, int], before: dict[str, int]) -> bool:
+    # gRPC has a pool of threads for clients and servers, which grows and shrinks as it likes, and keeps a few pipes.
+    slack = {"tasks": 0, "descriptors": 6, "threads": 8}
+    return all(now[each] <= before[each] + slack[each] for each in before)
+
+
+def long_request(num_texts: int = 300) -> Any:
+    return pb.TranslateRequest(texts=distinct_texts(num_texts), **CODES)
+
+
+def inflight(server: InProcessServer) -> float:
+    return server.metric("dragoman_inflight_requests")
+
+
+@pytest.mark.parametrize("method", ["Translate", "TranslateStream"])
+def test_callers_that_never_read(server: InProcessServer, method: str, proved: Proved) -> None:
+    """They answer pings and set no deadline; the default one ends their calls."""
+    started = server.metric("dragoman_request_duration_seconds_count", method=f"{NAME}/{method}", code="CANCELLED")
+    with RawConnection(server.server.port, {http2.INITIAL_WINDOW_SIZE: 0}) as raw:
+        raw.greeted()
+        for stream in range(1, 20, 2):
+            raw.send(http2.call(stream, http2.METHOD + method) + http2.message(stream, SHORT))
+        if method == "TranslateStream":
+            eventually(lambda: inflight(server) >= 10)  # else this test shows nothing
+        seconds = answer_pings(raw, until=lambda: inflight(server) <= 1)  # that of the healthy one
+        assert seconds < PATIENCE_SECONDS + SLACK_SECONDS
+    if method == "TranslateStream":
+        gone = server.metric("dragoman_request_duration_seconds_count", method=f"{NAME}/{method}", code="CANCELLED")
+        assert gone - started == 10
+    proved("faults-outside", cases=10, slowest_seconds=seconds)
+
+
+def answer_pings(raw: RawConnection, until: Callable[[], bool], limit_seconds: float = 30.0) -> float:
+    """Be a living peer that does nothing else; returns the seconds that it took."""
+    began = time.monotonic()
+    while not until():
+        assert time.monotonic() - began < limit_seconds
+        try:
+            for found in raw.frames(0.1):
+                if found.kind == http2.PING and not found.flags & http2.ACK:
+                    raw.send(http2.frame(http2.PING, http2.ACK, payload=found.payload))
+        except TimeoutError:
+            pass
+    return time.monotonic() - began
+
+
+def test_callers_that_never_send(server: InProcessServer, proved: Proved) -> None:
+    """Calls that begin and bring no message, or half of one: they are no calls yet, and end with their connection."""
+    tasks = num_tasks(server)
+    with RawConnection(server.server.port) as raw:
+        raw.greeted()
+        half = http2.frame(http2.DATA, stream=1, payload=b"\0\0\0\1\0half")
+        raw.send(http2.call(1, http2.METHOD + "Translate") + half)
+        for stream in range(3, 40, 2):
+            raw.send(http2.call(stream, http2.METHOD + "Translate"))
+        eventually(lambda: num_tasks(server) >= tasks + 19)
+        assert inflight(server) <= 1
+    proved("faults-outside", cases=20)
+
+
+@pytest.mark.parametrize("sent", [b"", b"PRI", http2.PREFACE, b"\x16\x03\x01"])
+def test_connections_that_never_begin(server: InProcessServer, sent: bytes, proved: Proved) -> None:
+    with socket.create_connection(("127.0.0.1", server.server.port), 30) as silent:
+        silent.sendall(sent)
+        began = time.monotonic()
+        while silent.recv(65_536):
+            pass
+        assert time.monotonic() - began < HANDSHAKE_SECONDS + SLACK_SECONDS
+    proved("faults-outside", cases=1)
+
+
+@pytest.mark.parametrize("begins_a_call", [False, True])
+def test_clients_that_vanish(server: InProcessServer, begins_a_call: bool, proved: Proved) -> None:
+    """No FIN, no reset, no answer to pings: keepalive closes the connection, whatever is under way on it."""
+    with RawConnection(server.server.port) as raw:
+        raw.greeted()
+        if begins_a_call:
+            raw.send(http2.call(1, "/grpc.health.v1.Health/Watch") + http2.message(1, b""))
+        began = time.monotonic()
+        said = [found.payload[8:] for found in raw.frames() if found.kind == http2.GOAWAY]
+        seconds = time.monotonic() - began
+        assert said == [b"ping_timeout"]
+        assert seconds < KEEPALIVE_SECONDS + PING_TIMEOUT_SECONDS + SLACK_SECONDS
+    proved("faults-outside", cases=1, noticed_seconds=seconds)
+
+
+def test_calls_of_clients_that_vanish(server: InProcessServer, proxy: FaultProxy, proved: Proved) -> None:
+    engine = server.server.models[0].engine
+    with grpc.insecure_channel(proxy.address) as channel:
+        stub = pb_grpc.TranslationServiceStub(channel)
+        calls = [
+            stub.Translate.future(long_request(1000), timeout=60),
+            stub.TranslateStream(long_request(), timeout=60),
+        ]
+        eventually(lambda: engine.snapshot().num_waiting > 500)
+        began = time.monotonic()
+        proxy.lose_clients()
+        eventually(lambda: engine.snapshot().num_waiting == 0)
+        seconds = time.monotonic() - began
+        assert seconds < KEEPALIVE_SECONDS + PING_TIMEOUT_SECONDS + SLACK_SECONDS
+        assert server.metric("dragoman_sentences_total", model="tiny", outcome="cancelled") > 100
+        for call in calls:
+            call.cancel()
+    proved("faults-outside", cases=2, noticed_seconds=seconds)
+
+
+def test_resets_in_the_middle_of_calls(server: InProcessServer, proxy: FaultProxy, proved: Proved) -> None:
+    engine = server.server.models[0].engine
+    rounds = 5
+    for _ in range(rounds):
+        with grpc.insecure_channel(proxy.address) as channel:
+            stub = pb_grpc.TranslationServiceStub(channel)
+            calls = [stub.Translate.future(long_request(), timeout=30) for _ in range(4)]
+            streams = [stub.TranslateStream(long_request(), timeout=30) for _ in range(4)]
+            eventually(lambda: inflight(server) >= 8)
+            assert next(streams[0]).delta
+            proxy.reset()
+            for call in (*calls, *streams):
+                with pytest.raises(grpc.RpcError) as raised:
+                    call.result(timeout=30) if call in calls else list(call)
+                assert rpc_error(raised).code() is grpc.StatusCode.UNAVAILABLE
+            eventually(lambda: engine.snapshot().num_waiting == 0, SLACK_SECONDS)
+    proved("faults-outside", cases=8 * rounds)
+
+
+def test_answers_that_are_cut_short(
+    server: InProcessServer, proxies: LoopThread, caplog: pytest.LogCaptureFixture, proved: Proved
+) -> None:
+    """The connection ends after so many bytes of the server's; that is no error of ours."""
+    cases = range(0, 700, 23)
+    for num_bytes in cases:
+        fault = Fault(cut_after_bytes=num_bytes)
+        with FaultProxy(proxies, server.server.port, fault) as proxy, grpc.insecure_channel(proxy.address) as channel:
+            stub = pb_grpc.TranslationServiceStub(channel)
+            request = pb.TranslateRequest(texts=["Hello", "file", "train"], **CODES)
+            call = (
+                stub.TranslateStream(request, timeout=10)
+                if num_bytes % 2
+                else stub.Translate.future(request, timeout=10)
+            )
+            with pytest.raises(grpc.RpcError) as raised:
+                list(call) if num_bytes % 2 else call.result()
+            assert rpc_error(raised).code() is grpc.StatusCode.UNAVAILABLE
+    assert [record.getMessage() for record in caplog.records if record.name != "asyncio"] == []
+    proved("faults-outside", cases=len(cases))
+
+
+def test_our_client_gives_up_by_its_deadline_and_recovers(
+    server: InProcessServer, proxy: FaultProxy, monkeypatch: pytest.MonkeyPatch, proved: Proved
+) -> None:
+    monkeypatch.setattr(targets, "_KEEPALIVE_SECONDS", 1)
+    monkeypatch.setattr(targets, "_PING_TIMEOUT_SECONDS", 1)
+    with Client(proxy.address, timeout_seconds=1.0) as client:
+        assert client.translate(["Hello"], "en", "de")
+        proxy.lose_clients()
+        began = time.monotonic()
+        with pytest.raises(ClientError) as raised:
+            client.translate(["Hello"], "en", "de")
+        assert raised.value.code in ("DEADLINE_EXCEEDED", "UNAVAILABLE")
+        assert time.monotonic() - began < 2.0
+        eventually(lambda: answers(client))
+        seconds = time.monotonic() - began
+        assert seconds < 2 + SLACK_SECONDS
+    proved("faults-outside", cases=1, recovered_seconds=seconds)
+
+
+def answers(client: Client) -> bool:
+    try:
+        return bool(client.translate(["Hello"], "en", "de"))
+    except ClientError:
+        return False
+
+
+def test_our_client_waits_for_a_port_that_is_closed_for_a_while(
+    server: InProcessServer, proxy: FaultProxy, proved: Proved
+) -> None:
+    with Client(proxy.address, timeout_seconds=10.0) as client:
+        assert client.translate(["Hello"], "en", "de")
+        proxy.refuse()
+        proxy.reset()
+        eventually(lambda: not answers(client))
+        proxy.accept()
+        eventually(lambda: answers(client), SLACK_SECONDS)
+    proved("faults-outside", cases=1)
+
+
+def test_a_slow_connection_gets_its_large_answer(server: InProcessServer, proxy: FaultProxy, proved: Proved) -> None:
+    """While others are served, and faster than the proxy lets it through nothing is piled up for it."""
+    proxy.meet(Fault(bytes_per_second=200_000))
+    texts = distinct_texts(60)
+    with server.client() as fast, Client(proxy.address) as slow:
+        expected = [translation.text for translation in fast.translate(texts, "en", "de")]
+        began = time.monotonic()
+        got = [""] * len(texts)
+        for part in slow.stream(texts, "en", "de"):
+            got[part.text_index] += part.delta
+        assert time.monotonic() - began > 0.1  # else nothing was slow
+    assert got == expected
+    proved("faults-outside", cases=1)
+
+
+def churn(server: InProcessServer, num_connections: int) -> None:
+    port = server.server.port
+    for number in range(num_connections):
+        if number % 3:
+            with RawConnection(port) as raw:
+                if number % 3 == 2:
+                    raw.greeted()
+        else:
+            socket.create_connection(("127.0.0.1", port), 30).close()
+
+
+def test_connections_that_come_and_go(server: InProcessServer, proved: Proved) -> None:
+    churn(server, 1000)
+    proved("faults-outside", cases=1000)
+
+
+def test_pings_without_end(server: InProcessServer, proved: Proved) -> None:
+    with RawConnection(server.server.port) as raw:
+        raw.greeted()
+        send_until_closed(raw, b"".join(map(http2.ping, range(100))), 100)
+        goodbye = raw.until(http2.GOAWAY)
+        assert (goodbye.error_code, goodbye.payload[8:]) == (http2.ENHANCE_YOUR_CALM, b"too_many_pings")
+    proved("faults-outside", cases=10_000)
+
+
+def send_until_closed(raw: RawConnection, content: bytes, times: int) -> None:
+    with contextlib.suppress(OSError):
+        for _ in range(times):
+            raw.send(content)
+
+
+def test_settings_without_end(server: InProcessServer, proved: Proved) -> None:
+    with RawConnection(server.server.port) as raw:
+        raw.greeted()
+        raw.socket.settimeout(1.0)  # the server may stop reading from one who does not read
+        flood = b"".join(http2.settings({http2.INITIAL_WINDOW_SIZE: 65_535 + each}) for each in range(100))
+        send_until_closed(raw, flood, 100)
+    proved("faults-outside", cases=10_000)
+
+
+def test_a_header_block_without_end(server: InProcessServer, proved: Proved) -> None:
+    """CONTINUATION frames for ever, of which each makes the metadata larger."""
+    memory = psutil.Process().memory_info().rss
+    with RawConnection(server.server.port) as raw:
+        raw.greeted()
+        raw.socket.settimeout(1.0)
+        beginning = http2.call(1, http2.METHOD + "Translate")
+        raw.send(beginning[:4] + b"\0" + beginning[5:])  # without END_HEADERS
+        field = b"\x00\x01a\x7f\x80\x7f" + b"x" * 16_383
+        send_until_closed(raw, http2.frame(9, stream=1, payload=field[:16_384]), 2000)
+    assert psutil.Process().memory_info().rss - memory < 50 * 2**20
+    proved("faults-outside", cases=2000)
+
+
+def rapid_resets(server: InProcessServer, num_streams: int, *, with_message: bool) -> None:
+    """CVE-2023-44487: calls that are begun and reset at once."""
+    with RawConnection(server.server.port) as raw:
+        raw.greeted()
+        for first in range(1, 2 * num_streams, 100):
+            raw.send(
+                b"".join(
+                    http2.call(stream, http2.METHOD + "Translate")
+                    + (http2.message(stream, SHORT) if with_message else b"")
+                    + http2.reset(stream)
+                    for stream in range(first, first + 100, 2)
+                )
+            )
+        raw.send(http2.ping(7))
+        while not raw.until(http2.PING).flags & http2.ACK:
+            pass
+
+
+@pytest.mark.parametrize("with_message", [False, True])
+def test_calls_begun_and_reset_at_once(
+    server: InProcessServer, healthy: Caller, with_message: bool, proved: Proved
+) -> None:
+    rapid_resets(server, 5000, with_message=with_message)
+    proved("faults-outside", cases=5000, worst_ms=healthy.worst_seconds * 1000)
+
+
+def test_a_connection_has_so_many_calls_and_no_more(server: InProcessServer, proved: Proved) -> None:
+    with RawConnection(server.server.port) as raw:
+        assert raw.greeted().settings[3] == connections.MAX_CALLS
+        for first in range(1, 2 * connections.MAX_CALLS + 200, 100):
+            raw.send(b"".join(http2.call(each, http2.METHOD + "Translate") for each in range(first, first + 100, 2)))
+        refused = 0
+        for found in raw.frames():
+            refused += found.kind == http2.RST_STREAM and found.error_code == http2.REFUSED_STREAM
+            if refused == 100:
+                break
+    proved("faults-outside", cases=connections.MAX_CALLS + 100)
+
+
+def test_metadata_and_messages_that_are_huge(server: InProcessServer, proved: Proved) -> None:
+    with grpc.insecure_channel(server.address, [("grpc.max_send_message_length", -1)]) as channel:
+        stub = pb_grpc.TranslationServiceStub(channel)
+        with pytest.raises(grpc.RpcError) as raised:
+            stub.ListModels(pb.ListModelsRequest(), timeout=30, metadata=[("x-note", "a" * 1_000_000)])
+        assert rpc_error(raised).code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+        for size in (5 * 2**20, 100 * 2**20):
+            with pytest.raises(grpc.RpcError) as raised:
+                stub.Translate(pb.TranslateRequest(texts=["a" * size], **CODES), timeout=30)
+            assert rpc_error(raised).code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+    with RawConnection(server.server.port) as raw:  # a message that only says that it is huge
+        raw.greeted()
+        raw.send(http2.call(1, http2.METHOD + "Translate") + http2.frame(0, stream=1, payload=b"\0\xff\xff\xff\xff"))
+        assert raw.until(http2.HEADERS).stream == 1  # refused at once
+    proved("faults-outside", cases=4)
+
+
+def garbage(server: InProcessServer, num_cases: int) -> None:
+    chosen = random.Random(7)
+    ports = (server.server.port, server.server.metrics_port, server.server.admin_port)
+    beginnings = (
+        b"",
+        http2.PREFACE,
+        http2.PREFACE + http2.settings(),
+        http2.PREFACE + http2.settings() + http2.call(1, http2.METHOD + "Translate"),
+        b"GET /metrics HTTP/1.1\r\n",
+        b"POST /api/translate HTTP/1.1\r\nContent-Length: 50\r\n\r\n",
+    )
+    for number in range(num_cases):
+        with socket.create_connection(("127.0.0.1", ports[number % 3]), 30) as client:
+            client.sendall(chosen.choice(beginnings) + chosen.randbytes(chosen.choice((1, 9, 40, 500, 20_000))))
+            if chosen.random() < 0.5:
+                continue
+            with contextlib.suppress(OSError):  # it may be closed already
+                client.shutdown(socket.SHUT_WR)
+                while client.recv(65_536):
+                    pass
+
+
+def test_bytes_that_mean_nothing(server: InProcessServer, proved: Proved) -> None:
+    garbage(server, 300)
+    proved("faults-outside", cases=300)
+
+
+def test_slow_senders_on_the_http_ports(server: InProcessServer, proved: Proved) -> None:
+    monitoring, admin = server.server.metrics_port, server.server.admin_port
+    slowest = 0.0
+    with ExitStack() as stack:
+        for port in (monitoring, admin):
+            for _ in range(3 * http_listener.MAX_CONNECTIONS):
+                slow = stack.enter_context(socket.create_connection(("127.0.0.1", port), 30))
+                slow.sendall(b"GET /readyz HTTP/1.1\r\nX-Word: a")
+        for _ in range(10):
+            for url in (f"http://127.0.0.1:{monitoring}/readyz", f"http://127.0.0.1:{admin}/status.json"):
+                began = time.monotonic()
+                assert http_get(url)[0] == 200
+                slowest = max(slowest, time.monotonic() - began)
+    assert slowest < HEALTHY_SECONDS
+    proved("faults-outside", cases=6 * http_listener.MAX_CONNECTIONS, worst_ms=slowest * 1000)
+
+
+@pytest.mark.full
+@pytest.mark.timeout(900)
+def test_it_all_at_length(server: InProcessServer, healthy: Caller, proved: Proved) -> None:
+    churn(server, 20_000)
+    proved("faults-outside", cases=20_000, worst_ms=healthy.worst_seconds * 1000)
+    garbage(server, 20_000)
+    proved("faults-outside", cases=20_000, worst_ms=healthy.worst_seconds * 1000)
+    for with_message in (False, True):
+        rapid_resets(server, 50_000, with_message=with_message)
+    proved("faults-outside", cases=100_000, worst_ms=healthy.worst_seconds * 1000)

@@ -1,0 +1,232 @@
+"""SIGTERM, SIGINT and SIGKILL in every phase: when and how the process ends, what becomes of its calls and its port."""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import grpc
+import psutil
+import pytest
+
+from service.pb.dragoman.v1 import translation_pb2 as pb
+from service.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
+from service.rpc.connections import PING_TIMEOUT_SECONDS
+from tests.faults import http2_frames as http2
+from tests.faults.http2_frames import RawConnection
+from tests.servers import ServerProcess, distinct_texts, eventually, rpc_error, samples
+
+Start = Callable[..., ServerProcess]
+Proved = Callable[..., None]
+
+STOPS = (signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.full))  # one handler serves both
+EVERY = (*STOPS, signal.SIGKILL)
+STOP_SECONDS = 10.0  # a stop without calls; half a second on a quiet machine
+CODES: dict[str, Any] = {"source_language_code": "en", "target_language_code": "de"}
+
+
+@pytest.fixture
+def start(tiny_models: Path) -> Iterator[Start]:
+    processes: list[ServerProcess] = []
+
+    def run(*arguments: str, models: Path = tiny_models, ready: bool = True) -> ServerProcess:
+        processes.append(ServerProcess(models, *arguments, ready=ready))
+        return processes[-1]
+
+    yield run
+    for process in processes:
+        process.kill()
+
+
+def phase(process: ServerProcess) -> str:
+    try:
+        return process.get("/readyz")[2].strip()
+    except OSError:
+        return "not listening"
+
+
+def end(process: ServerProcess, number: signal.Signals, lines: int = 0, limit_seconds: float = STOP_SECONDS) -> float:
+    """Send the signal; the process has to end as documented, and leave nothing behind. Returns the seconds it took."""
+    children = psutil.Process(process.process.pid).children(recursive=True)
+    began = time.monotonic()
+    process.signal(number)
+    code, out, err = process.wait(limit_seconds)
+    seconds = time.monotonic() - began
+    assert (code, out) == (-number if number == signal.SIGKILL else 0, "")
+    assert len(err.splitlines()) == lines, err
+    is_left_clean(process, children)
+    return seconds
+
+
+def is_left_clean(process: ServerProcess, children: list[psutil.Process]) -> None:
+    """No children, and a new server could have the ports at once."""
+    assert not [child for child in children if child.is_running()]
+    for port in (process.port, process.metrics_port, process.admin_port):
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as servers do
+            probe.bind(("127.0.0.1", port))
+
+
+@pytest.mark.parametrize("number", EVERY)
+def test_while_loading(start: Start, tmp_path: Path, number: signal.Signals, proved: Proved) -> None:
+    """In a thread that can't be interrupted: it reads a file that never ends."""
+    os.mkfifo(tmp_path / "manifest.json")
+    process = start(models=tmp_path, ready=False)
+    eventually(lambda: phase(process) == "loading")
+    proved("signals", cases=1, seconds=end(process, number))
+
+
+def open_when_read(fifo: Path) -> int:
+    found: list[int] = []
+
+    def is_read() -> bool:
+        try:
+            found.append(os.open(fifo, os.O_WRONLY | os.O_NONBLOCK))
+        except OSError:
+            return False
+        return True
+
+    eventually(is_read)
+    return found[0]
+
+
+@pytest.mark.parametrize("number", EVERY)
+@pytest.mark.parametrize("line", ["loading", "the server is serving"])
+def test_at_a_line_of_the_log(start: Start, line: str, number: signal.Signals, proved: Proved) -> None:
+    """Whatever the server does right after it: sessions, self-test and warm-up follow "loading"."""
+    process = start("--log-level", "info", ready=False)
+    assert process.process.stderr is not None
+    for each in process.process.stderr:
+        if line in each:
+            break
+    began = time.monotonic()
+    process.signal(number)
+    code, _, _ = process.wait(STOP_SECONDS)
+    assert code == (-number if number == signal.SIGKILL else 0)
+    is_left_clean(process, [])
+    proved("signals", cases=1, seconds=time.monotonic() - began)
+
+
+@pytest.mark.parametrize("number", EVERY)
+def test_idle_with_connections(start: Start, number: signal.Signals, proved: Proved) -> None:
+    """Of which one is silent, one has sent nothing, and one has an open stream; none hears that the server leaves."""
+    process = start()
+    with RawConnection(process.port) as silent, RawConnection(process.port) as watch:
+        silent.greeted()
+        watch.greeted()
+        watch.send(http2.call(1, "/grpc.health.v1.Health/Watch") + http2.message(1, b""))
+        watch.until(http2.HEADERS)
+        with socket.create_connection(("127.0.0.1", process.port), 30):
+            seconds = end(process, number, limit_seconds=PING_TIMEOUT_SECONDS + STOP_SECONDS)
+    proved("signals", cases=1, seconds=seconds)
+
+
+def request(num_texts: int) -> Any:
+    return pb.TranslateRequest(texts=distinct_texts(num_texts), **CODES)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_busy_calls_and_streams_are_answered(start: Start, number: signal.Signals, proved: Proved) -> None:
+    process = start("--max-slots", "2", "--grace-seconds", "60")
+    with grpc.insecure_channel(process.address) as channel, ThreadPoolExecutor(4) as pool:
+        stub = pb_grpc.TranslationServiceStub(channel)
+        calls = [stub.Translate.future(request(10), timeout=60) for _ in range(4)]
+        streams = [pool.submit(list, stub.TranslateStream(request(10), timeout=60)) for _ in range(4)]
+        eventually(lambda: samples(process.get("/metrics")[2], "dragoman_inflight_requests") == [8.0])
+        process.signal(number)
+        eventually(lambda: phase(process) == "draining")
+        assert not all(call.done() for call in calls)  # else this test shows nothing
+        assert [len(call.result(60).translations) for call in calls] == [10] * 4
+        for stream in streams:
+            assert sum(part.HasField("translation") for part in stream.result(60)) == 10
+    assert process.wait(STOP_SECONDS) == (0, "", "")
+    is_left_clean(process, [])
+    proved("signals", cases=8)
+
+
+def test_busy_calls_of_a_killed_server_fail_with_a_status(start: Start, tiny_models: Path, proved: Proved) -> None:
+    process = start("--max-slots", "1")
+    with grpc.insecure_channel(process.address) as channel:
+        stub = pb_grpc.TranslationServiceStub(channel)
+        calls = [stub.Translate.future(request(300), timeout=60) for _ in range(4)]
+        eventually(lambda: samples(process.get("/metrics")[2], "dragoman_inflight_requests") == [4.0])
+        end(process, signal.SIGKILL)
+        began = time.monotonic()
+        for call in calls:
+            with pytest.raises(grpc.RpcError) as raised:
+                call.result(30)
+            assert rpc_error(raised).code() is grpc.StatusCode.UNAVAILABLE
+        assert time.monotonic() - began < STOP_SECONDS
+        again = ServerProcess(tiny_models, port=process.port)
+        try:
+            assert len(stub.Translate(request(1), timeout=30, wait_for_ready=True).translations) == 1
+        finally:
+            again.kill()
+    proved("signals", cases=4)
+
+
+@pytest.mark.parametrize("number", EVERY)
+def test_a_second_signal_while_draining(start: Start, number: signal.Signals, proved: Proved) -> None:
+    process = start("--drain-delay-seconds", "60")
+    process.signal(signal.SIGTERM)
+    eventually(lambda: phase(process) == "draining")
+    began = time.monotonic()
+    process.signal(number)
+    code, _, err = process.wait(STOP_SECONDS)
+    assert code == (-number if number == signal.SIGKILL else 128 + number)
+    assert len(err.splitlines()) == (0 if number == signal.SIGKILL else 1), err
+    is_left_clean(process, [])
+    proved("signals", cases=1, seconds=time.monotonic() - began)
+
+
+@pytest.mark.parametrize("number", EVERY)
+def test_while_reloading(
+    start: Start, tiny_bundle: Path, tmp_path: Path, number: signal.Signals, proved: Proved
+) -> None:
+    models = tmp_path / "tiny"
+    shutil.copytree(tiny_bundle, models / "1")
+    process = start(models=tmp_path)
+    (models / "2").mkdir()
+    os.mkfifo(models / "2" / "manifest.json")
+    process.signal(signal.SIGHUP)
+    writer = open_when_read(models / "2" / "manifest.json")  # so the reload has begun, and does not go on
+    try:
+        proved("signals", cases=1, seconds=end(process, number))
+    finally:
+        os.close(writer)
+
+
+@pytest.mark.parametrize("number", STOPS)
+def test_while_a_client_has_vanished_in_its_call(start: Start, number: signal.Signals, proved: Proved) -> None:
+    """It neither reads nor answers: the stop takes the grace, and no longer."""
+    process = start("--grace-seconds", "1")
+    with RawConnection(process.port, {http2.INITIAL_WINDOW_SIZE: 0}) as raw:
+        raw.greeted()
+        content = pb.TranslateRequest(texts=["Hello"], **CODES).SerializeToString()
+        raw.send(http2.call(1, http2.METHOD + "TranslateStream") + http2.message(1, content))
+        eventually(lambda: samples(process.get("/metrics")[2], "dragoman_inflight_requests") == [1.0])
+        seconds = end(process, number, lines=1)
+    proved("signals", cases=1, seconds=seconds)
+
+
+@pytest.mark.parametrize("number", EVERY)
+def test_right_after_the_start(tiny_models: Path, number: signal.Signals, proved: Proved) -> None:
+    """At several moments before there are handlers: it ends at once, at the latest when it could have been ready."""
+    delays = (0.0, 0.1, 0.3, 0.8)
+    worst = 0.0
+    for delay in delays:
+        process = ServerProcess(tiny_models, ready=False)
+        with pytest.raises(subprocess.TimeoutExpired):  # moments, not conditions: any of them must do
+            process.process.wait(delay)
+        began = time.monotonic()
+        process.signal(number)
+        code, _, _ = process.wait(STOP_SECONDS)
+        assert code in {-number, 0, 130 if number == signal.SIGINT else 0}
+        worst = max(worst, time.monotonic() - began)
+    proved("signals", cases=len(delays), worst_seconds=worst)
