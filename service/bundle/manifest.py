@@ -289,7 +289,8 @@ class Manifest:
         ):
             if entries > most:
                 raise BundleError(f"{where}: {field_name} has {entries} entries; allowed are {most}.")
-        names = {"name": [self.name], "any_to_any": [language.code for language in self.any_to_any]}
+        names = {"name": [self.name], "precision": [self.precision], "tokenizer.kind": [self.tokenizer.kind]}
+        names |= {"any_to_any": [language.code for language in self.any_to_any]}
         names["languages"] = [
             code for pair in self.languages for code in (pair.source_language_code, pair.target_language_code)
         ]

@@ -51,9 +51,8 @@ class BundleLoader:
             self.close()
             return Outcome("late", "no end in time", time.monotonic() - started)
         if not line:
-            self._process = None
             code = process.wait(30)
-            process.communicate(timeout=30)
+            self.close()
             return Outcome("died", f"exit code {code}", time.monotonic() - started)
         return Outcome(**json.loads(line), seconds=time.monotonic() - started)
 
@@ -61,6 +60,10 @@ class BundleLoader:
         if self._process is not None:
             self._process.kill()
             self._process.wait(30)
+            for pipe in (self._process.stdin, self._process.stdout):
+                assert pipe is not None
+                with contextlib.suppress(BrokenPipeError):
+                    pipe.close()
             self._process = None
 
     def _running(self) -> "subprocess.Popen[str]":

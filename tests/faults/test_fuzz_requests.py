@@ -175,7 +175,7 @@ FEW = settings(
     database=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
 )
-LEVELS = {"well-typed": (well_typed, 400), "meaningful": (meaningful, 120), "raw": (raw, 300)}
+LEVELS = {"well-typed": (well_typed, 400), "meaningful": (meaningful, 100), "raw": (raw, 300)}
 MANY = 20_000
 
 
