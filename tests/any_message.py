@@ -32,17 +32,23 @@ def any_message(descriptor: Descriptor, words: tuple[str, ...] = ()) -> st.Searc
 
 def damaged(data: st.SearchStrategy[bytes]) -> st.SearchStrategy[bytes]:
     """Serialised messages with some bits flipped, cut short, with parts twice or unknown fields; or any bytes."""
-    changes = st.lists(
+    changed = st.builds(change, data, changes())
+    return st.one_of(changed, changed, st.binary(max_size=64))
+
+
+def changes() -> st.SearchStrategy[list[tuple[str, int, int]]]:
+    """What `change` may do to bytes."""
+    return st.lists(
         st.tuples(st.sampled_from(_CHANGES), st.integers(0, 2**16), st.integers(0, 255)), min_size=1, max_size=4
     )
-    return st.one_of(st.builds(_changed, data, changes), st.builds(_changed, data, changes), st.binary(max_size=64))
 
 
 _CHANGES = ("flip", "set", "cut", "remove", "twice", "insert", "unknown field", "endless group")
 
 
-def _changed(data: bytes, changes: list[tuple[str, int, int]]) -> bytes:
-    for kind, place, value in changes:
+def change(data: bytes, wanted: list[tuple[str, int, int]]) -> bytes:
+    """Bytes with all of the `changes` done to them."""
+    for kind, place, value in wanted:
         at = place % (len(data) + 1)
         end = at + value % 16
         if kind == "flip":
@@ -92,15 +98,19 @@ def _fill(draw: st.DrawFn, message: Any, field: FieldDescriptor, words: tuple[st
             elif depth:
                 target[key].CopyFrom(draw(_message(values.message_type, words, depth - 1)))
     elif field.message_type is not None:
-        if depth and field.label == FieldDescriptor.LABEL_REPEATED:
+        if depth and _is_repeated(field):
             nested = _message(field.message_type, words, depth - 1)
             getattr(message, field.name).extend(draw(st.lists(nested, max_size=3)))
         elif depth:
             getattr(message, field.name).CopyFrom(draw(_message(field.message_type, words, depth - 1)))
-    elif field.label == FieldDescriptor.LABEL_REPEATED:
+    elif _is_repeated(field):
         getattr(message, field.name).extend(draw(st.lists(_scalar(field, words), max_size=4)))
     else:
         setattr(message, field.name, draw(_scalar(field, words)))
+
+
+def _is_repeated(field: Any) -> bool:
+    return bool(field.label == FieldDescriptor.LABEL_REPEATED)  # the stubs lack it
 
 
 @functools.cache
@@ -111,8 +121,7 @@ def _scalar(field: FieldDescriptor, words: tuple[str, ...]) -> st.SearchStrategy
         edges = [edge for edge in _EDGES if low <= edge <= high]
         return st.one_of(st.sampled_from(edges), st.integers(0, 5), st.integers(low, high))
     if kind in (FieldDescriptor.CPPTYPE_DOUBLE, FieldDescriptor.CPPTYPE_FLOAT):
-        width = 32 if kind == FieldDescriptor.CPPTYPE_FLOAT else 64
-        return st.one_of(st.sampled_from(_REALS), st.floats(width=width))
+        return st.one_of(st.sampled_from(_REALS), st.floats(width=32 if kind == FieldDescriptor.CPPTYPE_FLOAT else 64))
     if kind == FieldDescriptor.CPPTYPE_BOOL:
         return st.booleans()
     if field.type == FieldDescriptor.TYPE_BYTES:

@@ -81,16 +81,22 @@ def _check_error_in(answer: Message) -> None:
     assert "\n" not in error, error
 
 
+def _bytes(data: bytes) -> bytes:
+    return data
+
+
 def _answers(channel: grpc.Channel, call: Call, timeout: float) -> Iterator[bytes]:
     method = METHODS.get(call.method)
     metadata = call.metadata
     if method is None or not (method.server_streaming or method.client_streaming):
-        yield channel.unary_unary(call.method)(call.messages[0], timeout=timeout, metadata=metadata)
+        yield channel.unary_unary(call.method, _bytes, _bytes)(call.messages[0], timeout=timeout, metadata=metadata)
         return
     if method.client_streaming:
-        stream: Any = channel.stream_stream(call.method)(iter(call.messages), timeout=timeout, metadata=metadata)
+        stream: Any = channel.stream_stream(call.method, _bytes, _bytes)(
+            iter(call.messages), timeout=timeout, metadata=metadata
+        )
     else:
-        stream = channel.unary_stream(call.method)(call.messages[0], timeout=timeout, metadata=metadata)
+        stream = channel.unary_stream(call.method, _bytes, _bytes)(call.messages[0], timeout=timeout, metadata=metadata)
     for number, answer in enumerate(stream):
         yield answer
         if method.name == "Watch" or number + 1 == _MAX_ANSWERS:  # a watch has no end

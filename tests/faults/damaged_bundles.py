@@ -1,5 +1,6 @@
 """Bundles that are damaged in every way that we know, as data: what to do to one, and what may come of it."""
 
+import functools
 import json
 import os
 import random
@@ -14,6 +15,7 @@ import onnx
 from service.bundle.checksums import file_sha256
 
 MANIFEST = "manifest.json"
+Inflict = Callable[[Path], object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +23,7 @@ class Damage:
     """`may_load`: what was changed need not matter to anybody."""
 
     name: str
-    inflict: Callable[[Path], None]
+    inflict: Inflict
     may_load: bool = False
 
 
@@ -33,19 +35,19 @@ def to_files(files: list[str], seed: int, num_flips: int) -> Iterator[Damage]:
             place, bit = rng.random(), rng.randrange(8)
             yield Damage(
                 f"{file}: a bit flipped",
-                _rewritten(file, lambda d, p=place, b=bit: _flipped(d, p, b)),
+                _rewritten(file, functools.partial(_flipped, place=place, bit=bit)),
                 file == MANIFEST,
             )
         for share in (0.0, 0.01, 0.5, 0.999):
-            yield Damage(f"{file}: cut to {share:g}", _rewritten(file, lambda d, s=share: d[: int(len(d) * s)]))
+            yield Damage(f"{file}: cut to {share:g}", _rewritten(file, functools.partial(_cut, share=share)))
         noise = random.Random(rng.randrange(2**32))
-        yield Damage(f"{file}: random bytes", _rewritten(file, lambda d, r=noise: r.randbytes(len(d))))
+        yield Damage(f"{file}: random bytes", _rewritten(file, functools.partial(_noise, rng=noise)))
         yield Damage(f"{file}: another file", _swapped(file, files[files.index(file) - 1]))
         yield Damage(f"{file}: gone", _replaced(file, lambda path: None))
         yield Damage(f"{file}: a folder", _replaced(file, Path.mkdir))
         yield Damage(f"{file}: a pipe", _replaced(file, os.mkfifo))
         for target in ("/dev/zero", "/dev/null", "/dev/tty", "/proc/self/mem", "/nowhere", "/etc/passwd", file):
-            yield Damage(f"{file}: a link to {target}", _replaced(file, lambda path, t=target: path.symlink_to(t)))
+            yield Damage(f"{file}: a link to {target}", _replaced(file, functools.partial(_link, target=target)))
 
 
 def with_right_checksums(files: list[str], seed: int, number: int) -> Iterator[Damage]:
@@ -53,7 +55,7 @@ def with_right_checksums(files: list[str], seed: int, number: int) -> Iterator[D
     rng = random.Random(seed)
     for _ in range(number):
         file, state = rng.choice(files), rng.randrange(2**32)
-        change = _rewritten(file, lambda d, s=state: _mutated(d, random.Random(s)))
+        change = _rewritten(file, functools.partial(_mutated, seed=state))
         yield Damage(f"{file}: mutated by {state}, checksums right", _with_checksums(change), may_load=True)
 
 
@@ -81,9 +83,7 @@ def to_manifests() -> Iterator[Damage]:
         for path in paths:
             yield Damage(f"{field} is {path[:20]!r}", _named(field, path))
     for path in paths:
-        yield Damage(
-            f"checksums has {path[:20]!r}", _changed(lambda document, p=path: document["checksums"].update({p: ""}))
-        )
+        yield Damage(f"checksums has {path[:20]!r}", _changed(functools.partial(_named_only, path=path)))
     for field in ("name", "languages.0.source_language_code", "languages.0.target_language_code", "tokenizer.kind"):
         for text in ("", "\ud800", "a\nb", "\x1b[31m", "\0", "x" * 100_000):
             yield Damage(f"{field} is {text[:20]!r}", _set(field, text))
@@ -108,7 +108,7 @@ def to_manifests() -> Iterator[Damage]:
         "no UTF-8": b'{"schema_version": 1, "name": "\xff"}',
     }
     for name, data in raw.items():
-        yield Damage(f"manifest: {name}", _rewritten(MANIFEST, lambda _, d=data: d))
+        yield Damage(f"manifest: {name}", _rewritten(MANIFEST, functools.partial(_other, data=data)))
     twice = _rewritten(MANIFEST, lambda d: d.rstrip()[:-1] + b', "name": "", "name": "\\ud800"}')
     yield Damage("manifest: keys that stand twice", twice)
 
@@ -146,7 +146,7 @@ def to_graphs() -> Iterator[Damage]:
             ("9223372036854775807", "8"),
             ("x", "y"),
         ):
-            inflict = _with_checksums(lambda bundle, w=(location, offset, length): _put_outside(bundle, *w))
+            inflict = _with_checksums(functools.partial(_put_outside, location=location, offset=offset, length=length))
             yield Damage(f"weights in {location!r} from {offset} on, {length}", inflict)
 
 
@@ -163,11 +163,11 @@ def _put_outside(bundle: Path, location: str, offset: str, length: str | None) -
     (bundle / "encoder.onnx").write_bytes(graph.SerializeToString())
 
 
-def _rewritten(file: str, change: Callable[[bytes], bytes]) -> Callable[[Path], None]:
-    return lambda bundle: (bundle / file).write_bytes(change((bundle / file).read_bytes())) and None
+def _rewritten(file: str, change: Callable[[bytes], bytes]) -> Inflict:
+    return lambda bundle: (bundle / file).write_bytes(change((bundle / file).read_bytes()))
 
 
-def _replaced(file: str, put: Callable[[Path], object]) -> Callable[[Path], None]:
+def _replaced(file: str, put: Callable[[Path], object]) -> Inflict:
     def inflict(bundle: Path) -> None:
         (bundle / file).unlink()
         put(bundle / file)
@@ -175,11 +175,11 @@ def _replaced(file: str, put: Callable[[Path], object]) -> Callable[[Path], None
     return inflict
 
 
-def _swapped(one: str, other: str) -> Callable[[Path], None]:
-    return lambda bundle: shutil.copyfile(bundle / other, bundle / one) and None
+def _swapped(one: str, other: str) -> Inflict:
+    return lambda bundle: shutil.copyfile(bundle / other, bundle / one)
 
 
-def _with_checksums(inflict: Callable[[Path], None]) -> Callable[[Path], None]:
+def _with_checksums(inflict: Inflict) -> Inflict:
     def inflict_unseen(bundle: Path) -> None:
         inflict(bundle)
         document = json.loads((bundle / MANIFEST).read_text(encoding="utf-8"))
@@ -189,7 +189,7 @@ def _with_checksums(inflict: Callable[[Path], None]) -> Callable[[Path], None]:
     return inflict_unseen
 
 
-def _changed(change: Callable[[Any], object]) -> Callable[[Path], None]:
+def _changed(change: Callable[[Any], object]) -> Inflict:
     def inflict(bundle: Path) -> None:
         document = json.loads((bundle / MANIFEST).read_text(encoding="utf-8"))
         change(document)
@@ -205,11 +205,11 @@ def _put(document: Any, field: str, value: Any) -> None:
     document[last] = value
 
 
-def _set(field: str, value: Any) -> Callable[[Path], None]:
+def _set(field: str, value: Any) -> Inflict:
     return _changed(lambda document: _put(document, field, value))
 
 
-def _named(field: str, path: str) -> Callable[[Path], None]:
+def _named(field: str, path: str) -> Inflict:
     def change(document: Any) -> None:
         _put(document, field, path)
         document["checksums"][path] = "0" * 64
@@ -217,14 +217,34 @@ def _named(field: str, path: str) -> Callable[[Path], None]:
     return _changed(change)
 
 
+def _named_only(document: Any, path: str) -> None:
+    document["checksums"][path] = ""
+
+
+def _link(path: Path, target: str) -> None:
+    path.symlink_to(target)
+
+
+def _other(_: bytes, data: bytes) -> bytes:
+    return data
+
+
+def _cut(data: bytes, share: float) -> bytes:
+    return data[: int(len(data) * share)]
+
+
+def _noise(data: bytes, rng: random.Random) -> bytes:
+    return rng.randbytes(len(data))
+
+
 def _flipped(data: bytes, place: float, bit: int) -> bytes:
     at = int(place * len(data))
     return data[:at] + bytes([data[at] ^ (1 << bit)]) + data[at + 1 :]
 
 
-def _mutated(data: bytes, rng: random.Random) -> bytes:
+def _mutated(data: bytes, seed: int) -> bytes:
     """Bits flipped, bytes set, parts removed and repeated: mostly where structure is, at the beginnings and ends."""
-    changed = bytearray(data)
+    rng, changed = random.Random(seed), bytearray(data)
     for _ in range(rng.choice((1, 1, 2, 4, 16))):
         if not changed:
             break

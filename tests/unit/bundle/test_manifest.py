@@ -87,7 +87,10 @@ def test_prefixes_are_tokens_of_the_model(document: Any, tmp_path: Path, prefix:
 
 
 @pytest.mark.parametrize("name", ["", "a\nb", "\x1b[31m", "\0", "\ud800", 300 * "x"])
-@pytest.mark.parametrize("field", ["name", "precision", "tokenizer.kind", "languages.0.target_language_code", "graphs.encoder", "tokenizer.file"])
+@pytest.mark.parametrize(
+    "field",
+    ["name", "precision", "tokenizer.kind", "languages.0.target_language_code", "graphs.encoder", "tokenizer.file"],
+)
 def test_names_are_printable(document: Any, tmp_path: Path, field: str, name: str) -> None:
     *path, last = field.split(".")
     part = document
