@@ -18,14 +18,18 @@ def file_sha256(path: Path) -> str:
 
 
 def mismatches(directory: Path, checksums: Mapping[str, str]) -> list[str]:
-    """Say, one line a file, which files under `directory` are missing or differ from their recorded checksum."""
+    """Say, one line a file, which files under `directory` are missing, can't be read or differ from their recorded
+    checksum. What is no file, such as a pipe or a device, is missing."""
     problems = []
     for name, expected in checksums.items():
         path = directory / name
-        if not path.is_file():
-            problems.append(f"{name} is missing")
-        elif file_sha256(path) != expected:
-            problems.append(f"{name} does not match its checksum")
+        try:
+            if not path.is_file():
+                problems.append(f"{name} is missing")
+            elif file_sha256(path) != expected:
+                problems.append(f"{name} does not match its checksum")
+        except OSError as error:
+            problems.append(f"{name} can't be read: {error.strerror}")
     return problems
 
 

@@ -4,8 +4,10 @@ The schema version counts incompatible changes of this file; version 1 stays loa
 """
 
 import dataclasses
+import functools
 import itertools
 import json
+import stat
 import types
 import typing
 from collections.abc import Iterable, Iterator
@@ -16,6 +18,23 @@ from typing import Any
 SCHEMA_VERSION = 1
 MANIFEST_NAME = "manifest.json"
 MAX_MANIFEST_BYTES = 4 * 1024 * 1024
+
+# Far beyond any model that there is. What a manifest says is believed before a graph is opened, and costs memory.
+_MOST = {
+    "model.num_decoder_layers": 1_000,
+    "model.num_heads": 1_000,
+    "model.head_size": 10_000,
+    "model.vocabulary_size": 10_000_000,
+    "limits.max_source_tokens": 1_000_000,
+    "limits.max_output_tokens": 1_000_000,
+    "generation.beam_size": 1_000,
+    "generation.num_hypotheses": 1_000,
+}
+_MAX_ID = 10_000_000
+_MAX_PENALTY = 1_000
+_MAX_PAIRS = 10_000
+_MAX_LANGUAGES = 1_000  # each is translated into each other one
+_MAX_NAME_LENGTH = 255  # characters, in the names of models, languages and files
 
 
 class BundleError(Exception):
@@ -184,6 +203,11 @@ class Manifest:
         return directions(self.languages, self.any_to_any)
 
     @property
+    def longest_target_prefix(self) -> int:
+        """Most ids that come before a translation."""
+        return max(len(each.target_prefix_ids) for each in self._with_prefixes)
+
+    @property
     def first_pair(self) -> LanguagePair:
         """The direction to try the model with."""
         return next(self.pairs())
@@ -217,12 +241,16 @@ class Manifest:
         """
         path = directory / MANIFEST_NAME
         try:
-            if path.stat().st_size > MAX_MANIFEST_BYTES:
+            if not stat.S_ISREG(path.stat().st_mode):  # a pipe would be waited for, a device read for good
+                raise BundleError(f"{path} is no file; write a bundle with 'make export'.")
+            with path.open("rb") as file:
+                data = file.read(MAX_MANIFEST_BYTES + 1)
+            if len(data) > MAX_MANIFEST_BYTES:
                 raise BundleError(f"{path} is larger than {MAX_MANIFEST_BYTES} bytes; this is no bundle's manifest.")
-            document = json.loads(path.read_text(encoding="utf-8"))
+            document = json.loads(data.decode())
         except FileNotFoundError:
             raise BundleError(f"{directory} holds no {MANIFEST_NAME}; write a bundle with 'make export'.") from None
-        except (OSError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        except (OSError, ValueError, RecursionError) as error:  # ValueError: no UTF-8, no JSON, numbers without end
             raise BundleError(f"{path} can't be read: {error}.") from error
         return cls.from_document(document, str(path))
 
@@ -246,25 +274,8 @@ class Manifest:
         return manifest
 
     def _check(self, where: str) -> None:
-        named = {self.graphs.encoder, self.graphs.decoder_step, *self.graphs.files}
-        named |= {self.tokenizer.file, *self.tokenizer.files}
-        for name in sorted(named | self.checksums.keys()):
-            parts = PurePosixPath(name)
-            if not name or parts.is_absolute() or ".." in parts.parts or "\\" in name:
-                raise BundleError(f"{where}: file name {name!r} leaves the bundle; allowed are plain relative names.")
-        for name in sorted(named - self.checksums.keys()):
-            raise BundleError(f"{where}: checksums lacks {name!r}, which the bundle uses.")
-        sizes = {
-            "model.num_decoder_layers": self.model.num_decoder_layers,
-            "model.num_heads": self.model.num_heads,
-            "model.head_size": self.model.head_size,
-            "model.vocabulary_size": self.model.vocabulary_size,
-            "limits.max_source_tokens": self.limits.max_source_tokens,
-            "limits.max_output_tokens": self.limits.max_output_tokens,
-        }
-        for name, value in sizes.items():
-            if not 1 <= value <= 10_000_000:
-                raise BundleError(f"{where}: {name} is {value}; expected a positive number.")
+        self._check_files(where)
+        self._check_numbers(where)
         if not 0 <= self.graphs.alignment_layer < self.model.num_decoder_layers:
             raise BundleError(
                 f"{where}: graphs.alignment_layer is {self.graphs.alignment_layer}; the model has decoder layers 0 to "
@@ -272,8 +283,80 @@ class Manifest:
             )
         if not self.languages and len(self.any_to_any) < 2:
             raise BundleError(f"{where}: languages and any_to_any name no pair; a bundle translates at least one.")
+        for field_name, entries, most in (
+            ("languages", len(self.languages), _MAX_PAIRS),
+            ("any_to_any", len(self.any_to_any), _MAX_LANGUAGES),
+        ):
+            if entries > most:
+                raise BundleError(f"{where}: {field_name} has {entries} entries; allowed are {most}.")
+        names = {"name": [self.name], "precision": [self.precision], "tokenizer.kind": [self.tokenizer.kind]}
+        names |= {"any_to_any": [language.code for language in self.any_to_any]}
+        names["languages"] = [
+            code for pair in self.languages for code in (pair.source_language_code, pair.target_language_code)
+        ]
+        for field_name, values in names.items():
+            for value in values:
+                if not _is_name(value):
+                    raise BundleError(
+                        f"{where}: {field_name} has {_shown(value)}; allowed are 1 to {_MAX_NAME_LENGTH} printable "
+                        "characters."
+                    )
         if not self.golden:
             raise BundleError(f"{where}: golden is empty; the self-test needs at least one pair.")
+
+    def _check_files(self, where: str) -> None:
+        named = {self.graphs.encoder, self.graphs.decoder_step, *self.graphs.files}
+        named |= {self.tokenizer.file, *self.tokenizer.files}
+        for name in sorted(named | self.checksums.keys()):
+            parts = PurePosixPath(name)
+            if not _is_name(name) or parts.is_absolute() or ".." in parts.parts or "\\" in name:
+                raise BundleError(
+                    f"{where}: file name {_shown(name)} leaves the bundle or is none; allowed are plain relative names."
+                )
+        for name in sorted(named - self.checksums.keys()):
+            raise BundleError(f"{where}: checksums lacks {name!r}, which the bundle uses.")
+
+    def _check_numbers(self, where: str) -> None:
+        for name, most in _MOST.items():
+            part, _, field_name = name.partition(".")
+            value = getattr(getattr(self, part), field_name)
+            if not 1 <= value <= most:
+                raise BundleError(f"{where}: {name} is {_shown(value)}; expected a number from 1 to {most}.")
+        if not -_MAX_PENALTY <= self.generation.length_penalty <= _MAX_PENALTY:  # also false for NaN
+            raise BundleError(
+                f"{where}: generation.length_penalty is {_shown(self.generation.length_penalty)}; expected a "
+                f"number from -{_MAX_PENALTY} to {_MAX_PENALTY}."
+            )
+        for name, token_id in self._token_ids():
+            if not 0 <= token_id < _MAX_ID:
+                raise BundleError(f"{where}: {name} has the id {_shown(token_id)}; expected 0 to {_MAX_ID - 1}.")
+        for pair in self._with_prefixes:
+            if max(pair.target_prefix_ids, default=0) >= self.model.vocabulary_size:
+                raise BundleError(
+                    f"{where}: a target prefix has the id {max(pair.target_prefix_ids)}; the model has "
+                    f"{self.model.vocabulary_size} tokens."
+                )
+
+    @property
+    def _with_prefixes(self) -> list[LanguagePair | Language]:
+        return [*self.languages, *self.any_to_any]
+
+    def _token_ids(self) -> Iterator[tuple[str, int]]:
+        tokenizer = self.tokenizer
+        for name in ("pad_id", "eos_id", "unk_id", "decoder_start_id", "source_eos_id"):
+            if (token_id := getattr(tokenizer, name)) is not None:
+                yield f"tokenizer.{name}", token_id
+        yield from (("tokenizer.special_tokens", token_id) for token_id in tokenizer.special_tokens.values())
+        yield from (("suppressed_ids", token_id) for token_id in self.suppressed_ids)
+        for golden in self.golden:
+            yield from (("golden", token_id) for token_id in (*golden.source_ids, *golden.output_ids))
+        for pair in self._with_prefixes:
+            yield from (("a prefix", token_id) for token_id in (*pair.source_prefix_ids, *pair.target_prefix_ids))
+
+
+def _is_name(name: str) -> bool:
+    """Whether it can stand in a line of a log, in a label of a metric and in a folder."""
+    return 0 < len(name) <= _MAX_NAME_LENGTH and name.isprintable()
 
 
 def _build(kind: Any, value: Any, where: str, name: str) -> Any:
@@ -282,7 +365,7 @@ def _build(kind: Any, value: Any, where: str, name: str) -> Any:
     if dataclasses.is_dataclass(kind):
         if not isinstance(value, dict):
             raise BundleError(f"{where}: {name} is {_shown(value)}; expected an object.")
-        hints = typing.get_type_hints(kind)
+        hints = _hints(typing.cast(type, kind))
         chosen = {}
         for item in dataclasses.fields(kind):
             if item.name in value:
@@ -297,6 +380,8 @@ def _build(kind: Any, value: Any, where: str, name: str) -> Any:
     if origin is dict:
         if not isinstance(value, dict):
             raise BundleError(f"{where}: {name} is {_shown(value)}; expected an object.")
+        for key in value:
+            _build(str, key, where, f"a key of {name}")
         return {key: _build(arguments[1], entry, where, f"{name}.{key}") for key, entry in value.items()}
     if isinstance(kind, types.UnionType):  # X | None
         return None if value is None else _build(arguments[0], value, where, name)
@@ -305,7 +390,23 @@ def _build(kind: Any, value: Any, where: str, name: str) -> Any:
     accepted = (int, float) if kind is float else kind
     if not isinstance(value, accepted) or (isinstance(value, bool) and kind is not bool):
         raise BundleError(f"{where}: {name} is {_shown(value)}; expected {kind.__name__}.")
+    if isinstance(value, str) and not _is_unicode(value):
+        raise BundleError(f"{where}: {name} is {_shown(value)}, which is no valid Unicode.")
     return value
+
+
+@functools.cache  # of a few classes; a manifest may hold thousands of objects of one of them
+def _hints(kind: type) -> dict[str, Any]:
+    return typing.get_type_hints(kind)
+
+
+def _is_unicode(text: str) -> bool:
+    """JSON can spell half a character, which no file, message or tokenizer takes."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _shown(value: Any) -> str:

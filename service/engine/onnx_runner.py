@@ -100,8 +100,7 @@ class OnnxRunner:
             graph_io.step_outputs(num_layers),
             lanes,
         )
-        longest_prefix = max(len(pair.target_prefix_ids) for pair in manifest.pairs())
-        kv_capacity = config.kv_capacity or limits.max_output_tokens + longest_prefix
+        kv_capacity = config.kv_capacity or limits.max_output_tokens + manifest.longest_target_prefix
         shape = CacheShape(
             num_layers=num_layers,
             num_heads=model.num_heads,

@@ -3,13 +3,14 @@
 import logging
 
 from service.bundle.checksums import check_intact
+from service.bundle.manifest import BundleError
 from service.engine.aligner import Aligner
 from service.engine.config import EngineConfig
 from service.engine.cpus import saturates_int8
 from service.engine.engine import Engine, EngineListener
 from service.engine.onnx_runner import OnnxRunner
 from service.engine.precision import check_precision
-from service.engine.session import SessionConfig, check_device
+from service.engine.session import DeviceUnavailable, SessionConfig, check_device
 from service.models.language_pairs import LanguagePairs
 from service.models.loaded_model import LoadedModel
 from service.models.repository import FoundBundle
@@ -33,9 +34,28 @@ def load_model(
     `statistics` are the new model's; who listens feeds them with the engine's turns.
 
     Raises:
-        BundleError: the bundle is damaged, of a precision that the device does not run, or fails its self-test.
+        BundleError: the bundle is damaged, of a precision that the device does not run, wants more memory than there
+            is, or fails its self-test.
         DeviceUnavailable: the device can't be used here.
     """
+    try:
+        return _load(bundle, engine_config, session_config, listener, statistics)
+    except (BundleError, DeviceUnavailable):
+        raise
+    except Exception as error:  # what tokenizers, ONNX Runtime and numpy raise on bad files has no common base
+        reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        raise BundleError(
+            f"{bundle.directory} can't be loaded ({reason}). Export it again with 'make export'."
+        ) from error
+
+
+def _load(
+    bundle: FoundBundle,
+    engine_config: EngineConfig,
+    session_config: SessionConfig,
+    listener: EngineListener,
+    statistics: InferenceStatistics,
+) -> LoadedModel:
     directory, manifest = bundle.directory, bundle.manifest
     check_device(session_config.device)
     check_precision(manifest.precision, session_config.device, str(directory))

@@ -179,9 +179,9 @@ T = TypeVar("T", bound=Handler | None)
 
 
 def around(handler: T, wrapper: Callable[[Behaviour, Any, Context], Awaitable[Any]], *, parse: bool = True) -> T:
-    """Run `wrapper` around a unary handler, or around a coroutine that writes a stream of answers by itself.
+    """Run `wrapper` around a handler; around a stream's, one that writes its answers by itself, or yields them.
 
-    Other streams, and `None` for unknown methods, are left as they are.
+    Handlers that know no event loop, and `None` for unknown methods, are left as they are.
     """
     if handler is None:
         return handler
@@ -192,6 +192,8 @@ def around(handler: T, wrapper: Callable[[Behaviour, Any, Context], Awaitable[An
         call, new_handler = handler.unary_stream, grpc.unary_stream_rpc_method_handler
     elif inspect.iscoroutinefunction(handler.stream_stream):
         call, new_handler = handler.stream_stream, grpc.stream_stream_rpc_method_handler
+    elif inspect.isasyncgenfunction(handler.stream_stream):
+        call, new_handler = _writing(handler.stream_stream), grpc.stream_stream_rpc_method_handler
     else:
         return handler
 
@@ -203,3 +205,11 @@ def around(handler: T, wrapper: Callable[[Behaviour, Any, Context], Awaitable[An
         request_deserializer=handler.request_deserializer if parse else None,
         response_serializer=handler.response_serializer,
     )
+
+
+def _writing(answers: Callable[[Any, Context], AsyncIterator[Any]]) -> Behaviour:
+    async def call(requests: Any, context: Context) -> None:
+        async for answer in answers(requests, context):
+            await context.write(answer)
+
+    return call

@@ -6,11 +6,10 @@ from typing import Any
 import grpc
 import pytest
 from hypothesis import HealthCheck, event, given, settings
-from hypothesis import strategies as st
 
 from service.pb.dragoman.v1 import translation_pb2 as pb
 from service.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
-from tests.nasty_texts import NASTY_TEXTS, nasty_text
+from tests.any_request import REQUESTS
 from tests.servers import InProcessServer
 
 REFUSED = {grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.NOT_FOUND, grpc.StatusCode.RESOURCE_EXHAUSTED}
@@ -58,54 +57,6 @@ def test_the_smallest_numbers_choose_the_best_token(
     options = pb.DecodingOptions(temperature=temperature, top_p=top_p)
     sampled = stub.Translate(pb.TranslateRequest(texts=["Hello"], options=options, **CODES), timeout=30)
     assert sampled == stub.Translate(pb.TranslateRequest(texts=["Hello"], **CODES), timeout=30)
-
-
-def seldom(strategy: st.SearchStrategy[Any], absent: Any) -> st.SearchStrategy[Any]:
-    return st.one_of(st.just(absent), st.just(absent), strategy)
-
-
-@st.composite
-def options(draw: st.DrawFn) -> pb.DecodingOptions:
-    """Any within their ranges, though not all together are allowed."""
-    reals = {"temperature": (0.0, 10.0), "length_penalty": (-10.0, 10.0), "max_length_ratio": (0.0, 100.0)}
-    whole = {"num_hypotheses": 8, "beam_size": 8, "max_output_tokens": 96, "max_repeats": 100, "seed": 2**64 - 1}
-    chosen: dict[str, Any] = {name: draw(seldom(st.floats(*bounds), None)) for name, bounds in reals.items()}
-    chosen |= {name: draw(seldom(st.integers(1, high), None)) for name, high in whole.items()}
-    if chosen["temperature"]:
-        chosen |= {"beam_size": None, "top_k": draw(seldom(st.integers(1, 64), None))}
-        chosen["top_p"] = draw(seldom(st.floats(0.0, 1.0, exclude_min=True), None))
-    chosen["return_scores"] = draw(st.booleans())
-    return pb.DecodingOptions(**{name: value for name, value in chosen.items() if value is not None})
-
-
-def texts() -> st.SearchStrategy[str]:
-    sendable = st.one_of(
-        nasty_text(), st.text(max_size=60), st.sampled_from(NASTY_TEXTS).filter(lambda t: len(t) < 800)
-    )
-    markup = st.sampled_from(
-        ["<b>", "</b>", "<p>", "&amp;", "<", "{{x}}", "%s", "<!--", "<script>", "\n- ", ". ", "keys"]
-    )
-    mixed = st.lists(st.one_of(sendable, markup), max_size=8).map("".join)
-    return st.one_of(sendable, mixed).map(lambda text: text.encode("utf-8", "ignore").decode())
-
-
-REQUESTS = st.builds(
-    pb.TranslateRequest,
-    texts=st.lists(texts(), min_size=1, max_size=4),
-    source_language_code=st.sampled_from(["en", "en", "en", "EN_us", "", "", "fr"]),
-    target_language_code=st.sampled_from([*["de"] * 6, "deu-AT", "xx"]),
-    options=options(),
-    mime_type=st.sampled_from(["", "text/plain", "text/html", "TEXT/HTML", "text/rtf"]),
-    split_sentences=st.sampled_from(pb.SplitSentences.values()),
-    preserve_formatting=st.booleans(),
-    glossary=seldom(st.text(max_size=5), ""),
-    terms=seldom(st.lists(st.builds(pb.Term, source=texts(), target=st.one_of(st.none(), texts())), max_size=4), []),
-    target_prefixes=seldom(st.lists(texts(), max_size=3), []),
-    return_alignments=st.booleans(),
-    strict=st.booleans(),
-    labels=seldom(st.dictionaries(st.text(max_size=8), st.text(max_size=8), max_size=2), {}),
-    priority=st.sampled_from(pb.Priority.values()),
-)
 
 
 def check(stub: pb_grpc.TranslationServiceStub, request: pb.TranslateRequest) -> bool:

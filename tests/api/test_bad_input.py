@@ -238,3 +238,13 @@ def test_an_unknown_method_is_unimplemented(server: InProcessServer) -> None:
     with grpc.insecure_channel(server.address) as channel, pytest.raises(grpc.RpcError) as raised:
         channel.unary_unary("/dragoman.v1.TranslationService/Nope", bytes, bytes)(b"", timeout=30)
     assert rpc_error(raised).code() is grpc.StatusCode.UNIMPLEMENTED
+
+
+def test_reflection_refuses_bytes_that_are_no_message(server: InProcessServer, caplog: Any) -> None:
+    with grpc.insecure_channel(server.address) as channel:
+        ask = channel.stream_stream("/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo")
+        with pytest.raises(grpc.RpcError) as raised:
+            list(ask(iter([b"\xff"]), timeout=30))
+    assert rpc_error(raised).code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert "no valid message" in rpc_error(raised).details()
+    assert not caplog.records

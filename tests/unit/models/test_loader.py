@@ -202,3 +202,25 @@ def test_an_alignment_graph_that_fails_is_found_when_loading(bundle: Path) -> No
     dataclasses.replace(manifest, checksums=checksums).save(bundle)
     with pytest.raises(BundleError, match="its alignments are no probabilities"):
         load(bundle)
+
+
+def test_a_model_larger_than_the_memory_is_refused(bundle: Path) -> None:
+    manifest = Manifest.load(bundle)
+    limits = dataclasses.replace(manifest.limits, max_output_tokens=1_000_000)
+    shape = dataclasses.replace(manifest.model, num_heads=1_000, head_size=10_000)
+    dataclasses.replace(manifest, limits=limits, model=shape).save(bundle)
+    with pytest.raises(BundleError, match=r"can't be loaded \(.*MemoryError: Unable to allocate"):
+        load(bundle)
+
+
+def test_what_native_code_raises_is_a_damaged_bundle(bundle: Path) -> None:
+    manifest = Manifest.load(bundle)
+    beyond = dataclasses.replace(manifest.golden[0], output_ids=(9_999_999,), translation="")
+    tokenizer = dataclasses.replace(manifest.tokenizer, eos_id=9_999_999)
+    dataclasses.replace(manifest, golden=(beyond,), tokenizer=tokenizer).save(bundle)
+    with pytest.raises(BundleError, match=r"bundle"):
+        load(bundle)
+    (bundle / "source.model").unlink()
+    (bundle / "source.model").symlink_to("/proc/self/mem")  # a file that can be opened and not read
+    with pytest.raises(BundleError, match=r"source\.model can't be read: Input/output error"):
+        load(bundle)

@@ -1,0 +1,147 @@
+"""Loads bundles in a process of its own, which native code may crash, block or fill with memory.
+
+One line with a path goes in, one line of JSON with what came of it comes out.
+"""
+
+import contextlib
+import json
+import queue
+import resource
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.servers import REPOSITORY, environment
+
+MEMORY_BYTES = 6 * 2**30  # of address space: a bundle that wants more is told so, not the machine
+_START_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """`kind` is "refused" (a BundleError), "loaded", "raised" (another error), "late" or "died"."""
+
+    kind: str
+    message: str
+    seconds: float
+    peak_mib: float = 0.0
+
+
+class BundleLoader:
+    """Loads one bundle after the other; a process that died or was too late is followed by another one."""
+
+    def __init__(self, limit_seconds: float) -> None:
+        self._limit_seconds = limit_seconds
+        self._process: subprocess.Popen[str] | None = None
+        self._lines: queue.Queue[str] = queue.Queue()
+
+    def load(self, path: Path) -> Outcome:
+        process = self._running()
+        assert process.stdin is not None
+        started = time.monotonic()
+        process.stdin.write(f"{path}\n")
+        process.stdin.flush()
+        try:
+            line = self._lines.get(timeout=self._limit_seconds)
+        except queue.Empty:
+            self.close()
+            return Outcome("late", "no end in time", time.monotonic() - started)
+        if not line:
+            code = process.wait(30)
+            self.close()
+            return Outcome("died", f"exit code {code}", time.monotonic() - started)
+        return Outcome(**json.loads(line), seconds=time.monotonic() - started)
+
+    def close(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait(30)
+            for pipe in (self._process.stdin, self._process.stdout):
+                assert pipe is not None
+                with contextlib.suppress(BrokenPipeError):
+                    pipe.close()
+            self._process = None
+
+    def _running(self) -> "subprocess.Popen[str]":
+        if self._process is None:
+            self._lines = queue.Queue()
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "tests.faults.bundle_loader"],
+                cwd=REPOSITORY,
+                env=environment(),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                text=True,
+            )
+            threading.Thread(target=_pass_on, args=(self._process.stdout, self._lines), daemon=True).start()
+            assert self._lines.get(timeout=_START_SECONDS) == "ready\n"
+        return self._process
+
+
+def _pass_on(stream: Any, lines: "queue.Queue[str]") -> None:
+    for line in stream:
+        lines.put(line)
+    lines.put("")
+
+
+def _load(path: Path) -> dict[str, Any]:
+    from service.bundle.manifest import BundleError
+
+    try:
+        message = _try(path)
+        kind = "loaded"
+    except BundleError as error:
+        kind, message = "refused", str(error)
+    except BaseException as error:
+        kind, message = "raised", f"{type(error).__name__}: {error}"
+    return {"kind": kind, "message": message, "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}
+
+
+def _try(path: Path) -> str:
+    """Load, describe and use a bundle; what it says for the first golden sentence."""
+    from service.engine.config import EngineConfig
+    from service.engine.sequence import Sequence
+    from service.engine.session import SessionConfig
+    from service.models.loader import load_model
+    from service.models.repository import find_bundles
+    from service.models.statistics import InferenceStatistics
+    from service.rpc.kserve_messages import config_to_pb, metadata_to_pb, statistics_to_pb
+    from service.rpc.messages import model_to_pb
+    from tests.unit.models.listening import Listener
+
+    listener = Listener()
+    (bundle,) = find_bundles(path)
+    session_config = SessionConfig(intra_op_threads=1)
+    model = load_model(bundle, EngineConfig(max_slots=4), session_config, listener, InferenceStatistics())
+    try:
+        for message in (model_to_pb(model), metadata_to_pb(model, ["1"]), config_to_pb(model), statistics_to_pb(model)):
+            message.SerializeToString()
+        source_ids = model.manifest.golden[0].source_ids
+        model.engine.submit([Sequence("1", source_ids, model.default_options, time.monotonic())])
+        (update,) = listener.wait_for(1)
+        if update.error is not None:
+            raise update.error
+        return model.tokenizer.decode(update.hypotheses[0].token_ids)
+    finally:
+        model.engine.stop(10)
+
+
+def main() -> None:
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    out = sys.stdout
+    with contextlib.redirect_stdout(sys.stderr):
+        import service.models.loader  # noqa: F401  # not a part of the first bundle's time
+
+        print("ready", file=out, flush=True)
+        for line in sys.stdin:
+            print(json.dumps(_load(Path(line.removesuffix("\n")))), file=out, flush=True)
+
+
+if __name__ == "__main__":
+    main()

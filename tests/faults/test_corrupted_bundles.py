@@ -1,0 +1,222 @@
+"""A bundle that is damaged or made to harm is refused in one line, in little time and memory; nothing else suffers."""
+
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+import pytest
+
+from service.bundle.manifest import BundleError
+from service.bundle.transfer import transfer
+from service.cli import exit_codes
+from service.lifecycle import ReloadOutcome
+from tests.faults.bundle_loader import BundleLoader
+from tests.faults.damaged_bundles import (
+    MANIFEST,
+    Damage,
+    to_files,
+    to_graphs,
+    to_manifests,
+    with_right_checksums,
+    with_tokenizer,
+)
+from tests.servers import REPOSITORY, InProcessServer, dragoman
+from tests.tokenizer_folders import write_bpe, write_m2m100, write_marian
+
+GRAPHS = ["encoder.onnx", "decoder_step.onnx", "alignment.onnx"]
+FILES = [*GRAPHS, "source.model"]
+LIMIT_SECONDS = 60.0  # on a machine that does much else
+MOST_MIB = 1500.0
+
+
+@pytest.fixture(scope="module")
+def loader() -> Iterator[BundleLoader]:
+    loader = BundleLoader(LIMIT_SECONDS)
+    yield loader
+    loader.close()
+
+
+def check(loader: BundleLoader, good: Path, damages: Iterable[Damage], place: Path) -> Counter[str]:
+    """The oracle: each damaged copy of `good` is refused in one line that names it, or, where it may be, loaded."""
+    kinds: Counter[str] = Counter()
+    failures = []
+    for damage in damages:
+        bundle = place / "tiny" / "1"
+        shutil.rmtree(place, ignore_errors=True)
+        shutil.copytree(good, bundle)
+        damage.inflict(bundle)
+        outcome = loader.load(place)
+        kinds[outcome.kind] += 1
+        fine = outcome.peak_mib < MOST_MIB
+        if outcome.kind == "refused":
+            fine &= outcome.message.isprintable() and len(outcome.message) < 2000 and str(place) in outcome.message
+        else:
+            fine &= outcome.kind == "loaded" and damage.may_load
+        if not fine:
+            failures.append(f"{damage.name}: {outcome}"[:500])
+    shutil.rmtree(place, ignore_errors=True)
+    assert not failures, "\n".join(failures)
+    return kinds
+
+
+def test_damaged_files(loader: BundleLoader, tiny_bundle: Path, tmp_path: Path, proved: Callable[..., None]) -> None:
+    kinds = check(loader, tiny_bundle, to_files([*FILES, MANIFEST], seed=1, num_flips=8), tmp_path / "models")
+    proved("fuzz-bundles", cases=kinds.total(), refused=kinds["refused"])
+
+
+def test_hostile_manifests(
+    loader: BundleLoader, tiny_bundle: Path, tmp_path: Path, proved: Callable[..., None]
+) -> None:
+    kinds = check(loader, tiny_bundle, list(to_manifests())[::6], tmp_path / "models")
+    proved("fuzz-bundles", cases=kinds.total(), refused=kinds["refused"])
+
+
+def test_damage_with_right_checksums(
+    loader: BundleLoader, tiny_bundle: Path, tmp_path: Path, proved: Callable[..., None]
+) -> None:
+    damages = [*with_right_checksums(FILES, seed=2, number=40), *to_graphs()]
+    kinds = check(loader, tiny_bundle, damages, tmp_path / "models")
+    assert kinds["loaded"], "nothing is left of these bundles: no control"
+    proved("fuzz-bundles", cases=kinds.total(), refused=kinds["refused"])
+
+
+def test_the_loader_notices_what_is_not_refused(loader: BundleLoader, tiny_bundle: Path, tmp_path: Path) -> None:
+    """The control: a good bundle that ought to be refused."""
+    with pytest.raises(AssertionError, match="nothing is wrong"):
+        check(loader, tiny_bundle, [Damage("nothing is wrong", lambda _: None)], tmp_path / "models")
+
+
+TOKENIZERS = ["tokenizers", "marian", "m2m100"]
+
+
+def with_other_tokenizer(kind: str, tiny_bundle: Path, place: Path) -> tuple[Path, list[str]]:
+    """A copy of the bundle that has a tokenizer of this kind, and the names of its files."""
+    bundle = shutil.copytree(tiny_bundle, place / "bundle")
+    if kind == "tokenizers":
+        files = {"file": write_bpe(place / "tokenizer.json")}
+    elif kind == "marian":
+        folder = write_marian(place / kind)
+        files = {"file": folder / "source.spm", "vocabulary_file": folder / "vocab.json"}
+    else:
+        folder = write_m2m100(place / kind)
+        files = {"file": folder / "sentencepiece.bpe.model", "vocabulary_file": folder / "vocab.json"}
+    return bundle, with_tokenizer(bundle, kind, files)
+
+
+@pytest.mark.parametrize("kind", TOKENIZERS)
+def test_damaged_tokenizers(
+    loader: BundleLoader, tiny_bundle: Path, tmp_path: Path, proved: Callable[..., None], kind: str
+) -> None:
+    bundle, files = with_other_tokenizer(kind, tiny_bundle, tmp_path)
+    kinds = check(loader, bundle, with_right_checksums(files, seed=6, number=10), tmp_path / "models")
+    assert kinds.total() == kinds["refused"] == 10
+    proved("fuzz-bundles", cases=kinds.total(), refused=kinds["refused"])
+
+
+@pytest.mark.full
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("kind", TOKENIZERS)
+def test_500_damaged_tokenizers(
+    loader: BundleLoader, tiny_bundle: Path, tmp_path: Path, proved: Callable[..., None], kind: str
+) -> None:
+    bundle, files = with_other_tokenizer(kind, tiny_bundle, tmp_path)
+    kinds = check(loader, bundle, with_right_checksums(files, seed=7, number=500), tmp_path / "models")
+    proved("fuzz-bundles", cases=kinds.total(), refused=kinds["refused"])
+
+
+@pytest.mark.full
+@pytest.mark.timeout(1800)
+def test_all_hostile_manifests(
+    loader: BundleLoader, tiny_bundle: Path, tmp_path: Path, proved: Callable[..., None]
+) -> None:
+    kinds = check(loader, tiny_bundle, to_manifests(), tmp_path / "models")
+    proved("fuzz-bundles", cases=kinds.total(), refused=kinds["refused"])
+
+
+@pytest.mark.full
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("seed", range(4))
+def test_1500_damages(
+    loader: BundleLoader, tiny_bundle: Path, tmp_path: Path, proved: Callable[..., None], seed: int
+) -> None:
+    damages = [
+        *to_files([*FILES, MANIFEST], seed=100 + seed, num_flips=100),
+        *with_right_checksums(FILES, seed=200 + seed, number=1000),
+    ]
+    kinds = check(loader, tiny_bundle, damages, tmp_path / "models")
+    proved("fuzz-bundles", cases=kinds.total(), refused=kinds["refused"])
+
+
+@pytest.mark.full
+@pytest.mark.timeout(1800)
+def test_damages_of_a_shipped_bundle(loader: BundleLoader, tmp_path: Path, proved: Callable[..., None]) -> None:
+    files = [*GRAPHS, "tokenizer.model"]
+    damages = [*to_files(files, seed=3, num_flips=3), *with_right_checksums(files, seed=4, number=100)]
+    kinds = check(loader, REPOSITORY / "models" / "en-hi" / "1", damages, tmp_path / "models")
+    proved("fuzz-bundles", cases=kinds.total(), refused=kinds["refused"])
+
+
+SOME = [
+    "encoder.onnx: a pipe",
+    "source.model: cut to 0.5",
+    "manifest.json: a link to /dev/zero",
+    "manifest.json: a pipe",
+    "name is '\\x1b[31m'",
+    "limits.max_output_tokens is 1e+09",
+    "manifest: a number of 5,000 digits",
+]
+
+
+def some() -> list[Damage]:
+    known = {each.name: each for each in (*to_files([*FILES, MANIFEST], 1, 0), *to_manifests())}
+    return [known[name] for name in SOME]
+
+
+def test_serve_says_so_and_exits(tiny_models: Path, tmp_path: Path, proved: Callable[..., None]) -> None:
+    for number, damage in enumerate(some()[:3]):
+        models = tmp_path / str(number)
+        shutil.copytree(tiny_models, models)
+        damage.inflict(models / "tiny" / "1")
+        ended = dragoman("serve", "--models", str(models), "--port", "0", "--metrics-port", "0", timeout_seconds=60)
+        assert ended.returncode == exit_codes.CONFIG, (damage.name, ended)
+        (line,) = [line for line in ended.stderr.decode().splitlines() if line.startswith("dragoman: ")]
+        assert str(models) in line
+        assert b"Traceback" not in ended.stderr
+    proved("fuzz-bundles", cases=3)
+
+
+def test_on_reload_what_was_served_goes_on(
+    serve: Callable[..., InProcessServer], tiny_versions: Path, tmp_path: Path, proved: Callable[..., None]
+) -> None:
+    models = tmp_path / "models"
+    shutil.copytree(tiny_versions / "1", models / "tiny" / "1")
+    running = serve(models=models, max_slots=4)
+    with running.client() as client:
+        before = client.translate(["Hello"], "en", "de")
+        for damage in some():
+            bundle = models / "tiny" / "2"
+            shutil.copytree(tiny_versions / "2", tmp_path / "2")
+            damage.inflict(tmp_path / "2")
+            (tmp_path / "2").rename(bundle)
+            assert running.reload() is ReloadOutcome.FAILED, damage.name
+            assert client.translate(["Hello"], "en", "de") == before
+            shutil.rmtree(bundle)
+            running.reload()
+        shutil.copytree(tiny_versions / "2", models / "tiny" / "2")
+        assert running.reload() is ReloadOutcome.CHANGED
+        assert client.translate(["Hello"], "en", "de") != before
+    proved("fuzz-bundles", cases=len(some()))
+
+
+def test_nothing_damaged_is_transferred(tiny_models: Path, tmp_path: Path, proved: Callable[..., None]) -> None:
+    damages = [each for each in (*to_files([*FILES, MANIFEST], 5, 1), *some()) if not each.may_load]
+    for damage in damages:
+        source, destination = tmp_path / "source", tmp_path / "destination"
+        shutil.rmtree(source, ignore_errors=True)
+        shutil.copytree(tiny_models, source)
+        damage.inflict(source / "tiny" / "1")
+        with pytest.raises((BundleError, OSError)):
+            transfer(source, destination)
+        assert not (destination / "tiny" / "1").exists(), damage.name
+    proved("fuzz-bundles", cases=len(damages))

@@ -1,0 +1,131 @@
+"""What is no manifest is refused with one line, at once, whatever it holds."""
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from service.bundle.manifest import MAX_MANIFEST_BYTES, BundleError, Manifest
+
+
+@pytest.fixture
+def document(tiny_bundle: Path) -> Any:
+    return json.loads((tiny_bundle / "manifest.json").read_text(encoding="utf-8"))
+
+
+def refusal(directory: Path) -> str:
+    with pytest.raises(BundleError) as raised:
+        Manifest.load(directory)
+    message = str(raised.value)
+    assert str(directory) in message
+    assert "\n" not in message
+    return message
+
+
+def refusal_of(document: Any, directory: Path) -> str:
+    (directory / "manifest.json").write_text(json.dumps(document), encoding="utf-8")
+    return refusal(directory)
+
+
+@pytest.mark.timeout(20)
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "manifest.json")
+    assert "is no file" in refusal(tmp_path)
+
+
+@pytest.mark.timeout(20)
+def test_a_device_is_not_read(tmp_path: Path) -> None:
+    (tmp_path / "manifest.json").symlink_to("/dev/zero")
+    assert "is no file" in refusal(tmp_path)
+
+
+def test_no_more_is_read_than_a_manifest_may_have(tmp_path: Path) -> None:
+    with (tmp_path / "manifest.json").open("wb") as file:
+        file.truncate(100 * MAX_MANIFEST_BYTES)
+    assert "is larger than" in refusal(tmp_path)
+
+
+def test_a_number_without_end_is_no_json(tmp_path: Path) -> None:
+    (tmp_path / "manifest.json").write_text('{"schema_version": 1' + 5000 * "0" + "}")
+    assert "can't be read" in refusal(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("model.num_decoder_layers", 10_000_000),
+        ("model.num_heads", 0),
+        ("model.head_size", 10**9),
+        ("model.vocabulary_size", -1),
+        ("limits.max_source_tokens", 10**400),
+        ("limits.max_output_tokens", 10**7),
+        ("generation.beam_size", 0),
+        ("generation.beam_size", 2**31),
+        ("generation.num_hypotheses", -1),
+        ("generation.length_penalty", float("nan")),
+        ("generation.length_penalty", float("inf")),
+        ("generation.length_penalty", 10**400),
+        ("tokenizer.pad_id", -1),
+        ("tokenizer.unk_id", 2**64),
+        ("tokenizer.source_eos_id", -1),
+        ("suppressed_ids", [-5]),
+    ],
+)
+def test_numbers_beyond_any_model_are_refused(document: Any, tmp_path: Path, field: str, value: Any) -> None:
+    part, _, name = field.rpartition(".")
+    (document[part] if part else document)[name] = value
+    assert field in refusal_of(document, tmp_path)
+
+
+@pytest.mark.parametrize("prefix", [[-1], [2**70], [100_000]])
+def test_prefixes_are_tokens_of_the_model(document: Any, tmp_path: Path, prefix: list[int]) -> None:
+    document["languages"][0]["target_prefix_ids"] = prefix
+    assert "prefix has the id" in refusal_of(document, tmp_path)
+
+
+@pytest.mark.parametrize("name", ["", "a\nb", "\x1b[31m", "\0", "\ud800", 300 * "x"])
+@pytest.mark.parametrize(
+    "field",
+    ["name", "precision", "tokenizer.kind", "languages.0.target_language_code", "graphs.encoder", "tokenizer.file"],
+)
+def test_names_are_printable(document: Any, tmp_path: Path, field: str, name: str) -> None:
+    *path, last = field.split(".")
+    part = document
+    for step in path:
+        part = part[int(step)] if step.isdigit() else part[step]
+    part[last] = name
+    document["checksums"][name] = 64 * "0"
+    refusal_of(document, tmp_path)
+
+
+@pytest.mark.parametrize("field", ["licence", "precision"])
+def test_half_a_character_is_refused_wherever_it_stands(document: Any, tmp_path: Path, field: str) -> None:
+    document[field] = "half \ud800"
+    assert f"manifest.{field} is" in refusal_of(document, tmp_path)
+
+
+@pytest.mark.timeout(20)
+def test_languages_without_end_are_refused(document: Any, tmp_path: Path) -> None:
+    document["any_to_any"] = [{"code": f"x{number}"} for number in range(100_000)]
+    assert "any_to_any has 100000 entries; allowed are 1000" in refusal_of(document, tmp_path)
+    document["any_to_any"] = []
+    document["languages"] *= 30_000
+    assert "languages has 30000 entries; allowed are 10000" in refusal_of(document, tmp_path)
+
+
+def test_the_longest_target_prefix_is_that_of_any_pair(document: Any, tiny_bundle: Path, tmp_path: Path) -> None:
+    assert Manifest.load(tiny_bundle).longest_target_prefix == 0
+    document["languages"][0]["target_prefix_ids"] = [5, 6]
+    document["any_to_any"] = [{"code": "it"}, {"code": "es", "target_prefix_ids": [5, 6, 7]}]
+    (tmp_path / "manifest.json").write_text(json.dumps(document))
+    assert Manifest.load(tmp_path).longest_target_prefix == 3
+
+
+def test_fields_of_later_versions_are_ignored(document: Any, tiny_bundle: Path, tmp_path: Path) -> None:
+    shutil.copytree(tiny_bundle, tmp_path, dirs_exist_ok=True)
+    document["new"] = {"\ud800": float("nan")}
+    (tmp_path / "manifest.json").write_text(json.dumps(document))
+    assert Manifest.load(tmp_path) == Manifest.load(tiny_bundle)
