@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from tests.fuzz.bounded import MAX_BYTES, Target, bounded
+from tests.fuzz.words import WORDS
 
 try:
     import atheris
@@ -53,7 +54,8 @@ def fuzz(name: str, target: Target, seeds: Iterable[Path], folder: Path, limit: 
     """
     corpus = folder / "corpus"
     corpus.mkdir(parents=True, exist_ok=True)
-    log = folder / "log.txt"
+    log, dictionary = folder / "log.txt", folder / "words.dict"
+    dictionary.write_text("".join(f'"{_escaped(word)}"\n' for word in WORDS), encoding="ascii")
     before = _findings(folder)
     arguments = [
         name,
@@ -63,6 +65,7 @@ def fuzz(name: str, target: Target, seeds: Iterable[Path], folder: Path, limit: 
         f"-timeout={_HANGS_SECONDS}",
         f"-rss_limit_mb={_RSS_MIB}",
         f"-artifact_prefix={folder}/",
+        f"-dict={dictionary}",
         "-use_value_profile=1",
         "-len_control=20",
         str(corpus),
@@ -80,6 +83,10 @@ def fuzz(name: str, target: Target, seeds: Iterable[Path], folder: Path, limit: 
     found = _STATUS.findall(text)
     runs, edges, kept = map(int, found[-1]) if found else (0, 0, 0)
     return Session(name, runs, edges, kept, tuple(sorted(findings)), log)
+
+
+def _escaped(word: str) -> str:
+    return "".join(f"\\x{byte:02x}" for byte in word.encode())
 
 
 def _findings(folder: Path) -> set[Path]:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.fuzz import planted, text_targets, tokenizer_targets
+from tests.fuzz import file_targets, planted, text_targets, tokenizer_targets, wire_targets
 from tests.fuzz.bounded import Target
 from tests.fuzz.models import TOKENIZERS
 
@@ -21,5 +21,22 @@ TARGETS: dict[str, Target] = {
     "documents": text_targets.documents,
     **{f"{name}-encoding": tokenizer_targets.encoding(name) for name in TOKENIZERS},
     **{f"{name}-decoding": tokenizer_targets.decoding(name) for name in TOKENIZERS},
+    "manifest": file_targets.manifest,
+    "bundle-files": file_targets.bundle_files,
+    "vocabulary": file_targets.vocabulary,
+    "sentencepiece-file": file_targets.sentencepiece_file,
+    "tokenizer-json-file": file_targets.tokenizer_json_file,
+    "configuration": file_targets.configuration,
+    "environment": file_targets.environment,
+    "api-keys": file_targets.api_keys,
+    "glossary": file_targets.glossary,
+    "certificate": file_targets.certificate,
+    "kserve-tensors": wire_targets.kserve_tensors,
+    "requests": wire_targets.requests,
+    "metadata": wire_targets.metadata,
+    "http": wire_targets.http,
+    "same-site": wire_targets.same_site,
+    "names": wire_targets.names,
+    "cli-formats": wire_targets.cli_formats,
 }
 PLANTED: dict[str, Target] = {"planted": planted.planted, "planted-slow": planted.planted_slow}
