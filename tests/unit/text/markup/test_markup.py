@@ -115,6 +115,7 @@ def test_texts(html: str, expected: list[str]) -> None:
             "",
             "Jetzt bitte <code>a &amp;&amp; b &#x3e; c</code> starten",
         ),
+        ("at <code>x = 1</code>", "bei x = 1undsoweiter", "", "bei <code>x = 1undsoweiter</code>"),
         ("<b>one</b> two", "eins-zwei", "", "<b>eins-zwei</b>"),
         ("<b>一</b>二", "三四", "一=三 二=四", "<b>三</b>四"),
         ("<b>one</b> <i>two</i> <u>three</u>", "eins zwei", "one=eins three=zwei", "<b>eins</b> <i>zwei</i><u></u>"),
