@@ -13,9 +13,13 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from service.errors import shown
+
 SCHEMA_VERSION = 1
 MANIFEST_NAME = "manifest.json"
 MAX_MANIFEST_BYTES = 4 * 1024 * 1024
+_MAX_NAME_BYTES = 255  # what file systems take
+_ALLOWED_NAMES = f"allowed are plain relative names of at most {_MAX_NAME_BYTES} bytes"
 
 
 class BundleError(Exception):
@@ -220,9 +224,10 @@ class Manifest:
             if path.stat().st_size > MAX_MANIFEST_BYTES:
                 raise BundleError(f"{path} is larger than {MAX_MANIFEST_BYTES} bytes; this is no bundle's manifest.")
             document = json.loads(path.read_text(encoding="utf-8"))
+            json.dumps(document, ensure_ascii=False).encode()  # half a surrogate pair can't be told to anyone
         except FileNotFoundError:
             raise BundleError(f"{directory} holds no {MANIFEST_NAME}; write a bundle with 'make export'.") from None
-        except (OSError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise BundleError(f"{path} can't be read: {error}.") from error
         return cls.from_document(document, str(path))
 
@@ -235,7 +240,9 @@ class Manifest:
         """
         version = document.get("schema_version") if isinstance(document, dict) else None
         if not isinstance(version, int) or isinstance(version, bool) or version < 1:
-            raise BundleError(f"{where}: schema_version is {version!r}; expected a number from 1 to {SCHEMA_VERSION}.")
+            raise BundleError(
+                f"{where}: schema_version is {shown(version)}; expected a number from 1 to {SCHEMA_VERSION}."
+            )
         if version > SCHEMA_VERSION:
             raise BundleError(
                 f"{where}: schema_version is {version}, this service reads up to {SCHEMA_VERSION}; "
@@ -251,9 +258,11 @@ class Manifest:
         for name in sorted(named | self.checksums.keys()):
             parts = PurePosixPath(name)
             if not name or parts.is_absolute() or ".." in parts.parts or "\\" in name:
-                raise BundleError(f"{where}: file name {name!r} leaves the bundle; allowed are plain relative names.")
+                raise BundleError(f"{where}: file name {shown(name)} leaves the bundle; {_ALLOWED_NAMES}.")
+            if not name.isprintable() or len(name.encode()) > _MAX_NAME_BYTES:
+                raise BundleError(f"{where}: file name {shown(name)} can't be used; {_ALLOWED_NAMES}.")
         for name in sorted(named - self.checksums.keys()):
-            raise BundleError(f"{where}: checksums lacks {name!r}, which the bundle uses.")
+            raise BundleError(f"{where}: checksums lacks {shown(name)}, which the bundle uses.")
         sizes = {
             "model.num_decoder_layers": self.model.num_decoder_layers,
             "model.num_heads": self.model.num_heads,
@@ -281,7 +290,7 @@ def _build(kind: Any, value: Any, where: str, name: str) -> Any:
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if dataclasses.is_dataclass(kind):
         if not isinstance(value, dict):
-            raise BundleError(f"{where}: {name} is {_shown(value)}; expected an object.")
+            raise BundleError(f"{where}: {name} is {shown(value)}; expected an object.")
         hints = typing.get_type_hints(kind)
         chosen = {}
         for item in dataclasses.fields(kind):
@@ -292,22 +301,17 @@ def _build(kind: Any, value: Any, where: str, name: str) -> Any:
         return typing.cast(type, kind)(**chosen)
     if origin is tuple:
         if not isinstance(value, list):
-            raise BundleError(f"{where}: {name} is {_shown(value)}; expected a list.")
+            raise BundleError(f"{where}: {name} is {shown(value)}; expected a list.")
         return tuple(_build(arguments[0], entry, where, f"{name}[{i}]") for i, entry in enumerate(value))
     if origin is dict:
         if not isinstance(value, dict):
-            raise BundleError(f"{where}: {name} is {_shown(value)}; expected an object.")
-        return {key: _build(arguments[1], entry, where, f"{name}.{key}") for key, entry in value.items()}
+            raise BundleError(f"{where}: {name} is {shown(value)}; expected an object.")
+        return {key: _build(arguments[1], entry, where, f"{name}[{shown(key)}]") for key, entry in value.items()}
     if isinstance(kind, types.UnionType):  # X | None
         return None if value is None else _build(arguments[0], value, where, name)
     if kind is Any:
         return value
     accepted = (int, float) if kind is float else kind
     if not isinstance(value, accepted) or (isinstance(value, bool) and kind is not bool):
-        raise BundleError(f"{where}: {name} is {_shown(value)}; expected {kind.__name__}.")
+        raise BundleError(f"{where}: {name} is {shown(value)}; expected {kind.__name__}.")
     return value
-
-
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
