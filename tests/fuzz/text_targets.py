@@ -143,20 +143,23 @@ def protection(data: bytes) -> None:
         same = protected.restore(protected.text)
         assert not same.flags
         assert _squeezed(same.text) == _squeezed(expected)
-        _check(protected.restore(translated, alignment), translated, alignment)
-        _check(protected.restore(protected.text[::-1], alignment), protected.text, alignment)
-    _check(replace_aligned(text, spans, translated, alignment), translated, alignment)
-    _check(replace_aligned(text, spans, text[::-1], alignment), text, alignment)
+        for written in (translated, protected.text[::-1]):
+            links = _within(alignment, protected.text, written)
+            _check(protected.restore(written, links), links)
+    for written in (translated, text[::-1]):
+        links = _within(alignment, text, written)
+        _check(replace_aligned(text, spans, written, links), links)
 
 
-def _check(restored: Restored, translated: str, alignment: Sequence[AlignedSpan]) -> None:
+def _within(alignment: Sequence[AlignedSpan], text: str, written: str) -> list[AlignedSpan]:
+    return [part for part in alignment if part.source_end <= len(text) and part.target_end <= len(written)]
+
+
+def _check(restored: Restored, alignment: Sequence[AlignedSpan]) -> None:
     for span, place in zip(restored.spans, restored.places, strict=True):
         assert restored.text[place.start : place.end] == span.target
-    within = [
-        part for part in alignment if part.target_end <= len(translated) and part.source_end <= len(translated)
-    ]
-    for part in restored.alignment(within):
-        assert 0 <= part.target_start <= part.target_end
+    for part in restored.alignment(alignment):
+        assert 0 <= part.target_start <= part.target_end <= len(restored.text)
 
 
 def words_of(data: bytes) -> None:

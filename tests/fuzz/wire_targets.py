@@ -220,12 +220,14 @@ def cli_formats(data: bytes) -> None:
             num_lines += 1
             record = form.record(line)
             same = render(record, record.text, form)
-            adds = (isinstance(form, TsvColumn) and form.appends) or (isinstance(form, JsonField) and form.field != form.target_field)
+            adds = (isinstance(form, TsvColumn) and form.appends) or (
+                isinstance(form, JsonField) and form.field != form.target_field
+            )
             assert adds or same == line.text + line.ending
             if isinstance(form, JsonField) and record.raw:
                 assert json.loads(record.raw) == record.text
-                translated = json.loads(render(record, "Über\n\"\t", form))
-                assert translated[form.target_field] == "Über\n\"\t"
+                translated = json.loads(render(record, 'Über\n"\t', form))
+                assert translated[form.target_field] == 'Über\n"\t'
             if isinstance(form, TsvColumn) and record.text:
                 before = (same[: -len(line.ending)] if line.ending else same).split("\t")
                 after = render(record, "a\tb\nc", form).removesuffix(line.ending).split("\t")

@@ -1,0 +1,101 @@
+"""Whatever reads bytes of strangers refuses them in its own words or does what it promises: see tests/fuzz."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, find, given, settings
+from hypothesis import strategies as st
+
+from tests.fuzz import runner
+from tests.fuzz.bounded import MAX_BYTES, bounded
+from tests.fuzz.planted import planted, planted_slow
+from tests.fuzz.targets import CORPUS, TARGETS
+from tests.fuzz.words import WORDS
+from tests.nasty_texts import NASTY_TEXTS
+from tests.servers import REPOSITORY
+
+NASTY = tuple(text.encode()[:MAX_BYTES] for text in NASTY_TEXTS)
+# Choices first, then words that mean something and others.
+INPUTS = st.one_of(
+    st.builds(
+        lambda choices, parts: choices + "".join(parts).encode(),
+        st.binary(max_size=6),
+        st.lists(st.one_of(st.sampled_from((*WORDS, "\n")), st.text(max_size=6)), max_size=12),
+    ),
+    st.binary(max_size=200),
+)
+
+needs_atheris = pytest.mark.skipif(not runner.is_available(), reason="atheris has no wheel for this platform")
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_each_reader_keeps_its_promises(name: str, proved: Callable[..., None]) -> None:
+    target = bounded(TARGETS[name])
+    seeds = [path.read_bytes() for path in sorted((CORPUS / name).glob("*"))]
+    for data in (*seeds, *NASTY):
+        target(data)
+
+    @settings(max_examples=100, derandomize=True, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    @given(INPUTS)
+    def any_input(data: bytes) -> None:
+        target(data)
+
+    any_input()
+    proved("fuzz-readers", cases=len(seeds) + len(NASTY) + 100)
+
+
+def test_a_corpus_has_a_target() -> None:
+    assert {folder.name for folder in CORPUS.iterdir()} <= set(TARGETS)
+
+
+@needs_atheris
+def test_a_guided_search_finds_nothing(tmp_path: Path, proved: Callable[..., None]) -> None:
+    sessions = _fuzz(tmp_path, 0, "all", "--runs", "200")
+    assert {session["target"] for session in sessions} == set(TARGETS)
+    assert min(session["num_runs"] for session in sessions) >= 200
+    proved("fuzz-readers", cases=sum(session["num_runs"] for session in sessions))
+
+
+@pytest.mark.full
+@pytest.mark.timeout(4 * 3600)
+@needs_atheris
+def test_a_longer_guided_search_finds_nothing(tmp_path: Path, proved: Callable[..., None]) -> None:
+    sessions = _fuzz(tmp_path, 0, "all", "--runs", "20000", timeout_seconds=4 * 3600)
+    proved("fuzz-readers", cases=sum(session["num_runs"] for session in sessions))
+
+
+@needs_atheris
+@pytest.mark.parametrize("name", ["planted", "planted-slow"])
+def test_a_guided_search_finds_planted_bugs(name: str, tmp_path: Path) -> None:
+    (session,) = _fuzz(tmp_path, 1, name, "--runs", "50000")
+    (finding,) = session["findings"]
+    failing = {"planted": planted, "planted-slow": planted_slow}[name]
+    with pytest.raises(Exception, match="the planted bug" if name == "planted" else "allowed is 1 s"):
+        bounded(failing)(Path(finding).read_bytes())
+
+
+def test_random_inputs_find_planted_bugs() -> None:
+    target = bounded(planted)
+
+    def fails(data: bytes) -> bool:
+        try:
+            target(data)
+        except AssertionError:
+            return True
+        return False
+
+    assert find(st.sampled_from([word.encode() + b"-->" for word in WORDS]), fails) == b"<!---->"
+
+
+def _fuzz(folder: Path, status: int, *arguments: str, timeout_seconds: float = 110) -> list[dict[str, object]]:
+    command = [sys.executable, "-m", "tests.fuzz", *arguments, "--output", str(folder)]
+    ended = subprocess.run(
+        command, cwd=REPOSITORY, env=dict(os.environ), capture_output=True, text=True, timeout=timeout_seconds
+    )
+    assert ended.returncode == status, ended.stdout + ended.stderr[-2000:]
+    return json.loads((folder / "sessions.json").read_text(encoding="utf-8"))  # type: ignore[no-any-return]
