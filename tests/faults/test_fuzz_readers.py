@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -55,9 +56,9 @@ def test_a_corpus_has_a_target() -> None:
 
 @needs_atheris
 def test_a_guided_search_finds_nothing(tmp_path: Path, proved: Callable[..., None]) -> None:
-    sessions = _fuzz(tmp_path, 0, "all", "--runs", "200")
+    sessions = _fuzz(tmp_path, 0, "all", "--runs", "100")
     assert {session["target"] for session in sessions} == set(TARGETS)
-    assert min(session["num_runs"] for session in sessions) >= 200
+    assert min(session["num_runs"] for session in sessions) >= 100
     proved("fuzz-readers", cases=sum(session["num_runs"] for session in sessions))
 
 
@@ -77,6 +78,19 @@ def test_a_guided_search_finds_planted_bugs(name: str, tmp_path: Path) -> None:
     failing = {"planted": planted, "planted-slow": planted_slow}[name]
     with pytest.raises(Exception, match="the planted bug" if name == "planted" else "allowed is 1 s"):
         bounded(failing)(Path(finding).read_bytes())
+
+
+@pytest.mark.parametrize(
+    "unit", ["{{a{}}}", "{{a{}}} ", "%s ", "{{a{}}} word ", "<", "&", "<b>", "<code>", "a\u0301", "A. ", "x", "((", "1、"]
+)
+@pytest.mark.parametrize("mime_type", [0, 1])
+def test_the_longest_text_takes_linear_time(unit: str, mime_type: int) -> None:
+    # 100,000 characters, as many as a call may have by default; what is quadratic takes minutes.
+    text = "".join(unit.format(number) for number in range(100_000 // len(unit.format(50_000))))
+    data = bytes([mime_type, 1, 0, 0]) + text.encode()
+    started = time.process_time()
+    TARGETS["documents"](data)
+    assert time.process_time() - started < 20
 
 
 def test_random_inputs_find_planted_bugs() -> None:
