@@ -140,9 +140,7 @@ def _unread(segment: PlannedSegment) -> SegmentHypothesis:
         parts += (segment.text[end : span.start], span.target)
         alignment.append(AlignedSpan(span.start, span.end, start, length))
         end = span.end
-    return SegmentHypothesis(
-        "".join((*parts, segment.text[end:])), FinishReason.STOP, alignment=tuple(alignment)
-    )
+    return SegmentHypothesis("".join((*parts, segment.text[end:])), FinishReason.STOP, alignment=tuple(alignment))
 
 
 def _clipped(alignment: Alignment, length: int) -> Alignment:

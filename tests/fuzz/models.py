@@ -4,15 +4,23 @@ import functools
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from service.bundle.manifest import GoldenPair, LanguagePair, Limits, Manifest, ModelShape, TokenizerSpec
 from service.text.tokenizers import Tokenizer, load_tokenizer
-from tests.tokenizer_folders import ENGLISH, GERMAN, train_sentencepiece, write_bpe, write_m2m100, write_marian
-from tests.tokenizer_folders import write_word_level
+from tests.tokenizer_folders import (
+    ENGLISH,
+    GERMAN,
+    train_sentencepiece,
+    write_bpe,
+    write_m2m100,
+    write_marian,
+    write_word_level,
+)
 
 SPECIAL = {"</s>": 0, "<unk>": 1, "<pad>": 2}
 SYMBOLS = tuple(map(chr, range(0xE000, 0xE008)))
-_IDS = {"pad_id": 2, "eos_id": 0, "unk_id": 1, "decoder_start_id": 2}
+_IDS: dict[str, Any] = {"pad_id": 2, "eos_id": 0, "unk_id": 1, "decoder_start_id": 2}
 
 
 @functools.cache

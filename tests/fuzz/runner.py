@@ -4,7 +4,6 @@ import os
 import re
 import sys
 from collections.abc import Iterable
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -26,7 +25,7 @@ _KINDS = ("crash-", "timeout-", "oom-", "leak-")
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """How fuzzing of one target went: inputs run, edges of code seen, inputs kept, and files with inputs that failed."""
+    """How fuzzing of one target went: inputs run, edges of code seen, inputs kept, files with those that failed."""
 
     target: str
     num_runs: int
@@ -41,8 +40,8 @@ def is_available() -> bool:
     return atheris is not None
 
 
-def instrumented() -> AbstractContextManager[Any]:
-    """What is imported in this context tells the fuzzer which code it ran."""
+def instrumented() -> Any:
+    """A context: what is imported in it tells the fuzzer which code it ran."""
     atheris.enabled_hooks.add("str")  # startswith and endswith tell how near a text came
     return atheris.instrument_imports(include=list(INSTRUMENTED), enable_loader_override=False)
 

@@ -244,7 +244,7 @@ def documents(data: bytes) -> None:
     ids = tuple(range(3, 3 + len(text) % 50))
     restorer = Restorer(tokenizer, None, pair, preserves_formatting=bool(len(text) % 2), tells_scores=False)
     segments = list(planned.segments)
-    decoded = [[DecodedHypothesis(ids, FinishReason.STOP, None)] if each.source_ids else [] for each in segments]
+    decoded = [[DecodedHypothesis(ids, 0.0, FinishReason.STOP)] if each.source_ids else [] for each in segments]
     restored = restorer.restore(segments, decoded, [True] * len(segments))
     assemble(planned, restored, with_alignment=True)
 

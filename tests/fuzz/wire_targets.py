@@ -8,8 +8,8 @@ import socket
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
 from http import HTTPStatus
+from typing import TypeVar
 from unittest.mock import patch
 
 from google.protobuf.message import DecodeError, Message
@@ -37,6 +37,8 @@ from service.targets import target_of
 from service.tracing import Tracing
 from service.translation import TranslationRequest
 from tests.fuzz.source import Source
+
+M = TypeVar("M", bound=Message)
 
 _MAX_MESSAGE = 2000
 _TRACEPARENT = re.compile(r"00-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-01")
@@ -89,7 +91,7 @@ def _kserves(body: bytes) -> None:
     assert all(isinstance(text, str) for texts in tensors.values() for text in texts)
 
 
-def _message(message: Message, body: bytes) -> Message:
+def _message(message: M, body: bytes) -> M:
     message.ParseFromString(body)
     return message
 
@@ -216,7 +218,7 @@ def cli_formats(data: bytes) -> None:
     read: Callable[..., object] = read_document if isinstance(form, Documents) else read_lines
     num_lines = 0
     try:
-        for line in read(io.BytesIO(body)):  # type: ignore[attr-defined]
+        for line in read(io.BytesIO(body)):
             num_lines += 1
             record = form.record(line)
             same = render(record, record.text, form)
