@@ -6,7 +6,7 @@ import json
 import re
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from http import HTTPStatus
 from typing import TypeVar
@@ -20,7 +20,7 @@ from service.admin.same_site import refusal
 from service.call_record import CallRecord
 from service.cli.command_error import CommandError
 from service.cli.formats import Documents, Format, JsonField, TextLines, TsvColumn, render
-from service.cli.lines import count_lines, read_document, read_lines
+from service.cli.lines import Line, count_lines, read_document, read_lines
 from service.cli.output_file import _whole_lines
 from service.errors import InvalidRequest, ServiceError, quoted
 from service.http_listener import PLAIN, HttpAnswer, HttpRequest, _RequestHandler
@@ -195,7 +195,7 @@ class _refusing(suppress):  # noqa: N801
     def __init__(self) -> None:
         super().__init__(InvalidRequest)
 
-    def __exit__(self, kind: object, error: object, trace: object) -> bool:  # type: ignore[override]
+    def __exit__(self, kind: object, error: object, trace: object) -> bool:
         if isinstance(error, InvalidRequest):
             _check(error)
         return super().__exit__(kind, error, trace)  # type: ignore[arg-type]
@@ -215,7 +215,7 @@ def cli_formats(data: bytes) -> None:
     )
     form = source.pick(forms)
     body = source.bytes()
-    read: Callable[..., object] = read_document if isinstance(form, Documents) else read_lines
+    read: Callable[..., Iterator[Line]] = read_document if isinstance(form, Documents) else read_lines
     num_lines = 0
     try:
         for line in read(io.BytesIO(body)):
