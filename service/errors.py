@@ -17,10 +17,14 @@ ServiceError
 Every message is one line that names what was given, what is allowed, and what to do.
 """
 
+import reprlib
 from collections.abc import Iterable
+from datetime import date, time
 
 _MAX_QUOTED = 60
 _MAX_LISTED = 20
+_SHORT = reprlib.Repr()  # goes six levels deep
+_SHORT.maxstring = _SHORT.maxlong = _SHORT.maxother = _MAX_QUOTED
 
 
 def quoted(value: str) -> str:
@@ -28,11 +32,20 @@ def quoted(value: str) -> str:
     return repr(value if len(value) <= _MAX_QUOTED else f"{value[: _MAX_QUOTED - 3]}...")
 
 
+def shown(value: object) -> str:
+    """A value that a file holds as a message shows it: however long, or deep, or written with how many digits."""
+    try:
+        text = str(value) if isinstance(value, date | time) else _SHORT.repr(value)
+    except ValueError:  # Python writes no numbers of more than 4300 digits
+        return "a number of thousands of digits"
+    return text if len(text) <= _MAX_QUOTED else f"{text[: _MAX_QUOTED - 3]}..."
+
+
 def listed(names: Iterable[str]) -> str:
     """What there is, as a message tells it: the first of many, and how many more there are."""
-    shown = list(names)
-    more = f" and {len(shown) - _MAX_LISTED} more" if len(shown) > _MAX_LISTED else ""
-    return (", ".join(shown[:_MAX_LISTED]) or "none") + more
+    every = list(names)
+    more = f" and {len(every) - _MAX_LISTED} more" if len(every) > _MAX_LISTED else ""
+    return (", ".join(every[:_MAX_LISTED]) or "none") + more
 
 
 class ServiceError(Exception):

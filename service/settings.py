@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from service.config import ENVIRONMENT_PREFIX, SETTINGS, Need, ServerConfig, unmet_needs, wrong_settings
+from service.errors import quoted, shown
 
 FILE_VARIABLE = ENVIRONMENT_PREFIX + "CONFIG"
 _MAX_SHOWN = 60  # characters of a wrong value
@@ -72,7 +73,7 @@ def toml_value(value: Any) -> str:
         return f"[{', '.join(map(toml_value, value))}]"
     if isinstance(value, str | Path | None):
         return json.dumps(str(value or ""), ensure_ascii=False).replace("\x7f", "\\u007f")
-    return str(value)
+    return shown(value)
 
 
 def _from_file(path: Path) -> tuple[dict[str, Given], list[str]]:
@@ -88,7 +89,7 @@ def _from_file(path: Path) -> tuple[dict[str, Given], list[str]]:
         name: Given(value, f"{name} in {path}", f"file {path}") for name, value in document.items() if name in SETTINGS
     }
     wrong = wrong_settings({name: each.value for name, each in given.items()})
-    problems = [f"{path} has an unknown key {name!r}{_nearest(name, list(SETTINGS))}" for name in unknown]
+    problems = [f"{path} has an unknown key {quoted(name)}{_nearest(name, list(SETTINGS))}" for name in unknown]
     return given, problems + [_wrong(given[name], name) for name in wrong]
 
 
@@ -100,7 +101,7 @@ def _from_environment() -> tuple[dict[str, Given], list[str]]:
 
     known = [setting.variable for setting in SETTINGS.values()]
     problems = [
-        f"the environment has an unknown variable {name!r}{_nearest(name, [*known, FILE_VARIABLE])}"
+        f"the environment has an unknown variable {quoted(name)}{_nearest(name, [*known, FILE_VARIABLE])}"
         for name in variables
         if name not in known
     ]

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from service.errors import listed
+from service.errors import listed, shown
 from service.watched_files import FileProblem, read_file
 
 _PREFIX = "dgm_"  # so that scanners for leaked secrets, and people, see what it is
@@ -103,11 +103,11 @@ def read_keys(path: Path) -> KeyRing:
     """
     try:
         document = tomllib.loads(read_file(path, "API keys").decode("utf-8"))
-    except ValueError as error:  # of TOML or of UTF-8
+    except (ValueError, RecursionError) as error:  # of TOML or of UTF-8; or it is nested too deeply
         raise FileProblem(f"{path} (API keys) is not TOML: {error}.") from error
     tables = document.pop("keys", {})
     if document or not isinstance(tables, Mapping) or not tables:
-        unknown = f"has {listed(map(repr, document))}" if document else "has no keys"
+        unknown = f"has {listed(map(shown, document))}" if document else "has no keys"
         raise FileProblem(f"{path} (API keys) {unknown}; it takes a table [keys.NAME] for each key, and one at least.")
     try:
         keys = [_key(name, table) for name, table in tables.items()]
@@ -130,16 +130,16 @@ def _key(name: str, table: Any) -> Key:
     if not isinstance(table, Mapping):
         raise ValueError(f"{name} is no table; write [keys.{name}].")
     if unknown := [entry for entry in table if entry not in _ENTRIES]:
-        raise ValueError(f"{name} has {listed(map(repr, unknown))}; allowed are {', '.join(_ENTRIES)}.")
+        raise ValueError(f"{name} has {listed(map(shown, unknown))}; allowed are {', '.join(_ENTRIES)}.")
     sha256, expires = table.get("sha256"), table.get("expires")
     if not isinstance(sha256, str) or not _DIGEST.fullmatch(sha256):
         raise ValueError(f"{name} needs sha256, 64 lower-case hex digits; 'dragoman key new' writes it.")
     if expires is not None and not (isinstance(expires, datetime) and expires.tzinfo):
-        raise ValueError(f"{name} has expires = {expires!s:.80}; it must be a time with a zone: 2030-01-31T00:00:00Z.")
+        raise ValueError(f"{name} has expires = {shown(expires)}; it must be a time with a zone: 2030-01-31T00:00:00Z.")
     for quota in _QUOTAS:
         number = table.get(quota, 0)
         if type(number) is not int or not 0 <= number <= _MAX_QUOTA:
-            raise ValueError(f"{name} has {quota} = {number!r:.80}; allowed are whole numbers from 0 (no limit) on.")
+            raise ValueError(f"{name} has {quota} = {shown(number)}; allowed are whole numbers from 0 (no limit) on.")
     quotas = Quotas(**{quota: table[quota] for quota in _QUOTAS if quota in table})
     return Key(name, sha256, expires, quotas)
 

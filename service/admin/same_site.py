@@ -19,12 +19,19 @@ def refusal(method: str, headers: Mapping[str, str], own_host: str) -> str:
     if method == "GET":
         return ""
     origin = headers.get("origin")
-    if origin is not None and urlsplit(origin).netloc.lower() != authority.lower():
+    if origin is not None and _authority(origin) != authority.lower():
         return f"Origin is {origin!r:.80}; only the status page of this very server may do this."
     content_type = headers.get("content-type", "").partition(";")[0].strip().lower()
     if content_type != "application/json":
         return f"Content-Type is {content_type!r:.80}; expected application/json."
     return ""
+
+
+def _authority(origin: str) -> str | None:
+    try:
+        return urlsplit(origin).netloc.lower()
+    except ValueError:  # brackets that don't fit
+        return None
 
 
 def _hostname(authority: str) -> str:

@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from service.errors import shown
+
 SCHEMA_VERSION = 1
 MANIFEST_NAME = "manifest.json"
 MAX_MANIFEST_BYTES = 4 * 1024 * 1024
@@ -34,7 +36,8 @@ _MAX_ID = 10_000_000
 _MAX_PENALTY = 1_000
 _MAX_PAIRS = 10_000
 _MAX_LANGUAGES = 1_000  # each is translated into each other one
-_MAX_NAME_LENGTH = 255  # characters, in the names of models, languages and files
+_MAX_NAME_BYTES = 255  # of models, languages and files: what file systems take
+_ALLOWED_NAMES = f"allowed are plain relative names of at most {_MAX_NAME_BYTES} bytes"
 
 
 class BundleError(Exception):
@@ -263,7 +266,9 @@ class Manifest:
         """
         version = document.get("schema_version") if isinstance(document, dict) else None
         if not isinstance(version, int) or isinstance(version, bool) or version < 1:
-            raise BundleError(f"{where}: schema_version is {version!r}; expected a number from 1 to {SCHEMA_VERSION}.")
+            raise BundleError(
+                f"{where}: schema_version is {shown(version)}; expected a number from 1 to {SCHEMA_VERSION}."
+            )
         if version > SCHEMA_VERSION:
             raise BundleError(
                 f"{where}: schema_version is {version}, this service reads up to {SCHEMA_VERSION}; "
@@ -298,8 +303,8 @@ class Manifest:
             for value in values:
                 if not _is_name(value):
                     raise BundleError(
-                        f"{where}: {field_name} has {_shown(value)}; allowed are 1 to {_MAX_NAME_LENGTH} printable "
-                        "characters."
+                        f"{where}: {field_name} has {shown(value)}; allowed are 1 to {_MAX_NAME_BYTES} printable "
+                        "bytes of UTF-8."
                     )
         if not self.golden:
             raise BundleError(f"{where}: golden is empty; the self-test needs at least one pair.")
@@ -310,9 +315,7 @@ class Manifest:
         for name in sorted(named | self.checksums.keys()):
             parts = PurePosixPath(name)
             if not _is_name(name) or parts.is_absolute() or ".." in parts.parts or "\\" in name:
-                raise BundleError(
-                    f"{where}: file name {_shown(name)} leaves the bundle or is none; allowed are plain relative names."
-                )
+                raise BundleError(f"{where}: file name {shown(name)} leaves the bundle or is none; {_ALLOWED_NAMES}.")
         for name in sorted(named - self.checksums.keys()):
             raise BundleError(f"{where}: checksums lacks {name!r}, which the bundle uses.")
 
@@ -321,15 +324,15 @@ class Manifest:
             part, _, field_name = name.partition(".")
             value = getattr(getattr(self, part), field_name)
             if not 1 <= value <= most:
-                raise BundleError(f"{where}: {name} is {_shown(value)}; expected a number from 1 to {most}.")
+                raise BundleError(f"{where}: {name} is {shown(value)}; expected a number from 1 to {most}.")
         if not -_MAX_PENALTY <= self.generation.length_penalty <= _MAX_PENALTY:  # also false for NaN
             raise BundleError(
-                f"{where}: generation.length_penalty is {_shown(self.generation.length_penalty)}; expected a "
+                f"{where}: generation.length_penalty is {shown(self.generation.length_penalty)}; expected a "
                 f"number from -{_MAX_PENALTY} to {_MAX_PENALTY}."
             )
         for name, token_id in self._token_ids():
             if not 0 <= token_id < _MAX_ID:
-                raise BundleError(f"{where}: {name} has the id {_shown(token_id)}; expected 0 to {_MAX_ID - 1}.")
+                raise BundleError(f"{where}: {name} has the id {shown(token_id)}; expected 0 to {_MAX_ID - 1}.")
         for pair in self._with_prefixes:
             if max(pair.target_prefix_ids, default=0) >= self.model.vocabulary_size:
                 raise BundleError(
@@ -356,7 +359,7 @@ class Manifest:
 
 def _is_name(name: str) -> bool:
     """Whether it can stand in a line of a log, in a label of a metric and in a folder."""
-    return 0 < len(name) <= _MAX_NAME_LENGTH and name.isprintable()
+    return name.isprintable() and 0 < len(name.encode()) <= _MAX_NAME_BYTES
 
 
 def _build(kind: Any, value: Any, where: str, name: str) -> Any:
@@ -364,7 +367,7 @@ def _build(kind: Any, value: Any, where: str, name: str) -> Any:
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if dataclasses.is_dataclass(kind):
         if not isinstance(value, dict):
-            raise BundleError(f"{where}: {name} is {_shown(value)}; expected an object.")
+            raise BundleError(f"{where}: {name} is {shown(value)}; expected an object.")
         hints = _hints(typing.cast(type, kind))
         chosen = {}
         for item in dataclasses.fields(kind):
@@ -375,23 +378,23 @@ def _build(kind: Any, value: Any, where: str, name: str) -> Any:
         return typing.cast(type, kind)(**chosen)
     if origin is tuple:
         if not isinstance(value, list):
-            raise BundleError(f"{where}: {name} is {_shown(value)}; expected a list.")
+            raise BundleError(f"{where}: {name} is {shown(value)}; expected a list.")
         return tuple(_build(arguments[0], entry, where, f"{name}[{i}]") for i, entry in enumerate(value))
     if origin is dict:
         if not isinstance(value, dict):
-            raise BundleError(f"{where}: {name} is {_shown(value)}; expected an object.")
+            raise BundleError(f"{where}: {name} is {shown(value)}; expected an object.")
         for key in value:
             _build(str, key, where, f"a key of {name}")
-        return {key: _build(arguments[1], entry, where, f"{name}.{key}") for key, entry in value.items()}
+        return {key: _build(arguments[1], entry, where, f"{name}[{shown(key)}]") for key, entry in value.items()}
     if isinstance(kind, types.UnionType):  # X | None
         return None if value is None else _build(arguments[0], value, where, name)
     if kind is Any:
         return value
     accepted = (int, float) if kind is float else kind
     if not isinstance(value, accepted) or (isinstance(value, bool) and kind is not bool):
-        raise BundleError(f"{where}: {name} is {_shown(value)}; expected {kind.__name__}.")
+        raise BundleError(f"{where}: {name} is {shown(value)}; expected {kind.__name__}.")
     if isinstance(value, str) and not _is_unicode(value):
-        raise BundleError(f"{where}: {name} is {_shown(value)}, which is no valid Unicode.")
+        raise BundleError(f"{where}: {name} is {shown(value)}, which is no valid Unicode.")
     return value
 
 
@@ -407,8 +410,3 @@ def _is_unicode(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
-
-
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -130,9 +130,17 @@ def _is_unclear(segment: PlannedSegment, text: str) -> bool:
 
 
 def _unread(segment: PlannedSegment) -> SegmentHypothesis:
-    same = tuple(AlignedSpan(span.start, span.end, span.start, span.end) for span in segment.spans)
-    restored = replace_aligned(segment.text, segment.spans, segment.text, same)
-    return SegmentHypothesis(restored.text, FinishReason.STOP, alignment=restored.alignment(same))
+    """The targets of its spans, and what is between them; there may be thousands."""
+    parts: list[str] = []
+    alignment: list[AlignedSpan] = []
+    end = length = 0
+    for span in segment.spans:
+        start = length + span.start - end
+        length = start + len(span.target)
+        parts += (segment.text[end : span.start], span.target)
+        alignment.append(AlignedSpan(span.start, span.end, start, length))
+        end = span.end
+    return SegmentHypothesis("".join((*parts, segment.text[end:])), FinishReason.STOP, alignment=tuple(alignment))
 
 
 def _clipped(alignment: Alignment, length: int) -> Alignment:

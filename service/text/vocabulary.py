@@ -5,6 +5,8 @@ import re
 from collections import Counter
 from typing import Any
 
+from service.errors import shown
+
 _MARIAN_LANGUAGE_TOKEN = re.compile(r">>([A-Za-z]{2,8}(?:[-_][A-Za-z0-9]{1,8})*)<<")
 
 
@@ -24,10 +26,11 @@ def parse_vocabulary(data: bytes) -> dict[str, int]:
         raise ValueError("it holds no vocabulary; expected one object of pieces and ids")
     for piece, token_id in entries:
         if not isinstance(token_id, int) or isinstance(token_id, bool) or token_id < 0:
-            raise ValueError(f"the id of {_shown(piece)} is {_shown(token_id)}; expected a number from 0")
+            wrong = "an object" if isinstance(token_id, _Entries) else shown(token_id)
+            raise ValueError(f"the id of {shown(piece)} is {wrong}; expected a number from 0")
     vocabulary = dict(entries)
     if len(vocabulary) < len(entries):
-        raise ValueError(f"{_shown(_repeated([piece for piece, _ in entries]))} stands in it twice")
+        raise ValueError(f"{shown(_repeated([piece for piece, _ in entries]))} stands in it twice")
     if len(set(vocabulary.values())) < len(vocabulary):
         raise ValueError(f"two pieces have the id {_repeated(list(vocabulary.values()))}")
     return vocabulary
@@ -46,8 +49,3 @@ class _Entries(list[tuple[str, Any]]):
 def _repeated(values: list[Any]) -> Any:
     """The first value that is there twice."""
     return next(value for value, count in Counter(values).items() if count > 1)
-
-
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."

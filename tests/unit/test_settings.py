@@ -118,6 +118,21 @@ def test_an_unknown_variable_is_told_with_the_nearest(monkeypatch: pytest.Monkey
     assert problems() == ([line], False)
 
 
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("port = 0x" + "f" * 4000, "port in {} is a number of thousands of digits; give"),
+        ("models" + ".a" * 1500 + " = 1", "models in {} is {{'a': {{'a': {{'a': "),
+        (f'"{"a" * 3000}" = 1', "{} has an unknown key '" + "a" * 57 + "...'"),
+    ],
+)
+def test_a_problem_is_told_in_short_however_long_or_deep_the_value_is(write: Write, text: str, told: str) -> None:
+    path = write(text)
+    ((line,), _) = problems(file=path)
+    assert line.startswith(told.format(path))
+    assert len(line) < 300
+
+
 def test_all_problems_are_told_at_once(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write('port = "x"\nreflection = 1\ndevice = "tpu"\nhost = 2026-01-01\nprot = 1')
     monkeypatch.setenv("DRAGOMAN_SERVE_TRACE_RATIO", "1.5")

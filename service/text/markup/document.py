@@ -106,6 +106,7 @@ def _block(html: str, run: Sequence[Part]) -> Iterable[Block]:
     roots: list[Node] = []
     path: list[Node] = []
     contents: list[int] = []  # where those of the elements in `path` begin
+    num_protected = 0  # elements in `path`: only the outermost one's content is kept, or memory would be quadratic
     for part in run:
         raw = html[part.start : part.end]
         siblings = path[-1].children if path else roots
@@ -135,11 +136,14 @@ def _block(html: str, run: Sequence[Part]) -> Iterable[Block]:
                 siblings.append(node)
                 path.append(node)
                 contents.append(part.end)
+                num_protected += node.is_protected
             case Role.CLOSE if path:
                 node = path.pop()
                 node.end, node.closing = length, raw
-                content = html[contents.pop() : part.start]
-                node.content = content if node.is_protected else ""
+                start = contents.pop()
+                num_protected -= node.is_protected
+                if node.is_protected and num_protected == 0:
+                    node.content = html[start : part.start]
             case Role.CLOSE:  # it was opened before a line break
                 roots = [Node(0, length, "", raw, children=roots)]
             case _:

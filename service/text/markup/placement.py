@@ -162,7 +162,8 @@ class _Placer:
             first = bisect_left(target_starts, place)
             for index in range(first, bisect_left(target_starts, place + end - start)):
                 word = self.words[index]
-                self._points[index] = start + (word.start + word.end) / 2 - place
+                word_end = min(word.end, place + end - start)  # the model may have written on without a space
+                self._points[index] = start + (word.start + word_end) / 2 - place
                 self._weights[index] = _ANCHOR_WEIGHT
         self._first: dict[int, int] = {}  # source word -> first word that points at it
         self._last: dict[int, int] = {}

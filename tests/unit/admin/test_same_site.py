@@ -28,7 +28,10 @@ def test_no_host_at_all_is_refused() -> None:
     assert "Host is" in refusal("GET", {}, "")  # even if nothing is configured
 
 
-@pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://127.0.0.1:1", "http://127.0.0.1", "garbage"])
+@pytest.mark.parametrize(
+    "origin",
+    ["http://evil.example", "null", "http://127.0.0.1:1", "http://127.0.0.1", "garbage", "http://[", "http://a\u2100b"],
+)
 def test_a_change_that_another_page_asks_for_is_refused(origin: str) -> None:
     assert "Origin is" in refusal("POST", JSON | {"host": "127.0.0.1:9465", "origin": origin}, "127.0.0.1")
 

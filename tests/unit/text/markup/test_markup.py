@@ -1,5 +1,7 @@
 """What becomes of real snippets, by eye."""
 
+import tracemalloc
+
 import pytest
 
 from service.text.markup import BlockTranslation, parse
@@ -115,6 +117,7 @@ def test_texts(html: str, expected: list[str]) -> None:
             "",
             "Jetzt bitte <code>a &amp;&amp; b &#x3e; c</code> starten",
         ),
+        ("at <code>x = 1</code>", "bei x = 1undsoweiter", "", "bei <code>x = 1undsoweiter</code>"),
         ("<b>one</b> two", "eins-zwei", "", "<b>eins-zwei</b>"),
         ("<b>一</b>二", "三四", "一=三 二=四", "<b>三</b>四"),
         ("<b>one</b> <i>two</i> <u>three</u>", "eins zwei", "one=eins three=zwei", "<b>eins</b> <i>zwei</i><u></u>"),
@@ -161,3 +164,13 @@ def test_only_tags_within_the_text_need_an_alignment(html: str, needs: bool) -> 
 def test_a_translation_for_each_block() -> None:
     with pytest.raises(ValueError, match="zip"):
         parse("<p>a<p>b").render([BlockTranslation("x")])
+
+
+def test_elements_in_each_other_take_linear_memory() -> None:
+    depth = 5_000
+    html = "a " + "<code>" * depth + "x" + "</code>" * depth
+    tracemalloc.start()
+    parse(html)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 500 * len(html)  # a copy of each element's content would be 2,500 times that long

@@ -1,0 +1,198 @@
+"""Targets: files that operators write and that may be damaged or made by others."""
+
+import base64
+import dataclasses
+import json
+import os
+import ssl
+from datetime import datetime
+from pathlib import Path
+from unittest.mock import patch
+
+from service.access.keys import read_keys
+from service.bundle.checksums import check_intact
+from service.bundle.manifest import MANIFEST_NAME, BundleError, Manifest
+from service.bundle.transfer import transfer
+from service.config import ENVIRONMENT_PREFIX, SETTINGS
+from service.rpc.certificate import read_certificate
+from service.settings import FILE_VARIABLE, SettingsError, resolve, toml_value
+from service.text.glossary import GlossaryError, read_glossary
+from service.text.sentencepiece_model import SentencePieceTokenizer
+from service.text.terms import find_terms
+from service.text.tokenizer_json import JsonTokenizer
+from service.text.vocabulary import parse_vocabulary
+from service.watched_files import FileProblem
+from tests.fuzz.models import MANIFEST, folder
+from tests.fuzz.source import Source
+
+_MAX_PROBLEM = 2000  # characters of a message
+
+
+def manifest(data: bytes) -> None:
+    """A manifest is refused in one line, or is the same again when it was saved."""
+    directory = _directory("manifest")
+    (directory / MANIFEST_NAME).write_bytes(data)
+    try:
+        found = Manifest.load(directory)
+    except BundleError as error:
+        _check_message(error)
+        return
+    assert list(found.pairs())
+    try:
+        found.save(directory)
+    except RecursionError:  # what export measured may be nested as deep as JSON can be read
+        return
+    again = Manifest.load(directory)
+    assert repr(again) == repr(found)  # NaN is not itself
+
+
+def bundle_files(data: bytes) -> None:
+    """Names of files in a manifest lead nowhere else, and what is missing or wrong is told in one line."""
+    source = Source(data)
+    names = [source.line() for _ in range(1 + source.number() % 4)]
+    directory = _directory("repository") / "tiny" / "1"
+    directory.mkdir(parents=True, exist_ok=True)
+    document = dataclasses.asdict(MANIFEST) | {"checksums": {**MANIFEST.checksums, **dict.fromkeys(names, "0" * 64)}}
+    (directory / MANIFEST_NAME).write_text(json.dumps(document), encoding="utf-8")
+    try:
+        check_intact(directory, Manifest.load(directory))
+        raise AssertionError("no file is there, and that is fine?")
+    except BundleError as error:
+        _check_message(error)
+    destination = _directory("destination")
+    try:
+        transfer(directory.parents[1], destination)
+        raise AssertionError("no file is there, and that is fine?")
+    except BundleError as error:
+        _check_message(error)
+    left = [path for path in destination.rglob("*") if not path.is_dir()]
+    assert not left, left
+
+
+def vocabulary(data: bytes) -> None:
+    """A `vocab.json` is refused in one line, or gives each piece an id of its own."""
+    try:
+        found = parse_vocabulary(data)
+    except ValueError as error:
+        _check_message(error)
+        return
+    assert found and len(set(found.values())) == len(found)
+    assert all(type(token_id) is int and token_id >= 0 for token_id in found.values())
+
+
+def sentencepiece_file(data: bytes) -> None:
+    """A damaged model is refused, or can be used."""
+    file = _directory("tokenizers") / "damaged.model"
+    file.write_bytes(data)
+    try:
+        tokenizer = SentencePieceTokenizer(file)
+    except BundleError:
+        return
+    tokenizer.decode(tokenizer.encode("Where is the train station?"))
+
+
+def tokenizer_json_file(data: bytes) -> None:
+    """A damaged `tokenizer.json` is refused, or can be used."""
+    file = _directory("tokenizers") / "damaged.json"
+    file.write_bytes(data)
+    try:
+        tokenizer = JsonTokenizer(file)
+    except BundleError:
+        return
+    tokenizer.decode(tokenizer.encode("Where is the train station?"))
+
+
+def configuration(data: bytes) -> None:
+    """A configuration file is refused with a line for each problem, or what it says can be written and read again."""
+    path = _directory("settings") / "config.toml"
+    path.write_bytes(data)
+    with patch.dict(os.environ, clear=True):
+        try:
+            settings = resolve({}, path)
+        except SettingsError as error:
+            assert error.problems and error.is_in_file
+            for problem in error.problems:
+                _check_message(problem)
+            return
+    lines = [f"{name} = {toml_value(getattr(settings.config, name))}\n" for name in SETTINGS]
+    path.write_text("".join(lines), encoding="utf-8")
+    with patch.dict(os.environ, clear=True):
+        assert resolve({}, path).config == settings.config
+
+
+def environment(data: bytes) -> None:
+    """An environment is refused with a line for each problem, or is a configuration."""
+    source = Source(data)
+    variables = {}
+    names = [setting.variable for setting in SETTINGS.values()]
+    while line := source.line().replace("\0", ""):
+        name = f"{ENVIRONMENT_PREFIX}{line.partition('=')[0]}" if "=" in line else source.pick(names)
+        if name != FILE_VARIABLE:
+            variables[name.encode("utf-8", "ignore").decode()] = line.partition("=")[2] or line
+    with patch.dict(os.environ, variables, clear=True):
+        try:
+            resolve({}, None)
+        except SettingsError as error:
+            assert error.problems and not error.is_in_file
+            for problem in error.problems:
+                _check_message(problem)
+
+
+def api_keys(data: bytes) -> None:
+    """A file of keys is refused in one line, or has keys that have expired or not."""
+    path = _directory("keys") / "keys.toml"
+    path.write_bytes(data)
+    try:
+        ring = read_keys(path)
+    except FileProblem as error:
+        _check_message(error)
+        return
+    assert ring.names
+    assert ring.find(data.decode("utf-8", "surrogateescape")) is None
+    assert all(isinstance(key.has_expired, bool) for key in ring._keys.values())
+
+
+def glossary(data: bytes) -> None:
+    """A glossary is refused in one line that lists what is wrong, or its terms can be looked for."""
+    source = Source(data)
+    name = source.pick(("own.en-de.tsv", "own.en-de.csv", "own.en-pt_BR.tsv"))
+    path = _directory("glossaries") / name
+    body = source.bytes()
+    path.write_bytes(body)
+    try:
+        found = read_glossary(path)
+    except GlossaryError as error:
+        _check_message(error, 20_000)
+        return
+    for term in found.terms:
+        assert term.source.strip() == term.source != ""
+        assert term.target is None or term.target.strip() == term.target != ""
+    find_terms(body.decode("utf-8-sig"), found.index)
+
+
+def certificate(data: bytes) -> None:
+    """A certificate is refused, or has dates."""
+    source = Source(data)
+    wraps = source.pick((False, True))
+    body = source.bytes()
+    pem = ssl.DER_cert_to_PEM_cert(body) if wraps else body.decode("utf-8", "ignore")
+    try:
+        found = read_certificate(pem)
+    except ValueError:
+        return
+    assert isinstance(found.not_before, datetime) and isinstance(found.not_after, datetime)
+    assert base64.b64encode(body)
+
+
+def _directory(name: str) -> Path:
+    directory = folder() / name
+    directory.mkdir(exist_ok=True)
+    return directory
+
+
+def _check_message(problem: Exception | str, most: int = _MAX_PROBLEM) -> None:
+    """One line, not too long, that can be written to a log."""
+    message = str(problem)
+    assert message and len(message) <= most, len(message)
+    assert len(message.splitlines()) == 1, message
+    message.encode()

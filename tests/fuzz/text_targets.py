@@ -1,0 +1,269 @@
+"""Targets: what is done with a caller's text before and after the model."""
+
+from collections.abc import Sequence
+
+from service.documents.assembling import assemble
+from service.documents.planning import Planner
+from service.documents.restoring import Restorer, SegmentHypothesis
+from service.engine.sequence import DecodedHypothesis
+from service.errors import ServiceError
+from service.text.clean_up import clean_up_spaces, settled
+from service.text.detection import UNDETERMINED, LanguageDetector
+from service.text.formatting import preserve_formatting
+from service.text.languages import ServedLanguages, canonical, folded, is_well_formed, language_of, script_of
+from service.text.long_segments import split_long
+from service.text.markup import BlockTranslation, parse
+from service.text.markup.lexer import Token, TokenKind, tokens
+from service.text.markup.structure import parts
+from service.text.placeholders import find_placeholders
+from service.text.protection import Restored, find_protected, protect, replace_aligned
+from service.text.sentences import cut
+from service.text.terms import TermIndex, find_terms
+from service.text.words import is_word_boundary, words
+from service.translation import (
+    AlignedSpan,
+    FinishReason,
+    MimeType,
+    SplitSentences,
+    Term,
+    TranslationRequest,
+)
+from tests.fuzz.models import MANIFEST, TOKENIZERS
+from tests.fuzz.source import Source
+from tests.fuzz.spans import are_apart, covers
+
+_LANGUAGES = ("en", "de", "zh-Hant", "ja", "hi", "xx", "sr_Latn")
+_CODES = ("en", "eng_Latn", "zh", "zho_Hant", "cmn", "pt-BR", "pt", "sr", "sr-Latn", "no", "nb", "he", "hbo", "x-own")
+_SYMBOLS = tuple(map(chr, range(0xE000, 0xE010)))
+
+
+def markup(data: bytes) -> None:
+    """HTML: tokens cover it, texts come back byte for byte, and tags as they were, whatever the translation."""
+    source = Source(data)
+    alignment = _any_alignment(source)
+    num_words = source.number()
+    html = source.text()
+    found = list(tokens(html))
+    assert covers([(token.start, token.end) for token in found], len(html))
+    assert covers([(part.start, part.end) for part in parts(html, found)], len(html))
+    document = parse(html)
+    for block in document.blocks:
+        assert block.text.strip(" ") == block.text != "" and "  " not in block.text
+        assert are_apart(block.protected, len(block.text))
+    assert document.render([BlockTranslation(block.text) for block in document.blocks]) == html
+    translations = [
+        BlockTranslation("& ".join([f"<{word}>" for word in block.text.split()[::-1]][: num_words or None]), alignment)
+        for block in document.blocks
+    ]
+    rendered = document.render(translations)
+    assert _tags(html, found) == _tags(rendered, list(tokens(rendered))), rendered
+
+
+def _tags(html: str, found: list[Token]) -> list[str]:
+    return [html[token.start : token.end] for token in found if token.kind in (TokenKind.START, TokenKind.END)]
+
+
+def sentences(data: bytes) -> None:
+    """Pieces are the text; segments have a letter and no white space at their ends; nothing protected is cut."""
+    source = Source(data)
+    language, mode = source.pick(_LANGUAGES), source.pick(list(SplitSentences))
+    text = source.text()
+    whole = find_placeholders(text)
+    pieces = cut(text, language, mode, whole)
+    assert "".join(piece.text for piece in pieces) == text
+    end = 0
+    for piece in pieces:
+        end += len(piece.text)
+        assert piece.text
+        assert not any(span.start < end < span.end for span in whole)
+        if piece.is_segment:
+            assert piece.text.strip() == piece.text and any(map(str.isalpha, piece.text))
+    assert mode is not SplitSentences.OFF or sum(piece.is_segment for piece in pieces) <= 1
+
+
+def long_segments(data: bytes) -> None:
+    """Pieces are the text, and each has at most as many tokens as allowed, unless a character alone has more."""
+    source = Source(data)
+    limit = 1 + source.number() % 64
+    tokenizer = TOKENIZERS[source.pick(list(TOKENIZERS))]
+    text = source.text()
+
+    def num_tokens(part: str) -> int:
+        return len(tokenizer().encode(part))
+
+    try:
+        pieces = split_long(text, num_tokens, limit, find_placeholders(text))
+    except ValueError:
+        assert any(num_tokens(character) > limit for character in text)
+        return
+    assert "".join(pieces) == text
+    assert all(num_tokens(piece) <= limit for piece in pieces)
+    assert all(pieces) or not text
+
+
+def placeholders(data: bytes) -> None:
+    """Placeholders are in order and apart, none is empty or goes over a line's end, and all are found line by line."""
+    text = Source(data).text()
+    spans = find_placeholders(text)
+    assert are_apart(spans, len(text)) and all(start < end for start, end in spans)
+    assert all(len(text[start:end].splitlines()) == 1 for start, end in spans)
+
+
+def terms(data: bytes) -> None:
+    """Terms are found at word boundaries, as they are in the text or in another case; in order and apart."""
+    source = Source(data)
+    given = _any_terms(source)
+    text = source.text()
+    found = find_terms(text, TermIndex(given))
+    assert are_apart([(each.start, each.end) for each in found], len(text))
+    sources = {folded_term for term in given for folded_term in (term.source, term.source.lower())}
+    for each in found:
+        here = text[each.start : each.end]
+        assert is_word_boundary(text, each.start) and is_word_boundary(text, each.end)
+        assert here in sources or len(here) in {len(term.source) for term in given}
+    assert not found or given
+
+
+def protection(data: bytes) -> None:
+    """What is protected stands in the translation, whatever the model makes of the symbols."""
+    source = Source(data)
+    given, alignment = _any_terms(source), _any_alignment(source)
+    translated = source.line()
+    text = source.text()
+    spans = find_protected(text, TermIndex(given))
+    assert are_apart([(span.start, span.end) for span in spans], len(text))
+    expected, done = "", 0
+    for span in spans:
+        expected += text[done : span.start] + span.target
+        done = span.end
+    expected += text[done:]
+    protected = protect(text, spans, _SYMBOLS)
+    if protected is not None:
+        assert all(symbol in protected.text for symbol in _SYMBOLS[: len(spans)])
+        same = protected.restore(protected.text)
+        assert not same.flags
+        assert _squeezed(same.text) == _squeezed(expected)
+        for written in (translated, protected.text[::-1]):
+            links = _within(alignment, protected.text, written)
+            _check(protected.restore(written, links), links)
+    for written in (translated, text[::-1]):
+        links = _within(alignment, text, written)
+        _check(replace_aligned(text, spans, written, links), links)
+
+
+def _within(alignment: Sequence[AlignedSpan], text: str, written: str) -> list[AlignedSpan]:
+    return [part for part in alignment if part.source_end <= len(text) and part.target_end <= len(written)]
+
+
+def _check(restored: Restored, alignment: Sequence[AlignedSpan]) -> None:
+    for span, place in zip(restored.spans, restored.places, strict=True):
+        assert restored.text[place.start : place.end] == span.target
+    for part in restored.alignment(alignment):
+        assert 0 <= part.target_start <= part.target_end <= len(restored.text)
+
+
+def words_of(data: bytes) -> None:
+    """Words are in order and hold all but white space; formatting and cleaning change what they say they do."""
+    source = Source(data)
+    other = source.line()
+    text = source.text()
+    found = words(text, [(i, i + 1) for i in range(0, len(text), 3)])
+    assert are_apart(found, len(text))
+    assert "".join(text[start:end] for start, end in found) == "".join(text.split())
+    assert preserve_formatting(text, text) == text
+    formatted = preserve_formatting(other, text)
+    assert len(formatted) <= len(text) + len(other) + 2
+    assert clean_up_spaces(text).replace(" ", "") == text.replace(" ", "")
+    for end in range(0, len(text), 7):
+        assert clean_up_spaces(text).startswith(clean_up_spaces(settled(text[:end])))
+
+
+def detection(data: bytes) -> None:
+    """Languages are among the candidates, the best first, with confidences that sum to 1."""
+    source = Source(data)
+    candidates = source.pick((None, ("en", "de"), _CODES, ("zh-Hans", "zh-Hant", "ja"), ()))
+    found = LanguageDetector(candidates).detect(source.text())
+    confidences = [each.confidence for each in found]
+    assert found and confidences == sorted(confidences, reverse=True)
+    if found[0].language_code == UNDETERMINED:
+        assert len(found) == 1 and confidences == [0.0]
+    else:
+        assert candidates is None or {each.language_code for each in found} <= set(candidates)
+        assert 0.8 < sum(confidences) < 1.000001
+
+
+def languages(data: bytes) -> None:
+    """A code's canonical spelling is its own; what is found for it is served."""
+    source = Source(data)
+    served = ServedLanguages(_CODES)
+    for code in (source.line(), source.text()):
+        is_well_formed(code)
+        assert folded(folded(code)) == folded(code)
+        spelled = canonical(code)
+        assert canonical(spelled) == spelled
+        assert language_of(spelled) == language_of(code)
+        assert script_of(code) == script_of(spelled)
+        found = served.find(code)
+        assert [each.distance for each in found] == sorted(each.distance for each in found)
+        assert {each.code for each in found} <= set(_CODES)
+        assert len(set(found)) == len(found)
+        assert served.nearest(code) in (None, *_CODES)
+
+
+def documents(data: bytes) -> None:
+    """Segments fit into the model and lie in their text in order; if nothing is translated the text comes back."""
+    source = Source(data)
+    mime_type, mode = source.pick(list(MimeType)), source.pick(list(SplitSentences))
+    name = source.pick(list(TOKENIZERS))
+    given = _any_terms(source)
+    text = source.text()
+    request = TranslationRequest(
+        request_id="fuzz",
+        texts=(text,),
+        source_language_code="en",
+        target_language_code="de",
+        mime_type=mime_type,
+        split_sentences=mode,
+        deadline_seconds=0.0,
+    )
+    tokenizer, pair = TOKENIZERS[name](), MANIFEST.first_pair
+    planner = Planner(request, MANIFEST, pair, tokenizer, [TermIndex(given)])
+    try:
+        planned = planner.plan(0)
+    except ServiceError:
+        return
+    for passage in planned.passages:
+        assert are_apart([(segment.start, segment.end) for segment in passage.segments], len(passage.text))
+        for segment in passage.segments:
+            assert passage.text[segment.start : segment.end] == segment.text
+            assert len(segment.source_ids) <= MANIFEST.limits.max_source_tokens
+            assert are_apart([(span.start, span.end) for span in segment.spans], len(segment.text))
+    same = [(SegmentHypothesis(segment.text, FinishReason.STOP),) for segment in planned.segments]
+    assert assemble(planned, same, with_alignment=True).text == text
+    # A model that repeats ids of its own making, and no aligner.
+    ids = tuple(range(3, 3 + len(text) % 50))
+    restorer = Restorer(tokenizer, None, pair, preserves_formatting=bool(len(text) % 2), tells_scores=False)
+    segments = list(planned.segments)
+    decoded = [[DecodedHypothesis(ids, 0.0, FinishReason.STOP)] if each.source_ids else [] for each in segments]
+    restored = restorer.restore(segments, decoded, [True] * len(segments))
+    assemble(planned, restored, with_alignment=True)
+
+
+def _any_terms(source: Source) -> list[Term]:
+    return [
+        Term(line[:100], source.pick((None, "", "Ziel", "%s", line[1:100], "ß")), bool(source.number() % 2))
+        for line in (source.line() for _ in range(source.number() % 4))
+        if line.strip()
+    ]
+
+
+def _any_alignment(source: Source) -> tuple[AlignedSpan, ...]:
+    spans = []
+    for _ in range(source.number() % 6):
+        a, b, c, d = (source.number() % 64 for _ in range(4))
+        spans.append(AlignedSpan(min(a, b), max(a, b), min(c, d), max(c, d)))
+    return tuple(spans)
+
+
+def _squeezed(text: str) -> str:
+    return "".join(text.split())

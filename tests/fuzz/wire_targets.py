@@ -1,0 +1,252 @@
+"""Targets: what comes in by gRPC's metadata and messages, by HTTP, and in lines to the command line."""
+
+import functools
+import io
+import json
+import re
+import socket
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from http import HTTPStatus
+from typing import TypeVar
+from unittest.mock import patch
+
+from google.protobuf.message import DecodeError, Message
+
+from service.access_log import is_sampled
+from service.admin.calls import _parsed
+from service.admin.same_site import refusal
+from service.call_record import CallRecord
+from service.cli.command_error import CommandError
+from service.cli.formats import Documents, Format, JsonField, TextLines, TsvColumn, render
+from service.cli.lines import Line, count_lines, read_document, read_lines
+from service.cli.output_file import _whole_lines
+from service.errors import InvalidRequest, ServiceError, quoted
+from service.http_listener import PLAIN, HttpAnswer, HttpRequest, _RequestHandler
+from service.pb.dragoman.v1 import translation_pb2
+from service.pb.google.cloud.translation.v3 import translation_service_pb2
+from service.pb.inference import grpc_service_pb2
+from service.recent_errors import RecentErrors
+from service.request_checks import check_request
+from service.rpc import google_messages, google_names, messages, request_id
+from service.rpc.access import key_in
+from service.rpc.kserve_messages import _outputs_from_pb, _parameters_from_pb, _tensors_from_pb
+from service.rpc.kserve_tensors import elements_of, raw_of
+from service.targets import target_of
+from service.tracing import Tracing
+from service.translation import TranslationRequest
+from tests.fuzz.source import Source
+
+M = TypeVar("M", bound=Message)
+
+_MAX_MESSAGE = 2000
+_TRACEPARENT = re.compile(r"00-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-01")
+
+
+def kserve_tensors(data: bytes) -> None:
+    """Raw contents are refused, or are made of their elements and nothing else."""
+    source = Source(data)
+    num_elements = source.number() % 8
+    raw = source.bytes()
+    try:
+        elements = elements_of("TEXT", raw, num_elements)
+    except InvalidRequest as error:
+        _check(error)
+        return
+    assert raw_of(elements) == raw and len(elements) <= num_elements
+
+
+def requests(data: bytes) -> None:
+    """Messages of the three APIs, and JSON of the status page, are requests or refused in one line."""
+    source = Source(data)
+    read = source.pick((_ours, _googles, _kserves, _ours_in_json))
+    body = source.bytes()
+    try:
+        read(body)
+    except DecodeError:
+        return
+    except ServiceError as error:
+        _check(error)
+
+
+def _ours(body: bytes) -> None:
+    _check_request(messages.request_from_pb(_message(translation_pb2.TranslateRequest(), body), "fuzz", 0.0))
+
+
+def _ours_in_json(body: bytes) -> None:
+    _check_request(messages.request_from_pb(_parsed(body), "fuzz", 0.0))
+
+
+def _googles(body: bytes) -> None:
+    message = _message(translation_service_pb2.TranslateTextRequest(), body)
+    _check_request(google_messages.request_from_pb(message, "fuzz", 0.0))
+
+
+def _kserves(body: bytes) -> None:
+    message = _message(grpc_service_pb2.ModelInferRequest(), body)
+    _outputs_from_pb(message)
+    _parameters_from_pb(message)
+    tensors, _ = _tensors_from_pb(message)
+    assert all(isinstance(text, str) for texts in tensors.values() for text in texts)
+
+
+def _message(message: M, body: bytes) -> M:
+    message.ParseFromString(body)
+    return message
+
+
+def _check_request(request: TranslationRequest) -> None:
+    check_request(request, 1000)
+    assert request.texts and all(request.texts) is not None
+
+
+def metadata(data: bytes) -> None:
+    """API keys, request ids and trace contexts: taken if they are good, else passed over."""
+    source = Source(data)
+    names = ("authorization", "x-api-key", "x-goog-api-key", "x-request-id", "traceparent", "tracestate", "other")
+    pairs: list[tuple[str, str | bytes]] = []
+    for _ in range(source.number() % 8):
+        name, line = source.pick(names), source.line()
+        pairs.append((name, line if source.number() % 8 else line.encode()))
+    key = key_in(pairs)
+    assert key == "" or any(key in value for _, value in pairs if isinstance(value, str))
+    identifier = request_id.begin(pairs)
+    assert re.fullmatch(r"[\x21-\x7e]{1,128}", identifier)
+    is_sampled(identifier, 0.5)
+    record = CallRecord("/dragoman.v1.TranslationService/Translate", identifier, time.monotonic())
+    span = _tracing().begin(record, tuple(pairs))
+    good = [value for name, value in pairs if name == "traceparent" and isinstance(value, str)]
+    if len(good) == 1 and (found := _TRACEPARENT.fullmatch(good[0])):
+        assert span is not None and record.trace_id == found[1]
+    assert span is None or re.fullmatch("[0-9a-f]{32}", record.trace_id)
+
+
+@functools.cache
+def _tracing() -> Tracing:
+    """Of its spans none ends, so none is sent."""
+    with patch.dict("os.environ", clear=True):
+        return Tracing("http://127.0.0.1:1", 0.0, "1")
+
+
+def http(data: bytes) -> None:
+    """Bytes on an HTTP port get one answer with a status, or none where they are no request."""
+    asked: list[HttpRequest] = []
+
+    def answer(request: HttpRequest) -> HttpAnswer:
+        asked.append(request)
+        refused = refusal(request.method, request.headers, "status.example")
+        return HttpAnswer(HTTPStatus.FORBIDDEN if refused else HTTPStatus.OK, PLAIN, refused.encode())
+
+    client, server = socket.socketpair()
+    with client, server:
+        client.sendall(data)
+        client.shutdown(socket.SHUT_WR)
+        server.settimeout(1.0)
+        with suppress(OSError):
+            _RequestHandler(answer, 1000, server, ("127.0.0.1", 1), None)
+        server.shutdown(socket.SHUT_WR)
+        answered = b"".join(iter(lambda: client.recv(65_536), b""))
+    for request in asked:
+        assert "?" not in request.path and len(request.body) <= 1000
+        assert all(name == name.lower() for name in request.headers)
+    assert b"internal error" not in answered
+    if answered.startswith(b"HTTP/"):
+        assert re.match(rb"HTTP/1\.[01] [1-5]\d\d ", answered), answered[:80]
+
+
+def same_site(data: bytes) -> None:
+    """Only what names this server in `Host`, and comes from it, is answered."""
+    source = Source(data)
+    method = source.pick(("GET", "POST"))
+    headers = {"host": source.line(), "content-type": source.pick(("application/json", "text/plain"))}
+    if source.number() % 2:
+        headers["origin"] = source.line()
+    refused = refusal(method, headers, "status.example")
+    _check_line(refused)
+    if not refused and "origin" in headers and method == "POST":
+        assert headers["origin"].lower().endswith(headers["host"].lower()) or "/" in headers["origin"]
+
+
+def names(data: bytes) -> None:
+    """Google's names of resources, addresses of servers, and what the log of errors shows of messages."""
+    source = Source(data)
+    name = source.text()
+    for read in (google_names.check_parent, google_names.model_of, google_names.detection_model_of):
+        with _refusing():
+            read(name)
+    with _refusing():
+        assert google_names.glossary_of(name, "name") in name
+    with _refusing():
+        glossary, _ = google_names.entry_of(name)
+        assert google_names.parent_of(glossary) in name
+    with suppress(ValueError):
+        target_of(name)
+    errors = RecentErrors()
+    errors.note("fuzz", "method", "INVALID_ARGUMENT", f"model is {quoted(name)}; allowed are others.")
+    (shown,) = errors.latest()
+    if re.fullmatch(r"[a-z ]{4,40}", name) and "-" not in name:
+        assert f"'{name}'" not in shown.message
+
+
+class _refusing(suppress):  # noqa: N801
+    """Lets code refuse what it was given, in one line."""
+
+    def __init__(self) -> None:
+        super().__init__(InvalidRequest)
+
+    def __exit__(self, kind: object, error: object, trace: object) -> bool:
+        if isinstance(error, InvalidRequest):
+            _check(error)
+        return super().__exit__(kind, error, trace)  # type: ignore[arg-type]
+
+
+def cli_formats(data: bytes) -> None:
+    """Lines come out as they came in if nothing is translated, and translations stay in their field."""
+    source = Source(data)
+    forms: tuple[Format, ...] = (
+        TextLines(),
+        Documents(),
+        TsvColumn(1),
+        TsvColumn(2),
+        TsvColumn(2, appends=True),
+        JsonField("text", "text"),
+        JsonField("text", "de"),
+    )
+    form = source.pick(forms)
+    body = source.bytes()
+    read: Callable[..., Iterator[Line]] = read_document if isinstance(form, Documents) else read_lines
+    num_lines = 0
+    try:
+        for line in read(io.BytesIO(body)):
+            num_lines += 1
+            record = form.record(line)
+            same = render(record, record.text, form)
+            adds = (isinstance(form, TsvColumn) and form.appends) or (
+                isinstance(form, JsonField) and form.field != form.target_field
+            )
+            assert adds or same == line.text + line.ending
+            if isinstance(form, JsonField) and record.raw:
+                assert json.loads(record.raw) == record.text
+                translated = json.loads(render(record, 'Über\n"\t', form))
+                assert translated[form.target_field] == 'Über\n"\t'
+            if isinstance(form, TsvColumn) and record.text:
+                before = (same[: -len(line.ending)] if line.ending else same).split("\t")
+                after = render(record, "a\tb\nc", form).removesuffix(line.ending).split("\t")
+                assert len(after) == len(before)
+    except CommandError as error:
+        _check_line(str(error))
+        return
+    assert isinstance(form, Documents) or num_lines == count_lines(io.BytesIO(body))
+    whole, end = _whole_lines(io.BytesIO(body))
+    assert whole == body.count(b"\n") and body[:end].count(b"\n") == whole
+
+
+def _check(error: ServiceError) -> None:
+    _check_line(str(error))
+
+
+def _check_line(message: str) -> None:
+    assert len(message) <= _MAX_MESSAGE, len(message)
+    assert len(message.splitlines()) <= 1, message
+    message.encode()
