@@ -18,7 +18,7 @@ from typing import Any
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from tests.soak.calls import SHARES, Asked, abandon, ask, load
+from tests.soak.calls import SHARES, Asked, abandon, ask, difference, load
 
 TIMEOUT_SECONDS = 60.0
 MAX_TOLD = 5  # failures that a report tells in full
@@ -47,6 +47,7 @@ class Report:
     under way.
     """
 
+    seconds: float = 0.0  # since the first call
     calls: Counter[str] = field(default_factory=Counter)
     codes: Counter[str] = field(default_factory=Counter)
     manners: Counter[str] = field(default_factory=Counter)
@@ -68,6 +69,7 @@ class Caller:
         self._number = traffic.seed * 100_003
         self._report = Report()
         self._stopped = asyncio.Event()
+        self._started = time.monotonic()
 
     async def run(self) -> None:
         """Call until SIGTERM, then wait for what is under way."""
@@ -77,7 +79,9 @@ class Caller:
             reporting = tasks.create_task(self._report_on())
             watching = tasks.create_task(self._watch_health(channel))
             calls: set[asyncio.Task[None]] = set()
-            due = time.monotonic()
+            await channel.channel_ready()
+            self._tell()  # it begins
+            self._started = due = time.monotonic()
             while not self._stopped.is_set():
                 if self._traffic.rate:
                     due += self._random.expovariate(self._traffic.rate)
@@ -139,14 +143,16 @@ class Caller:
         if manner == "out of time" and answer.code in ("DEADLINE_EXCEEDED", "RESOURCE_EXHAUSTED"):
             return
         if not answer.is_one_of(asked.expected):
-            self._fail(asked, manner, {"got": answer, "expected": asked.expected})
+            self._fail(asked, manner, difference(answer, asked.expected))
         elif manner == "plain":
             self._report.milliseconds[asked.call.kind].append((time.monotonic() - began) * 1000)
 
     def _fail(self, asked: Asked, manner: str, what: Any) -> None:
         self._report.failures += 1
         if len(self._report.told) < MAX_TOLD:
-            self._report.told.append({**asked.call.to_json(), "manner": manner, "what": what})
+            self._report.told.append(
+                {"kind": asked.call.kind, "method": asked.call.method, "manner": manner, "what": what}
+            )
 
     async def _watch_health(self, channel: grpc.aio.Channel) -> None:
         async for status in health_pb2_grpc.HealthStub(channel).Watch(health_pb2.HealthCheckRequest()):
@@ -161,6 +167,7 @@ class Caller:
 
     def _tell(self) -> None:
         report, self._report = self._report, Report()
+        report.seconds = time.monotonic() - self._started
         print(json.dumps({each.name: getattr(report, each.name) for each in dataclasses.fields(report)}), flush=True)
 
 

@@ -101,6 +101,19 @@ def load(path: Path) -> list[Asked]:
     ]
 
 
+def difference(answer: Answer, expected: dict[str, Answer]) -> str:
+    """Where an answer differs from what its version should say, in a line."""
+    alone = expected.get(answer.version) or next(iter(expected.values()))
+    if answer.code != alone.code:
+        return f"{answer.code}; alone it is {alone.code}."
+    got, wanted = json.dumps(answer.said, ensure_ascii=False), json.dumps(alone.said, ensure_ascii=False)
+    first = next((i for i, (a, b) in enumerate(zip(got, wanted, strict=False)) if a != b), min(len(got), len(wanted)))
+    around = slice(max(first - 60, 0), first + 100)
+    return (
+        f"version {answer.version!r} of {sorted(expected)} said ...{got[around]!r}; alone it is ...{wanted[around]!r}."
+    )
+
+
 async def ask(channel: grpc.aio.Channel, call: Call, timeout_seconds: float, fresh: int = 0) -> Answer:
     """Make a call; with another `fresh` number, the server can't answer it out of its cache where the API allows that.
 

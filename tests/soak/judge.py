@@ -27,7 +27,7 @@ def slope_per_minute(seconds: Sequence[float], values: Sequence[float]) -> float
     """Of the straight line that fits best (least squares); 0 of fewer than three points."""
     if len(seconds) < 3 or seconds[0] == seconds[-1]:
         return 0.0
-    return float(np.polynomial.Polynomial.fit(seconds, values, 1).convert().coef[1]) * 60.0
+    return float(np.polyfit(seconds, values, 1)[0]) * 60.0
 
 
 def floor_growth(values: Sequence[float]) -> float:

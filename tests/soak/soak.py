@@ -35,7 +35,9 @@ from tests.soak.watch import Series, Watch, codes_of, sample_of
 NUM_CLIENTS = 2
 LOAD_SHARE = 0.5
 CALLS_AT_ONCE = 16  # when the most is measured
-MOST_CALLS_AT_ONCE = 48  # of a client: a moment in which the machine stands still must not become an overload
+MOST_CALLS_AT_ONCE = (
+    CALLS_AT_ONCE // NUM_CLIENTS
+)  # of a client: where the machine is slow it must not become an overload
 ALONE_SECONDS = 60.0
 STOP_SECONDS = 60.0
 LATE_SECONDS = 90.0  # after the last call: nothing waits any longer
@@ -43,20 +45,31 @@ WARM_SHARE = 0.2  # of the time: caches and pools fill up
 MAX_TOLD = 20
 JUDGED_KIND = "one"  # what the progress line and the picture tell of
 # A small cache, so that it is full soon and goes on dropping what is old.
-FLAGS = ("--cache-mib", "4", "--admin-port", "0", "--reload-seconds", "7")
+FLAGS = ("--cache-mib", "4", "--admin-port", "0", "--reload-seconds", "7", "--grace-seconds", "60")
 
 
 class Client:
-    """A client process; what it reports is kept with the second at which it came."""
+    """A client process; what it reports is kept with the time on `time.monotonic()`'s clock at which it came."""
 
-    def __init__(self, traffic: Traffic, started: float) -> None:
+    def __init__(self, traffic: Traffic) -> None:
         given = json.dumps({each.name: getattr(traffic, each.name) for each in fields(traffic)})
         command = [sys.executable, "-m", "tests.soak.caller", given]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         self.reports: list[tuple[float, dict[str, Any]]] = []
-        self._started = started
         self._reader = threading.Thread(target=self._read)
         self._reader.start()
+
+    def wait(self) -> None:
+        """Until it calls.
+
+        Raises:
+            ClickException: it does not.
+        """
+        end = time.monotonic() + STOP_SECONDS
+        while not self.reports:
+            if self.process.poll() is not None or time.monotonic() > end:
+                raise click.ClickException("a client did not start; its message is above.")
+            time.sleep(0.02)
 
     def stop(self) -> int:
         """No new calls; wait for those under way. Returns its exit code."""
@@ -76,7 +89,7 @@ class Client:
         assert self.process.stdout is not None
         for line in self.process.stdout:
             with contextlib.suppress(json.JSONDecodeError):  # it was killed half way
-                self.reports.append((time.monotonic() - self._started, json.loads(line)))
+                self.reports.append((time.monotonic(), json.loads(line)))
 
 
 @dataclass(slots=True)
@@ -178,30 +191,29 @@ class Soak:
     def _capacity(self, server: RunningServer) -> float:
         """Calls a second of the same mix when as many as pay are under way; warms the server up, too."""
         seconds = min(max(self._seconds / 20, 1.5), 20.0)
-        began = time.monotonic()
-        client = Client(self._traffic(server, 0.0, 0, CALLS_AT_ONCE), began)
+        client = Client(self._traffic(server, 0.0, 0, CALLS_AT_ONCE))
         try:
-            while (not client.reports or time.monotonic() - began < seconds) and client.process.poll() is None:
-                time.sleep(0.05)
+            client.wait()
+            time.sleep(seconds)
             client.stop()
         finally:
             client.kill()
-        if not client.reports:
-            raise click.ClickException("the client did not start; its message is above.")
         num_calls = sum(sum(report["calls"].values()) for _, report in client.reports)
-        return num_calls / max(client.reports[-1][0], 0.1)
+        return num_calls / client.reports[-1][1]["seconds"]
 
     def _soak(self, server: RunningServer, capacity: float, findings: list[str]) -> Outcome:
         rate = LOAD_SHARE * capacity
         click.echo(
             f"The most is about {capacity:.0f} calls/s; {rate:.0f} calls/s for {self._seconds / 60:.1f} minutes."
         )
-        started = time.monotonic()
-        watch = Watch(server, started, min(max(self._seconds / 100, 0.2), 5.0))
         clients = [
-            Client(self._traffic(server, rate / NUM_CLIENTS, 1 + number, MOST_CALLS_AT_ONCE), started)
+            Client(self._traffic(server, rate / NUM_CLIENTS, 1 + number, MOST_CALLS_AT_ONCE))
             for number in range(NUM_CLIENTS)
         ]
+        for client in clients:
+            client.wait()
+        started = time.monotonic()
+        watch = Watch(server, started, min(max(self._seconds / 100, 0.2), 5.0))
         reloads = Reloads(server, self._place / "models", self._versions[1])
         try:
             num_killed = self._disturb(server, reloads, clients, watch, started, rate)
@@ -214,7 +226,10 @@ class Soak:
                 client.kill()
             watch.close()
         warm_seconds = WARM_SHARE * self._seconds
-        reports = sorted((report for client in clients for report in client.reports), key=lambda each: each[0])
+        reports = sorted(
+            ((when - started, report) for client in clients for when, report in client.reports),
+            key=lambda each: each[0],
+        )
         outcome = Outcome(watch.series, watch.series.since(warm_seconds), _latencies(reports, warm_seconds))
         outcome.capacity, outcome.rate = capacity, rate
         outcome.num_reloads, outcome.num_killed = reloads.count, num_killed
@@ -250,14 +265,14 @@ class Soak:
                     if doomed is not None:  # in the midst of its calls
                         doomed.kill()
                         num_killed += 1
-                    doomed = Client(self._traffic(server, rate / 4, 100 + num_killed, MOST_CALLS_AT_ONCE), started)
+                    doomed = Client(self._traffic(server, rate / 4, 100 + num_killed, MOST_CALLS_AT_ONCE))
                     reloads.step()
                     if num_killed % 2:
                         doomed.kill()
                         num_killed, doomed = num_killed + 1, None
                 if now - told >= 60:
                     told = now
-                    seen = _tell(now - started, clients, watch.series, seen)
+                    seen = _tell(started, clients, watch.series, seen)
                 if any(client.process.poll() is not None for client in clients):
                     raise TimeoutError("a client ended before its time; its message is above.")
                 time.sleep(0.05)
@@ -316,16 +331,17 @@ def _latencies(
     return latencies
 
 
-def _tell(seconds: float, clients: Sequence[Client], series: Series, seen: int) -> int:
+def _tell(started: float, clients: Sequence[Client], series: Series, seen: int) -> int:
     """Print how it goes; returns how many calls there have been."""
+    time_now = time.monotonic()
     reports = [report for client in clients for _, report in list(client.reports)]
-    latest = [report for client in clients for when, report in list(client.reports) if when > seconds - 60]
+    latest = [report for client in clients for when, report in list(client.reports) if when > time_now - 60]
     num_calls = sum(sum(report["calls"].values()) for report in reports)
     failures = sum(report["failures"] for report in reports)
     p99 = percentile([ms for report in latest for ms in report["milliseconds"].get(JUDGED_KIND, [])], 0.99)
     now = {name: values[-1] for name, values in series.values.items()}
     click.echo(
-        f"{seconds / 60:4.0f} min  {num_calls} calls ({(num_calls - seen) / 60:.0f}/s), {failures} wrong, "
+        f"{(time_now - started) / 60:4.0f} min  {num_calls} calls ({(num_calls - seen) / 60:.0f}/s), {failures} wrong, "
         f"p99 {p99:.0f} ms, {now['rss_mib']:.0f} MiB, {now['threads']:.0f} threads, "
         f"{now['descriptors']:.0f} descriptors, {now['tasks']:.0f} tasks, others use {now['others_cpus']:.1f} CPUs"
     )
