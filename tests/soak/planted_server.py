@@ -11,13 +11,13 @@ from service.cli.main import main
 from service.engine_bridge import EngineBridge
 from service.metrics import Metrics
 
-LEAKED_BYTES = 64 * 1024  # a call
+LEAKED_BYTES = 512 * 1024  # a call
 CALLS_PER_THREAD = 50
 ANSWERS_PER_WRONG_ONE = 1000
 
 
 def leak() -> None:
-    """Keep 64 KiB of every call."""
+    """Keep 512 KiB of every call."""
     kept: list[bytes] = []
     _at_each_call(lambda: kept.append(b"x" * LEAKED_BYTES))
 
