@@ -90,6 +90,8 @@ def running(command: Sequence[str], log: IO[bytes] | None = None) -> Iterator[Ru
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+        if process.stdout is not None:
+            process.stdout.close()
 
 
 def send(load: Load) -> Outcome:

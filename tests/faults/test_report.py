@@ -30,7 +30,7 @@ def test_promises_that_tests_prove_have_texts_and_sections() -> None:
 def test_the_table_names_tests_that_exist() -> None:
     rows = DOCUMENT.read_text(encoding="utf-8").partition(BEGIN)[2].partition(END)[0]
     paths = re.findall(r"\]\(\.\./(tests/[^)]+)\)", rows)
-    assert paths
+    assert paths, "run the tests of tests/faults, then python -m tests.faults.report"
     assert [path for path in paths if not (REPOSITORY / path).exists()] == []
 
 

@@ -34,6 +34,8 @@ from tests.soak.watch import Series, Watch, codes_of, sample_of
 
 NUM_CLIENTS = 2
 LOAD_SHARE = 0.5
+MIN_RATE = 4.0  # calls a second, where the most could not be measured: a short run on a slow machine
+MIN_CALLS = 60  # such a run goes on until there are so many
 CALLS_AT_ONCE = 16  # when the most is measured
 MOST_CALLS_AT_ONCE = (
     CALLS_AT_ONCE // NUM_CLIENTS
@@ -202,7 +204,7 @@ class Soak:
         return num_calls / client.reports[-1][1]["seconds"]
 
     def _soak(self, server: RunningServer, capacity: float, findings: list[str]) -> Outcome:
-        rate = LOAD_SHARE * capacity
+        rate = max(LOAD_SHARE * capacity, MIN_RATE)
         click.echo(
             f"The most is about {capacity:.0f} calls/s; {rate:.0f} calls/s for {self._seconds / 60:.1f} minutes."
         )
@@ -259,7 +261,9 @@ class Soak:
         num_killed, due, told, seen = 0, started + period, started, 0
         doomed: Client | None = None
         try:
-            while (now := time.monotonic()) < started + self._seconds:
+            while (now := time.monotonic()) < started + self._seconds or (
+                _num_calls(clients) < MIN_CALLS and now < started + self._seconds + LATE_SECONDS
+            ):
                 if now >= due:
                     due = now + period
                     if doomed is not None:  # in the midst of its calls
@@ -331,12 +335,16 @@ def _latencies(
     return latencies
 
 
+def _num_calls(clients: Sequence[Client]) -> int:
+    return sum(sum(report["calls"].values()) for client in clients for _, report in list(client.reports))
+
+
 def _tell(started: float, clients: Sequence[Client], series: Series, seen: int) -> int:
     """Print how it goes; returns how many calls there have been."""
     time_now = time.monotonic()
     reports = [report for client in clients for _, report in list(client.reports)]
     latest = [report for client in clients for when, report in list(client.reports) if when > time_now - 60]
-    num_calls = sum(sum(report["calls"].values()) for report in reports)
+    num_calls = _num_calls(clients)
     failures = sum(report["failures"] for report in reports)
     p99 = percentile([ms for report in latest for ms in report["milliseconds"].get(JUDGED_KIND, [])], 0.99)
     now = {name: values[-1] for name, values in series.values.items()}
