@@ -251,7 +251,7 @@ class _Maker:
     def _changed(call: Call, **fields: Any) -> Call:
         request = pb.TranslateRequest.FromString(call.request)
         for name, value in fields.items():
-            request.ClearField(name)  # type: ignore[arg-type]
+            request.ClearField(name)
             request.MergeFrom(pb.TranslateRequest(**{name: value}))
         return dataclasses.replace(call, request=request.SerializeToString())
 
@@ -363,7 +363,8 @@ _METHODS = {
 
 
 def _longest_word(text: str) -> str:
-    return max(re.findall(r"\w+", text), key=len)
+    words: list[str] = re.findall(r"\w+", text)
+    return max(words, key=len)
 
 
 def _document(texts: Sequence[str], number: int) -> str:

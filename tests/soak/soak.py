@@ -200,8 +200,7 @@ class Soak:
             client.stop()
         finally:
             client.kill()
-        num_calls = sum(sum(report["calls"].values()) for _, report in client.reports)
-        return num_calls / client.reports[-1][1]["seconds"]
+        return _num_calls([client]) / float(client.reports[-1][1]["seconds"])
 
     def _soak(self, server: RunningServer, capacity: float, findings: list[str]) -> Outcome:
         rate = max(LOAD_SHARE * capacity, MIN_RATE)

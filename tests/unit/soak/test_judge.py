@@ -23,15 +23,20 @@ def saw_tooth(second: float) -> float:
     return 120.0 * (second % 240 < 120) + 30.0 * (second % 120) / 120
 
 
+def steady(_: float) -> float:
+    return 20.0
+
+
 def found(
     memory: Callable[[float], float] = lambda _: 300.0,
     seconds: Sequence[float] = HOUR,
     calls: Mapping[str, Sequence[tuple[float, float]]] | None = None,
-    **counts: Callable[[float], float],
+    counts: Mapping[str, Callable[[float], float]] | None = None,
 ) -> list[str]:
     series = {"rss_mib": [memory(second) for second in seconds]}
     for name in ("threads", "descriptors", "tasks"):
-        series[name] = [counts.get(name, lambda _: 20.0)(second) for second in seconds]
+        count = (counts or {}).get(name, steady)
+        series[name] = [count(second) for second in seconds]
     return judge(seconds, series, calls or {})
 
 
@@ -69,8 +74,8 @@ def test_counts_that_come_back_are_fine_and_others_are_found(name: str) -> None:
     def busy(second: float) -> float:
         return 20.0 + abs(noise(10.0)) + 8 * (second % 60 < 10)
 
-    assert found(**{name: busy}) == []
-    (line,) = found(**{name: lambda second: busy(second) + second // 240})
+    assert found(counts={name: busy}) == []
+    (line,) = found(counts={name: lambda second: busy(second) + second // 240})
     assert line.startswith(f"{name}: ")
 
 
