@@ -6,6 +6,7 @@ METRICS_PORT ?= 9464
 ADMIN_PORT ?= 9465
 DEVICE ?= cpu
 TEST_JOBS ?= 2
+MINUTES ?= 60
 
 # ONNX Runtime's official builds send events to their maker otherwise.
 export ORT_DISABLE_TELEMETRY := 1
@@ -24,7 +25,7 @@ FLOAT16 := $(SHIPPED:%=build/float16/%/1/manifest.json)
 EXPORTS := $(SHIPPED:%=export-%)
 EXPORTER := $(wildcard export/convert.py export/architecture/*.py export/graphs/*.py export/importers/*.py service/bundle/*.py)
 
-.PHONY: serve export $(EXPORTS) test test-full test-image check format proto bench clean help
+.PHONY: serve export $(EXPORTS) test test-full test-image soak check format proto bench clean help
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -48,6 +49,9 @@ test-full: check $(FLOAT32) ## Also run the tests that take many minutes
 
 test-image: .venv/installed-dev ## Build the container image and run it as production does (root, podman, buildah)
 	@$(BIN)/python -m pytest -m image --capture no $(PYTEST_ARGS) tests/image
+
+soak: .venv/installed-dev $(FLOAT32) ## An hour of mixed traffic; the server must stay as it was (MINUTES=, SOAK_ARGS=)
+	@$(BIN)/python -m tests.soak --minutes $(MINUTES) $(SOAK_ARGS)
 
 check: .venv/installed-dev ## Lint, format, types, import rules
 	@$(BIN)/ruff check --quiet

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import IO
 from urllib.request import urlopen
 
 import click
@@ -67,13 +68,15 @@ def serve_command(models: str, *flags: str, module: str = "service") -> list[str
 
 
 @contextlib.contextmanager
-def running(command: Sequence[str]) -> Iterator[RunningServer]:
-    """A server as long as the block runs.
+def running(command: Sequence[str], log: IO[bytes] | None = None) -> Iterator[RunningServer]:
+    """A server as long as the block runs; its log goes to `log`, without one to standard error.
 
     Raises:
         ClickException: it did not become ready.
     """
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"})
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=log, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"}
+    )
     try:
         assert process.stdout is not None
         match = READY.search(process.stdout.readline())
@@ -87,6 +90,8 @@ def running(command: Sequence[str]) -> Iterator[RunningServer]:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+        if process.stdout is not None:
+            process.stdout.close()
 
 
 def send(load: Load) -> Outcome:

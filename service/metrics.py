@@ -93,6 +93,7 @@ class Metrics:
         self._ready = self._gauge("ready", "1 while the server is ready for calls.")
         self._draining = self._gauge("draining", "1 while the server is being stopped.")
         self._tls_not_after: Gauge | None = None  # only with TLS: 0 would look long expired
+        self._loop_tasks = self._gauge("event_loop_tasks", "Tasks on the event loop, such as calls under way.")
         self._build_info = self._gauge("build_info", "Always 1.", "version", "onnxruntime_version", "provider")
         self._model_info = self._gauge("model_info", "Always 1.", *ModelInfo._fields)
         self._reloads = self._counter("reloads", "Looks at the models on disk, by what they led to.", "outcome")
@@ -232,6 +233,10 @@ class Metrics:
         """Say where finished translations are kept; it is looked at whenever the metrics are read."""
         self._cache_max_bytes.set(cache.max_bytes)
         self._cache_bytes.set_function(lambda: cache.num_bytes)
+
+    def counts_tasks(self, count: Callable[[], int]) -> None:
+        """Say how many tasks the event loop has; asked whenever the metrics are read, on another thread."""
+        self._loop_tasks.set_function(count)
 
     def shows(self, foreign: Callable[[], Iterable[ForeignMetric]]) -> None:
         """Have these metrics too whenever the metrics are read."""

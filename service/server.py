@@ -96,6 +96,7 @@ class Server:
         self._following_files: asyncio.Task[None] | None = None
         self._http: list[HttpListener] = []
         self._loop = asyncio.get_running_loop()
+        self._metrics.counts_tasks(lambda: len(asyncio.all_tasks(self._loop)))
         self._closing = asyncio.Event()
         self._lost = asyncio.Event()
         self._reloading = asyncio.Lock()

@@ -18,6 +18,7 @@ from typing import Any, Protocol, TypeVar
 
 from service.bundle.manifest import BundleError
 from service.lifecycle import ReloadOutcome
+from service.models.freed_memory import give_back
 from service.models.index import ModelState, list_states
 from service.models.loaded_model import LoadedModel
 from service.models.reload_plan import plan_reload
@@ -101,6 +102,7 @@ class Fleet:
             self._tell_loaded(model, started)
             self.models.append(model)
         self._loading = None
+        await self._in_thread(give_back)  # loading takes more than a loaded model
         self._listener.on_served(self.models)
 
     async def reload(self) -> ReloadOutcome:
@@ -143,6 +145,8 @@ class Fleet:
         """Serve the model of this name no more; returns when its engines have stopped. One call at a time."""
         going = [model for model in self.models if model.name == name]
         await self._hand_over([model for model in self.models if model not in going], going)
+        going.clear()  # now nothing holds them
+        await self._in_thread(give_back)
 
     async def restart(self, model: LoadedModel) -> None:
         """Bring back the engine of a model, which has failed.
@@ -170,13 +174,17 @@ class Fleet:
     async def _approach(self, on_disk: Sequence[ModelDirectory]) -> list[str]:
         """Serve what is on disk; return why a bundle could not be loaded, of each that was tried and could not."""
         reasons = []
-        for bundle in plan_reload([model.bundle for model in self.models], on_disk, self._refused).load:
+        before = [model.bundle for model in self.models]
+        loading = plan_reload(before, on_disk, self._refused).load
+        for bundle in loading:
             outcome = await self._try(bundle)
             if isinstance(outcome, LoadedModel):
                 await self._serve([*self.models, outcome], on_disk)
             else:
                 reasons.append(outcome)
         await self._serve(self.models, on_disk)
+        if loading or [model.bundle for model in self.models] != before:
+            await self._in_thread(give_back)
         return reasons
 
     async def _try(self, bundle: FoundBundle) -> LoadedModel | str:

@@ -26,6 +26,7 @@ NAMES = {
     "dragoman_rejected": {"reason"},
     "dragoman_ready": set(),
     "dragoman_draining": set(),
+    "dragoman_event_loop_tasks": set(),
     "dragoman_build_info": {"version", "onnxruntime_version", "provider"},
     "dragoman_model_info": {"model", "version", "precision", "checkpoint_sha256"},
     "dragoman_model_load_seconds": {"model"},

@@ -1,17 +1,12 @@
 """What tests of reliability share: each notes which promise it has proved, and by how many cases."""
 
-import json
-import subprocess
-import time
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.servers import REPOSITORY
-
-PROVED = REPOSITORY / "build" / "reliability"
-
+from tests.faults.proofs import PROVED, write_proof
 
 _PASSED = pytest.StashKey[bool]()
 
@@ -31,7 +26,7 @@ def proved(request: pytest.FixtureRequest) -> Iterator[Callable[..., None]]:
     `promise` is a key of docs/reliability.md's table, `numbers` whatever was measured. It is written when the test is
     over, as failed unless the test passed.
     """
-    notes: list[dict[str, object]] = []
+    notes: list[dict[str, Any]] = []
 
     def note(promise: str, cases: int, failures: int = 0, **numbers: float) -> None:
         notes.append({"promise": promise, "cases": cases, "failures": failures, "numbers": numbers})
@@ -40,23 +35,17 @@ def proved(request: pytest.FixtureRequest) -> Iterator[Callable[..., None]]:
     form = "long" if request.node.get_closest_marker("full") else "short"
     for each in notes:
         failed = not request.node.stash.get(_PASSED, False)
-        record = each | {
-            "failures": max(int(str(each["failures"])), int(failed)),
-            "test": request.node.nodeid,
-            "form": form,
-            "date": time.strftime("%Y-%m-%d", time.gmtime()),
-            "commit": _commit(),
-        }
-        _path(request.node.nodeid, str(each["promise"]), form).write_text(json.dumps(record, indent=2) + "\n")
+        write_proof(
+            _path(request.node.nodeid, str(each["promise"]), form),
+            promise=each["promise"],
+            cases=each["cases"],
+            failures=max(each["failures"], int(failed)),
+            numbers=each["numbers"],
+            test=request.node.nodeid,
+            form=form,
+        )
 
 
 def _path(node_id: str, promise: str, form: str) -> Path:
-    PROVED.mkdir(parents=True, exist_ok=True)
     name = "".join(c if c.isalnum() else "-" for c in node_id.removeprefix("tests/faults/"))
     return PROVED / f"{promise}--{form}--{name}.json"
-
-
-def _commit() -> str:
-    command = ["git", "-C", str(REPOSITORY), "rev-parse", "--short=12", "HEAD"]
-    found = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
-    return found.stdout.strip() or "unknown"

@@ -5,6 +5,7 @@ import dataclasses
 import logging
 import shutil
 import threading
+import weakref
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -14,6 +15,7 @@ import pytest
 from service.bundle.manifest import BundleError
 from service.engine.engine import Engine
 from service.lifecycle import ReloadOutcome
+from service.models import fleet as fleet_module
 from service.models.fleet import Fleet
 from service.models.loaded_model import LoadedModel
 from service.models.repository import FoundBundle
@@ -34,6 +36,7 @@ class Stage:
         self.loading = threading.Event()
         self.swapped = asyncio.Event()
         self.stops_in_time = True
+        self.engines: list[weakref.ref[StoppableEngine]] = []
 
     def put(self, name: str, version: str, content: str = "0") -> Path:
         directory = self.root / name / version
@@ -59,8 +62,9 @@ class Stage:
             self.gate.wait(10)
         if bundle.manifest.checkpoint_sha256 in self.refuses:
             raise RuntimeError(f"{bundle.directory}\nis not to be")
-        engine = cast(Engine, StoppableEngine(self, called(bundle)))
-        return LoadedModel(bundle, cast(Tokenizer, None), engine, cast(Any, None))
+        engine = StoppableEngine(self, called(bundle))
+        self.engines.append(weakref.ref(engine))
+        return LoadedModel(bundle, cast(Tokenizer, None), cast(Engine, engine), cast(Any, None))
 
     def on_loaded(self, model: LoadedModel, seconds: float) -> None:
         assert seconds >= 0
@@ -98,6 +102,32 @@ def called(bundle: FoundBundle) -> str:
 @pytest.fixture
 def stage(tmp_path: Path) -> Stage:
     return Stage(tmp_path / "models")
+
+
+def test_memory_is_given_back_when_nothing_holds_what_was_replaced(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alive: list[int] = []  # engines in memory, each time that memory is given back
+    monkeypatch.setattr(
+        fleet_module, "give_back", lambda: alive.append(sum(ref() is not None for ref in stage.engines))
+    )
+
+    async def scenario() -> None:
+        fleet = await stage.serving("a", "b")
+        assert alive == [2]
+        stage.put("a", "2")
+        await fleet.reload()
+        assert alive == [2, 2]
+        await fleet.reload()  # nothing is new
+        assert alive == [2, 2]
+        stage.put("b", "2", "bad")
+        stage.refuses.add("bad")
+        await fleet.reload()  # what was tried took memory, too
+        assert alive == [2, 2, 2]
+        await fleet.drop("a")
+        assert alive == [2, 2, 2, 1]
+
+    asyncio.run(scenario())
 
 
 def test_the_start_loads_all_and_then_serves_all(stage: Stage) -> None:

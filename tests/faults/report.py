@@ -1,0 +1,137 @@
+"""`python -m tests.faults.report`: docs/reliability.md's table and picture, out of the records in build/reliability."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.tables import markdown
+from tests.faults.proofs import PROVED
+from tests.servers import REPOSITORY
+
+DOCUMENT = REPOSITORY / "docs" / "reliability.md"
+PICTURE = REPOSITORY / "docs" / "images" / "soak.png"
+BEGIN, END = "<!-- proofs -->", "<!-- end of proofs -->"
+PROMISES = {
+    "overload": "More load than it can do is refused at once, the rest is answered as before",
+    "deadlines": "What can't be done in time is refused at the door; what expires is dropped at once",
+    "cancellation": "Calls that are given up cost nothing any more",
+    "cross-talk": "Each caller gets the answer to its own call, the same as alone",
+    "faults-inside": "A fault inside fails the calls that it meets, with a status that tells; health tells the truth",
+    "recovery": "After a fault inside, the next call works",
+    "faults-outside": "Slow, broken and hostile connections harm nobody else",
+    "signals": "A signal in any phase ends the server in bounded time, with the right exit code",
+    "fuzz-requests": "Any request is answered or refused with a clear status",
+    "fuzz-readers": "Any file is read or refused with a clear message",
+    "fuzz-bundles": "A damaged bundle is refused and never served",
+    "soak": "After an hour of mixed traffic it is as it was",
+    "invariants": "No slot is owned twice, none is lost",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """What one test has shown of one promise; `path` is where the test lies in the repository."""
+
+    promise: str
+    path: str
+    form: str
+    cases: int
+    failures: int
+    date: str
+    commit: str
+
+    @staticmethod
+    def of(record: Mapping[str, Any]) -> "Proof":
+        path = record["test"].partition("::")[0]
+        return Proof(path=path, **{name: record[name] for name in Proof.__slots__ if name != "path"})
+
+
+def table(proofs: Iterable[Proof]) -> str:
+    """A row for each promise and file of tests, in the order of `PROMISES`; dates and commits are the latest.
+
+    Raises:
+        KeyError: a promise is not among them.
+    """
+    by_row: dict[tuple[str, str], list[Proof]] = {}
+    for proof in proofs:
+        by_row.setdefault((proof.promise, proof.path), []).append(proof)
+    order = list(PROMISES)
+    for promise, _ in by_row:
+        if promise not in PROMISES:
+            raise KeyError(f"promise {promise!r} has no text in tests/faults/report.py; there are {', '.join(order)}.")
+    rows = []
+    for (promise, path), found in sorted(by_row.items(), key=lambda row: (order.index(row[0][0]), row[0][1])):
+        latest = max(found, key=lambda proof: proof.date)
+        rows.append(
+            [
+                f"[{PROMISES[promise]}](#{promise})",
+                f"[{path}](../{path})",
+                _cases(found, "short"),
+                _cases(found, "long"),
+                f"{sum(proof.failures for proof in found):,}",
+                latest.date,
+                latest.commit,
+            ]
+        )
+    return markdown(("promise", "test", "cases, short", "cases, long", "failures", "date", "commit"), rows)
+
+
+def completed(document: str, rows: str) -> str:
+    """The document with this table between its markers."""
+    head, _, rest = document.partition(BEGIN)
+    return f"{head}{BEGIN}\n{rows}\n{END}{rest.partition(END)[2]}"
+
+
+def records_of(folder: Path) -> list[dict[str, Any]]:
+    """What tests and soak have written, by the names of the files."""
+    return [json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"))]
+
+
+def main() -> None:
+    """Write the table, and the picture if there was a soak."""
+    records = records_of(PROVED)
+    DOCUMENT.write_text(completed(DOCUMENT.read_text("utf-8"), table(map(Proof.of, records))), encoding="utf-8")
+    print(f"{DOCUMENT}: {len(records)} records.")
+    for record in records:
+        if "series" in record:
+            draw(record["series"], PICTURE)
+            print(PICTURE)
+
+
+def draw(series: Mapping[str, Sequence[float]], path: Path) -> None:
+    """Memory, p99 and counts over time; what came before the warm-up's end is shaded."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt  # after the backend is chosen
+
+    minutes = [each / 60 for each in series["seconds"]]
+    figure, panes = plt.subplots(3, 1, figsize=(10, 8), layout="constrained", sharex=True)
+    panes[0].plot(minutes, series["rss_mib"], color="#1b6ca8")
+    panes[0].set_ylabel("resident memory, MiB")
+    panes[1].plot([each / 60 for each in series["p99_seconds"]], series["p99_ms"], "o-", color="#1b6ca8", markersize=3)
+    panes[1].set_ylabel("p99 of single sentences, ms")
+    others = panes[1].twinx()
+    others.plot(minutes, series["others_cpus"], color="#999", linewidth=0.7)
+    others.set_ylabel("CPUs used by others", color="#666")
+    for name, colour in (("threads", "#1b6ca8"), ("descriptors", "#e07b39"), ("tasks", "#6a4c93")):
+        panes[2].plot(minutes, series[name], label=name, color=colour)
+    panes[2].legend(fontsize=8)
+    panes[2].set_xlabel("minutes")
+    for pane in panes:
+        pane.set_ylim(bottom=0)
+        pane.axvspan(0, float(series["warm_seconds"]) / 60, color="#ddd")  # type: ignore[arg-type]
+    figure.suptitle("Mixed traffic at half of what the machine can do; models are replaced all the time")
+    figure.savefig(path, dpi=110, metadata={"Software": None})
+    plt.close(figure)
+
+
+def _cases(proofs: Sequence[Proof], form: str) -> str:
+    of_form = [proof.cases for proof in proofs if proof.form == form]
+    return f"{sum(of_form):,}" if of_form else "-"
+
+
+if __name__ == "__main__":
+    main()

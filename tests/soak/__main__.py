@@ -1,0 +1,90 @@
+"""`make soak`: a real server under an hour of mixed traffic; it must stay as it was, and every answer must be right."""
+
+import sys
+import tempfile
+from pathlib import Path
+
+import click
+
+from benchmarks.workload import SENTENCES, held_out_texts
+from tests.faults.proofs import PROVED, write_proof
+from tests.soak.calls import distinct_calls
+from tests.soak.planted_server import PLANTS
+from tests.soak.reloads import bundles_of
+from tests.soak.soak import Soak, answered_alone
+
+_FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
+
+
+@click.command()
+@click.option("--minutes", default=60.0, show_default=True, help="How long to send traffic.")
+@click.option("--models", default=Path("models"), show_default=True, type=_FOLDER)
+@click.option(
+    "--second-models",
+    default=Path("build/float32"),
+    show_default=True,
+    type=_FOLDER,
+    help="The same models with other weights: they come and go as version 2.",
+)
+@click.option(
+    "--texts",
+    default=SENTENCES,
+    show_default=True,
+    type=click.Path(exists=True, path_type=Path),
+    help="Sentences in the models' source language, up to the first tab of each line.",
+)
+@click.option("--calls-per-kind", default=6, show_default=True, help="Distinct calls of each kind, for each model.")
+@click.option("--plant", type=click.Choice(sorted(PLANTS)), help="Serve with this fault, which must be found.")
+@click.option(
+    "--output",
+    default=PROVED / "soak--long.json",
+    show_default=True,
+    type=click.Path(path_type=Path),
+    help="What was measured; the server's log goes beside it.",
+)
+def main(
+    minutes: float,
+    models: Path,
+    second_models: Path,
+    texts: Path,
+    calls_per_kind: int,
+    plant: str | None,
+    output: Path,
+) -> None:
+    """Soak a server; write what was measured, and exit with 1 if anything is wrong."""
+    first = bundles_of(models)
+    second = [each for each in bundles_of(second_models) if (models / each.parent.name / "1").exists()]
+    if len(first) != len(second) or not first:
+        raise click.ClickException(
+            f"{models} has {len(first)} models with a version 1, and {second_models} {len(second)} of them; "
+            "each must be in both. `make soak` exports what is missing."
+        )
+    output.parent.mkdir(parents=True, exist_ok=True)
+    sentences = held_out_texts(texts)
+    calls = distinct_calls(first, sentences, calls_per_kind)
+    with tempfile.TemporaryDirectory(prefix="soak-") as folder:
+        click.echo(f"{len(calls)} distinct calls are answered alone, by either version of their models ...")
+        asked = answered_alone(calls, (first, second), sentences, Path(folder))
+        soak = Soak(Path(folder), asked, (first, second), sentences, minutes * 60.0, plant or "", output.parent)
+        outcome = soak.run()
+    numbers = outcome.numbers() | {"minutes": minutes}
+    write_proof(
+        output,
+        promise="soak",
+        cases=outcome.num_calls,
+        failures=len(outcome.findings),
+        numbers=numbers,
+        test="tests/soak",
+        form="long",
+        findings=outcome.findings,
+        series=outcome.picture_series(),
+    )
+    click.echo(" ".join(f"{name}={value:.6g}" for name, value in numbers.items()))
+    for finding in outcome.findings:
+        click.echo(f"FOUND: {finding}")
+    click.echo(f"Wrote {output}.")
+    sys.exit(1 if outcome.findings else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,90 @@
+"""Whether a server stayed as it was: pure functions of what was sampled while it worked.
+
+A warmed-up server's memory may move up and down, with every reload for example; it must not go up in the long run.
+Threads, descriptors and tasks come and go; when few are there, as many must be there at the end as at the beginning.
+"""
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from benchmarks.measures import percentile
+
+MAX_SLOPE_MIB_PER_MINUTE = 1.0
+# Allocators and caches take memory in steps: less than this is no leak that can be told from one.
+MIN_GROWTH_MIB = 16.0
+# Pools of threads and connections are filled when they are needed first, which may be late.
+MAX_FLOOR_GROWTH = {"threads": 2.0, "descriptors": 4.0, "tasks": 2.0}
+MAX_P99_FACTOR = 1.5
+MIN_P99_DIFFERENCE_MS = 20.0
+MIN_CALLS = 500  # in each third: the 99th percentile of fewer is chance
+_WINDOWS = 20  # in each third
+
+
+def slope_per_minute(seconds: Sequence[float], values: Sequence[float]) -> float:
+    """Of the straight line that fits best (least squares); 0 of fewer than three points."""
+    if len(seconds) < 3 or seconds[0] == seconds[-1]:
+        return 0.0
+    return float(np.polyfit(seconds, values, 1)[0]) * 60.0
+
+
+def floor_growth(values: Sequence[float]) -> float:
+    """By how much the least value of the last third exceeds the least of the first; 0 of fewer than three."""
+    third = len(values) // 3
+    return min(values[-third:]) - min(values[:third]) if third else 0.0
+
+
+def p99_of_thirds(calls: Sequence[tuple[float, float]]) -> list[float]:
+    """The typical 99th percentile of the first, second and last third of the time, of calls (second, milliseconds).
+
+    It is the median over short windows, so that a moment in which the machine had something else to do counts little.
+    NaN where a third has too few calls.
+    """
+    if not calls:
+        return [math.nan] * 3
+    first, last = calls[0][0], calls[-1][0]
+    width = (last - first) / 3 or 1.0
+    found = []
+    for number in range(3):
+        start = first + number * width
+        third = [call for call in calls if start <= call[0] < start + width or (number == 2 and call[0] == last)]
+        if len(third) < MIN_CALLS:
+            found.append(math.nan)
+            continue
+        count = min(_WINDOWS, len(third) // 100)
+        windows = [third[i * len(third) // count : (i + 1) * len(third) // count] for i in range(count)]
+        found.append(statistics.median(percentile([ms for _, ms in window], 0.99) for window in windows))
+    return found
+
+
+def judge(
+    seconds: Sequence[float],
+    series: Mapping[str, Sequence[float]],
+    calls: Mapping[str, Sequence[tuple[float, float]]],
+) -> list[str]:
+    """What is wrong, a line each; all is well if there is none.
+
+    `series` has memory as `rss_mib`, `threads`, `descriptors` and `tasks` at `seconds`, all after the warm-up; `calls`
+    are, by their kind, when each ended and how many milliseconds it took, in the order of time.
+    """
+    found = []
+    slope = slope_per_minute(seconds, series["rss_mib"])
+    growth = slope * (seconds[-1] - seconds[0]) / 60.0 if seconds else 0.0
+    if slope > MAX_SLOPE_MIB_PER_MINUTE and growth > MIN_GROWTH_MIB:
+        found.append(
+            f"memory grows by {slope:.2f} MiB a minute, {growth:.0f} MiB in all; allowed are "
+            f"{MAX_SLOPE_MIB_PER_MINUTE:g} a minute."
+        )
+    for name, allowed in MAX_FLOOR_GROWTH.items():
+        if (more := floor_growth(series[name])) > allowed:
+            found.append(f"{name}: {more:.0f} more at the end than at the beginning; allowed are {allowed:.0f}.")
+    for kind, of_kind in calls.items():
+        first, _, last = p99_of_thirds(of_kind)
+        if last > first * MAX_P99_FACTOR and last > first + MIN_P99_DIFFERENCE_MS:
+            found.append(
+                f"calls of the kind {kind!r} became slower: p99 was {first:.0f} ms in the first third and is "
+                f"{last:.0f} ms in the last; allowed is a factor of {MAX_P99_FACTOR:g}."
+            )
+    return found

@@ -1,0 +1,112 @@
+"""Looks at a server from outside, every so often: the process, its metrics, its status page."""
+
+import threading
+import time
+from dataclasses import dataclass, field
+from urllib.request import urlopen
+
+import psutil
+from prometheus_client.parser import text_string_to_metric_families
+
+from benchmarks.servers import RunningServer
+
+TIMEOUT_SECONDS = 30.0
+GAUGES = {
+    "tasks": "dragoman_event_loop_tasks",
+    "inflight": "dragoman_inflight_requests",
+    "queue": "dragoman_queue_sequences",
+    "running": "dragoman_sequences_running",
+    "slots": "dragoman_slots_running",
+}
+
+
+@dataclass(slots=True)
+class Series:
+    """Samples; `seconds` are from the start, `others_cpus` are CPUs that everybody but the server uses."""
+
+    seconds: list[float] = field(default_factory=list)
+    values: dict[str, list[float]] = field(default_factory=dict)
+
+    def add(self, seconds: float, sample: dict[str, float]) -> None:
+        self.seconds.append(seconds)
+        for name, value in sample.items():
+            self.values.setdefault(name, []).append(value)
+
+    def since(self, seconds: float) -> "Series":
+        """The samples from then on."""
+        first = next((i for i, each in enumerate(self.seconds) if each >= seconds), len(self.seconds))
+        return Series(self.seconds[first:], {name: values[first:] for name, values in self.values.items()})
+
+
+class Watch:
+    """A thread that samples until it is closed. A page that can't be read is a failure, told in `failures`."""
+
+    def __init__(self, server: RunningServer, started: float, interval_seconds: float) -> None:
+        """`started` is when the seconds begin, on `time.monotonic()`'s clock."""
+        self.series = Series()
+        self.failures: list[str] = []
+        self._server, self._started, self._interval = server, started, interval_seconds
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def close(self) -> None:
+        self._ended.set()
+        self._thread.join(3 * TIMEOUT_SECONDS)
+
+    def _run(self) -> None:
+        busy, own, then = _busy_seconds(), self._server.cpu_seconds(), time.monotonic()
+        while not self._ended.wait(self._interval):
+            try:
+                sample = sample_of(self._server)
+                for page in ("", "status.json"):
+                    read(self._server.status_url + page)
+            except Exception as error:  # whatever it is, it is a finding
+                self.failures.append(f"a page can't be read: {error!r}")
+                continue
+            new_busy, new_own, now = _busy_seconds(), self._server.cpu_seconds(), time.monotonic()
+            sample["others_cpus"] = max((new_busy - busy - (new_own - own)) / (now - then), 0.0)
+            busy, own, then = new_busy, new_own, now
+            self.series.add(now - self._started, sample)
+
+
+def sample_of(server: RunningServer) -> dict[str, float]:
+    """How the server stands now."""
+    totals = metrics_of(server)
+    process = server.process
+    return {
+        "rss_mib": server.memory_mib(),
+        "threads": float(process.num_threads()),
+        "descriptors": float(process.num_fds()),
+        **{name: totals.get(metric, 0.0) for name, metric in GAUGES.items()},
+    }
+
+
+def metrics_of(server: RunningServer) -> dict[str, float]:
+    """Every metric as a sum over its labels."""
+    totals: dict[str, float] = {}
+    for family in text_string_to_metric_families(read(server.metrics_url)):
+        for each in family.samples:
+            totals[each.name] = totals.get(each.name, 0.0) + each.value
+    return totals
+
+
+def codes_of(server: RunningServer) -> dict[str, float]:
+    """Finished calls by their status, as the server counts them."""
+    codes: dict[str, float] = {}
+    for family in text_string_to_metric_families(read(server.metrics_url)):
+        for each in family.samples:
+            if each.name == "dragoman_requests_total":
+                codes[each.labels["code"]] = codes.get(each.labels["code"], 0.0) + each.value
+    return codes
+
+
+def read(url: str) -> str:
+    with urlopen(url, timeout=TIMEOUT_SECONDS) as response:
+        text: str = response.read().decode()
+    return text
+
+
+def _busy_seconds() -> float:
+    times = psutil.cpu_times()
+    return float(sum(times) - times.idle - times.iowait - getattr(times, "guest", 0) - getattr(times, "guest_nice", 0))

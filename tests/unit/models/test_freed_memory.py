@@ -1,0 +1,39 @@
+"""Memory that was freed goes back to the system, of whichever thread's arena it was."""
+
+import platform
+import subprocess
+import sys
+
+import pytest
+
+SCRIPT = """
+import threading
+import psutil
+from service.models.freed_memory import give_back
+
+def resident_mib():
+    return psutil.Process().memory_info().rss / 2**20
+
+kept = []
+
+def load():
+    blocks = [bytearray(b"x" * 60_000) for _ in range(1000)]  # too small for mmap
+    kept.append(blocks[-1])  # what comes last keeps the heap from shrinking by itself
+
+before = resident_mib()
+for _ in range(4):
+    thread = threading.Thread(target=load)
+    thread.start()
+    thread.join()
+retained = resident_mib() - before
+give_back()
+print(retained, resident_mib() - before)
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other C libraries keep nothing for arenas, or say not")
+def test_it_goes_back() -> None:
+    run = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=60, check=True)
+    retained, left = map(float, run.stdout.split())
+    assert retained > 30  # else there was nothing to give back
+    assert left < 10

@@ -1,0 +1,116 @@
+"""The judge of a soak on series that were made up: what leaks is found, what only moves is not."""
+
+import math
+import random
+from collections.abc import Callable, Mapping, Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.soak.judge import MAX_SLOPE_MIB_PER_MINUTE, floor_growth, judge, p99_of_thirds, slope_per_minute
+
+HOUR = [5.0 * number for number in range(720)]
+CHANCE = random.Random(7)
+
+
+def noise(size: float) -> float:
+    return CHANCE.gauss(0.0, size)
+
+
+def saw_tooth(second: float) -> float:
+    """Reloads: every four minutes another version is in memory for two."""
+    return 120.0 * (second % 240 < 120) + 30.0 * (second % 120) / 120
+
+
+def steady(_: float) -> float:
+    return 20.0
+
+
+def found(
+    memory: Callable[[float], float] = lambda _: 300.0,
+    seconds: Sequence[float] = HOUR,
+    calls: Mapping[str, Sequence[tuple[float, float]]] | None = None,
+    counts: Mapping[str, Callable[[float], float]] | None = None,
+) -> list[str]:
+    series = {"rss_mib": [memory(second) for second in seconds]}
+    for name in ("threads", "descriptors", "tasks"):
+        count = (counts or {}).get(name, steady)
+        series[name] = [count(second) for second in seconds]
+    return judge(seconds, series, calls or {})
+
+
+@pytest.mark.parametrize(
+    "memory",
+    [
+        lambda _: 300.0,
+        lambda _: 300.0 + noise(20.0),
+        lambda second: 300.0 + saw_tooth(second) + noise(5.0),
+        lambda second: 300.0 + 40.0 * (1 - math.exp(-second / 300)),  # warms up more slowly than it should
+        lambda second: 300.0 + 20.0 * (second > 1800),  # a step, once
+        lambda second: 400.0 - second / 60,  # falls
+    ],
+    ids=["flat", "noise", "saw-tooth", "warm-up", "step", "falling"],
+)
+def test_memory_that_only_moves_is_no_leak(memory: Callable[[float], float]) -> None:
+    assert found(memory) == []
+
+
+@pytest.mark.parametrize("other", [lambda _: 0.0, lambda _: noise(20.0), saw_tooth], ids=["flat", "noise", "saw-tooth"])
+@pytest.mark.parametrize("mib_per_minute", [1.5, 5.0, 100.0])
+def test_a_leak_is_found_under_what_moves(mib_per_minute: float, other: Callable[[float], float]) -> None:
+    (line,) = found(lambda second: 300.0 + mib_per_minute * second / 60 + other(second))
+    assert line.startswith("memory grows by ")
+
+
+def test_a_short_run_needs_more_than_a_step_of_the_allocator() -> None:
+    seconds = [0.2 * number for number in range(50)]  # 10 s
+    assert found(lambda second: 300.0 + second, seconds) == []  # 60 MiB a minute, 10 MiB in all
+    assert len(found(lambda second: 300.0 + 5 * second, seconds)) == 1
+
+
+@pytest.mark.parametrize("name", ["threads", "descriptors", "tasks"])
+def test_counts_that_come_back_are_fine_and_others_are_found(name: str) -> None:
+    def busy(second: float) -> float:
+        return 20.0 + abs(noise(10.0)) + 8 * (second % 60 < 10)
+
+    assert found(counts={name: busy}) == []
+    (line,) = found(counts={name: lambda second: busy(second) + second // 240})
+    assert line.startswith(f"{name}: ")
+
+
+def latencies(ms: Callable[[float], float], per_second: int = 2) -> list[tuple[float, float]]:
+    return [
+        (number / per_second, max(ms(number / per_second) * CHANCE.lognormvariate(0, 0.5), 0.1))
+        for number in range(3600 * per_second)
+    ]
+
+
+def test_a_flat_p99_is_fine_and_one_that_grows_is_found() -> None:
+    assert found(calls={"one": latencies(lambda _: 50.0)}) == []
+    (line,) = found(calls={"one": latencies(lambda _: 50.0), "html": latencies(lambda second: 50.0 + second / 30)})
+    assert "'html'" in line
+
+
+def test_a_moment_of_slowness_is_no_trend() -> None:
+    assert found(calls={"one": latencies(lambda second: 500.0 if 3000 < second < 3120 else 50.0)}) == []
+
+
+def test_the_p99_of_few_calls_is_not_judged() -> None:
+    calls = [(float(second), 10.0 + second) for second in range(1000)]
+    assert all(math.isnan(each) for each in p99_of_thirds(calls))
+    assert found(calls={"one": calls, "none": []}) == []
+
+
+def test_slope_and_floor_of_nothing() -> None:
+    assert slope_per_minute([], []) == slope_per_minute([1.0, 2.0], [1.0, 9.0]) == 0.0
+    assert floor_growth([]) == floor_growth([1.0, 5.0]) == 0.0
+
+
+@settings(derandomize=True)
+@given(st.floats(-50, 50), st.floats(0, 1000), st.integers(3, 300))
+def test_the_slope_of_a_line_is_its_own(per_minute: float, start: float, count: int) -> None:
+    seconds = [3.0 * number for number in range(count)]
+    values = [start + per_minute * second / 60 for second in seconds]
+    assert slope_per_minute(seconds, values) == pytest.approx(per_minute, abs=1e-6)
+    assert MAX_SLOPE_MIB_PER_MINUTE == 1.0  # what docs/reliability.md promises
