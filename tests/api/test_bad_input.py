@@ -242,7 +242,7 @@ def test_an_unknown_method_is_unimplemented(server: InProcessServer) -> None:
 
 def test_reflection_refuses_bytes_that_are_no_message(server: InProcessServer, caplog: Any) -> None:
     with grpc.insecure_channel(server.address) as channel:
-        ask = channel.stream_stream("/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo")
+        ask = channel.stream_stream("/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", bytes, bytes)
         with pytest.raises(grpc.RpcError) as raised:
             list(ask(iter([b"\xff"]), timeout=30))
     assert rpc_error(raised).code() is grpc.StatusCode.INVALID_ARGUMENT

@@ -77,6 +77,9 @@ class Stage:
     def on_retired(self, model: LoadedModel) -> None:
         self.diary.append(f"retired {called(model.bundle)}")
 
+    def on_restarted(self, model: LoadedModel) -> None:
+        self.diary.append(f"restarted {called(model.bundle)}")
+
     def on_refused(self, name: str) -> None:
         self.diary.append(f"refused {name}")
 
