@@ -162,7 +162,10 @@ class Metrics:
 
     def render(self, accept: str = "") -> tuple[bytes, str]:
         """All metrics in the text format that an HTTP client's `Accept` header asks for, and its content type."""
-        encoder, content_type = choose_encoder(accept)
+        try:
+            encoder, content_type = choose_encoder(" ".join(accept.split()))  # it gives back what it reads of versions
+        except TypeError:  # its parser stumbles over versions that are none
+            encoder, content_type = choose_encoder("")
         return encoder(self._registry), content_type
 
     def samples(self) -> Iterator[Sample]:

@@ -320,3 +320,10 @@ def test_every_metric_is_documented_and_every_documented_one_is_there(serve: Cal
     exposed = {name.removeprefix("dragoman_") for name in types if name.startswith(("dragoman_", "nv_"))}
     only_with_tls = {"tls_certificate_not_after_seconds"}
     assert {name for name in exposed if not name.endswith("_created")} == documented() - only_with_tls
+
+
+@pytest.mark.parametrize("version", ["x", "1.x.0", "", "1.0.0; q=NaN", "9" * 5000])
+def test_a_version_that_is_none_is_answered_all_the_same(server: InProcessServer, version: str) -> None:
+    status, _, body = server.get("/metrics", Accept=f"application/openmetrics-text; version={version}")
+    assert status == 200
+    assert "dragoman_requests" in body
