@@ -63,6 +63,7 @@ class PendingCall:
             return
         if update.error is not None:
             self._done.set_exception(update.error)
+            self._done.exception()  # a caller that has just gone away does not read it, and asyncio would log that
         elif len(self._updates) == len(self.sequences):
             self._done.set_result(None)
 

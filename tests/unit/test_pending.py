@@ -1,6 +1,7 @@
 """Calls that wait for sequences."""
 
 import asyncio
+import gc
 import random
 from typing import Any
 
@@ -124,3 +125,20 @@ def test_progress_of_a_call_that_is_over_is_dropped() -> None:
         assert not call._news
 
     asyncio.run(scenario())
+
+
+def test_the_error_of_a_call_whose_caller_has_gone_is_not_logged() -> None:
+    """It was: a stream's deadline passed in the engine while its caller went away."""
+    complaints: list[dict[str, Any]] = []
+
+    async def scenario() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context))
+        pending = PendingCalls()
+        call = pending.open(sequences(1))
+        pending.deliver([update(call.sequences[0], EngineFailure("one"))])
+        pending.close(call)
+        del call
+        gc.collect()
+
+    asyncio.run(scenario())
+    assert complaints == []
