@@ -47,16 +47,13 @@ class InferStream:
         Raises:
             ServiceError: a request could not be read, or the server is closing; what was read before is answered.
         """
-        try:
-            async with asyncio.TaskGroup() as tasks:
-                reading = tasks.create_task(self._read(requests, tasks))
-                ending = tasks.create_task(self._end(reading, closing))
-                while (answer := await self._answers.get()) is not None:
-                    await write(await answer)
-                    self._room.release()
-                ending.cancel()
-        except BaseExceptionGroup as group:  # the caller has gone, and can't be written to
-            raise group.exceptions[0] from None
+        async with asyncio.TaskGroup() as tasks:
+            reading = tasks.create_task(self._read(requests, tasks))
+            ending = tasks.create_task(self._end(reading, closing))
+            while (answer := await self._answers.get()) is not None:
+                await write(await answer)
+                self._room.release()
+            ending.cancel()
         if self._error is not None:
             raise self._error
 

@@ -117,11 +117,6 @@ class ErrorInterceptor(Interceptor):
                 return await call(request, context)
             except (asyncio.CancelledError, grpc.aio.AbortError):
                 raise
-            except (
-                grpc.aio.InternalError
-            ) as error:  # gRPC could not send what the method wrote: the caller has just gone
-                _LOG.debug("request %s: the caller went before its answer", request_id.current())
-                raise asyncio.CancelledError from error
             except Exception as error:
                 status = status_of_failure(error, details.method, self._metrics)
             call_record.current().message = status.message
@@ -130,7 +125,8 @@ class ErrorInterceptor(Interceptor):
                 return await context.abort(status.code, status.message, trailers)  # raises
             except (asyncio.CancelledError, grpc.aio.AbortError):
                 raise
-            except Exception as error:  # likewise, so nobody hears the status
+            except Exception as error:
+                # grpc's own error, which has no public name: the caller has just gone, so nobody hears the status.
                 _LOG.debug("request %s: the caller went before its %s", request_id.current(), status.code.name)
                 raise asyncio.CancelledError from error
 

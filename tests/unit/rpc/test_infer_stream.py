@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
-import grpc
 import pytest
 
 from service.access_log import AccessLog
@@ -210,24 +209,5 @@ def test_the_final_response_is_marked_for_those_who_ask() -> None:
         await run
         marked = [response.infer_response.parameters["triton_final_response"].bool_param for response in scene.written]
         assert marked == [True, True, False]
-
-    play(scenario())
-
-
-def test_a_caller_who_can_not_be_written_to_ends_the_stream_with_grpcs_own_error() -> None:
-    """Not with a group of errors, which would be taken for a fault of the server."""
-
-    async def scenario() -> None:
-        scene = Scene()
-
-        async def gone(response: pb.ModelStreamInferResponse) -> None:
-            raise grpc.aio.InternalError("gone")
-
-        scene.write = gone  # type: ignore[method-assign]
-        run = scene.start(requests_of(1))
-        await until_idle()
-        scene.asked["0"].set_result(None)
-        with pytest.raises(grpc.aio.InternalError):
-            await run
 
     play(scenario())
