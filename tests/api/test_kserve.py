@@ -44,7 +44,8 @@ def test_a_server_that_loads_is_live_and_no_more(serve: Any) -> None:
         assert (index.name, index.version, index.state) == ("tiny", "1", "READY")
 
 
-def test_a_server_whose_engine_died_is_not_live(serve: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_whose_engine_died_for_good_is_not_live(serve: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("service.models.recovery.MAX_RESTARTS", 0)
     server = serve()
     (lane,) = server.server.models[0].engine._lanes
 
