@@ -154,10 +154,11 @@ class _Connection:
     async def _write(writer: asyncio.StreamWriter, chunk: bytes, bytes_per_second: float) -> None:
         step = max(int(bytes_per_second / 100), 1) if bytes_per_second else len(chunk)
         for start in range(0, len(chunk), step or 1):
-            writer.write(chunk[start : start + step])
+            piece = chunk[start : start + step]
+            writer.write(piece)
             await writer.drain()
             if bytes_per_second:
-                await asyncio.sleep(step / bytes_per_second)
+                await asyncio.sleep(len(piece) / bytes_per_second)
 
 
 def _close_with_reset(writer: asyncio.StreamWriter) -> None:

@@ -32,7 +32,8 @@ CODES: dict[str, Any] = {"source_language_code": "en", "target_language_code": "
 SHORT = pb.TranslateRequest(texts=["Hello"], **CODES).SerializeToString()
 KEEPALIVE_SECONDS, PING_TIMEOUT_SECONDS, HANDSHAKE_SECONDS = 1.0, 1.0, 1.5  # here; 30, 10 and 20 in production
 PATIENCE_SECONDS = 2.0  # the default deadline
-HEALTHY_SECONDS = 3.0  # in which a small call is answered whatever else goes on; a quiet server takes 10 ms
+# In which a small call is answered whatever else goes on, on a busy machine too; a quiet server takes 10 ms.
+HEALTHY_SECONDS = 10.0
 SLACK_SECONDS = 5.0  # for two busy cores
 
 
@@ -250,9 +251,9 @@ def test_resets_in_the_middle_of_calls(server: InProcessServer, proxy: FaultProx
     for _ in range(rounds):
         with grpc.insecure_channel(proxy.address) as channel:
             stub = pb_grpc.TranslationServiceStub(channel)
-            calls = [stub.Translate.future(long_request(), timeout=30) for _ in range(4)]
-            streams = [stub.TranslateStream(long_request(), timeout=30) for _ in range(4)]
-            eventually(lambda: inflight(server) >= 8)
+            calls = [stub.Translate.future(long_request(1000), timeout=30) for _ in range(2)]
+            streams = [stub.TranslateStream(long_request(1000), timeout=30) for _ in range(2)]
+            eventually(lambda: inflight(server) >= 4)
             assert next(streams[0]).delta
             proxy.reset()
             for call in (*calls, *streams):
@@ -260,14 +261,14 @@ def test_resets_in_the_middle_of_calls(server: InProcessServer, proxy: FaultProx
                     call.result(timeout=30) if call in calls else list(call)
                 assert rpc_error(raised).code() is grpc.StatusCode.UNAVAILABLE
             eventually(lambda: engine.snapshot().num_waiting == 0, SLACK_SECONDS)
-    proved("faults-outside", cases=8 * rounds)
+    proved("faults-outside", cases=4 * rounds)
 
 
 def test_answers_that_are_cut_short(
     server: InProcessServer, proxies: LoopThread, caplog: pytest.LogCaptureFixture, proved: Proved
 ) -> None:
     """The connection ends after so many bytes of the server's; that is no error of ours."""
-    cases = range(0, 700, 23)
+    cases = range(0, 700, 47)
     for num_bytes in cases:
         fault = Fault(cut_after_bytes=num_bytes)
         with FaultProxy(proxies, server.server.port, fault) as proxy, grpc.insecure_channel(proxy.address) as channel:
@@ -326,7 +327,7 @@ def test_our_client_waits_for_a_port_that_is_closed_for_a_while(
 
 def test_a_slow_connection_gets_its_large_answer(server: InProcessServer, proxy: FaultProxy, proved: Proved) -> None:
     """While others are served, and faster than the proxy lets it through nothing is piled up for it."""
-    proxy.meet(Fault(bytes_per_second=200_000))
+    proxy.meet(Fault(bytes_per_second=50_000))
     texts = distinct_texts(60)
     with server.client() as fast, Client(proxy.address) as slow:
         expected = [translation.text for translation in fast.translate(texts, "en", "de")]
@@ -394,8 +395,8 @@ def test_a_header_block_without_end(server: InProcessServer, proved: Proved) -> 
 
 
 def rapid_resets(server: InProcessServer, num_streams: int, *, with_message: bool) -> None:
-    """CVE-2023-44487: calls that are begun and reset at once."""
-    with RawConnection(server.server.port) as raw:
+    """CVE-2023-44487: calls that are begun and reset at once. The server may hang up on who does so."""
+    with RawConnection(server.server.port) as raw, contextlib.suppress(ConnectionError):
         raw.greeted()
         for first in range(1, 2 * num_streams, 100):
             raw.send(
