@@ -22,6 +22,7 @@ MULTIPLES = (0.5, 0.9, 1.0, 2.0, 5.0)
 CAPACITY_CALLERS = 96
 NICENESS = 5
 TIMEOUT_SECONDS = 60.0
+SETTLE_SECONDS = 5.0  # until queue and slots are as full as the load makes them: not counted
 REFUSED = "RESOURCE_EXHAUSTED"
 # Goals of issue 7.
 LEAST_GOODPUT = 0.9  # at five times the capacity, of that at the capacity
@@ -55,7 +56,7 @@ def main(model: str, precision: str, seconds: float, rounds: int, control: bool)
                     rate = multiple * capacity
                     load = Load(
                         server.address,
-                        seconds,
+                        SETTLE_SECONDS + seconds,
                         rate=rate,
                         timeout_seconds=TIMEOUT_SECONDS,
                         seed=number + 1,
@@ -87,24 +88,26 @@ def measured(server: RunningServer, load: Load) -> dict[str, Any]:
 
 
 def of_outcome(outcome: Outcome, seconds: float) -> dict[str, Any]:
-    """Plain numbers of what came of a load of so many seconds.
+    """Plain numbers of what came of a load of so many seconds, once it has settled.
 
-    Goodput counts what was answered in that time. Latencies count from the sending: how late the callers themselves
-    are under load is `behind_p99_ms`.
+    Goodput counts what was answered from then on, until the load ended. Latencies count from the sending: how late the
+    callers themselves are under load is `behind_p99_ms`.
     """
     accepted, refused, others = [], [], 0
     answered = 0
     for (scheduled, latency, status, _), behind in zip(outcome.calls, outcome.behind_seconds, strict=True):
+        answered += status == "OK" and SETTLE_SECONDS <= scheduled + latency < seconds
+        if scheduled < SETTLE_SECONDS:
+            continue
         if status == "OK":
             accepted.append(latency - behind)
-            answered += scheduled + latency < seconds
         elif status == REFUSED:
             refused.append(latency - behind)
         else:
             others += 1
     return {
         "calls": len(outcome.calls),
-        "goodput": answered / seconds,
+        "goodput": answered / (seconds - SETTLE_SECONDS),
         "accepted_p50_ms": percentile(accepted, 0.5) * 1e3,
         "accepted_p99_ms": percentile(accepted, 0.99) * 1e3,
         "refused": len(refused),
