@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from service.bundle.manifest import MAX_MANIFEST_BYTES, BundleError, Manifest
+from service.bundle.manifest import MAX_MANIFEST_BYTES, BundleError, Manifest, one_line
 
 
 @pytest.fixture
@@ -129,3 +129,8 @@ def test_fields_of_later_versions_are_ignored(document: Any, tiny_bundle: Path, 
     document["new"] = {"\ud800": float("nan")}
     (tmp_path / "manifest.json").write_text(json.dumps(document))
     assert Manifest.load(tmp_path) == Manifest.load(tiny_bundle)
+
+
+def test_an_error_is_told_in_one_printable_line() -> None:
+    assert one_line(ValueError("a\n  b\x1b[31m\x7f\ud800é")) == "a b\\x1b[31m\\x7f\\ud800é"
+    assert len(one_line(ValueError(100_000 * "x"))) == 1000
