@@ -38,10 +38,17 @@ _MAX_PAIRS = 10_000
 _MAX_LANGUAGES = 1_000  # each is translated into each other one
 _MAX_NAME_BYTES = 255  # of models, languages and files: what file systems take
 _ALLOWED_NAMES = f"allowed are plain relative names of at most {_MAX_NAME_BYTES} bytes"
+_MAX_REASON_LENGTH = 1_000
 
 
 class BundleError(Exception):
     """A bundle can't be used; the message says which one, why, and what to do."""
+
+
+def one_line(error: BaseException) -> str:
+    """What an error says, fit for a line of a log: libraries quote what they find in damaged files."""
+    words = " ".join(str(error).split())
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in words[:_MAX_REASON_LENGTH])
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,7 +261,7 @@ class Manifest:
         except FileNotFoundError:
             raise BundleError(f"{directory} holds no {MANIFEST_NAME}; write a bundle with 'make export'.") from None
         except (OSError, ValueError, RecursionError) as error:  # ValueError: no UTF-8, no JSON, numbers without end
-            raise BundleError(f"{path} can't be read: {error}.") from error
+            raise BundleError(f"{path} can't be read: {one_line(error)}.") from error
         return cls.from_document(document, str(path))
 
     @classmethod

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy import typing as npt
 
-from service.bundle.manifest import BundleError
+from service.bundle.manifest import BundleError, one_line
 from service.engine.cpus import available_cpus
 from service.engine.runner import RunTerminated
 
@@ -61,7 +61,7 @@ def check_device(device: str) -> None:
     except DeviceUnavailable:
         raise
     except Exception as error:  # ONNX Runtime's errors have no common base of their own
-        raise _does_not_start(device, _one_line(error)) from error
+        raise _does_not_start(device, one_line(error)) from error
 
 
 class Buffer(NamedTuple):
@@ -101,7 +101,7 @@ class DeviceMemory:
             self._value = ort.OrtValue.ortvalue_from_numpy(np.zeros(num_bytes, np.uint8), device, 0)
         except Exception as error:  # ONNX Runtime's errors have no common base of their own
             raise DeviceUnavailable(
-                f"device {device!r} has no {num_bytes / 2**20:.0f} MiB left for the rows ({_one_line(error)}); "
+                f"device {device!r} has no {num_bytes / 2**20:.0f} MiB left for the rows ({one_line(error)}); "
                 "choose fewer --max-slots, or free the device."
             ) from error
         self._address: int = self._value.data_ptr()
@@ -147,9 +147,7 @@ class GraphSession:
         except DeviceUnavailable:
             raise
         except Exception as error:  # ONNX Runtime's errors have no common base of their own
-            raise BundleError(
-                f"{path} can't be opened by ONNX Runtime {ort.__version__}: {_one_line(error)}"
-            ) from error
+            raise BundleError(f"{path} can't be opened by ONNX Runtime {ort.__version__}: {one_line(error)}") from error
         _check_names(path, "inputs", inputs, [item.name for item in self._session.get_inputs()])
         _check_names(path, "outputs", outputs, [item.name for item in self._session.get_outputs()])
         self._copies_from_host = config.device != "cpu"
@@ -256,7 +254,3 @@ def _check_names(path: Path, kind: str, expected: Sequence[str], found: Sequence
             f"unknown: {unknown or 'none'}); "
             "export the bundle again with the same version."
         )
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())

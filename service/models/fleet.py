@@ -16,7 +16,7 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from service.bundle.manifest import BundleError
+from service.bundle.manifest import BundleError, one_line
 from service.lifecycle import ReloadOutcome
 from service.models.freed_memory import give_back
 from service.models.index import ModelState, list_states
@@ -209,7 +209,7 @@ class Fleet:
         try:
             return self._load(bundle)
         except Exception as error:
-            return " ".join(str(error).split())
+            return one_line(error)
 
     async def _serve(self, models: list[LoadedModel], on_disk: Sequence[ModelDirectory]) -> None:
         """Serve these models, less those that may go by now; wait until those are gone."""

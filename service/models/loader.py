@@ -3,7 +3,7 @@
 import logging
 
 from service.bundle.checksums import check_intact
-from service.bundle.manifest import BundleError
+from service.bundle.manifest import BundleError, one_line
 from service.engine.aligner import Aligner
 from service.engine.config import EngineConfig
 from service.engine.cpus import saturates_int8
@@ -43,7 +43,7 @@ def load_model(
     except (BundleError, DeviceUnavailable):
         raise
     except Exception as error:  # what tokenizers, ONNX Runtime and numpy raise on bad files has no common base
-        reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        reason = f"{type(error).__name__}: {one_line(error)}"
         raise BundleError(
             f"{bundle.directory} can't be loaded ({reason}). Export it again with 'make export'."
         ) from error

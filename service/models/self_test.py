@@ -6,7 +6,7 @@ from collections.abc import Sequence as Sequence_
 
 import numpy as np
 
-from service.bundle.manifest import BundleError, GoldenPair, LanguagePair, Manifest
+from service.bundle.manifest import BundleError, GoldenPair, LanguagePair, Manifest, one_line
 from service.engine.aligner import Aligner
 from service.engine.config import EngineConfig
 from service.engine.runner import Runner
@@ -72,7 +72,7 @@ def check_aligner(bundle: FoundBundle, pairs: LanguagePairs, aligner: Aligner) -
     try:
         aligned = aligner.align(translated)
     except Exception as error:  # ONNX Runtime's errors have no common base of their own
-        raise BundleError(f"{bundle.directory} can't align: {' '.join(str(error).split())}") from error
+        raise BundleError(f"{bundle.directory} can't align: {one_line(error)}") from error
     if not all(np.allclose(attention.sum(axis=1), 1.0, atol=1e-2) for attention in aligned):
         raise BundleError(
             f"{bundle.directory} fails its self-test: its alignments are no probabilities. "

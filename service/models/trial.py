@@ -5,7 +5,7 @@ import logging
 import threading
 from collections.abc import Sequence as Sequence_
 
-from service.bundle.manifest import BundleError
+from service.bundle.manifest import BundleError, one_line
 from service.engine.config import EngineConfig
 from service.engine.engine import Engine
 from service.engine.runner import Runner
@@ -37,7 +37,7 @@ def run_trial(
         engine.submit(sequences)
         finished = listener.done.wait(_TIMEOUT_SECONDS)
     except ServiceError as error:
-        raise BundleError(f"{where} fails its self-test: {error}") from error
+        raise BundleError(f"{where} fails its self-test: {one_line(error)}") from error
     finally:
         stopped = engine.stop(_TIMEOUT_SECONDS)
     updates = [listener.updates.get(sequence) for sequence in sequences]

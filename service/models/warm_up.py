@@ -7,7 +7,7 @@ from collections.abc import Sequence as Sequence_
 
 import numpy as np
 
-from service.bundle.manifest import BundleError
+from service.bundle.manifest import BundleError, one_line
 from service.engine.config import EngineConfig
 from service.engine.onnx_runner import OnnxRunner
 from service.engine.runner import EncodeJob, Fetch, Runner
@@ -63,7 +63,7 @@ def warm_up(bundle: FoundBundle, runners: Sequence_[OnnxRunner], engine_config: 
     except DeviceUnavailable:
         raise
     except Exception as error:  # ONNX Runtime's errors have no common base of their own
-        raise BundleError(f"{bundle.directory} fails its warm-up: {' '.join(str(error).split())}") from error
+        raise BundleError(f"{bundle.directory} fails its warm-up: {one_line(error)}") from error
     _decode_a_beam(bundle, first, engine_config)
     return seconds
 

@@ -54,6 +54,8 @@ def read_glossary(path: Path) -> Glossary:
     name = _FILE_NAME.fullmatch(path.name)
     if name is None:
         raise GlossaryError(f"{path}: the name must be <name>.<source>-<target>.tsv or .csv, as products.en-pt_BR.tsv.")
+    if path.exists() and not path.is_file():  # a pipe would be waited for, a device read for good
+        raise GlossaryError(f"{path} is no file; expected one with terms.")
     try:
         lines = path.read_bytes().decode("utf-8-sig").split("\n")
     except UnicodeDecodeError as error:

@@ -16,7 +16,7 @@ Marian's punctuation normalizer (sacremoses) is set up by transformers 5 and nev
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from service.bundle.manifest import BundleError
+from service.bundle.manifest import BundleError, one_line
 from service.text.sentencepiece_model import REPLACEMENT, SentencePieceModel
 from service.text.special_tokens import SpecialTokens
 from service.text.token_spans import TokenSpan, spread, stripped
@@ -148,4 +148,4 @@ def _read_vocabulary(file: Path) -> dict[str, int]:
     try:
         return parse_vocabulary(file.read_bytes())
     except (OSError, ValueError) as error:
-        raise BundleError(f"{file} can't be read as a vocabulary: {error}.") from error
+        raise BundleError(f"{file} can't be read as a vocabulary: {one_line(error)}.") from error

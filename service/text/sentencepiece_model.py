@@ -5,7 +5,7 @@ from pathlib import Path
 
 import sentencepiece
 
-from service.bundle.manifest import BundleError
+from service.bundle.manifest import BundleError, one_line
 from service.text.token_spans import TokenSpan, consecutive, spread
 
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
@@ -24,7 +24,7 @@ class SentencePieceModel:
             self._processor = sentencepiece.SentencePieceProcessor()
             self._processor.LoadFromSerializedProto(file.read_bytes())
         except (OSError, RuntimeError) as error:
-            raise BundleError(f"{file} can't be read as a SentencePiece model: {error}.") from error
+            raise BundleError(f"{file} can't be read as a SentencePiece model: {one_line(error)}.") from error
 
     @property
     def size(self) -> int:

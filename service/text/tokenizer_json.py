@@ -5,7 +5,7 @@ from pathlib import Path
 
 import tokenizers
 
-from service.bundle.manifest import BundleError
+from service.bundle.manifest import BundleError, one_line
 from service.text.token_spans import TokenSpan, by_prefixes, disjoint
 
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
@@ -37,7 +37,7 @@ class JsonTokenizer:
         except (KeyboardInterrupt, SystemExit):
             raise
         except BaseException as error:  # the library raises plain Exceptions, and panics, which are not even those
-            raise BundleError(f"{file} can't be used as a tokenizer: {error}.") from error
+            raise BundleError(f"{file} can't be used as a tokenizer: {one_line(error)}.") from error
 
         self._special_ids = frozenset(token_id for token_id, token in added.items() if token.special)
         self._num_ids = self._tokenizer.get_vocab_size()

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from service.bundle.manifest import MANIFEST_NAME, MAX_MANIFEST_BYTES, BundleError, Manifest
+from service.bundle.manifest import MANIFEST_NAME, MAX_MANIFEST_BYTES, BundleError, Manifest, one_line
 
 
 @pytest.fixture
@@ -170,3 +170,8 @@ def test_numbers_too_long_and_lists_too_deep_are_refused(tmp_path: Path, value: 
         load(tmp_path, f'{{"schema_version": {value}}}')
     assert len(str(refused.value).splitlines()) == 1
     assert len(str(refused.value)) < 1000
+
+
+def test_an_error_is_told_in_one_printable_line() -> None:
+    assert one_line(ValueError("a\n  b\x1b[31m\x7f\ud800é")) == "a b\\x1b[31m\\x7f\\ud800é"
+    assert len(one_line(ValueError(100_000 * "x"))) == 1000

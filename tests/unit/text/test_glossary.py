@@ -123,3 +123,15 @@ def test_one_name_and_pair_is_one_file(tmp_path: Path, caplog: pytest.LogCapture
 def test_no_folder_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(GlossaryError, match="is no folder"):
         GlossaryFolder(tmp_path / "none")
+
+
+@pytest.mark.timeout(20)
+def test_pipes_devices_and_folders_are_no_glossaries(tmp_path: Path) -> None:
+    write(tmp_path, "dog\tHund\n")
+    os.mkfifo(tmp_path / "a.en-de.tsv")
+    (tmp_path / "b.en-de.tsv").symlink_to("/dev/zero")
+    (tmp_path / "c.en-de.tsv").mkdir()
+    assert [each.name for each in GlossaryFolder(tmp_path).glossaries] == ["products"]
+    for name in "abc":
+        with pytest.raises(GlossaryError, match=f"{name}.en-de.tsv is no file"):
+            read_glossary(tmp_path / f"{name}.en-de.tsv")
