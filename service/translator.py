@@ -17,7 +17,7 @@ from service.call_record import Phase
 from service.decoding import SegmentDecoder, SegmentProgress
 from service.documents.assembling import Candidates
 from service.engine.sequence import SequenceProgress, SequenceUpdate
-from service.errors import DeadlineExceeded, InvalidRequest, NotFound, Unavailable, listed, quoted
+from service.errors import DeadlineExceeded, InvalidRequest, NotFound, Overloaded, Unavailable, listed, quoted
 from service.metrics import Metrics
 from service.models.catalogue import Catalogue
 from service.models.loaded_model import LoadedModel
@@ -32,6 +32,7 @@ from service.translation import (
     FinishReason,
     Hypothesis,
     MimeType,
+    Priority,
     Translation,
     TranslationRequest,
 )
@@ -115,6 +116,24 @@ class Translator:
     def deliver(self, updates: Sequence[SequenceUpdate], progress: Sequence[SequenceProgress] = ()) -> None:
         """Take in the terminal updates of one turn of an engine, and the progress of sequences that go on."""
         self._decoder.deliver(updates, progress)
+
+    def overload(self, priority: Priority) -> Overloaded | None:
+        """Why a call of this priority that comes now would be refused, whatever it asks for; `None` if it may not be.
+
+        Calls that ask for what is kept from earlier ones are answered always.
+        """
+        overload = None
+        if not self._decoder.keeps:
+            for model in self._catalogue.models():
+                try:
+                    model.engine.check_queue(priority)
+                except Overloaded as error:
+                    overload = error
+                except Unavailable:
+                    continue
+                else:
+                    return None
+        return overload
 
     async def translate(self, request: TranslationRequest) -> TranslationResult:
         """Translate every text of the request, or fail as a whole.

@@ -15,6 +15,7 @@ from service.pb.inference import grpc_service_pb2_grpc as kserve_grpc
 from service.rpc import google_servicer, health, kserve_servicer, translation_servicer
 from service.rpc.absent_callers import is_worth_logging
 from service.rpc.connections import connection_options
+from service.rpc.door import DoorInterceptor
 from service.rpc.google_servicer import GoogleServicer
 from service.rpc.google_unsupported import UnsupportedMethods
 from service.rpc.health import HealthServicer
@@ -57,6 +58,7 @@ def build_grpc_server(
     server = grpc.aio.server(
         interceptors=[
             OnceInterceptor(),
+            DoorInterceptor(translator, observer),
             RequestIdInterceptor(),
             CallInterceptor(observer),
             ErrorInterceptor(metrics),

@@ -7,6 +7,7 @@ from typing import Protocol
 from service import call_record
 from service.access_log import AccessLog
 from service.call_record import CallRecord
+from service.errors import ServiceError
 from service.metrics import Metrics
 from service.recent_errors import RecentErrors
 from service.rpc import request_id
@@ -40,6 +41,13 @@ class CallObserver:
         self._errors = errors
         self._access_log = access_log
         self._tracer = tracer
+
+    def refused(self, method: str, code: str, error: ServiceError) -> None:
+        """A call of this method was refused with this status before it was looked at."""
+        self._metrics.call_started()
+        self._metrics.rejected(error.reason)
+        self._metrics.call_finished(method, code, 0.0)
+        self._errors.note(request_id.current(), method, code, str(error))
 
     @contextlib.contextmanager
     def call(self, method: str, metadata: Metadata = ()) -> Iterator[CallRecord]:
