@@ -185,6 +185,23 @@ def answer_pings(raw: RawConnection, until: Callable[[], bool], limit_seconds: f
     return time.monotonic() - began
 
 
+def test_who_goes_while_an_answer_is_sent_is_no_error_of_ours(
+    server: InProcessServer, caplog: pytest.LogCaptureFixture, proved: Proved
+) -> None:
+    tasks = num_tasks(server)
+    with RawConnection(server.server.port, {http2.INITIAL_WINDOW_SIZE: 0}) as raw:
+        raw.greeted()
+        for stream, method in ((1, "Translate"), (3, "TranslateStream"), (5, "Translate"), (7, "TranslateStream")):
+            deadline = {"grpc-timeout": "500m"} if stream < 5 else {}
+            raw.send(http2.call(stream, http2.METHOD + method, deadline) + http2.message(stream, SHORT))
+        eventually(lambda: inflight(server) >= 2)
+        answer_pings(raw, until=lambda: num_tasks(server) <= tasks + 6)  # those with a deadline are over
+    eventually(lambda: num_tasks(server) <= tasks + 2)
+    assert [record.getMessage() for record in caplog.records if record.name != "asyncio"] == []
+    assert server.metric("dragoman_requests_total", method=f"{NAME}/TranslateStream", code="INTERNAL") == 0
+    proved("faults-outside", cases=4)
+
+
 def test_callers_that_never_send(server: InProcessServer, proved: Proved) -> None:
     """Calls that begin and bring no message, or half of one: they are no calls yet, and end with their connection."""
     tasks = num_tasks(server)
