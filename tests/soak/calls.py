@@ -4,7 +4,7 @@ import base64
 import dataclasses
 import json
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -298,10 +298,10 @@ async def _infer(method: Any, request: Any, timeout_seconds: float) -> tuple[str
 
 
 async def _infer_stream(method: Any, request: Any, timeout_seconds: float) -> tuple[str, Any]:
-    stream = method(timeout=timeout_seconds)
-    await stream.write(request)
-    await stream.done_writing()
-    answers = [answer async for answer in stream]
+    async def requests() -> AsyncIterator[Any]:  # writing them by hand raises what is no status, out of time
+        yield request
+
+    answers = [answer async for answer in method(requests(), timeout=timeout_seconds)]
     version, said = _inferred(answers[0].infer_response)
     return version, [said, [answer.error_message for answer in answers]]
 

@@ -14,13 +14,14 @@ from benchmarks.measures import percentile
 
 MAX_SLOPE_MIB_PER_MINUTE = 1.0
 # Allocators and caches take memory in steps: less than this is no leak that can be told from one.
-MIN_GROWTH_MIB = 16.0
+MIN_GROWTH_MIB = 40.0
 # Pools of threads and connections are filled when they are needed first, which may be late.
 MAX_FLOOR_GROWTH = {"threads": 2.0, "descriptors": 4.0, "tasks": 2.0}
 MAX_P99_FACTOR = 1.5
 MIN_P99_DIFFERENCE_MS = 20.0
 MIN_CALLS = 500  # in each third: the 99th percentile of fewer is chance
 _WINDOWS = 20  # in each third
+_BLOCKS = 12  # longer than most movements: their means tell how far a slope may be chance
 
 
 def slope_per_minute(seconds: Sequence[float], values: Sequence[float]) -> float:
@@ -28,6 +29,20 @@ def slope_per_minute(seconds: Sequence[float], values: Sequence[float]) -> float
     if len(seconds) < 3 or seconds[0] == seconds[-1]:
         return 0.0
     return float(np.polyfit(seconds, values, 1)[0]) * 60.0
+
+
+def slope_error_per_minute(seconds: Sequence[float], values: Sequence[float]) -> float:
+    """The standard error of that slope, from how far the means of twelve blocks are off the line; 0 of fewer values.
+
+    Neighbouring samples are nearly the same: taken one by one they would make any slope look certain.
+    """
+    if len(values) < _BLOCKS:
+        return 0.0
+    times = np.array([np.mean(block) for block in np.array_split(seconds, _BLOCKS)])
+    means = np.array([np.mean(block) for block in np.array_split(values, _BLOCKS)])
+    off = means - np.polyval(np.polyfit(times, means, 1), times)
+    spread = float(np.sum((times - times.mean()) ** 2))
+    return math.sqrt(float(np.sum(off**2)) / (_BLOCKS - 2) / spread) * 60.0 if spread else 0.0
 
 
 def floor_growth(values: Sequence[float]) -> float:
@@ -71,10 +86,11 @@ def judge(
     """
     found = []
     slope = slope_per_minute(seconds, series["rss_mib"])
+    error = slope_error_per_minute(seconds, series["rss_mib"])
     growth = slope * (seconds[-1] - seconds[0]) / 60.0 if seconds else 0.0
-    if slope > MAX_SLOPE_MIB_PER_MINUTE and growth > MIN_GROWTH_MIB:
+    if slope - 2 * error > MAX_SLOPE_MIB_PER_MINUTE and growth > MIN_GROWTH_MIB:
         found.append(
-            f"memory grows by {slope:.2f} MiB a minute, {growth:.0f} MiB in all; allowed are "
+            f"memory grows by {slope:.2f} +- {error:.2f} MiB a minute, {growth:.0f} MiB in all; allowed are "
             f"{MAX_SLOPE_MIB_PER_MINUTE:g} a minute."
         )
     for name, allowed in MAX_FLOOR_GROWTH.items():

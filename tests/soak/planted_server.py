@@ -11,13 +11,13 @@ from service.cli.main import main
 from service.engine_bridge import EngineBridge
 from service.metrics import Metrics
 
-LEAKED_BYTES = 512 * 1024  # a call
+LEAKED_BYTES = 2**20  # a call
 CALLS_PER_THREAD = 50
 ANSWERS_PER_WRONG_ONE = 1000
 
 
 def leak() -> None:
-    """Keep 512 KiB of every call."""
+    """Keep 1 MiB of every call."""
     kept: list[bytes] = []
     _at_each_call(lambda: kept.append(b"x" * LEAKED_BYTES))
 

@@ -28,14 +28,14 @@ from benchmarks.measures import percentile
 from benchmarks.servers import RunningServer, running, serve_command
 from tests.soak.caller import Traffic
 from tests.soak.calls import Answer, Asked, Call, ask, glossary_of, save
-from tests.soak.judge import floor_growth, judge, p99_of_thirds, slope_per_minute
+from tests.soak.judge import floor_growth, judge, p99_of_thirds, slope_error_per_minute, slope_per_minute
 from tests.soak.reloads import SECOND, Reloads, put_all
 from tests.soak.watch import Series, Watch, codes_of, sample_of
 
 NUM_CLIENTS = 2
 LOAD_SHARE = 0.5
 MIN_RATE = 4.0  # calls a second, where the most could not be measured: a short run on a slow machine
-MIN_CALLS = 60  # such a run goes on until there are so many
+MIN_CALLS = 80  # such a run goes on until there are so many
 CALLS_AT_ONCE = 16  # when the most is measured
 MOST_CALLS_AT_ONCE = (
     CALLS_AT_ONCE // NUM_CLIENTS
@@ -122,6 +122,7 @@ class Outcome:
         return {
             "wrong_answers": float(self.num_failures),
             "rss_slope_mib_per_minute": slope_per_minute(self.warm.seconds, memory),
+            "rss_slope_error": slope_error_per_minute(self.warm.seconds, memory),
             "rss_first_mib": memory[0],
             "rss_last_mib": memory[-1],
             **growth,
@@ -256,7 +257,7 @@ class Soak:
         rate: float,
     ) -> int:
         """Reload, kill clients, tell how it goes, until the time is over. Returns how many clients were killed."""
-        period = min(max(self._seconds / 20, 1.5), 60.0)
+        period = min(max(self._seconds / 20, 1.5), 30.0)  # several rounds of all steps: memory must not seem to grow
         num_killed, due, told, seen = 0, started + period, started, 0
         doomed: Client | None = None
         try:

@@ -57,7 +57,7 @@ def test_memory_that_only_moves_is_no_leak(memory: Callable[[float], float]) -> 
 
 
 @pytest.mark.parametrize("other", [lambda _: 0.0, lambda _: noise(20.0), saw_tooth], ids=["flat", "noise", "saw-tooth"])
-@pytest.mark.parametrize("mib_per_minute", [1.5, 5.0, 100.0])
+@pytest.mark.parametrize("mib_per_minute", [2.0, 5.0, 100.0])
 def test_a_leak_is_found_under_what_moves(mib_per_minute: float, other: Callable[[float], float]) -> None:
     (line,) = found(lambda second: 300.0 + mib_per_minute * second / 60 + other(second))
     assert line.startswith("memory grows by ")
@@ -66,7 +66,18 @@ def test_a_leak_is_found_under_what_moves(mib_per_minute: float, other: Callable
 def test_a_short_run_needs_more_than_a_step_of_the_allocator() -> None:
     seconds = [0.2 * number for number in range(50)]  # 10 s
     assert found(lambda second: 300.0 + second, seconds) == []  # 60 MiB a minute, 10 MiB in all
-    assert len(found(lambda second: 300.0 + 5 * second, seconds)) == 1
+    assert len(found(lambda second: 300.0 + 10 * second, seconds)) == 1
+
+
+def test_in_minutes_reloads_look_like_a_slope_and_a_leak_does_too() -> None:
+    seconds = [3.0 * number for number in range(80)]  # 4 minutes, in which a version comes, goes and comes
+
+    def moving(second: float) -> float:
+        return 300.0 + 80.0 * (second % 120 >= 60)
+
+    assert slope_per_minute(seconds, list(map(moving, seconds))) > 5
+    assert found(moving, seconds) == []
+    assert len(found(lambda second: moving(second) + second, seconds)) == 1
 
 
 @pytest.mark.parametrize("name", ["threads", "descriptors", "tasks"])
