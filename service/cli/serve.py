@@ -35,7 +35,7 @@ def serve(settings: "Settings") -> None:
     max_slots. Flags win over the environment, that over the file. 'dragoman config' tells what is in effect, and why.
     """
     # A container's first process is not ended by a signal without a handler; the server has its own, later.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(exit_codes.OK))
+    signal.signal(signal.SIGTERM, lambda *_: os._exit(exit_codes.OK))  # an exception might be caught by an import
     # Imported here: the other commands need neither ONNX Runtime nor Prometheus, and should start at once.
     from service.engine.session import DeviceUnavailable
     from service.logs import set_up

@@ -11,7 +11,7 @@ from service.translation import Priority
 # Where the limit is left open: a part of what a sequence takes in a full batch, so that whoever gets in is done not
 # much later than without a queue. But a burst is no overload.
 _QUEUE_SHARE = 0.25
-_LEAST_QUEUE_SECONDS = 0.5
+_LEAST_QUEUE_SECONDS = 0.25
 _BENEFIT_OF_DOUBT = 0.75  # of an estimate must fit into the time that a call has left
 _HINT_SECONDS = (0.1, 60.0)
 
@@ -29,7 +29,7 @@ class Admission:
 
     def __init__(self, roster: Roster, throughput: Throughput, max_waiting: int, max_queue_seconds: float) -> None:
         """At most `max_waiting` sequences wait, and nobody comes in who would wait longer than `max_queue_seconds` for
-        a first slot; 0: longer than half a second, and than a quarter of what a sequence takes in a full batch."""
+        a first slot; 0: longer than a quarter of a second, and of what a sequence takes in a full batch."""
         self._roster = roster
         self._throughput = throughput
         self._max_waiting = max_waiting

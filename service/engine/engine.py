@@ -170,8 +170,16 @@ class Engine:
                 raise ValueError("a sequence was submitted twice")
             num_rows = sum(lane.batch.num_rows for lane in self._lanes) // len(self._lanes)
             self._admission.check(sequences, self._num_free, num_rows, self._clock())
-            self._roster.admit(sequences)
-            self._changed.notify_all()
+            try:
+                self._roster.admit(sequences)
+            except Exception as error:  # half of them may be in the books
+                failure = error
+            else:
+                self._changed.notify_all()
+                return
+        _log.critical("the engine's books can't be trusted any more", exc_info=failure)
+        self.fail(failure)
+        raise Unavailable(f"Not taken: {_FAILED}; try another server, or again soon.")
 
     def abort(self, sequences: Iterable[Sequence]) -> None:
         """Give sequences up: their slots are free within two steps. Thread-safe, idempotent."""
@@ -388,7 +396,7 @@ class Engine:
             for leader, error in (*turn.refused, *result.failed):
                 if self._leaves(lane, leader):
                     self._roster.fail(leader, self._explained(error))
-            if turn.num_rows and lane.turn_began is not None:
+            if turn.num_rows and lane.turn_began is not None and not result.has_run_failed:
                 self._throughput.turned(turn.num_rows, self._clock() - lane.turn_began)
             if self._config.checks_integrity:
                 self.check_integrity(lane)

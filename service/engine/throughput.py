@@ -4,6 +4,7 @@ from service.engine.sequence import Sequence
 
 _HALF_LIFE_SECONDS = 5.0  # of turns that were measured
 _KEEP = 0.95  # of what was learnt so far, at each sequence that ends or turn of a bucket
+_MOST_SLOWER = 4.0  # than was known: a machine that stood still for a moment says nothing of the next
 _FULL = 0.75  # of a lane's rows: from here on a turn tells how fast all lanes are at most
 
 
@@ -29,6 +30,8 @@ class Throughput:
         """A lane's turn with so many rows took so long, newcomers' encoding and all else included."""
         bucket = num_rows.bit_length()
         known = self._turn_seconds.get(bucket)
+        if known is not None:
+            seconds = min(seconds, _MOST_SLOWER * known)
         self._turn_seconds[bucket] = seconds if known is None else _KEEP * known + (1.0 - _KEEP) * seconds
         if num_rows >= _FULL * self._max_rows:
             keep = 0.5 ** (seconds / _HALF_LIFE_SECONDS)

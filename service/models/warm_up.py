@@ -4,6 +4,7 @@ import logging
 import time
 from collections.abc import Callable
 from collections.abc import Sequence as Sequence_
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
@@ -40,16 +41,26 @@ def warm_up(bundle: FoundBundle, runners: Sequence_[OnnxRunner], engine_config: 
         DeviceUnavailable: the device has no memory for the slots.
     """
     source_ids = min((golden.source_ids for golden in bundle.manifest.golden), key=len)
-    first, is_alone = runners[0], len(runners) == 1
+    is_alone = len(runners) == 1
+
+    def lanes_step_seconds() -> float:
+        """As they will run: side by side, for the memory's and caches' sake."""
+        with ThreadPoolExecutor(len(runners)) as pool:
+            lanes = [
+                pool.submit(fastest_step, runner, source_ids, engine_config.max_encode_tokens, is_alone=is_alone)
+                for runner in runners
+            ]
+            return max(lane.result() for lane in lanes)
 
     def step_seconds(num_slots: int) -> float | None:
         try:
-            first.resize(num_slots // len(runners))
+            for runner in runners:
+                runner.resize(num_slots // len(runners))
         except DeviceUnavailable:
             if num_slots == SLOT_COUNTS[0]:
                 raise
             return None
-        return fastest_step(first, source_ids, engine_config.max_encode_tokens, is_alone=is_alone)
+        return lanes_step_seconds()
 
     try:
         if engine_config.max_slots is None:
@@ -57,14 +68,12 @@ def warm_up(bundle: FoundBundle, runners: Sequence_[OnnxRunner], engine_config: 
             for runner in runners:
                 runner.resize(chosen // len(runners))
             _LOG.info("%s: %d slots in %d lanes", bundle.directory, chosen, len(runners))
-        seconds = max(
-            fastest_step(runner, source_ids, engine_config.max_encode_tokens, is_alone=is_alone) for runner in runners
-        )
+        seconds = lanes_step_seconds()
     except DeviceUnavailable:
         raise
     except Exception as error:  # ONNX Runtime's errors have no common base of their own
         raise BundleError(f"{bundle.directory} fails its warm-up: {one_line(error)}") from error
-    _decode_a_beam(bundle, first, engine_config)
+    _decode_a_beam(bundle, runners[0], engine_config)
     return seconds
 
 

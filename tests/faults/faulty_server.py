@@ -1,6 +1,7 @@
 """`dragoman`, but for faults that a file asks for: `python -m tests.faults.faulty_server serve ...`.
 
-What the file that FAULT_FILE names says by the time: "hang", runs of the model never return; "raise", they fail;
+What the file that FAULT_FILE names says by the time: "hang", runs of the model never return, and the first of them
+leaves a file of that name that ends with ".met"; "raise", they fail;
 "limit N", from the next run on the process gets no more than N MiB of addresses above what it has. While there is no
 such file, nothing is different.
 """
@@ -27,6 +28,7 @@ def main() -> None:
         with contextlib.suppress(FileNotFoundError):
             fault = file.read_text()
         if fault == "hang":
+            file.with_suffix(".met").touch()
             threading.Event().wait()
         if fault == "raise":
             raise RuntimeError("device lost")

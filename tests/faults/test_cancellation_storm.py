@@ -44,7 +44,7 @@ calls = []
 for number in range(40):
     texts = [f"{number} {other} Where is the train station" for other in range(40)]
     request = pb.TranslateRequest(texts=texts, source_language_code="en", target_language_code="de")
-    calls.append((stub.TranslateStream if number % 2 else stub.Translate.future)(request, timeout=100))
+    calls.append((stub.TranslateStream if number % 2 else stub.Translate.future)(request, timeout=10_000))
 print("calling", flush=True)
 time.sleep(100)
 """

@@ -83,7 +83,9 @@ def test_no_answer_of_very_many_depends_on_company(
 
 def check_shipped(loop: LoopThread, count: int, timeout_seconds: float) -> int:
     calls = mixed_calls(count, SEED, model="en-de", most_words=20)
-    process = ServerProcess(REPOSITORY / "models", "--max-slots", "32", "--num-threads", "2")
+    process = ServerProcess(
+        REPOSITORY / "models", "--max-slots", "32", "--num-threads", "2", "--max-queue-seconds", "3600"
+    )
     try:
         alone = answers(loop, process.address, calls, 1, timeout_seconds)
         together = answers(loop, process.address, calls, IN_FLIGHT, timeout_seconds)

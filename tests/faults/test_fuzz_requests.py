@@ -201,7 +201,7 @@ def fuzz(channel: grpc.Channel, calls: st.SearchStrategy[Call], num_cases: int, 
 def test_any_call_is_answered_or_refused(channel: grpc.Channel, proved: Callable[..., None], level: str) -> None:
     calls, num_cases = LEVELS[level]
     statuses = fuzz(channel, calls(), num_cases, derandomize=True)
-    assert statuses["OK"] >= num_cases // 20, statuses
+    assert statuses["OK"] >= num_cases // 100, statuses
     assert statuses["INVALID_ARGUMENT"] >= num_cases // 20, statuses
     proved("fuzz-requests", cases=statuses.total(), answered=statuses["OK"])
 

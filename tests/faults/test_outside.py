@@ -247,8 +247,8 @@ def test_calls_of_clients_that_vanish(server: InProcessServer, proxy: FaultProxy
     with grpc.insecure_channel(proxy.address) as channel:
         stub = pb_grpc.TranslationServiceStub(channel)
         calls = [
-            stub.Translate.future(long_request(1000), timeout=60),
-            stub.TranslateStream(long_request(), timeout=60),
+            stub.Translate.future(long_request(1000), timeout=6000),
+            stub.TranslateStream(long_request(), timeout=6000),
         ]
         eventually(lambda: engine.snapshot().num_waiting > 500)
         began = time.monotonic()
@@ -268,8 +268,8 @@ def test_resets_in_the_middle_of_calls(server: InProcessServer, proxy: FaultProx
     for _ in range(rounds):
         with grpc.insecure_channel(proxy.address) as channel:
             stub = pb_grpc.TranslationServiceStub(channel)
-            calls = [stub.Translate.future(long_request(1000), timeout=30) for _ in range(2)]
-            streams = [stub.TranslateStream(long_request(1000), timeout=30) for _ in range(2)]
+            calls = [stub.Translate.future(long_request(1000), timeout=6000) for _ in range(2)]
+            streams = [stub.TranslateStream(long_request(1000), timeout=6000) for _ in range(2)]
             eventually(lambda: inflight(server) >= 4)
             assert next(streams[0]).delta
             proxy.reset()

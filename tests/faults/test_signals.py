@@ -1,6 +1,5 @@
 """SIGTERM, SIGINT and SIGKILL in every phase: when and how the process ends, what becomes of its calls and its port."""
 
-import os
 import shutil
 import signal
 import socket
@@ -19,6 +18,7 @@ from service.pb.dragoman.v1 import translation_pb2 as pb
 from service.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from service.rpc.connections import PING_TIMEOUT_SECONDS
 from tests.faults import http2_frames as http2
+from tests.faults.faulty_server import FAULT_FILE
 from tests.faults.http2_frames import RawConnection
 from tests.servers import ServerProcess, distinct_texts, eventually, rpc_error, samples
 
@@ -27,6 +27,7 @@ Proved = Callable[..., None]
 
 STOPS = (signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.full))  # one handler serves both
 EVERY = (*STOPS, signal.SIGKILL)
+FAULTY = "tests.faults.faulty_server"
 STOP_SECONDS = 10.0  # a stop without calls; half a second on a quiet machine
 CODES: dict[str, Any] = {"source_language_code": "en", "target_language_code": "de"}
 
@@ -35,8 +36,8 @@ CODES: dict[str, Any] = {"source_language_code": "en", "target_language_code": "
 def start(tiny_models: Path) -> Iterator[Start]:
     processes: list[ServerProcess] = []
 
-    def run(*arguments: str, models: Path = tiny_models, ready: bool = True) -> ServerProcess:
-        processes.append(ServerProcess(models, *arguments, ready=ready))
+    def run(*arguments: str, models: Path = tiny_models, ready: bool = True, program: str = "service") -> ServerProcess:
+        processes.append(ServerProcess(models, *arguments, ready=ready, program=program))
         return processes[-1]
 
     yield run
@@ -73,27 +74,25 @@ def is_left_clean(process: ServerProcess, children: list[psutil.Process]) -> Non
             probe.bind(("127.0.0.1", port))
 
 
+@pytest.fixture
+def fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The file that says what goes wrong in `FAULTY`."""
+    path = tmp_path / "fault"
+    monkeypatch.setenv(FAULT_FILE, str(path))
+    return path
+
+
+def is_met(fault: Path) -> bool:
+    return fault.with_suffix(".met").exists()
+
+
 @pytest.mark.parametrize("number", EVERY)
-def test_while_loading(start: Start, tmp_path: Path, number: signal.Signals, proved: Proved) -> None:
-    """In a thread that can't be interrupted: it reads a file that never ends."""
-    os.mkfifo(tmp_path / "manifest.json")
-    process = start(models=tmp_path, ready=False)
-    eventually(lambda: phase(process) == "loading")
+def test_while_loading(start: Start, fault: Path, number: signal.Signals, proved: Proved) -> None:
+    """In a thread that can't be interrupted: its first run of the model never returns."""
+    fault.write_text("hang")
+    process = start(ready=False, program=FAULTY)
+    eventually(lambda: is_met(fault) and phase(process) == "loading")
     proved("signals", cases=1, seconds=end(process, number))
-
-
-def open_when_read(fifo: Path) -> int:
-    found: list[int] = []
-
-    def is_read() -> bool:
-        try:
-            found.append(os.open(fifo, os.O_WRONLY | os.O_NONBLOCK))
-        except OSError:
-            return False
-        return True
-
-    eventually(is_read)
-    return found[0]
 
 
 @pytest.mark.parametrize("number", EVERY)
@@ -187,19 +186,16 @@ def test_a_second_signal_while_draining(start: Start, number: signal.Signals, pr
 
 @pytest.mark.parametrize("number", EVERY)
 def test_while_reloading(
-    start: Start, tiny_bundle: Path, tmp_path: Path, number: signal.Signals, proved: Proved
+    start: Start, fault: Path, tiny_bundle: Path, tmp_path: Path, number: signal.Signals, proved: Proved
 ) -> None:
-    models = tmp_path / "tiny"
+    models = tmp_path / "models" / "tiny"
     shutil.copytree(tiny_bundle, models / "1")
-    process = start(models=tmp_path)
-    (models / "2").mkdir()
-    os.mkfifo(models / "2" / "manifest.json")
+    process = start(models=models.parent, program=FAULTY)
+    shutil.copytree(tiny_bundle, models / "2")
+    fault.write_text("hang")
     process.signal(signal.SIGHUP)
-    writer = open_when_read(models / "2" / "manifest.json")  # so the reload has begun, and does not go on
-    try:
-        proved("signals", cases=1, seconds=end(process, number))
-    finally:
-        os.close(writer)
+    eventually(lambda: is_met(fault))  # so the reload has begun, and does not go on
+    proved("signals", cases=1, seconds=end(process, number))
 
 
 @pytest.mark.parametrize("number", STOPS)

@@ -129,6 +129,13 @@ def _tracing() -> Tracing:
         return Tracing("http://127.0.0.1:1", 0.0, "1")
 
 
+class _Reading:
+    """What a handler tells its server."""
+
+    def has_read(self, connection: socket.socket) -> None:
+        """As the server's."""
+
+
 def http(data: bytes) -> None:
     """Bytes on an HTTP port get one answer with a status, or none where they are no request."""
     asked: list[HttpRequest] = []
@@ -144,7 +151,7 @@ def http(data: bytes) -> None:
         client.shutdown(socket.SHUT_WR)
         server.settimeout(1.0)
         with suppress(OSError):
-            _RequestHandler(answer, 1000, server, ("127.0.0.1", 1), None)
+            _RequestHandler(answer, 1000, server, ("127.0.0.1", 1), _Reading())
         server.shutdown(socket.SHUT_WR)
         answered = b"".join(iter(lambda: client.recv(65_536), b""))
     for request in asked:

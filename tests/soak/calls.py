@@ -114,6 +114,10 @@ def difference(answer: Answer, expected: dict[str, Answer]) -> str:
     )
 
 
+class Refused(Exception):
+    """A request on a stream was refused with the status of this name; the stream goes on."""
+
+
 async def ask(channel: grpc.aio.Channel, call: Call, timeout_seconds: float, fresh: int = 0) -> Answer:
     """Make a call; with another `fresh` number, the server can't answer it out of its cache where the API allows that.
 
@@ -128,6 +132,8 @@ async def ask(channel: grpc.aio.Channel, call: Call, timeout_seconds: float, fre
         return Answer(
             "OK", *await method.ask(getattr(method.stub(channel), call.method.split("/")[1]), request, timeout_seconds)
         )
+    except Refused as refused:
+        return Answer(str(refused), "", None)
     except grpc.aio.AioRpcError as error:
         return Answer(error.code().name, "", None)
 
@@ -302,6 +308,8 @@ async def _infer_stream(method: Any, request: Any, timeout_seconds: float) -> tu
         yield request
 
     answers = [answer async for answer in method(requests(), timeout=timeout_seconds)]
+    if code := next((word for word in _REFUSALS if answers[0].error_message.startswith(f"{word}: ")), ""):
+        raise Refused(code)
     version, said = _inferred(answers[0].infer_response)
     return version, [said, [answer.error_message for answer in answers]]
 
@@ -348,6 +356,7 @@ _OWN, _GOOGLE, _KSERVE = (
     google_grpc.TranslationServiceStub,
     kserve_grpc.GRPCInferenceServiceStub,
 )
+_REFUSALS = ("DEADLINE_EXCEEDED", "RESOURCE_EXHAUSTED")  # that a request on a stream may meet
 _METHODS = {
     "own/Translate": _Method(_OWN, pb.TranslateRequest, _translate, _freshen_own),
     "own/TranslateStream": _Method(_OWN, pb.TranslateRequest, _translate_stream, _freshen_own),

@@ -101,7 +101,7 @@ def test_while_nothing_is_measured_nobody_is_refused_for_the_time() -> None:
 
 
 def test_the_open_limit_follows_a_slow_model() -> None:
-    assert Door(max_queue_seconds=0.0).admission.max_queue_seconds == 0.5
+    assert Door(max_queue_seconds=0.0).admission.max_queue_seconds == 0.25
     slow = Throughput(1, 4, 2.0)
     slow.ended(10, 20)
     assert Admission(Door().roster, slow, 10, 0.0).max_queue_seconds == pytest.approx(10.0), "a quarter of 40 s"
