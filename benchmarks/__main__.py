@@ -8,6 +8,7 @@ SENTENCES = "checkpoints/en-de/sentences.tsv"
 RUNS = (
     ["benchmarks.offline"],
     ["benchmarks.serving"],
+    ["benchmarks.overload"],
     ["benchmarks.inside"],
     ["benchmarks.step_time"],
     ["benchmarks.scale"],

@@ -36,7 +36,7 @@ def main(sentences: Path, models: str, source: str, target: str, count: int, cal
     texts = held_out_texts(sentences)
     texts = (texts * (count // len(texts) + 1))[:count]
     options = RequestedOptions(beam_size=beam_size, max_repeats=0, max_length_ratio=0.0)
-    with running(serve_command(models)) as server:
+    with running(serve_command(models, "--max-queue-seconds", "86400")) as server:
         address, metrics_url = server.address, server.metrics_url
         alone, alone_seconds = _translate_all(address, texts, source, target, options, callers=1)
         before = _histogram(metrics_url, "dragoman_step_batch_size")

@@ -28,6 +28,7 @@ OBJECTIVES = {"sweep": 10, "sweep, tight": 3}
 ABLATION_LOAD = 0.7
 ABLATION_ROUNDS = 3
 ABLATION_QUEUE = 4096  # nobody is turned away: waiting is what is compared
+BY_TEXTS = ("--max-queue-seconds", "86400")  # our queue is bounded as the peer's is, not by its own estimate
 MIN_QUEUE = 16  # the self-test of a bundle at start wants room for its sentences
 QUEUE_SHARES = (0.1, 0.25, 0.5)  # of what the server answers in the time of the objective
 OVERLOAD = 2.0
@@ -71,10 +72,10 @@ class _Serving:
         self._precision = precision
         self._seconds = seconds
         ours = str(bundle)
-        self._continuous = Contender("dragoman", "continuous", serve_command(ours))
+        self._continuous = Contender("dragoman", "continuous", serve_command(ours, *BY_TEXTS))
         self._ablations = (
-            Contender("dragoman", "static", serve_command(ours, module="benchmarks.static_server")),
-            Contender("dragoman", "one by one", serve_command(ours, "--max-slots", "1")),
+            Contender("dragoman", "static", serve_command(ours, *BY_TEXTS, module="benchmarks.static_server")),
+            Contender("dragoman", "one by one", serve_command(ours, "--max-slots", "1", *BY_TEXTS)),
         )
         self._ct2_folder = prepare_ct2(model, click.echo)
         self._ct2 = ct2_contender(

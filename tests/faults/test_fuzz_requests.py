@@ -1,5 +1,6 @@
 """Whatever is sent to a server, by any method of any of its APIs, is answered or refused, and the server goes on."""
 
+import contextlib
 import logging
 import re
 import socket
@@ -144,8 +145,8 @@ class Complaints(logging.Handler):
         self.lines.append(self.format(record))
 
 
-@pytest.fixture
-def channel(server: InProcessServer) -> Iterator[grpc.Channel]:
+@contextlib.contextmanager
+def watched(server: InProcessServer) -> Iterator[grpc.Channel]:
     """A connection; afterwards the server is as it was before: nothing waits or runs, and nothing went wrong."""
     complaints = Complaints()
     complaints.addFilter(is_worth_a_line)
@@ -198,9 +199,10 @@ def fuzz(channel: grpc.Channel, calls: st.SearchStrategy[Call], num_cases: int, 
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_any_call_is_answered_or_refused(channel: grpc.Channel, proved: Callable[..., None], level: str) -> None:
+def test_any_call_is_answered_or_refused(server: InProcessServer, proved: Callable[..., None], level: str) -> None:
     calls, num_cases = LEVELS[level]
-    statuses = fuzz(channel, calls(), num_cases, derandomize=True)
+    with watched(server) as channel:
+        statuses = fuzz(channel, calls(), num_cases, derandomize=True)
     assert statuses["OK"] >= num_cases // 100, statuses
     assert statuses["INVALID_ARGUMENT"] >= num_cases // 20, statuses
     proved("fuzz-requests", cases=statuses.total(), answered=statuses["OK"])
@@ -209,23 +211,25 @@ def test_any_call_is_answered_or_refused(channel: grpc.Channel, proved: Callable
 @pytest.mark.full
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("level", LEVELS)
-def test_20000_calls_are_answered_or_refused(channel: grpc.Channel, proved: Callable[..., None], level: str) -> None:
+def test_20000_calls_are_answered_or_refused(server: InProcessServer, proved: Callable[..., None], level: str) -> None:
     calls, num_cases = LEVELS[level]
     total = sum(cases for _, cases in LEVELS.values())
-    statuses = fuzz(channel, calls(), MANY * num_cases // total, derandomize=False)
+    with watched(server) as channel:
+        statuses = fuzz(channel, calls(), MANY * num_cases // total, derandomize=False)
     proved("fuzz-requests", cases=statuses.total(), answered=statuses["OK"])
 
 
 def test_an_error_in_the_server_is_noticed(server: InProcessServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The control: what these tests look for is found where it is."""
+    """The control: what these tests look for is found where it is, in the answer and in the log."""
 
     async def fail(*_: object) -> None:
         raise RuntimeError("planted")
 
     monkeypatch.setattr(server.server._translator, "detect", fail)
     call = Call(f"{OWN}/DetectLanguage", (pb.DetectLanguageRequest(texts=["Hello"]).SerializeToString(),))
-    with grpc.insecure_channel(server.address) as channel, pytest.raises(AssertionError, match="INTERNAL"):
-        judge(channel, call)
+    with pytest.raises(AssertionError, match="planted"), watched(server) as channel:
+        with pytest.raises(AssertionError, match="INTERNAL"):
+            judge(channel, call)
 
 
 PATHS = (
@@ -296,11 +300,11 @@ def http_status(port: int, data: bytes) -> int:
 
 
 @pytest.mark.parametrize("port", ["metrics_port", "admin_port"])
-@pytest.mark.usefixtures("channel")
 def test_any_http_request_is_answered_or_refused(
     server: InProcessServer, proved: Callable[..., None], port: str
 ) -> None:
-    statuses = fuzz_http(getattr(server.server, port), 60, derandomize=True)
+    with watched(server):
+        statuses = fuzz_http(getattr(server.server, port), 60, derandomize=True)
     assert statuses[200] > 3, statuses
     proved("fuzz-requests", cases=statuses.total())
 
@@ -308,11 +312,11 @@ def test_any_http_request_is_answered_or_refused(
 @pytest.mark.full
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("port", ["metrics_port", "admin_port"])
-@pytest.mark.usefixtures("channel")
 def test_2000_http_requests_are_answered_or_refused(
     server: InProcessServer, proved: Callable[..., None], port: str
 ) -> None:
-    statuses = fuzz_http(getattr(server.server, port), 2000, derandomize=False)
+    with watched(server):
+        statuses = fuzz_http(getattr(server.server, port), 2000, derandomize=False)
     proved("fuzz-requests", cases=statuses.total())
 
 
