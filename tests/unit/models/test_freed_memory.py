@@ -37,3 +37,28 @@ def test_it_goes_back() -> None:
     retained, left = map(float, run.stdout.split())
     assert retained > 30  # else there was nothing to give back
     assert left < 10
+
+
+def test_the_collector_is_spared_what_stays_and_garbage_goes() -> None:
+    script = """
+import gc, weakref
+from service.models.freed_memory import give_back
+
+class Node: pass
+
+def cycle():
+    node = Node()
+    node.itself = node
+    return node
+
+old = cycle()
+give_back()
+seen = weakref.ref(old)
+del old
+gc.collect()
+print(gc.get_freeze_count() > 1000, len(gc.get_objects()) < gc.get_freeze_count() / 2, seen() is not None)
+give_back()
+print(seen() is None)
+"""
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
+    assert run.stdout.split() == ["True"] * 4
