@@ -30,6 +30,7 @@ from service.lifecycle import Phase, ReloadOutcome
 from service.metrics import Metrics
 from service.models.control import ModelControl
 from service.models.fleet import Fleet
+from service.models.freed_memory import map_large_blocks
 from service.models.loaded_model import LoadedModel
 from service.models.loader import load_model
 from service.models.repository import ALL, FoundBundle
@@ -101,6 +102,7 @@ class Server:
         self._lost = asyncio.Event()
         self._reloading = asyncio.Lock()
         self._is_explicit = config.model_control == "explicit"
+        map_large_blocks()  # before there are models
         self._fleet = Fleet(
             config.models,
             config.max_versions,

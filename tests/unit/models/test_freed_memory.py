@@ -62,3 +62,26 @@ print(seen() is None)
 """
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
     assert run.stdout.split() == ["True"] * 4
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other C libraries have no such bound")
+@pytest.mark.parametrize(("fixed", "is_returned"), [("map_large_blocks()", True), ("", False)])
+def test_large_blocks_stay_apart_from_small_ones(fixed: str, is_returned: bool) -> None:
+    """Without it the second block lies on the heap, where a small one behind it keeps its place."""
+    script = f"""
+import psutil
+from service.models.freed_memory import map_large_blocks
+
+def resident_mib():
+    return psutil.Process().memory_info().rss / 2**20
+
+{fixed}
+del (block := [bytearray(b"x" * (24 << 20))])[:]
+before = resident_mib()
+large = bytearray(b"x" * (20 << 20))
+behind = [bytearray(b"x" * 60_000) for _ in range(200)]
+del large
+print(resident_mib() - before < 20)
+"""
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
+    assert run.stdout.strip() == str(is_returned)
