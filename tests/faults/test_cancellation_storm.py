@@ -40,9 +40,9 @@ import sys, time
 import grpc
 from service.pb.dragoman.v1 import translation_pb2 as pb, translation_pb2_grpc as pb_grpc
 stub = pb_grpc.TranslationServiceStub(grpc.insecure_channel(sys.argv[1]))
-calls = []
+calls, words = [], ("station", "file", "window", "keys", "train", "close", "help", "find")
 for number in range(40):
-    texts = [f"{number} {other} Where is the train station" for other in range(40)]
+    texts = [" ".join(words[(40 * number + other) // 8**place % 8] for place in range(4)) for other in range(40)]
     request = pb.TranslateRequest(texts=texts, source_language_code="en", target_language_code="de")
     calls.append((stub.TranslateStream if number % 2 else stub.Translate.future)(request, timeout=10_000))
 print("calling", flush=True)
@@ -110,7 +110,7 @@ def memory_mib() -> float:
 @pytest.fixture
 def server(serve: Callable[..., InProcessServer], loop_thread: LoopThread) -> InProcessServer:
     """A server of few slots that has answered calls of every kind, so that all that it keeps for good is there."""
-    running = serve(num_threads=2, max_slots=8, cache_mib=1, max_queue_seconds=3600.0)
+    running = serve(num_threads=2, max_slots=8, cache_mib=1)
     answers(loop_thread, running.address, mixed_calls(30, SEED + 1), 8)
     return running
 
@@ -196,9 +196,7 @@ def check_storm(
     timeout_seconds: float,
 ) -> float:
     """Returns by how many MiB this process has grown."""
-    quiet = serve(
-        num_threads=2, max_slots=8, max_queue_seconds=3600.0
-    )  # now, so that its threads and memory are no surprise later
+    quiet = serve(num_threads=2, max_slots=8)  # now, so that its threads and memory are no surprise later
     answers(loop, quiet.address, mixed_calls(5, SEED + 2), 1)
     left, before = Left(loop, server), memory_mib()
     calls, found = run_storm(loop, server, count, timeout_seconds)

@@ -54,8 +54,8 @@ def check_tiny(loop: LoopThread, serve: Callable[..., InProcessServer], count: i
     """How many answers were compared: one in ten calls is made twice, so that the cache answers too."""
     calls = mixed_calls(count, SEED)
     quiet, busy = (
-        serve(num_threads=2, max_slots=16, max_queue_seconds=3600.0),
-        serve(num_threads=2, max_slots=16, cache_mib=4, max_queue_seconds=3600.0),
+        serve(num_threads=2, max_slots=16),
+        serve(num_threads=2, max_slots=16, cache_mib=4),
     )
     alone = answers(loop, quiet.address, calls, 1, timeout_seconds)
     assert len(set(alone)) > 0.9 * count, "too many answers are the same: a swap would not show"
@@ -83,9 +83,7 @@ def test_no_answer_of_very_many_depends_on_company(
 
 def check_shipped(loop: LoopThread, count: int, timeout_seconds: float) -> int:
     calls = mixed_calls(count, SEED, model="en-de", most_words=20)
-    process = ServerProcess(
-        REPOSITORY / "models", "--max-slots", "32", "--num-threads", "2", "--max-queue-seconds", "3600"
-    )
+    process = ServerProcess(REPOSITORY / "models", "--max-slots", "32", "--num-threads", "2")
     try:
         alone = answers(loop, process.address, calls, 1, timeout_seconds)
         together = answers(loop, process.address, calls, IN_FLIGHT, timeout_seconds)
@@ -123,7 +121,7 @@ def test_two_rows_that_are_swapped_are_found(
             result.finished = [(one, b), (other, a), *rest]
         return result
 
-    server = serve(num_threads=2, max_slots=16, max_queue_seconds=3600.0)
+    server = serve(num_threads=2, max_slots=16)
     calls = [each for each in mixed_calls(150, SEED) if each.kind == "unary" and not each.request.options.beam_size]
     alone = answers(loop_thread, server.address, calls, 1)
     monkeypatch.setattr(Decoder, "step", swapped)
