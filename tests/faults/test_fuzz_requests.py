@@ -227,9 +227,12 @@ def test_an_error_in_the_server_is_noticed(server: InProcessServer, monkeypatch:
 
     monkeypatch.setattr(server.server._translator, "detect", fail)
     call = Call(f"{OWN}/DetectLanguage", (pb.DetectLanguageRequest(texts=["Hello"]).SerializeToString(),))
-    with pytest.raises(AssertionError, match="planted"), watched(server) as channel:
-        with pytest.raises(AssertionError, match="INTERNAL"):
-            judge(channel, call)
+    with (
+        pytest.raises(AssertionError, match="planted"),
+        watched(server) as channel,
+        pytest.raises(AssertionError, match="INTERNAL"),
+    ):
+        judge(channel, call)
 
 
 PATHS = (
