@@ -1,6 +1,5 @@
 """A server process whose models are replaced under load: no call fails, and each is answered by one version alone."""
 
-import os
 import shutil
 import signal
 import threading
@@ -18,6 +17,7 @@ from service.client import Client
 from service.pb.dragoman.v1 import translation_pb2 as pb
 from service.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from tests.servers import ServerProcess, dragoman, eventually, samples
+from tests.slow_file import slow_to_open
 from tests.tiny_bundle import GOLDEN_TEXTS, golden_translations, put_bundle
 
 NUM_CALLERS = 4
@@ -208,38 +208,22 @@ def test_a_stop_signal_during_a_reload_ends_cleanly(
     put_bundle(models, tiny_versions / "1")
     server = start(models)
     slow = shutil.copytree(tiny_versions / "2", tmp_path / "2")
-    if stage == "looking":
-        (slow / "manifest.json").unlink()
-        os.mkfifo(slow / "manifest.json")  # reading it takes until somebody writes: for ever
-        (models / "tiny" / "2").symlink_to(slow)
-        name = "manifest.json"
-    else:
-        name = "endless"
-        with (slow / name).open("wb") as file:
-            file.truncate(1 << 36)  # takes no room, and long to check
-        manifest = Manifest.load(slow)
-        manifest.checksums[name] = "0" * 64
-        manifest.save(slow)
-        (models / "tiny" / "2").symlink_to(slow)
+    with (slow / "endless").open("wb") as file:
+        file.truncate(1 << 36)  # takes no room, and long to check
+    manifest = Manifest.load(slow)
+    manifest.checksums["endless"] = "0" * 64
+    manifest.save(slow)
+    (models / "tiny" / "2").symlink_to(slow)
     with Client(server.address) as client, ExitStack() as stack:
-        server.signal(signal.SIGHUP)
         if stage == "looking":
-            eventually(lambda: has_a_reader(slow / name, stack))
+            is_there = stack.enter_context(slow_to_open(slow / "manifest.json"))
         else:
-            eventually(lambda: any(link.endswith(name) for link in open_files(server)))
+            is_there = lambda: any(link.endswith("endless") for link in open_files(server))  # noqa: E731
+        server.signal(signal.SIGHUP)
+        eventually(is_there)
         assert client.translate(["Hello"], "en", "de")
         server.signal(signal.SIGTERM)
         assert server.wait(timeout_seconds=10) == (0, "", "")
-
-
-def has_a_reader(fifo: Path, stack: ExitStack) -> bool:
-    """If so, it is kept waiting until the stack is left."""
-    try:
-        writer = os.open(fifo, os.O_WRONLY | os.O_NONBLOCK)
-    except OSError:
-        return False
-    stack.callback(os.close, writer)
-    return True
 
 
 def open_files(server: ServerProcess) -> list[str]:

@@ -1,6 +1,5 @@
 """`dragoman serve` as a process: what it prints, what it refuses, and how it stops."""
 
-import os
 import shutil
 import signal
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ import pytest
 from service.client import Client, ClientError
 from service.translation import RequestedOptions
 from tests.servers import ServerProcess, distinct_texts, dragoman, eventually, free_port, samples
+from tests.slow_file import slow_to_open
 
 
 @pytest.fixture
@@ -95,14 +95,15 @@ def test_a_second_signal_leaves_at_once(start: Any) -> None:
 
 
 def test_a_stop_signal_while_loading_is_obeyed(start: Any, tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "manifest.json")  # reading it takes until somebody writes: for ever
-    process = start(models=tmp_path, ready=False)
-    eventually(lambda: answers(process))
-    assert process.get("/readyz")[0] == 503
-    assert process.get("/livez")[0] == 200
-    process.signal(signal.SIGHUP)  # too early to reload, and no reason to end
-    process.signal(signal.SIGTERM)
-    assert process.wait(timeout_seconds=10) == (0, "", "")
+    (tmp_path / "manifest.json").touch()
+    with slow_to_open(tmp_path / "manifest.json") as waits:
+        process = start(models=tmp_path, ready=False)
+        eventually(lambda: answers(process) and waits())
+        assert process.get("/readyz")[0] == 503
+        assert process.get("/livez")[0] == 200
+        process.signal(signal.SIGHUP)  # too early to reload, and no reason to end
+        process.signal(signal.SIGTERM)
+        assert process.wait(timeout_seconds=10) == (0, "", "")
 
 
 def answers(process: ServerProcess) -> Any:

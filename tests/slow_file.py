@@ -1,0 +1,31 @@
+"""A file that takes long to open, as on a network's disk that does not answer."""
+
+import contextlib
+import fcntl
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+
+@contextlib.contextmanager
+def slow_to_open(path: Path) -> Iterator[Callable[[], bool]]:
+    """Have other processes that open the file wait until the block is left, or 45 s (Linux' lease-break-time).
+
+    The function that it gives says whether somebody waits. Belongs to the main thread: Linux tells by a signal.
+    """
+    waits = threading.Event()
+    before = signal.signal(signal.SIGIO, lambda *_: waits.set())
+    descriptor = os.open(path, os.O_RDWR)
+    try:
+        try:
+            fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+        except OSError as error:
+            pytest.skip(f"this file system has no leases: {error}")
+        yield waits.is_set
+    finally:
+        os.close(descriptor)
+        signal.signal(signal.SIGIO, before)
