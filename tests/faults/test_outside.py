@@ -268,8 +268,8 @@ def test_resets_in_the_middle_of_calls(server: InProcessServer, proxy: FaultProx
     for _ in range(rounds):
         with grpc.insecure_channel(proxy.address) as channel:
             stub = pb_grpc.TranslationServiceStub(channel)
-            calls = [stub.Translate.future(long_request(1000), timeout=6000) for _ in range(2)]
-            streams = [stub.TranslateStream(long_request(1000), timeout=6000) for _ in range(2)]
+            calls = [stub.Translate.future(long_request(250), timeout=6000) for _ in range(2)]
+            streams = [stub.TranslateStream(long_request(250), timeout=6000) for _ in range(2)]
             eventually(lambda: inflight(server) >= 4)
             assert next(streams[0]).delta
             proxy.reset()
@@ -344,7 +344,7 @@ def test_our_client_waits_for_a_port_that_is_closed_for_a_while(
 
 def test_a_slow_connection_gets_its_large_answer(server: InProcessServer, proxy: FaultProxy, proved: Proved) -> None:
     """While others are served, and faster than the proxy lets it through nothing is piled up for it."""
-    proxy.meet(Fault(bytes_per_second=50_000))
+    proxy.meet(Fault(bytes_per_second=200_000))
     texts = distinct_texts(60)
     with server.client() as fast, Client(proxy.address) as slow:
         expected = [translation.text for translation in fast.translate(texts, "en", "de")]
