@@ -16,7 +16,6 @@ from service import access_log, call_record
 from service.config import ServerConfig
 from service.rpc import request_id
 
-_GONE = "ExecuteBatchError raised in core"
 _HIDDEN = "(message left out: it may quote a caller's text; see --log-text)"
 
 
@@ -24,17 +23,11 @@ def set_up(config: ServerConfig) -> None:
     """Log to standard error as the settings say."""
     kind = JsonFormatter if config.log_format == "json" else TextFormatter
     handler = logging.StreamHandler(sys.stderr)
-    handler.addFilter(is_worth_a_line)
     handler.setFormatter(kind(shows_texts=config.log_text))
     logging.basicConfig(level=config.log_level.upper(), handlers=[handler])
     logging.captureWarnings(capture=True)
     # Whoever asks for an access log gets it, whatever else is logged.
     logging.getLogger(access_log.LOGGER).setLevel(logging.INFO)
-
-
-def is_worth_a_line(record: logging.LogRecord) -> bool:
-    """All but what gRPC calls an error, with a traceback, when a caller goes in the moment its answer is sent."""
-    return not (record.name.startswith("grpc.") and record.getMessage().startswith(_GONE))
 
 
 class _Formatter(logging.Formatter):

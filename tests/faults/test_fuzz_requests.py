@@ -16,7 +16,6 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 from service.config import ServerConfig
-from service.logs import is_worth_a_line
 from service.pb.dragoman.v1 import translation_pb2 as pb
 from service.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from service.rpc import google_unsupported
@@ -149,7 +148,6 @@ class Complaints(logging.Handler):
 def watched(server: InProcessServer) -> Iterator[grpc.Channel]:
     """A connection; afterwards the server is as it was before: nothing waits or runs, and nothing went wrong."""
     complaints = Complaints()
-    complaints.addFilter(is_worth_a_line)
     logging.getLogger().addHandler(complaints)
     try:
         with grpc.insecure_channel(server.address) as channel:

@@ -11,7 +11,7 @@ import pytest
 
 from service import call_record
 from service.call_record import CallRecord
-from service.logs import JsonFormatter, TextFormatter, is_worth_a_line
+from service.logs import JsonFormatter, TextFormatter
 from service.rpc import request_id
 
 TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
@@ -86,10 +86,3 @@ def test_an_exception_is_a_field_of_json() -> None:
     line = JsonFormatter(shows_texts=False).format(failing("why", "service.engine.engine"))
     assert "\n" not in line
     assert json.loads(line)["exception"].startswith("Traceback (most recent call last):\n")
-
-
-def test_a_caller_who_goes_is_no_error_worth_a_line() -> None:
-    gone = "ExecuteBatchError raised in core by servicer method [%s]"
-    assert not is_worth_a_line(line_of(gone, "/x/y", logger="grpc._cython.cygrpc"))
-    assert is_worth_a_line(line_of("Unexpected [%s] raised", "ValueError", logger="grpc._cython.cygrpc"))
-    assert is_worth_a_line(line_of(gone, "/x/y"))

@@ -138,9 +138,8 @@ class Search:
         if is_forced is not None:
             for forced in [sequence for sequence in sequences if is_forced[sequence.slots[0]]]:
                 own = forced.slots
-                if np.isnan(
-                    output.candidate_log_probs[own]
-                ).any():  # looked at though nothing is chosen: they stay in the cache
+                # Looked at though nothing is chosen: what is no number would stay in the cache.
+                if np.isnan(output.candidate_log_probs[own]).any():
                     result.failed.append(forced)
                     continue
                 batch.token_ids[own] = batch.output_ids[own, batch.lengths[own] - 1]
