@@ -1,6 +1,8 @@
 """Loads one bundle: device, precision -> checksums -> tokenizer, graphs -> self-test -> warm-up -> running engine."""
 
+import contextlib
 import logging
+from collections.abc import Iterator
 
 from service.bundle.checksums import check_intact
 from service.bundle.manifest import BundleError, one_line
@@ -38,40 +40,37 @@ def load_model(
             is, or fails its self-test.
         DeviceUnavailable: the device can't be used here.
     """
+    with _told_of(bundle):
+        directory, manifest = bundle.directory, bundle.manifest
+        check_device(session_config.device)
+        check_precision(manifest.precision, session_config.device, str(directory))
+        check_intact(directory, manifest)
+        if manifest.precision == "int8" and saturates_int8():
+            _LOG.warning(
+                "this CPU has no VNNI: int8 products may saturate; %s may translate otherwise than tested", directory
+            )
+        pairs = LanguagePairs(manifest)
+        tokenizer = load_tokenizer(manifest.tokenizer, directory)
+        runners = OnnxRunner.load_lanes(directory, manifest, engine_config, session_config)
+        aligner = Aligner.load(directory, manifest, runners[0].encoder, session_config)
+        if aligner is not None:  # before the trials: the end of one terminates the encoder until the engine starts
+            check_aligner(bundle, pairs, aligner)
+        self_test(bundle, pairs, tokenizer, runners, engine_config)
+        full_turn_seconds = warm_up(bundle, runners, engine_config)
+        engine = Engine(runners, engine_config, listener, full_turn_seconds=full_turn_seconds)
+        engine.start()
+        return LoadedModel(bundle, tokenizer, engine, pairs, statistics, aligner)
+
+
+@contextlib.contextmanager
+def _told_of(bundle: FoundBundle) -> Iterator[None]:
+    """What tokenizers, ONNX Runtime and numpy raise on bad files has no common base: all of it is a `BundleError`."""
     try:
-        return _load(bundle, engine_config, session_config, listener, statistics)
+        yield
     except (BundleError, DeviceUnavailable):
         raise
-    except Exception as error:  # what tokenizers, ONNX Runtime and numpy raise on bad files has no common base
+    except Exception as error:
         reason = f"{type(error).__name__}: {one_line(error)}"
         raise BundleError(
             f"{bundle.directory} can't be loaded ({reason}). Export it again with 'make export'."
         ) from error
-
-
-def _load(
-    bundle: FoundBundle,
-    engine_config: EngineConfig,
-    session_config: SessionConfig,
-    listener: EngineListener,
-    statistics: InferenceStatistics,
-) -> LoadedModel:
-    directory, manifest = bundle.directory, bundle.manifest
-    check_device(session_config.device)
-    check_precision(manifest.precision, session_config.device, str(directory))
-    check_intact(directory, manifest)
-    if manifest.precision == "int8" and saturates_int8():
-        _LOG.warning(
-            "this CPU has no VNNI: int8 products may saturate; %s may translate otherwise than tested", directory
-        )
-    pairs = LanguagePairs(manifest)
-    tokenizer = load_tokenizer(manifest.tokenizer, directory)
-    runners = OnnxRunner.load_lanes(directory, manifest, engine_config, session_config)
-    aligner = Aligner.load(directory, manifest, runners[0].encoder, session_config)
-    if aligner is not None:  # before the trials: the end of one terminates the encoder until the engine starts
-        check_aligner(bundle, pairs, aligner)
-    self_test(bundle, pairs, tokenizer, runners, engine_config)
-    full_turn_seconds = warm_up(bundle, runners, engine_config)
-    engine = Engine(runners, engine_config, listener, full_turn_seconds=full_turn_seconds)
-    engine.start()
-    return LoadedModel(bundle, tokenizer, engine, pairs, statistics, aligner)

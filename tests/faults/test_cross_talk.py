@@ -3,13 +3,12 @@
 import asyncio
 import random
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import grpc
 import pytest
 
-from service.engine.decoder import Decoder, StepResult
 from tests.faults.mixed_calls import MixedCall, mixed_calls
+from tests.faults.planted import swap_answers
 from tests.servers import REPOSITORY, InProcessServer, LoopThread, ServerProcess
 
 CONNECTIONS = 4
@@ -111,18 +110,9 @@ def test_none_of_very_many_answers_of_the_shipped_model_depends_on_company(
 def test_two_rows_that_are_swapped_are_found(
     loop_thread: LoopThread, serve: Callable[..., InProcessServer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A planted fault: now and then, two sequences that end in the same step get each other's tokens."""
-    step = Decoder.step
-
-    def swapped(self: Decoder, **how: Any) -> StepResult:
-        result = step(self, **how)
-        if len(result.finished) > 1:
-            (one, a), (other, b), *rest = result.finished
-            result.finished = [(one, b), (other, a), *rest]
-        return result
-
+    """A planted fault, that of `swap_answers`."""
     server = serve(num_threads=2, max_slots=16)
     calls = [each for each in mixed_calls(150, SEED) if each.kind == "unary" and not each.request.options.beam_size]
     alone = answers(loop_thread, server.address, calls, 1)
-    monkeypatch.setattr(Decoder, "step", swapped)
+    swap_answers(monkeypatch)
     assert differences(alone, answers(loop_thread, server.address, calls, IN_FLIGHT))

@@ -3,7 +3,6 @@
 import contextlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
@@ -13,7 +12,6 @@ from service.client import ClientError
 from service.config import ServerConfig
 from service.engine import waiting
 from service.engine.deadlines import Deadlines
-from service.engine.decoder import Decoder, StepResult
 from service.engine.engine import Engine
 from service.engine.integrity import IntegrityError
 from service.engine.lane import Lane
@@ -22,6 +20,7 @@ from service.engine.twins import Twins
 from service.engine.waiting import WaitingQueue
 from service.translation import Priority
 from tests.faults.engine_machine import EngineMachine
+from tests.faults.planted import swap_answers
 from tests.servers import LoopThread, in_process
 
 _QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
@@ -91,16 +90,7 @@ class Planted:
 
     @staticmethod
     def answers_are_swapped(patch: pytest.MonkeyPatch) -> None:
-        step = Decoder.step
-
-        def swapped(self: Decoder, **how: Any) -> StepResult:
-            result = step(self, **how)
-            if len(result.finished) > 1:
-                (one, a), (other, b), *rest = result.finished
-                result.finished = [(one, b), (other, a), *rest]
-            return result
-
-        patch.setattr(Decoder, "step", swapped)
+        swap_answers(patch)
 
     @staticmethod
     def who_left_the_queue_is_still_counted(patch: pytest.MonkeyPatch) -> None:
