@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from service.config import ServerConfig
+from service.rpc import request_id
 from tests.servers import InProcessServer, LoopThread, in_process
 from tests.tiny_bundle import write_tiny_bundle
 
@@ -16,6 +17,13 @@ from tests.tiny_bundle import write_tiny_bundle
 def interruptible() -> None:
     """A script's background jobs ignore Ctrl-C, and so would the processes that these tests start and interrupt."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(autouse=True)
+def outside_of_calls() -> Iterator[None]:
+    """A test that begins a call does so in a context of its own, or tests after it would be part of that call."""
+    yield
+    assert request_id.current() == request_id.NONE
 
 
 @pytest.fixture(scope="session")

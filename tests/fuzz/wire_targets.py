@@ -8,6 +8,7 @@ import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from contextvars import copy_context
 from http import HTTPStatus
 from typing import TypeVar
 from unittest.mock import patch
@@ -111,7 +112,7 @@ def metadata(data: bytes) -> None:
         pairs.append((name, line if source.number() % 8 else line.encode()))
     key = key_in(pairs)
     assert key == "" or any(key in value for _, value in pairs if isinstance(value, str))
-    identifier = request_id.begin(pairs)
+    identifier = copy_context().run(request_id.begin, pairs)
     assert re.fullmatch(r"[\x21-\x7e]{1,128}", identifier)
     is_sampled(identifier, 0.5)
     record = CallRecord("/dragoman.v1.TranslationService/Translate", identifier, time.monotonic())
