@@ -16,6 +16,7 @@ from service.bundle.manifest import LanguagePair
 from service.call_record import Phase
 from service.decoding import SegmentDecoder, SegmentProgress
 from service.documents.assembling import Candidates
+from service.engine.niceness import set_back
 from service.engine.sequence import SequenceProgress, SequenceUpdate
 from service.errors import DeadlineExceeded, InvalidRequest, NotFound, Overloaded, Unavailable, listed, quoted
 from service.metrics import Metrics
@@ -379,7 +380,7 @@ def _undetermined(text: str) -> Translation:
 def _running_pool(num_threads: int) -> ThreadPoolExecutor:
     """A pool whose threads run already. Started when the first call needs it, a thread that dies for want of memory
     before it has said that it runs would be waited for by the event loop, for ever."""
-    pool = ThreadPoolExecutor(max_workers=num_threads, thread_name_prefix="tokenizer")
+    pool = ThreadPoolExecutor(max_workers=num_threads, thread_name_prefix="tokenizer", initializer=set_back)
     together = threading.Barrier(num_threads)
     for _ in range(num_threads):
         pool.submit(together.wait)

@@ -12,6 +12,7 @@ from service.engine.admission import Admission
 from service.engine.config import EngineConfig
 from service.engine.integrity import expect
 from service.engine.lane import Lane, Turn
+from service.engine.niceness import set_back
 from service.engine.roster import Roster
 from service.engine.runner import Runner
 from service.engine.scheduler import StepPlan
@@ -298,6 +299,7 @@ class Engine:
     # The loop: everything below runs on a lane's thread, but for `_fail_everything`.
 
     def _run(self, lane: Lane) -> None:
+        set_back()
         try:
             while (plan := self._next(lane)) is not None:
                 if plan.admitted or lane.batch.num_rows:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from service.bundle.manifest import BundleError, one_line
+from service.engine.niceness import set_back
 from service.lifecycle import ReloadOutcome
 from service.models.freed_memory import give_back
 from service.models.index import ModelState, list_states
@@ -267,6 +268,7 @@ class Fleet:
         outcome.set_running_or_notify_cancel()  # who waits may be cancelled; the work goes on
 
         def run() -> None:
+            set_back()  # a new model's threads, and the CPUs that it takes to load, are behind what is served
             try:
                 outcome.set_result(work())
             except BaseException as error:
