@@ -18,6 +18,7 @@ from benchmarks.models import MODELS, prepare
 from benchmarks.report import write_records
 from benchmarks.servers import RunningServer, running, send, serve_command
 from benchmarks.serving_points import closed_loop
+from service.engine.cpus import available_cpus
 
 MULTIPLES = (0.5, 0.9, 1.0, 2.0, 5.0)
 NICENESS = 5
@@ -80,11 +81,15 @@ def measured(server: RunningServer, load: Load) -> dict[str, Any]:
     """Send one load and look at what came back."""
     before = server.cpu_seconds()
     outcome = send(load)
+    server_cpus = (server.cpu_seconds() - before) / outcome.wall_seconds
+    client_cpus = outcome.cpu_seconds / outcome.wall_seconds
+    found = of_outcome(outcome, load.seconds)
     return {
         "rate": load.rate,
-        **of_outcome(outcome, load.seconds),
-        "server_cpus": (server.cpu_seconds() - before) / outcome.wall_seconds,
-        "client_cpus": outcome.cpu_seconds / outcome.wall_seconds,
+        **found,
+        "goodput_per_cpu": found["goodput"] / (available_cpus() - client_cpus),
+        "server_cpus": server_cpus,
+        "client_cpus": client_cpus,
         "memory_mib": server.memory_mib(),
     }
 
@@ -121,18 +126,25 @@ def of_outcome(outcome: Outcome, seconds: float) -> dict[str, Any]:
 
 
 def judged(points: Sequence[dict[str, Any]]) -> dict[str, tuple[float, bool]]:
-    """Each goal's value, the median of the rounds, and whether it is held."""
+    """Each goal's value, the median of the rounds, and whether it is held. Loads are compared within their round, as
+    the machine's own speed may change from one to the next."""
 
-    def median(load: float, name: str) -> float:
-        return percentile([point[name] for point in points if point["load"] == load], 0.5)
+    def of_rounds(load: float, name: str) -> list[float]:
+        return [point[name] for point in points if point["load"] == load]
 
-    goodput = median(5.0, "goodput") / median(1.0, "goodput")
-    p99 = median(5.0, "accepted_p99_ms") / median(0.9, "accepted_p99_ms")
-    refusal = median(5.0, "refused_p99_ms") / 1e3
-    memory = median(5.0, "memory_mib") / median(1.0, "memory_mib")
+    def ratio(load: float, base: float, name: str) -> float:
+        pairs = zip(of_rounds(load, name), of_rounds(base, name), strict=True)
+        return percentile([value / of_base for value, of_base in pairs], 0.5)
+
+    goodput = ratio(5.0, 1.0, "goodput")
+    goodput_per_cpu = ratio(5.0, 1.0, "goodput_per_cpu")
+    p99 = ratio(5.0, 0.9, "accepted_p99_ms")
+    refusal = percentile(of_rounds(5.0, "refused_p99_ms"), 0.5) / 1e3
+    memory = ratio(5.0, 1.0, "memory_mib")
     others = sum(point["other_statuses"] for point in points)
     return {
         "goodput at 5x, of that at 1x": (goodput, goodput >= LEAST_GOODPUT),
+        "the same, by the CPUs that callers left": (goodput_per_cpu, goodput_per_cpu >= LEAST_GOODPUT),
         "p99 of accepted calls at 5x, of that at 0.9x": (p99, p99 <= MOST_P99),
         "p99 of refusals at 5x, seconds": (refusal, refusal <= MOST_REFUSAL_SECONDS),
         "memory at 5x, of that at 1x": (memory, memory <= MOST_MEMORY),

@@ -2,12 +2,20 @@
 
 import math
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from service.engine.integrity import expect
 from service.engine.sequence import Sequence
 
 Key = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], object]
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """Twins none of which has slots yet, and how many rows of steps the one that gets some will probably take."""
+
+    rows: float
+    members: dict[Sequence, None] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -27,8 +35,7 @@ class Twins:
     """
 
     def __init__(self) -> None:
-        self._waiting: dict[Key, dict[Sequence, None]] = {}
-        self._rows: dict[Key, float] = {}
+        self._waiting: dict[Key, _Waiting] = {}
         self.waiting_rows = 0.0  # that those who wait will take, twins counted once
         self._running: dict[Key, _Decoding] = {}
         self._watched: dict[Sequence, dict[Sequence, int]] = {}  # leaders -> who wants progress, and tokens told so far
@@ -42,15 +49,16 @@ class Twins:
         """Note a sequence that begins to wait, and how many rows of steps it will probably take."""
         key = _key(sequence)
         if key not in self._waiting:
-            self._waiting[key], self._rows[key] = {}, rows
+            self._waiting[key] = _Waiting(rows)
             self.waiting_rows += rows
-        self._waiting[key][sequence] = None
+        self._waiting[key].members[sequence] = None
 
     def leave_queue(self, sequence: Sequence) -> None:
         """Forget a sequence that waits no longer and will not run."""
         key = _key(sequence)
-        del self._waiting[key][sequence]
-        if not self._waiting[key]:
+        twins = self._waiting[key]
+        del twins.members[sequence]
+        if not twins.members:
             self._leave(key)
 
     def distinct(self, candidates: Iterable[Sequence]) -> Iterator[Sequence]:
@@ -122,13 +130,11 @@ class Twins:
         Raises:
             IntegrityError: it is not so; says what is wrong.
         """
-        noted = [sequence for twins in self._waiting.values() for sequence in twins]
+        noted = [sequence for twins in self._waiting.values() for sequence in twins.members]
         expect(len(noted) == len(waiting), f"{len(waiting)} wait, of {len(noted)} the twins are known")
         expect(set(noted) == set(waiting), "others wait than those whose twins are known")
-        expect(
-            self._rows.keys() == self._waiting.keys(), f"{len(self._rows)} estimates for {len(self._waiting)} waiting"
-        )
-        total = sum(self._rows.values())
+        expect(all(twins.members for twins in self._waiting.values()), "twins wait of whom none is left")
+        total = sum(twins.rows for twins in self._waiting.values())
         expect(math.isclose(self.waiting_rows, total, abs_tol=1e-6), f"{self.waiting_rows} rows wait, not {total}")
         expect(not self._waiting.keys() & self._running.keys(), "a sequence waits that should follow its twin")
         watched: dict[Sequence, set[Sequence]] = {}
@@ -142,9 +148,9 @@ class Twins:
         expect(told == watched, f"{len(told)} leaders are watched, {len(watched)} should be")
 
     def _leave(self, key: Key) -> dict[Sequence, None]:
-        members, rows = self._waiting.pop(key), self._rows.pop(key)
-        self.waiting_rows = self.waiting_rows - rows if self._waiting else 0.0  # without what rounding has left
-        return members
+        twins = self._waiting.pop(key)
+        self.waiting_rows = self.waiting_rows - twins.rows if self._waiting else 0.0  # without what rounding has left
+        return twins.members
 
     def _watch(self, leader: Sequence, sequence: Sequence) -> None:
         if sequence.wants_progress:

@@ -220,8 +220,8 @@ def test_nothing_is_left_of_calls_that_were_given_up(
     serve: Callable[..., InProcessServer],
     proved: Callable[..., None],
 ) -> None:
-    growth = check_storm(loop_thread, server, serve, 150, 100.0)
-    proved("cancellation", cases=150, memory_mib=round(growth, 1))
+    growth = check_storm(loop_thread, server, serve, 100, 100.0)
+    proved("cancellation", cases=100, memory_mib=round(growth, 1))
 
 
 @pytest.mark.full

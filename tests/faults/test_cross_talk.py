@@ -69,7 +69,7 @@ def check_tiny(loop: LoopThread, serve: Callable[..., InProcessServer], count: i
 def test_no_answer_depends_on_company(
     loop_thread: LoopThread, serve: Callable[..., InProcessServer], proved: Callable[..., None]
 ) -> None:
-    proved("cross-talk", cases=check_tiny(loop_thread, serve, 250, 100.0))
+    proved("cross-talk", cases=check_tiny(loop_thread, serve, 150, 100.0))
 
 
 @pytest.mark.full

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import grpc
-import pytest
 from google.rpc import error_details_pb2, status_pb2
 
 from service.pb.dragoman.v1 import translation_pb2 as pb
@@ -99,15 +98,19 @@ def test_a_server_without_limits_lets_everybody_wait(
 ) -> None:
     """The positive control: this storm is one."""
     server = started(serve, max_queue_seconds=86_400.0)
-    seen = loop_thread.run(storm(server, distinct_texts(NUM_CALLS)), timeout_seconds=90)
-    assert seen.codes == {"OK": NUM_CALLS}
-    assert seen.most_waiting > NUM_CALLS // 2
+    engine = server.server.models[0].engine
+    under_way = asyncio.run_coroutine_threadsafe(storm(server, distinct_texts(NUM_CALLS)), loop_thread.loop)
+    try:
+        eventually(lambda: engine.snapshot().num_waiting > NUM_CALLS // 2)
+        assert server.metric("dragoman_rejected_total", reason="queue_full") == 0
+    finally:
+        under_way.cancel()
 
 
-@pytest.mark.parametrize("num_texts", [50, 150])
 def test_while_a_large_call_waits_small_ones_are_let_in(
-    serve: Callable[..., InProcessServer], num_texts: int, proved: Callable[..., None]
+    serve: Callable[..., InProcessServer], proved: Callable[..., None]
 ) -> None:
+    num_texts = 50
     server = started(serve, max_queue_seconds=1.0)
     engine = server.server.models[0].engine
     request = pb.TranslateRequest(texts=distinct_texts(num_texts), source_language_code="en", target_language_code="de")

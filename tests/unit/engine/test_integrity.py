@@ -11,7 +11,7 @@ from service.engine.engine import Engine
 from service.engine.integrity import IntegrityError
 from service.engine.lane import Lane
 from service.engine.sequence import Sequence, SequenceStatus, SequenceUpdate
-from service.engine.twins import _key
+from service.engine.twins import Key, _key, _Waiting
 from tests.unit.engine.fake_runner import FakeRunner
 from tests.unit.engine.recorder import Recorder, new_sequence
 from tests.unit.engine.test_engine import Rig, endless
@@ -93,7 +93,7 @@ FAULTS: dict[str, tuple[str, Falsify]] = {
     "a decoding is for nobody": ("nobody waits for", lambda a: _decoding(a).clear()),
     "a watcher is forgotten": ("are watched", lambda a: a.engine._roster._twins._watched.clear()),
     "waiting rows are miscounted": ("rows wait", lambda a: setattr(a.engine._roster._twins, "waiting_rows", 1.5)),
-    "an estimate is kept": ("estimates for", lambda a: a.engine._roster._twins._rows.update({_key(a.beam): 1.0})),
+    "twins of nobody wait": ("none is left", lambda a: _waiting(a).update({_key(a.beam): _Waiting(0.0)})),
     "who was told is still here": ("still here", lambda a: a.engine._roster._live.remove(a.waiting)),
     "who was told goes on": ("goes on", lambda a: a.engine._roster._updates.append(_update(a.running))),
     "a sequence is told twice": ("told twice", lambda a: a.engine._roster._updates.extend([_update(endless())] * 2)),
@@ -105,6 +105,10 @@ FAULTS: dict[str, tuple[str, Falsify]] = {
 def _decoding(a: Scene) -> dict[Sequence, None]:
     twins = a.engine._roster._twins
     return next(each.members for each in twins._running.values() if each.leader is a.beam)
+
+
+def _waiting(a: Scene) -> dict[Key, _Waiting]:
+    return a.engine._roster._twins._waiting
 
 
 def _update(sequence: Sequence) -> SequenceUpdate:
