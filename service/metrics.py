@@ -94,6 +94,9 @@ class Metrics:
         self._draining = self._gauge("draining", "1 while the server is being stopped.")
         self._tls_not_after: Gauge | None = None  # only with TLS: 0 would look long expired
         self._loop_tasks = self._gauge("event_loop_tasks", "Tasks on the event loop, such as calls under way.")
+        self._loop_silence = self._gauge(
+            "event_loop_silence_seconds", "Since the event loop last ran, which it does every second if it can."
+        )
         self._build_info = self._gauge("build_info", "Always 1.", "version", "onnxruntime_version", "provider")
         self._model_info = self._gauge("model_info", "Always 1.", *ModelInfo._fields)
         self._reloads = self._counter("reloads", "Looks at the models on disk, by what they led to.", "outcome")
@@ -237,9 +240,11 @@ class Metrics:
         self._cache_max_bytes.set(cache.max_bytes)
         self._cache_bytes.set_function(lambda: cache.num_bytes)
 
-    def counts_tasks(self, count: Callable[[], int]) -> None:
-        """Say how many tasks the event loop has; asked whenever the metrics are read, on another thread."""
-        self._loop_tasks.set_function(count)
+    def watches_loop(self, num_tasks: Callable[[], int], silent_seconds: Callable[[], float]) -> None:
+        """Say how many tasks the event loop has, and how long ago it last ran; asked whenever the metrics are read, on
+        another thread."""
+        self._loop_tasks.set_function(num_tasks)
+        self._loop_silence.set_function(silent_seconds)
 
     def shows(self, foreign: Callable[[], Iterable[ForeignMetric]]) -> None:
         """Have these metrics too whenever the metrics are read."""

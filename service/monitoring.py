@@ -7,9 +7,15 @@ from service.http_listener import PLAIN, HttpAnswer, HttpListener, HttpRequest
 from service.lifecycle import Phase
 from service.metrics import Metrics
 
+# An event loop that was silent for longer answers no calls either. Probes ask several times before they act.
+MAX_SILENT_SECONDS = 10.0
 
-def monitoring_listener(host: str, port: int, metrics: Metrics, phase: Callable[[], Phase]) -> HttpListener:
-    """Open the port for scrapers and probes; 0 takes any free one. `phase` is called from other threads.
+
+def monitoring_listener(
+    host: str, port: int, metrics: Metrics, phase: Callable[[], Phase], silent_seconds: Callable[[], float]
+) -> HttpListener:
+    """Open the port for scrapers and probes; 0 takes any free one. `phase` and `silent_seconds`, those of the event
+    loop, are called from other threads.
 
     Raises:
         PortError: the port can't be listened on.
@@ -25,6 +31,9 @@ def monitoring_listener(host: str, port: int, metrics: Metrics, phase: Callable[
         fine = {"/readyz": now.is_ready, "/livez": now.is_alive}.get(request.path)
         if fine is None:
             return HttpAnswer(HTTPStatus.NOT_FOUND, PLAIN, b"not here; try /metrics, /readyz or /livez\n")
+        if (silent := silent_seconds()) > MAX_SILENT_SECONDS:
+            told = f"stuck: the event loop has not run for {silent:.0f} s, and answers no calls\n"
+            return HttpAnswer(HTTPStatus.SERVICE_UNAVAILABLE, PLAIN, told.encode())
         status = HTTPStatus.OK if fine else HTTPStatus.SERVICE_UNAVAILABLE
         return HttpAnswer(status, PLAIN, f"{now.value}\n".encode())
 

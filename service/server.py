@@ -25,6 +25,7 @@ from service.engine.config import EngineConfig
 from service.engine.session import SessionConfig
 from service.engine_bridge import EngineBridge
 from service.fleet_bridge import FleetBridge
+from service.heartbeat import Heartbeat
 from service.http_listener import HttpListener
 from service.lifecycle import Phase, ReloadOutcome
 from service.metrics import Metrics
@@ -97,7 +98,8 @@ class Server:
         self._following_files: asyncio.Task[None] | None = None
         self._http: list[HttpListener] = []
         self._loop = asyncio.get_running_loop()
-        self._metrics.counts_tasks(lambda: len(asyncio.all_tasks(self._loop)))
+        self._heartbeat = Heartbeat()
+        self._metrics.watches_loop(lambda: len(asyncio.all_tasks(self._loop)), lambda: self._heartbeat.silent_seconds)
         self._closing = asyncio.Event()
         self._lost = asyncio.Event()
         self._reloading = asyncio.Lock()
@@ -181,7 +183,14 @@ class Server:
             PortError: as for `run`.
         """
         config = self.config
-        monitoring = monitoring_listener(config.metrics_host, config.metrics_port, self._metrics, lambda: self._phase)
+        self._heartbeat.start()
+        monitoring = monitoring_listener(
+            config.metrics_host,
+            config.metrics_port,
+            self._metrics,
+            lambda: self._phase,
+            lambda: self._heartbeat.silent_seconds,
+        )
         self._http.append(monitoring)
         self.metrics_port = monitoring.port
         monitoring.start()
@@ -261,6 +270,7 @@ class Server:
             _LOG.warning("the last spans could not be sent within %g s", _LAST_SPANS_SECONDS)
         for listener in self._http:
             listener.stop()
+        self._heartbeat.stop()
         self._translator.close()
 
     def _admin(self) -> AdminServer:

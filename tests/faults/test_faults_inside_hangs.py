@@ -15,6 +15,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from service import monitoring
 from service.bundle import graph_io
 from service.engine.session import Binding, GraphSession, SessionConfig
 from service.lifecycle import Phase, ReloadOutcome
@@ -23,6 +24,7 @@ from service.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from tests.faults.faulty_server import FAULT_FILE
 from tests.servers import (
     InProcessServer,
+    LoopThread,
     ServerProcess,
     distinct_texts,
     eventually,
@@ -298,3 +300,27 @@ def test_slots_of_a_hanging_engine_count_as_free(
     assert ask(server.address)[0] is UNAVAILABLE
     released.set()
     proved("recovery", cases=1)
+
+
+def test_an_event_loop_that_hangs_is_told_by_the_probes(
+    serve: Callable[..., InProcessServer],
+    loop_thread: LoopThread,
+    monkeypatch: pytest.MonkeyPatch,
+    proved: Callable[..., None],
+) -> None:
+    monkeypatch.setattr(monitoring, "MAX_SILENT_SECONDS", 1.5)
+    server = serve()
+    assert server.get("/livez")[::2] == (200, "serving\n")
+    release = threading.Event()
+    loop_thread.loop.call_soon_threadsafe(release.wait, BOUND_SECONDS)
+    try:
+        eventually(lambda: server.get("/livez")[0] == 503)
+        for path in ("/livez", "/readyz"):
+            status, _, told = server.get(path)
+            assert (status, told.split(":")[0]) == (503, "stuck")
+        assert server.metric("dragoman_event_loop_silence_seconds") > 1.5
+    finally:
+        release.set()
+    eventually(lambda: server.get("/livez")[0] == server.get("/readyz")[0] == 200)
+    assert ask(server.address)[0] is OK
+    proved("faults-inside", cases=1)

@@ -1,0 +1,214 @@
+"""What the supervisor does about engines that fail, on a clock that the test turns and with engines that only say how
+they are; `tests/faults` does it to real ones."""
+
+import asyncio
+from collections.abc import Coroutine
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from service.models.fleet import Fleet
+from service.models.recovery import MAX_RESTARTS
+from service.models.supervisor import Supervisor
+from tests.servers import TIMEOUT_SECONDS
+
+STUCK_TURN_SECONDS = 8.0
+
+
+@dataclass
+class FakeEngine:
+    failure: BaseException | None = None
+    has_threads: bool = False
+    turn_seconds: float = 0.0
+
+    def snapshot(self) -> Any:
+        return SimpleNamespace(turn_seconds=self.turn_seconds)
+
+    def fail(self, error: BaseException, reason: str) -> None:
+        assert reason in str(error)
+        self.failure = error
+
+
+@dataclass(eq=False)
+class FakeModel:
+    engine: FakeEngine = field(default_factory=FakeEngine)
+    bundle: Any = field(default_factory=lambda: SimpleNamespace(directory=Path("models/tiny/1")))
+
+
+class FakeFleet:
+    def __init__(self, *models: FakeModel) -> None:
+        self.models = list(models)
+        self.num_restarts = 0
+        self.is_mended = True
+        self.hangs = False
+
+    async def restart(self, model: FakeModel) -> None:
+        self.num_restarts += 1
+        if self.hangs:
+            await asyncio.Event().wait()
+        if not self.is_mended:
+            raise ValueError("the golden sentences came out otherwise")
+        model.engine.failure = None
+
+
+class Scene:
+    """A supervisor of one model, and what it told."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+        self.model = FakeModel()
+        self.engine = self.model.engine
+        self.fleet = FakeFleet(self.model)
+        self.told: list[bool | str] = []
+        fleet = cast(Fleet, self.fleet)
+        self.supervisor = Supervisor(fleet, self, STUCK_TURN_SECONDS, lambda: self.now)
+
+    def on_recovering(self, recovering: bool) -> None:
+        self.told.append(recovering)
+
+    def on_lost(self, reason: str) -> None:
+        self.told.append(reason)
+
+    async def after(self, seconds: float) -> None:
+        """Look again, and let a restart come to its end, or to where it hangs."""
+        self.now += seconds
+        self.supervisor.wake()
+        for _ in range(3):
+            await asyncio.sleep(0)
+
+
+@pytest.fixture
+def scene() -> Scene:
+    return Scene()
+
+
+def run(work: Coroutine[Any, Any, None]) -> None:
+    async def bounded() -> None:
+        async with asyncio.timeout(TIMEOUT_SECONDS):
+            await work
+
+    asyncio.run(bounded())
+
+
+def test_who_is_well_is_left_alone(scene: Scene) -> None:
+    scene.engine.has_threads = True
+    scene.engine.turn_seconds = STUCK_TURN_SECONDS
+    run(scene.after(1.0))
+    assert scene.engine.failure is None
+    assert scene.told == []
+
+
+def test_a_turn_that_takes_too_long_is_ended(scene: Scene) -> None:
+    scene.engine.has_threads = True
+    scene.engine.turn_seconds = STUCK_TURN_SECONDS + 0.1
+    run(scene.after(1.0))
+    assert str(scene.engine.failure) == "a run of the model took more than 8 s and was ended"
+    assert scene.told == [True]
+
+
+def test_what_failed_is_restarted_once_its_threads_have_ended_and_the_delay_is_over(scene: Scene) -> None:
+    async def play() -> None:
+        scene.engine.failure, scene.engine.has_threads = RuntimeError("a bug"), True
+        await scene.after(0.0)
+        assert scene.told == [True]
+        await scene.after(1.0)
+        assert scene.fleet.num_restarts == 0  # two engines must not share runners
+        scene.engine.has_threads = False
+        await scene.after(0.0)
+        assert scene.fleet.num_restarts == 1
+        assert scene.told == [True, False]
+        scene.engine.failure = RuntimeError("again")
+        for seconds, num_restarts in ((0.0, 1), (0.19, 1), (0.02, 2)):
+            await scene.after(seconds)
+            assert scene.fleet.num_restarts == num_restarts
+        assert scene.told == [True, False] * 2
+
+    run(play())
+
+
+def test_threads_that_do_not_end_are_beyond_help(scene: Scene) -> None:
+    async def play() -> None:
+        scene.engine.failure, scene.engine.has_threads = RuntimeError("a bug"), True
+        await scene.after(0.0)
+        await scene.after(4.9)
+        assert scene.told == [True]
+        await scene.after(0.2)
+        await scene.after(9.0)
+        assert scene.told == [True, "a thread of the engine of models/tiny/1 hangs in native code."]
+        assert scene.fleet.num_restarts == 0
+
+    run(play())
+
+
+def test_so_is_a_restart_that_hangs(scene: Scene) -> None:
+    async def play() -> None:
+        scene.fleet.hangs = True
+        scene.engine.failure = RuntimeError("a bug")
+        for seconds in (0.0, 0.2, STUCK_TURN_SECONDS + 4.9):
+            await scene.after(seconds)
+        assert (scene.told, scene.fleet.num_restarts) == ([True], 1)
+        await scene.after(0.2)
+        assert scene.told == [True, "the engine of models/tiny/1 hangs while it is being restarted."]
+
+    run(play())
+
+
+def test_so_are_many_failures_in_a_row(scene: Scene) -> None:
+    async def play() -> None:
+        scene.fleet.is_mended = False
+        scene.engine.failure = RuntimeError("a bug")
+        for _ in range(2 * MAX_RESTARTS):
+            await scene.after(31.0)
+        assert scene.fleet.num_restarts == MAX_RESTARTS
+        assert scene.told[0] is True
+        (reason,) = scene.told[1:]
+        assert "could not be restarted (ValueError: the golden sentences came out otherwise), 11 times in a row" in str(
+            reason
+        )
+
+    run(play())
+
+
+def test_who_is_served_no_more_is_forgotten(scene: Scene) -> None:
+    async def play() -> None:
+        scene.engine.failure = RuntimeError("a bug")
+        await scene.after(0.0)
+        scene.fleet.models = []
+        await scene.after(9.0)
+        assert scene.told == [True, False]
+        assert scene.fleet.num_restarts == 0
+
+    run(play())
+
+
+def test_it_watches_by_itself_until_an_engine_is_lost(scene: Scene) -> None:
+    async def play() -> None:
+        watching = asyncio.create_task(scene.supervisor.watch())
+        await asyncio.sleep(0)
+        scene.fleet.is_mended = False
+        scene.engine.failure = RuntimeError("a bug")
+        scene.supervisor.wake()
+        while not watching.done():
+            scene.now += 10.0
+            await asyncio.wait({watching}, timeout=0.001)
+        await watching
+        assert isinstance(scene.told[-1], str)
+
+    run(play())
+
+
+def test_engines_of_other_models_are_looked_after_each_for_itself(scene: Scene) -> None:
+    async def play() -> None:
+        other = FakeModel()
+        scene.fleet.models.append(other)
+        scene.engine.failure, scene.engine.has_threads = RuntimeError("a bug"), True
+        other.engine.failure = RuntimeError("another")
+        await scene.after(0.0)
+        await scene.after(0.2)
+        assert other.engine.failure is None
+        assert scene.told == [True]  # one is still down
+
+    run(play())
