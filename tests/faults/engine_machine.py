@@ -208,7 +208,8 @@ class EngineMachine(RuleBasedStateMachine):
     @rule(number=st.integers(0, 2))
     def begin(self, number: int) -> None:
         lane = self.lanes[number % len(self.lanes)]
-        if lane not in self.plans and lane not in self.turns and self.engine._has_work(lane):
+        is_idle = lane not in self.plans and lane not in self.turns
+        if is_idle and not self.has_ended and self.engine._has_work(lane):
             self._begin(lane)
 
     def _begin(self, lane: Lane) -> None:
