@@ -3,6 +3,8 @@
 import asyncio
 import random
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
 
 import grpc
 import pytest
@@ -49,18 +51,19 @@ def differences(alone: Sequence[bytes], together: Sequence[bytes]) -> list[int]:
     return [number for number, pair in enumerate(zip(alone, together, strict=True)) if pair[0] != pair[1]]
 
 
-def check_tiny(loop: LoopThread, serve: Callable[..., InProcessServer], count: int, timeout_seconds: float) -> int:
-    """How many answers were compared: one in ten calls is made twice, so that the cache answers too."""
+def check_tiny(loop: LoopThread, quiet: str, busy: str, count: int, timeout_seconds: float) -> int:
+    """How many answers were compared: one in ten calls is made twice, so that the cache answers too. The server that
+    answers each call alone works beside the one that has many at a time."""
     calls = mixed_calls(count, SEED)
-    quiet, busy = (
-        serve(num_threads=2, max_slots=16),
-        serve(num_threads=2, max_slots=16, cache_mib=4),
-    )
-    alone = answers(loop, quiet.address, calls, 1, timeout_seconds)
-    assert len(set(alone)) > 0.9 * count, "too many answers are the same: a swap would not show"
     chance = random.Random(SEED)
     order = [*range(count), *chance.sample(range(count), count // 10)]
-    together = answers(loop, busy.address, [calls[number] for number in order], IN_FLIGHT, timeout_seconds)
+
+    async def both() -> list[list[bytes]]:
+        again = [calls[number] for number in order]
+        return await asyncio.gather(_answers(quiet, calls, 1), _answers(busy, again, IN_FLIGHT))
+
+    alone, together = loop.run(both(), timeout_seconds)
+    assert len(set(alone)) > 0.9 * count, "too many answers are the same: a swap would not show"
     wrong = differences([alone[number] for number in order], together)
     assert not wrong, f"{len(wrong)} of {len(order)} answers are others, first {calls[order[wrong[0]]]}"
     return len(order)
@@ -69,15 +72,21 @@ def check_tiny(loop: LoopThread, serve: Callable[..., InProcessServer], count: i
 def test_no_answer_depends_on_company(
     loop_thread: LoopThread, serve: Callable[..., InProcessServer], proved: Callable[..., None]
 ) -> None:
-    proved("cross-talk", cases=check_tiny(loop_thread, serve, 150, 100.0))
+    quiet, busy = (serve(num_threads=2, max_slots=16, cache_mib=mib) for mib in (0, 4))
+    proved("cross-talk", cases=check_tiny(loop_thread, quiet.address, busy.address, 150, 100.0))
 
 
 @pytest.mark.full
-@pytest.mark.timeout(2 * _LONG_SECONDS)
+@pytest.mark.timeout(_LONG_SECONDS + 60)
 def test_no_answer_of_very_many_depends_on_company(
-    loop_thread: LoopThread, serve: Callable[..., InProcessServer], proved: Callable[..., None]
+    loop_thread: LoopThread, tiny_models: Path, proved: Callable[..., None]
 ) -> None:
-    proved("cross-talk", cases=check_tiny(loop_thread, serve, 20_000, _LONG_SECONDS))
+    flags = ("--num-threads", "2", "--max-slots", "16")
+    with ExitStack() as stack:
+        quiet, busy = (ServerProcess(tiny_models, *flags, "--cache-mib", mib) for mib in ("0", "4"))
+        stack.callback(quiet.kill)
+        stack.callback(busy.kill)
+        proved("cross-talk", cases=check_tiny(loop_thread, quiet.address, busy.address, 20_000, _LONG_SECONDS))
 
 
 def check_shipped(loop: LoopThread, count: int, timeout_seconds: float) -> int:
