@@ -58,7 +58,7 @@ def check_tiny(loop: LoopThread, quiet: str, busy: str, count: int, timeout_seco
     chance = random.Random(SEED)
     order = [*range(count), *chance.sample(range(count), count // 10)]
 
-    async def both() -> list[list[bytes]]:
+    async def both() -> tuple[list[bytes], list[bytes]]:
         again = [calls[number] for number in order]
         return await asyncio.gather(_answers(quiet, calls, 1), _answers(busy, again, IN_FLIGHT))
 
