@@ -144,7 +144,7 @@ def in_process(loop: LoopThread, config: ServerConfig, load: bool = True) -> Ite
         running.close()
         logging.getLogger("service").removeHandler(contradictions)
     for error in contradictions.found:
-        if not hasattr(error, "__notes__"):  # else a server that ran beside this one has raised it
+        if not hasattr(error, "__notes__"):  # else it was planted, or a server that ran beside this one has raised it
             error.add_note("found by the checks of a server in the tests' process")
             raise error
 
