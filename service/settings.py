@@ -72,8 +72,15 @@ def toml_value(value: Any) -> str:
     if isinstance(value, tuple | list):
         return f"[{', '.join(map(toml_value, value))}]"
     if isinstance(value, str | Path | None):
-        return json.dumps(str(value or ""), ensure_ascii=False).replace("\x7f", "\\u007f")
+        text = json.dumps(str(value or ""), ensure_ascii=False)
+        return "".join(each if each.isprintable() else _escaped(each) for each in text)
     return shown(value)
+
+
+def _escaped(character: str) -> str:
+    """As TOML has it. Unicode's own line ends would make two lines of a message."""
+    number = ord(character)
+    return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
 
 
 def _from_file(path: Path) -> tuple[dict[str, Given], list[str]]:

@@ -41,6 +41,8 @@ class TermIndex:
         for size in range(min(_PREFIX, len(text) - start), 0, -1):
             for length in self._lengths.get(folded[start : start + size], ()):
                 end = start + length
+                if end > len(text):  # else a shorter term that the text ends with would be taken for one of this length
+                    continue
                 for term in self._terms.get(folded[start:end], ()):
                     if not term.is_case_sensitive or text[start:end] == term.source:
                         yield end, term

@@ -157,6 +157,12 @@ def test_what_is_wrong_in_the_file_is_wrong_even_if_a_flag_wins(write: Write) ->
     assert line.endswith("config.toml is -1; give a whole number from 0 to 65535.")
 
 
+def test_a_value_with_a_line_end_of_unicodes_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DRAGOMAN_SERVE_LOG_FORMAT", "te\u2028xt\U000e0001")
+    (line,), _ = problems({})
+    assert line == 'DRAGOMAN_SERVE_LOG_FORMAT is "te\\u2028xt\\U000e0001"; give text or json.'
+
+
 def test_a_long_value_is_cut(write: Write) -> None:
     (line,), _ = problems(file=write(f'port = "{"x" * 1000}"'))
     assert 'is "xxx' in line

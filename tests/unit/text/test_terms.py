@@ -57,6 +57,11 @@ def test_a_requests_terms_go_before_a_glossarys() -> None:
     assert find_terms("dog") == []
 
 
+def test_no_term_goes_on_after_the_end_of_the_text() -> None:
+    (term,) = find_terms("please save", TermIndex([Term("save", "sichern"), Term("save the file", "Datei sichern")]))
+    assert (term.start, term.end, term.target) == (7, 11, "sichern")
+
+
 def test_of_equal_terms_the_first_counts() -> None:
     assert found("dog", DOG, Term("Dog", "Köter")) == [("dog", "Hund")]
 
