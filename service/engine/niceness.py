@@ -17,9 +17,10 @@ def set_back() -> None:
     within 10 to 11. Other processes of the same control group go first as well.
 
     Linux counts a thread's niceness from -20 to 19, and its children inherit it; other systems keep one for the whole
-    process, and nothing is done. Nor where a sandbox forbids it.
+    process, and nothing is done. Nor where a sandbox forbids it, nor to the main thread, from which steps are counted.
     """
-    if sys.platform == "linux":
+    own, main = threading.get_native_id(), os.getpid()
+    if sys.platform == "linux" and own != main:
         with suppress(OSError):
-            niceness = os.getpriority(os.PRIO_PROCESS, os.getpid())  # the main thread's, as it was started
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), min(niceness + STEPS_BACK, 19))
+            niceness = os.getpriority(os.PRIO_PROCESS, main) + STEPS_BACK
+            os.setpriority(os.PRIO_PROCESS, own, min(niceness, 19))

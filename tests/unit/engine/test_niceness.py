@@ -35,6 +35,14 @@ def test_a_thread_and_its_children_are_set_back_and_no_other() -> None:
     assert in_thread(own_niceness) == own_niceness() == before
 
 
+def test_the_main_thread_is_not_set_back() -> None:
+    """Else each time would count from the last."""
+    assert threading.current_thread() is threading.main_thread()
+    before = own_niceness()
+    set_back()
+    assert own_niceness() == before
+
+
 def test_a_sandbox_may_forbid_it(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: int) -> None:
         raise PermissionError
