@@ -15,7 +15,6 @@ class Heartbeat:
         self._beat_at_seconds = clock()
         self._next: asyncio.TimerHandle | None = None
 
-    @property
     def silent_seconds(self) -> float:
         """How long ago the last beat was: about a second at most, while all is well."""
         return self._clock() - self._beat_at_seconds

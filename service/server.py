@@ -99,7 +99,7 @@ class Server:
         self._http: list[HttpListener] = []
         self._loop = asyncio.get_running_loop()
         self._heartbeat = Heartbeat()
-        self._metrics.watches_loop(lambda: len(asyncio.all_tasks(self._loop)), lambda: self._heartbeat.silent_seconds)
+        self._metrics.watches_loop(lambda: len(asyncio.all_tasks(self._loop)), self._heartbeat.silent_seconds)
         self._closing = asyncio.Event()
         self._lost = asyncio.Event()
         self._reloading = asyncio.Lock()
@@ -189,7 +189,7 @@ class Server:
             config.metrics_port,
             self._metrics,
             lambda: self._phase,
-            lambda: self._heartbeat.silent_seconds,
+            self._heartbeat.silent_seconds,
         )
         self._http.append(monitoring)
         self.metrics_port = monitoring.port

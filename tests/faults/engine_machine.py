@@ -21,6 +21,7 @@ from service.engine.scheduler import StepPlan
 from service.engine.sequence import DecodedHypothesis, Sequence, SequenceStatus
 from service.errors import Cancelled, DeadlineExceeded, EngineFailure, InvalidRequest, Overloaded, TooLate, Unavailable
 from service.translation import DecodingOptions, Priority
+from tests.clock import Clock
 from tests.unit.engine.fake_runner import BAD_SOURCE_ID, NAN_SOURCE_ID, NAN_STEP_SOURCE_ID, FakeRunner
 from tests.unit.engine.recorder import Recorder, new_sequence
 
@@ -34,16 +35,6 @@ _MOST_STEPS = KV_CAPACITY  # of one sequence
 _LOW_PRIORITY_PERIOD = 21  # the lowest priority has at least one of so many turns
 
 Key = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], DecodingOptions]
-
-
-class Clock:
-    """Time stands still unless a rule moves it."""
-
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def key_of(sequence: Sequence) -> Key:

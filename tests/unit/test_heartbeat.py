@@ -4,30 +4,23 @@ import asyncio
 import threading
 
 from service.heartbeat import Heartbeat
+from tests.clock import Clock
 from tests.servers import TIMEOUT_SECONDS, LoopThread, eventually
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def test_silence_is_counted_from_the_last_beat(loop_thread: LoopThread) -> None:
     clock = Clock()
     heartbeat = Heartbeat(clock)
     clock.now += 3
-    assert heartbeat.silent_seconds == 3
+    assert heartbeat.silent_seconds() == 3
 
     async def start() -> None:
         heartbeat.start()
 
     loop_thread.run(start())
-    assert heartbeat.silent_seconds == 0
+    assert heartbeat.silent_seconds() == 0
     clock.now += 5
-    eventually(lambda: heartbeat.silent_seconds == 0)  # it beats again
+    eventually(lambda: heartbeat.silent_seconds() == 0)  # it beats again
     loop_thread.loop.call_soon_threadsafe(heartbeat.stop)
 
 
@@ -42,10 +35,10 @@ def test_a_loop_that_is_held_up_does_not_beat(loop_thread: LoopThread) -> None:
 
     done = asyncio.run_coroutine_threadsafe(hold_up(), loop_thread.loop)
     assert held.wait(TIMEOUT_SECONDS)
-    eventually(lambda: heartbeat.silent_seconds > 1.5)  # a beat is missed
+    eventually(lambda: heartbeat.silent_seconds() > 1.5)  # a beat is missed
     release.set()
     done.result(TIMEOUT_SECONDS)
-    eventually(lambda: heartbeat.silent_seconds < 1.0)
+    eventually(lambda: heartbeat.silent_seconds() < 1.0)
     loop_thread.loop.call_soon_threadsafe(heartbeat.stop)
 
 

@@ -19,6 +19,7 @@ from service.errors import (
     Unavailable,
 )
 from service.translation import FinishReason
+from tests.clock import Clock
 from tests.servers import eventually
 from tests.unit.engine.fake_runner import (
     BAD_SOURCE_ID,
@@ -27,16 +28,6 @@ from tests.unit.engine.fake_runner import (
     FakeRunner,
 )
 from tests.unit.engine.recorder import WAIT_SECONDS, Recorder, new_sequence, stop
-
-
-class Clock:
-    """Time stands still unless a test moves it."""
-
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 class Rig:

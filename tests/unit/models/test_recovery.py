@@ -1,14 +1,7 @@
 """The policy by which engines are restarted, on a clock that the test turns."""
 
 from service.models.recovery import MAX_RESTARTS, Recovery
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
+from tests.clock import Clock
 
 
 def fail_at_once(recovery: Recovery, clock: Clock) -> float:

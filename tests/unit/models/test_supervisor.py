@@ -13,6 +13,7 @@ import pytest
 from service.models.fleet import Fleet
 from service.models.recovery import MAX_RESTARTS
 from service.models.supervisor import Supervisor
+from tests.clock import Clock
 from tests.servers import TIMEOUT_SECONDS
 
 STUCK_TURN_SECONDS = 8.0
@@ -58,13 +59,13 @@ class Scene:
     """A supervisor of one model, and what it told."""
 
     def __init__(self) -> None:
-        self.now = 100.0
+        self.clock = Clock()
         self.model = FakeModel()
         self.engine = self.model.engine
         self.fleet = FakeFleet(self.model)
         self.told: list[bool | str] = []
         fleet = cast(Fleet, self.fleet)
-        self.supervisor = Supervisor(fleet, self, STUCK_TURN_SECONDS, lambda: self.now)
+        self.supervisor = Supervisor(fleet, self, STUCK_TURN_SECONDS, self.clock)
 
     def on_recovering(self, recovering: bool) -> None:
         self.told.append(recovering)
@@ -74,7 +75,7 @@ class Scene:
 
     async def after(self, seconds: float) -> None:
         """Look again, and let a restart come to its end, or to where it hangs."""
-        self.now += seconds
+        self.clock.now += seconds
         self.supervisor.wake()
         for _ in range(3):
             await asyncio.sleep(0)
@@ -192,7 +193,7 @@ def test_it_watches_by_itself_until_an_engine_is_lost(scene: Scene) -> None:
         scene.engine.failure = RuntimeError("a bug")
         scene.supervisor.wake()
         while not watching.done():
-            scene.now += 10.0
+            scene.clock.now += 10.0
             await asyncio.wait({watching}, timeout=0.001)
         await watching
         assert isinstance(scene.told[-1], str)
