@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import grpc
+import pytest
 from google.rpc import error_details_pb2, status_pb2
 
 from service.pb.dragoman.v1 import translation_pb2 as pb
@@ -107,10 +108,20 @@ def test_a_server_without_limits_lets_everybody_wait(
         under_way.cancel()
 
 
-def test_while_a_large_call_waits_small_ones_are_let_in(
-    serve: Callable[..., InProcessServer], proved: Callable[..., None]
+@pytest.mark.full
+def test_without_limits_all_are_answered_in_the_end(
+    serve: Callable[..., InProcessServer], loop_thread: LoopThread
 ) -> None:
-    num_texts = 50
+    server = started(serve, max_queue_seconds=86_400.0)
+    seen = loop_thread.run(storm(server, distinct_texts(NUM_CALLS)), timeout_seconds=90)
+    assert seen.codes == {"OK": NUM_CALLS}
+    assert seen.most_waiting > NUM_CALLS // 2
+
+
+@pytest.mark.parametrize("num_texts", [50, pytest.param(150, marks=pytest.mark.full)])
+def test_while_a_large_call_waits_small_ones_are_let_in(
+    serve: Callable[..., InProcessServer], num_texts: int, proved: Callable[..., None]
+) -> None:
     server = started(serve, max_queue_seconds=1.0)
     engine = server.server.models[0].engine
     request = pb.TranslateRequest(texts=distinct_texts(num_texts), source_language_code="en", target_language_code="de")
