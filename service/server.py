@@ -40,7 +40,7 @@ from service.models.supervisor import Supervisor
 from service.monitoring import monitoring_listener
 from service.ports import PortError, check_port, join_address
 from service.recent_errors import RecentErrors
-from service.rpc.grpc_server import build_grpc_server, new_health_servicer
+from service.rpc.grpc_server import build_grpc_server, new_health_servicer, new_open_calls
 from service.rpc.kserve_servicer import KServeServicer
 from service.rpc.observer import CallObserver
 from service.rpc.tls import tls_of
@@ -56,6 +56,8 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 
 _LOOK_AT_FILES_SECONDS = 0.5  # those of TLS and API keys
+# After the last open call, for calls whose message is still on its way and peers that have yet to react.
+LAST_MESSAGE_SECONDS = 2.0
 # A call whose engine was stopped under it still gets its answer in this time.
 _LAST_ANSWER_SECONDS = 2.0
 _LAST_SPANS_SECONDS = 2.0
@@ -130,8 +132,9 @@ class Server:
             self._closing,
             config.default_deadline_seconds,
         )
+        self._open_calls = new_open_calls()
         self._grpc = build_grpc_server(
-            config, self._translator, self._metrics, observer, self._health, kserve, self._gate
+            config, self._translator, self._metrics, observer, self._open_calls, self._health, kserve, self._gate
         )
 
     @property
@@ -258,6 +261,7 @@ class Server:
         if self._following_files is not None:
             self._following_files.cancel()
         stopping = asyncio.ensure_future(self._grpc.stop(grace_seconds + _LAST_ANSWER_SECONDS))
+        dropping = asyncio.create_task(self._drop_silent())
         await asyncio.wait({stopping}, timeout=grace_seconds)
         if not stopping.done():
             _LOG.warning("calls outlasted the grace of %g s; they are given up", grace_seconds)
@@ -266,12 +270,18 @@ class Server:
         self._control.close()
         await self._fleet.stop()
         await stopping
+        dropping.cancel()
         if self._tracing is not None and not await asyncio.to_thread(self._tracing.close, _LAST_SPANS_SECONDS):
             _LOG.warning("the last spans could not be sent within %g s", _LAST_SPANS_SECONDS)
         for listener in self._http:
             listener.stop()
         self._heartbeat.stop()
         self._translator.close()
+
+    async def _drop_silent(self) -> None:
+        """While gRPC stops: don't have it wait for what is left once all open calls are answered."""
+        await self._open_calls.none_for(LAST_MESSAGE_SECONDS)
+        await self._grpc.stop(None)
 
     def _admin(self) -> AdminServer:
         config = self.config

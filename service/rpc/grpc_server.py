@@ -28,6 +28,7 @@ from service.rpc.interceptors import (
 )
 from service.rpc.kserve_servicer import KServeServicer
 from service.rpc.observer import CallObserver
+from service.rpc.open_calls import OpenCalls
 from service.rpc.translation_servicer import TranslationServicer
 from service.translator import Translator
 
@@ -44,11 +45,17 @@ def new_health_servicer() -> HealthServicer:
     return HealthServicer(_API_NAMES)
 
 
+def new_open_calls() -> OpenCalls:
+    """The calls of our APIs: a tool that keeps a stream of reflection's open is not being answered."""
+    return OpenCalls(ignored=(health.SERVICE_NAME, reflection.SERVICE_NAME))
+
+
 def build_grpc_server(
     config: ServerConfig,
     translator: Translator,
     metrics: Metrics,
     observer: CallObserver,
+    open_calls: OpenCalls,
     health_servicer: HealthServicer,
     kserve: KServeServicer,
     gate: "Gate | None",
@@ -58,6 +65,7 @@ def build_grpc_server(
     server = grpc.aio.server(
         interceptors=[
             OnceInterceptor(),
+            open_calls,
             DoorInterceptor(translator, observer),
             RequestIdInterceptor(),
             CallInterceptor(observer),

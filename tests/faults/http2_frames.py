@@ -59,6 +59,11 @@ def reset(stream: int, code: int = CANCEL) -> bytes:
     return frame(RST_STREAM, stream=stream, payload=struct.pack(">I", code))
 
 
+def window_update(stream: int, num_bytes: int) -> bytes:
+    """A WINDOW_UPDATE frame; stream 0 is the connection."""
+    return frame(WINDOW_UPDATE, stream=stream, payload=struct.pack(">I", num_bytes))
+
+
 def call(stream: int, method: str, metadata: dict[str, str] | None = None) -> bytes:
     """The HEADERS that begin a gRPC call; `method` is a path."""
     fields = {":method": "POST", ":scheme": "http", ":path": method, ":authority": "localhost", "te": "trailers"}

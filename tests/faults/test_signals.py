@@ -7,6 +7,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import pytest
 
 from service.pb.dragoman.v1 import translation_pb2 as pb
 from service.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
-from service.rpc.connections import PING_TIMEOUT_SECONDS
+from service.server import LAST_MESSAGE_SECONDS
 from tests.faults import http2_frames as http2
 from tests.faults.faulty_server import FAULT_FILE
 from tests.faults.http2_frames import RawConnection
@@ -28,7 +29,7 @@ Proved = Callable[..., None]
 STOPS = (signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.full))  # one handler serves both
 EVERY = (*STOPS, signal.SIGKILL)
 FAULTY = "tests.faults.faulty_server"
-STOP_SECONDS = 10.0  # a stop without calls; half a second on a quiet machine
+STOP_SECONDS = 10.0  # a stop without calls; half a second on a quiet machine, 2 s more with silent peers
 CODES: dict[str, Any] = {"source_language_code": "en", "target_language_code": "de"}
 
 
@@ -114,20 +115,61 @@ def test_at_a_line_of_the_log(start: Start, line: str, number: signal.Signals, p
 
 @pytest.mark.parametrize("number", EVERY)
 def test_idle_with_connections(start: Start, number: signal.Signals, proved: Proved) -> None:
-    """Of which one is silent, one has sent nothing, and one has an open stream; none hears that the server leaves."""
+    """Of which one is silent, one has sent nothing, one watches, and one has begun a call and never sends it; none of
+    them hears that the server leaves."""
     process = start()
-    with RawConnection(process.port) as silent, RawConnection(process.port) as watch:
+    with ExitStack() as open_ones:
+        silent, watch, begun = (open_ones.enter_context(RawConnection(process.port)) for _ in range(3))
         silent.greeted()
         watch.greeted()
         watch.send(http2.call(1, "/grpc.health.v1.Health/Watch") + http2.message(1, b""))
         watch.until(http2.HEADERS)
+        begun.greeted()
+        begun.send(http2.call(1, http2.METHOD + "Translate") + http2.ping())
+        begun.until(http2.PING)
         with socket.create_connection(("127.0.0.1", process.port), 30):
-            seconds = end(process, number, limit_seconds=PING_TIMEOUT_SECONDS + STOP_SECONDS)
+            seconds = end(process, number)
     proved("signals", cases=1, seconds=seconds)
 
 
 def request(num_texts: int) -> Any:
     return pb.TranslateRequest(texts=distinct_texts(num_texts), **CODES)
+
+
+def answered(raw: RawConnection) -> list[int]:
+    """How many translations each message has that came until the server closed the connection."""
+    messages = [frame.payload[5:] for frame in raw.frames() if frame.kind == http2.DATA and frame.payload]
+    return [len(pb.TranslateResponse.FromString(message).translations) for message in messages]
+
+
+def test_a_begun_call_that_is_sent_after_the_signal_is_answered(start: Start, proved: Proved) -> None:
+    process = start()
+    with RawConnection(process.port) as raw:
+        raw.greeted()
+        raw.send(http2.call(1, http2.METHOD + "Translate") + http2.ping())
+        raw.until(http2.PING)
+        process.signal(signal.SIGTERM)
+        raw.until(http2.GOAWAY)
+        raw.send(http2.message(1, request(2).SerializeToString()))
+        assert answered(raw) == [2]
+    assert process.wait(STOP_SECONDS) == (0, "", "")
+    proved("signals", cases=1)
+
+
+def test_an_answer_that_is_read_late_is_not_lost(start: Start, proved: Proved) -> None:
+    """The control of what a stop does not wait for: this one is not in flight any more, nor with its caller yet."""
+    process = start()
+    with RawConnection(process.port, {http2.INITIAL_WINDOW_SIZE: 0}) as raw:
+        raw.greeted()
+        raw.send(http2.call(1, http2.METHOD + "Translate") + http2.message(1, request(2).SerializeToString()))
+        raw.until(http2.HEADERS)
+        process.signal(signal.SIGTERM)
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.process.wait(2 * LAST_MESSAGE_SECONDS)
+        raw.send(http2.window_update(0, 2**20) + http2.window_update(1, 2**20))
+        assert answered(raw) == [2]
+    assert process.wait(STOP_SECONDS) == (0, "", "")
+    proved("signals", cases=1)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
