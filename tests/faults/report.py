@@ -1,10 +1,10 @@
 """`python -m tests.faults.report`: docs/reliability.md's table and picture, out of the records in build/reliability."""
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from benchmarks.tables import markdown
 from tests.faults.proofs import PROVED
@@ -13,6 +13,7 @@ from tests.servers import REPOSITORY
 DOCUMENT = REPOSITORY / "docs" / "reliability.md"
 PICTURE = REPOSITORY / "docs" / "images" / "soak.png"
 BEGIN, END = "<!-- proofs -->", "<!-- end of proofs -->"
+HEAD = ("promise", "test", "form", "cases", "failures", "date", "commit")
 PROMISES = {
     "overload": "More load than it can do is refused at once, the rest is answered as before",
     "deadlines": "What can't be done in time is refused at the door; what expires is dropped at once",
@@ -30,61 +31,63 @@ PROMISES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Proof:
-    """What one test has shown of one promise; `path` is where the test lies in the repository."""
+Record = Mapping[str, Any]  # as `tests.faults.proofs` writes it
+_ROW = re.compile(r"^\| \[.*\]\(#(?P<promise>\S+)\) \| \[(?P<path>\S+)\]\(.*?\) \| (?P<form>\w+) \|.*$", re.MULTILINE)
+
+
+class Key(NamedTuple):
+    """Of a row: `path` is where the tests lie in the repository, `form` is `short` or `long`."""
 
     promise: str
     path: str
     form: str
-    cases: int
-    failures: int
-    date: str
-    commit: str
-
-    @staticmethod
-    def of(record: Mapping[str, Any]) -> "Proof":
-        path = record["test"].partition("::")[0]
-        return Proof(path=path, **{name: record[name] for name in Proof.__slots__ if name != "path"})
 
 
-def table(proofs: Iterable[Proof]) -> str:
-    """A row for each promise and file of tests, in the order of `PROMISES`; dates and commits are the latest.
+def rows_of(records: Iterable[Record]) -> dict[Key, str]:
+    """The table's rows; dates and commits are the latest.
 
     Raises:
-        KeyError: a promise is not among them.
+        KeyError: a promise is not among `PROMISES`.
     """
-    by_row: dict[tuple[str, str], list[Proof]] = {}
-    for proof in proofs:
-        by_row.setdefault((proof.promise, proof.path), []).append(proof)
-    order = list(PROMISES)
-    for promise, _ in by_row:
-        if promise not in PROMISES:
-            raise KeyError(f"promise {promise!r} has no text in tests/faults/report.py; there are {', '.join(order)}.")
-    rows = []
-    for (promise, path), found in sorted(by_row.items(), key=lambda row: (order.index(row[0][0]), row[0][1])):
-        latest = max(found, key=lambda proof: proof.date)
-        rows.append(
-            [
-                f"[{PROMISES[promise]}](#{promise})",
-                f"[{path}](../{path})",
-                _cases(found, "short"),
-                _cases(found, "long"),
-                f"{sum(proof.failures for proof in found):,}",
-                latest.date,
-                latest.commit,
-            ]
+    by_key: dict[Key, list[Record]] = {}
+    for record in records:
+        key = Key(record["promise"], record["test"].partition("::")[0], record["form"])
+        by_key.setdefault(key, []).append(record)
+    rows = {}
+    for key, found in by_key.items():
+        if key.promise not in PROMISES:
+            raise KeyError(
+                f"promise {key.promise!r} has no text in tests/faults/report.py; there are {', '.join(PROMISES)}."
+            )
+        latest = max(found, key=lambda record: record["date"])
+        cells = (
+            f"[{PROMISES[key.promise]}](#{key.promise})",
+            f"[{key.path}](../{key.path})",
+            key.form,
+            f"{sum(record['cases'] for record in found):,}",
+            f"{sum(record['failures'] for record in found):,}",
+            latest["date"],
+            latest["commit"],
         )
-    return markdown(("promise", "test", "cases, short", "cases, long", "failures", "date", "commit"), rows)
+        rows[key] = f"| {' | '.join(cells)} |"
+    return rows
 
 
-def completed(document: str, rows: str) -> str:
-    """The document with this table between its markers."""
+def completed(document: str, rows: Mapping[Key, str]) -> str:
+    """The document with these rows in its table. What it says of other tests that still exist stays: long forms are
+    not run every day, nor all on one machine."""
     head, _, rest = document.partition(BEGIN)
-    return f"{head}{BEGIN}\n{rows}\n{END}{rest.partition(END)[2]}"
+    old, _, tail = rest.partition(END)
+    kept = {Key(*row.group("promise", "path", "form")): row.group() for row in _ROW.finditer(old)}
+    merged = {key: row for key, row in {**kept, **rows}.items() if (REPOSITORY / key.path).exists()}
+    order = list(PROMISES)
+    lines = [
+        merged[key] for key in sorted(merged, key=lambda key: (order.index(key.promise), key.path, key.form == "long"))
+    ]
+    return "\n".join((head + BEGIN, markdown(HEAD, ()), *lines, END + tail))
 
 
-def records_of(folder: Path) -> list[dict[str, Any]]:
+def records_of(folder: Path) -> list[Record]:
     """What tests and soak have written, by the names of the files."""
     return [json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"))]
 
@@ -92,7 +95,7 @@ def records_of(folder: Path) -> list[dict[str, Any]]:
 def main() -> None:
     """Write the table, and the picture if there was a soak."""
     records = records_of(PROVED)
-    DOCUMENT.write_text(completed(DOCUMENT.read_text("utf-8"), table(map(Proof.of, records))), encoding="utf-8")
+    DOCUMENT.write_text(completed(DOCUMENT.read_text("utf-8"), rows_of(records)), encoding="utf-8")
     print(f"{DOCUMENT}: {len(records)} records.")
     for record in records:
         if "series" in record:
@@ -126,11 +129,6 @@ def draw(series: Mapping[str, Sequence[float]], path: Path) -> None:
     figure.suptitle("Mixed traffic at half of what the machine can do; models are replaced all the time")
     figure.savefig(path, dpi=110, metadata={"Software": None})
     plt.close(figure)
-
-
-def _cases(proofs: Sequence[Proof], form: str) -> str:
-    of_form = [proof.cases for proof in proofs if proof.form == form]
-    return f"{sum(of_form):,}" if of_form else "-"
 
 
 if __name__ == "__main__":
