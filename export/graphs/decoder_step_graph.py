@@ -11,6 +11,7 @@ from export.architecture.attention import MultiHeadAttention
 from export.architecture.decoder import DecoderLayer
 from export.graphs.dense import output_projection, packed_projection
 from export.graphs.operators import arg_max, corner, group_query_attention, log_of_column, multi_head_attention, top_k
+from service.bundle.graph_io import NO_TOKEN
 
 
 class DecoderStepGraph(nn.Module):
@@ -151,7 +152,8 @@ class _Projection(nn.Module):
         """(B, d) -> next_ids (B,), next_log_probs (B,), candidate_ids (B, K), candidate_log_probs (B, K)."""
         # Log-probabilities are float32 whatever the weights are.
         logits = nn.functional.linear(hidden, self.weight, self.bias).float()  # (B, V)
-        best = arg_max(logits)
+        # Greedy search sees nothing else, and of what is no number the arg-max is some token or other.
+        best = torch.where(hidden.sum(dim=-1).isnan(), NO_TOKEN, arg_max(logits))
         # With bound outputs ONNX Runtime computes those that nobody fetches too. K = 0 leaves them a single number (not
         # none: the reductions mistreat empty tensors), else greedy search would pay for unused log-probabilities.
         wanted = num_candidates.clamp(max=1)

@@ -19,7 +19,8 @@ Decoder step graph: one token per row; rows have different lengths
          past_value.<l>    (B, H, C, D)
          cross_key.<l>     (B, H, S, D)
          cross_value.<l>   (B, H, S, D)
-    out  next_ids          (B,)   int64     arg-max over the allowed tokens: all that greedy search needs
+    out  next_ids          (B,)   int64     arg-max over the allowed tokens: all that greedy search needs. NO_TOKEN
+                                            for a row whose last hidden state holds what is not a number
          next_log_probs    (B,)   float32   its log-probability
          candidate_ids     (B, K) int64     the K most probable allowed tokens, best first
          candidate_log_probs (B, K) float32
@@ -53,6 +54,8 @@ CANDIDATE_IDS = "candidate_ids"
 CANDIDATE_LOG_PROBS = "candidate_log_probs"
 TARGET_IDS = "target_ids"
 ATTENTION = "attention"
+
+NO_TOKEN = -1
 
 
 def cross_names(num_layers: int) -> list[str]:

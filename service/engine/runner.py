@@ -43,7 +43,7 @@ class Fetch(NamedTuple):
 class StepOutput:
     """What a step computed for the n live rows: `None` where it was not asked for. Valid until the next step."""
 
-    next_ids: npt.NDArray[np.int64] | None  # (n,)
+    next_ids: npt.NDArray[np.int64] | None  # (n,); NO_TOKEN for a row that has no numbers
     next_log_probs: npt.NDArray[np.float32] | None  # (n,)
     candidate_ids: npt.NDArray[np.int64] | None  # (n, K), best first; K is less than asked only for tiny vocabularies
     candidate_log_probs: npt.NDArray[np.float32] | None  # (n, K)

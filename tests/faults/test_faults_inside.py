@@ -28,6 +28,7 @@ SERVING, NOT_SERVING = health_pb2.HealthCheckResponse.SERVING, health_pb2.Health
 OK, INTERNAL, UNAVAILABLE = grpc.StatusCode.OK, grpc.StatusCode.INTERNAL, grpc.StatusCode.UNAVAILABLE
 BOUND_SECONDS = 20.0  # for what takes milliseconds on an idle machine: nobody hangs
 
+PLAIN = pb.DecodingOptions()
 SCORED = pb.DecodingOptions(return_scores=True)  # else a step gives no more than the best token
 
 Answer = tuple[grpc.StatusCode, str]
@@ -195,9 +196,13 @@ def test_runs_that_always_raise_restart_the_engine_until_they_work(
     proved("recovery", cases=1)
 
 
-@pytest.mark.parametrize("graph", ["encoder", "decoder_step"])
+@pytest.mark.parametrize(("graph", "options"), [("encoder", PLAIN), ("decoder_step", PLAIN), ("decoder_step", SCORED)])
 def test_what_is_no_number_fails_its_calls_only(
-    site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch, proved: Callable[..., None], graph: str
+    site: Callable[..., Site],
+    monkeypatch: pytest.MonkeyPatch,
+    proved: Callable[..., None],
+    graph: str,
+    options: pb.DecodingOptions,
 ) -> None:
     here = site()
     session = here.session(graph)
@@ -212,12 +217,12 @@ def test_what_is_no_number_fails_its_calls_only(
             _spoil(binding.outputs.values())
 
     monkeypatch.setattr(session, "run", run)
-    code, details = here.ask(options=SCORED)
+    code, details = here.ask(options=options)
     assert (code, "no numbers" in details) == (INTERNAL, True)
-    assert here.ask(options=SCORED)[0] is OK
+    assert here.ask(options=options)[0] is OK
     here.expect_well()
     times[0] = ALWAYS
-    answers = [here.ask(options=SCORED)[0] for _ in range(5)]
+    answers = [here.ask(options=options)[0] for _ in range(5)]
     assert answers == [INTERNAL] * 5  # the fifth in a row is the last straw
     eventually(lambda: here.check() == NOT_SERVING)
     times[0] = 0

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from service.bundle.graph_io import NO_TOKEN
 from service.engine.batch import Batch
 from service.engine.runner import StepOutput
 from service.engine.search import beam, greedy, sampling
@@ -89,6 +90,7 @@ class Search:
         all_rows = batch.row_numbers[: batch.num_rows]
         rows = slice(0, batch.num_rows) if len(batch.groups) == 1 else all_rows[batch.is_single[: batch.num_rows]]
         lengths, chosen = batch.lengths[rows], output.next_ids[rows]
+        is_broken = chosen == NO_TOKEN
         log_probs = None if output.next_log_probs is None else output.next_log_probs[rows]
         if output.candidate_ids is not None:
             chosen, log_probs = _sampled(batch, all_rows[rows], output, chosen, log_probs)
@@ -105,8 +107,9 @@ class Search:
         if is_open is not None:
             is_ended &= is_open
         if log_probs is not None:
-            is_broken = np.isnan(log_probs)
+            is_broken |= np.isnan(log_probs)  # only the projection gave none
             batch.log_probs[rows] += log_probs if is_open is None else np.where(is_open, log_probs, 0)
+        if is_broken.any():
             is_ended &= ~is_broken
             result.failed.extend(batch.owner(row) for row in all_rows[rows][is_broken].tolist())
         if is_ended.any():

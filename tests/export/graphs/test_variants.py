@@ -13,6 +13,7 @@ from export.graphs.checks import check_decoder_step, check_encoder
 from export.graphs.dense import padded_head_size
 from export.graphs.execution import GraphPair
 from export.graphs.tracing import trace_decoder_step, trace_encoder
+from service.bundle.graph_io import NO_TOKEN
 from service.bundle.manifest import ModelShape
 from tests.export.tiny_models import random_sources, tiny_config, tiny_model
 
@@ -112,6 +113,18 @@ def test_rows_can_be_reordered_repeated_and_dropped(graphs: GraphPair) -> None:
     _, expected = straight.candidates(tokens[3], 5)
     _, given = mixed.candidates(tokens[3][rows], 5)
     np.testing.assert_allclose(given, expected[rows], atol=1e-5)
+
+
+def test_a_row_without_numbers_has_no_token(graphs: GraphPair) -> None:
+    """Greedy search would take the arg-max for a token; the rows beside it are as before."""
+    sources = random_sources(70, LENGTHS)
+    tokens = np.random.default_rng(3).integers(4, 90, len(sources))
+    expected, broken = (graphs.start(sources, pad_id=1, capacity=4) for _ in range(2))
+    for array in broken.cross.values():
+        array[2] = np.nan
+    ids = expected.next_ids(tokens)
+    ids[2] = NO_TOKEN
+    np.testing.assert_array_equal(broken.next_ids(tokens), ids)
 
 
 def test_greedy_needs_no_candidates(graphs: GraphPair) -> None:

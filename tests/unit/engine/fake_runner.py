@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy import typing as npt
 
+from service.bundle.graph_io import NO_TOKEN
 from service.engine.runner import EncodeJob, Fetch, RunnerSpec, RunTerminated, StepOutput
 
 EOS_ID = 1
@@ -93,7 +94,7 @@ class FakeRunner:
         ranked = np.take_along_axis(log_probs, order, axis=1)
         width = fetch.num_candidates
         return StepOutput(
-            order[:, 0] if fetch.next_ids else None,
+            np.where(np.isnan(log_probs).any(axis=1), NO_TOKEN, order[:, 0]) if fetch.next_ids else None,
             ranked[:, 0] if fetch.next_log_probs else None,
             order[:, :width] if width else None,
             ranked[:, :width] if width else None,

@@ -196,7 +196,7 @@ def test_a_bad_source_fails_alone() -> None:
         assert rig.error(sequence) is None
 
 
-@pytest.mark.parametrize(("beam_size", "return_scores"), [(1, True), (3, False)])
+@pytest.mark.parametrize(("beam_size", "return_scores"), [(1, False), (1, True), (3, False)])
 def test_a_row_without_numbers_fails_alone(beam_size: int, return_scores: bool) -> None:
     with Rig() as rig:
         bad, good = (
@@ -208,7 +208,7 @@ def test_a_row_without_numbers_fails_alone(beam_size: int, return_scores: bool) 
     assert rig.error(good) is None
 
 
-@pytest.mark.parametrize(("beam_size", "return_scores"), [(1, True), (2, False)])
+@pytest.mark.parametrize(("beam_size", "return_scores"), [(1, False), (1, True), (2, False)])
 def test_a_row_without_numbers_fails_at_its_limit_too(beam_size: int, return_scores: bool) -> None:
     bad = new_sequence((NAN_STEP_SOURCE_ID, 1), beam_size=beam_size, return_scores=return_scores, max_output_tokens=3)
     with Rig() as rig:
@@ -217,9 +217,10 @@ def test_a_row_without_numbers_fails_at_its_limit_too(beam_size: int, return_sco
     assert not rig.recorder.failures
 
 
-def test_a_beam_without_numbers_fails_while_its_prefix_is_forced() -> None:
-    """Its rows would be moved with what is not a number in them, and that would stay where they were."""
-    bad = new_sequence((NAN_STEP_SOURCE_ID, 1), beam_size=3, output_prefix_ids=(5, 6, 7, 8, 9))
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_a_row_without_numbers_fails_while_its_prefix_is_forced(beam_size: int) -> None:
+    """It would be moved with what is not a number in it, and that would stay where it was."""
+    bad = new_sequence((NAN_STEP_SOURCE_ID, 1), beam_size=beam_size, output_prefix_ids=(5, 6, 7, 8, 9))
     brief = new_sequence((3, 1), max_output_tokens=3)
     with Rig(FakeRunner(max_slots=4, eos_weight=-30.0)) as rig:
         rig.engine.submit([brief, bad])

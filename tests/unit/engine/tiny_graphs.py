@@ -190,12 +190,16 @@ def save_decoder_step(model: TinyModel, path: Path) -> None:
         )  # fmt: skip
         x = graph.feed_forward(graph.node("Add", x, graph.linear(attended, width, width)))
     projection = graph.matrix(width, model.vocabulary_size, scale=2.0)
-    logits = graph.node("Squeeze", graph.node("MatMul", graph.norm(x), projection), column)  # (B, V)
+    hidden = graph.norm(x)
+    logits = graph.node("Squeeze", graph.node("MatMul", hidden, projection), column)  # (B, V)
     if model.precision != "float32":
         logits = graph.node("Cast", logits, to=TensorProto.FLOAT)
-    graph.node("ArgMax", logits, axis=1, keepdims=0, outputs=[graph_io.NEXT_IDS])
+    best_ids = graph.node("ArgMax", logits, axis=1, keepdims=0)
+    is_nan = graph.node("IsNaN", graph.node("ReduceSum", hidden, graph.constant([1, 2], np.int64), keepdims=0))
+    no_token = graph.constant(graph_io.NO_TOKEN, np.int64)
+    graph.node("Where", is_nan, no_token, best_ids, outputs=[graph_io.NEXT_IDS])
     log_probs = graph.node("LogSoftmax", logits, axis=1)
-    best = graph.node("GatherElements", log_probs, graph.node("Unsqueeze", graph_io.NEXT_IDS, column), axis=1)
+    best = graph.node("GatherElements", log_probs, graph.node("Unsqueeze", best_ids, column), axis=1)
     graph.node("Squeeze", best, column, outputs=[graph_io.NEXT_LOG_PROBS])
     candidates = [graph_io.CANDIDATE_LOG_PROBS, graph_io.CANDIDATE_IDS]
     graph.node("TopK", log_probs, graph_io.NUM_CANDIDATES, axis=1, outputs=candidates)
