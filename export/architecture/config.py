@@ -1,7 +1,6 @@
 """`ModelConfig`: every choice that makes one encoder-decoder Transformer differ from another."""
 
 import dataclasses
-import math
 import typing
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -12,6 +11,14 @@ LayerNormKind = Literal["vector", "scalar"]
 AttentionOutput = Literal["same", "biased", "unbiased", "none"]
 ScoreScale = Literal["head", "model"]
 CosineExponent = Literal["paired", "unbracketed"]
+
+# Far beyond any model: a file that says more would have memory reserved, or layers made, without end.
+_MAX_SIZE = 10_000_000
+_MAX_SIZES = {
+    **dict.fromkeys(("num_encoder_layers", "num_decoder_layers"), 1000),
+    **dict.fromkeys(("max_source_positions", "max_target_positions"), 100_000),
+}
+_MAX_NUMBER = 1e9
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +147,7 @@ class ModelConfig:
 
 
 def _mistyped(config: ModelConfig | PositionConfig) -> list[str]:
-    """Fields whose value is not of their type; numbers must be finite and not negative, counts positive."""
+    """Fields whose value is not of their type or range."""
     problems = []
     for item in dataclasses.fields(config):
         value, kind = getattr(config, item.name), item.type
@@ -149,12 +156,13 @@ def _mistyped(config: ModelConfig | PositionConfig) -> list[str]:
                 problems.append(f"{item.name} is {value!r}, allowed are {', '.join(choices)}")
         elif kind is int:
             lowest = 0 if item.name.endswith("_id") or item.name == "offset" else 1
-            if not isinstance(value, int) or isinstance(value, bool) or value < lowest:
-                problems.append(f"{item.name} is {value!r}, allowed is a number from {lowest}")
+            highest = _MAX_SIZES.get(item.name, _MAX_SIZE)
+            if not isinstance(value, int) or isinstance(value, bool) or not lowest <= value <= highest:
+                problems.append(f"{item.name} is {value!r}, allowed is a number from {lowest} to {highest}")
         elif kind is float:
             is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-            if not is_number or not math.isfinite(value) or value < 0.0:
-                problems.append(f"{item.name} is {value!r}, allowed is a number from 0")
+            if not is_number or not 0.0 <= value <= _MAX_NUMBER:
+                problems.append(f"{item.name} is {value!r}, allowed is a number from 0 to {_MAX_NUMBER:g}")
         elif kind is bool and not isinstance(value, bool):
             problems.append(f"{item.name} is {value!r}, allowed are true, false")
     return problems

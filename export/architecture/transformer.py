@@ -12,6 +12,7 @@ from export.architecture.encoder import Encoder
 ENCODER_TABLE = "encoder.embedding.tokens.weight"
 DECODER_TABLE = "decoder.embedding.tokens.weight"
 PROJECTION = "projection.weight"
+_MAX_LISTED = 40
 
 
 class Transformer(nn.Module):
@@ -65,7 +66,7 @@ class Transformer(nn.Module):
         """Compare names and shapes with the model's own.
 
         Raises:
-            ValueError: names are missing or unexpected, or shapes differ; all are listed.
+            ValueError: names are missing or unexpected, or shapes differ; of very many the first are listed.
         """
         expected = self.weights()
         problems = [f"{name} is missing" for name in sorted(expected.keys() - weights.keys())]
@@ -75,7 +76,10 @@ class Transformer(nn.Module):
                 given, wanted = tuple(weights[name].shape), tuple(expected[name].shape)
                 problems.append(f"{name} has shape {given}, the configuration asks for {wanted}")
         if problems:
-            raise ValueError("The weights do not fit the model: " + "; ".join(problems) + ".")
+            listed = problems[:_MAX_LISTED]
+            if len(problems) > _MAX_LISTED:
+                listed.append(f"and {len(problems) - _MAX_LISTED} more")
+            raise ValueError("The weights do not fit the model: " + "; ".join(listed) + ".")
 
     def _initialize(self) -> None:
         """Xavier for the matrices; N(0, d^-1/2) for embeddings, so that scaled ones have unit variance."""

@@ -96,7 +96,7 @@ def read_architecture(
         if _STRANGE.search(name) and value not in (None, False, 0, "", [], {}):
             problems.append(f"{name} is {str(value)[:60]!r}; {family.name} models have no such thing")
     activation = document.get("activation_function")
-    if activation not in ACTIVATIONS:
+    if not isinstance(activation, str) or activation not in ACTIVATIONS:
         problems.append(f"activation_function is {activation!r}; supported are {', '.join(ACTIVATIONS)}")
     sizes = {name: _size(document, name, problems) for name in ("d_model", "vocab_size", "max_position_embeddings")}
     pairs = {name: _same_in_both(document, name, problems) for name in ("attention_heads", "ffn_dim")}

@@ -10,15 +10,29 @@ from export.architecture import Transformer
 from export.importers.model_card import UNKNOWN_LICENCE
 from service.bundle.manifest import GenerationDefaults, Language, LanguagePair, Limits, TokenizerSpec, directions
 
+_MAX_LISTED = 10_000  # characters of all problems
+_MAX_PROBLEM = 3000  # of one: it may quote what strangers wrote
+
 
 class CheckpointError(Exception):
-    """A checkpoint can't be converted; the message lists every problem that was found."""
+    """A checkpoint can't be converted; the message lists the problems that were found, of very many the first."""
 
     def __init__(self, directory: Path, problems: Sequence[str]) -> None:
         self.problems = tuple(problems)
         # One line, whatever the problems' own texts hold: they quote files from elsewhere.
-        listed = "; ".join(" ".join(problem.split()).rstrip(".") for problem in problems)
-        super().__init__(f"{directory} can't be converted: {listed}.")
+        super().__init__(f"{directory} can't be converted: {'; '.join(_listed(problems))}.")
+
+
+def _listed(problems: Sequence[str]) -> list[str]:
+    listed: list[str] = []
+    for problem in problems:
+        text = " ".join(problem.split()).rstrip(".")
+        if len(text) > _MAX_PROBLEM:
+            text = f"{text[:_MAX_PROBLEM]} ..."
+        if sum(map(len, listed)) + len(text) > _MAX_LISTED:
+            return [*listed, f"and {len(problems) - len(listed)} more"]
+        listed.append(text)
+    return listed
 
 
 TokenizerFile = Path | Callable[[Path], None]  # where a file lies, or what writes it

@@ -45,7 +45,7 @@ def _detect(directory: Path) -> str:
         raise CheckpointError(directory, [f"{CONFIG_NAME}: {error}"]) from error
     if model_type is None:
         return "native"
-    if model_type not in _BY_MODEL_TYPE:
+    if not isinstance(model_type, str) or model_type not in _BY_MODEL_TYPE:
         known = ", ".join(sorted(_BY_MODEL_TYPE))
         raise CheckpointError(directory, [f"model_type is {str(model_type)[:60]!r}; supported are {known}"])
     return _BY_MODEL_TYPE[model_type]

@@ -22,10 +22,9 @@ from service.text.terms import find_terms
 from service.text.tokenizer_json import JsonTokenizer
 from service.text.vocabulary import parse_vocabulary
 from service.watched_files import FileProblem
+from tests.fuzz.messages import check_message
 from tests.fuzz.models import MANIFEST, folder
 from tests.fuzz.source import Source
-
-_MAX_PROBLEM = 2000  # characters of a message
 
 
 def manifest(data: bytes) -> None:
@@ -35,7 +34,7 @@ def manifest(data: bytes) -> None:
     try:
         found = Manifest.load(directory)
     except BundleError as error:
-        _check_message(error)
+        check_message(error)
         return
     assert list(found.pairs())
     try:
@@ -58,13 +57,13 @@ def bundle_files(data: bytes) -> None:
         check_intact(directory, Manifest.load(directory))
         raise AssertionError("no file is there, and that is fine?")
     except BundleError as error:
-        _check_message(error)
+        check_message(error)
     destination = _directory("destination")
     try:
         transfer(directory.parents[1], destination)
         raise AssertionError("no file is there, and that is fine?")
     except BundleError as error:
-        _check_message(error)
+        check_message(error)
     left = [path for path in destination.rglob("*") if not path.is_dir()]
     assert not left, left
 
@@ -74,7 +73,7 @@ def vocabulary(data: bytes) -> None:
     try:
         found = parse_vocabulary(data)
     except ValueError as error:
-        _check_message(error)
+        check_message(error)
         return
     assert found and len(set(found.values())) == len(found)
     assert all(type(token_id) is int and token_id >= 0 for token_id in found.values())
@@ -112,7 +111,7 @@ def configuration(data: bytes) -> None:
         except SettingsError as error:
             assert error.problems and error.is_in_file
             for problem in error.problems:
-                _check_message(problem)
+                check_message(problem)
             return
     lines = [f"{name} = {toml_value(getattr(settings.config, name))}\n" for name in SETTINGS]
     path.write_text("".join(lines), encoding="utf-8")
@@ -135,7 +134,7 @@ def environment(data: bytes) -> None:
         except SettingsError as error:
             assert error.problems and not error.is_in_file
             for problem in error.problems:
-                _check_message(problem)
+                check_message(problem)
 
 
 def api_keys(data: bytes) -> None:
@@ -145,7 +144,7 @@ def api_keys(data: bytes) -> None:
     try:
         ring = read_keys(path)
     except FileProblem as error:
-        _check_message(error)
+        check_message(error)
         return
     assert ring.names
     assert ring.find(data.decode("utf-8", "surrogateescape")) is None
@@ -162,7 +161,7 @@ def glossary(data: bytes) -> None:
     try:
         found = read_glossary(path)
     except GlossaryError as error:
-        _check_message(error, 20_000)
+        check_message(error, 20_000)
         return
     for term in found.terms:
         assert term.source.strip() == term.source != ""
@@ -188,11 +187,3 @@ def _directory(name: str) -> Path:
     directory = folder() / name
     directory.mkdir(exist_ok=True)
     return directory
-
-
-def _check_message(problem: Exception | str, most: int = _MAX_PROBLEM) -> None:
-    """One line, not too long, that can be written to a log."""
-    message = str(problem)
-    assert message and len(message) <= most, len(message)
-    assert len(message.splitlines()) == 1, message
-    message.encode()

@@ -16,7 +16,7 @@ try:
 except ImportError:  # it has wheels for Linux on x86-64 only
     atheris = None
 
-INSTRUMENTED = ("service", "tests.fuzz.planted")
+INSTRUMENTED = ("service", "export.importers", "export.architecture.config", "tests.fuzz.planted")
 _HANGS_SECONDS = 60  # of wall clock, for one input
 _RSS_MIB = 2048
 _STATUS = re.compile(r"^#(\d+)\s.*?\bcov: (\d+) .*?corp: (\d+)", re.MULTILINE)

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.fuzz import file_targets, planted, text_targets, tokenizer_targets, wire_targets
+from tests.fuzz import checkpoint_targets, file_targets, planted, text_targets, tokenizer_targets, wire_targets
 from tests.fuzz.bounded import Target
 from tests.fuzz.models import TOKENIZERS
 
@@ -31,6 +31,7 @@ TARGETS: dict[str, Target] = {
     "api-keys": file_targets.api_keys,
     "glossary": file_targets.glossary,
     "certificate": file_targets.certificate,
+    **{f"{kind}-checkpoint": checkpoint_targets.checkpoint(kind) for kind in checkpoint_targets.CHECKPOINTS},
     "kserve-tensors": wire_targets.kserve_tensors,
     "requests": wire_targets.requests,
     "metadata": wire_targets.metadata,

@@ -164,17 +164,32 @@ def test_misfits_are_all_listed() -> None:
         model.load_weights(weights)
 
 
+def test_of_very_many_misfits_the_first_are_listed() -> None:
+    model = Transformer(tiny_config(num_encoder_layers=9))
+    with pytest.raises(ValueError, match=r"; and \d+ more\.$") as raised:
+        model.load_weights({})
+    assert str(raised.value).count("is missing") == 40
+
+
+@pytest.mark.parametrize("name", ["d_model", "num_encoder_layers", "max_source_positions"])
+def test_hostile_sizes_are_refused(name: str) -> None:
+    """Positions are computed and layers made before anything could be compared with the weights."""
+    for size in (10**9, 10**400):
+        with pytest.raises(ValueError, match=rf"{name} is 10+, allowed is a number from 1 to"):
+            tiny_config(**{name: size})
+
+
 def test_configuration_reports_all_problems() -> None:
     with pytest.raises(ValueError, match=r"not a multiple of num_heads.*share_embeddings.*pad_id 200 is outside"):
         tiny_config(num_heads=5, target_vocabulary_size=100, pad_id=200)
     problems = (
-        "d_ff is True, allowed is a number from 1",
+        "d_ff is True, allowed is a number from 1 to 10000000",
         "norm is 'rms', allowed are pre, post",
         "final_norm is 1, allowed are true, false",
-        "layer_norm_epsilon is -1, allowed is a number from 0",
+        "layer_norm_epsilon is -1, allowed is a number from 0 to 1e+09",
         "score_scale is 'x', allowed are head, model",
         "positions.layout is 'x', allowed are interleaved, halves",
-        "positions.base is nan, allowed is a number from 0",
+        "positions.base is nan, allowed is a number from 0 to 1e+09",
     )
     with pytest.raises(ValueError, match=re.escape("; ".join(problems))):
         tiny_config(

@@ -73,6 +73,20 @@ def test_all_unsupported_choices_are_in_one_error(folder: Path) -> None:
         assert part in told
 
 
+@pytest.mark.parametrize("value", [[], {}, ["marian"], 7])
+def test_names_that_are_no_text_are_refused(folder: Path, value: Any) -> None:
+    edit(folder / "config.json", activation_function=value)
+    assert f"activation_function is {value!r}" in problems_of(folder)
+    edit(folder / "config.json", model_type=value)
+    assert f"model_type is {str(value)!r}" in problems_of(folder)
+
+
+def test_a_message_is_not_as_long_as_what_it_quotes(folder: Path) -> None:
+    edit(folder / "config.json", encoder_layers=500, **{f"rope_{number}": "x" * 10_000 for number in range(500)})
+    assert len(told := problems_of(folder)) < 12_000
+    assert told.endswith(" more.")
+
+
 def replace_key(folder: Path) -> None:
     def change(weights: dict[str, torch.Tensor]) -> None:
         weights["model.encoder.layers.0.fc9.weight"] = weights.pop("model.encoder.layers.0.fc1.weight")

@@ -1,0 +1,120 @@
+"""Targets: checkpoints of strangers, which `export` reads. One file of a good folder is changed."""
+
+import functools
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+
+from export.importers.imported import CheckpointError
+from export.importers.options import NOTHING_SAID, ImportOptions
+from export.importers.selection import import_checkpoint
+from tests.export.huggingface import checkpoints
+from tests.export.notebooks import checkpoints as notebooks
+from tests.export.notebooks.readings import Attention002, Choices
+from tests.export.tiny_checkpoint import write_tiny_checkpoint
+from tests.fuzz.bounded import Target
+from tests.fuzz.messages import check_message
+from tests.fuzz.models import folder
+from tests.fuzz.source import Source
+
+_MAX_PROBLEMS = 12_000  # characters of a message that lists them all
+
+# For settings: of each type, and of sizes that nothing has.
+_VALUES: tuple[Any, ...] = (
+    *(None, True, False, -1, 0, 1, 2, 3, 7, 97, 10**9, 10**30, 0.5, -1e308, math.inf, math.nan),
+    *("", "x", "relu", "__en__", "../x", "\x00", "a\u2028b", "9" * 5000),
+    *([], [[]], [1], [None], ["x"], [{}], {}, {"0": {}}, {"-1": "x"}, {"content": 1}, {"7": {"content": "</s>"}}),
+)
+
+# What folders of transformers may hold besides.
+_COMPANIONS = ("added_tokens.json", "special_tokens_map.json", "tokenizer_config.json", "README.md")
+
+
+class Sample(NamedTuple):
+    """A good checkpoint: where it is, what else is said of it, and the files that may be changed or come to it."""
+
+    path: Path
+    kind: str | None
+    options: ImportOptions
+    files: tuple[Path, ...]
+
+
+def _of_folder(path: Path, companions: tuple[str, ...] = _COMPANIONS) -> Sample:
+    return Sample(path, None, NOTHING_SAID, tuple(sorted({*path.iterdir(), *(path / name for name in companions)})))
+
+
+def _notebook(path: Path) -> Sample:
+    path.mkdir()
+    tokenizers = notebooks.train_json_tokenizers(path)
+    written = notebooks.make(Choices(lambda: Attention002(16, 2))).write(path, tokenizers)
+    assert written.options.config is not None
+    return Sample(written.path, "notebook", written.options, (written.path, written.options.config, *tokenizers))
+
+
+CHECKPOINTS: dict[str, Callable[[Path], Sample]] = {
+    "native": lambda path: _of_folder(write_tiny_checkpoint(path), companions=()),
+    "marian": lambda path: _of_folder(checkpoints.marian(path, languages=("fr", "de"))),
+    "m2m100": lambda path: _of_folder(checkpoints.m2m100(path)),
+    "nllb": lambda path: _of_folder(checkpoints.nllb(path)),
+    "notebook": _notebook,
+}
+
+
+@functools.cache
+def _sample(kind: str) -> Sample:
+    torch.set_num_threads(1)  # the targets run in forks
+    parent = folder() / "checkpoints"
+    parent.mkdir(exist_ok=True)
+    return CHECKPOINTS[kind](parent / kind)
+
+
+def checkpoint(kind: str) -> Target:
+    """A target that reads a checkpoint of this kind."""
+
+    def target(data: bytes) -> None:
+        """It is refused in one line that lists what is wrong, or its model can be run."""
+        source, sample = Source(data), _sample(kind)
+        path = source.pick(sample.files)
+        content = path.read_bytes() if path.exists() else None
+        try:
+            path.write_bytes(_changed(path, content or b"{}", source))
+            _read(sample)
+        finally:
+            if content is None:
+                path.unlink()
+            else:
+                path.write_bytes(content)
+
+    return target
+
+
+def _changed(path: Path, content: bytes, source: Source) -> bytes:
+    """The file's content with some settings, some bytes or all of it replaced."""
+    is_setting = source.number() % 4 != 3
+    if is_setting and path.suffix == ".json":
+        document = json.loads(content)
+        for _ in range(1 + source.number() % 3):
+            name = source.pick(sorted(document)) if document and source.number() % 4 else source.line()
+            document[name] = source.pick(_VALUES) if source.number() % 4 else source.line()
+        return json.dumps(document).encode("utf-8", "surrogatepass")
+    if is_setting:
+        place = len(content) * source.number() // 256 + source.number()
+        return content[:place] + (new := source.bytes()) + content[place + len(new) :]
+    return source.bytes()
+
+
+def _read(sample: Sample) -> None:
+    try:
+        found = import_checkpoint(sample.path, sample.kind, sample.options)
+    except CheckpointError as error:
+        check_message(error, _MAX_PROBLEMS)
+        return
+    assert found.languages or found.any_to_any
+    assert found.limits.max_source_tokens > 0 and found.limits.max_output_tokens > 0
+    with torch.inference_mode():
+        memory = found.model.encoder(torch.tensor([[found.tokenizer.eos_id] * 3]))
+    assert memory.shape[:2] == (1, 3)
