@@ -152,8 +152,9 @@ class _Projection(nn.Module):
         """(B, d) -> next_ids (B,), next_log_probs (B,), candidate_ids (B, K), candidate_log_probs (B, K)."""
         # Log-probabilities are float32 whatever the weights are.
         logits = nn.functional.linear(hidden, self.weight, self.bias).float()  # (B, V)
-        # Greedy search sees nothing else, and of what is no number the arg-max is some token or other.
-        best = torch.where(hidden.sum(dim=-1).isnan(), NO_TOKEN, arg_max(logits))
+        # Greedy search sees nothing else, and of what is no number the arg-max is some token or other. The sum is in
+        # float32, as half precision might overflow to both sides.
+        best = torch.where(hidden.float().sum(dim=-1).isnan(), NO_TOKEN, arg_max(logits))
         # With bound outputs ONNX Runtime computes those that nobody fetches too. K = 0 leaves them a single number (not
         # none: the reductions mistreat empty tensors), else greedy search would pay for unused log-probabilities.
         wanted = num_candidates.clamp(max=1)
