@@ -13,7 +13,7 @@ ScoreScale = Literal["head", "model"]
 CosineExponent = Literal["paired", "unbracketed"]
 
 # Far beyond any model: a file that says more would have memory reserved, or layers made, without end.
-_MAX_SIZE = 10_000_000
+MAX_SIZE = 10_000_000
 _MAX_SIZES = {
     **dict.fromkeys(("num_encoder_layers", "num_decoder_layers"), 1000),
     **dict.fromkeys(("max_source_positions", "max_target_positions"), 100_000),
@@ -156,7 +156,7 @@ def _mistyped(config: ModelConfig | PositionConfig) -> list[str]:
                 problems.append(f"{item.name} is {value!r}, allowed are {', '.join(choices)}")
         elif kind is int:
             lowest = 0 if item.name.endswith("_id") or item.name == "offset" else 1
-            highest = _MAX_SIZES.get(item.name, _MAX_SIZE)
+            highest = _MAX_SIZES.get(item.name, MAX_SIZE)
             if not isinstance(value, int) or isinstance(value, bool) or not lowest <= value <= highest:
                 problems.append(f"{item.name} is {value!r}, allowed is a number from {lowest} to {highest}")
         elif kind is float:

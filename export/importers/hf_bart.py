@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from export.architecture import ModelConfig, PositionConfig
-from export.architecture.config import Activation
+from export.architecture.config import MAX_SIZE, Activation
 from export.architecture.embedding import sinusoidal_table
 
 ACTIVATIONS: Mapping[str, Activation] = {"relu": "relu", "gelu": "gelu", "swish": "silu", "silu": "silu"}
@@ -209,7 +209,7 @@ def _position_problems(name: str, table: Tensor, config: ModelConfig) -> list[st
 
 def _size(document: Mapping[str, Any], name: str, problems: list[str]) -> int:
     value = document.get(name)
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 10_000_000:
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_SIZE:
         problems.append(f"{name} is {value!r}; expected a positive number")
         return 1
     return value

@@ -32,7 +32,9 @@ PROMISES = {
 
 
 Record = Mapping[str, Any]  # as `tests.faults.proofs` writes it
-_ROW = re.compile(r"^\| \[.*\]\(#(?P<promise>\S+)\) \| \[(?P<path>\S+)\]\(.*?\) \| (?P<form>\w+) \|.*$", re.MULTILINE)
+_ROW = re.compile(
+    r"^\| (\[.*\]\(#(?P<promise>\S+)\) \| \[(?P<path>\S+)\]\(.*?\) \| (?P<form>\w+) \|.*) \|$", re.MULTILINE
+)
 
 
 class Key(NamedTuple):
@@ -43,8 +45,8 @@ class Key(NamedTuple):
     form: str
 
 
-def rows_of(records: Iterable[Record]) -> dict[Key, str]:
-    """The table's rows; dates and commits are the latest.
+def rows_of(records: Iterable[Record]) -> dict[Key, Sequence[str]]:
+    """The cells of the table's rows; dates and commits are the latest.
 
     Raises:
         KeyError: a promise is not among `PROMISES`.
@@ -53,14 +55,14 @@ def rows_of(records: Iterable[Record]) -> dict[Key, str]:
     for record in records:
         key = Key(record["promise"], record["test"].partition("::")[0], record["form"])
         by_key.setdefault(key, []).append(record)
-    rows = {}
+    rows: dict[Key, Sequence[str]] = {}
     for key, found in by_key.items():
         if key.promise not in PROMISES:
             raise KeyError(
                 f"promise {key.promise!r} has no text in tests/faults/report.py; there are {', '.join(PROMISES)}."
             )
         latest = max(found, key=lambda record: record["date"])
-        cells = (
+        rows[key] = (
             f"[{PROMISES[key.promise]}](#{key.promise})",
             f"[{key.path}](../{key.path})",
             key.form,
@@ -69,22 +71,21 @@ def rows_of(records: Iterable[Record]) -> dict[Key, str]:
             latest["date"],
             latest["commit"],
         )
-        rows[key] = f"| {' | '.join(cells)} |"
     return rows
 
 
-def completed(document: str, rows: Mapping[Key, str]) -> str:
+def completed(document: str, rows: Mapping[Key, Sequence[str]]) -> str:
     """The document with these rows in its table. What it says of other tests that still exist stays: long forms are
     not run every day, nor all on one machine."""
     head, _, rest = document.partition(BEGIN)
     old, _, tail = rest.partition(END)
-    kept = {Key(*row.group("promise", "path", "form")): row.group() for row in _ROW.finditer(old)}
+    kept = {Key(*row.group("promise", "path", "form")): row[1].split(" | ") for row in _ROW.finditer(old)}
     merged = {key: row for key, row in {**kept, **rows}.items() if (REPOSITORY / key.path).exists()}
     order = list(PROMISES)
     lines = [
         merged[key] for key in sorted(merged, key=lambda key: (order.index(key.promise), key.path, key.form == "long"))
     ]
-    return "\n".join((head + BEGIN, markdown(HEAD, ()), *lines, END + tail))
+    return "\n".join((head + BEGIN, markdown(HEAD, lines), END + tail))
 
 
 def records_of(folder: Path) -> list[Record]:

@@ -66,7 +66,6 @@ CHECKPOINTS: dict[str, Callable[[Path], Sample]] = {
 
 @functools.cache
 def _sample(kind: str) -> Sample:
-    torch.set_num_threads(1)  # the targets run in forks
     parent = folder() / "checkpoints"
     parent.mkdir(exist_ok=True)
     return CHECKPOINTS[kind](parent / kind)

@@ -73,7 +73,7 @@ def test_a_call_that_comes_while_the_time_runs_is_waited_for() -> None:
     async def scenario() -> None:
         open_calls = OpenCalls()
         waiting = asyncio.create_task(open_calls.none_for(SOON_SECONDS))
-        await asyncio.sleep(0)
+        await asyncio.sleep(0)  # lets the time begin
         late = await answered(open_calls)
         assert not (await asyncio.wait({waiting}, timeout=5 * SOON_SECONDS))[0]
         late.sent(late)
