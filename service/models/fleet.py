@@ -236,7 +236,9 @@ class Fleet:
         _LOG.info("retired %s", model.bundle.directory)
 
     async def _stop_engine(self, model: LoadedModel) -> None:
-        if not await asyncio.to_thread(model.engine.stop, _ENGINE_STOP_SECONDS):
+        # A pool's thread first tells the outcome and later lets go of what it ran: not to be left with the engine.
+        engine = [model.engine]
+        if not await asyncio.to_thread(lambda: engine.pop().stop(_ENGINE_STOP_SECONDS)):
             _LOG.warning("the engine of %s did not stop within %g s", model.bundle.directory, _ENGINE_STOP_SECONDS)
             self._is_stuck = True
 

@@ -6,9 +6,10 @@ import logging
 import shutil
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import pytest
 
@@ -21,6 +22,8 @@ from service.models.loaded_model import LoadedModel
 from service.models.repository import FoundBundle
 from service.text.tokenizers import Tokenizer
 from tests.unit.models.bare_manifest import MANIFEST
+
+T = TypeVar("T")
 
 UNCHANGED, CHANGED, FAILED = ReloadOutcome.UNCHANGED, ReloadOutcome.CHANGED, ReloadOutcome.FAILED
 
@@ -98,6 +101,18 @@ class StoppableEngine:
         return self._stage.stops_in_time
 
 
+class RememberingPool(ThreadPoolExecutor):
+    """Lets go of nothing it ran; the threads of a usual one do so some time after the outcome is known."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._submitted: list[object] = []
+
+    def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
+        self._submitted.append((fn, args, kwargs))
+        return super().submit(fn, *args, **kwargs)
+
+
 def called(bundle: FoundBundle) -> str:
     return f"{bundle.name}/{bundle.version}:{bundle.manifest.checkpoint_sha256}"
 
@@ -116,6 +131,7 @@ def test_memory_is_given_back_when_nothing_holds_what_was_replaced(
     )
 
     async def scenario() -> None:
+        asyncio.get_running_loop().set_default_executor(RememberingPool())
         fleet = await stage.serving("a", "b")
         assert alive == [2]
         stage.put("a", "2")
