@@ -265,20 +265,24 @@ class Fleet:
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
         """Run `work` in a thread that does not keep the process alive: a stop must not wait for a model to load."""
-        outcome: Future[T] = Future()
-        self._work.add(outcome)
-        outcome.set_running_or_notify_cancel()  # who waits may be cancelled; the work goes on
+        done: Future[None] = Future()
+        self._work.add(done)
+        done.set_running_or_notify_cancel()  # who waits may be cancelled; the work goes on
+        outcome: list[T] = []  # taken out of here: the thread ends later, and is not to be left with a model
 
         def run() -> None:
             set_back()  # a new model's threads, and the CPUs that it takes to load, are behind what is served
             try:
-                outcome.set_result(work())
+                outcome.append(work())
             except BaseException as error:
-                outcome.set_exception(error)
+                done.set_exception(error)
+            else:
+                done.set_result(None)
 
         threading.Thread(target=run, name="loader", daemon=True).start()
         try:
-            return await asyncio.wrap_future(outcome)
+            await asyncio.wrap_future(done)
         finally:
-            if outcome.done():
-                self._work.discard(outcome)  # it holds what came of it
+            if done.done():
+                self._work.discard(done)
+        return outcome.pop()

@@ -105,9 +105,10 @@ def test_bytes_that_are_no_request_are_the_callers_fault(server: InProcessServer
 def test_errors_of_grpc_calls_are_listed_without_their_words(server: InProcessServer) -> None:
     with Client(server.address) as client, pytest.raises(ClientError, match="very private"):
         client.translate(["Hello"], "en", "de", model="very private")
+    method = "dragoman.v1.TranslationService/Translate"
+    eventually(lambda: status(server)["errors"][0]["method"] == method)  # it is noted once the caller has been told
     newest = status(server)["errors"][0]
     assert newest["code"] == "NOT_FOUND"
-    assert newest["method"] == "dragoman.v1.TranslationService/Translate"
     assert newest["message"] == "model '…' is not served here; served are tiny."
 
 

@@ -129,6 +129,16 @@ def test_memory_is_given_back_when_nothing_holds_what_was_replaced(
     monkeypatch.setattr(
         fleet_module, "give_back", lambda: alive.append(sum(ref() is not None for ref in stage.engines))
     )
+    is_over = threading.Event()
+
+    class LingeringFuture(Future[T]):
+        """Its thread goes on no further once it has told the outcome."""
+
+        def set_result(self, result: T) -> None:
+            super().set_result(result)
+            is_over.wait(10)
+
+    monkeypatch.setattr(fleet_module, "Future", LingeringFuture)
 
     async def scenario() -> None:
         asyncio.get_running_loop().set_default_executor(RememberingPool())
@@ -146,7 +156,10 @@ def test_memory_is_given_back_when_nothing_holds_what_was_replaced(
         await fleet.drop("a")
         assert alive == [2, 2, 2, 1]
 
-    asyncio.run(scenario())
+    try:
+        asyncio.run(scenario())
+    finally:
+        is_over.set()
 
 
 def test_the_start_loads_all_and_then_serves_all(stage: Stage) -> None:
