@@ -191,6 +191,12 @@ class Metrics:
         self._requests.labels(method, code).inc()
         self._request_seconds.labels(method, code).observe(seconds, {"trace_id": trace_id} if trace_id else None)
 
+    def call_refused(self, method: str, code: str, reason: str) -> None:
+        """A call was refused as soon as it arrived."""
+        self._requests.labels(method, code).inc()
+        self._request_seconds.labels(method, code).observe(0.0)
+        self.rejected(reason)
+
     def rejected(self, reason: str) -> None:
         """A call was refused."""
         self._rejected.labels(reason).inc()

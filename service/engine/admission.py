@@ -116,5 +116,6 @@ class Admission:
 
 
 def _hint(seconds: float) -> float:
+    """In tenths: it is an estimate, and equal ones make equal answers, which cost less."""
     least, most = _HINT_SECONDS
-    return min(max(seconds, least), most)
+    return min(max(round(seconds, 1), least), most)

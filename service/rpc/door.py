@@ -51,10 +51,10 @@ class DoorInterceptor(Interceptor):
         method = details.method.removeprefix("/")
 
         async def at_the_door(call: Behaviour, request: Any, context: Context) -> Any:
-            if self._translator.overload(Priority.NORMAL) is None:  # so most messages are parsed once
-                return await call(request, context)
-            overload = self._translator.overload(priority_of(request))
-            if overload is None:
+            overload = self._translator.overload(Priority.NORMAL)
+            if overload is not None and (priority := priority_of(request)) is not Priority.NORMAL:
+                overload = self._translator.overload(priority)
+            if overload is None:  # and so most messages are parsed once
                 return await call(request, context)
             identifier = request_id.begin(context.invocation_metadata() or ())
             status = status_of(overload)

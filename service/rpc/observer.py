@@ -44,9 +44,7 @@ class CallObserver:
 
     def refused(self, method: str, code: str, error: ServiceError) -> None:
         """A call of this method was refused with this status before it was looked at."""
-        self._metrics.call_started()
-        self._metrics.rejected(error.reason)
-        self._metrics.call_finished(method, code, 0.0)
+        self._metrics.call_refused(method, code, error.reason)
         self._errors.note(request_id.current(), method, code, str(error))
 
     @contextlib.contextmanager
