@@ -5,6 +5,7 @@ calls, and those under way are awaited.
 """
 
 import asyncio
+import contextlib
 import dataclasses
 import itertools
 import json
@@ -12,6 +13,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,10 +21,16 @@ import grpc
 import psutil
 
 from benchmarks.arrivals import poisson_schedule
+from benchmarks.light_channel import LightChannel
 from benchmarks.workload import held_out_texts, length_penalty_of
 from service.pb.dragoman.v1 import translation_pb2 as pb
 from service.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from service.targets import Target, target_of
+
+TRANSLATE = "/dragoman.v1.TranslationService/Translate"
+
+# A status by its name, and the answer, which is empty unless the status is OK.
+Translate = Callable[[pb.TranslateRequest], Awaitable[tuple[str, pb.TranslateResponse]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +38,8 @@ class Load:
     """What to do to a server. `rate` above 0 is an open loop, arrivals per second; else `callers` wait for answers.
 
     `niceness` is what the generator's process is set back by, so that a server on the same CPUs goes first. With
-    `is_documented` callers balance and try again as our client does, `address` being as for `Client`.
+    `is_documented` callers balance and try again as our client does, `address` being as for `Client`; with `is_light`
+    they take a fraction of the CPU that gRPC's client does.
     """
 
     address: str
@@ -41,6 +50,7 @@ class Load:
     timeout_seconds: float = 60.0
     seed: int = 1
     is_documented: bool = False
+    is_light: bool = False
     niceness: int = 0
 
 
@@ -66,10 +76,7 @@ async def generate(load: Load) -> Outcome:
     """Make all calls and await their ends."""
     texts, numbers = held_out_texts(), itertools.count()
     outcome = Outcome()
-    to = target_of(load.address) if load.is_documented else Target(load.address, ())
-    async with grpc.aio.insecure_channel(to.target, to.options) as channel:
-        stub: Any = pb_grpc.TranslationServiceStub(channel)
-        await channel.channel_ready()
+    async with _light_callers(load) if load.is_light else _grpc_callers(load) as translate:
         before, started = _cpu_seconds(), time.perf_counter()
 
         async def call(scheduled: float, first_text: int) -> None:
@@ -81,12 +88,8 @@ async def generate(load: Load) -> Outcome:
                 texts=chosen, source_language_code="en", target_language_code="de", options=options
             )
             delay = time.perf_counter() - started - scheduled
-            status, num_tokens = "OK", 0
-            try:
-                response = await stub.Translate(request, timeout=load.timeout_seconds)
-                num_tokens = sum(each.hypotheses[0].num_tokens for each in response.translations)
-            except grpc.aio.AioRpcError as error:
-                status = error.code().name
+            status, response = await translate(request)
+            num_tokens = sum(each.hypotheses[0].num_tokens for each in response.translations)
             outcome.behind_seconds.append(delay)
             outcome.calls.append((scheduled, time.perf_counter() - started - scheduled, status, num_tokens))
 
@@ -97,6 +100,33 @@ async def generate(load: Load) -> Outcome:
         outcome.wall_seconds = time.perf_counter() - started
         outcome.cpu_seconds = _cpu_seconds() - before
     return outcome
+
+
+@contextlib.asynccontextmanager
+async def _grpc_callers(load: Load) -> AsyncIterator[Translate]:
+    to = target_of(load.address) if load.is_documented else Target(load.address, ())
+    async with grpc.aio.insecure_channel(to.target, to.options) as channel:
+        stub: Any = pb_grpc.TranslationServiceStub(channel)
+        await channel.channel_ready()
+
+        async def translate(request: pb.TranslateRequest) -> tuple[str, pb.TranslateResponse]:
+            try:
+                return "OK", await stub.Translate(request, timeout=load.timeout_seconds)
+            except grpc.aio.AioRpcError as error:
+                return error.code().name, pb.TranslateResponse()
+
+        yield translate
+
+
+@contextlib.asynccontextmanager
+async def _light_callers(load: Load) -> AsyncIterator[Translate]:
+    async with await LightChannel.connect(load.address) as channel:
+
+        async def translate(request: pb.TranslateRequest) -> tuple[str, pb.TranslateResponse]:
+            answer = await channel.call(TRANSLATE, request.SerializeToString(), load.timeout_seconds)
+            return answer.status, pb.TranslateResponse.FromString(answer.message)
+
+        yield translate
 
 
 async def _open_loop(load: Load, num_texts: int, call: Any, started: float) -> None:

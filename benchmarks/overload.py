@@ -2,12 +2,14 @@
 
 Calls of one sentence arrive as a Poisson process at multiples of the capacity that is measured first, by as many
 callers as there are slots. They have long deadlines and are not tried again: what is too much is the server's to
-refuse. The callers are a process of their own on the same CPUs, set back by `nice`. A server that refuses nobody is
-measured beside: it must fail.
+refuse. The callers are a process of their own on the same CPUs, set back by `nice`, and speak HTTP/2 by hand: five
+times as many callers must not take the CPU that answers are made of. A server that refuses nobody is measured beside:
+it must fail.
 """
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -50,10 +52,9 @@ def main(model: str, precision: str, seconds: float, rounds: int, control: bool)
         for number in range(times):
             with running(serve_command(str(bundle.parents[1]), *SLOTS, *flags)) as server:
                 callers = round(server.counter("dragoman_slots_max"))  # one more might be refused
-                send(Load(server.address, 3.0, callers=callers, niceness=NICENESS))  # warm
-                capacity = closed_loop(server, Load(server.address, seconds / 2, callers=callers, niceness=NICENESS))[
-                    "sentences_per_second"
-                ]
+                closed = Load(server.address, seconds / 2, callers=callers, is_light=True, niceness=NICENESS)
+                send(replace(closed, seconds=3.0))  # warm
+                capacity = closed_loop(server, closed)["sentences_per_second"]
                 click.echo(f"{kind}, round {number + 1}: capacity {capacity:.1f} calls/s")
                 for multiple in MULTIPLES:
                     rate = multiple * capacity
@@ -63,6 +64,7 @@ def main(model: str, precision: str, seconds: float, rounds: int, control: bool)
                         rate=rate,
                         timeout_seconds=TIMEOUT_SECONDS,
                         seed=number + 1,
+                        is_light=True,
                         niceness=NICENESS,
                     )
                     points.append({"load": multiple, "capacity": capacity, **measured(server, load)})

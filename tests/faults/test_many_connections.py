@@ -11,7 +11,7 @@ import pytest
 
 from service import http_listener
 from service.client import Client
-from tests.faults.http2_frames import RawConnection
+from tests.faults.raw_connection import RawConnection
 from tests.servers import ServerProcess, eventually
 
 Proved = Callable[..., None]

@@ -15,12 +15,12 @@ import grpc
 import psutil
 import pytest
 
+from benchmarks import http2_frames as http2
 from service.pb.dragoman.v1 import translation_pb2 as pb
 from service.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from service.server import LAST_MESSAGE_SECONDS
-from tests.faults import http2_frames as http2
 from tests.faults.faulty_server import FAULT_FILE
-from tests.faults.http2_frames import RawConnection
+from tests.faults.raw_connection import METHOD, RawConnection
 from tests.servers import ServerProcess, distinct_texts, eventually, rpc_error, samples
 
 Start = Callable[..., ServerProcess]
@@ -125,7 +125,7 @@ def test_idle_with_connections(start: Start, number: signal.Signals, proved: Pro
         watch.send(http2.call(1, "/grpc.health.v1.Health/Watch") + http2.message(1, b""))
         watch.until(http2.HEADERS)
         begun.greeted()
-        begun.send(http2.call(1, http2.METHOD + "Translate") + http2.ping())
+        begun.send(http2.call(1, METHOD + "Translate") + http2.ping())
         begun.until(http2.PING)
         with socket.create_connection(("127.0.0.1", process.port), 30):
             seconds = end(process, number)
@@ -146,7 +146,7 @@ def test_a_begun_call_that_is_sent_after_the_signal_is_answered(start: Start, pr
     process = start()
     with RawConnection(process.port) as raw:
         raw.greeted()
-        raw.send(http2.call(1, http2.METHOD + "Translate") + http2.ping())
+        raw.send(http2.call(1, METHOD + "Translate") + http2.ping())
         raw.until(http2.PING)
         process.signal(signal.SIGTERM)
         raw.until(http2.GOAWAY)
@@ -161,7 +161,7 @@ def test_an_answer_that_is_read_late_is_not_lost(start: Start, proved: Proved) -
     process = start()
     with RawConnection(process.port, {http2.INITIAL_WINDOW_SIZE: 0}) as raw:
         raw.greeted()
-        raw.send(http2.call(1, http2.METHOD + "Translate") + http2.message(1, request(2).SerializeToString()))
+        raw.send(http2.call(1, METHOD + "Translate") + http2.message(1, request(2).SerializeToString()))
         raw.until(http2.HEADERS)
         process.signal(signal.SIGTERM)
         with pytest.raises(subprocess.TimeoutExpired):
@@ -247,7 +247,7 @@ def test_while_a_client_has_vanished_in_its_call(start: Start, number: signal.Si
     with RawConnection(process.port, {http2.INITIAL_WINDOW_SIZE: 0}) as raw:
         raw.greeted()
         content = pb.TranslateRequest(texts=["Hello"], **CODES).SerializeToString()
-        raw.send(http2.call(1, http2.METHOD + "TranslateStream") + http2.message(1, content))
+        raw.send(http2.call(1, METHOD + "TranslateStream") + http2.message(1, content))
         eventually(lambda: samples(process.get("/metrics")[2], "dragoman_inflight_requests") == [1.0])
         seconds = end(process, number, lines=1)
     proved("signals", cases=1, seconds=seconds)

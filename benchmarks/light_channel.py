@@ -1,0 +1,173 @@
+"""A gRPC channel for load generators that share the server's CPUs: unary calls for a fraction of what gRPC's takes."""
+
+import asyncio
+import functools
+import sys
+import time
+from collections import deque
+from typing import NamedTuple, Self, cast
+
+import grpc
+
+from benchmarks import http2_frames as http2
+from benchmarks.http2_frames import Frame, FrameReader
+
+_STATUS_FIELD = b"\x0bgrpc-status"
+_STATUS_NAMES = {str(code.value[0]).encode(): code.name for code in grpc.StatusCode}
+_PREFIX_BYTES = 5  # of a gRPC message: whether it is compressed, and its length
+CONNECT_SECONDS = 10.0
+
+
+class Answer(NamedTuple):
+    """A status by its name, and with OK the message."""
+
+    status: str
+    message: bytes = b""
+
+
+class _Call(NamedTuple):
+    method: str
+    message: bytes
+    timeout_seconds: float
+    begun: float
+    answer: asyncio.Future[Answer]
+
+
+class LightChannel(asyncio.Protocol):
+    """One connection without TLS. Calls beyond what the server takes of one wait here, as with gRPC's own client.
+
+    The server tells when a deadline has passed; no call is tried again.
+    """
+
+    def __init__(self) -> None:
+        self._reader = FrameReader()
+        self._greeted = asyncio.get_running_loop().create_future()
+        self._closed = asyncio.Event()
+        self._waiting: deque[_Call] = deque()
+        self._open: dict[int, tuple[_Call, bytearray]] = {}
+        self._next_stream = 1
+        self._most_open = 0
+        self._window_bytes = http2.FIRST_WINDOW_BYTES  # what the server takes of messages by now
+
+    @classmethod
+    async def connect(cls, address: str) -> Self:
+        """A channel to `host:port`, once the server has greeted.
+
+        Raises:
+            OSError: there is nobody.
+            TimeoutError: whoever is there says nothing.
+        """
+        host, port = address.rsplit(":", 1)
+        connecting = asyncio.get_running_loop().create_connection(cls, host, int(port))
+        _, channel = await asyncio.wait_for(connecting, CONNECT_SECONDS)
+        try:
+            await asyncio.wait_for(channel._greeted, CONNECT_SECONDS)
+        except TimeoutError:
+            await channel._close()
+            raise
+        return channel
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._close()
+
+    async def call(self, method: str, message: bytes, timeout_seconds: float) -> Answer:
+        """Call a method by its path.
+
+        Raises:
+            ValueError: the message is longer than one frame.
+        """
+        if _PREFIX_BYTES + len(message) > http2.MAX_FRAME_BYTES:
+            raise ValueError(f"a message of {len(message)} bytes; calls here take {http2.MAX_FRAME_BYTES} in all.")
+        loop = asyncio.get_running_loop()
+        call = _Call(method, message, timeout_seconds, time.monotonic(), loop.create_future())
+        self._waiting.append(call)
+        self._begin()
+        return await call.answer
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Greet; answers may be of any length, and fields come without a table to look them up in."""
+        self._transport = cast(asyncio.Transport, transport)
+        values = {http2.HEADER_TABLE_SIZE: 0, http2.INITIAL_WINDOW_SIZE: http2.MAX_WINDOW_BYTES}
+        more = http2.window_update(0, http2.MAX_WINDOW_BYTES - http2.FIRST_WINDOW_BYTES)
+        self._transport.write(http2.PREFACE + http2.settings(values) + more)
+
+    def data_received(self, data: bytes) -> None:
+        """Hand out what has arrived."""
+        self._reader.feed(data)
+        for frame in self._reader.frames():
+            self._take(frame)
+        self._begin()
+
+    def connection_lost(self, _: Exception | None) -> None:
+        """Nothing will be answered any more."""
+        self._most_open = 0
+        lost = [*(call for call, _ in self._open.values()), *self._waiting]
+        self._open.clear()
+        self._waiting.clear()
+        for call in lost:
+            _tell(call, Answer("UNAVAILABLE"))
+        self._closed.set()
+        if not self._greeted.done():
+            self._greeted.set_exception(ConnectionError("the server closed the connection before it greeted"))
+
+    async def _close(self) -> None:
+        self._transport.close()
+        await self._closed.wait()
+
+    def _begin(self) -> None:
+        """Send the calls that wait, as many as the server takes."""
+        while self._waiting and len(self._open) < self._most_open:
+            num_bytes = _PREFIX_BYTES + len(self._waiting[0].message)
+            if num_bytes > self._window_bytes:
+                return
+            call = self._waiting.popleft()
+            left = call.timeout_seconds - (time.monotonic() - call.begun)
+            if left <= 0:
+                _tell(call, Answer("DEADLINE_EXCEEDED"))
+                continue
+            self._window_bytes -= num_bytes
+            stream, self._next_stream = self._next_stream, self._next_stream + 2
+            self._open[stream] = call, bytearray()
+            begin = http2.frame(http2.HEADERS, http2.END_HEADERS, stream, _fields(call.method, round(left, 1)))
+            self._transport.write(begin + http2.message(stream, call.message))
+
+    def _take(self, frame: Frame) -> None:
+        if frame.kind == http2.DATA and frame.stream in self._open:
+            self._open[frame.stream][1].extend(frame.payload)
+        elif frame.kind == http2.HEADERS and frame.flags & http2.END_STREAM:
+            call, received = self._open.pop(frame.stream)
+            _tell(call, Answer(_status(frame.payload), bytes(received[_PREFIX_BYTES:])))
+        elif frame.kind == http2.RST_STREAM and frame.stream in self._open:
+            call, _ = self._open.pop(frame.stream)
+            if frame.error_code == http2.REFUSED_STREAM:  # not begun: the server still counts one that it has ended
+                self._waiting.appendleft(call)
+            else:
+                _tell(call, Answer("CANCELLED" if frame.error_code == http2.CANCEL else "INTERNAL"))
+        elif frame.kind == http2.WINDOW_UPDATE and not frame.stream:
+            self._window_bytes += int.from_bytes(frame.payload)
+        elif frame.kind == http2.PING and not frame.flags & http2.ACK:
+            self._transport.write(http2.frame(http2.PING, http2.ACK, payload=frame.payload))
+        elif frame.kind == http2.SETTINGS and not frame.flags & http2.ACK:
+            self._transport.write(http2.frame(http2.SETTINGS, http2.ACK))
+            self._most_open = frame.settings.get(http2.MAX_CONCURRENT_STREAMS, sys.maxsize)
+            if not self._greeted.done():
+                self._greeted.set_result(None)
+
+
+def _tell(call: _Call, answer: Answer) -> None:
+    if not call.answer.done():  # its caller may have gone
+        call.answer.set_result(answer)
+
+
+@functools.cache
+def _fields(method: str, timeout_seconds: float) -> bytes:
+    return http2.header_block(method, {"grpc-timeout": f"{round(timeout_seconds * 1000)}m"})
+
+
+def _status(fields: bytes) -> str:
+    """The status among the fields that end a call; gRPC sends it as plain text."""
+    at = fields.index(_STATUS_FIELD) + len(_STATUS_FIELD)
+    return _STATUS_NAMES[fields[at + 1 : at + 1 + fields[at]]]
