@@ -80,6 +80,13 @@ def test_every_error_has_a_reason_for_programs(kind: type[errors.ServiceError]) 
     assert (info.reason, info.domain) == (kind.reason.upper(), "dragoman")
 
 
+def test_equal_refusals_are_made_once_and_all_others_for_themselves() -> None:
+    first = status_of(errors.Overloaded("full", 1.5))
+    assert status_of(errors.Overloaded("full", 1.5)) is first
+    others = [errors.Overloaded("Full", 1.5), errors.Overloaded("full", 1.6), errors.QuotaExceeded("full", 1.5)]
+    assert len({status_of(each) for each in (*others, errors.Overloaded("full", 1.5))}) == 4
+
+
 @pytest.mark.parametrize(("seconds", "milliseconds"), [(1.5, 1500), (0.0, 1), (0.0123, 12), (60.0, 60_000)])
 def test_an_overloaded_server_says_when_to_come_back(seconds: float, milliseconds: int) -> None:
     status = status_of(errors.Overloaded("full", seconds))
