@@ -81,6 +81,8 @@ class LightChannel(asyncio.Protocol):
         """
         if _PREFIX_BYTES + len(message) > http2.MAX_FRAME_BYTES:
             raise ValueError(f"a message of {len(message)} bytes; calls here take {http2.MAX_FRAME_BYTES} in all.")
+        if self._closed.is_set():
+            return Answer("UNAVAILABLE")
         loop = asyncio.get_running_loop()
         call = _Call(method, message, timeout_seconds, time.monotonic(), loop.create_future())
         self._waiting.append(call)

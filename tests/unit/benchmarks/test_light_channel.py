@@ -113,7 +113,8 @@ def test_a_server_that_goes_leaves_nobody_waiting(running: Running) -> None:
             calls = [asyncio.ensure_future(channel.call(WAIT, b"x", TIMEOUT_SECONDS)) for _ in range(2 * MOST_AT_ONCE)]
             await asyncio.to_thread(running.peer.waiting.wait, TIMEOUT_SECONDS)
             running.server.stop(0)
-            return await asyncio.wait_for(asyncio.gather(*calls), TIMEOUT_SECONDS)
+            answers = await asyncio.wait_for(asyncio.gather(*calls), TIMEOUT_SECONDS)
+            return [*answers, await channel.call(ECHO, b"x", TIMEOUT_SECONDS)]
 
     assert {answer.status for answer in asyncio.run(scenario())} <= {"UNAVAILABLE", "CANCELLED"}
 
