@@ -128,16 +128,20 @@ def test_a_failed_step_fails_its_own_lanes_sequences_only() -> None:
 
 def test_when_one_lane_dies_all_are_told_once() -> None:
     runners = lanes()
-    meet(runners)
     rig = Rig(*runners)
     sequences: list[Sequence] = [endless(number, str(number)) for number in range(2, 6)]
+    dying = threading.Event()
 
     def dies(**_: object) -> None:
+        dying.set()
         raise MemoryError("no more")
 
+    def waits(_: int) -> None:  # else this lane might do it all before
+        assert dying.wait(WAIT_SECONDS)
+
+    runners[1].before_step = waits
     with rig:
         rig.engine._lanes[0].decoder.step = dies  # type: ignore[assignment, method-assign]
-        runners[1].before_step = None
         rig.engine.submit(sequences)
         assert isinstance(rig.recorder.wait_for_failure(), MemoryError)
         rig.recorder.wait(4)
