@@ -166,9 +166,8 @@ def test_naming_a_model_needs_explicit_control(tiny_models: Path) -> None:
 
 def test_an_explicit_server_starts_with_what_is_named(tiny_models: Path) -> None:
     explicit = ("--model-control", "explicit")
-    run = dragoman(
-        "serve", "--models", str(tiny_models), "--port", "0", "--admin-port", "-1", *explicit, "--load-model", "nobody"
-    )
+    ports = ("--port", "0", "--metrics-port", "0", "--admin-port", "-1")
+    run = dragoman("serve", "--models", str(tiny_models), *ports, *explicit, "--load-model", "nobody")
     assert run.returncode == 78
     assert "no model 'nobody'; it holds tiny" in run.stderr.decode()
     server = ServerProcess(tiny_models, *explicit)
