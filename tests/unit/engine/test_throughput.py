@@ -39,6 +39,20 @@ def test_turns_are_told_by_their_rows_and_from_fewer_where_there_were_none() -> 
     assert throughput.turn_seconds(8) == throughput.turn_seconds(32) == 0.02
 
 
+def test_a_first_turn_that_the_machine_stood_still_in_makes_nobody_slow() -> None:
+    """The first full turn took 33 ms instead of 1, and calls were refused that would have been done in time."""
+    tried = Throughput(num_lanes=1, max_rows=8, full_turn_seconds=0.0005)
+    tried.turned(8, 0.033)
+    assert tried.seconds_per_row < 4 * 0.0005 / 8
+    known = Throughput(num_lanes=1, max_rows=8)
+    known.turned(4, 0.0005)
+    known.turned(8, 0.033)
+    assert known.turn_seconds(8) <= 4 * 0.001
+    for _ in range(40):
+        tried.turned(8, 0.002)  # as slow as it really is
+    assert tried.seconds_per_row == pytest.approx(0.002 / 8, rel=0.1)
+
+
 def test_the_past_is_forgotten() -> None:
     throughput = Throughput(num_lanes=1, max_rows=8)
     throughput.turned(8, 4.0)
