@@ -28,15 +28,14 @@ class Answer(NamedTuple):
 class _Call(NamedTuple):
     method: str
     message: bytes
-    timeout_seconds: float
-    begun: float
+    ends: float  # its deadline on `time.monotonic()`'s clock
     answer: asyncio.Future[Answer]
 
 
 class LightChannel(asyncio.Protocol):
     """One connection without TLS. Calls beyond what the server takes of one wait here, as with gRPC's own client.
 
-    The server tells when a deadline has passed; no call is tried again.
+    The server tells when a deadline has passed. Only a call that it refused to begin is sent again.
     """
 
     def __init__(self) -> None:
@@ -83,11 +82,11 @@ class LightChannel(asyncio.Protocol):
             raise ValueError(f"a message of {len(message)} bytes; calls here take {http2.MAX_FRAME_BYTES} in all.")
         if self._closed.is_set():
             return Answer("UNAVAILABLE")
-        loop = asyncio.get_running_loop()
-        call = _Call(method, message, timeout_seconds, time.monotonic(), loop.create_future())
+        answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        call = _Call(method, message, time.monotonic() + timeout_seconds, answer)
         self._waiting.append(call)
         self._begin()
-        return await call.answer
+        return await answer
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Greet; answers may be of any length, and fields come without a table to look them up in."""
@@ -105,7 +104,6 @@ class LightChannel(asyncio.Protocol):
 
     def connection_lost(self, _: Exception | None) -> None:
         """Nothing will be answered any more."""
-        self._most_open = 0
         lost = [*(call for call, _ in self._open.values()), *self._waiting]
         self._open.clear()
         self._waiting.clear()
@@ -126,7 +124,7 @@ class LightChannel(asyncio.Protocol):
             if num_bytes > self._window_bytes:
                 return
             call = self._waiting.popleft()
-            left = call.timeout_seconds - (time.monotonic() - call.begun)
+            left = call.ends - time.monotonic()
             if left <= 0:
                 _tell(call, Answer("DEADLINE_EXCEEDED"))
                 continue

@@ -188,13 +188,11 @@ class Metrics:
     def call_finished(self, method: str, code: str, seconds: float, trace_id: str = "") -> None:
         """A call was answered with the status called `code`. `trace_id` is that of a trace to be found elsewhere."""
         self._inflight.dec()
-        self._requests.labels(method, code).inc()
-        self._request_seconds.labels(method, code).observe(seconds, {"trace_id": trace_id} if trace_id else None)
+        self._call_answered(method, code, seconds, trace_id)
 
     def call_refused(self, method: str, code: str, reason: str) -> None:
         """A call was refused as soon as it arrived."""
-        self._requests.labels(method, code).inc()
-        self._request_seconds.labels(method, code).observe(0.0)
+        self._call_answered(method, code, 0.0)
         self.rejected(reason)
 
     def rejected(self, reason: str) -> None:
@@ -279,6 +277,10 @@ class Metrics:
         """The engine of one version of a model has stopped."""
         self.model(model).retired(engine)
         self._forget_unless_loaded(model)
+
+    def _call_answered(self, method: str, code: str, seconds: float, trace_id: str = "") -> None:
+        self._requests.labels(method, code).inc()
+        self._request_seconds.labels(method, code).observe(seconds, {"trace_id": trace_id} if trace_id else None)
 
     def _forget_unless_loaded(self, model: str) -> None:
         if not self.model(model).is_loaded:

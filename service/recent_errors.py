@@ -33,10 +33,9 @@ class RecentErrors:
 
     def note(self, request_id: str, method: str, code: str, message: str) -> None:
         """A call failed. What its message quotes may be a part of a customer's text: only language codes stay."""
-        if "'" in message or '"' in message:  # most that come by the hundreds, when there is too much to do, have none
-            message = _QUOTED.sub(_without_text, message)
+        shown = _QUOTED.sub(_without_text, message)[:_MAX_CHARACTERS]
         with self._lock:
-            self._errors.append(RecentError(time.time(), request_id, method, code, message[:_MAX_CHARACTERS]))
+            self._errors.append(RecentError(time.time(), request_id, method, code, shown))
 
     def latest(self) -> list[RecentError]:
         """The last `NUM_KEPT`, the newest first."""

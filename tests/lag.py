@@ -49,7 +49,7 @@ def _late(call: Callable[..., Any], rng: random.Random, before: float, after: fl
     @functools.wraps(call)
     def late(*args: Any, **kwargs: Any) -> Any:
         if rng.random() < before:
-            time.sleep(LAG_SECONDS)
+            time.sleep(LAG_SECONDS)  # it waits for nothing: being late is its purpose
         try:
             return call(*args, **kwargs)
         finally:

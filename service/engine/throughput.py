@@ -30,7 +30,7 @@ class Throughput:
         """A lane's turn with so many rows took so long, newcomers' encoding and all else included."""
         bucket = num_rows.bit_length()
         known = self._turn_seconds.get(bucket)
-        if (usual := known or self._guessed_seconds(num_rows)) is not None:
+        if usual := known or self._guessed_seconds(num_rows):
             seconds = min(seconds, _MOST_SLOWER * usual)
         self._turn_seconds[bucket] = seconds if known is None else _KEEP * known + (1.0 - _KEEP) * seconds
         if num_rows >= _FULL * self._max_rows:
@@ -71,11 +71,10 @@ class Throughput:
         """How long a turn takes when all rows of its lane are in use; 0 while that is unknown."""
         return self.seconds_per_row * self._max_rows * self._num_lanes
 
-    def _guessed_seconds(self, num_rows: int) -> float | None:
-        """How long a turn like none so far takes at most: as a full one that was tried, or, by its rows, as others."""
-        tried = self._full_seconds / self._full_rows * self._max_rows if self._full_rows else 0.0
-        others = (seconds * num_rows / 2 ** (bucket - 1) for bucket, seconds in self._turn_seconds.items())
-        return max([tried, *others]) or None
+    def _guessed_seconds(self, num_rows: int) -> float:
+        """How long a turn like none so far takes at most: as a full one, or, by its rows, as others; 0: unknown."""
+        others = (seconds * num_rows / (1 << (bucket - 1)) for bucket, seconds in self._turn_seconds.items())
+        return max([self.full_turn_seconds, *others])
 
     def turn_seconds(self, num_rows: int) -> float:
         """How long a lane's turn with so many rows takes, or, where there was none, one with fewer; 0 while unknown."""

@@ -19,7 +19,7 @@ ECHO, REFUSE, WAIT = "/test.Test/Echo", "/test.Test/Refuse", "/test.Test/Wait"
 TIMEOUT_SECONDS = 30.0
 
 
-class Peer(grpc.GenericRpcHandler):  # type: ignore[type-arg]
+class Peer(grpc.GenericRpcHandler):  # type: ignore[type-arg]  # generic in the stubs only
     """Answers with what it was sent, refuses, or waits until it is told."""
 
     def __init__(self) -> None:
