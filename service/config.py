@@ -124,7 +124,13 @@ class ServerConfig:
         default=4 * 2**20, ge=1024, le=_GIB, description="Largest message that a call may send, in bytes."
     )
     max_characters: int = Field(
-        default=4 * 2**20, ge=1, le=_GIB, description="Most characters in all texts of a call together."
+        default=128 * 2**10, ge=1, le=_GIB, description="Most characters in all texts of a call together."
+    )
+    max_answer_characters: int = Field(
+        default=2 * 2**20,
+        ge=1,
+        le=_GIB,
+        description="Most characters in an answer, all hypotheses together; segments and alignments count as well.",
     )
     max_metadata_bytes: int = Field(
         default=16 * 2**10, ge=1024, le=2**24, description="Most bytes of metadata that a call may send."

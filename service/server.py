@@ -45,6 +45,7 @@ from service.rpc.kserve_servicer import KServeServicer
 from service.rpc.observer import CallObserver
 from service.rpc.tls import tls_of
 from service.text.glossary import GlossaryFolder, NoGlossaries
+from service.translation import CallLimits
 from service.translation_cache import TranslationCache
 from service.translator import Translator
 from service.triton_metrics import triton_metrics
@@ -94,7 +95,8 @@ class Server:
         cache = TranslationCache(config.cache_mib * 2**20)
         self._metrics.caches_in(cache)
         self._glossaries = GlossaryFolder(config.glossaries) if config.glossaries else NoGlossaries()
-        self._translator = Translator(self._metrics, cache, self._glossaries, config.max_characters)
+        limits = CallLimits(config.max_characters, config.max_waiting, config.max_answer_characters)
+        self._translator = Translator(self._metrics, cache, self._glossaries, limits)
         self._tls = tls_of(config)
         self._gate = _gate_of(config, self._metrics)
         self._following_files: asyncio.Task[None] | None = None

@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from service.checkpoint import paced
 from service.errors import InvalidRequest
 from service.text.detection import UNDETERMINED
 from service.text.markup import parse
@@ -49,7 +50,7 @@ def parts_by_language(request: TranslationRequest, language_codes: Sequence[str]
 
 def plain_texts(texts: Sequence[str], mime_type: MimeType) -> list[str]:
     """Texts without markup, for those who look at the language only."""
-    return [_plain(text, mime_type) for text in texts]
+    return [_plain(text, mime_type) for text in paced(texts, every=1)]
 
 
 def _plain(text: str, mime_type: MimeType) -> str:

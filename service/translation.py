@@ -11,6 +11,7 @@ MAX_TEXTS = 1024
 MAX_LENGTH_RATIO = 100.0
 MAX_REPEATS = 100
 RATIO_ALLOWANCE = 16  # tokens that `max_length_ratio` grants to any source: short ones may well become long
+ENTRY_CHARACTERS = 16  # what an entry of numbers in an answer counts, about its size on the wire
 LONGEST_REPEAT = 16  # tokens of what `max_repeats` sees coming again
 
 
@@ -225,6 +226,18 @@ class TranslationRequest:
     return_alignments: bool = False
     is_strict: bool = False
     labels: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CallLimits:
+    """The most that one call may have: characters in its texts together, segments, and characters in its answer.
+
+    Of the answer all hypotheses count, and `ENTRY_CHARACTERS` for each segment and each link of an alignment.
+    """
+
+    max_characters: int
+    max_segments: int
+    max_answer_characters: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from collections.abc import Sequence as Sequence_
 from dataclasses import replace
 
 from service.bundle.manifest import LanguagePair
+from service.documents.answer_size import AnswerSize
 from service.documents.assembling import Candidates, assemble
 from service.documents.planning import PlannedSegment, PlannedText, Planner
 from service.documents.restoring import Restorer
@@ -16,7 +17,7 @@ from service.engine.search.sampling import stream_seed
 from service.engine.sequence import Sequence
 from service.models.loaded_model import LoadedModel
 from service.text.terms import TermIndex
-from service.translation import DecodingOptions, Translation, TranslationRequest
+from service.translation import CallLimits, DecodingOptions, Translation, TranslationRequest
 from service.translation_cache import CacheKey, Decoded
 
 
@@ -24,7 +25,12 @@ class TranslationCall:
     """A request on its way. What computes may run on any thread, one thing at a time: `plan` first."""
 
     def __init__(
-        self, request: TranslationRequest, model: LoadedModel, pair: LanguagePair, terms: Sequence_[TermIndex]
+        self,
+        request: TranslationRequest,
+        model: LoadedModel,
+        pair: LanguagePair,
+        terms: Sequence_[TermIndex],
+        limits: CallLimits,
     ) -> None:
         """`terms` are those of the request's glossary.
 
@@ -40,12 +46,15 @@ class TranslationCall:
         self._pair = pair
         self._terms = terms
         self._aligned: list[bool] = []
+        self._limits = limits
+        self._size = AnswerSize(limits.max_answer_characters)  # of what is assembled
         self._restorer = Restorer(
             model.tokenizer,
             model.aligner,
             pair,
             preserves_formatting=request.preserve_formatting,
             tells_scores=self.options.return_scores,
+            size=AnswerSize(limits.max_answer_characters),
         )
 
     @property
@@ -62,11 +71,14 @@ class TranslationCall:
         """Cut the texts into segments.
 
         Raises:
-            TooLong: as for `Planner.plan`.
+            InvalidRequest: as for `Planner.plan`.
         """
-        request, model = self.request, self.model
+        request, model, limits = self.request, self.model, self._limits
         terms = [TermIndex(request.terms), *self._terms] if request.terms else self._terms
-        planner = Planner(request, model.manifest, self._pair, model.tokenizer, terms)
+        num_hypotheses = self.options.num_hypotheses
+        max_segments = limits.max_segments // (num_hypotheses if self.options.is_sampled else 1)
+        size = AnswerSize(limits.max_answer_characters, num_hypotheses)
+        planner = Planner(request, model.manifest, self._pair, model.tokenizer, max_segments, size, terms)
         self.texts = [planner.plan(index) for index in range(len(request.texts))]
         for index, text in enumerate(self.texts):
             self.places += [(index, number) for number, _ in enumerate(text.segments)]
@@ -93,6 +105,7 @@ class TranslationCall:
         """The candidates of some segments, by number, from what was decoded for them.
 
         Raises:
+            TooLong: the answer would have more characters than allowed.
             Unavailable: the engine has stopped.
         """
         candidates = self._restorer.restore(
@@ -103,11 +116,15 @@ class TranslationCall:
         return dict(zip(decoded, candidates, strict=True))
 
     def translation(self, index: int, candidates: Mapping[int, Candidates]) -> Translation:
-        """The answer to the text of that index, of whose segments, by number, these are the candidates."""
+        """The answer to the text of that index, of whose segments, by number, these are the candidates.
+
+        Raises:
+            TooLong: the answer has more characters than allowed.
+        """
         first = bisect_left(self.places, (index, 0))
         last = bisect_left(self.places, (index + 1, 0))
         chosen = [candidates[number] for number in range(first, last)]
-        return assemble(self.texts[index], chosen, with_alignment=self.request.return_alignments)
+        return assemble(self.texts[index], chosen, self._size, with_alignment=self.request.return_alignments)
 
     def streams(self) -> list[TextStream]:
         """One for each text."""

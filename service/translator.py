@@ -1,12 +1,9 @@
 """The one path from text to text: resolve, check, plan, decode, restore, in order; used by every API."""
 
 import asyncio
-import contextvars
-import threading
 import time
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import TypeVar
@@ -14,9 +11,10 @@ from typing import TypeVar
 from service import call_record
 from service.bundle.manifest import LanguagePair
 from service.call_record import Phase
+from service.checkpoint import paced
+from service.compute_pool import ComputePool
 from service.decoding import SegmentDecoder, SegmentProgress
 from service.documents.assembling import Candidates
-from service.engine.niceness import set_back
 from service.engine.sequence import SequenceProgress, SequenceUpdate
 from service.errors import DeadlineExceeded, InvalidRequest, NotFound, Overloaded, Unavailable, listed, quoted
 from service.metrics import Metrics
@@ -29,6 +27,7 @@ from service.text.glossary import Glossaries
 from service.text.languages import canonical
 from service.text.terms import TermIndex
 from service.translation import (
+    CallLimits,
     DetectedLanguage,
     FinishReason,
     Hypothesis,
@@ -44,7 +43,7 @@ from service.translation_call import TranslationCall
 # costs under load.
 _MAX_INLINE_CHARACTERS = 4_096
 _MAX_INLINE_TOKENS = 2_048
-_NUM_THREADS = 2  # for calls with more
+_MAX_INLINE_ENTRIES = 1_024  # segments and links of alignments that the event loop puts into messages by itself
 
 T = TypeVar("T")
 
@@ -75,15 +74,15 @@ class StreamUpdate:
 class Translator:
     """Translates with the models of a catalogue. All methods belong to the event loop's thread."""
 
-    def __init__(self, metrics: Metrics, cache: TranslationCache, glossaries: Glossaries, max_characters: int) -> None:
-        """A call has at most `max_characters` in all its texts together."""
+    def __init__(self, metrics: Metrics, cache: TranslationCache, glossaries: Glossaries, limits: CallLimits) -> None:
+        """`limits` are those of every call."""
         self.glossaries = glossaries
-        self._max_characters = max_characters
+        self._limits = limits
         self._metrics = metrics
         self._decoder = SegmentDecoder(metrics, cache)
         self._catalogue = Catalogue()
         self._is_loading = True
-        self._executor = _running_pool(_NUM_THREADS)
+        self._pool = ComputePool()
 
     def serve(self, catalogue: Catalogue) -> None:
         """From now on translate with these models."""
@@ -91,8 +90,8 @@ class Translator:
         self._is_loading = False
 
     def close(self) -> None:
-        """Give the tokenizer's threads back."""
-        self._executor.shutdown(wait=False, cancel_futures=True)
+        """End what is being computed, and wait for nothing."""
+        self._pool.close()
 
     def models(self) -> list[LoadedModel]:
         """The models that are served, in order of names, and of each the highest version first.
@@ -145,7 +144,7 @@ class Translator:
             ServiceError: see `service.errors`; what can't be taken is refused before anything is decoded.
         """
         self.models()
-        check_request(request, self._max_characters)
+        check_request(request, self._limits.max_characters)
         if not request.source_language_code:
             return await self._translate_detected(request)
         model, pair = self._resolve(request)
@@ -155,7 +154,8 @@ class Translator:
             candidates = await self._restored(call, await self._decoder.decode(call))
             translations = await self._run(
                 lambda: tuple(call.translation(index, candidates) for index in range(len(request.texts))),
-                _is_small(call),
+                request,
+                inline=_is_small(call),
             )
             self._count(call, translations)
             return TranslationResult(model.name, model.version, translations)
@@ -169,7 +169,7 @@ class Translator:
             ServiceError: as for `translate`; what was yielded before stays true.
         """
         self.models()
-        check_request(request, self._max_characters)
+        check_request(request, self._limits.max_characters)
         if request.source_language_code:
             async with aclosing(self._stream(request)) as news:
                 async for each in news:
@@ -197,24 +197,35 @@ class Translator:
         Raises:
             InvalidRequest: none, too many, or too long ones.
         """
-        check_texts(texts, self._max_characters)
+        check_texts(texts, self._limits.max_characters)
 
     async def detect(
-        self, texts: Sequence[str], mime_type: MimeType = MimeType.PLAIN
+        self, texts: Sequence[str], deadline_seconds: float, mime_type: MimeType = MimeType.PLAIN
     ) -> list[tuple[DetectedLanguage, ...]]:
         """The languages that each text may be in, best first: `LanguageDetector.detect` among all that it knows.
 
         Raises:
-            ServiceError: the server is loading, or there are no or too many texts.
+            ServiceError: the server is loading, there are no or too many texts, or the deadline passed.
         """
         self.models()
-        check_texts(texts, self._max_characters)
+        check_texts(texts, self._limits.max_characters)
 
         def detected() -> list[tuple[DetectedLanguage, ...]]:
             detector = LanguageDetector()
-            return [detector.detect(text) for text in plain_texts(texts, mime_type)]
+            return [detector.detect(text) for text in paced(plain_texts(texts, mime_type), every=4)]
 
-        return await self._run(detected, inline=False)
+        return await self._pool.run(detected, sum(map(len, texts)), deadline_seconds)
+
+    async def convert(self, build: Callable[[], T], num_entries: int) -> T:
+        """What `build` makes of so many segments and links of alignments of an answer: beside the event loop, if they
+        are many. It passes checkpoints.
+
+        Raises:
+            Unavailable: the server is stopping.
+        """
+        if num_entries <= _MAX_INLINE_ENTRIES:
+            return build()
+        return await self._pool.run(build, num_entries)
 
     async def _translate_detected(self, request: TranslationRequest) -> TranslationResult:
         """Translate each text from the language that it is in, of those from which the target can be reached."""
@@ -248,9 +259,11 @@ class Translator:
         def parts() -> list[Part]:
             detector = LanguageDetector(sources)
             plain = plain_texts(request.texts, request.mime_type)
-            return parts_by_language(request, [detector.detect(text)[0].language_code for text in plain])
+            return parts_by_language(
+                request, [detector.detect(text)[0].language_code for text in paced(plain, every=4)]
+            )
 
-        return await self._run(parts, inline=False)
+        return await self._run(parts, request, inline=False)
 
     async def _stream(self, request: TranslationRequest) -> AsyncGenerator[StreamUpdate]:
         model, pair = self._resolve(request)
@@ -263,7 +276,7 @@ class Translator:
             num_left = Counter(index for index, _ in call.places)
 
             async def assembled(index: int) -> Translation:
-                return await self._run(lambda: call.translation(index, candidates), is_small)
+                return await self._run(lambda: call.translation(index, candidates), request, inline=is_small)
 
             def part(index: int, delta: str, translation: Translation | None = None) -> StreamUpdate:
                 return StreamUpdate(index, delta, model.name, model.version, translation)
@@ -308,9 +321,9 @@ class Translator:
         record.uses(model.name, model.version)
         if not self._decoder.keeps:  # else what is kept is given out whatever the queue is like
             model.engine.check_queue(request.priority)
-        call = TranslationCall(request, model, pair, self._terms(request, pair))
+        call = TranslationCall(request, model, pair, self._terms(request, pair), self._limits)
         began = time.monotonic()
-        await self._run(call.plan, sum(map(len, request.texts)) <= _MAX_INLINE_CHARACTERS)
+        await self._run(call.plan, request, inline=_is_small(call))
         ended = time.monotonic()
         record.took(Phase.TOKENIZE, began, ended)
         seconds = ended - began
@@ -341,7 +354,7 @@ class Translator:
         num_tokens = sum(len(hypothesis.token_ids) for each in decoded.values() for hypothesis in each)
         began = time.monotonic()
         inline = num_tokens <= _MAX_INLINE_TOKENS and not call.aligns
-        candidates = await self._run(lambda: call.restore(decoded), inline)
+        candidates = await self._run(lambda: call.restore(decoded), call.request, inline=inline)
         ended = time.monotonic()
         call_record.current().took(Phase.DETOKENIZE, began, ended)
         seconds = ended - began
@@ -356,11 +369,10 @@ class Translator:
         metrics.texts_translated(text for text, each in texts if each.num_source_tokens)
         metrics.flagged(flag for each in translations for segment in each.segments for flag in segment.flags)
 
-    async def _run(self, work: Callable[[], T], inline: bool) -> T:
+    async def _run(self, work: Callable[[], T], request: TranslationRequest, *, inline: bool) -> T:
         if inline:
             return work()
-        context = contextvars.copy_context()  # so that log lines name the call
-        return await asyncio.get_running_loop().run_in_executor(self._executor, lambda: context.run(work))
+        return await self._pool.run(work, sum(map(len, request.texts)), request.deadline_seconds)
 
 
 def _is_small(call: TranslationCall) -> bool:
@@ -375,13 +387,3 @@ def _undetermined(text: str) -> Translation:
     """The answer to a text without letters, which never reaches a model."""
     unchanged = Hypothesis(text, score=None, num_tokens=0)
     return Translation(text, (unchanged,), FinishReason.STOP, 0, detected_language_code=UNDETERMINED)
-
-
-def _running_pool(num_threads: int) -> ThreadPoolExecutor:
-    """A pool whose threads run already. Started when the first call needs it, a thread that dies for want of memory
-    before it has said that it runs would be waited for by the event loop, for ever."""
-    pool = ThreadPoolExecutor(max_workers=num_threads, thread_name_prefix="tokenizer", initializer=set_back)
-    together = threading.Barrier(num_threads)
-    for _ in range(num_threads):
-        pool.submit(together.wait)
-    return pool

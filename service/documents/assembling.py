@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from service.checkpoint import paced
+from service.documents.answer_size import AnswerSize
 from service.documents.planning import PlannedPassage, PlannedSegment, PlannedText
 from service.documents.restoring import Alignment, SegmentHypothesis
 from service.text.markup import BlockTranslation
@@ -20,15 +22,23 @@ class _Part:
     alignment: Alignment
 
 
-def assemble(planned: PlannedText, candidates: Sequence[Candidates], *, with_alignment: bool) -> Translation:
+def assemble(
+    planned: PlannedText, candidates: Sequence[Candidates], size: AnswerSize, *, with_alignment: bool
+) -> Translation:
     """The answer to a text whose segments have these candidates, in order.
 
     Of several segments the candidates of each rank belong together. Where a segment has fewer, its last one counts. The
     score is the mean of the segments' by their tokens.
 
-    Positions in HTML count in the text between the tags.
+    Positions in HTML count in the text between the tags. `size` counts the answer before it is built.
+
+    Raises:
+        TooLong: it would be too long.
     """
     num_ranks = max(map(len, candidates), default=1)
+    for rank in range(num_ranks):
+        size.add(sum(len(_of_rank(each, rank).text) for each in paced(candidates)))
+    size.add(0, len(candidates) + with_alignment * sum(len(_of_rank(each, 0).alignment) for each in candidates))
     drafts = [_draft(planned, candidates, rank) for rank in range(num_ranks)]
     best_text, best_parts = drafts[0]
     segments, alignment = _joined(planned, best_parts)
@@ -47,7 +57,7 @@ def assemble(planned: PlannedText, candidates: Sequence[Candidates], *, with_ali
 def _draft(planned: PlannedText, candidates: Sequence[Candidates], rank: int) -> tuple[str, list[_Part]]:
     """The text of a rank, and its passages."""
     remaining = iter(candidates)
-    parts = [_passage(passage, remaining, rank) for passage in planned.passages]
+    parts = [_passage(passage, remaining, rank) for passage in paced(planned.passages)]
     if planned.html is None:
         return "".join(part.text for part in parts), parts
     return planned.html.render([BlockTranslation(part.text, part.alignment) for part in parts]), parts
@@ -58,7 +68,7 @@ def _passage(passage: PlannedPassage, candidates: Iterator[Candidates], rank: in
     segments: list[Segment] = []
     alignment: list[AlignedSpan] = []
     done = length = 0
-    for planned in passage.segments:
+    for planned in paced(passage.segments, every=16):
         chosen = _of_rank(next(candidates), rank)
         texts += (passage.text[done : planned.start], chosen.text)
         start = length + planned.start - done
@@ -90,7 +100,7 @@ def _joined(planned: PlannedText, parts: Sequence[_Part]) -> tuple[tuple[Segment
     segments: list[Segment] = []
     alignment: list[AlignedSpan] = []
     source = target = 0
-    for passage, part in zip(planned.passages, parts, strict=True):
+    for passage, part in paced(zip(planned.passages, parts, strict=True)):
         segments += [
             replace(
                 segment,
@@ -112,7 +122,7 @@ def _moved(alignment: Alignment, source: int, target: int) -> Iterator[AlignedSp
         AlignedSpan(
             span.source_start + source, span.source_end + source, span.target_start + target, span.target_end + target
         )
-        for span in alignment
+        for span in paced(alignment)
     )
 
 

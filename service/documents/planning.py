@@ -2,18 +2,24 @@
 
 import unicodedata
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from service.bundle.manifest import LanguagePair, Manifest
-from service.errors import InvalidRequest, TooLong, quoted
-from service.text.long_segments import split_long
-from service.text.markup import Block, HtmlDocument, parse
+from service.checkpoint import checkpoint, paced
+from service.documents.answer_size import AnswerSize
+from service.errors import InvalidRequest, TooLong, TooMany, quoted
+from service.text.long_segments import chunks, split_long
+from service.text.markup import Block, HtmlDocument, blocks
 from service.text.protection import Protected, ProtectedText, find_protected, protect
-from service.text.sentences import AS_SPACES, cut
+from service.text.sentences import AS_SPACES, pieces
 from service.text.terms import TermIndex
 from service.text.tokenizers import Tokenizer
 from service.translation import MimeType, SplitSentences, TranslationRequest
+
+# The longest text that a tokenizer reads at once: as long as this, and longer only where the model takes so much.
+_LEAST_READ_CHARACTERS = 8_192
+_CHARACTERS_PER_TOKEN = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +68,7 @@ class PlannedText:
 
 
 class Planner:
-    """Plans texts for one request, model and language pair. Thread-safe: it keeps nothing."""
+    """Plans texts for one request, model and language pair. It counts what it makes, and stops at the call's limits."""
 
     def __init__(
         self,
@@ -70,27 +76,42 @@ class Planner:
         manifest: Manifest,
         pair: LanguagePair,
         tokenizer: Tokenizer,
+        max_segments: int,
+        size: AnswerSize,
         terms: Sequence[TermIndex] = (),
     ) -> None:
-        """`terms` are those of the request and of its glossary; the first that knows a term counts."""
+        """`terms` are those of the request and of its glossary; the first that knows a term counts.
+
+        All texts together have at most `max_segments`; `size` counts what of the answer is known already.
+        """
         self._request = request
         self._manifest = manifest
         self._pair = pair
         self._tokenizer = tokenizer
         self._terms = terms
+        self._max_segments = max_segments
+        self._num_segments = 0
+        self._size = size
+        limit = manifest.limits.max_source_tokens
+        self._max_read_characters = max(_LEAST_READ_CHARACTERS, _CHARACTERS_PER_TOKEN * limit)
 
     def plan(self, index: int) -> PlannedText:
         """Plan the request's text of that index.
 
         Raises:
-            TooLong: a segment has more tokens than the model takes, and the caller is strict, or it can't be cut.
+            TooLong: a segment has more tokens than the model takes, and the caller is strict, or it can't be cut; or
+                the answer would be too long.
+            TooMany: the request has too many segments.
             InvalidRequest: the model has no pieces for a target prefix.
         """
+        checkpoint()
         request = self._request
         text = request.texts[index]
         if request.mime_type is MimeType.HTML:
-            html = parse(text)
-            return PlannedText(text, tuple(self._block(block, index) for block in html.blocks), html)
+            # Block by block, so that nothing is read behind a limit.
+            read = [(block, self._block(block, index)) for block in blocks(text)]
+            html = HtmlDocument(tuple(block for block, _ in read), text)
+            return PlannedText(text, tuple(passage for _, passage in read), html)
         passage = self._passage(text, find_protected(text, *self._terms), request.split_sentences, index)
         if request.target_prefixes and request.target_prefixes[index]:
             passage = self._begun(passage, index)
@@ -104,46 +125,75 @@ class Planner:
         return replace(self._passage(block.text, spans, mode, index), needs_alignment=block.needs_alignment)
 
     def _passage(self, text: str, spans: Sequence[Protected], mode: SplitSentences, index: int) -> PlannedPassage:
-        whole = [(span.start, span.end) for span in spans]
+        whole = _bounds(spans)
         segments: list[PlannedSegment] = []
         start = 0
-        for piece in cut(text, self._pair.source_language_code, mode, whole):
+        self._size.add(len(text) + sum(len(span.target) - (span.end - span.start) for span in spans))
+        for piece in paced(pieces(text, self._pair.source_language_code, mode, whole), every=8):
             end = start + len(piece.text)
             inside = _within(spans, start, end)
             if piece.is_segment:
-                segments += self._fitting(piece.text, start, inside, index)
+                segments += map(self._count, self._fitting(piece.text, start, inside, index))
             elif inside:  # terms without a letter, such as numbers
-                segments.append(_unread(piece.text, start, inside))
+                segments.append(self._count(_unread(piece.text, start, inside)))
             start = end
         return PlannedPassage(text, tuple(segments))
 
+    def _count(self, segment: PlannedSegment) -> PlannedSegment:
+        self._num_segments += 1
+        if self._num_segments > self._max_segments:
+            raise TooMany(
+                f"texts have more than {self._max_segments} segments together, such as sentences; that is the most for "
+                "one call with these options. Send several calls.",
+                "texts",
+            )
+        return segment
+
     def _fitting(self, text: str, start: int, spans: Sequence[Protected], index: int) -> Iterator[PlannedSegment]:
         """A segment, or, where it has too many tokens for the model, those that it is cut into."""
+        if spans and not _has_letters_beside(text, spans):
+            yield _unread(text, start, spans)
+            return
+        if self._num_read(text, spans) > self._max_read_characters:
+            if self._request.is_strict:
+                raise self._too_long(index, f"{len(text)} characters")
+            yield from self._parts(chunks(text, self._max_read_characters, _bounds(spans)), start, spans, index)
+            return
         segment = self._segment(text, start, spans)
         limit = self._manifest.limits.max_source_tokens
         if len(segment.source_ids) <= limit:
             yield segment
             return
         if self._request.is_strict:
-            raise self._too_long(index, len(segment.source_ids))
+            raise self._too_long(index, f"{len(segment.source_ids)} tokens")
         # Symbols may take more tokens than what they stand for: then the text's own number says too little.
         num_tokens = self._num_tokens(text)
         goal = limit if num_tokens > limit else num_tokens * limit // len(segment.source_ids)
         try:
-            pieces = split_long(text, self._num_tokens, goal, [(span.start, span.end) for span in spans])
+            parts = split_long(text, self._num_tokens, goal, _bounds(spans))
         except ValueError as error:
-            raise self._too_long(index, len(segment.source_ids)) from error
+            raise self._too_long(index, f"{len(segment.source_ids)} tokens") from error
+        yield from self._parts(parts, start, spans, index)
+
+    def _parts(
+        self, parts: Iterable[str], start: int, spans: Sequence[Protected], index: int
+    ) -> Iterator[PlannedSegment]:
+        """The segments of a text that begins at `start` and was cut into these parts."""
         offset = 0
-        for piece in pieces:
+        for piece in parts:
+            checkpoint()
             stripped = piece.strip()
             begin = offset + len(piece) - len(piece.lstrip())
             if stripped:
                 yield from self._fitting(stripped, start + begin, _within(spans, begin, begin + len(stripped)), index)
             offset += len(piece)
 
+    def _num_read(self, text: str, spans: Sequence[Protected]) -> int:
+        """About how many characters of a text the tokenizer reads, but for the symbols in place of the spans."""
+        has_symbols = len(spans) <= len(self._manifest.tokenizer.reserved_symbols)
+        return len(text) - has_symbols * sum(span.end - span.start for span in spans)
+
     def _segment(self, text: str, start: int, spans: Sequence[Protected]) -> PlannedSegment:
-        if spans and not _has_letters_beside(text, spans):
-            return _unread(text, start, spans)
         protected = protect(text, spans, self._manifest.tokenizer.reserved_symbols) if spans else None
         fed = (text if protected is None else protected.text).translate(AS_SPACES)
         return PlannedSegment(start, text, fed, self._source_ids(fed), tuple(spans), protected)
@@ -176,11 +226,11 @@ class Planner:
     def _num_tokens(self, text: str) -> int:
         return len(self._source_ids(text))
 
-    def _too_long(self, index: int, num_tokens: int) -> TooLong:
+    def _too_long(self, index: int, size: str) -> TooLong:
         field = f"texts[{index}]"
         limit = self._manifest.limits.max_source_tokens
         return TooLong(
-            f"{field} has a segment of {num_tokens} tokens; {self._manifest.name} takes up to {limit}. "
+            f"{field} has a segment of {size}; {self._manifest.name} takes up to {limit} tokens. "
             "Cut it, or leave `strict` out.",
             field,
         )
@@ -191,11 +241,15 @@ def _unread(text: str, start: int, spans: Sequence[Protected]) -> PlannedSegment
     return PlannedSegment(start, text, text, (), tuple(spans))
 
 
+def _bounds(spans: Sequence[Protected]) -> list[tuple[int, int]]:
+    return [(span.start, span.end) for span in spans]
+
+
 def _within(spans: Sequence[Protected], start: int, end: int) -> list[Protected]:
     """The spans that lie in a part of their text, with positions in that part."""
     first = bisect_left(spans, start, key=lambda span: span.start)
     last = bisect_right(spans, end, lo=first, key=lambda span: span.end)
-    return [replace(span, start=span.start - start, end=span.end - start) for span in spans[first:last]]
+    return [replace(span, start=span.start - start, end=span.end - start) for span in paced(spans[first:last])]
 
 
 def _has_letters_beside(text: str, spans: Sequence[Protected]) -> bool:

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from service.bundle.manifest import LanguagePair
+from service.checkpoint import paced
+from service.documents.answer_size import AnswerSize
 from service.documents.planning import PlannedSegment
 from service.engine.aligner import Aligner, Pair
 from service.engine.sequence import DecodedHypothesis
@@ -31,7 +33,7 @@ class SegmentHypothesis:
 
 @dataclass(frozen=True, slots=True)
 class Restorer:
-    """Restores segments for one request and language pair. Thread-safe: it keeps nothing.
+    """Restores segments for one request and language pair, and counts in `size` what it makes.
 
     Without an `aligner` places are guessed where the text does not tell.
     """
@@ -41,6 +43,7 @@ class Restorer:
     pair: LanguagePair
     preserves_formatting: bool
     tells_scores: bool
+    size: AnswerSize
 
     def restore(
         self,
@@ -53,17 +56,20 @@ class Restorer:
         A segment that the model did not read has one, made of its spans' targets.
 
         Raises:
+            TooLong: the answer would be too long.
             Unavailable: the engine has stopped.
         """
-        texts = [[self.tokenizer.decode(each.token_ids) for each in hypotheses] for hypotheses in decoded]
+        texts = [
+            [self.tokenizer.decode(each.token_ids) for each in hypotheses] for hypotheses in paced(decoded, every=16)
+        ]
         alignments = self._align(segments, decoded, texts, aligned)
         return [
             tuple(
                 self._hypothesis(segment, hypothesis, text, alignments.get((number, rank), ()))
                 for rank, (hypothesis, text) in enumerate(zip(hypotheses, texts[number], strict=True))
             )
-            or (_unread(segment),)
-            for number, (segment, hypotheses) in enumerate(zip(segments, decoded, strict=True))
+            or (self._unread(segment),)
+            for number, (segment, hypotheses) in paced(enumerate(zip(segments, decoded, strict=True)), every=8)
         ]
 
     def _align(
@@ -78,7 +84,7 @@ class Restorer:
             return {}
         wanted = [
             (number, rank)
-            for number, segment in enumerate(segments)
+            for number, segment in paced(enumerate(segments))
             for rank, text in enumerate(texts[number])
             if aligned[number] or _is_unclear(segment, text)
         ]
@@ -96,7 +102,7 @@ class Restorer:
                 texts[number][rank],
                 self.tokenizer.target_spans(decoded[number][rank].token_ids),
             )
-            for (number, rank), attention in zip(wanted, self.aligner.align(pairs), strict=True)
+            for (number, rank), attention in paced(zip(wanted, self.aligner.align(pairs), strict=True), every=4)
         }
 
     def _source_spans(self, segment: PlannedSegment) -> list[TokenSpan]:
@@ -117,8 +123,13 @@ class Restorer:
         if self.preserves_formatting:
             text = preserve_formatting(segment.text, text)
             alignment = _clipped(alignment, len(text))
+        self.size.add(len(text), len(alignment))
         score = decoded.score if self.tells_scores else None
         return SegmentHypothesis(text, decoded.finish_reason, score, len(decoded.token_ids), flags, alignment)
+
+    def _unread(self, segment: PlannedSegment) -> SegmentHypothesis:
+        self.size.add(0, len(segment.spans))  # planning has counted their targets
+        return _unread(segment)
 
 
 def _is_unclear(segment: PlannedSegment, text: str) -> bool:
@@ -134,7 +145,7 @@ def _unread(segment: PlannedSegment) -> SegmentHypothesis:
     parts: list[str] = []
     alignment: list[AlignedSpan] = []
     end = length = 0
-    for span in segment.spans:
+    for span in paced(segment.spans):
         start = length + span.start - end
         length = start + len(span.target)
         parts += (segment.text[end : span.start], span.target)

@@ -9,6 +9,7 @@ from numpy import typing as npt
 
 from service.bundle import graph_io
 from service.bundle.manifest import Manifest
+from service.checkpoint import paced
 from service.engine.runner import RunTerminated
 from service.engine.session import Array, GraphSession, SessionConfig
 from service.engine.shared_graph import SharedGraph
@@ -59,13 +60,14 @@ class Aligner:
     def align(self, pairs: Sequence[Pair]) -> list[Attention]:
         """Of each pair a (T, S) float32 array: how much each target token attended to each source token.
 
-        Rows sum to 1. Runs on the caller's thread, pairs of similar lengths together, in runs of about 1,024 tokens.
+        Rows sum to 1. Runs on the caller's thread, pairs of similar lengths together, in runs of about 1,024 tokens,
+        with a checkpoint before each.
 
         Raises:
             Unavailable: the engine has stopped.
         """
         aligned = [np.zeros((len(target), len(source)), np.float32) for source, target in pairs]
-        for batch in _batches(pairs):
+        for batch in paced(_batches(pairs), every=1):
             try:
                 attention = self._run([pairs[index] for index in batch])
             except RunTerminated as error:

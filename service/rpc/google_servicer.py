@@ -67,7 +67,8 @@ class GoogleServicer(pb_grpc.TranslationServiceServicer):
         if not request.HasField("content"):
             raise InvalidRequest("content is missing; give the text.", "content")
         call_record.current().texts = [request.content]
-        (languages,) = await self._translator.detect([request.content], mime_type)
+        deadline = deadline_of(context, self._default_deadline_seconds)
+        (languages,) = await self._translator.detect([request.content], deadline, mime_type)
         return messages.detected_to_pb(languages)
 
     async def GetSupportedLanguages(  # noqa: N802

@@ -4,6 +4,7 @@ import enum
 from collections.abc import Iterable
 from typing import Protocol, TypeVar
 
+from service.checkpoint import paced
 from service.errors import InvalidRequest, quoted
 from service.models.loaded_model import LoadedModel
 from service.pb.dragoman.v1 import translation_pb2 as pb
@@ -118,6 +119,11 @@ def result_to_pb(result: TranslationResult) -> pb.TranslateResponse:
     )
 
 
+def num_entries(translations: Iterable[Translation | None]) -> int:
+    """How many segments and links of alignments an answer lists."""
+    return sum(len(each.segments) + len(each.alignment) for each in translations if each is not None)
+
+
 def detection_to_pb(languages: Iterable[DetectedLanguage]) -> pb.Detection:
     """What a text may be written in."""
     return pb.Detection(
@@ -194,8 +200,8 @@ def translation_to_pb(translation: Translation) -> pb.Translation:
         ],
         finish_reason=FINISH_REASONS[translation.finish_reason],
         num_source_tokens=translation.num_source_tokens,
-        segments=[_segment_to_pb(segment) for segment in translation.segments],
-        alignment=[_span_to_pb(span) for span in translation.alignment],
+        segments=[_segment_to_pb(segment) for segment in paced(translation.segments)],
+        alignment=[_span_to_pb(span) for span in paced(translation.alignment)],
         detected_language_code=translation.detected_language_code,
     )
 

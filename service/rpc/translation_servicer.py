@@ -1,6 +1,7 @@
 """`dragoman.v1.TranslationService`: messages in, the translator asked, messages out."""
 
 from contextlib import aclosing
+from functools import partial
 from typing import Any
 
 import grpc
@@ -11,7 +12,7 @@ from service.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from service.rpc import request_id
 from service.rpc.absent_callers import write
 from service.rpc.deadline import deadline_of
-from service.rpc.messages import detection_to_pb, model_to_pb, part_to_pb, request_from_pb, result_to_pb
+from service.rpc.messages import detection_to_pb, model_to_pb, num_entries, part_to_pb, request_from_pb, result_to_pb
 from service.translation import TranslationRequest
 from service.translator import Translator
 
@@ -30,21 +31,24 @@ class TranslationServicer(pb_grpc.TranslationServiceServicer):
 
     async def Translate(self, request: pb.TranslateRequest, context: Context) -> pb.TranslateResponse:  # noqa: N802
         """Translate texts."""
-        return result_to_pb(await self._translator.translate(self._asked(request, context)))
+        result = await self._translator.translate(self._asked(request, context))
+        return await self._translator.convert(lambda: result_to_pb(result), num_entries(result.translations))
 
     async def TranslateStream(self, request: pb.TranslateRequest, context: Context) -> None:  # noqa: N802
         """Translate texts and write the translations as they grow."""
         asked = self._asked(request, context)
         async with aclosing(self._translator.stream(asked)) as parts:
             async for part in parts:
-                await write(context, part_to_pb(part), asked.deadline_seconds)
+                message = await self._translator.convert(partial(part_to_pb, part), num_entries([part.translation]))
+                await write(context, message, asked.deadline_seconds)
 
     async def DetectLanguage(  # noqa: N802
         self, request: pb.DetectLanguageRequest, context: Context
     ) -> pb.DetectLanguageResponse:
         """Tell which language each text is in."""
         call_record.current().texts = request.texts
-        detected = await self._translator.detect(request.texts)
+        deadline = deadline_of(context, self._default_deadline_seconds)
+        detected = await self._translator.detect(request.texts, deadline)
         return pb.DetectLanguageResponse(detections=[detection_to_pb(languages) for languages in detected])
 
     async def ListModels(self, request: pb.ListModelsRequest, context: Context) -> pb.ListModelsResponse:  # noqa: N802

@@ -4,7 +4,9 @@ import re
 import unicodedata
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 
+from service.checkpoint import checkpoint
 from service.text.spans import inside
 
 # How much worse than the best a place is, as the part of the text by which a better one may be further from the
@@ -48,6 +50,7 @@ def split_long(
     pieces = []
     todo = [(0, len(text), 0.0)]
     while todo:
+        checkpoint()
         start, end, estimate = todo.pop()
         is_counted = estimate <= _COUNTED * limit or end - start < 2
         tokens = num_tokens(text[start:end]) if is_counted else estimate
@@ -60,6 +63,41 @@ def split_long(
             density = tokens / (end - start)
             todo += [(middle, end, density * (end - middle)), (start, middle, density * (middle - start))]
     return pieces
+
+
+def chunks(text: str, size: int, whole: Sequence[tuple[int, int]] = ()) -> Iterator[str]:
+    """Cut a very long text into pieces of at most `size` characters, each found when it is asked for.
+
+    Joined, the pieces are the text. They end at the best place of their last eighth: at the last of those after which
+    `split_long` would cut first. Nothing is cut within the spans `whole`, in order and apart; one that is longer than
+    an eighth of `size` is a piece of its own, however long.
+    """
+    reach = size // 8
+    is_inside = inside(whole)
+    start = 0
+    for first, last in [*((first, last) for first, last in whole if last - first > reach), (len(text), len(text))]:
+        while first - start > size:
+            end = start + size
+            places = (
+                found.end()
+                for _, pattern in _PLACES
+                for found in reversed(list(pattern.finditer(text, end - reach, end)))
+                if not is_inside(found.end())
+            )
+            place = next(places, None) or _between_characters(text, end, reach, is_inside)
+            yield text[start:place]
+            start = place
+        if start < first:
+            yield text[start:first]
+        if first < last:
+            yield text[first:last]
+        start = last
+
+
+def _between_characters(text: str, end: int, reach: int, is_inside: Callable[[int], bool]) -> int:
+    """The last place to cut up to `end` that is outside of spans and between two characters as a reader sees them."""
+    free = [at for at in range(end, end - reach, -1) if not is_inside(at)]
+    return next((at for at in free if not _is_one_character(text[at - 1], text[at])), free[0] if free else end)
 
 
 def _best_place(
@@ -86,7 +124,7 @@ def _best_place(
     near = places[first : min(middle + _MAX_PLACES, bisect_left(places, (end, 0.0)))]
     if near:
         return min(near, key=cost)[0]
-    outward = list(_outward(ideal, start, end))
+    outward = list(islice(_outward(ideal, start, end), _MAX_PLACES))
     apart = (at for at in outward if not is_inside(at) and not _is_one_character(text[at - 1], text[at]))
     return next(apart, None) or next((at for at in outward if not _is_one_character(text[at - 1], text[at])), ideal)
 

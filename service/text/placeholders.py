@@ -2,6 +2,7 @@
 
 import re
 
+from service.checkpoint import checkpoint
 from service.text.spans import Span
 
 _LINE_ENDS = r"\n\r\v\f\x1c-\x1e\x85\u2028\u2029"
@@ -9,7 +10,12 @@ _LINE_ENDS = r"\n\r\v\f\x1c-\x1e\x85\u2028\u2029"
 # belong to it, and final punctuation does not.
 _NOT_IN_URL = r"\s<>()\"“”„«»`\u3001-\u30ff\u3400-\u9fff\uac00-\ud7a3\uff01-\uff65"
 _URL_END = rf"(?:[^{_NOT_IN_URL}.,;:!?'’…*_~\[\]]|\([^{_NOT_IN_URL}]*\))"
-_URL = rf"(?:[^{_NOT_IN_URL}]|\([^{_NOT_IN_URL}]*\))*{_URL_END}"
+_URL = rf"(?:[^{_NOT_IN_URL}]|\([^{_NOT_IN_URL}]{{0,200}}\)){{0,1000}}{_URL_END}"
+
+# So much of a text is searched at once: the interpreter is held as long. What begins within is read up to `_LONGEST`
+# characters beyond, so longer tags are none, and of longer addresses the beginning is found.
+_WINDOW = 8_192
+_LONGEST = 2_048
 
 # In this order: where several begin at the same place, those that hold others come first. Everything that is repeated
 # is limited or ends at the next sign of its kind, so that no text takes more than linear time.
@@ -17,10 +23,11 @@ _KINDS = (
     rf"(?<![A-Za-z0-9])(?:[A-Za-z][A-Za-z0-9+.-]{{1,19}}://|www\.(?=\w)){_URL}",
     r"(?<![A-Za-z0-9.+%_-])(?:mailto:)?[A-Za-z0-9.+%_-]{1,64}@(?:[A-Za-z0-9-]{1,63}\.){1,8}[A-Za-z]{2,24}(?![A-Za-z0-9])",
     # <b>, </b>, <br/>, <x id="1"/>, <x id=1/>: attributes have values, so that "x<y and z>w" is none
-    rf"""</?+[A-Za-z][\w:.-]*+(?:[ \t]++[\w:@.-]++=(?:"[^"<>{_LINE_ENDS}]*+"|'[^'<>{_LINE_ENDS}]*+'|[^\s"'<>=`]++))*+"""
+    rf"""<(?=[^<>]{{1,{_LONGEST - 2}}}>)/?+[A-Za-z][\w:.-]*+"""
+    rf"""(?:[ \t]++[\w:@.-]++=(?:"[^"<>{_LINE_ENDS}]*+"|'[^'<>{_LINE_ENDS}]*+'|[^\s"'<>=`]++))*+"""
     r"[ \t]*+/?+>",
     rf"\{{\{{\{{?+[^{{}}{_LINE_ENDS}]{{1,200}}\}}?\}}\}}",  # {{x}}, {{{x}}}
-    rf"\{{%[^{_LINE_ENDS}]{{1,200}}?%\}}",  # {% if x %}
+    rf"\{{%(?:(?!\{{%)[^{_LINE_ENDS}]){{1,200}}?%\}}",  # {% if x %}
     rf"[$#%]\{{[^{{}}{_LINE_ENDS}]{{1,200}}\}}",  # ${x}, #{x}, %{x}
     r"\{[ ]?[A-Za-z0-9_$][\w.\-\[\]]{0,100}(?:[,!:][^{}\s]{1,40})?[ ]?\}|\{\}",  # {0}, {name}, {0:N2}, {}
     # printf's, but not "100% sure", "50 %discount" or French "5 %d'eau": none stands behind a number
@@ -43,4 +50,14 @@ def find_placeholders(text: str) -> list[Span]:
     end, and one that holds others, as an address may, counts as one. `$name`, `%1` and ICU's `{n, plural, ...}` are
     none: the first two are prices and Turkish percentages as well, the last holds text to be translated.
     """
-    return [Span(*found.span()) for found in _PLACEHOLDER.finditer(text)]
+    spans: list[Span] = []
+    position = 0
+    while position < len(text):
+        checkpoint()
+        end = position + _WINDOW
+        for found in _PLACEHOLDER.finditer(text, position, end + _LONGEST):
+            if found.start() >= end:  # the next window's, which may see more of it
+                break
+            spans.append(Span(*found.span()))
+        position = max(end, spans[-1].end if spans else 0)
+    return spans

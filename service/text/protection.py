@@ -6,6 +6,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from service.checkpoint import paced
 from service.text.placeholders import find_placeholders
 from service.text.spans import Span, inside
 from service.text.terms import TermIndex, find_terms
@@ -143,14 +144,14 @@ def find_protected(text: str, *indexes: TermIndex, kept: Sequence[Span] = ()) ->
 
 
 def _verbatim(text: str, spans: Iterable[Span]) -> list[Protected]:
-    return [Protected(*span, text[span.start : span.end], Flag.PLACEHOLDER) for span in spans]
+    return [Protected(*span, text[span.start : span.end], Flag.PLACEHOLDER) for span in paced(spans)]
 
 
 def _beside(first: Sequence[Protected], others: Iterable[Protected]) -> list[Protected]:
     """All of `first`, and of the others those that touch none of them; both are in order and apart."""
     spans = list(first)
     ends = [span.end for span in first]
-    for span in others:
+    for span in paced(others):
         following = bisect_right(ends, span.start)
         if following == len(ends) or first[following].start >= span.end:
             spans.append(span)

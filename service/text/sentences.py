@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import sentencex
 
+from service.checkpoint import checkpoint, paced
 from service.text.spans import inside
 from service.translation import SplitSentences
 
@@ -15,11 +16,12 @@ _WINDOW = 1000
 
 _LINE_ENDS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 AS_SPACES = str.maketrans(dict.fromkeys(_LINE_ENDS, " "))  # line ends within a segment are spaces
+_LINE_END = re.compile(f"\r\n|[{_LINE_ENDS}]")
 _PARAGRAPH_ENDS = ("\f", "\u2029")
 
 # What a list's items, headings and quotations begin with. "A. " is no bullet: it begins names as well.
 _BULLET = re.compile(
-    r"""\s*
+    r"""\s*+
     (?:(?:
         [-*+•‣⁃◦▪▫●○■□►▶➤✓✔∙·–—>] | \#{1,6} | \[[ xX]\]  # signs, Markdown's among them
         | [(（]?\d{1,3}[.)）] | \d{1,3}(?:\.\d{1,3}){1,4}\.?  # 1.  1)  (1)  1.2.3
@@ -53,16 +55,21 @@ def cut(
     `language_code` tells which abbreviations end no sentence; for a language that sencentex does not know they are
     those of English. Nothing is cut within the spans `whole`, from start to before end, in order and apart.
     """
-    pieces: list[Piece] = []
+    return tuple(pieces(text, language_code, mode, whole))
+
+
+def pieces(
+    text: str, language_code: str, mode: SplitSentences, whole: Sequence[tuple[int, int]] = ()
+) -> Iterator[Piece]:
+    """The pieces of `cut`, each found when it is asked for."""
     end = 0
     for start, stop in _segments(text, language_code, mode, whole):
         if start > end:
-            pieces.append(Piece(text[end:start], is_segment=False))
-        pieces.append(Piece(text[start:stop], is_segment=True))
+            yield Piece(text[end:start], is_segment=False)
+        yield Piece(text[start:stop], is_segment=True)
         end = stop
     if end < len(text):
-        pieces.append(Piece(text[end:], is_segment=False))
-    return tuple(pieces)
+        yield Piece(text[end:], is_segment=False)
 
 
 def _segments(
@@ -72,7 +79,7 @@ def _segments(
     language = re.split("[-_]", language_code, maxsplit=1)[0].lower()
     is_inside = inside(whole)
     block_start = 0
-    for block_end in _block_ends(text, mode):
+    for block_end in paced(_block_ends(text, mode), every=16):
         if is_inside(block_end):
             continue
         bounds = [block_start]
@@ -98,12 +105,21 @@ def _block_ends(text: str, mode: SplitSentences) -> Iterator[int]:
     end = 0
     if mode is not SplitSentences.OFF:
         is_joined = mode is SplitSentences.NO_NEWLINES
-        lines = text.splitlines(keepends=True)
-        for line, following in pairwise(lines):
+        for line, following in pairwise(_lines(text)):
             end += len(line)
             if not (is_joined and _goes_on(line, following)):
                 yield end
     yield len(text)
+
+
+def _lines(text: str) -> Iterator[str]:
+    """As `text.splitlines(keepends=True)`, one at a time."""
+    start = 0
+    for found in _LINE_END.finditer(text):
+        yield text[start : found.end()]
+        start = found.end()
+    if start < len(text):
+        yield text[start:]
 
 
 def _goes_on(line: str, following: str) -> bool:
@@ -116,6 +132,7 @@ def _sentence_ends(block: str, language: str) -> Iterator[int]:
     """Where sentences end, with the white space that follows them; the last one's end is left out."""
     start = 0
     while len(block) - start > _WINDOW:
+        checkpoint()
         end = start
         for sentence in sentencex.segment(language, block[start : start + _WINDOW])[:-1]:
             end += len(sentence)

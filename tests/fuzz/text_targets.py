@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from service.documents.answer_size import AnswerSize
 from service.documents.assembling import assemble
 from service.documents.planning import Planner
 from service.documents.restoring import Restorer, SegmentHypothesis
@@ -34,6 +35,7 @@ from tests.fuzz.spans import are_apart, covers
 
 _LANGUAGES = ("en", "de", "zh-Hant", "ja", "hi", "xx", "sr_Latn")
 _CODES = ("en", "eng_Latn", "zh", "zho_Hant", "cmn", "pt-BR", "pt", "sr", "sr-Latn", "no", "nb", "he", "hbo", "x-own")
+_MAX_SEGMENTS, _MAX_ANSWER = 4096, 2**24
 _SYMBOLS = tuple(map(chr, range(0xE000, 0xE010)))
 
 
@@ -227,7 +229,7 @@ def documents(data: bytes) -> None:
         deadline_seconds=0.0,
     )
     tokenizer, pair = TOKENIZERS[name](), MANIFEST.first_pair
-    planner = Planner(request, MANIFEST, pair, tokenizer, [TermIndex(given)])
+    planner = Planner(request, MANIFEST, pair, tokenizer, _MAX_SEGMENTS, AnswerSize(_MAX_ANSWER), [TermIndex(given)])
     try:
         planned = planner.plan(0)
     except ServiceError:
@@ -239,14 +241,21 @@ def documents(data: bytes) -> None:
             assert len(segment.source_ids) <= MANIFEST.limits.max_source_tokens
             assert are_apart([(span.start, span.end) for span in segment.spans], len(segment.text))
     same = [(SegmentHypothesis(segment.text, FinishReason.STOP),) for segment in planned.segments]
-    assert assemble(planned, same, with_alignment=True).text == text
+    assert assemble(planned, same, AnswerSize(_MAX_ANSWER), with_alignment=True).text == text
     # A model that repeats ids of its own making, and no aligner.
     ids = tuple(range(3, 3 + len(text) % 50))
-    restorer = Restorer(tokenizer, None, pair, preserves_formatting=bool(len(text) % 2), tells_scores=False)
+    restorer = Restorer(
+        tokenizer,
+        None,
+        pair,
+        preserves_formatting=bool(len(text) % 2),
+        tells_scores=False,
+        size=AnswerSize(_MAX_ANSWER),
+    )
     segments = list(planned.segments)
     decoded = [[DecodedHypothesis(ids, 0.0, FinishReason.STOP)] if each.source_ids else [] for each in segments]
     restored = restorer.restore(segments, decoded, [True] * len(segments))
-    assemble(planned, restored, with_alignment=True)
+    assemble(planned, restored, AnswerSize(_MAX_ANSWER), with_alignment=True)
 
 
 def _any_terms(source: Source) -> list[Term]:

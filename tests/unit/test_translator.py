@@ -34,11 +34,12 @@ from service.models.loaded_model import LoadedModel
 from service.models.repository import FoundBundle
 from service.text.glossary import NoGlossaries
 from service.text.token_spans import TokenSpan
-from service.translation import FinishReason, Priority, RequestedOptions, SplitSentences, TranslationRequest
+from service.translation import CallLimits, FinishReason, Priority, RequestedOptions, SplitSentences, TranslationRequest
 from service.translation_cache import TranslationCache
 from service.translator import Translator
 
 EOS = 2
+LIMITS = CallLimits(max_characters=1_000_000, max_segments=4096, max_answer_characters=4_000_000)
 
 
 class LetterTokenizer:
@@ -107,7 +108,7 @@ def manifest(tiny_bundle: Path) -> Any:
 def make(manifest: Manifest) -> Any:
     def translator(cache_bytes: int = 0) -> Any:
         engine = ToldEngine()
-        translator = Translator(Metrics(), TranslationCache(cache_bytes), NoGlossaries(), max_characters=1_000_000)
+        translator = Translator(Metrics(), TranslationCache(cache_bytes), NoGlossaries(), LIMITS)
         bundle = FoundBundle(Path(), "1", manifest, frozenset())
         translator.serve(
             Catalogue([LoadedModel(bundle, LetterTokenizer(), cast(Engine, engine), LanguagePairs(manifest))])
@@ -381,7 +382,7 @@ def test_what_can_not_be_taken_is_refused_before_the_engine_sees_it(make: Any, a
 
 def test_before_models_are_loaded_nothing_is_served() -> None:
     async def scenario() -> None:
-        translator = Translator(Metrics(), TranslationCache(0), NoGlossaries(), max_characters=1_000_000)
+        translator = Translator(Metrics(), TranslationCache(0), NoGlossaries(), LIMITS)
         with pytest.raises(Unavailable, match="loading"):
             await translator.translate(request("a"))
         with pytest.raises(Unavailable, match="loading"):

@@ -2,9 +2,10 @@
 
 import html as html_standard
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from service.checkpoint import paced
 from service.text.markup.lexer import tokens
 from service.text.markup.placement import Node, count_needs, insertions
 from service.text.markup.structure import Part, Role, parts
@@ -53,10 +54,10 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class HtmlDocument:
-    """A document and its blocks, in order; build it with `parse`."""
+    """A document and its `blocks`, in order."""
 
     blocks: tuple[Block, ...]
-    _html: str = field(repr=False, compare=False)
+    html: str = field(repr=False, compare=False)
 
     def render(self, translations: Sequence[BlockTranslation]) -> str:
         """The document with `translations`, one for each block, in place of their texts.
@@ -70,29 +71,32 @@ class HtmlDocument:
         """
         output: list[str] = []
         done = 0
-        for block, translation in zip(self.blocks, translations, strict=True):
+        for block, translation in paced(zip(self.blocks, translations, strict=True), every=16):
             if translation.text == block.text:
                 continue
-            output += (self._html[done : block._start], block._before)
+            output += (self.html[done : block._start], block._before)
             output += _merged(block, translation)
             output.append(block._after)
             done = block._end
-        output.append(self._html[done:])
+        output.append(self.html[done:])
         return "".join(output)
 
 
 def parse(html: str) -> HtmlDocument:
     """Find the texts in `html`, a document or a fragment, however broken it is."""
-    blocks: list[Block] = []
+    return HtmlDocument(tuple(blocks(html)), html)
+
+
+def blocks(html: str) -> Iterator[Block]:
+    """The blocks of `html`, each found when it is asked for."""
     run: list[Part] = []
-    for part in parts(html, list(tokens(html))):
+    for part in paced(parts(html, list(paced(tokens(html))))):
         if part.role in (Role.BOUNDARY, Role.LINE_BREAK):
-            blocks += _block(html, run)
+            yield from _block(html, run)
             run = []
         else:
             run.append(part)
-    blocks += _block(html, run)
-    return HtmlDocument(tuple(blocks), html)
+    yield from _block(html, run)
 
 
 def _block(html: str, run: Sequence[Part]) -> Iterable[Block]:
@@ -107,7 +111,7 @@ def _block(html: str, run: Sequence[Part]) -> Iterable[Block]:
     path: list[Node] = []
     contents: list[int] = []  # where those of the elements in `path` begin
     num_protected = 0  # elements in `path`: only the outermost one's content is kept, or memory would be quadratic
-    for part in run:
+    for part in paced(run):
         raw = html[part.start : part.end]
         siblings = path[-1].children if path else roots
         match part.role:

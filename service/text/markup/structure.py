@@ -4,8 +4,11 @@ import enum
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from service.checkpoint import checkpoint, paced
 from service.text.markup import elements
 from service.text.markup.lexer import FOREIGN, Token, TokenKind, attributes
+
+_PACE = 64  # tokens between checkpoints
 
 
 class Role(enum.Enum):
@@ -57,6 +60,8 @@ def parts(html: str, tokens: Sequence[Token]) -> list[Part]:
 
     index = 0
     while index < len(tokens):
+        if index % _PACE == 0:
+            checkpoint()
         token = tokens[index]
         role, following, is_protected = _role(html, tokens, index, partners.get(index))
         if is_protected:
@@ -99,7 +104,7 @@ def _assembled(
     partners: dict[int, int],
 ) -> Iterable[Part]:
     skip_until = 0  # a protected element that became a boundary is left alone as a whole
-    for role, first, following in zip(roles, firsts, ends, strict=True):
+    for role, first, following in paced(zip(roles, firsts, ends, strict=True)):
         if role is Role.BOUNDARY and first in protected and first >= skip_until:
             skip_until = _end_of_region(tokens, first, partners.get(first))
         token = tokens[first]
@@ -153,7 +158,7 @@ def _partners(html: str, tokens: Sequence[Token]) -> dict[int, int]:
     """The end tag, if there is one, to each start tag: the nearest of its name that no other has."""
     waiting: dict[str, list[int]] = {}
     partners: dict[int, int] = {}
-    for index, token in enumerate(tokens):
+    for index, token in paced(enumerate(tokens)):
         if token.kind is TokenKind.START:
             if token.name in FOREIGN and html.endswith("/>", token.start, token.end):
                 continue

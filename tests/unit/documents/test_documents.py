@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from service.documents.answer_size import AnswerSize
 from service.documents.assembling import assemble
 from service.documents.planning import PlannedText, Planner
 from service.documents.restoring import Restorer, SegmentHypothesis
@@ -70,14 +71,16 @@ def plan(tiny_bundle: Path) -> Callable[..., PlannedText]:
     def planned(request: TranslationRequest, limit: int = 10_000, symbols: tuple[str, ...] = SYMBOLS) -> PlannedText:
         manifest = letters_manifest(tiny_bundle, max_source_tokens=limit, symbols=symbols)
         terms = [TermIndex(request.terms)] if request.terms else []
-        return Planner(request, manifest, PAIR, LETTERS, terms).plan(0)
+        return Planner(request, manifest, PAIR, LETTERS, 4096, AnswerSize(1_000_000), terms).plan(0)
 
     return planned
 
 
 def candidates(planned: PlannedText, write: Callable[[str], str] = str, formatting: bool = False) -> list[Any]:
     """What a model makes of each segment that writes `write(what it reads)`."""
-    restorer = Restorer(LETTERS, None, PAIR, preserves_formatting=formatting, tells_scores=True)
+    restorer = Restorer(
+        LETTERS, None, PAIR, preserves_formatting=formatting, tells_scores=True, size=AnswerSize(1_000_000)
+    )
     segments = list(planned.segments)
     decoded = [
         (DecodedHypothesis(tuple(LETTERS.encode(write(segment.fed))), -0.5, FinishReason.STOP),)
@@ -94,7 +97,7 @@ def even(text: str) -> str:
 
 
 def translated(planned: PlannedText, write: Callable[[str], str] = str) -> Translation:
-    return assemble(planned, candidates(planned, write), with_alignment=True)
+    return assemble(planned, candidates(planned, write), AnswerSize(1_000_000), with_alignment=True)
 
 
 @given(DOCUMENTS, st.sampled_from(SplitSentences), st.sampled_from([(), SYMBOLS]), st.sampled_from([12, 60, 10_000]))
@@ -183,7 +186,7 @@ def test_the_first_reason_that_is_no_stop_is_the_texts(plan: Callable[..., Plann
     planned = plan(asked("One. Two. Three."))
     reasons = (FinishReason.STOP, FinishReason.LENGTH, FinishReason.REPETITION)
     given = [(SegmentHypothesis("x", reason, -1.0, 2),) for reason in reasons]
-    translation = assemble(planned, given, with_alignment=False)
+    translation = assemble(planned, given, AnswerSize(1_000_000), with_alignment=False)
     assert translation.finish_reason is FinishReason.LENGTH
     assert [segment.finish_reason for segment in translation.segments] == list(reasons)
 
@@ -193,7 +196,7 @@ def test_candidates_of_a_rank_belong_together(plan: Callable[..., PlannedText]) 
     stop = FinishReason.STOP
     first = (SegmentHypothesis("a", stop, -1.0, 1), SegmentHypothesis("b", stop, -2.0, 1))
     second = (SegmentHypothesis("c", stop, -3.0, 3),)
-    hypotheses = assemble(planned, [first, second], with_alignment=False).hypotheses
+    hypotheses = assemble(planned, [first, second], AnswerSize(1_000_000), with_alignment=False).hypotheses
     assert [(each.text, each.score, each.num_tokens) for each in hypotheses] == [("a c", -2.5, 4), ("b c", -2.75, 4)]
 
 
@@ -205,7 +208,7 @@ def test_deltas_put_together_are_the_translation(
     """Segments grow and settle in any order."""
     planned = plan(asked(text, preserve_formatting=formatting))
     given_ = candidates(planned, str.upper, formatting)
-    translation = assemble(planned, given_, with_alignment=False)
+    translation = assemble(planned, given_, AnswerSize(1_000_000), with_alignment=False)
     stream = TextStream(planned, LETTERS, preserves_formatting=formatting)
     grown = [0] * len(given_)
     open_ = [number for number, segment in enumerate(planned.segments)]

@@ -1,0 +1,50 @@
+"""Where long computations for a call may be interrupted: between blocks of about a millisecond.
+
+Whatever scans a caller's text passes a checkpoint at least every few thousand characters. There a thread of the
+`ComputePool` lets shorter work go first, and ends work that nobody waits for any more. Elsewhere a checkpoint does
+nothing, so what passes one stays a pure function of its arguments. (The name is Trio's.)
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TypeVar
+
+T = TypeVar("T")
+
+_EVERY = 64
+
+_current: ContextVar[Callable[[], None] | None] = ContextVar("checkpoint", default=None)
+
+
+def checkpoint() -> None:
+    """Let other work go first, if there is any that should.
+
+    Raises:
+        ServiceError: nobody waits for this work any more.
+    """
+    passed = _current.get()
+    if passed is not None:
+        passed()
+
+
+def paced(items: Iterable[T], every: int = _EVERY) -> Iterator[T]:
+    """Pass a checkpoint before every so many of the items."""
+    passed = _current.get()
+    if passed is None:
+        yield from items
+        return
+    for number, item in enumerate(items):
+        if number % every == 0:
+            passed()
+        yield item
+
+
+@contextmanager
+def checkpoints(passed: Callable[[], None]) -> Iterator[None]:
+    """Have `passed` called at each checkpoint within the `with` block."""
+    token = _current.set(passed)
+    try:
+        yield
+    finally:
+        _current.reset(token)
