@@ -5,6 +5,7 @@ Whatever scans a caller's text passes a checkpoint at least every few thousand c
 nothing, so what passes one stays a pure function of its arguments. (The name is Trio's.)
 """
 
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -48,3 +49,23 @@ def checkpoints(passed: Callable[[], None]) -> Iterator[None]:
         yield
     finally:
         _current.reset(token)
+
+
+def done_within(seconds: float, function: Callable[[], None]) -> bool:
+    """Call a function, and give it up at the first checkpoint after so many seconds; whether it was done."""
+    end = time.monotonic() + seconds
+
+    def passed() -> None:
+        if time.monotonic() > end:
+            raise _TakesLongerError
+
+    try:
+        with checkpoints(passed):
+            function()
+    except _TakesLongerError:
+        return False
+    return True
+
+
+class _TakesLongerError(Exception):
+    """A function passed a checkpoint too late."""

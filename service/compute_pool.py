@@ -24,8 +24,10 @@ T = TypeVar("T")
 # Python runs on one CPU at a time: two, so that one computes while the other is in native code.
 _NUM_RUNNING = 2
 _NUM_THREADS = 8
-_NUM_FOR_SMALL = 2  # threads that take nothing larger than `_SMALL`
-_NUM_OF_ONE_CALLER = 4  # threads that work for one caller at most
+# Of these at most so many work for one caller, and for what is larger than `_SMALL`: of all callers, and of one.
+_NUM_OF_ONE_CALLER = 6
+_NUM_FOR_LARGE = 6
+_NUM_FOR_LARGE_OF_ONE_CALLER = 4
 _SMALL = 16_384  # characters
 _MAX_QUEUED = 1024  # pieces that wait for a thread
 _MAX_QUEUED_OF_ONE_CALLER = 256
@@ -94,8 +96,8 @@ class ComputePool:
         self._queued: list[_Work] = []  # without a thread
         self._paused: list[_Work] = []  # with a thread that waits for its turn
         self._num_running = 0
-        self._num_large = 0  # works with a thread that are not small
         self._num_held: Counter[Hashable] = Counter()  # threads by caller,
+        self._num_large: Counter[Hashable] = Counter()  # those with work that is not small,
         self._used: dict[Hashable, float] = {}  # and for how long the works of those that hold some have run
         self._is_closed = False
         for _ in range(_NUM_THREADS):
@@ -204,7 +206,7 @@ class ComputePool:
                 self._queued.remove(work)
                 self._used.setdefault(work.caller, self._least_used())
                 self._num_held[work.caller] += 1
-                self._num_large += work.size > _SMALL
+                self._num_large[work.caller] += work.size > _SMALL
                 self._wait_for_turn(work)
                 return work
         return None
@@ -214,16 +216,19 @@ class ComputePool:
         with self._turns:
             self._count(work, time.monotonic())
             self._num_running -= 1
-            self._num_large -= work.size > _SMALL
+            self._num_large[work.caller] -= work.size > _SMALL
             self._num_held[work.caller] -= 1
             if not self._num_held[work.caller]:
-                del self._num_held[work.caller], self._used[work.caller]
+                del self._num_held[work.caller], self._num_large[work.caller], self._used[work.caller]
             self._turns.notify_all()
 
     def _may_start(self, work: _Work) -> bool:
-        if work.size > _SMALL and self._num_large >= _NUM_THREADS - _NUM_FOR_SMALL:
+        if self._num_held[work.caller] >= _NUM_OF_ONE_CALLER:
             return False
-        return self._num_held[work.caller] < _NUM_OF_ONE_CALLER
+        if work.size <= _SMALL:
+            return True
+        num_own, num_all = self._num_large[work.caller], self._num_large.total()
+        return num_own < _NUM_FOR_LARGE_OF_ONE_CALLER and num_all < _NUM_FOR_LARGE
 
     def _wait_for_turn(self, work: _Work) -> None:
         """Wait, with the lock, until fewer than may are running and nobody who is paused has run less."""

@@ -11,7 +11,7 @@ from typing import TypeVar
 from service import call_record
 from service.bundle.manifest import LanguagePair
 from service.call_record import Phase
-from service.checkpoint import paced
+from service.checkpoint import done_within, paced
 from service.compute_pool import ComputePool
 from service.decoding import SegmentDecoder, SegmentProgress
 from service.documents.assembling import Candidates
@@ -40,8 +40,9 @@ from service.translation_cache import Decoded, TranslationCache
 from service.translation_call import TranslationCall
 
 # Up to here the event loop plans and restores by itself: about half a millisecond, less than a trip to another thread
-# costs under load.
+# costs under load. What is short and takes longer is begun anew on another thread.
 _MAX_INLINE_CHARACTERS = 4_096
+_MAX_INLINE_SECONDS = 0.002
 _MAX_INLINE_TOKENS = 2_048
 _MAX_INLINE_ENTRIES = 1_024  # segments and links of alignments that the event loop puts into messages by itself
 
@@ -323,7 +324,8 @@ class Translator:
             model.engine.check_queue(request.priority)
         call = TranslationCall(request, model, pair, self._terms(request, pair), self._limits)
         began = time.monotonic()
-        await self._run(call.plan, request, inline=_is_small(call))
+        if not (_is_small(call) and done_within(_MAX_INLINE_SECONDS, call.plan)):
+            await self._run(call.plan, request, inline=False)
         ended = time.monotonic()
         record.took(Phase.TOKENIZE, began, ended)
         seconds = ended - began

@@ -21,6 +21,7 @@ from langcodes.data_dicts import (
 from langcodes.language_distance import tuple_distance_cached
 from langcodes.tag_parser import LanguageTagError, parse_tag
 
+_LONGEST_CODE = 64
 _WELL_FORMED = re.compile(r"[A-Za-z]{2,8}([-_][A-Za-z0-9]{1,8})*")
 
 # A language that also goes by the code of a group in which it is the main one: "cmn" is meant by "zh".
@@ -37,7 +38,7 @@ _SIMILAR = 10  # CLDR's number up to which a language is worth a hint
 
 def is_well_formed(code: str) -> bool:
     """Whether `code` looks like a BCP 47 code: a language and optional subtags, such as `pt-BR`."""
-    return len(code) <= 64 and _WELL_FORMED.fullmatch(code) is not None
+    return len(code) <= _LONGEST_CODE and _WELL_FORMED.fullmatch(code) is not None
 
 
 def folded(code: str) -> str:
@@ -165,9 +166,13 @@ class _Tag:
     others: tuple[str, ...]
 
 
-@functools.lru_cache(maxsize=4096)
 def _parse(code: str) -> _Tag | None:
-    """Read a code; `None` if it is none."""
+    """Read a code; `None` if it is none, such as one of megabytes, of which nothing should be kept."""
+    return _parsed(code) if len(code) <= _LONGEST_CODE else None
+
+
+@functools.lru_cache(maxsize=4096)
+def _parsed(code: str) -> _Tag | None:
     tag = folded(code)
     try:
         subtags = parse_tag(LANGUAGE_REPLACEMENTS.get(tag, tag))

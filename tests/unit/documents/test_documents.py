@@ -15,7 +15,7 @@ from service.documents.planning import PlannedText, Planner
 from service.documents.restoring import Restorer, SegmentHypothesis
 from service.documents.streaming import TextStream
 from service.engine.sequence import DecodedHypothesis
-from service.errors import TooLong
+from service.errors import TooLong, TooMany
 from service.text.terms import TermIndex
 from service.translation import (
     FinishReason,
@@ -89,6 +89,62 @@ def candidates(planned: PlannedText, write: Callable[[str], str] = str, formatti
         for segment in segments
     ]
     return restorer.restore(segments, decoded, [False] * len(segments))
+
+
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        ("Ab cd. " * 100, {}),
+        ("a\n" * 100_000, {}),
+        ("a b " * 200_000, {}),
+        ("<p>a" * 10_000, {"mime_type": MimeType.HTML}),
+        ("<td>1<td>a" * 100, {"mime_type": MimeType.HTML}),
+    ],
+)
+def test_planning_stops_at_the_most_segments(
+    tiny_bundle: Path, text: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    num_encoded = 0
+
+    def counted(each: str) -> list[int]:
+        nonlocal num_encoded
+        num_encoded += len(each)
+        return LETTERS.encode(each)
+
+    tokenizer = LetterTokenizer()
+    monkeypatch.setattr(tokenizer, "encode", counted)
+    manifest = letters_manifest(tiny_bundle, max_source_tokens=24, symbols=SYMBOLS)
+    planner = Planner(asked(text, **options), manifest, PAIR, tokenizer, 50, AnswerSize(1_000_000))
+    with pytest.raises(TooMany, match="more than 50 segments") as error:
+        planner.plan(0)
+    assert error.value.field == "texts"
+    assert num_encoded < 100_000
+
+
+def test_segments_of_all_texts_count_together(tiny_bundle: Path) -> None:
+    manifest = letters_manifest(tiny_bundle, max_source_tokens=24, symbols=SYMBOLS)
+    planner = Planner(asked("a.\nb.", "c.\nd."), manifest, PAIR, LETTERS, 3, AnswerSize(100))
+    planner.plan(0)
+    with pytest.raises(TooMany):
+        planner.plan(1)
+
+
+def test_an_answer_that_would_be_too_long_is_not_planned(tiny_bundle: Path) -> None:
+    manifest = letters_manifest(tiny_bundle, max_source_tokens=24, symbols=SYMBOLS)
+    terms = [TermIndex([Term("1", "x" * 200)])]
+    for num_hypotheses, longest in ((1, 1_000), (4, 4_000)):
+        size = AnswerSize(longest, num_hypotheses)
+        planner = Planner(asked("1 " * 4, "1 " * 2), manifest, PAIR, LETTERS, 50, size, terms)
+        planner.plan(0)
+        with pytest.raises(TooLong, match=f"more than {longest} characters"):
+            planner.plan(1)
+
+
+def test_an_answer_that_would_be_too_long_is_not_assembled(plan: Callable[..., PlannedText]) -> None:
+    planned = plan(asked("one. two."))
+    given_ = candidates(planned, lambda text: text * 10)
+    with pytest.raises(TooLong, match="more than 60 characters"):
+        assemble(planned, given_, AnswerSize(60), with_alignment=False)
 
 
 def even(text: str) -> str:

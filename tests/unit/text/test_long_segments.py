@@ -1,10 +1,12 @@
 """Segments that are too long for a model."""
 
+import itertools
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.text.long_segments import split_long
+from service.text.long_segments import chunks, split_long
 
 
 def num_words(text: str) -> int:
@@ -118,3 +120,27 @@ def test_any_count_of_tokens_ends(text: str, random) -> None:  # type: ignore[no
         return int(random.randint(0, 3)) if len(piece) > 1 else 1
 
     assert "".join(split_long(text, whatever, 1)) == text
+
+
+@given(
+    st.text(alphabet="ab,. 漢e\u0301\u200d", max_size=300),
+    st.integers(16, 64),
+    st.lists(st.integers(0, 300), max_size=8, unique=True),
+)
+def test_chunks_are_the_text_within_bounds_and_leave_spans_whole(text: str, size: int, ends: list[int]) -> None:
+    places = sorted(min(end, len(text)) for end in ends)
+    whole = [(start, end) for start, end in zip(places[::2], places[1::2], strict=False) if start < end]
+    found = list(chunks(text, size, whole))
+    assert "".join(found) == text
+    cuts = {0, *itertools.accumulate(map(len, found))}
+    longer = {span for span in whole if span[1] - span[0] > size // 8}
+    for start, end in itertools.pairwise(sorted(cuts)):
+        assert end - start <= size or (start, end) in longer
+    for start, end in whole:
+        assert not any(start < cut < end for cut in cuts)
+
+
+def test_chunks_end_where_sentences_do() -> None:
+    text = "One two three. " * 20
+    assert {piece[-2:] for piece in chunks(text, 128)} == {". "}
+    assert {piece[-1:] for piece in chunks("word " * 100, 64)} == {" "}

@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from service.checkpoint import checkpoints
+from service.text import placeholders
 from service.text.placeholders import find_placeholders
 
 
@@ -139,6 +141,28 @@ def test_spans_are_in_order_and_apart(text: str) -> None:
         assert len(placeholder.splitlines()) == 1
 
 
+@settings(max_examples=100, deadline=None)
+@given(st.lists(_PARTS | st.text(max_size=3), max_size=30).map("".join), st.integers(1, 40))
+def test_windows_make_no_difference(text: str, size: int) -> None:
+    whole = found(text)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(placeholders, "_WINDOW", size)
+        assert found(text) == whole
+
+
+def test_no_search_goes_on_for_long() -> None:
+    """No more than a window is looked at between checkpoints."""
+    num_passed = 0
+
+    def passed() -> None:
+        nonlocal num_passed
+        num_passed += 1
+
+    with checkpoints(passed):
+        find_placeholders("{%" * 50_000)
+    assert num_passed >= 100_000 // 8_192
+
+
 @pytest.mark.parametrize(
     "unit",
     [
@@ -146,6 +170,7 @@ def test_spans_are_in_order_and_apart(text: str) -> None:
         "{{",
         "{{a",
         "{% ",
+        "{%",
         "${",
         "<",
         "<a ",

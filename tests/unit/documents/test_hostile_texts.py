@@ -1,0 +1,81 @@
+"""Texts made to take long: planning passes a checkpoint soon, whatever they are, and is done in linear time."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from service.checkpoint import checkpoints
+from service.documents.answer_size import AnswerSize
+from service.documents.planning import Planner
+from service.errors import InvalidRequest
+from service.text.terms import TermIndex
+from service.translation import MimeType, Term, TranslationRequest
+from tests.unit.documents.letters import PAIR, SYMBOLS, LetterTokenizer, letters_manifest
+
+NUM_CHARACTERS = 65_536
+# CPU time, which a busy machine does not change. The first has to hold for 20 times slower CPUs than ours.
+MAX_GAP_SECONDS = 0.3
+MAX_SECONDS = 10.0
+
+UNITS = (
+    *("{%", "{{", "{}", "a {} ", "${", "%0", "%(", ":a", "www.a", "http://", "http://a(", "a@", "a.", "<b>", "<a b="),
+    *(
+        "<p>a",
+        "<b>a</b>",
+        "<code>a</code> b ",
+        "&#1;",
+        "&amp",
+        " ",
+        "a ",
+        "a\n",
+        "1\n",
+        "- ",
+        "1. ",
+        "!",
+        '"',
+        "'",
+        "。",
+    ),
+    *("漢", "a", "a\u200d", "e\u0301", "\u1100\u1161", "\ufdfa", "\U0001f355 ", "1 ", "Ab. ", "\u2028", "\r\n"),
+)
+
+
+@pytest.mark.parametrize("mime_type", MimeType)
+@pytest.mark.parametrize("unit", UNITS)
+def test_planning_passes_checkpoints(tiny_bundle: Path, unit: str, mime_type: MimeType) -> None:
+    gap, seconds = planning_seconds(tiny_bundle, unit * (NUM_CHARACTERS // len(unit)), mime_type=mime_type)
+    assert gap < MAX_GAP_SECONDS
+    assert seconds < MAX_SECONDS
+
+
+def test_planning_with_terms_passes_checkpoints(tiny_bundle: Path) -> None:
+    terms = tuple(Term("!" * length, "x") for length in range(1, 200))
+    gap, seconds = planning_seconds(tiny_bundle, "!" * NUM_CHARACTERS, terms=terms)
+    assert gap < MAX_GAP_SECONDS
+    assert seconds < MAX_SECONDS
+
+
+def planning_seconds(tiny_bundle: Path, text: str, **options: Any) -> tuple[float, float]:
+    """The longest time between two checkpoints, and all of it."""
+    request = TranslationRequest("r", (text,), "en", "de", **options)
+    manifest = letters_manifest(tiny_bundle, max_source_tokens=128, symbols=SYMBOLS)
+    terms = [TermIndex(request.terms)] if request.terms else []
+    planner = Planner(request, manifest, PAIR, LetterTokenizer(), 4096, AnswerSize(2**21), terms)
+    began = last = time.thread_time()
+    gap = 0.0
+
+    def passed() -> None:
+        nonlocal last, gap
+        now = time.thread_time()
+        gap = max(gap, now - last)
+        last = now
+
+    with checkpoints(passed):
+        try:
+            planner.plan(0)
+        except InvalidRequest:
+            pass
+        passed()
+    return gap, last - began
