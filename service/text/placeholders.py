@@ -3,6 +3,7 @@
 import re
 
 from service.checkpoint import checkpoint
+from service.errors import TooMany
 from service.text.spans import Span
 
 _LINE_ENDS = r"\n\r\v\f\x1c-\x1e\x85\u2028\u2029"
@@ -11,6 +12,8 @@ _LINE_ENDS = r"\n\r\v\f\x1c-\x1e\x85\u2028\u2029"
 _NOT_IN_URL = r"\s<>()\"“”„«»`\u3001-\u30ff\u3400-\u9fff\uac00-\ud7a3\uff01-\uff65"
 _URL_END = rf"(?:[^{_NOT_IN_URL}.,;:!?'’…*_~\[\]]|\([^{_NOT_IN_URL}]*\))"
 _URL = rf"(?:[^{_NOT_IN_URL}]|\([^{_NOT_IN_URL}]{{0,200}}\)){{0,1000}}{_URL_END}"
+
+MAX_PLACEHOLDERS = 65_536  # of a text: each takes a few hundred bytes while it is translated
 
 # So much of a text is searched at once: the interpreter is held as long. What begins within is read up to `_LONGEST`
 # characters beyond, so longer tags are none, and of longer addresses the beginning is found.
@@ -49,6 +52,9 @@ def find_placeholders(text: str) -> list[Span]:
     e-mail addresses and emoji codes (`:tada:`), which chats are full of and models translate. None goes over a line's
     end, and one that holds others, as an address may, counts as one. `$name`, `%1` and ICU's `{n, plural, ...}` are
     none: the first two are prices and Turkish percentages as well, the last holds text to be translated.
+
+    Raises:
+        TooMany: there are more than `MAX_PLACEHOLDERS`.
     """
     spans: list[Span] = []
     position = 0
@@ -58,6 +64,11 @@ def find_placeholders(text: str) -> list[Span]:
         for found in _PLACEHOLDER.finditer(text, position, end + _LONGEST):
             if found.start() >= end:  # the next window's, which may see more of it
                 break
+            if len(spans) == MAX_PLACEHOLDERS:
+                raise TooMany(
+                    f"a text has more than {MAX_PLACEHOLDERS} placeholders, tags or addresses; send several calls.",
+                    "texts",
+                )
             spans.append(Span(*found.span()))
         position = max(end, spans[-1].end if spans else 0)
     return spans

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.checkpoint import checkpoints
+from service.errors import TooMany
 from service.text import placeholders
 from service.text.placeholders import find_placeholders
 
@@ -148,6 +149,13 @@ def test_windows_make_no_difference(text: str, size: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(placeholders, "_WINDOW", size)
         assert found(text) == whole
+
+
+def test_there_are_not_more_than_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(placeholders, "MAX_PLACEHOLDERS", 3)
+    assert found("{} %s {x}") == ["{}", "%s", "{x}"]
+    with pytest.raises(TooMany, match="more than 3 placeholders"):
+        found("{} %s {x} {}")
 
 
 def test_no_search_goes_on_for_long() -> None:

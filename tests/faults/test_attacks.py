@@ -1,0 +1,210 @@
+"""Calls made to cost a server far more than they cost who sends them, beside a caller of small texts."""
+
+import itertools
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import grpc
+import psutil
+import pytest
+
+from service.pb.dragoman.v1 import translation_pb2 as pb
+from tests.servers import REPOSITORY, ServerProcess, environment, read_line
+
+Proved = Callable[..., None]
+
+METHOD = "/dragoman.v1.TranslationService/Translate"
+DETECT = "/dragoman.v1.TranslationService/DetectLanguage"
+MIB = 2**20
+MOST = 4 * MIB  # characters: more than a server takes that is not told to
+LARGE_SERVER = ("--max-characters", str(MOST), "--max-request-bytes", str(MOST + MIB))
+HEALTHY_SECONDS = 20.0  # for a small call on a busy machine; a quiet one takes 10 ms, or 100 beside attacks
+WIDE_TERM = pb.Term(source="1", target="\U0001f600" * 200)
+
+
+@dataclass(frozen=True)
+class Attack:
+    """Messages that are sent at the same time, as the issue that reported them says, and what each is answered."""
+
+    text: str
+    size: int  # bytes or characters of its text at the full size
+    code: grpc.StatusCode
+    num_calls: int = 1
+    deadline_seconds: float = 60.0
+    options: Mapping[str, Any] = ()  # type: ignore[assignment]
+
+    def message(self, size: int) -> bytes:
+        text = self.text * (size // len(self.text.encode()))
+        return translation(text, **dict(self.options))
+
+
+REFUSED, LATE, OK = grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.OK
+ATTACKS = {
+    "an opened placeholder, four times": Attack("{%", MOST - 2, OK, num_calls=4),
+    "white space": Attack(" ", MOST - 2, OK),
+    "paragraphs that nobody waits for": Attack(
+        "<p>a", 3 * MIB, LATE, num_calls=2, deadline_seconds=1.0, options={"mime_type": "text/html"}
+    ),
+    "an answer larger than memory": Attack("1 ", 1_200_000, REFUSED, options={"terms": [WIDE_TERM]}),
+    "lines": Attack("a\n", MOST - 2, REFUSED),
+    "ligatures that are 18 characters each": Attack("\ufdfa", 3 * 1_398_000, REFUSED),
+    "placeholders and nothing else, aligned": Attack("{}", MOST - 2, REFUSED, options={"return_alignments": True}),
+}
+
+
+def translation(*texts: str, **options: Any) -> bytes:
+    request = pb.TranslateRequest(texts=texts, source_language_code="en", target_language_code="de", **options)
+    return request.SerializeToString()
+
+
+def answer(address: str, message: bytes, deadline_seconds: float, method: str = METHOD) -> tuple[grpc.StatusCode, int]:
+    """How a call on a connection of its own ends: its status, and the size of its answer."""
+    options = [("grpc.use_local_subchannel_pool", 1), ("grpc.max_receive_message_length", -1)]
+    with grpc.insecure_channel(address, options=options) as channel:
+        try:
+            return OK, len(channel.unary_unary(method)(message, timeout=deadline_seconds))  # type: ignore[arg-type]
+        except grpc.RpcError as error:
+            return error.code(), 0  # type: ignore[attr-defined]
+
+
+class Attacker:
+    """Sends messages from threads of its own."""
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+        self._pool = ThreadPoolExecutor(32)
+
+    def send(self, attack: Attack, size: int) -> list["Future[tuple[grpc.StatusCode, int]]"]:
+        message = attack.message(size)
+        send = (self._address, message, attack.deadline_seconds)
+        return [self._pool.submit(answer, *send) for _ in range(attack.num_calls)]
+
+    def close(self) -> None:
+        self._pool.shutdown(wait=True)
+
+
+@contextmanager
+def serving(models: Path, *arguments: str) -> Iterator[tuple[ServerProcess, psutil.Process]]:
+    process = ServerProcess(models, "--grace-seconds", "5", *arguments)
+    try:
+        yield process, psutil.Process(process.process.pid)
+    finally:
+        process.kill()
+
+
+@contextmanager
+def small_calls(address: str) -> Iterator[list[float]]:
+    """The latencies of a caller of small texts, once the block is over."""
+    latencies: list[float] = []
+    command = [sys.executable, "-m", "tests.faults.small_caller", address]
+    caller = subprocess.Popen(
+        command, cwd=REPOSITORY, env=environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert read_line(caller).strip() == "ready"
+        yield latencies
+        out, _ = caller.communicate("stop\n", timeout=180)
+        latencies += json.loads(out)
+    finally:
+        caller.kill()
+        caller.communicate(timeout=10)
+
+
+def cpu_seconds(server: psutil.Process) -> float:
+    times = server.cpu_times()
+    return float(times.user + times.system)
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_an_attack_is_answered_and_costs_little(tiny_models: Path, name: str, proved: Proved) -> None:
+    """At a sixteenth of its size on a server that takes as much. Before, some took minutes, or gigabytes."""
+    attack = ATTACKS[name]
+    with serving(tiny_models, *LARGE_SERVER) as (server, measured):
+        assert answer(server.address, translation("Hello"), 30.0)[0] is OK
+        memory, cpu = measured.memory_info().rss, cpu_seconds(measured)
+        attacker = Attacker(server.address)
+        outcomes = [each.result(timeout=100) for each in attacker.send(attack, attack.size // 16)]
+        attacker.close()
+        assert {code for code, _ in outcomes} <= {attack.code, REFUSED}
+        assert answer(server.address, translation("Hello"), HEALTHY_SECONDS)[0] is OK
+        grown = (measured.memory_info().rss - memory) / MIB
+        assert grown < 150
+        used = cpu_seconds(measured) - cpu
+        assert used < 20
+    proved("attacks", cases=attack.num_calls, cpu_seconds=round(used, 2), mib=round(grown))
+
+
+def test_nothing_is_computed_for_a_call_that_is_over(tiny_models: Path, proved: Proved) -> None:
+    """Before, two such calls kept both planning threads for a minute."""
+    attack = ATTACKS["paragraphs that nobody waits for"]
+    with serving(tiny_models, *LARGE_SERVER) as (server, measured):
+        attacker = Attacker(server.address)
+        before = cpu_seconds(measured)
+        outcomes = [each.result(timeout=60) for each in attacker.send(attack, attack.size)]
+        assert {code for code, _ in outcomes} == {LATE}
+        after = cpu_seconds(measured)
+        assert after - before > 0.2  # else this test shows nothing
+        end = time.monotonic() + 3.0
+        while time.monotonic() < end and cpu_seconds(measured) - after < 0.5:
+            time.sleep(0.05)
+        left = cpu_seconds(measured) - after
+        assert left < 0.5
+        attacker.close()
+    proved("attacks", cases=2, cpu_seconds_after_the_deadline=round(left, 3))
+
+
+def test_short_work_does_not_wait_for_planning(tiny_models: Path, proved: Proved) -> None:
+    """Texts that are planned beside the event loop: 5,000 characters, small HTML, a detection."""
+    with serving(tiny_models, *LARGE_SERVER) as (server, _):
+        attacker = Attacker(server.address)
+        attack = Attack("<p>a", 3 * MIB, LATE, num_calls=12, deadline_seconds=45.0, options={"mime_type": "text/html"})
+        sent = attacker.send(attack, attack.size)
+        small = {
+            "text": (translation("help me now " * 417, split_sentences=pb.SPLIT_SENTENCES_OFF), METHOD),
+            "html": (translation("<p>help <b>me</b> now" * 4, mime_type="text/html"), METHOD),
+            "detection": (pb.DetectLanguageRequest(texts=["Where is the station?"]).SerializeToString(), DETECT),
+        }
+        for message, method in small.values():
+            assert answer(server.address, message, HEALTHY_SECONDS, method)[0] is OK
+        assert not any(each.done() for each in sent)  # else this test shows nothing
+        server.signal(signal.SIGTERM)
+        began = time.monotonic()
+        code, _, _ = server.wait(30.0)
+        assert code == 0
+        seconds = time.monotonic() - began
+        attacker.close()
+    proved("attacks", cases=len(small), stop_seconds=round(seconds, 1))
+
+
+@pytest.mark.full
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("arguments", [(), LARGE_SERVER], ids=["default", "large"])
+def test_two_attacks_at_a_time_beside_a_small_caller(arguments: tuple[str, ...], proved: Proved) -> None:
+    """Each pair at its full size, on the shipped model."""
+    with serving(REPOSITORY / "models", *arguments) as (server, measured):
+        attacker = Attacker(server.address)
+        assert answer(server.address, translation("Hello"), 30.0)[0] is OK
+        memory = measured.memory_info().rss
+        most = 0.0
+        with small_calls(server.address) as latencies:
+            for first, second in itertools.combinations_with_replacement(ATTACKS, 2):
+                sent = [each for name in (first, second) for each in attacker.send(ATTACKS[name], ATTACKS[name].size)]
+                for each in sent:
+                    code, _ = each.result(timeout=120)
+                    assert code in (OK, REFUSED, LATE, grpc.StatusCode.RESOURCE_EXHAUSTED)
+                most = max(most, (measured.memory_info().rss - memory) / MIB)
+        attacker.close()
+        latencies.sort()
+        p99 = latencies[len(latencies) * 99 // 100]
+        assert p99 < 0.2
+        assert most < 1024
+    proved("attacks", cases=len(latencies), p99_ms=round(1000 * p99), worst_ms=round(1000 * latencies[-1]), mib=most)
