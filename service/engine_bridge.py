@@ -9,6 +9,8 @@ from service.engine.stats import TurnStats
 from service.metrics import ModelMetrics
 from service.models.statistics import InferenceStatistics
 
+_COUNTED_AT_ONCE = 256
+
 
 class EngineBridge:
     """An `EngineListener`: all that a turn tells crosses to the loop in one `call_soon_threadsafe`."""
@@ -45,5 +47,11 @@ class EngineBridge:
 
     def _cross(self, updates: list[SequenceUpdate], progress: list[SequenceProgress]) -> None:
         self._deliver(updates, progress)
-        for update in updates:
+        self._count(updates)
+
+    def _count(self, updates: list[SequenceUpdate]) -> None:
+        """Count what has finished, some at a time: of a call's equal segments thousands may finish in one turn."""
+        for update in updates[:_COUNTED_AT_ONCE]:
             self._metrics.finished(update)
+        if rest := updates[_COUNTED_AT_ONCE:]:
+            self._loop.call_soon(self._count, rest)

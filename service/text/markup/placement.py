@@ -21,6 +21,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from service.checkpoint import checkpoint, paced
 from service.translation import AlignedSpan
 
 _MAX_DEPTH = 32
@@ -93,6 +94,7 @@ def insertions(
     done = 0
     pending: list[tuple[Node, int, int, bool, int]] = [(root, 0, len(words), False, 0)]
     while pending:
+        checkpoint()
         node, low, high, is_after, depth = pending.pop()
         if depth < 0:  # all that is in it has been placed
             done = max(done, words[high - 1].end) if low < high else done
@@ -167,7 +169,7 @@ class _Placer:
                 self._weights[index] = _ANCHOR_WEIGHT
         self._first: dict[int, int] = {}  # source word -> first word that points at it
         self._last: dict[int, int] = {}
-        for index, point in enumerate(self._points):
+        for index, point in paced(enumerate(self._points)):
             if point >= 0 and is_certain[int(point)] and self._weights[index] != _ANCHOR_WEIGHT:
                 self._points[index] = -1.0  # what it points at is elsewhere
                 continue
@@ -197,7 +199,7 @@ class _Placer:
         earliest, is_after_element = low, False
         following = iter([*spans, (high, high)])
         latest = next(following)
-        for child in parent.children:
+        for child in paced(parent.children):
             if child.has_text:
                 regions.append((*latest, is_after_element))
                 earliest, is_after_element = latest[1], True
@@ -231,7 +233,7 @@ class _Placer:
         """Where siblings should be, in order and apart, but perhaps with fewer words than they need."""
         starts = [element.start for element in elements]
         labels: list[int | None] = []  # which of `elements` a word points into; -1: none of them; None: nowhere
-        for point in self._points[low:high]:
+        for point in paced(self._points[low:high]):
             label = bisect_right(starts, point) - 1
             is_within = label >= 0 and point < elements[label].end
             labels.append(None if point < 0 else label if is_within else -1)
@@ -240,7 +242,7 @@ class _Placer:
         for index, kept_label in _longest_ordered(labels, weights):
             kept[kept_label] = (kept.get(kept_label, (index, 0))[0], index + 1)
         spans: list[tuple[int, int] | None] = []
-        for label, element in enumerate(elements):
+        for label, element in paced(enumerate(elements)):
             if label not in kept:
                 spans.append(None)
                 continue
@@ -292,7 +294,7 @@ class _Placer:
 
 
 def _words(text: str) -> list[_Word]:
-    return [_Word(*match.span(), match.lastgroup is None) for match in _WORD.finditer(text)]
+    return [_Word(*match.span(), match.lastgroup is None) for match in paced(_WORD.finditer(text))]
 
 
 def _is_punctuation(character: str) -> bool:
@@ -320,6 +322,7 @@ def _verbatim(root: Node, source: str, translation: str) -> Iterator[tuple[int, 
             pending += node.children
             continue
         num_searches += 1
+        checkpoint()
         text = source[node.start : node.end]
         if source.count(text) == translation.count(text) == 1:
             yield node.start, node.end, translation.index(text)
@@ -331,7 +334,7 @@ def _points(
     """The place in the source to which each word belongs by the shortest span over it; -1 where there is none."""
     links = [
         link
-        for link in alignment
+        for link in paced(alignment)
         if 0 <= link.source_start < link.source_end <= source_length
         and 0 <= link.target_start < link.target_end <= target_length
     ] or [AlignedSpan(0, source_length, 0, target_length)]
@@ -339,7 +342,7 @@ def _points(
     points: list[float] = []
     over: list[tuple[int, int]] = []  # length and index of the links that have begun, a heap
     begun = 0
-    for word in words:
+    for word in paced(words):
         center = (word.start + word.end) / 2
         while begun < len(links) and links[begun].target_start <= center:
             heapq.heappush(over, (links[begun].target_end - links[begun].target_start, begun))
@@ -360,7 +363,7 @@ def _longest_ordered(labels: Sequence[int | None], weights: Sequence[int]) -> li
     last_labels: list[int] = []  # of the best subsequence of each weight: its last label,
     last_indices: list[int] = []  # and where that is
     previous: dict[int, int] = {}
-    for index, label in enumerate(labels):
+    for index, label in paced(enumerate(labels)):
         if label is None or label < 0:
             continue
         for copy in range(weights[index]):
@@ -408,7 +411,7 @@ def _fitted(elements: Sequence[Node], spans: Sequence[tuple[int, int]], low: int
         spare -= needs[-1]
     reserved = sum(needs)
     fitted: list[tuple[int, int]] = []
-    for (wanted_start, wanted_end), need in zip(spans, needs, strict=True):
+    for (wanted_start, wanted_end), need in paced(zip(spans, needs, strict=True)):
         reserved -= need
         start = min(max(wanted_start, low), high - reserved - need)
         end = min(max(wanted_end, start + need), high - reserved)
