@@ -143,8 +143,8 @@ class Planner:
         self._num_segments += 1
         if self._num_segments > self._max_segments:
             raise TooMany(
-                f"texts have more than {self._max_segments} segments together, such as sentences; that is the most for "
-                "one call with these options. Send several calls.",
+                f"texts have more than {self._max_segments} segments together, such as sentences, each sample of one "
+                f"counted; at most {self._max_segments} can wait at once. Send less text per call.",
                 "texts",
             )
         return segment
