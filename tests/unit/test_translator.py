@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from service import translator
 from service.bundle.manifest import LanguagePair, Manifest
 from service.engine.engine import Engine
 from service.engine.sequence import DecodedHypothesis, Sequence, SequenceUpdate
@@ -121,6 +122,12 @@ def make(manifest: Manifest) -> Any:
 def request(*texts: str, **changes: Any) -> Any:
     fields = {"request_id": "r", "texts": texts, "source_language_code": "en", "target_language_code": "de"}
     return TranslationRequest(**(fields | changes))
+
+
+@pytest.fixture(autouse=True)
+def planned_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On the event loop, however busy the machine is: so a call that was begun has reached the engine."""
+    monkeypatch.setattr(translator, "_MAX_INLINE_SECONDS", 60.0)
 
 
 async def begin(translator: Any, asked: Any) -> Any:
