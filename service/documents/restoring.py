@@ -10,6 +10,7 @@ from service.engine.sequence import DecodedHypothesis
 from service.text.alignment import align_words
 from service.text.formatting import preserve_formatting
 from service.text.protection import replace_aligned
+from service.text.spans import Span
 from service.text.token_spans import TokenSpan
 from service.text.tokenizers import Tokenizer
 from service.translation import AlignedSpan, FinishReason, Flag
@@ -108,14 +109,17 @@ class Restorer:
         self, segment: PlannedSegment, decoded: DecodedHypothesis, text: str, alignment: Alignment
     ) -> SegmentHypothesis:
         flags: tuple[Flag, ...] = ()
+        places: Sequence[Span] = ()
         if segment.spans:
             if segment.protected is not None:
                 restored = segment.protected.restore(text, alignment)
             else:
                 restored = replace_aligned(segment.text, segment.spans, text, alignment)
             text, flags, alignment = restored.text, restored.flags, restored.alignment(alignment)
+            places = restored.places
         if self.preserves_formatting:
-            text = preserve_formatting(segment.text, text)
+            kept_source = [(span.start, span.end) for span in segment.spans]
+            text = preserve_formatting(segment.text, text, kept_source, places)
             alignment = _clipped(alignment, len(text))
         score = decoded.score if self.tells_scores else None
         return SegmentHypothesis(text, decoded.finish_reason, score, len(decoded.token_ids), flags, alignment)

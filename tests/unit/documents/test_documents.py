@@ -154,6 +154,31 @@ def test_terms_become_what_they_must(plan: Callable[..., PlannedText]) -> None:
     assert translated(alone).text == "Akte"
 
 
+@pytest.mark.parametrize("symbols", [SYMBOLS, ()])
+@pytest.mark.parametrize("write", [str, str.upper, str.lower, lambda text: text + ".", lambda text: text[::-1]])
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("${v} Is open.", "${v}"),
+        ("%(n)s Files are open", "%(n)s"),
+        ("Files are open: %(n)s", "%(n)s"),
+        ("well done :tada:", ":tada:"),
+        ("use it with dragoman", "dRagoman"),
+        ("Dragoman is a server!", "dRagoman"),
+    ],
+)
+def test_formatting_leaves_what_is_protected_alone(
+    plan: Callable[..., PlannedText], text: str, kept: str, write: Callable[[str], str], symbols: tuple[str, ...]
+) -> None:
+    terms = (Term("Dragoman", "dRagoman", is_case_sensitive=True), Term("dragoman", "dRagoman", is_case_sensitive=True))
+    planned = plan(asked(text, terms=terms, preserve_formatting=True), symbols=symbols)
+    (candidate,) = candidates(planned, write, formatting=True)[0]
+    assert candidate.text.count(kept) == 1
+    assert any(candidate.text[part.target_start : part.target_end] == kept for part in candidate.alignment), (
+        "it stands where the alignment says"
+    )
+
+
 def test_a_text_that_is_a_placeholder_needs_no_model(plan: Callable[..., PlannedText]) -> None:
     planned = plan(asked("https://example.org/some/page"))
     assert [segment.source_ids for segment in planned.segments] == [()]
