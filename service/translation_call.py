@@ -66,7 +66,7 @@ class TranslationCall:
         """
         request, model = self.request, self.model
         terms = [TermIndex(request.terms), *self._terms] if request.terms else self._terms
-        planner = Planner(request, model.manifest, self._pair, model.tokenizer, terms)
+        planner = Planner(request, model.manifest, self._pair, model.tokenizer, terms, model.unknown)
         self.texts = [planner.plan(index) for index in range(len(request.texts))]
         for index, text in enumerate(self.texts):
             self.places += [(index, number) for number, _ in enumerate(text.segments)]

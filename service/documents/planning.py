@@ -4,15 +4,17 @@ import unicodedata
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from service.bundle.manifest import LanguagePair, Manifest
 from service.errors import InvalidRequest, TooLong, quoted
 from service.text.long_segments import split_long
 from service.text.markup import Block, HtmlDocument, parse
-from service.text.protection import Protected, ProtectedText, find_protected, protect
+from service.text.protection import Protected, ProtectedText, beside_protected, find_protected, protect
 from service.text.sentences import AS_SPACES, cut
 from service.text.terms import TermIndex
 from service.text.tokenizers import Tokenizer
+from service.text.unknown import UnknownCharacters
 from service.translation import MimeType, SplitSentences, TranslationRequest
 
 
@@ -71,13 +73,18 @@ class Planner:
         pair: LanguagePair,
         tokenizer: Tokenizer,
         terms: Sequence[TermIndex] = (),
+        unknown: UnknownCharacters | None = None,
     ) -> None:
-        """`terms` are those of the request and of its glossary; the first that knows a term counts."""
+        """`terms` are those of the request and of its glossary; the first that knows a term counts.
+
+        `unknown` knows what the tokenizer does not: whoever plans often keeps one.
+        """
         self._request = request
         self._manifest = manifest
         self._pair = pair
         self._tokenizer = tokenizer
         self._terms = terms
+        self._unknown = unknown or UnknownCharacters(tokenizer)
 
     def plan(self, index: int) -> PlannedText:
         """Plan the request's text of that index.
@@ -126,11 +133,9 @@ class Planner:
             return
         if self._request.is_strict:
             raise self._too_long(index, len(segment.source_ids))
-        # Symbols may take more tokens than what they stand for: then the text's own number says too little.
-        num_tokens = self._num_tokens(text)
-        goal = limit if num_tokens > limit else num_tokens * limit // len(segment.source_ids)
+        spans = segment.spans
         try:
-            pieces = split_long(text, self._num_tokens, goal, [(span.start, span.end) for span in spans])
+            pieces = self._cut(segment)
         except ValueError as error:
             raise self._too_long(index, len(segment.source_ids)) from error
         offset = 0
@@ -141,12 +146,46 @@ class Planner:
                 yield from self._fitting(stripped, start + begin, _within(spans, begin, begin + len(stripped)), index)
             offset += len(piece)
 
+    def _cut(self, segment: PlannedSegment) -> list[str]:
+        """The text of a segment with too many tokens as several."""
+        text, limit = segment.text, self._manifest.limits.max_source_tokens
+        # Symbols may take more tokens than what they stand for: then the text's own number says too little.
+        num_tokens = self._num_tokens(text)
+        goal = limit if num_tokens > limit else num_tokens * limit // len(segment.source_ids)
+        # What is protected and too long by itself stands alone: within it nothing may be cut.
+        alone = [
+            span
+            for span in segment.spans
+            if span.end - span.start > goal // 4 and self._num_tokens(text[span.start : span.end]) > goal
+        ]
+        if alone:
+            borders = [0, *(border for span in alone for border in (span.start, span.end)), len(text)]
+            return [text[start:end] for start, end in pairwise(borders)]
+        return split_long(text, self._num_tokens, goal, [(span.start, span.end) for span in segment.spans])
+
     def _segment(self, text: str, start: int, spans: Sequence[Protected]) -> PlannedSegment:
-        if spans and not _has_letters_beside(text, spans):
+        if spans and not has_letters_beside(text, spans):
             return _unread(text, start, spans)
+        protected, fed = self._fed(text, spans)
+        pieces = self._tokenizer.encode(fed)
+        if self._unknown.are_in(fed, pieces):
+            fed = self._unknown.plain(fed)
+            found = self._unknown.find(fed)
+            if protected is not None:
+                found = [protected.source.span(*run) for run in found]
+            if (more := beside_protected(spans, found, text)) != spans:
+                spans = more
+                if not has_letters_beside(text, spans):
+                    return _unread(text, start, spans)
+                protected, fed = self._fed(text, spans)
+                fed = self._unknown.plain(fed)
+            pieces = self._tokenizer.encode(fed)
+        return PlannedSegment(start, text, fed, self._source_ids(pieces), tuple(spans), protected)
+
+    def _fed(self, text: str, spans: Sequence[Protected]) -> tuple[ProtectedText | None, str]:
+        """What the model reads of a text, and with which symbols, if there are enough."""
         protected = protect(text, spans, self._manifest.tokenizer.reserved_symbols) if spans else None
-        fed = (text if protected is None else protected.text).translate(AS_SPACES)
-        return PlannedSegment(start, text, fed, self._source_ids(fed), tuple(spans), protected)
+        return protected, (text if protected is None else protected.text).translate(AS_SPACES)
 
     def _begun(self, passage: PlannedPassage, index: int) -> PlannedPassage:
         """The passage, whose first segment's translation begins with the caller's prefix."""
@@ -169,12 +208,11 @@ class Planner:
             )
         return ids
 
-    def _source_ids(self, text: str) -> tuple[int, ...]:
-        pieces = self._tokenizer.encode(text)
+    def _source_ids(self, pieces: Sequence[int]) -> tuple[int, ...]:
         return self._manifest.source_ids(pieces, self._pair) if pieces else ()
 
     def _num_tokens(self, text: str) -> int:
-        return len(self._source_ids(text))
+        return len(self._source_ids(self._tokenizer.encode(text)))
 
     def _too_long(self, index: int, num_tokens: int) -> TooLong:
         field = f"texts[{index}]"
@@ -198,7 +236,8 @@ def _within(spans: Sequence[Protected], start: int, end: int) -> list[Protected]
     return [replace(span, start=span.start - start, end=span.end - start) for span in spans[first:last]]
 
 
-def _has_letters_beside(text: str, spans: Sequence[Protected]) -> bool:
+def has_letters_beside(text: str, spans: Sequence[Protected]) -> bool:
+    """Whether there is anything to translate in a text: a letter outside of the spans."""
     done = 0
     for span in spans:
         if any(map(str.isalpha, text[done : span.start])):

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from service.bundle.manifest import LanguagePair
-from service.documents.planning import PlannedSegment
+from service.documents.planning import PlannedSegment, has_letters_beside
 from service.engine.aligner import Aligner, Pair
 from service.engine.sequence import DecodedHypothesis
 from service.text.alignment import align_words
@@ -121,6 +121,8 @@ class Restorer:
             kept_source = [(span.start, span.end) for span in segment.spans]
             text = preserve_formatting(segment.text, text, kept_source, places)
             alignment = _clipped(alignment, len(text))
+        if _is_empty(text, places) and has_letters_beside(segment.text, segment.spans):
+            flags = (*flags, Flag.EMPTY)
         score = decoded.score if self.tells_scores else None
         return SegmentHypothesis(text, decoded.finish_reason, score, len(decoded.token_ids), flags, alignment)
 
@@ -131,6 +133,16 @@ def _is_unclear(segment: PlannedSegment, text: str) -> bool:
         used = segment.protected.symbols[: len(segment.spans)]
         return any(text.count(symbol) != 1 for symbol in used)
     return any(text.count(span.target) != 1 for span in segment.spans)
+
+
+def _is_empty(text: str, places: Sequence[Span]) -> bool:
+    """Whether there is no letter and no number in a translation but in what was protected."""
+    done = 0
+    for start, end in (*sorted(places), (len(text), len(text))):
+        if any(map(str.isalnum, text[done:start])):
+            return False
+        done = end
+    return True
 
 
 def _unread(segment: PlannedSegment) -> SegmentHypothesis:

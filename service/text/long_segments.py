@@ -87,8 +87,8 @@ def _best_place(
     if near:
         return min(near, key=cost)[0]
     outward = list(_outward(ideal, start, end))
-    apart = (at for at in outward if not is_inside(at) and not _is_one_character(text[at - 1], text[at]))
-    return next(apart, None) or next((at for at in outward if not _is_one_character(text[at - 1], text[at])), ideal)
+    apart = (at for at in outward if not is_inside(at) and not is_one_character(text[at - 1], text[at]))
+    return next(apart, None) or next((at for at in outward if not is_one_character(text[at - 1], text[at])), ideal)
 
 
 def _outward(middle: int, start: int, end: int) -> Iterator[int]:
@@ -100,7 +100,7 @@ def _outward(middle: int, start: int, end: int) -> Iterator[int]:
             yield middle + distance
 
 
-def _is_one_character(before: str, after: str) -> bool:
+def is_one_character(before: str, after: str) -> bool:
     """Whether two code points are shown as one character: a cautious short form of Unicode's grapheme clusters."""
     return (
         unicodedata.category(after).startswith("M")  # accents, vowel signs, variation selectors

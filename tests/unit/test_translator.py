@@ -44,6 +44,8 @@ EOS = 2
 class LetterTokenizer:
     """One id per letter; spaces have none."""
 
+    unk_id = None
+
     def encode(self, text: str) -> list[int]:
         return [ord(letter) + 10 for letter in text if not letter.isspace()]
 
