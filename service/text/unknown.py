@@ -138,29 +138,33 @@ def _whole(text: str, start: int, end: int, done: int) -> tuple[int, int]:
         start -= 1
     while end < len(text) and is_one_character(text[end - 1], text[end]):
         end += 1
-    if any(map(_is_in_word, text[start:end])):
-        while start > done and not is_word_boundary(text, start):
-            start -= 1
-        while not is_word_boundary(text, end):
-            end += 1
-    elif _is_sign(text[end - 1]) or _is_sign(text[start]):
-        start, end = _with_number(text, start, end, done)
-    return start, end
-
-
-def _with_number(text: str, start: int, end: int, done: int) -> tuple[int, int]:
-    """A sign with the number before or after it, if there is no letter in that number."""
-    after = end
-    while text[after : after + 1].isdecimal():
-        after += 1
-        if text[after : after + 1] in _IN_NUMBERS and text[after + 1 : after + 2].isdecimal():
-            after += 1
-    before = start
-    while before > done and text[before - 1].isdecimal():
-        before -= 1
-        if before - 1 > done and text[before - 1] in _IN_NUMBERS and text[before - 2].isdecimal():
-            before -= 1
+    while start > done and not is_word_boundary(text, start):
+        start -= 1
+    while not is_word_boundary(text, end):
+        end += 1
+    before = _number_start(text, start, done) if _is_sign(text[start]) else start
+    after = _number_end(text, end) if _is_sign(text[end - 1]) else end
     return before if is_word_boundary(text, before) else start, after if is_word_boundary(text, after) else end
+
+
+def _number_start(text: str, end: int, done: int) -> int:
+    """Where the number begins that is right before a place."""
+    start = end
+    while start > done and text[start - 1].isdecimal():
+        start -= 1
+        if start - 1 > done and text[start - 1] in _IN_NUMBERS and text[start - 2].isdecimal():
+            start -= 1
+    return start
+
+
+def _number_end(text: str, start: int) -> int:
+    """Where the number ends that is right after a place."""
+    end = start
+    while text[end : end + 1].isdecimal():
+        end += 1
+        if text[end : end + 1] in _IN_NUMBERS and text[end + 1 : end + 2].isdecimal():
+            end += 1
+    return end
 
 
 def _visible(text: str, start: int, end: int) -> tuple[int, int]:
@@ -175,15 +179,6 @@ def _visible(text: str, start: int, end: int) -> tuple[int, int]:
 def _is_invisible(character: str) -> bool:
     is_tag = "\U000e0020" <= character <= "\U000e007f"  # of flags such as Scotland's
     return unicodedata.category(character) in _INVISIBLE and not is_tag
-
-
-def _is_in_word(character: str) -> bool:
-    return character.isalnum() or (unicodedata.category(character)[0] == "M" and not _selects(character))
-
-
-def _selects(character: str) -> bool:
-    """Whether a mark only says how the character before it is shown, as after many emoji."""
-    return "\ufe00" <= character <= "\ufe0f" or character == "\u20e3"
 
 
 def _is_sign(character: str) -> bool:

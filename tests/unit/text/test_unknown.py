@@ -58,6 +58,7 @@ def test_what_a_tokenizer_drops_without_an_id_is_unknown(tmp_path: Path) -> None
         ("a \ufffd b ▁ c", ["\ufffd", "▁"]),
         ("Müller: schön, groß", []),
         ("[1] a*b", ["[", "]", "*"]),
+        ("漢 £5, 5€ 漢, 漢 é£1.5 b2€, €3c", ["漢 £5", "5€ 漢", "漢 é£1.5", "€", "€"]),
         ("", []),
     ],
 )
