@@ -3,7 +3,7 @@
 import heapq
 import html as html_standard
 import re
-from bisect import bisect_left, insort
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -260,30 +260,30 @@ def _places(block: Block, translation: BlockTranslation) -> list[Span | None]:
     text = translation.text
     links = {(link.source_start, link.source_end): link for link in translation.alignment}
     places: list[Span | None] = [None] * len(block.protected)
+    linked = sorted(
+        (Span(max(0, link.target_start), link.target_end), index)
+        for index, (start, end) in enumerate(block.protected)
+        if (link := links.get((start, end))) and text[link.target_start : link.target_end] == block.text[start:end]
+    )
     taken: list[Span] = []
-
-    def take(index: int, start: int, end: int) -> bool:
-        following = bisect_left(taken, (start, start))
-        is_free = (following == 0 or taken[following - 1].end <= start) and (
-            following == len(taken) or taken[following].start >= end
-        )
-        if is_free:
-            places[index] = Span(start, end)
-            insort(taken, Span(start, end))
-        return is_free
-
-    for index, (start, end) in enumerate(block.protected):
-        link = links.get((start, end))
-        if link is not None and text[link.target_start : link.target_end] == block.text[start:end]:
-            take(index, max(0, link.target_start), link.target_end)
+    for place, index in linked:
+        if not taken or taken[-1].end <= place.start:
+            places[index] = place
+            taken.append(place)
     num_searches = 0
     for index, (start, end) in enumerate(block.protected):
         found = -1
         while places[index] is None and num_searches < _MAX_SEARCHES:
             num_searches += 1
             found = text.find(block.text[start:end], found + 1)
-            if found < 0 or take(index, found, found + end - start):
+            if found < 0:
                 break
+            place = Span(found, found + end - start)
+            following = bisect_left(taken, place)
+            is_after = following == 0 or taken[following - 1].end <= place.start
+            if is_after and (following == len(taken) or place.end <= taken[following].start):
+                places[index] = place
+                taken.insert(following, place)
     return places
 
 

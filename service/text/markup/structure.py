@@ -121,6 +121,7 @@ def _role(html: str, tokens: Sequence[Token], index: int, partners: Mapping[int,
 def _is_whole(html: str, tokens: Sequence[Token], start: int, partners: Mapping[int, int]) -> bool:
     """Whether what stands between an inline start tag and its end tag may be in a sentence, all tags in pairs."""
     names: list[str] = [tokens[start].name]
+    unnestable = elements.UNNESTABLE.intersection(names)  # those of `names` that are
     index = start + 1
     while index < partners[start]:
         token, partner = tokens[index], partners.get(index)
@@ -131,10 +132,15 @@ def _is_whole(html: str, tokens: Sequence[Token], start: int, partners: Mapping[
                 return False
             index = partner
         elif role is Role.OPEN and not is_empty:
-            if token.name in elements.UNNESTABLE and token.name in names:
+            if token.name in unnestable:
                 return False
             names.append(token.name)
-        elif (role is Role.CLOSE and names.pop() != token.name) or role is Role.BOUNDARY or not names:
+            unnestable |= elements.UNNESTABLE.intersection((token.name,))
+        elif role is Role.CLOSE:
+            if names.pop() != token.name or not names:
+                return False
+            unnestable -= {token.name}
+        elif role is Role.BOUNDARY:
             return False
         index += 1
     return names == [tokens[start].name]
