@@ -54,6 +54,8 @@ class Flag(enum.Enum):
 
     PLACEHOLDER = "placeholder"  # a placeholder's place was guessed: the model lost or doubled it
     TERM = "term"  # the same of a glossary's term
+    UNKNOWN = "unknown"  # the same of characters that the model has no pieces for
+    EMPTY = "empty"  # the model wrote no letter and no number for a source that has letters
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,7 +78,9 @@ class TranslationCall:
         num_hypotheses = self.options.num_hypotheses
         max_segments = limits.max_segments // (num_hypotheses if self.options.is_sampled else 1)
         size = AnswerSize(limits.max_answer_characters, num_hypotheses)
-        planner = Planner(request, model.manifest, self._pair, model.tokenizer, max_segments, size, terms)
+        planner = Planner(
+            request, model.manifest, self._pair, model.tokenizer, max_segments, size, terms, model.unknown
+        )
         self.texts = [planner.plan(index) for index in range(len(request.texts))]
         for index, text in enumerate(self.texts):
             self.places += [(index, number) for number, _ in enumerate(text.segments)]

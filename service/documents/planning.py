@@ -4,6 +4,7 @@ import unicodedata
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from service.bundle.manifest import LanguagePair, Manifest
 from service.checkpoint import checkpoint, paced
@@ -11,10 +12,11 @@ from service.documents.answer_size import AnswerSize
 from service.errors import InvalidRequest, TooLong, TooMany, quoted
 from service.text.long_segments import chunks, split_long
 from service.text.markup import Block, HtmlDocument, blocks
-from service.text.protection import Protected, ProtectedText, find_protected, protect
+from service.text.protection import Protected, ProtectedText, beside_protected, find_protected, protect
 from service.text.sentences import AS_SPACES, pieces
 from service.text.terms import TermIndex
 from service.text.tokenizers import Tokenizer
+from service.text.unknown import UnknownCharacters
 from service.translation import MimeType, SplitSentences, TranslationRequest
 
 # The longest text that a tokenizer reads at once: as long as this, and longer only where the model takes so much.
@@ -79,10 +81,12 @@ class Planner:
         max_segments: int,
         size: AnswerSize,
         terms: Sequence[TermIndex] = (),
+        unknown: UnknownCharacters | None = None,
     ) -> None:
         """`terms` are those of the request and of its glossary; the first that knows a term counts.
 
-        All texts together have at most `max_segments`; `size` counts what of the answer is known already.
+        All texts together have at most `max_segments`; `size` counts what of the answer is known already; `unknown`
+        knows what the tokenizer does not: whoever plans often keeps one.
         """
         self._request = request
         self._manifest = manifest
@@ -94,6 +98,7 @@ class Planner:
         self._size = size
         limit = manifest.limits.max_source_tokens
         self._max_read_characters = max(_LEAST_READ_CHARACTERS, _CHARACTERS_PER_TOKEN * limit)
+        self._unknown = unknown or UnknownCharacters(tokenizer)
 
     def plan(self, index: int) -> PlannedText:
         """Plan the request's text of that index.
@@ -135,12 +140,12 @@ class Planner:
             if piece.is_segment:
                 segments += map(self._count, self._fitting(piece.text, start, inside, index))
             elif inside:  # terms without a letter, such as numbers
-                segments.append(self._count(_unread(piece.text, start, inside)))
+                segments.append(_unread(piece.text, start, inside))
             start = end
         return PlannedPassage(text, tuple(segments))
 
     def _count(self, segment: PlannedSegment) -> PlannedSegment:
-        self._num_segments += 1
+        self._num_segments += bool(segment.source_ids)
         if self._num_segments > self._max_segments:
             raise TooMany(
                 f"texts have more than {self._max_segments} segments together, such as sentences, each sample of one "
@@ -151,7 +156,7 @@ class Planner:
 
     def _fitting(self, text: str, start: int, spans: Sequence[Protected], index: int) -> Iterator[PlannedSegment]:
         """A segment, or, where it has too many tokens for the model, those that it is cut into."""
-        if spans and not _has_letters_beside(text, spans):
+        if spans and not has_letters_beside(text, spans):
             yield _unread(text, start, spans)
             return
         if self._num_read(text, spans) > self._max_read_characters:
@@ -166,11 +171,9 @@ class Planner:
             return
         if self._request.is_strict:
             raise self._too_long(index, f"{len(segment.source_ids)} tokens")
-        # Symbols may take more tokens than what they stand for: then the text's own number says too little.
-        num_tokens = self._num_tokens(text)
-        goal = limit if num_tokens > limit else num_tokens * limit // len(segment.source_ids)
+        spans = segment.spans
         try:
-            parts = split_long(text, self._num_tokens, goal, _bounds(spans))
+            parts = self._cut(segment)
         except ValueError as error:
             raise self._too_long(index, f"{len(segment.source_ids)} tokens") from error
         yield from self._parts(parts, start, spans, index)
@@ -193,10 +196,44 @@ class Planner:
         has_symbols = len(spans) <= len(self._manifest.tokenizer.reserved_symbols)
         return len(text) - has_symbols * sum(span.end - span.start for span in spans)
 
+    def _cut(self, segment: PlannedSegment) -> list[str]:
+        """The text of a segment with too many tokens as several."""
+        text, limit = segment.text, self._manifest.limits.max_source_tokens
+        # Symbols may take more tokens than what they stand for: then the text's own number says too little.
+        num_tokens = self._num_tokens(text)
+        goal = limit if num_tokens > limit else num_tokens * limit // len(segment.source_ids)
+        # What is protected and too long by itself stands alone: within it nothing may be cut.
+        alone = [
+            span
+            for span in segment.spans
+            if span.end - span.start > goal // 4 and self._num_tokens(text[span.start : span.end]) > goal
+        ]
+        if alone:
+            borders = [0, *(border for span in alone for border in (span.start, span.end)), len(text)]
+            return [text[start:end] for start, end in pairwise(borders)]
+        return split_long(text, self._num_tokens, goal, _bounds(segment.spans))
+
     def _segment(self, text: str, start: int, spans: Sequence[Protected]) -> PlannedSegment:
+        protected, fed = self._fed(text, spans)
+        pieces = self._tokenizer.encode(fed)
+        if self._unknown.are_in(fed, pieces):
+            fed = self._unknown.plain(fed)
+            found = self._unknown.find(fed)
+            if protected is not None:
+                found = [protected.source.span(*run) for run in found]
+            if (more := beside_protected(spans, found, text)) != spans:
+                spans = more
+                if not has_letters_beside(text, spans):
+                    return _unread(text, start, spans)
+                protected, fed = self._fed(text, spans)
+                fed = self._unknown.plain(fed)
+            pieces = self._tokenizer.encode(fed)
+        return PlannedSegment(start, text, fed, self._source_ids(pieces), tuple(spans), protected)
+
+    def _fed(self, text: str, spans: Sequence[Protected]) -> tuple[ProtectedText | None, str]:
+        """What the model reads of a text, and with which symbols, if there are enough."""
         protected = protect(text, spans, self._manifest.tokenizer.reserved_symbols) if spans else None
-        fed = (text if protected is None else protected.text).translate(AS_SPACES)
-        return PlannedSegment(start, text, fed, self._source_ids(fed), tuple(spans), protected)
+        return protected, (text if protected is None else protected.text).translate(AS_SPACES)
 
     def _begun(self, passage: PlannedPassage, index: int) -> PlannedPassage:
         """The passage, whose first segment's translation begins with the caller's prefix."""
@@ -219,12 +256,11 @@ class Planner:
             )
         return ids
 
-    def _source_ids(self, text: str) -> tuple[int, ...]:
-        pieces = self._tokenizer.encode(text)
+    def _source_ids(self, pieces: Sequence[int]) -> tuple[int, ...]:
         return self._manifest.source_ids(pieces, self._pair) if pieces else ()
 
     def _num_tokens(self, text: str) -> int:
-        return len(self._source_ids(text))
+        return len(self._source_ids(self._tokenizer.encode(text)))
 
     def _too_long(self, index: int, size: str) -> TooLong:
         field = f"texts[{index}]"
@@ -252,7 +288,8 @@ def _within(spans: Sequence[Protected], start: int, end: int) -> list[Protected]
     return [replace(span, start=span.start - start, end=span.end - start) for span in paced(spans[first:last])]
 
 
-def _has_letters_beside(text: str, spans: Sequence[Protected]) -> bool:
+def has_letters_beside(text: str, spans: Sequence[Protected]) -> bool:
+    """Whether there is anything to translate in a text: a letter outside of the spans."""
     done = 0
     for span in spans:
         if any(map(str.isalpha, text[done : span.start])):

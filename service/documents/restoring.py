@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from service.bundle.manifest import LanguagePair
 from service.checkpoint import paced
 from service.documents.answer_size import AnswerSize
-from service.documents.planning import PlannedSegment
+from service.documents.planning import PlannedSegment, has_letters_beside
 from service.engine.aligner import Aligner, Pair
 from service.engine.sequence import DecodedHypothesis
 from service.text.alignment import align_words
 from service.text.formatting import preserve_formatting
 from service.text.protection import replace_aligned
+from service.text.spans import Span
 from service.text.token_spans import TokenSpan
 from service.text.tokenizers import Tokenizer
 from service.translation import AlignedSpan, FinishReason, Flag
@@ -114,16 +115,21 @@ class Restorer:
         self, segment: PlannedSegment, decoded: DecodedHypothesis, text: str, alignment: Alignment
     ) -> SegmentHypothesis:
         flags: tuple[Flag, ...] = ()
+        places: Sequence[Span] = ()
         if segment.spans:
             if segment.protected is not None:
                 restored = segment.protected.restore(text, alignment)
             else:
                 restored = replace_aligned(segment.text, segment.spans, text, alignment)
             text, flags, alignment = restored.text, restored.flags, restored.alignment(alignment)
+            places = restored.places
         if self.preserves_formatting:
-            text = preserve_formatting(segment.text, text)
+            kept_source = [(span.start, span.end) for span in segment.spans]
+            text = preserve_formatting(segment.text, text, kept_source, places)
             alignment = _clipped(alignment, len(text))
         self.size.add(len(text), len(alignment))
+        if _is_empty(text, places) and has_letters_beside(segment.text, segment.spans):
+            flags = (*flags, Flag.EMPTY)
         score = decoded.score if self.tells_scores else None
         return SegmentHypothesis(text, decoded.finish_reason, score, len(decoded.token_ids), flags, alignment)
 
@@ -138,6 +144,16 @@ def _is_unclear(segment: PlannedSegment, text: str) -> bool:
         used = segment.protected.symbols[: len(segment.spans)]
         return any(text.count(symbol) != 1 for symbol in used)
     return any(text.count(span.target) != 1 for span in segment.spans)
+
+
+def _is_empty(text: str, places: Sequence[Span]) -> bool:
+    """Whether there is no letter and no number in a translation but in what was protected."""
+    done = 0
+    for start, end in (*sorted(places), (len(text), len(text))):
+        if any(map(str.isalnum, text[done:start])):
+            return False
+        done = end
+    return True
 
 
 def _unread(segment: PlannedSegment) -> SegmentHypothesis:

@@ -12,6 +12,7 @@ from service.models.repository import FoundBundle
 from service.models.self_test import self_test
 from service.models.statistics import InferenceStatistics
 from service.text.tokenizers import Tokenizer
+from service.text.unknown import UnknownCharacters
 from service.translation import DecodingOptions
 
 # Loops end, and normal sentences are left alone.
@@ -24,7 +25,8 @@ class LoadedModel:
     """One version of a model, in memory. Whoever uses it takes a lease.
 
     The `aligner` tells where the tokens of a translation came from; a bundle without an alignment graph has none.
-    `fingerprint` is a digest of everything in the bundle that a translation depends on.
+    `fingerprint` is a digest of everything in the bundle that a translation depends on. `unknown` knows what the
+    tokenizer does not.
     """
 
     bundle: FoundBundle
@@ -35,9 +37,11 @@ class LoadedModel:
     aligner: Aligner | None = None
     leases: Leases = field(default_factory=Leases)
     fingerprint: str = field(init=False)
+    unknown: UnknownCharacters = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "fingerprint", _fingerprint(self.manifest))
+        object.__setattr__(self, "unknown", UnknownCharacters(self.tokenizer))
 
     @property
     def name(self) -> str:

@@ -56,6 +56,8 @@ SPLITS: dict[int, SplitSentences] = {
 FLAGS: dict[Flag, pb.Flag] = {
     Flag.PLACEHOLDER: pb.FLAG_PLACEHOLDER,
     Flag.TERM: pb.FLAG_TERM,
+    Flag.UNKNOWN: pb.FLAG_UNKNOWN,
+    Flag.EMPTY: pb.FLAG_EMPTY,
 }
 
 

@@ -97,7 +97,7 @@ def chunks(text: str, size: int, whole: Sequence[tuple[int, int]] = ()) -> Itera
 def _between_characters(text: str, end: int, reach: int, is_inside: Callable[[int], bool]) -> int:
     """The last place to cut up to `end` that is outside of spans and between two characters as a reader sees them."""
     free = [at for at in range(end, end - reach, -1) if not is_inside(at)]
-    return next((at for at in free if not _is_one_character(text[at - 1], text[at])), free[0] if free else end)
+    return next((at for at in free if not is_one_character(text[at - 1], text[at])), free[0] if free else end)
 
 
 def _best_place(
@@ -125,8 +125,8 @@ def _best_place(
     if near:
         return min(near, key=cost)[0]
     outward = list(islice(_outward(ideal, start, end), _MAX_PLACES))
-    apart = (at for at in outward if not is_inside(at) and not _is_one_character(text[at - 1], text[at]))
-    return next(apart, None) or next((at for at in outward if not _is_one_character(text[at - 1], text[at])), ideal)
+    apart = (at for at in outward if not is_inside(at) and not is_one_character(text[at - 1], text[at]))
+    return next(apart, None) or next((at for at in outward if not is_one_character(text[at - 1], text[at])), ideal)
 
 
 def _outward(middle: int, start: int, end: int) -> Iterator[int]:
@@ -138,7 +138,7 @@ def _outward(middle: int, start: int, end: int) -> Iterator[int]:
             yield middle + distance
 
 
-def _is_one_character(before: str, after: str) -> bool:
+def is_one_character(before: str, after: str) -> bool:
     """Whether two code points are shown as one character: a cautious short form of Unicode's grapheme clusters."""
     return (
         unicodedata.category(after).startswith("M")  # accents, vowel signs, variation selectors

@@ -41,6 +41,11 @@ class M2M100Tokenizer:
         skipped = set(special_tokens.values())
         self._pieces = {token_id: piece for piece, token_id in self._ids.items() if token_id not in skipped}
 
+    @property
+    def unk_id(self) -> int:
+        """As `Tokenizer.unk_id`."""
+        return self._unk_id
+
     def encode(self, text: str) -> list[int]:
         """As `Tokenizer.encode`."""
         (start, *others), special_ids = self._special.split(text)

@@ -131,6 +131,29 @@ class ProtectedText:
         return _assemble(self.text, translated, self.spans, places, flags, self.symbols, self.source)
 
 
+def beside_protected(spans: Sequence[Protected], unknown: Sequence[Span], text: str) -> list[Protected]:
+    """`spans`, and what of `unknown` is in none of them, to stay as it is; all are in order, and either apart."""
+    found = list(spans)
+    following = 0
+    for run in unknown:
+        start, end = run
+        while following < len(spans) and spans[following].start < end:
+            span = spans[following]
+            if span.end > start:
+                found += _unknown(text, start, span.start)
+                start = span.end
+            if span.end > end:
+                break
+            following += 1
+        found += _unknown(text, start, end)
+    return sorted(found, key=lambda span: span.start)
+
+
+def _unknown(text: str, start: int, end: int) -> list[Protected]:
+    """A part that stays as it is, if there is any."""
+    return [Protected(start, end, text[start:end], Flag.UNKNOWN)] if text[start:end].strip() else []
+
+
 def find_protected(text: str, *indexes: TermIndex, kept: Sequence[Span] = ()) -> list[Protected]:
     """Placeholders and terms of a source, in order and apart; a term within a placeholder is none.
 
@@ -162,7 +185,8 @@ def protect(text: str, spans: Sequence[Protected], symbols: Sequence[str]) -> Pr
     """Put the model's reserved `symbols` in place of the `spans`, which are in order and apart, and nothing else.
 
     Each gets one of its own, and white space stays as it is: so they stand in training pairs, where a symbol takes the
-    place of one word. Returns `None` if there are too few symbols, or the text holds one itself.
+    place of one word. Only between a word and unknown characters, which may touch words as placeholders do not, are
+    spaces. Returns `None` if there are too few symbols, or the text holds one itself.
     """
     if len(spans) > len(symbols) or any(symbol in text for symbol in symbols):
         return None
@@ -170,12 +194,20 @@ def protect(text: str, spans: Sequence[Protected], symbols: Sequence[str]) -> Pr
     edits = []
     end = length = 0
     for span, symbol in zip(spans, symbols, strict=False):
-        parts += [text[end : span.start], symbol]
+        read = symbol
+        if span.flag is Flag.UNKNOWN:
+            before, after = text[max(end, span.start - 1) : span.start], text[span.end : span.end + 1]
+            read = " " * _is_word(before) + symbol + " " * _is_word(after)
+        parts += [text[end : span.start], read]
         length += span.start - end
-        edits.append(Edit(length, length + len(symbol), span.start, span.end))
-        length += len(symbol)
+        edits.append(Edit(length, length + len(read), span.start, span.end))
+        length += len(read)
         end = span.end
     return ProtectedText("".join((*parts, text[end:])), tuple(spans), tuple(symbols), Offsets(edits))
+
+
+def _is_word(neighbour: str) -> bool:
+    return neighbour.isalnum() and not is_unspaced(neighbour)
 
 
 def replace_aligned(
@@ -184,9 +216,9 @@ def replace_aligned(
     """Put each protected part's target in its place in a translation by a model without reserved symbols.
 
     Where a target stands in `translated` already (a placeholder also with other white space or case), that is its
-    place. Else it replaces what `alignment`, from `text` to `translated`, gives for the source's part; else it is put
-    where the source suggests, and flagged. A placeholder that the model repeated is flagged, and its repetitions taken
-    out.
+    place. Else it replaces what `alignment`, from `text` to `translated`, gives for the source's part, unknown
+    characters only words that come from nothing else; else it is put where the source suggests, and flagged. A
+    placeholder that the model repeated is flagged, and its repetitions taken out.
     """
     places: dict[int, Span] = {}
     flags: set[Flag] = set()
@@ -197,19 +229,20 @@ def replace_aligned(
     matches = re.finditer(_targets(spans), translated)
     for found in sorted(matches, key=lambda found: (found.span() not in likely, found.start())):
         place = Span(*found.span())
-        flag = Flag.TERM if found["term"] is not None else Flag.PLACEHOLDER
+        flag = Flag(found.lastgroup)
         indices = waiting.get((flag, _plain(found[0], flag)), [])
-        if flag is Flag.TERM and not all(is_word_boundary(translated, position) for position in place):
+        if flag is not Flag.PLACEHOLDER and not all(is_word_boundary(translated, position) for position in place):
             continue
         if indices:
             index = next((index for index in indices if spans[index].target == found[0]), indices[0])
             indices.remove(index)
             places[index] = place
-        elif place in likely:
+        elif place in likely or flag is Flag.UNKNOWN:
             flags.add(flag)
     guesses = _Guesses(text, translated, alignment, places.values())
     for index, span in enumerate(spans):
-        if index not in places and (aligned := guesses.aligned(span.start, span.end)):
+        is_alone = span.flag is Flag.UNKNOWN
+        if index not in places and (aligned := guesses.aligned(span.start, span.end, is_alone=is_alone)):
             places[index] = aligned
     for index, span in enumerate(spans):
         if index not in places:
@@ -238,8 +271,11 @@ def _targets(spans: Sequence[Protected]) -> str:
     placeholders = {"".join(span.target.split()) for span in spans if span.flag is Flag.PLACEHOLDER}
     longest_first = sorted(placeholders, key=len, reverse=True)
     loose = "|".join(r"\s*".join(map(re.escape, placeholder)) for placeholder in longest_first) or "(?!)"
-    terms = _any_of(span.target for span in spans if span.flag is Flag.TERM)
-    return f"(?i:{loose})|(?P<term>{terms})"
+    exact = (
+        f"(?P<{flag.value}>{_any_of(span.target for span in spans if span.flag is flag)})"
+        for flag in (Flag.TERM, Flag.UNKNOWN)
+    )
+    return f"(?P<{Flag.PLACEHOLDER.value}>(?i:{loose}))|{'|'.join(exact)}"
 
 
 class _Guesses:
@@ -251,8 +287,11 @@ class _Guesses:
         self._alignment = sorted(alignment, key=lambda part: (part.source_start, part.source_end, part.target_start))
         self._taken = sorted(span for span in taken if span.start < span.end)
 
-    def aligned(self, source_start: int, source_end: int) -> Span | None:
-        """The whole words that are aligned to a part of the source: the longest run of them that is free."""
+    def aligned(self, source_start: int, source_end: int, *, is_alone: bool = False) -> Span | None:
+        """The whole words that are aligned to a part of the source: the longest run of them that is free.
+
+        Where the part `is_alone`, none that are aligned to another one too.
+        """
         parts = sorted(
             Span(part.target_start, part.target_end)
             for part in self._alignment
@@ -271,6 +310,13 @@ class _Guesses:
             while not is_word_boundary(self._translated, end):
                 end += 1
             is_free = not any(start < taken.end and taken.start < end for taken in self._taken)
+            if is_alone and any(
+                part.target_start < end
+                and start < part.target_end
+                and not source_start <= part.source_start <= part.source_end <= source_end
+                for part in self._alignment
+            ):
+                continue
             if is_free and any(map(str.isalnum, self._translated[start:end])):
                 self._taken = sorted([*self._taken, Span(start, end)])
                 return Span(start, end)
@@ -322,15 +368,29 @@ def _assemble(
     new_places = [Span(0, 0)] * len(spans)
     for place, index in sorted((place, index) for index, place in places.items()):
         read = source.edits[index]
+        whole = place
+        if spans[index].flag is Flag.UNKNOWN:
+            whole = _with_added_spaces(text[read.old_start : read.old_end], translated, place)
+        whole = Span(max(whole.start, writer.old_end), max(whole.end, writer.old_end))
         is_next_to_another = index > 0 and source.edits[index - 1].old_end == read.old_start
         is_apart_before = not is_next_to_another and not text[read.old_start - 1 : read.old_start].isalnum()
         is_apart_after = not text[read.old_end : read.old_end + 1].isalnum()
-        new_places[index] = writer.write(place, spans[index].target, is_apart_before, is_apart_after)
+        new_places[index] = writer.write(whole, spans[index].target, is_apart_before, is_apart_after)
     new_text = writer.finish()
     if writer.left_out & placeholders:
         flags.add(Flag.PLACEHOLDER)
     ordered = tuple(flag for flag in Flag if flag in flags)
     return Restored(new_text, ordered, tuple(new_places), source, Offsets(writer.edits), spans)
+
+
+def _with_added_spaces(read: str, translated: str, place: Span) -> Span:
+    """A place with the spaces beside it that the model wrote because `protect` put some where the source has none."""
+    start, end = place
+    if start == end:
+        return place
+    is_added_before = read[:1].isspace() and translated[max(0, start - 1) : start].isspace()
+    is_added_after = read[-1:].isspace() and translated[end : end + 1].isspace()
+    return Span(start - is_added_before, end + is_added_after)
 
 
 class _Writer:
@@ -340,9 +400,10 @@ class _Writer:
         self.edits: list[Edit] = []
         self.left_out: set[str] = set()
         self._unwanted = (*placeholders, *symbols)
+        self.old_end = 0  # how far the old text was copied
         self._old = old
         self._parts: list[str] = []
-        self._old_end = self._length = 0
+        self._length = 0
         self._last = ""
 
     def write(self, place: Span, target: str, is_apart_before: bool, is_apart_after: bool) -> Span:
@@ -362,7 +423,7 @@ class _Writer:
         if is_apart_after and _wants_space(self._old[place.end : place.end + 1], is_inserted=False):
             self._append(" ")
         self.edits.append(Edit(*place, new_start, self._length))
-        self._old_end = place.end
+        self.old_end = place.end
         return Span(start, end)
 
     def finish(self) -> str:
@@ -371,12 +432,12 @@ class _Writer:
         return "".join(self._parts)
 
     def _copy(self, end: int) -> None:
-        gap = self._old[self._old_end : end]
+        gap = self._old[self.old_end : end]
         if any(text in gap for text in self._unwanted):
             self._copy_wanted(gap)
         else:
             self._append(gap)
-        self._old_end = end
+        self.old_end = end
 
     def _copy_wanted(self, gap: str) -> None:
         unwanted = re.compile(_any_of(self._unwanted))
@@ -391,13 +452,13 @@ class _Writer:
         if unwanted.search(kept):  # what is around something unwanted makes another one
             while unwanted.search(kept):
                 kept = unwanted.sub("", kept)
-            old_end = self._old_end + len(gap)
-            self.edits.append(Edit(self._old_end, old_end, self._length, self._length + len(kept)))
+            old_end = self.old_end + len(gap)
+            self.edits.append(Edit(self.old_end, old_end, self._length, self._length + len(kept)))
             self._append(kept)
             return
         for part, (start, end) in parts:
             self._append(part)
-            self.edits.append(Edit(self._old_end + start, self._old_end + end, self._length, self._length))
+            self.edits.append(Edit(self.old_end + start, self.old_end + end, self._length, self._length))
         self._append(gap[gap_end:])
 
     def _append(self, text: str) -> None:

@@ -88,6 +88,11 @@ class SentencePieceTokenizer:
         """Number of pieces; ids are below it."""
         return self._model.size
 
+    @property
+    def unk_id(self) -> int:
+        """As `Tokenizer.unk_id`; a model that falls back to bytes never gives it."""
+        return self._model.unk_id
+
     def encode(self, text: str) -> list[int]:
         """As `Tokenizer.encode`."""
         return self._model.ids(text)

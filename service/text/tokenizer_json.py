@@ -10,6 +10,7 @@ from service.text.token_spans import TokenSpan, by_prefixes, disjoint
 
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 _PROBE = "a \ufffd\U000f0000"  # holds characters that hardly any vocabulary has
+_STRANGE = "\U00012000\U00013001\U00014402"  # letters that hardly any has; as bytes they end differently
 
 
 class JsonTokenizer:
@@ -40,9 +41,15 @@ class JsonTokenizer:
             raise BundleError(f"{file} can't be used as a tokenizer: {one_line(error)}.") from error
 
         self._special_ids = frozenset(token_id for token_id, token in added.items() if token.special)
+        self._unk_id = _unk_id(self._tokenizer)
         self._num_ids = self._tokenizer.get_vocab_size()
         byte_ids = (self._tokenizer.token_to_id(f"<0x{byte:02X}>") for byte in range(256))
         self._byte_ids = frozenset(token_id for token_id in byte_ids if token_id is not None)
+
+    @property
+    def unk_id(self) -> int | None:
+        """As `Tokenizer.unk_id`."""
+        return self._unk_id
 
     def encode(self, text: str) -> list[int]:
         """As `Tokenizer.encode`."""
@@ -78,3 +85,9 @@ class JsonTokenizer:
     def target_spans(self, token_ids: Sequence[int]) -> list[TokenSpan]:
         """As `Tokenizer.target_spans`."""
         return by_prefixes(self.decode, token_ids)
+
+
+def _unk_id(tokenizer: tokenizers.Tokenizer) -> int | None:
+    """The id of what there is no piece for. The library tells it of some kinds of models; this is what it does."""
+    ids = [tokenizer.encode(character, add_special_tokens=False).ids[-1:] for character in _STRANGE]
+    return ids[0][0] if ids[0] and all(each == ids[0] for each in ids) else None

@@ -18,6 +18,11 @@ _KINDS = ("sentencepiece", *_WITH_VOCABULARY, "tokenizers")
 class Tokenizer(Protocol):
     """Turns text into ids of pieces and back. Safe to call from several threads at once."""
 
+    @property
+    def unk_id(self) -> int | None:
+        """The id that `encode` gives what there is no piece for; `None` where it can't happen, or leaves no trace."""
+        ...
+
     def encode(self, text: str) -> list[int]:
         """Ids of the text's pieces, without prefix and end-of-sentence id; may be none if nothing visible is in it."""
         ...
@@ -93,6 +98,10 @@ class _TwoSided:
         self._source = source
         self._target = target
 
+    @property
+    def unk_id(self) -> int | None:
+        return self._source.unk_id
+
     def encode(self, text: str) -> list[int]:
         return self._source.encode(text)
 
@@ -117,6 +126,10 @@ class _Cleaned:
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer
+
+    @property
+    def unk_id(self) -> int | None:
+        return self._tokenizer.unk_id
 
     def encode(self, text: str) -> list[int]:
         return self._tokenizer.encode(text)

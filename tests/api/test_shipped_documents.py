@@ -1,7 +1,9 @@
 """The shipped model with what must not be left to a model: placeholders, terms, tags, alignments, prefixes."""
 
+import random
 import re
 import signal
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -231,3 +233,131 @@ def test_the_guards_stop_loops_and_leave_normal_sentences_alone(stub: Stub) -> N
     for short, long in zip(stopped, unstopped, strict=True):
         assert long.text.startswith(short.text)
         assert len(long.text) > 1.4 * len(short.text)
+
+
+DOCS = (
+    "Run {0} in the directory where {1} is.",
+    "Set {0} to {1} before you start the server.",
+    "The option {0} is on by default; see {1} for more.",
+    "If {0} fails, delete the file {1} and try again.",
+    "Use {0} instead of {1} to list all users.",
+    "Open {0} and change the line that begins with {1}.",
+    "Press {0} to save the file and {1} to close it.",
+    "{0} returns the number of rows, and {1} their names.",
+    "The class {0} was replaced by {1} in the last version.",
+    "<b>Note:</b> {0} is slower than {1} on old machines.",
+    "Please read <a href='/docs'>the page about {0}</a> before you call {1}.",
+    "See <a href='/a?b=1&amp;c=2'>{0}</a> and <a href='/d'>{1}</a>.",
+    "By default {0}, {1} and <em>other names</em> are not kept.",
+    "We tested it with {0} ({1}).",
+    "My friend says that {0}{1} does not work.",
+    "You can write {0} <i>or</i> {1}, which is the same.",
+    "What happens with {0} if there is no {1}?",
+    "<strong>Never</strong> give {0} or {1} to other people!",
+)
+CONTENTS = (
+    *("ls -la.", "terminals.", "Production-Ready", "git push --force", "x", "Config", "config.toml", "The", "is", "42"),
+    *("max_length = 20", "a &amp;&amp; b", "&lt;b&gt;", "Save", "Cancel", "if", "Hello World", "node.js", "user.name"),
+    *("<i>i</i> + 1", "print(&quot;hi&quot;)", " spaced ", "\u6f22\u5b57", "\u00a35", "{name}", "%s", "A-B", "--help"),
+    *("Ctrl+C", "/etc/hosts", "https://example.org/x", "first<br>second", "don\u2019t", "!", "."),
+)
+TAGS = (
+    *(("<code>", "</code>"),) * 4,
+    *(("<kbd>", "</kbd>"), ("<samp>", "</samp>"), ("<var>", "</var>"), ("<code class='x y'>", "</code>")),
+    *(("<span translate='no'>", "</span>"), ("<b class='notranslate'>", "</b>")),
+    *(("<a href='/x'><code>", "</code></a>"), ("<code><b>", "</b></code>")),
+)
+
+
+def test_what_is_not_translated_stays_byte_for_byte_within_its_tags(stub: Stub) -> None:
+    chance = random.Random(8)
+    documents, parts = [], []
+    for number in range(180):
+        opening, closing = zip(*chance.choices(TAGS, k=2), strict=True)
+        kept = [f"{opening[i]}{chance.choice(CONTENTS)}{closing[i]}" for i in range(2)]
+        sentence = DOCS[number % len(DOCS)]
+        if "'>{" in sentence:  # no link in a link
+            kept = [f"<code>{chance.choice(CONTENTS)}</code>" for _ in kept]
+        documents.append(f"<p>{sentence.format(*kept)}</p>")
+        parts.append(kept)
+    translations = [
+        translation.text
+        for start in range(0, len(documents), 60)
+        for translation in ask(stub, *documents[start : start + 60], mime_type="text/html")
+    ]
+    lost = [
+        (part, text)
+        for kept, text in zip(parts, translations, strict=True)
+        for part, count in Counter(kept).items()
+        if text.count(part) < count
+    ]
+    assert not lost, f"{len(lost)} of {2 * len(parts)}"
+    assert sum(text != html for text, html in zip(translations, documents, strict=True)) > 170, "they are translated"
+    formatted = ask(stub, *documents[:60], mime_type="text/html", preserve_formatting=True)
+    for kept, translation in zip(parts, formatted, strict=False):
+        assert all(part in translation.text for part in kept)
+
+
+UNKNOWN = (
+    "\u6f22\u5b57",
+    "\U0001f355",
+    "\u00a35",
+    "\u00a5100",
+    "caf\u00e9",
+    "\u041f\u0440\u0438\u0432\u0435\u0442",
+    "\U0001f1e9\U0001f1ea",
+    "20\u00b0",
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("I like \u6f22\u5b57 very much.", "Ich mag \u6f22\u5b57 sehr."),
+        ("I love \U0001f355 and \U0001f363.", "Ich liebe \U0001f355 und \U0001f363."),
+        ("It costs \u00a35.", "Es kostet \u00a35."),
+        ("I don\u2019t know.", "Ich wei\u00df es nicht."),
+        ("\u6f22" * 349_525, "\u6f22" * 349_525),
+    ],
+)
+def test_characters_without_pieces_do_not_vanish(stub: Stub, text: str, expected: str) -> None:
+    (translation,) = ask(stub, text)
+    assert translation.text == expected
+    assert not any(segment.flags for segment in translation.segments)
+
+
+def test_unknown_characters_come_out_as_often_whatever_is_asked(stub: Stub) -> None:
+    chance = random.Random(6)
+    words = ("I", "like", "the", "house", "and", "my", "friend", "is", "in", "Berlin", "very", "good", "but", "late")
+    texts = []
+    for _ in range(60):
+        said = chance.choices(words, k=chance.randint(3, 9))
+        for unknown in chance.sample(UNKNOWN, chance.randint(1, 3)):
+            said.insert(chance.randint(0, len(said)), unknown)
+        texts.append(" ".join(said) + ".")
+    options = pb.DecodingOptions(beam_size=3, num_hypotheses=3)
+    plain = ask(stub, *texts, return_alignments=True)
+    wide = ask(stub, *texts[:20], options=options)
+    html = ask(stub, *(f"<p>{text}</p>" for text in texts[:20]), mime_type="text/html")
+    detected = ask(stub, *texts[:5], source_language_code="")
+    for answers in (plain, wide, html, detected):
+        for text, translation in zip(texts, answers, strict=False):
+            for said in (translation.text, *(hypothesis.text for hypothesis in translation.hypotheses)):
+                for unknown in UNKNOWN:
+                    assert said.count(unknown) == text.count(unknown)
+    assert [each.text for each in html] == [f"<p>{each.text}</p>" for each in plain[:20]]
+    for text, translation in zip(texts, plain, strict=True):
+        pairs = {
+            (text[link.source_start : link.source_end], translation.text[link.target_start : link.target_end])
+            for link in translation.alignment
+        }
+        assert all(
+            any(unknown in target for source, target in pairs if unknown in source)
+            for unknown in UNKNOWN
+            if unknown in text
+        )
+    request = pb.TranslateRequest(texts=texts[:20], source_language_code="en", target_language_code="de")
+    told = [""] * 20
+    for part in stub.TranslateStream(request, timeout=60):
+        told[part.text_index] += part.delta
+    assert told == [each.text for each in plain[:20]]

@@ -46,6 +46,8 @@ LIMITS = CallLimits(max_characters=1_000_000, max_segments=4096, max_answer_char
 class LetterTokenizer:
     """One id per letter; spaces have none."""
 
+    unk_id = None
+
     def encode(self, text: str) -> list[int]:
         return [ord(letter) + 10 for letter in text if not letter.isspace()]
 

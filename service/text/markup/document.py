@@ -1,12 +1,14 @@
 """An HTML document as the texts that stand in it, and the document again with their translations."""
 
+import heapq
 import html as html_standard
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from service.checkpoint import paced
-from service.text.markup.lexer import tokens
+from service.text.markup.lexer import TokenKind, tokens
 from service.text.markup.placement import Node, count_needs, insertions
 from service.text.markup.structure import Part, Role, parts
 from service.text.spans import Span
@@ -14,6 +16,9 @@ from service.translation import AlignedSpan
 
 _SPACES = re.compile(r"[\t\n\f\r ]+")
 _LONG_NUMBER = re.compile(r"&#0*[0-9]{8,}")
+_UNNESTABLE = re.compile(r"<(?:a|nobr)(?=[\t\n\f\r />])", re.IGNORECASE)  # as `elements.UNNESTABLE`
+_UNNESTABLE_END = re.compile(r"</(?:a|nobr)(?=[\t\n\f\r />])", re.IGNORECASE)
+_MAX_SEARCHES = 1000  # of texts that no link tells the place of
 _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "\u00a0": "&nbsp;"})
 
 
@@ -29,12 +34,14 @@ class BlockTranslation:
 class Block:
     """A text between block-level tags, as a reader sees it: without tags, decoded, white space collapsed, trimmed.
 
-    `protected` are the parts of `text` that a translation must keep as they are.
+    `protected` are the parts of `text` that a translation must keep as they are: what elements hold that come back with
+    their tags, each as one thing.
     """
 
     text: str
     protected: tuple[Span, ...]
     _root: Node = field(repr=False, compare=False)
+    _kept: tuple[Span, ...] = field(repr=False, compare=False)  # of each of `protected` the HTML, tags included
     _start: int = field(repr=False, compare=False)
     _end: int = field(repr=False, compare=False)
     _before: str = field(repr=False, compare=False)
@@ -42,7 +49,7 @@ class Block:
 
     @property
     def needs_alignment(self) -> bool:
-        """Whether there are tags within the text, not only around it."""
+        """Whether there are tags within the text, not only around it or what is protected."""
         pending = list(self._root.children)
         while pending:
             node = pending.pop()
@@ -63,7 +70,9 @@ class HtmlDocument:
         """The document with `translations`, one for each block, in place of their texts.
 
         Everything else comes back as it was, and a browser builds the same tree of elements, as long as no translation
-        is empty. A block whose translation is its own text comes back byte for byte. Other translations are escaped and
+        is empty: but elements whose text is protected stand where that text does. That is where a link of the alignment
+        from just that text leads, else where the translation has it; what it lacks comes after it. A block whose
+        translation is its own text comes back byte for byte. Other translations are escaped and
         else unchanged; alignments may be wrong, tags then stand at wrong words.
 
         Raises:
@@ -75,7 +84,7 @@ class HtmlDocument:
             if translation.text == block.text:
                 continue
             output += (self.html[done : block._start], block._before)
-            output += _merged(block, translation)
+            output += _merged(self.html, block, translation)
             output.append(block._after)
             done = block._end
         output.append(self.html[done:])
@@ -109,8 +118,6 @@ def _block(html: str, run: Sequence[Part]) -> Iterable[Block]:
     length = 0
     roots: list[Node] = []
     path: list[Node] = []
-    contents: list[int] = []  # where those of the elements in `path` begin
-    num_protected = 0  # elements in `path`: only the outermost one's content is kept, or memory would be quadratic
     for part in paced(run):
         raw = html[part.start : part.end]
         siblings = path[-1].children if path else roots
@@ -135,19 +142,26 @@ def _block(html: str, run: Sequence[Part]) -> Iterable[Block]:
                 if text:
                     texts.append(text)
                     length += len(text)
+            case Role.KEPT:
+                text = _SPACES.sub(" ", _shown(raw))
+                shown = text.strip(" ")
+                if text.startswith(" ") and length and not texts[-1].endswith(" "):
+                    texts.append(" ")
+                    length += 1
+                siblings.append(Node(length, length + len(shown), raw, is_kept=bool(shown), html=Span(*part[1:3])))
+                if shown:
+                    if length == 0:
+                        before.append(after)
+                    after = ""
+                    texts.append(shown + " " * text.endswith(" "))
+                    length += len(texts[-1])
             case Role.OPEN:
-                node = Node(length, length, raw, is_protected=part.is_protected)
+                node = Node(length, length, raw, html=Span(part.start, part.start))
                 siblings.append(node)
                 path.append(node)
-                contents.append(part.end)
-                num_protected += node.is_protected
             case Role.CLOSE if path:
                 node = path.pop()
-                node.end, node.closing = length, raw
-                start = contents.pop()
-                num_protected -= node.is_protected
-                if node.is_protected and num_protected == 0:
-                    node.content = html[start : part.start]
+                node.end, node.closing, node.html = length, raw, Span(node.html.start, part.end)
             case Role.CLOSE:  # it was opened before a line break
                 roots = [Node(0, length, "", raw, children=roots)]
             case _:
@@ -159,11 +173,15 @@ def _block(html: str, run: Sequence[Part]) -> Iterable[Block]:
     if not text:
         return
     root = Node(0, len(text), children=roots)
-    protected = _trim(root, text)
-    count_needs(root)
+    _trim(root, text)
+    kept = _take_kept(root, text)
+    protected = tuple(Span(node.start, node.end) for node in kept)
     if _covers(protected, text):
         return
-    yield Block(text, tuple(protected), root, run[0].start, run[-1].end, "".join(before), after)
+    count_needs(root)
+    yield Block(
+        text, protected, root, tuple(node.html for node in kept), run[0].start, run[-1].end, "".join(before), after
+    )
 
 
 def _decoded(raw: str) -> str:
@@ -172,24 +190,47 @@ def _decoded(raw: str) -> str:
     return raw.replace("\0", "")
 
 
-def _trim(root: Node, text: str) -> list[Span]:
-    """Let elements begin and end at words, not at white space; return the protected parts, outermost only."""
-    protected: list[Span] = []
-    pending = [(root, False)]
+def _shown(html: str) -> str:
+    """The text of an element that comes back as it is."""
+    return "".join(
+        _decoded(html[token.start : token.end]) if token.kind is TokenKind.TEXT else " " * (token.name == "br")
+        for token in tokens(html)
+    )
+
+
+def _trim(root: Node, text: str) -> None:
+    """Let elements begin and end at words, not at white space."""
+    pending = [root]
     while pending:
-        node, is_within = pending.pop()
+        node = pending.pop()
         node.start, node.end = min(node.start, len(text)), min(node.end, len(text))
         if node.start < node.end:
-            starts_late, ends_early = text[node.start] == " ", text[node.end - 1] == " "
-            node.start += starts_late
-            node.end = max(node.start, node.end - ends_early)
-            if starts_late or ends_early:
-                node.content = ""
-        if node.is_protected and not is_within and node.start < node.end:
-            protected.append(Span(node.start, node.end))
-            is_within = True
-        pending += [(child, is_within) for child in reversed(node.children)]
-    return protected
+            node.start += text[node.start] == " "
+            node.end = max(node.start, node.end - (text[node.end - 1] == " "))
+        pending += node.children
+
+
+def _take_kept(root: Node, text: str) -> list[Node]:
+    """Take what comes back as it is out of the tree, in order: with the elements around it that hold nothing else."""
+    spaces = [place for place, character in enumerate(text) if character == " "]
+    nodes = [root]
+    for node in nodes:
+        nodes += node.children
+    lengths: dict[int, int] = {}  # by the node's identity: how much of its text is kept, white space aside
+    for node in reversed(nodes):
+        length = node.end - node.start - bisect_left(spaces, node.end) + bisect_left(spaces, node.start)
+        lengths[id(node)] = length if node.is_kept else sum(lengths[id(child)] for child in node.children)
+        node.is_kept |= 0 < length == lengths[id(node)] and node.html.end > node.html.start
+    kept = []
+    pending = [root]
+    while pending:
+        node = pending.pop()
+        if node.is_kept:
+            kept.append(node)
+            continue
+        pending += reversed(node.children)
+        node.children = [child for child in node.children if not child.is_kept]
+    return kept
 
 
 def _covers(spans: Sequence[Span], text: str) -> bool:
@@ -202,10 +243,80 @@ def _covers(spans: Sequence[Span], text: str) -> bool:
     return not text[done:].strip()
 
 
-def _merged(block: Block, translation: BlockTranslation) -> Iterable[str]:
+def _merged(html: str, block: Block, translation: BlockTranslation) -> Iterable[str]:
+    text = translation.text
+    places = _places(block, translation)
+    kept = [(source, place) for source, place in zip(block.protected, places, strict=True) if place is not None]
+    tags = insertions(block._root, block.text, text, translation.alignment, kept)
+    elements = [(place, html[slice(*markup)]) for place, markup in zip(places, block._kept, strict=True)]
+    wholes = sorted((*place, markup) for place, markup in elements if place is not None)
     done = 0
-    for start, end, markup in insertions(block._root, block.text, translation.text, translation.alignment):
-        yield translation.text[done:start].translate(_ESCAPES)
+    for start, end, markup in _unnested(list(heapq.merge(tags, wholes, key=lambda each: (each[0], each[0] < each[1])))):
+        yield text[done:start].translate(_ESCAPES)
         yield markup
         done = end
-    yield translation.text[done:].translate(_ESCAPES)
+    yield text[done:].translate(_ESCAPES)
+    yield from (f" {markup}" for place, markup in elements if place is None)
+
+
+def _places(block: Block, translation: BlockTranslation) -> list[Span | None]:
+    """Where each protected text stands in the translation: in no two places, and none over another one's."""
+    text = translation.text
+    links = {(link.source_start, link.source_end): link for link in translation.alignment}
+    places: list[Span | None] = [None] * len(block.protected)
+    linked = sorted(
+        (Span(max(0, link.target_start), link.target_end), index)
+        for index, (start, end) in enumerate(block.protected)
+        if (link := links.get((start, end))) and text[link.target_start : link.target_end] == block.text[start:end]
+    )
+    taken: list[Span] = []
+    for place, index in linked:
+        if not taken or taken[-1].end <= place.start:
+            places[index] = place
+            taken.append(place)
+    num_searches = 0
+    for index, (start, end) in enumerate(block.protected):
+        found = -1
+        while places[index] is None and num_searches < _MAX_SEARCHES:
+            num_searches += 1
+            found = text.find(block.text[start:end], found + 1)
+            if found < 0:
+                break
+            place = Span(found, found + end - start)
+            following = bisect_left(taken, place)
+            is_after = following == 0 or taken[following - 1].end <= place.start
+            if is_after and (following == len(taken) or place.end <= taken[following].start):
+                places[index] = place
+                taken.insert(following, place)
+    return places
+
+
+def _unnested(markup: list[tuple[int, int, str]]) -> list[tuple[int, int, str]]:
+    """The same, but no link that is kept as it is within another link: it stands before that one, or else after it."""
+    if not any(start < end and _UNNESTABLE.search(text) for start, end, text in markup):
+        return markup
+    ordered: list[tuple[int, int, str]] = []
+    moved: list[tuple[int, int, str]] = []
+    opened: list[int] = []  # where in `ordered` the links begin that are not closed
+    for start, end, text in markup:
+        if start < end:
+            is_moved = bool(opened) and _UNNESTABLE.search(text) is not None
+            ordered.append((start, end, "" if is_moved else text))
+            if is_moved:
+                place = ordered[opened[0]][0]
+                moved.append((place, place, f"{text} "))
+            continue
+        ordered.append((start, end, text))
+        if _UNNESTABLE.match(text):
+            opened.append(len(ordered) - 1)
+        elif _UNNESTABLE_END.match(text) and opened:
+            first = opened.pop()
+            if not opened:
+                ordered[first:first], moved = moved, []
+        elif _UNNESTABLE_END.match(text):  # opened before a line break: what has come so far is in it
+            for index, (place, place_end, kept) in enumerate(ordered[:-1]):
+                if place < place_end and _UNNESTABLE.search(kept):
+                    ordered[index] = (place, place_end, "")
+                    ordered.append((start, start, f" {kept}"))
+    first = opened[0] if opened else len(ordered)
+    return [*ordered[:first], *moved, *ordered[first:]]

@@ -22,12 +22,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from service.checkpoint import checkpoint, paced
+from service.text.spans import Span
 from service.translation import AlignedSpan
 
 _MAX_DEPTH = 32
 _ANCHOR_WEIGHT = 4
-_MAX_SEARCHES = 1000
-_WHITE_SPACE = "\t\n\f\r "  # what HTML collapses
 
 _PUNCTUATION = (
     r"!-/:-@\[-`{-~\u00a1\u00a7\u00ab\u00b6\u00b7\u00bb\u00bf\u055a-\u055f\u0589\u05be\u05f3\u05f4\u060c\u061b\u061f"
@@ -52,7 +51,8 @@ _WORD = re.compile(
 class Node:
     """An element, or a mark without text, over the source's code points from `start` to before `end`.
 
-    `opening` and `closing` are its tags as written, empty where a line break cuts the element.
+    `opening` and `closing` are its tags as written, empty where a line break cuts the element. `html` is where it is in
+    the document, from tag to tag. One that `is_kept` with text is taken out of the tree: its text says where it is.
     """
 
     start: int
@@ -60,8 +60,8 @@ class Node:
     opening: str = ""
     closing: str = ""
     children: "list[Node]" = field(default_factory=list)
-    content: str = ""  # as written, where it comes back so if its text does
-    is_protected: bool = False
+    html: Span = field(default=Span(0, 0))
+    is_kept: bool = False
     is_mark: bool = False
     is_spaced: bool = False  # a mark with white space before and after it
     need: int = 0  # words, so that each element with text in it can have one
@@ -82,14 +82,19 @@ def count_needs(root: Node) -> None:
 
 
 def insertions(
-    root: Node, source: str, translation: str, alignment: Sequence[AlignedSpan]
+    root: Node,
+    source: str,
+    translation: str,
+    alignment: Sequence[AlignedSpan],
+    kept: Sequence[tuple[Span, Span]] = (),
 ) -> Iterator[tuple[int, int, str]]:
-    """Give what replaces `translation` from start to before end (the same for tags), in order.
+    """Give where in `translation` which tags stand, in order: as start, end (which is the same) and tags.
 
+    `kept` are the parts of the source that are to be found in the translation, and where: no tag stands within those.
     `root` is no element: it stands for the whole source. Spans of `alignment` may overlap, be out of order or out of
     range.
     """
-    placer = _Placer(root, source, translation, alignment)
+    placer = _Placer(source, translation, alignment, kept)
     words = placer.words
     done = 0
     pending: list[tuple[Node, int, int, bool, int]] = [(root, 0, len(words), False, 0)]
@@ -108,11 +113,6 @@ def insertions(
             start = words[low].start if low < len(words) else len(translation)
         if node is not root:
             start = max(start, done)
-            end = words[high - 1].end if low < high else start
-            if node.content and translation[start:end] == source[node.start : node.end]:
-                yield start, end, node.opening + _fitting(node.content, translation, start, end) + node.closing
-                done = end
-                continue
             # Between two words it has its own space; within one it would tear it apart.
             has_room = start in (0, len(translation)) or any(map(str.isspace, translation[start - 1 : start + 1]))
             yield start, start, node.opening + " " * (node.is_spaced and has_room)
@@ -122,15 +122,6 @@ def insertions(
         pending += [
             (child, *region, depth + 1) for child, region in reversed(list(zip(node.children, regions, strict=True)))
         ]
-
-
-def _fitting(content: str, translation: str, start: int, end: int) -> str:
-    """Protected content as written, but without white space at an end where the translation goes on without."""
-    if start and not translation[start - 1].isspace():
-        content = content.lstrip(_WHITE_SPACE)
-    if end < len(translation) and not translation[end].isspace():
-        content = content.rstrip(_WHITE_SPACE)
-    return content
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,11 +134,13 @@ class _Word:
 class _Placer:
     """A translation's words and, for each, the place in the source that it points at."""
 
-    def __init__(self, root: Node, source: str, translation: str, alignment: Sequence[AlignedSpan]) -> None:
-        self.words = _words(translation)
+    def __init__(
+        self, source: str, translation: str, alignment: Sequence[AlignedSpan], kept: Sequence[tuple[Span, Span]]
+    ) -> None:
+        self.words = _words(translation, sorted(target for _, target in kept))
         target_starts = [word.start for word in self.words]
         self._source = source
-        self._source_words = _words(source)
+        self._source_words = _words(source, sorted(part for part, _ in kept))
         self._source_starts = [word.start for word in self._source_words]
         self._points = _points(self.words, len(source), len(translation), alignment)
         self._weights = [1] * len(self.words)
@@ -159,14 +152,11 @@ class _Placer:
                 self._points[place] = (word.start + word.end) / 2
                 is_certain[word.start : word.end] = bytes([1]) * (word.end - word.start)
                 self._weights[place] = _ANCHOR_WEIGHT
-        for start, end, place in _verbatim(root, source, translation):
+        for (start, end), target in kept:
             is_certain[start:end] = bytes([1]) * (end - start)
-            first = bisect_left(target_starts, place)
-            for index in range(first, bisect_left(target_starts, place + end - start)):
-                word = self.words[index]
-                word_end = min(word.end, place + end - start)  # the model may have written on without a space
-                self._points[index] = start + (word.start + word_end) / 2 - place
-                self._weights[index] = _ANCHOR_WEIGHT
+            index = bisect_left(target_starts, target.start)
+            self._points[index] = (start + end) / 2
+            self._weights[index] = _ANCHOR_WEIGHT
         self._first: dict[int, int] = {}  # source word -> first word that points at it
         self._last: dict[int, int] = {}
         for index, point in paced(enumerate(self._points)):
@@ -293,8 +283,16 @@ class _Placer:
         return complete
 
 
-def _words(text: str) -> list[_Word]:
-    return [_Word(*match.span(), match.lastgroup is None) for match in paced(_WORD.finditer(text))]
+def _words(text: str, kept: Sequence[Span]) -> list[_Word]:
+    """The words of a text; what is kept, in order, is a word each."""
+    words: list[_Word] = []
+    done = 0
+    for start, end in (*kept, Span(len(text), len(text))):
+        words += (_Word(*match.span(), match.lastgroup is None) for match in paced(_WORD.finditer(text, done, start)))
+        if start < end:
+            words.append(_Word(start, end, is_punctuation=False))
+        done = end
+    return words
 
 
 def _is_punctuation(character: str) -> bool:
@@ -311,21 +309,6 @@ def _names_and_numbers(text: str, words: Sequence[_Word]) -> dict[str, int]:
         for index, word in enumerate(spelled)
         if counts[word] == 1 and any(character.isupper() or character.isdigit() for character in word)
     }
-
-
-def _verbatim(root: Node, source: str, translation: str) -> Iterator[tuple[int, int, int]]:
-    """Protected texts that are once in source and translation: from where to where in one, and where in the other."""
-    pending, num_searches = [root], 0
-    while pending and num_searches < _MAX_SEARCHES:
-        node = pending.pop()
-        if not node.is_protected or not node.has_text:
-            pending += node.children
-            continue
-        num_searches += 1
-        checkpoint()
-        text = source[node.start : node.end]
-        if source.count(text) == translation.count(text) == 1:
-            yield node.start, node.end, translation.index(text)
 
 
 def _points(

@@ -1,7 +1,7 @@
 """Which tags may move within their sentence, and which stay where they are."""
 
 import enum
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from service.checkpoint import checkpoint, paced
@@ -17,23 +17,23 @@ class Role(enum.Enum):
     TEXT = "text"
     OPEN = "open"  # an inline element's start tag whose end tag is in the same paragraph
     CLOSE = "close"  # that end tag
+    KEPT = "kept"  # an inline element that comes back as it is, with its tags
     MARK = "mark"  # something without text within a sentence: an image, a comment
     LINE_BREAK = "line break"  # <br>: texts end here, inline elements go on
     BOUNDARY = "boundary"  # whatever never moves: texts and inline elements end here
 
 
 class Part(NamedTuple):
-    """A stretch of HTML, from `start` to before `end`; `is_protected` where an element's text comes back as it is."""
+    """A stretch of HTML, from `start` to before `end`."""
 
     role: Role
     start: int
     end: int
-    is_protected: bool = False
     is_comment: bool = False
 
 
 def parts(html: str, tokens: Sequence[Token]) -> list[Part]:
-    """Give each token a role; an element whose content is left alone becomes one part.
+    """Give each token a role; an element whose content is left alone becomes one part, its tags included.
 
     Inline elements that a browser would build differently from how they are written (unclosed, stray or crossing tags,
     a link in a link) become boundaries, and so do all around them: then text moves only where every tag has its
@@ -44,7 +44,6 @@ def parts(html: str, tokens: Sequence[Token]) -> list[Part]:
     roles: list[Role] = []  # one for each part,
     firsts: list[int] = []  # with its first token
     ends: list[int] = []  # and the token after it
-    protected: set[int] = set()  # the start tags of protected elements
     open_entries: list[tuple[int, str]] = []  # parts that are start tags waiting for their end tags, and their names
     names_open: dict[str, int] = {}
     starts = {end: start for start, end in partners.items()}
@@ -63,17 +62,20 @@ def parts(html: str, tokens: Sequence[Token]) -> list[Part]:
         if index % _PACE == 0:
             checkpoint()
         token = tokens[index]
-        role, following, is_protected = _role(html, tokens, index, partners.get(index))
-        if is_protected:
-            protected.add(index)
+        role, following = _role(html, tokens, index, partners)
+        if role is Role.KEPT and any(
+            each.kind is TokenKind.START
+            and each.name in elements.UNNESTABLE
+            and (names_open.get(each.name) or (lasting_links and each.name == "a"))
+            for each in tokens[index:following]
+        ):
+            role = Role.BOUNDARY
         if role is Role.OPEN:
             if token.name in elements.UNNESTABLE and (
                 names_open.get(token.name) or (lasting_links and token.name == "a")
             ):
                 forget_open()
                 role = Role.BOUNDARY
-                if token.name == "a":
-                    lasting_links.add(index)
             else:
                 open_entries.append((len(roles), token.name))
                 names_open[token.name] = names_open.get(token.name, 0) + 1
@@ -85,55 +87,68 @@ def parts(html: str, tokens: Sequence[Token]) -> list[Part]:
                 role = Role.BOUNDARY
         if role is Role.BOUNDARY:
             forget_open()
-            if index in starts:
-                lasting_links.discard(starts[index])
+            for each in range(index, following):
+                if tokens[each].name != "a":
+                    continue
+                if tokens[each].kind is TokenKind.START and partners.get(each, len(tokens)) >= following:
+                    lasting_links.add(each)
+                elif each in starts:
+                    lasting_links.discard(starts[each])
         roles.append(role)
         firsts.append(index)
         ends.append(following)
         index = following
     forget_open()
-    return list(_assembled(tokens, roles, firsts, ends, protected, partners))
+    return [
+        Part(role, tokens[first].start, tokens[end - 1].end, tokens[first].kind is TokenKind.OTHER)
+        for role, first, end in paced(zip(roles, firsts, ends, strict=True))
+    ]
 
 
-def _assembled(
-    tokens: Sequence[Token],
-    roles: list[Role],
-    firsts: list[int],
-    ends: list[int],
-    protected: set[int],
-    partners: dict[int, int],
-) -> Iterable[Part]:
-    skip_until = 0  # a protected element that became a boundary is left alone as a whole
-    for role, first, following in paced(zip(roles, firsts, ends, strict=True)):
-        if role is Role.BOUNDARY and first in protected and first >= skip_until:
-            skip_until = _end_of_region(tokens, first, partners.get(first))
-        token = tokens[first]
-        is_left_alone = first < skip_until
-        yield Part(
-            Role.BOUNDARY if is_left_alone else role,
-            token.start,
-            tokens[following - 1].end,
-            first in protected,
-            token.kind is TokenKind.OTHER,
-        )
-
-
-def _role(html: str, tokens: Sequence[Token], index: int, partner: int | None) -> tuple[Role, int, bool]:
-    """The role of the part that begins with a token, the token after that part, and whether its text is protected."""
-    token = tokens[index]
+def _role(html: str, tokens: Sequence[Token], index: int, partners: Mapping[int, int]) -> tuple[Role, int]:
+    """The role of the part that begins with a token, and the token after that part."""
+    token, partner = tokens[index], partners.get(index)
     role = _role_of_token(token)
     if token.kind is not TokenKind.START or token.name in elements.VOID:
-        return role, index + 1, False
+        return role, index + 1
     if token.name in FOREIGN and html.endswith("/>", token.start, token.end):
-        return Role.MARK, index + 1, False
+        return Role.MARK, index + 1
     if token.name in elements.OPAQUE_MARKS and partner is not None:
-        return Role.MARK, partner + 1, False
+        return Role.MARK, partner + 1
     is_opaque = token.name in elements.OPAQUE_MARKS or token.name in elements.OPAQUE_BLOCKS
     if not is_opaque and not _is_untranslated(html, token):
-        return role, index + 1, False
-    if role is Role.OPEN and not is_opaque:
-        return role, index + 1, True
-    return Role.BOUNDARY, _end_of_region(tokens, index, partner), False
+        return role, index + 1
+    if role is Role.OPEN and not is_opaque and partner is not None and _is_whole(html, tokens, index, partners):
+        return Role.KEPT, partner + 1
+    return Role.BOUNDARY, _end_of_region(tokens, index, partner)
+
+
+def _is_whole(html: str, tokens: Sequence[Token], start: int, partners: Mapping[int, int]) -> bool:
+    """Whether what stands between an inline start tag and its end tag may be in a sentence, all tags in pairs."""
+    names: list[str] = [tokens[start].name]
+    unnestable = elements.UNNESTABLE.intersection(names)  # those of `names` that are
+    index = start + 1
+    while index < partners[start]:
+        token, partner = tokens[index], partners.get(index)
+        role = _role_of_token(token)
+        is_empty = token.name in FOREIGN and html.endswith("/>", token.start, token.end)
+        if role is Role.OPEN and not is_empty and token.name in elements.OPAQUE_MARKS:
+            if partner is None or partner > partners[start]:
+                return False
+            index = partner
+        elif role is Role.OPEN and not is_empty:
+            if token.name in unnestable:
+                return False
+            names.append(token.name)
+            unnestable |= elements.UNNESTABLE.intersection((token.name,))
+        elif role is Role.CLOSE:
+            if names.pop() != token.name or not names:
+                return False
+            unnestable -= {token.name}
+        elif role is Role.BOUNDARY:
+            return False
+        index += 1
+    return names == [tokens[start].name]
 
 
 def _role_of_token(token: Token) -> Role:

@@ -5,15 +5,18 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from service.bundle.manifest import LanguagePair, Limits, Manifest
-from service.text.token_spans import TokenSpan
+from service.text.token_spans import TokenSpan, consecutive
 
 EOS = 2
+UNKNOWN = 3
 PAIR = LanguagePair("en", "de", source_prefix_ids=(7,), target_prefix_ids=(8,))
 SYMBOLS = tuple(map(chr, range(0xE000, 0xE008)))
 
 
 class LetterTokenizer:
     """One id for each character."""
+
+    unk_id: int | None = None
 
     def encode(self, text: str) -> list[int]:
         return [ord(letter) + 10 for letter in text]
@@ -32,6 +35,26 @@ class LetterTokenizer:
 
     def target_spans(self, token_ids: Sequence[int]) -> list[TokenSpan]:
         return [(place, place + 1) for place in range(len(token_ids))]
+
+
+class PoorTokenizer(LetterTokenizer):
+    """One id for each character of Basic Latin, German and the reserved symbols; others are unknown, and unwritten."""
+
+    unk_id = UNKNOWN
+
+    def encode(self, text: str) -> list[int]:
+        return [ord(letter) + 10 if is_known(letter) else UNKNOWN for letter in text]
+
+    def decode(self, token_ids: Sequence[int]) -> str:
+        return super().decode([token_id for token_id in token_ids if token_id != UNKNOWN])
+
+    def target_spans(self, token_ids: Sequence[int]) -> list[TokenSpan]:
+        return consecutive(int(token_id != UNKNOWN) for token_id in token_ids)
+
+
+def is_known(letter: str) -> bool:
+    """Whether `PoorTokenizer` has a piece for a character."""
+    return letter.isascii() or letter in "äöüÄÖÜß\u2028\u2029\x85" or letter in SYMBOLS
 
 
 def letters_manifest(tiny_bundle: Path, *, max_source_tokens: int = 10_000, symbols: tuple[str, ...] = ()) -> Manifest:

@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 
 from service.documents.answer_size import AnswerSize
 from service.documents.assembling import assemble
-from service.documents.planning import PlannedText, Planner
+from service.documents.planning import PlannedSegment, PlannedText, Planner
 from service.documents.restoring import Restorer, SegmentHypothesis
 from service.documents.streaming import TextStream
 from service.engine.sequence import DecodedHypothesis
 from service.errors import TooLong, TooMany
 from service.text.terms import TermIndex
+from service.text.tokenizers import Tokenizer
 from service.translation import (
     FinishReason,
     Flag,
@@ -26,9 +27,10 @@ from service.translation import (
     Translation,
     TranslationRequest,
 )
-from tests.unit.documents.letters import PAIR, SYMBOLS, LetterTokenizer, letters_manifest
+from tests.unit.documents.letters import PAIR, SYMBOLS, LetterTokenizer, PoorTokenizer, is_known, letters_manifest
 
 LETTERS = LetterTokenizer()
+POOR = PoorTokenizer()
 # Signs of which placeholders are made come in whole ones only: pieces of them may make others.
 SIGNS = st.characters(codec="utf-8", exclude_characters="@%{}<>:$#/")
 PARTS = (
@@ -68,22 +70,32 @@ def asked(*texts: str, **changes: Any) -> TranslationRequest:
 
 @pytest.fixture(scope="module")
 def plan(tiny_bundle: Path) -> Callable[..., PlannedText]:
-    def planned(request: TranslationRequest, limit: int = 10_000, symbols: tuple[str, ...] = SYMBOLS) -> PlannedText:
+    def planned(
+        request: TranslationRequest,
+        limit: int = 10_000,
+        symbols: tuple[str, ...] = SYMBOLS,
+        tokenizer: Tokenizer = LETTERS,
+    ) -> PlannedText:
         manifest = letters_manifest(tiny_bundle, max_source_tokens=limit, symbols=symbols)
         terms = [TermIndex(request.terms)] if request.terms else []
-        return Planner(request, manifest, PAIR, LETTERS, 4096, AnswerSize(1_000_000), terms).plan(0)
+        return Planner(request, manifest, PAIR, tokenizer, 4096, AnswerSize(10_000_000), terms).plan(0)
 
     return planned
 
 
-def candidates(planned: PlannedText, write: Callable[[str], str] = str, formatting: bool = False) -> list[Any]:
+def candidates(
+    planned: PlannedText,
+    write: Callable[[str], str] = str,
+    formatting: bool = False,
+    tokenizer: Tokenizer = LETTERS,
+) -> list[Any]:
     """What a model makes of each segment that writes `write(what it reads)`."""
     restorer = Restorer(
-        LETTERS, None, PAIR, preserves_formatting=formatting, tells_scores=True, size=AnswerSize(1_000_000)
+        tokenizer, None, PAIR, preserves_formatting=formatting, tells_scores=True, size=AnswerSize(10_000_000)
     )
     segments = list(planned.segments)
     decoded = [
-        (DecodedHypothesis(tuple(LETTERS.encode(write(segment.fed))), -0.5, FinishReason.STOP),)
+        (DecodedHypothesis(tuple(tokenizer.encode(write(segment.fed))), -0.5, FinishReason.STOP),)
         if segment.source_ids
         else ()
         for segment in segments
@@ -114,7 +126,7 @@ def test_planning_stops_at_the_most_segments(
     tokenizer = LetterTokenizer()
     monkeypatch.setattr(tokenizer, "encode", counted)
     manifest = letters_manifest(tiny_bundle, max_source_tokens=24, symbols=SYMBOLS)
-    planner = Planner(asked(text, **options), manifest, PAIR, tokenizer, 50, AnswerSize(1_000_000))
+    planner = Planner(asked(text, **options), manifest, PAIR, tokenizer, 50, AnswerSize(10_000_000))
     with pytest.raises(TooMany, match="more than 50 segments") as error:
         planner.plan(0)
     assert error.value.field == "texts"
@@ -152,8 +164,9 @@ def even(text: str) -> str:
     return " ".join(text.splitlines()).rstrip()
 
 
-def translated(planned: PlannedText, write: Callable[[str], str] = str) -> Translation:
-    return assemble(planned, candidates(planned, write), AnswerSize(1_000_000), with_alignment=True)
+def translated(planned: PlannedText, write: Callable[[str], str] = str, tokenizer: Tokenizer = LETTERS) -> Translation:
+    given = candidates(planned, write, tokenizer=tokenizer)
+    return assemble(planned, given, AnswerSize(10_000_000), with_alignment=True)
 
 
 @given(DOCUMENTS, st.sampled_from(SplitSentences), st.sampled_from([(), SYMBOLS]), st.sampled_from([12, 60, 10_000]))
@@ -213,6 +226,31 @@ def test_terms_become_what_they_must(plan: Callable[..., PlannedText]) -> None:
     assert translated(alone).text == "Akte"
 
 
+@pytest.mark.parametrize("symbols", [SYMBOLS, ()])
+@pytest.mark.parametrize("write", [str, str.upper, str.lower, lambda text: text + ".", lambda text: text[::-1]])
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("${v} Is open.", "${v}"),
+        ("%(n)s Files are open", "%(n)s"),
+        ("Files are open: %(n)s", "%(n)s"),
+        ("well done :tada:", ":tada:"),
+        ("use it with dragoman", "dRagoman"),
+        ("Dragoman is a server!", "dRagoman"),
+    ],
+)
+def test_formatting_leaves_what_is_protected_alone(
+    plan: Callable[..., PlannedText], text: str, kept: str, write: Callable[[str], str], symbols: tuple[str, ...]
+) -> None:
+    terms = (Term("Dragoman", "dRagoman", is_case_sensitive=True), Term("dragoman", "dRagoman", is_case_sensitive=True))
+    planned = plan(asked(text, terms=terms, preserve_formatting=True), symbols=symbols)
+    (candidate,) = candidates(planned, write, formatting=True)[0]
+    assert candidate.text.count(kept) == 1
+    assert any(candidate.text[part.target_start : part.target_end] == kept for part in candidate.alignment), (
+        "it stands where the alignment says"
+    )
+
+
 def test_a_text_that_is_a_placeholder_needs_no_model(plan: Callable[..., PlannedText]) -> None:
     planned = plan(asked("https://example.org/some/page"))
     assert [segment.source_ids for segment in planned.segments] == [()]
@@ -242,7 +280,7 @@ def test_the_first_reason_that_is_no_stop_is_the_texts(plan: Callable[..., Plann
     planned = plan(asked("One. Two. Three."))
     reasons = (FinishReason.STOP, FinishReason.LENGTH, FinishReason.REPETITION)
     given = [(SegmentHypothesis("x", reason, -1.0, 2),) for reason in reasons]
-    translation = assemble(planned, given, AnswerSize(1_000_000), with_alignment=False)
+    translation = assemble(planned, given, AnswerSize(10_000_000), with_alignment=False)
     assert translation.finish_reason is FinishReason.LENGTH
     assert [segment.finish_reason for segment in translation.segments] == list(reasons)
 
@@ -252,7 +290,7 @@ def test_candidates_of_a_rank_belong_together(plan: Callable[..., PlannedText]) 
     stop = FinishReason.STOP
     first = (SegmentHypothesis("a", stop, -1.0, 1), SegmentHypothesis("b", stop, -2.0, 1))
     second = (SegmentHypothesis("c", stop, -3.0, 3),)
-    hypotheses = assemble(planned, [first, second], AnswerSize(1_000_000), with_alignment=False).hypotheses
+    hypotheses = assemble(planned, [first, second], AnswerSize(10_000_000), with_alignment=False).hypotheses
     assert [(each.text, each.score, each.num_tokens) for each in hypotheses] == [("a c", -2.5, 4), ("b c", -2.75, 4)]
 
 
@@ -264,7 +302,7 @@ def test_deltas_put_together_are_the_translation(
     """Segments grow and settle in any order."""
     planned = plan(asked(text, preserve_formatting=formatting))
     given_ = candidates(planned, str.upper, formatting)
-    translation = assemble(planned, given_, AnswerSize(1_000_000), with_alignment=False)
+    translation = assemble(planned, given_, AnswerSize(10_000_000), with_alignment=False)
     stream = TextStream(planned, LETTERS, preserves_formatting=formatting)
     grown = [0] * len(given_)
     open_ = [number for number, segment in enumerate(planned.segments)]
@@ -281,3 +319,137 @@ def test_deltas_put_together_are_the_translation(
             open_.remove(number)
         assert translation.text.startswith(told)
     assert told + stream.finish(translation) == translation.text
+
+
+def test_what_a_model_can_not_read_is_carried_over(plan: Callable[..., PlannedText]) -> None:
+    text = "I like 漢字 very much. Price: £5.20, 5€! I love 🍕 and 👩‍👩‍👧. The café is open; [Save] now."
+    planned = plan(asked(text), tokenizer=POOR)
+    fed = [segment.fed for segment in planned.segments]
+    a, b = SYMBOLS[:2]
+    assert fed[:3] == [f"I like {a} very much.", f"Price: {a}, {b}!", f"I love {a} and {b}."]
+    assert fed[3] == f"The {a} is open; [Save] now."
+    translation = translated(planned, str.upper, POOR)
+    assert (
+        translation.text
+        == "I LIKE 漢字 VERY MUCH. PRICE: £5.20, 5€! I LOVE 🍕 AND 👩‍👩‍👧. THE café IS OPEN; [SAVE] NOW."
+    )
+    assert not any(segment.flags for segment in translation.segments)
+
+
+def test_signs_within_words_are_read_apart_and_written_as_they_were(plan: Callable[..., PlannedText]) -> None:
+    planned = plan(asked("Press ⟦Save⟧ for pizza🍕now"), tokenizer=POOR)
+    a, b, c = SYMBOLS[:3]
+    assert [segment.fed for segment in planned.segments] == [f"Press {a} Save {b} for pizza {c} now"]
+    assert translated(planned, str.upper, POOR).text == "PRESS ⟦SAVE⟧ FOR PIZZA🍕NOW"
+
+
+def test_typographic_marks_are_read_as_plain_ones(plan: Callable[..., PlannedText]) -> None:
+    planned = plan(asked("Don’t say “no” — it’s 漢"), tokenizer=POOR)
+    assert [segment.fed for segment in planned.segments] == [f"Don't say \"no\" - it's {SYMBOLS[0]}"]
+    assert not any(segment.spans for segment in plan(asked("Don’t say “no”."), tokenizer=POOR).segments)
+    kept = plan(asked("Don’t say “no”."))
+    assert [segment.fed for segment in kept.segments] == ["Don’t say “no”."], "this model knows them"
+
+
+def test_what_a_model_loses_of_them_is_put_back_and_flagged(plan: Callable[..., PlannedText]) -> None:
+    for symbols in (SYMBOLS, ()):
+        planned = plan(asked("I like 漢字 very"), symbols=symbols, tokenizer=POOR)
+        translation = translated(planned, lambda text: "Ich mag sehr", POOR)
+        assert translation.text.count("漢字") == 1
+        assert translation.segments[0].flags == (Flag.UNKNOWN,)
+
+
+def test_a_translation_without_a_word_is_flagged(plan: Callable[..., PlannedText]) -> None:
+    for text, written, flags in (
+        ("Hello there", "", (Flag.EMPTY,)),
+        ("Hello there", " ,. ", (Flag.EMPTY,)),
+        ("Hello there", "3", ()),
+        ("Hello {{name}} there", f"{SYMBOLS[0]}", (Flag.EMPTY,)),
+        ("Hello {{name}} there", "", (Flag.PLACEHOLDER, Flag.EMPTY)),
+        ("Hello {{name}} there", f"Hallo {SYMBOLS[0]}", ()),
+    ):
+        (segment,) = translated(plan(asked(text)), lambda _, written=written: written).segments
+        assert segment.flags == flags
+    assert not translated(plan(asked("{{name}}"))).segments[0].flags, "the model has no part in it"
+
+
+def test_a_long_text_of_unknown_characters_comes_back_whole(plan: Callable[..., PlannedText]) -> None:
+    for text in ("漢" * 350_000, "漢 字 " * 50_000, "漢字。" * 50_000):
+        planned = plan(asked(text), limit=128, tokenizer=POOR)
+        assert not any(segment.source_ids for segment in planned.segments)
+        assert translated(planned, tokenizer=POOR).text == text
+    mixed = "漢 a " * 5_000
+    planned = plan(asked(mixed), limit=128, tokenizer=POOR)
+    assert all(len(segment.source_ids) <= 128 for segment in planned.segments)
+    assert translated(planned, tokenizer=POOR).text.count("漢") == 5_000
+    inner = "one " * 40 + "漢 " * 200 + "two " * 40
+    assert translated(plan(asked(inner), limit=128, tokenizer=POOR), tokenizer=POOR).text == inner
+
+
+KNOWN = ("word", "Word.", "and", "5", "3.50", ",", "(", ")", "don't", "{{x}}", "%s", "A. ", "\n", "ä")
+UNREADABLE = (
+    "漢字",
+    "£",
+    "€",
+    "🍕",
+    "👩‍👩‍👧",
+    "👍🏽",
+    "🇩🇪",
+    "é",
+    "e\u0301",
+    "Привет",
+    "नमस्ते",
+    "§",
+    "\ufffd",
+    "½",
+    "🏴󠁧󠁢󠁥󠁮󠁧󠁿",
+)
+MIXED = st.lists(st.tuples(st.sampled_from(KNOWN + UNREADABLE), st.sampled_from(("", " ", " ", " "))), max_size=25).map(
+    lambda parts: "".join(text + space for text, space in parts)
+)
+
+
+@given(MIXED, st.sampled_from(SplitSentences), st.sampled_from([(), SYMBOLS]), st.sampled_from([30, 10_000]), st.data())
+@settings(derandomize=True, max_examples=300, deadline=None)
+def test_every_unknown_character_comes_out_or_is_flagged(
+    plan: Callable[..., PlannedText],
+    text: str,
+    split: SplitSentences,
+    symbols: tuple[str, ...],
+    limit: int,
+    data: st.DataObject,
+) -> None:
+    planned = plan(asked(text, split_sentences=split), limit, symbols, POOR)
+    loses = data.draw(st.booleans())
+
+    def write(fed: str) -> str:
+        words = fed.upper().split(" ")
+        return " ".join(data.draw(st.lists(st.sampled_from(words)))) if loses else fed.upper()
+
+    translation = translated(planned, write, POOR)
+    for unknown in {letter for letter in text if not is_known(letter)}:
+        assert translation.text.count(unknown) == text.count(unknown), "none is lost and none is more"
+    for planned_segment, segment in zip(planned.segments, translation.segments, strict=True):
+        source = text[segment.source_start : segment.source_end]
+        target = translation.text[segment.target_start : segment.target_end]
+        for span in planned_segment.spans:
+            assert span.target in target
+        if all(map(is_known, source)):
+            assert Flag.UNKNOWN not in segment.flags
+    if symbols and not loses and all(len(segment.spans) <= len(symbols) for segment in planned.segments):
+        assert not any(segment.flags for segment in translation.segments), "the model kept everything in its place"
+
+
+@given(DOCUMENTS, st.sampled_from(SplitSentences), st.sampled_from([(), SYMBOLS]), st.sampled_from([12, 60, 10_000]))
+@settings(derandomize=True, max_examples=100, deadline=None)
+def test_what_a_model_knows_is_planned_as_if_it_knew_everything(
+    plan: Callable[..., PlannedText], text: str, split: SplitSentences, symbols: tuple[str, ...], limit: int
+) -> None:
+    known = "".join(filter(is_known, text))
+    request = asked(known, split_sentences=split)
+    poor, rich = (list(plan(request, limit, symbols, tokenizer).segments) for tokenizer in (POOR, LETTERS))
+    assert [_told(segment) for segment in poor] == [_told(segment) for segment in rich]
+
+
+def _told(segment: PlannedSegment) -> tuple[Any, ...]:
+    return segment.start, segment.text, segment.fed, segment.source_ids, segment.spans

@@ -1,6 +1,8 @@
 """Final punctuation and first letters that follow the source."""
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from service.text.formatting import preserve_formatting
 
@@ -33,3 +35,61 @@ from service.text.formatting import preserve_formatting
 )
 def test_form_follows_the_source(source: str, translated: str, expected: str) -> None:
     assert preserve_formatting(source, translated) == expected
+
+
+@pytest.mark.parametrize(
+    ("source", "translated", "target", "expected"),
+    [
+        ("${v} Is set.", "${v} ist gesetzt.", "${v}", "${v} Ist gesetzt."),
+        ("%(n)s Files", "%(n)s Dateien", "%(n)s", "%(n)s Dateien"),
+        ("Well done :tada:", "Gut gemacht. :tada:", ":tada:", "Gut gemacht. :tada:"),
+        ("Well done. :tada:.", "Gut gemacht :tada:", ":tada:", "Gut gemacht :tada:."),
+        ("Use dRagoman", "dRagoman benutzen", "dRagoman", "dRagoman benutzen"),
+        ("ls -la. Shows files", "ls -la. zeigt Dateien", "ls -la.", "ls -la. Zeigt Dateien"),
+        ("{name}, come here!", "Komm her, {name}!", "{name}", "Komm her, {name}!"),
+        ("{name}, come here!", "{name}, Komm her", "{name}", "{name}, komm her!"),
+        ("%s", "%s.", "%s", "%s."),
+        ("Run ls -la.", "ls -la. ausführen.", "ls -la.", "ls -la. ausführen"),
+    ],
+)
+def test_what_is_protected_is_no_text(source: str, translated: str, target: str, expected: str) -> None:
+    def kept(text: str) -> list[tuple[int, int]]:
+        return [(text.index(target), text.index(target) + len(target))]
+
+    assert preserve_formatting(source, translated, kept(source), kept(translated)) == expected
+
+
+TARGETS = (
+    "${v}",
+    "%(n)s",
+    "{name}",
+    ":tada:",
+    "dRagoman",
+    "Term.",
+    "ls -la.",
+    "eBay!",
+    "x",
+    "X",
+    "...",
+    "https://a.b/",
+)
+WORDS = ("word", "Word", "WORD", "é", "3", ".", "!", "…", "“", "”", " ", " ", "")
+SAID = st.lists(st.tuples(st.sampled_from(TARGETS), st.just(True)) | st.tuples(st.sampled_from(WORDS), st.just(False)))
+
+
+def _joined(parts: list[tuple[str, bool]]) -> tuple[str, list[tuple[int, int]]]:
+    text, kept = "", []
+    for part, is_kept in parts:
+        if is_kept:
+            kept.append((len(text), len(text) + len(part)))
+        text += part
+    return text, kept
+
+
+@given(SAID, SAID)
+@settings(derandomize=True, max_examples=400, deadline=None)
+def test_each_protected_part_stays_as_it_is(source: list[tuple[str, bool]], said: list[tuple[str, bool]]) -> None:
+    text, kept_source = _joined(source)
+    translated, kept = _joined(said)
+    formatted = preserve_formatting(text, translated, kept_source, kept)
+    assert [formatted[start:end] for start, end in kept] == [translated[start:end] for start, end in kept]

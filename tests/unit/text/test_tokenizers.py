@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from service.bundle.manifest import BundleError, TokenizerSpec
 from service.text.tokenizers import Tokenizer, load_tokenizer
+from service.text.unknown import UnknownCharacters
 from tests.nasty_texts import NASTY_TEXTS, nasty_text
 from tests.tokenizer_folders import GERMAN, train_sentencepiece, write_bpe, write_m2m100, write_marian, write_word_level
 
@@ -195,6 +196,16 @@ def test_special_ids_have_empty_spans(any_tokenizer: Tokenizer, kind: tuple[Toke
     spans = any_tokenizer.target_spans([*special, *ids, *special])
     assert spans[len(special) : -len(special)] == any_tokenizer.target_spans(ids)
     assert all(start == end for start, end in (*spans[: len(special)], *spans[-len(special) :]))
+
+
+def test_every_kind_tells_what_it_does_not_know(any_tokenizer: Tokenizer) -> None:
+    unknown = UnknownCharacters(any_tokenizer)
+    text = "Where is \u6f22\u5b57 Where is \U00012000?"
+    found = [text[start:end] for start, end in unknown.find(text)]
+    assert {"\u6f22\u5b57", "\U00012000"} <= set(found)
+    known = "Where is"
+    assert not unknown.are_in(known, any_tokenizer.encode(known))
+    assert not unknown.find(known)
 
 
 def test_threads_do_not_disturb_each_other(any_tokenizer: Tokenizer) -> None:

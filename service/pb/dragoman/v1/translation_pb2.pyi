@@ -36,6 +36,8 @@ class Flag(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     FLAG_UNSPECIFIED: _ClassVar[Flag]
     FLAG_PLACEHOLDER: _ClassVar[Flag]
     FLAG_TERM: _ClassVar[Flag]
+    FLAG_UNKNOWN: _ClassVar[Flag]
+    FLAG_EMPTY: _ClassVar[Flag]
 SPLIT_SENTENCES_UNSPECIFIED: SplitSentences
 SPLIT_SENTENCES_OFF: SplitSentences
 SPLIT_SENTENCES_ON: SplitSentences
@@ -54,6 +56,8 @@ FINISH_REASON_DEADLINE: FinishReason
 FLAG_UNSPECIFIED: Flag
 FLAG_PLACEHOLDER: Flag
 FLAG_TERM: Flag
+FLAG_UNKNOWN: Flag
+FLAG_EMPTY: Flag
 
 class TranslateRequest(_message.Message):
     __slots__ = ("texts", "source_language_code", "target_language_code", "model", "options", "mime_type", "split_sentences", "preserve_formatting", "glossary", "terms", "target_prefixes", "return_alignments", "strict", "labels", "priority", "model_version")

@@ -5,6 +5,7 @@ import re
 from collections.abc import Sequence
 
 from service.text.markup import Block, BlockTranslation
+from service.text.spans import Span
 from service.translation import AlignedSpan
 
 _WORDS = (
@@ -108,12 +109,25 @@ def _content(chance: random.Random, depth: int, is_inline: bool, marks: Sequence
 
 
 def random_translation(chance: random.Random, block: Block) -> BlockTranslation:
-    """Any words, some of the block's own among them; no, a plausible or a senseless alignment."""
-    words = chance.choices((*_TRANSLATED, *block.text.split()), k=chance.randint(1, 9))
-    text = chance.choice((" ", " ", "", "  ")).join(words)
+    """Any words, some of the block's own among them; no, a plausible or a senseless alignment.
+
+    What is protected is in it, anywhere and in any order; links tell where, but for some.
+    """
+    words: list[tuple[str, Span | None]] = [
+        (word, None) for word in chance.choices((*_TRANSLATED, *block.text.split()), k=chance.randint(1, 9))
+    ]
+    for span in block.protected:
+        words.insert(chance.randint(0, len(words)), (block.text[span.start : span.end], span))
+    gap = chance.choice((" ", " ", "", "  "))
+    text, links = "", []
+    for word, span in words:
+        text += gap * bool(text)
+        if span is not None and chance.random() < 0.9:
+            links.append(AlignedSpan(*span, len(text), len(text) + len(word)))
+        text += word
     if not text.strip():
         text = "x"
-    return BlockTranslation(text, _alignment(chance, block.text, text))
+    return BlockTranslation(text, (*_alignment(chance, block.text, text), *links))
 
 
 def _alignment(chance: random.Random, source: str, target: str) -> tuple[AlignedSpan, ...]:

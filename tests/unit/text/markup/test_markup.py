@@ -117,7 +117,7 @@ def test_texts(html: str, expected: list[str]) -> None:
             "",
             "Jetzt bitte <code>a &amp;&amp; b &#x3e; c</code> starten",
         ),
-        ("at <code>x = 1</code>", "bei x = 1undsoweiter", "", "bei <code>x = 1undsoweiter</code>"),
+        ("at <code>x = 1</code>", "bei x = 1undsoweiter", "", "bei <code>x = 1</code>undsoweiter"),
         ("<b>one</b> two", "eins-zwei", "", "<b>eins-zwei</b>"),
         ("<b>一</b>二", "三四", "一=三 二=四", "<b>三</b>四"),
         ("<b>one</b> <i>two</i> <u>three</u>", "eins zwei", "one=eins three=zwei", "<b>eins</b> <i>zwei</i><u></u>"),
@@ -129,6 +129,65 @@ def test_tags_go_to_their_words(html: str, translation: str, pairs: str, expecte
     document = parse(html)
     (block,) = document.blocks
     assert document.render([BlockTranslation(translation, aligned(block.text, translation, pairs))]) == expected
+
+
+@pytest.mark.parametrize(
+    ("html", "translation", "expected"),
+    [
+        # one thing with its tags, wherever it goes
+        (
+            "Use <code>a</code> or <kbd>b</kbd>, please",
+            "Bitte b oder a benutzen",
+            "Bitte <kbd>b</kbd> oder <code>a</code> benutzen",
+        ),
+        ("Log in to <code>terminals.</code>", "terminals. Anmeldung", "<code>terminals.</code> Anmeldung"),
+        ("a <code>x</code><var>y</var> b", "B xy A", "B <code>x</code><var>y</var> A"),
+        ("a <code>x</code> <code>x</code> b", "B x A x", "B <code>x</code> A <code>x</code>"),
+        (
+            'Run <code class="a"><i>a</i>&amp;<b>b</b>&#x3e;<img src=x></code> now',
+            "Nun a&b> los",
+            'Nun <code class="a"><i>a</i>&amp;<b>b</b>&#x3e;<img src=x></code> los',
+        ),
+        ("See <code> a\n b </code>now", "Nun siehe a b", "Nun siehe <code> a\n b </code>"),
+        ("See <code>a<br>b</code> now", "Nun a b sehen", "Nun <code>a<br>b</code> sehen"),
+        ("word <code></code> two <kbd> </kbd>end", "eins zwei ende", "eins <code></code>zwei <kbd> </kbd>ende"),
+        # with what holds nothing else
+        (
+            "See <a href=x><code>x</code></a> and <a href=y><b><code>y</code></b></a> too",
+            "Auch y und x sehen",
+            "Auch <a href=y><b><code>y</code></b></a> und <a href=x><code>x</code></a> sehen",
+        ),
+        (
+            "See <a href=x>the <code>x</code> page</a> now",
+            "Nun die x Seite sehen",
+            "Nun <a href=x>die <code>x</code> Seite</a> sehen",
+        ),
+        ("See <a href=x translate=no>Big &lt;App&gt;</a> now", "Nun Big <App> los", None),
+        # no link in a link
+        (
+            "<a href=x>a b c d e f g h i j</a> <a href=y><code>y</code></a>",
+            "A B C D E y F G H I J",
+            "<a href=y><code>y</code></a> <a href=x>A B C D E  F G H I J</a>",
+        ),
+        ("Click <code>x</code> now", "Nun", "Nun <code>x</code>"),
+    ],
+)
+def test_what_is_not_translated_is_one_thing_with_its_tags(html: str, translation: str, expected: str | None) -> None:
+    document = parse(html)
+    (block,) = document.blocks
+    links = []
+    done = 0
+    for start, end in block.protected:
+        place = translation.find(block.text[start:end], done if block.text.count(block.text[start:end]) > 1 else 0)
+        if place >= 0:
+            done = place + end - start
+            links.append(AlignedSpan(start, end, place, done))
+    if "a b c" in html:
+        links += aligned(block.text, translation, " ".join(f"{letter}={letter.upper()}" for letter in "abcdefghij"))
+    elif "the " in html:
+        links += aligned(block.text, translation, "See=sehen the=die page=Seite now=Nun")
+    rendered = document.render([BlockTranslation(translation, tuple(links))])
+    assert rendered == (expected or "Nun <a href=x translate=no>Big &lt;App&gt;</a> los")
 
 
 def test_a_line_break_cuts_the_text_and_not_the_element() -> None:
