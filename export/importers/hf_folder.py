@@ -1,22 +1,22 @@
 """The parts of transformers' checkpoint folders that Marian and M2M100 have in common."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from export.architecture import Transformer
 from export.importers.assembly import assemble
 from export.importers.hf_bart import Family, TokenIds, has_logits_bias, our_weights, read_architecture
-from export.importers.hf_generation import GenerationSettings, read_generation
+from export.importers.hf_generation import GenerationSettings, read_generation, settings_of_config
 from export.importers.hf_reference import open_transformers
 from export.importers.imported import ImportedCheckpoint, TokenizerFile
 from export.importers.json_file import read_json
 from export.importers.model_card import licence_of
 from export.importers.parts import read_part
 from export.importers.tokenizer_config import read_optional
-from export.importers.weight_files import WeightFiles
+from export.importers.weight_files import SINGLE_NAMES, WeightFiles
 from service.bundle.manifest import Language, LanguagePair, Limits, TokenizerSpec, directions
 
 CONFIG_NAME = "config.json"
@@ -53,27 +53,35 @@ def read_model(
     tokenizer: TokenizerFiles | None,
     vocabulary_sizes: tuple[int, int] | None,
     problems: list[str],
+    first_ids: Collection[int] | None = (),
 ) -> HuggingFaceModel | None:
     """Configuration, generation settings and weights; `vocabulary_sizes` are the tokenizer's, source and target.
 
     What belongs to the tokenizer is `None` where that could not be read: what can be checked without is checked.
+    `first_ids` are the languages' tokens, if translations begin with one, `None` if they are not known.
     """
     document = read_part(CONFIG_NAME, lambda: read_json(directory / CONFIG_NAME), problems)
-    settings = read_optional(directory / GENERATION_NAME, problems)
     weight_files = read_part("weights", lambda: WeightFiles(directory), problems)
     weights = None if weight_files is None else read_part("weights", weight_files.read, problems)
     if document is None:
         return None
-    generation = read_generation({**document, **settings}, problems)
+    elsewhere = document.get("transformers_weights")
+    if elsewhere is not None:
+        names = " or ".join(SINGLE_NAMES)
+        problems.append(f"transformers_weights is {str(elsewhere)[:80]!r}; remove it and name the weights {names}")
+    generation = _read_generation(directory, document, first_ids, problems)
+    pad_id = generation.pad_id or 0
     if tokenizer is not None:
+        pad_id = tokenizer.pad_id
         for name, index, expected in (
+            (f"{CONFIG_NAME}: pad_token_id", document.get("pad_token_id"), tokenizer.pad_id),
             ("pad_token_id", generation.pad_id, tokenizer.pad_id),
             ("eos_token_id", generation.eos_id, tokenizer.eos_id),
         ):
-            if index != expected:
+            if index is not None and index != expected:
                 problems.append(f"{name} is {index}, the tokenizer's is {expected}")
     unk_id = 0 if tokenizer is None else tokenizer.unk_id
-    ids = TokenIds(generation.pad_id, generation.eos_id, unk_id, generation.decoder_start_id)
+    ids = TokenIds(pad_id, generation.eos_id, unk_id, generation.decoder_start_id)
     config = read_architecture(document, family, ids, weights is not None and has_logits_bias(weights), problems)
     if config is None or weights is None or weight_files is None:
         return None
@@ -82,8 +90,27 @@ def read_model(
         for side, given, size in zip(("source", "target"), vocabulary_sizes, sizes, strict=True):
             if given > size:
                 problems.append(f"the {side} tokenizer has {given} tokens, the model {size}")
+    unknown = [index for index in generation.suppressed_ids if index >= config.target_vocabulary_size]
+    if unknown:
+        problems.append(f"bad_words_ids has {unknown[0]}, the model has {config.target_vocabulary_size} tokens")
     model = assemble(config, our_weights(weights, config, problems), problems)
     return None if model is None else HuggingFaceModel(model, generation, weight_files.sha256())
+
+
+def _read_generation(
+    directory: Path, document: Mapping[str, Any], first_ids: Collection[int] | None, problems: list[str]
+) -> GenerationSettings:
+    """The settings of `generation_config.json`; those of `config.json` count only where there is no such file."""
+    name, settings = CONFIG_NAME, settings_of_config(document)
+    if (directory / GENERATION_NAME).exists():
+        num_problems = len(problems)
+        given = read_optional(directory / GENERATION_NAME, problems)
+        if len(problems) == num_problems:
+            name, settings = GENERATION_NAME, given
+    found: list[str] = []
+    generation = read_generation(settings, found, first_ids)
+    problems += [f"{name}: {problem}" for problem in found]
+    return generation
 
 
 def checkpoint(

@@ -1,43 +1,118 @@
-"""The generation settings of transformers' checkpoints: what our search does as well, and what it does not."""
+"""The generation settings of transformers' checkpoints: what our search does as well, and what it does not.
 
-from collections.abc import Mapping
+Every setting that transformers 5.23 knows is in one of three tables; a test compares them with `GenerationConfig`.
+"""
+
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from export.architecture.config import MAX_SIZE
 from service.bundle.manifest import GenerationDefaults
 from service.translation import MAX_BEAM_SIZE
 
+TAKEN_OVER = frozenset(
+    {
+        "max_length",
+        "max_new_tokens",
+        "early_stopping",
+        "num_beams",
+        "length_penalty",
+        "bad_words_ids",
+        "renormalize_logits",
+        "forced_bos_token_id",
+        "forced_eos_token_id",
+        "pad_token_id",
+        "bos_token_id",
+        "eos_token_id",
+        "decoder_start_token_id",
+    }
+)
 # Settings that change the output, with the values at which they don't.
-_NEUTRAL: Mapping[str, tuple[Any, ...]] = {
+REFUSED: Mapping[str, tuple[Any, ...]] = {
     "do_sample": (False,),
     "min_length": (0,),
-    "min_new_tokens": (),
+    "min_new_tokens": (0,),
     "no_repeat_ngram_size": (0,),
     "encoder_no_repeat_ngram_size": (0,),
-    "repetition_penalty": (1, 1.0),
-    "encoder_repetition_penalty": (1, 1.0),
-    "num_beam_groups": (1,),
-    "diversity_penalty": (0, 0.0),
-    "penalty_alpha": (),
-    "guidance_scale": (1, 1.0),
+    "repetition_penalty": (1.0,),
+    "encoder_repetition_penalty": (1.0,),
+    "num_beam_groups": (1, 0),
+    "penalty_alpha": (0.0,),
+    "guidance_scale": (1.0,),
+    "num_return_sequences": (1,),
+    "token_healing": (False,),
+    "use_mtp": (False,),
+    "is_assistant": (False,),
     "suppress_tokens": ([],),
     "begin_suppress_tokens": ([],),
     "forced_decoder_ids": ([],),
-    "sequence_bias": ({},),
+    "sequence_bias": (),
     "exponential_decay_length_penalty": (),
     "constraints": (),
     "force_words_ids": (),
-    "typical_p": (1, 1.0),
+    "watermarking_config": (),
     "max_time": (),
     "stop_strings": (),
+    "prompt_lookup_num_tokens": (),
+    "assistant_early_exit": (),
+    "dola_layers": (),
+    "compile_config": (),  # transformers itself can't read it from a file
+    # What belongs into a call of `generate`; transformers refuses a file that has it.
+    "logits_processor": (),
+    "stopping_criteria": (),
+    "prefix_allowed_tokens_fn": (),
+    "synced_gpus": (),
+    "assistant_model": (),
+    "streamer": (),
+    "negative_prompt_ids": (),
+    "negative_prompt_attention_mask": (),
 }
-_DEFAULT_MAX_LENGTH = 20  # transformers' own, which no translation model means
+# Settings by which the output does not change: of sampling and other searches, which are refused themselves, of how
+# `generate` computes, and of what it returns beside the output.
+WITHOUT_EFFECT = frozenset(
+    {
+        "temperature",
+        "top_k",
+        "top_p",
+        "min_p",
+        "top_h",
+        "typical_p",
+        "epsilon_cutoff",
+        "eta_cutoff",
+        "diversity_penalty",
+        "num_assistant_tokens",
+        "num_assistant_tokens_schedule",
+        "assistant_confidence_threshold",
+        "assistant_lookbehind",
+        "assistant_ensemble_weight",
+        "target_lookbehind",
+        "max_matching_ngram_size",
+        "speculation_type",
+        "remove_invalid_values",
+        "use_cache",
+        "cache_implementation",
+        "cache_config",
+        "max_cache_len",
+        "prefill_chunk_size",
+        "low_memory",
+        "disable_compile",
+        "continuous_batching_config",
+        "output_attentions",
+        "output_hidden_states",
+        "output_scores",
+        "output_logits",
+        "return_dict_in_generate",
+    }
+)
+_MIN_LENGTH = 3  # the start token, one more, and the end
 
 
 @dataclass(frozen=True, slots=True)
 class GenerationSettings:
     """What `generate` does with a checkpoint, in our terms.
 
+    `pad_id` is `None` where it is not said: it is what stands behind outputs that have ended, and nothing else.
     `max_decoder_tokens` counts the start token and the forced ones, as transformers' `max_length` does; `None` where
     the checkpoint does not say. `renormalizes` means that probabilities are shared out anew among the tokens that are
     not suppressed.
@@ -45,83 +120,147 @@ class GenerationSettings:
 
     defaults: GenerationDefaults
     eos_id: int
-    pad_id: int
+    pad_id: int | None
     decoder_start_id: int
     suppressed_ids: tuple[int, ...]
     renormalizes: bool
     max_decoder_tokens: int | None
 
 
-def read_generation(settings: Mapping[str, Any], problems: list[str]) -> GenerationSettings:
-    """Take what `config.json` and `generation_config.json` say together; what can't be done goes to `problems`."""
-    for name, allowed in _NEUTRAL.items():
+def settings_of_config(document: Mapping[str, Any]) -> dict[str, Any]:
+    """What transformers takes from a `config.json` that has no `generation_config.json` beside it.
+
+    After `GenerationConfig.from_model_config`: the file's own keys; defaults of the model's class don't count.
+    """
+    settings = {name: value for name, value in document.items() if value is not None}
+    return {**settings, "_from_model_config": True}
+
+
+def read_generation(
+    settings: Mapping[str, Any], problems: list[str], first_ids: Collection[int] | None = ()
+) -> GenerationSettings:
+    """Take what the one file that counts says; what can't be done goes to `problems`, all of it.
+
+    `first_ids` are the languages' tokens, if translations begin with one, `None` if they are not known.
+    """
+    for name, allowed in REFUSED.items():
         value = settings.get(name)
-        if value is not None and value not in allowed:
-            problems.append(f"generation setting {name} is {value!r}; supported is {allowed[0] if allowed else 'none'}")
-    eos_id = _one_id(settings, "eos_token_id", problems)
+        # An integer may stand for a float; a float for a count fails in `generate`.
+        if value is not None and not any(value == each and isinstance(value, int | type(each)) for each in allowed):
+            problems.append(f"{name} is {_quoted(value)}; supported is {allowed[0] if allowed else 'none'}")
+    eos_id = _eos_id(settings.get("eos_token_id"), problems)
+    bos_id = _token_id(settings, "bos_token_id", problems)
+    start_id = _token_id(settings, "decoder_start_token_id", problems)
+    if start_id is None and bos_id is None and settings.get("decoder_start_token_id") is None:
+        problems.append("decoder_start_token_id is missing, and bos_token_id, which would take its place")
+    _check_forced_first(settings, bos_id, first_ids, problems)
     forced_end = settings.get("forced_eos_token_id")
-    if forced_end is not None and forced_end not in (eos_id, [eos_id]):
-        problems.append(f"forced_eos_token_id is {forced_end!r}; supported is eos_token_id, which is {eos_id}")
+    if forced_end is not None and _single(forced_end) != eos_id:
+        problems.append(f"forced_eos_token_id is {_quoted(forced_end)}; supported is eos_token_id, which is {eos_id}")
     stops_early = settings.get("early_stopping")
-    if stops_early not in (None, False, True):
-        problems.append(f"early_stopping is {stops_early!r}; supported are true and false")
+    if stops_early is not None and not isinstance(stops_early, bool):
+        problems.append(f"early_stopping is {_quoted(stops_early)}; supported are true and false")
     return GenerationSettings(
         defaults=GenerationDefaults(
-            beam_size=int(_number(settings, "num_beams", 1, 1, MAX_BEAM_SIZE, problems)),
-            length_penalty=float(_number(settings, "length_penalty", 1.0, -10, 10, problems)),
+            beam_size=_beam_size(settings.get("num_beams"), problems),
+            length_penalty=_length_penalty(settings.get("length_penalty"), problems),
             num_hypotheses=1,
             stops_early=stops_early is True,
             forces_end=forced_end is not None,
         ),
         eos_id=eos_id,
-        pad_id=_one_id(settings, "pad_token_id", problems),
-        decoder_start_id=_one_id(settings, "decoder_start_token_id", problems),
+        pad_id=_token_id(settings, "pad_token_id", problems),
+        decoder_start_id=(start_id if start_id is not None else bos_id) or 0,
         suppressed_ids=_suppressed(settings.get("bad_words_ids"), eos_id, problems),
         renormalizes=settings.get("renormalize_logits") is True,
         max_decoder_tokens=_max_length(settings, problems),
     )
 
 
-def _one_id(settings: Mapping[str, Any], name: str, problems: list[str]) -> int:
-    value = settings.get(name)
+def _quoted(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:80]} ..."
+
+
+def _is_id(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_SIZE
+
+
+def _single(value: Any) -> Any:
+    """The token id that stands alone or alone in a list; `None` if it is neither."""
     if isinstance(value, list) and len(value) == 1:
         value = value[0]
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        problems.append(f"{name} is {value!r}; expected one token id")
-        return 0
-    return value
+    return value if _is_id(value) else None
 
 
-def _number(
-    settings: Mapping[str, Any], name: str, default: float, low: float, high: float, problems: list[str]
-) -> float:
-    value = settings.get(name)
+def _eos_id(value: Any, problems: list[str]) -> int:
+    found = _single(value)
     if value is None:
-        return default
-    if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
-        problems.append(f"{name} is {value!r}; supported is {low} to {high}")
-        return default
+        problems.append("eos_token_id is missing")
+    elif found is None:
+        problems.append(f"eos_token_id is {_quoted(value)}; expected one token id")
+    return found or 0
+
+
+def _token_id(settings: Mapping[str, Any], name: str, problems: list[str]) -> int | None:
+    """The id, which transformers wants without a list here; `None` if it is not said or goes to `problems`."""
+    value = settings.get(name)
+    if value is not None and not _is_id(value):
+        problems.append(f"{name} is {_quoted(value)}; expected a token id")
+        return None
     return value
+
+
+def _check_forced_first(
+    settings: Mapping[str, Any], bos_id: int | None, first_ids: Collection[int] | None, problems: list[str]
+) -> None:
+    """A caller's target language takes the place of a forced first token; nothing else does."""
+    value = settings.get("forced_bos_token_id")
+    if settings.get("_from_model_config") and settings.get("force_bos_token_to_be_generated") and bos_id is not None:
+        value = bos_id  # as BART's first configurations say it
+    if value is not None and first_ids is not None and not (_is_id(value) and value in first_ids):
+        supported = "the languages' tokens" if first_ids else "none"
+        problems.append(f"forced_bos_token_id is {_quoted(value)}; supported is {supported}")
+
+
+def _beam_size(value: Any, problems: list[str]) -> int:
+    if value is None:
+        return 1
+    if not _is_id(value) or not 1 <= value <= MAX_BEAM_SIZE:
+        problems.append(f"num_beams is {_quoted(value)}; supported is 1 to {MAX_BEAM_SIZE}")
+        return 1
+    return int(value)
+
+
+def _length_penalty(value: Any, problems: list[str]) -> float:
+    if value is None:
+        return 1.0
+    if isinstance(value, bool) or not isinstance(value, int | float) or not -10 <= value <= 10:
+        problems.append(f"length_penalty is {_quoted(value)}; supported is -10 to 10")
+        return 1.0
+    return float(value)
 
 
 def _suppressed(value: Any, eos_id: int, problems: list[str]) -> tuple[int, ...]:
     """The tokens of `bad_words_ids`; transformers leaves the end-of-sentence token out of it, and so do we."""
     if value is None:
         return ()
-    if not isinstance(value, list) or not all(
-        isinstance(ids, list) and len(ids) == 1 and isinstance(ids[0], int) and ids[0] >= 0 for ids in value
-    ):
-        problems.append(f"bad_words_ids is {str(value)[:80]}; supported are single tokens, as in [[58100]]")
+    if not isinstance(value, list) or not all(isinstance(ids, list) and _single(ids) is not None for ids in value):
+        problems.append(f"bad_words_ids is {_quoted(value)}; supported are single tokens, as in [[58100]]")
         return ()
-    return tuple(sorted({ids[0] for ids in value} - {eos_id}))
+    suppressed = tuple(sorted({ids[0] for ids in value} - {eos_id}))
+    if not suppressed:
+        problems.append(f"bad_words_ids is {_quoted(value)}; expected a token besides eos_token_id, or no such setting")
+    return suppressed
 
 
 def _max_length(settings: Mapping[str, Any], problems: list[str]) -> int | None:
-    new_tokens = settings.get("max_new_tokens")
-    value = settings.get("max_length") if new_tokens is None else new_tokens
-    if value is None or (new_tokens is None and value == _DEFAULT_MAX_LENGTH):
+    """What the file says, 20 included, which is transformers' own limit where none is said."""
+    name = "max_length" if settings.get("max_new_tokens") is None else "max_new_tokens"
+    value = settings.get(name)
+    if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int) or value < 3:
-        problems.append(f"{'max_length' if new_tokens is None else 'max_new_tokens'} is {value!r}; expected 3 or more")
+    if not _is_id(value) or value < _MIN_LENGTH:
+        problems.append(f"{name} is {_quoted(value)}; expected {_MIN_LENGTH} or more")
         return None
-    return value if new_tokens is None else value + 1
+    return int(value) + (name == "max_new_tokens")

@@ -23,7 +23,8 @@ def import_m2m100(directory: Path, options: ImportOptions) -> ImportedCheckpoint
     problems = options.without_files()
     files = read_part("tokenizer", lambda: _read_files(directory), problems)
     sizes = None if files is None else (files.size, files.size)
-    found = read_model(directory, M2M100, files, sizes, problems)
+    first_ids = None if files is None else files.languages.values()
+    found = read_model(directory, M2M100, files, sizes, problems, first_ids)
     languages = _languages(files, options, problems) if files is not None else ()
     if problems or files is None or found is None:
         raise CheckpointError(directory, problems)

@@ -11,7 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from export.importers.imported import Reference, Row
+from export.importers.hf_generation import WITHOUT_EFFECT
+from export.importers.imported import CheckpointError, Reference, Row
 from export.stages import progress
 
 MAX_BATCH_SIZE = 64
@@ -20,19 +21,39 @@ MAX_BATCH_LOGITS = 2**24  # generate holds several arrays of that many numbers
 
 @contextlib.contextmanager
 def open_transformers(directory: Path) -> Iterator[Reference]:
-    """Load the checkpoint with transformers for as long as the `with` block lasts."""
+    """Load the checkpoint with transformers for as long as the `with` block lasts.
+
+    Raises:
+        CheckpointError: transformers can't load it, or later, in `generate`, translate with it.
+    """
     with _quiet():
         from transformers import AutoModelForSeq2SeqLM
 
-        model: Any = AutoModelForSeq2SeqLM.from_pretrained(directory, local_files_only=True, dtype=torch.float32)
-        yield _TransformersReference(model.eval())
+        with _refusals(directory, "load it"):
+            model: Any = AutoModelForSeq2SeqLM.from_pretrained(directory, local_files_only=True, dtype=torch.float32)
+        for name in WITHOUT_EFFECT:  # some are for other models, or have `generate` return something else
+            setattr(model.generation_config, name, None)
+        yield _TransformersReference(model.eval(), directory)
+
+
+@contextlib.contextmanager
+def _refusals(directory: Path, what: str) -> Iterator[None]:
+    """Turn what transformers raises into one line: there is no list of what that can be."""
+    try:
+        yield
+    except MemoryError:
+        raise
+    except Exception as error:
+        reason = f"transformers {metadata.version('transformers')} can't {what}: {type(error).__name__}: {error}"
+        raise CheckpointError(directory, [reason]) from error
 
 
 class _TransformersReference:
     """A `Reference`."""
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: Any, directory: Path) -> None:
         self._model = model
+        self._directory = directory
 
     @property
     def name(self) -> str:
@@ -44,7 +65,8 @@ class _TransformersReference:
         outputs: list[tuple[int, ...]] = []
         size = self._batch_size(beam_size)
         for start in progress(range(0, len(rows), size), f"{type(self._model).__name__}, beam {beam_size}"):
-            outputs += self._generate(rows[start : start + size], beam_size, max_output_tokens)
+            with _refusals(self._directory, "translate with it"):
+                outputs += self._generate(rows[start : start + size], beam_size, max_output_tokens)
         return outputs
 
     def _batch_size(self, beam_size: int) -> int:
@@ -53,7 +75,8 @@ class _TransformersReference:
 
     def _generate(self, rows: Sequence[Row], beam_size: int, max_output_tokens: int) -> list[tuple[int, ...]]:
         settings = self._model.generation_config
-        pad_id, eos_id = settings.pad_token_id, settings.eos_token_id
+        pad_id, eos_ids = self._model.config.pad_token_id, settings.eos_token_id
+        eos_id = eos_ids[0] if isinstance(eos_ids, list) else eos_ids
         width, num_forced = max(len(row.source_ids) for row in rows), len(rows[0].target_prefix_ids)
         forces_end = settings.forced_eos_token_id is not None
         result = self._model.generate(

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from export.importers.tokenizer_config import read_tokenizer_config
+from export.importers.tokenizer_config import check_class, read_tokenizer_config
 from export.importers.tokenizer_files import check_model, read_vocabulary
 from service.bundle.manifest import TokenizerSpec
 
@@ -68,6 +68,7 @@ def read_m2m100(directory: Path) -> M2M100Files:
     if highest != size - 1:
         problems.append(f"{VOCABULARY_NAME}: it has {size} pieces, and ids up to {highest} instead of {size - 1}")
     config = read_tokenizer_config(directory, vocabulary, _DEFAULTS, problems)
+    check_class(directory, config.document, "M2M100Tokenizer", problems)
     family = config.document.get("language_codes", "m2m100")
     if family not in _LANGUAGES:
         problems.append(f"language_codes is {str(family)[:60]!r}; known are {', '.join(_LANGUAGES)}")

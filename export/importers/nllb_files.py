@@ -16,7 +16,7 @@ from tokenizers.models import BPE
 
 from export.importers.json_file import read_json
 from export.importers.sentencepiece_file import read_pieces
-from export.importers.tokenizer_config import CONFIG_NAME, NAMED_TOKENS, read_optional
+from export.importers.tokenizer_config import CONFIG_NAME, NAMED_TOKENS, check_class, read_optional
 from service.bundle.manifest import TokenizerSpec
 
 TOKENIZER_NAME = "tokenizer.json"
@@ -97,10 +97,11 @@ def write_nllb_tokenizer(directory: Path, destination: Path) -> None:
 def _config(directory: Path) -> dict[str, Any]:
     problems: list[str] = []
     config = read_optional(directory / CONFIG_NAME, problems)
+    check_class(directory, config, "NllbTokenizer", problems)
+    if config.get("legacy_behaviour"):
+        problems.append(f"{CONFIG_NAME}: legacy_behaviour (the language after the text) is not supported")
     if problems:
         raise ValueError("; ".join(problems))
-    if config.get("legacy_behaviour"):
-        raise ValueError(f"{CONFIG_NAME}: legacy_behaviour (the language after the text) is not supported")
     return config
 
 

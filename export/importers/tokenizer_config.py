@@ -12,6 +12,7 @@ from typing import Any
 from export.importers.json_file import read_json
 
 CONFIG_NAME = "tokenizer_config.json"
+_MODEL_CONFIG_NAME = "config.json"
 NAMED_TOKENS = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
 
 _OLD_NAMES_FILE = "special_tokens_map.json"
@@ -73,6 +74,24 @@ def read_tokenizer_config(
         cleans_up_spaces=settings.get("clean_up_tokenization_spaces") is True,
         document=document,
     )
+
+
+def check_class(directory: Path, document: Mapping[str, Any], expected: str, problems: list[str]) -> None:
+    """Note a tokenizer of another class in `problems`: it may write other ids with the same files.
+
+    `document` is the content of `tokenizer_config.json`; where it names no class, `config.json` may.
+    """
+    places = ((CONFIG_NAME, document), (_MODEL_CONFIG_NAME, read_optional(directory / _MODEL_CONFIG_NAME, [])))
+    file_name, given = next(
+        ((name, each["tokenizer_class"]) for name, each in places if each.get("tokenizer_class")), ("", expected)
+    )
+    if not isinstance(given, str) or given.removesuffix("Fast") != expected:
+        problems.append(
+            f"{file_name}: tokenizer_class is {str(given)[:60]!r}; supported is {expected} with such files, as others "
+            "may read them in another way"
+        )
+    if document.get("auto_map"):
+        problems.append(f"{CONFIG_NAME}: auto_map names a tokenizer of its own code, which is not run")
 
 
 def read_optional(path: Path, problems: list[str]) -> dict[str, Any]:

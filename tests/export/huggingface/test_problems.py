@@ -17,7 +17,7 @@ from export.importers.imported import CheckpointError
 from export.importers.selection import import_checkpoint
 from tests.export.huggingface import checkpoints
 
-Damage = Callable[[Path], None]
+Damage = Callable[[Path], object]
 
 
 @pytest.fixture(scope="module")
@@ -147,6 +147,11 @@ def make_no_object(folder: Path) -> None:
     (folder / "config.json").write_text("[]")
 
 
+def forbid_repetition(folder: Path) -> None:
+    (folder / "generation_config.json").unlink()
+    edit(folder / "config.json", no_repeat_ngram_size=3)
+
+
 def remove(name: str) -> Damage:
     return lambda folder: (folder / name).unlink()
 
@@ -178,6 +183,58 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
     "another vocabulary": (
         lambda folder: edit(folder / "config.json", vocab_size=10),
         r"pad_id 197 is outside the vocabulary of 10",
+    ),
+    "no settings": (
+        lambda folder: (folder / "generation_config.json").write_text("{}", encoding="utf-8"),
+        r"generation_config.json: eos_token_id is missing.*decoder_start_token_id is missing",
+    ),
+    "a forced first token": (
+        lambda folder: edit(folder / "generation_config.json", forced_bos_token_id=5),
+        r"generation_config.json: forced_bos_token_id is 5; supported is none",
+    ),
+    "a watermark": (
+        lambda folder: edit(folder / "generation_config.json", watermarking_config={}),
+        r"watermarking_config is {}; supported is none",
+    ),
+    "several outputs": (
+        lambda folder: edit(folder / "generation_config.json", num_return_sequences=2),
+        r"num_return_sequences is 2; supported is 1",
+    ),
+    "token healing": (
+        lambda folder: edit(folder / "generation_config.json", token_healing=True),
+        r"token_healing is True; supported is False",
+    ),
+    "an empty bias": (
+        lambda folder: edit(folder / "generation_config.json", sequence_bias={}),
+        r"sequence_bias is {}; supported is none",
+    ),
+    "a word beyond the vocabulary": (
+        lambda folder: edit(folder / "generation_config.json", bad_words_ids=[[5], [198]]),
+        r"bad_words_ids has 198, the model has 198 tokens",
+    ),
+    "settings of config.json": (
+        forbid_repetition,
+        r"config.json: no_repeat_ngram_size is 3; supported is 0",
+    ),
+    "weights elsewhere": (
+        lambda folder: edit(folder / "config.json", transformers_weights="best.safetensors"),
+        r"transformers_weights is 'best.safetensors'; remove it and name the weights model.safetensors",
+    ),
+    "another padding": (
+        lambda folder: edit(folder / "config.json", pad_token_id=3),
+        r"config.json: pad_token_id is 3, the tokenizer's is 197",
+    ),
+    "another tokenizer": (
+        lambda folder: edit(folder / "tokenizer_config.json", tokenizer_class="SMALL100Tokenizer"),
+        r"tokenizer_config.json: tokenizer_class is 'SMALL100Tokenizer'; supported is MarianTokenizer",
+    ),
+    "another tokenizer in config.json": (
+        lambda folder: edit(folder / "config.json", tokenizer_class="NllbTokenizer"),
+        r"tokenizer: config.json: tokenizer_class is 'NllbTokenizer'",
+    ),
+    "a tokenizer of its own": (
+        lambda folder: edit(folder / "tokenizer_config.json", auto_map={"AutoTokenizer": ["own.Own", None]}),
+        r"auto_map names a tokenizer of its own code, which is not run",
     ),
     "other ids": (lambda folder: edit(folder / "generation_config.json", eos_token_id=7), r"eos_token_id is 7"),
     "config is no object": (make_no_object, r"expected an object"),

@@ -1,13 +1,74 @@
-"""Generation settings: what is taken over, and that everything else is refused."""
+"""Generation settings: what is taken over, what has no effect, and that everything else is refused."""
 
 from typing import Any
 
 import pytest
+from transformers import GenerationConfig
 
-from export.importers.hf_generation import read_generation
+from export.importers.hf_generation import (
+    REFUSED,
+    TAKEN_OVER,
+    WITHOUT_EFFECT,
+    read_generation,
+    settings_of_config,
+)
 from service.bundle.manifest import GenerationDefaults
 
 IDS = {"eos_token_id": 0, "pad_token_id": 9, "decoder_start_token_id": 9}
+
+
+ABOUT_THE_FILE = {"_from_model_config", "transformers_version"}
+OF_OTHER_RELEASES = {"forced_decoder_ids"}
+ARGUMENTS_OF_GENERATE = {
+    "logits_processor",
+    "stopping_criteria",
+    "prefix_allowed_tokens_fn",
+    "synced_gpus",
+    "assistant_model",
+    "streamer",
+    "negative_prompt_ids",
+    "negative_prompt_attention_mask",
+}
+
+
+def problems_with(settings: dict[str, Any]) -> list[str]:
+    problems: list[str] = []
+    read_generation({**IDS, **settings}, problems)
+    return problems
+
+
+def test_each_setting_of_transformers_is_in_one_table() -> None:
+    """A release that adds one fails here: decide what it does to the output."""
+    tables = [*TAKEN_OVER, *REFUSED, *WITHOUT_EFFECT]
+    assert len(tables) == len(set(tables))
+    assert set(tables) == {*vars(GenerationConfig())} - ABOUT_THE_FILE | OF_OTHER_RELEASES | ARGUMENTS_OF_GENERATE
+
+
+def test_the_defaults_of_transformers_are_supported() -> None:
+    assert not problems_with(GenerationConfig._get_default_generation_params())
+    assert not problems_with(dict.fromkeys(vars(GenerationConfig())) | IDS)
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_each_refused_setting_is_named_once(name: str) -> None:
+    for value in (7, 0.25, "x", {}, [[3]], {"a": 1}):
+        assert problems_with({name: value}) == [
+            f"{name} is {value!r}; supported is {REFUSED[name][0] if REFUSED[name] else 'none'}"
+        ]
+    for value in REFUSED[name]:
+        assert not problems_with({name: value})
+
+
+@pytest.mark.parametrize("name", sorted(WITHOUT_EFFECT))
+def test_settings_without_effect_may_be_anything(name: str) -> None:
+    assert read_generation({**IDS, name: "x"}, []) == read_generation(IDS, [])
+
+
+@pytest.mark.parametrize("name", sorted(TAKEN_OVER - {"renormalize_logits"}))
+@pytest.mark.parametrize("value", ["x", -1, 2**70, 0.5, True, [], {}, [True], [[0, True]]])
+def test_what_is_taken_over_has_the_right_kind(name: str, value: Any) -> None:
+    accepted = (name, repr(value)) in {("early_stopping", "True"), ("length_penalty", "-1"), ("length_penalty", "0.5")}
+    assert [problem.split()[0] for problem in problems_with({name: value})] == [] if accepted else [name]
 
 
 def test_published_settings_of_opus_mt() -> None:
@@ -29,17 +90,45 @@ def test_published_settings_of_opus_mt() -> None:
 
 
 def test_what_is_not_said_is_as_in_transformers() -> None:
-    found = read_generation({**IDS, "max_length": 20, "eos_token_id": [0]}, [])
+    found = read_generation({**IDS, "eos_token_id": [0]}, [])
     assert found.defaults == GenerationDefaults()
-    assert found.max_decoder_tokens is None
+    assert (found.eos_id, found.max_decoder_tokens) == (0, None)
+    assert read_generation({**IDS, "max_length": 20}, []).max_decoder_tokens == 20
+    assert read_generation({**IDS, "pad_token_id": None}, []).pad_id is None
+    assert read_generation({"eos_token_id": 0, "bos_token_id": 4}, []).decoder_start_id == 4
     assert read_generation({**IDS, "max_new_tokens": 30, "max_length": 512}, []).max_decoder_tokens == 31
+
+
+def test_what_config_json_says_by_itself() -> None:
+    settings = settings_of_config({**IDS, "num_beams": 6, "max_length": None, "d_model": 512})
+    problems: list[str] = []
+    assert read_generation(settings, problems).defaults == GenerationDefaults(beam_size=6)
+    assert not problems
+    read_generation(settings_of_config({**IDS, "bos_token_id": 3, "force_bos_token_to_be_generated": True}), problems)
+    assert problems == ["forced_bos_token_id is 3; supported is none"]
+
+
+def test_a_forced_first_token_is_a_languages() -> None:
+    problems: list[str] = []
+    read_generation({**IDS, "forced_bos_token_id": 7}, problems, first_ids={7, 8})
+    read_generation({**IDS, "forced_bos_token_id": 9}, problems, first_ids=None)
+    assert not problems
+    read_generation({**IDS, "forced_bos_token_id": 9}, problems, first_ids={7, 8})
+    assert problems == ["forced_bos_token_id is 9; supported is the languages' tokens"]
 
 
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
         ({"eos_token_id": [0, 1]}, "eos_token_id is [0, 1]; expected one token id"),
-        ({"pad_token_id": None}, "pad_token_id is None"),
+        ({"eos_token_id": None}, "eos_token_id is missing"),
+        ({"pad_token_id": [9]}, "pad_token_id is [9]; expected a token id"),
+        ({"decoder_start_token_id": [9]}, "decoder_start_token_id is [9]; expected a token id"),
+        ({"decoder_start_token_id": None}, "decoder_start_token_id is missing, and bos_token_id"),
+        ({"forced_bos_token_id": 5}, "forced_bos_token_id is 5; supported is none"),
+        ({"bad_words_ids": []}, "bad_words_ids is []; expected a token besides eos_token_id"),
+        ({"bad_words_ids": [[0]]}, "bad_words_ids is [[0]]; expected a token besides eos_token_id"),
+        ({"early_stopping": "never"}, "early_stopping is 'never'; supported are true and false"),
         ({"forced_eos_token_id": 5}, "forced_eos_token_id is 5; supported is eos_token_id, which is 0"),
         ({"bad_words_ids": [[1, 2]]}, "supported are single tokens"),
         ({"repetition_penalty": 1.3}, "repetition_penalty is 1.3; supported is 1"),
@@ -51,6 +140,5 @@ def test_what_is_not_said_is_as_in_transformers() -> None:
     ],
 )
 def test_what_is_not_supported_is_told(settings: dict[str, Any], told: str) -> None:
-    problems: list[str] = []
-    read_generation({**IDS, **settings}, problems)
+    problems = problems_with(settings)
     assert [problem for problem in problems if told in problem], problems

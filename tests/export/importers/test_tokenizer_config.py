@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from export.importers.tokenizer_config import TokenizerConfig, read_tokenizer_config
+from export.importers.tokenizer_config import TokenizerConfig, check_class, read_tokenizer_config
 
 VOCABULARY = {"</s>": 0, "<unk>": 1, "▁a": 2, "<pad>": 3}
 DEFAULTS = {"eos_token": "</s>", "unk_token": "<unk>", "pad_token": "<pad>"}
@@ -87,6 +87,33 @@ def test_what_is_not_done_is_refused(settings: Any, problem: str, tmp_path: Path
     import re
 
     assert re.search(problem, problems_with(write(tmp_path, tokenizer_config=settings)))
+
+
+@pytest.mark.parametrize(
+    ("tokenizer_config", "config", "told"),
+    [
+        ({}, {}, ""),
+        ({"tokenizer_class": "M2M100Tokenizer"}, {"tokenizer_class": "Other"}, ""),
+        ({"tokenizer_class": "M2M100TokenizerFast"}, {}, ""),
+        ({"tokenizer_class": None}, {"tokenizer_class": None}, ""),
+        ({"tokenizer_class": "SMALL100Tokenizer"}, {}, "tokenizer_config.json: tokenizer_class is 'SMALL100Tokenizer'"),
+        (
+            {},
+            {"tokenizer_class": "SMALL100Tokenizer"},
+            "config.json: tokenizer_class is 'SMALL100Tokenizer'; supported",
+        ),
+        ({"tokenizer_class": "PreTrainedTokenizerFast"}, {}, "is 'PreTrainedTokenizerFast'"),
+        ({"tokenizer_class": ["M2M100Tokenizer"]}, {}, "supported is M2M100Tokenizer"),
+        ({"auto_map": {"AutoTokenizer": ["own.Own", None]}}, {}, "auto_map names a tokenizer of its own code"),
+    ],
+)
+def test_the_class_is_the_one_that_reads_such_files(
+    tokenizer_config: dict[str, Any], config: dict[str, Any], told: str, tmp_path: Path
+) -> None:
+    problems: list[str] = []
+    check_class(write(tmp_path, config=config), tokenizer_config, "M2M100Tokenizer", problems)
+    assert len(problems) == bool(told)
+    assert told in "".join(problems)
 
 
 def test_all_problems_are_listed(tmp_path: Path) -> None:

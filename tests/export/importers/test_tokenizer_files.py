@@ -186,3 +186,15 @@ def test_what_is_no_nllb_tokenizer_is_refused(tmp_path: Path) -> None:
     set_config(folder, legacy_behaviour=True)
     with pytest.raises(ValueError, match="legacy_behaviour"):
         read_nllb(folder)
+
+
+@pytest.mark.parametrize(
+    ("write", "read"), [(write_marian, read_marian), (write_m2m100, read_m2m100), (write_nllb, read_nllb)]
+)
+def test_another_class_may_read_the_files_in_another_way(
+    write: Callable[[Path], Path], read: Callable[[Path], object], tmp_path: Path
+) -> None:
+    folder = write(tmp_path / "folder")
+    (folder / "tokenizer_config.json").write_text('{"tokenizer_class": "SMALL100Tokenizer"}', encoding="utf-8")
+    with pytest.raises(ValueError, match=r"tokenizer_config\.json: tokenizer_class is 'SMALL100Tokenizer'"):
+        read(folder)
