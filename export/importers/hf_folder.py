@@ -82,7 +82,8 @@ def read_model(
         for side, given, size in zip(("source", "target"), vocabulary_sizes, sizes, strict=True):
             if given > size:
                 problems.append(f"the {side} tokenizer has {given} tokens, the model {size}")
-    model = assemble(config, our_weights(weights, config, problems), problems)
+    config, ours = our_weights(weights, config, problems)
+    model = assemble(config, ours, problems)
     return None if model is None else HuggingFaceModel(model, generation, weight_files.sha256())
 
 
