@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from export.architecture import ModelConfig, PositionConfig
@@ -111,7 +110,8 @@ def read_architecture(
     if not isinstance(activation, str) or activation not in ACTIVATIONS:
         problems.append(f"activation_function is {activation!r}; supported are {', '.join(ACTIVATIONS)}")
     sizes = {name: _size(document, name, problems) for name in ("d_model", "vocab_size", "max_position_embeddings")}
-    pairs = {name: _same_in_both(document, name, problems) for name in ("attention_heads", "ffn_dim")}
+    num_heads = _same_in_both(document, "attention_heads", problems)
+    widths = {side: _size(document, f"{side}_ffn_dim", problems) for side in ("encoder", "decoder")}
     layers = {side: _size(document, f"{side}_layers", problems) for side in ("encoder", "decoder")}
     scales = _choice(document, "scale_embedding", family is M2M100, problems)
     ties = _choice(document, "tie_word_embeddings", True, problems)
@@ -124,8 +124,9 @@ def read_architecture(
             source_vocabulary_size=sizes["vocab_size"],
             target_vocabulary_size=target_size,
             d_model=sizes["d_model"],
-            d_ff=pairs["ffn_dim"],
-            num_heads=pairs["attention_heads"],
+            d_ff=widths["encoder"],
+            decoder_d_ff=None if widths["decoder"] == widths["encoder"] else widths["decoder"],
+            num_heads=num_heads,
             num_encoder_layers=layers["encoder"],
             num_decoder_layers=layers["decoder"],
             max_source_positions=sizes["max_position_embeddings"],
@@ -157,15 +158,13 @@ def our_weights(
     """
     ours: dict[str, Tensor] = {}
     tables: dict[str, Tensor] = {}
-    full_names: dict[str, str] = {}
+    seen: set[str] = set()
     for full_name, given_value in given.items():
         name, value = full_name.removeprefix("model."), given_value.float()
-        if name in full_names:
-            problems.append(
-                f"{' and '.join(sorted((full_name, full_names[name]), reverse=True))} are one weight; keep one"
-            )
+        if name in seen:
+            problems.append(f"model.{name} and {name} are one weight; keep one")
             continue
-        full_names[name] = full_name
+        seen.add(name)
         layer = _LAYER.fullmatch(name)
         if layer and layer[3] in _PARTS:
             ours[f"{layer[1]}.layers.{layer[2]}.{_PARTS[layer[3]]}.{layer[4]}"] = value

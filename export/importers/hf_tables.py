@@ -1,7 +1,7 @@
 """Which stored table encoder, decoder and projection read in transformers' Marian and M2M100.
 
-Of the four names a file may hold any that say enough: transformers keeps each table that is there and ties those that are
-missing to one that is (`PreTrainedModel.tie_weights`, `_tied_weights_keys` of both families).
+Of the four names a file may hold any that say enough: transformers keeps each table that is there and ties those that
+are missing to one that is (`PreTrainedModel.tie_weights`, `_tied_weights_keys` of both families).
 """
 
 import dataclasses
@@ -30,10 +30,9 @@ def place_tables(
         names = _in_order(theirs, config)
         found = next((name for name in names if name in stored), None)
         if found is None:
-            others = (
-                f"so are {', '.join(names[1:])}, any of which would do" if names[1:] else "config.json ties it to none"
-            )
-            problems.append(f"{theirs} is missing, and {others}")
+            others = ", ".join(names[1:])
+            why = f"so are {others}, any of which would do" if others else "config.json ties it to none"
+            problems.append(f"{theirs} is missing, and {why}")
         else:
             read[ours] = stored[found]
     if len(read) < 3:
