@@ -21,7 +21,7 @@ MAX_BATCH_LOGITS = 2**24  # generate holds several arrays of that many numbers
 @contextlib.contextmanager
 def open_transformers(directory: Path) -> Iterator[Reference]:
     """Load the checkpoint with transformers for as long as the `with` block lasts."""
-    with quiet():
+    with _quiet():
         from transformers import AutoModelForSeq2SeqLM
 
         model: Any = AutoModelForSeq2SeqLM.from_pretrained(directory, local_files_only=True, dtype=torch.float32)
@@ -88,7 +88,7 @@ def _cut(token_ids: list[int], eos_id: int, max_output_tokens: int) -> tuple[int
 
 
 @contextlib.contextmanager
-def quiet() -> Iterator[None]:
+def _quiet() -> Iterator[None]:
     """Keep transformers' notes, bars and warnings away from the terminal."""
     from transformers.utils import logging as own_logging
 

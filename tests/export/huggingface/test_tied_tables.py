@@ -13,7 +13,6 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 from transformers import AutoModelForSeq2SeqLM
 
-from export.importers.hf_reference import quiet
 from export.importers.imported import CheckpointError
 from export.importers.selection import import_checkpoint
 from tests.export.huggingface import checkpoints
@@ -43,8 +42,7 @@ def save_tables(folder: Path, tables: dict[str, Tensor]) -> None:
 
 def read_by_transformers(folder: Path) -> list[Tensor] | None:
     """What encoder, decoder and projection read; `None` if one of them gets random numbers."""
-    with quiet():
-        model, told = AutoModelForSeq2SeqLM.from_pretrained(folder, output_loading_info=True, dtype=torch.float32)
+    model, told = AutoModelForSeq2SeqLM.from_pretrained(folder, output_loading_info=True, dtype=torch.float32)
     read = {ENCODER: model.model.encoder.embed_tokens, DECODER: model.model.decoder.embed_tokens, HEAD: model.lm_head}
     return None if told["missing_keys"] & read.keys() else [module.weight.detach() for module in read.values()]
 
@@ -119,8 +117,7 @@ LAYOUTS: dict[str, tuple[str, Callable[[Path], None]]] = {
 def difference(folder: Path, swap: bool = False) -> float:
     """Largest, between transformers' logits and ours."""
     ours = import_checkpoint(folder).model
-    with quiet():
-        theirs: Any = AutoModelForSeq2SeqLM.from_pretrained(folder, dtype=torch.float32).eval()
+    theirs: Any = AutoModelForSeq2SeqLM.from_pretrained(folder, dtype=torch.float32).eval()
     generator = torch.Generator().manual_seed(1)
     source, target = (torch.randint(4, 100, (8, length), generator=generator) for length in (9, 12))
     logits = theirs(input_ids=source, decoder_input_ids=target).logits
