@@ -77,6 +77,7 @@ OPTIONS: dict[str, Callable[[], Notebook]] = {
     "tied projection": lambda: make(replace(PLAIN, is_tied=True)),
     "tied projection without bias": lambda: make(replace(PLAIN, is_tied=True, projection_bias=False)),
     "free projection without bias": lambda: make(replace(PLAIN, projection_bias=False)),
+    "feed-forward layers that differ in width": lambda: make(PLAIN, replace(SIZES, d_ff=21, decoder_d_ff=38)),
     "layers that differ in number": lambda: make(PLAIN, replace(SIZES, num_encoder_layers=3, num_decoder_layers=1)),
 }
 
