@@ -216,6 +216,6 @@ def test_stacks_may_have_feed_forward_layers_of_their_own_width() -> None:
     for said, widths in (({}, (64, 64)), ({"decoder_d_ff": None}, (64, 64)), ({"decoder_d_ff": 21}, (64, 21))):
         document = {name: value for name, value in tiny_config().to_document().items() if name != "decoder_d_ff"}
         model = Transformer(ModelConfig.from_document(document | said))
-        layers = (model.encoder.layers[0], model.decoder.layers[1])
-        assert tuple(layer.feed_forward.inner.out_features for layer in layers) == widths
+        names = (f"{stack}.layers.1.feed_forward.inner.bias" for stack in ("encoder", "decoder"))
+        assert tuple(len(model.weights()[name]) for name in names) == widths
         assert ModelConfig.from_document(model.config.to_document()) == model.config
