@@ -211,7 +211,7 @@ def _quantize_base(source: Path, destination: Path, say: Callable[[str], None]) 
     lines = SENTENCES.read_text(encoding="utf-8").splitlines()[:_BASE_CALIBRATION_LINES]
     calibration = FOLDER / "base-calibration.tsv"
     calibration.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    quantize(source, destination, calibration, say)
+    quantize(source, destination, calibration, say=say)
 
 
 def _fingerprint() -> str:

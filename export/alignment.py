@@ -41,6 +41,8 @@ class IdenticalPieces:
 
     def num_found(self, attention: Attention) -> int:
         """How many of the pieces point at each other: each is where the other attends most (T, S)."""
+        if not self.places:
+            return 0  # nor is there anything to look at, where the translation is empty
         among = attention[:, self.source]
         best_source, best_target = among.argmax(axis=1) + self.source.start, among.argmax(axis=0)
         return sum(

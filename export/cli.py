@@ -33,6 +33,19 @@ class _LazyGroup(click.Group):
         return command
 
 
+def _usable_name(_context: click.Context, _option: click.Parameter, name: str | None) -> str | None:
+    """What a bundle may be called; asked before the work, not by the server that loads it."""
+    if name is None:
+        return None
+    from service.bundle.manifest import MAX_NAME_BYTES, is_name
+
+    if not is_name(name):
+        raise click.BadParameter(
+            f"{name[:60]!r} is no name; allowed are 1 to {MAX_NAME_BYTES} printable bytes of UTF-8."
+        )
+    return name
+
+
 @click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 def main() -> None:
     """Turn trained checkpoints into bundles that dragoman serves."""
@@ -42,7 +55,7 @@ def main() -> None:
 @click.argument("checkpoint", type=click.Path(path_type=Path))
 @click.option("--output", "-o", required=True, type=click.Path(path_type=Path), help="Folder that becomes the bundle.")
 @click.option("--from", "kind", type=click.Choice(IMPORTER_NAMES), help="Kind of checkpoint; found out by default.")
-@click.option("--name", help="Name of the model; by default the checkpoint's own.")
+@click.option("--name", callback=_usable_name, help="Name of the model; by default the checkpoint's own.")
 @click.option(
     "--precision",
     type=click.Choice(PRECISIONS),
@@ -96,7 +109,7 @@ def convert(
             read_pairs(lines)
             with tempfile.TemporaryDirectory() as folder:
                 run(checkpoint, Path(folder) / "float32", kind, name, say=_say, options=options)
-                run_quantize(Path(folder) / "float32", output, lines, _say)
+                run_quantize(Path(folder) / "float32", output, lines, say=_say)
         else:
             run(checkpoint, output, kind, name, precision, _say, options)
     except (CheckpointError, BundleError, CalibrationError) as error:
@@ -116,7 +129,10 @@ def convert(
     type=click.Path(path_type=Path),
     help="Lines of source<TAB>reference; 200 are plenty.",
 )
-def quantize(bundle: Path, output: Path, calibration: Path) -> None:
+@click.option(
+    "--name", callback=_usable_name, help="Name of the model; by default BUNDLE's, beside which one root won't hold it."
+)
+def quantize(bundle: Path, output: Path, calibration: Path, name: str | None) -> None:
     """Make an int8 bundle of the float32 bundle BUNDLE, for the CPU, and say what it costs in quality.
 
     Exit codes: 0 written, 1 the graphs failed their checks, 2 BUNDLE, --calibration or --output can't be used.
@@ -127,7 +143,7 @@ def quantize(bundle: Path, output: Path, calibration: Path) -> None:
     from service.bundle.manifest import BundleError
 
     try:
-        run(bundle, output, calibration, _say)
+        run(bundle, output, calibration, name, _say)
     except (BundleError, CalibrationError) as error:
         _fail(str(error), EXIT_BAD_CHECKPOINT)
     except GraphError as error:

@@ -56,10 +56,11 @@ def lines(document: dict[str, Any]) -> Iterator[str]:
     yield f"{document['name']}: {document['precision']}, licence {document['licence']}"
     architecture = document["architecture"]
     if architecture:
+        widths = dict.fromkeys((architecture["d_ff"], architecture.get("decoder_d_ff") or architecture["d_ff"]))
         yield (
             f"architecture  {architecture['family']}, {architecture['num_parameters'] / 1e6:.1f} M parameters, "
             f"{architecture['num_encoder_layers']}+{architecture['num_decoder_layers']} layers, "
-            f"d_model {architecture['d_model']}, d_ff {architecture['d_ff']}, {architecture['num_heads']} heads, "
+            f"d_model {architecture['d_model']}, d_ff {'/'.join(map(str, widths))}, {architecture['num_heads']} heads, "
             f"{architecture['norm']}-norm, {architecture['activation']}"
         )
     if document["language_pairs"]:

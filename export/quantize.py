@@ -31,9 +31,15 @@ _Histograms = Mapping[str, Mapping[str, Histogram]]
 
 
 def quantize(
-    source: Path, destination: Path, calibration: Path, say: Callable[[str], None] = lambda line: None
+    source: Path,
+    destination: Path,
+    calibration: Path,
+    name: str | None = None,
+    say: Callable[[str], None] = lambda line: None,
 ) -> Manifest:
     """Write the int8 form of the float32 bundle in `source` to `destination`; `say` is told of every stage.
+
+    `name` is what the model is called then; `None`: as in `source`. Models of one repository need names of their own.
 
     Half of the calibration lines give the activations' ranges, by each of `METHODS`; the method whose graphs agree
     most often with float32's choice of the next token is taken. The other half tells what int8 costs.
@@ -77,6 +83,7 @@ def quantize(
         stages.done("judge", quality.line())
         quantized = dataclasses.replace(
             manifest,
+            name=manifest.name if name is None else name,
             precision="int8",
             golden=_golden(directory, manifest, tokenizer),
             checksums=checksums(directory),

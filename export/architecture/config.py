@@ -52,6 +52,7 @@ class ModelConfig:
     target_vocabulary_size: int
     d_model: int = 512
     d_ff: int = 2048
+    decoder_d_ff: int | None = None  # of the decoder's layers, where `d_ff` is the encoder's only
     num_heads: int = 8
     num_encoder_layers: int = 6
     num_decoder_layers: int = 6
@@ -154,7 +155,7 @@ def _mistyped(config: ModelConfig | PositionConfig) -> list[str]:
         if typing.get_origin(kind) is Literal:
             if value not in (choices := typing.get_args(kind)):
                 problems.append(f"{item.name} is {value!r}, allowed are {', '.join(choices)}")
-        elif kind is int:
+        elif kind is int or (kind == int | None and value is not None):
             lowest = 0 if item.name.endswith("_id") or item.name == "offset" else 1
             highest = _MAX_SIZES.get(item.name, MAX_SIZE)
             if not isinstance(value, int) or isinstance(value, bool) or not lowest <= value <= highest:

@@ -5,12 +5,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from export.architecture import ModelConfig, PositionConfig
 from export.architecture.config import MAX_SIZE, Activation
 from export.architecture.embedding import sinusoidal_table
+from export.importers.hf_tables import TABLE_NAMES, place_tables
 
 ACTIVATIONS: Mapping[str, Activation] = {"relu": "relu", "gelu": "gelu", "swish": "silu", "silu": "silu"}
 # Keys that would make it another model, with the values at which they don't.
@@ -51,19 +51,30 @@ _POSITIONS = re.compile(r"(encoder|decoder)\.embed_positions\.weights?")
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """What distinguishes the architectures that share the layout; `Family.normalize_before` is pre-norm."""
+    """What distinguishes the architectures that share the layout; `Family.normalize_before` is pre-norm.
+
+    `may_separate`: `share_encoder_decoder_embeddings` is theirs; others ignore it and have one table for both sides.
+    """
 
     name: str
     normalize_before: bool
     final_norm: bool
+    may_separate: bool
     positions: PositionConfig
 
 
-MARIAN = Family("Marian", normalize_before=False, final_norm=False, positions=PositionConfig(layout="halves"))
+MARIAN = Family(
+    "Marian",
+    normalize_before=False,
+    final_norm=False,
+    may_separate=True,
+    positions=PositionConfig(layout="halves"),
+)
 M2M100 = Family(
     "M2M100",
     normalize_before=True,
     final_norm=True,
+    may_separate=False,
     positions=PositionConfig(layout="halves", fairseq_exponent=True, offset=2),
 )
 
@@ -99,19 +110,23 @@ def read_architecture(
     if not isinstance(activation, str) or activation not in ACTIVATIONS:
         problems.append(f"activation_function is {activation!r}; supported are {', '.join(ACTIVATIONS)}")
     sizes = {name: _size(document, name, problems) for name in ("d_model", "vocab_size", "max_position_embeddings")}
-    pairs = {name: _same_in_both(document, name, problems) for name in ("attention_heads", "ffn_dim")}
+    num_heads = _same_in_both(document, "attention_heads", problems)
+    widths = {side: _size(document, f"{side}_ffn_dim", problems) for side in ("encoder", "decoder")}
     layers = {side: _size(document, f"{side}_layers", problems) for side in ("encoder", "decoder")}
+    scales = _choice(document, "scale_embedding", family is M2M100, problems)
+    ties = _choice(document, "tie_word_embeddings", True, problems)
+    shares = not family.may_separate or _choice(document, "share_encoder_decoder_embeddings", True, problems)
     if len(problems) > found:
         return None
-    shares = document.get("share_encoder_decoder_embeddings", True) is not False
     target_size = sizes["vocab_size"] if shares else _target_size(document, sizes["vocab_size"])
     try:
         return ModelConfig(
             source_vocabulary_size=sizes["vocab_size"],
             target_vocabulary_size=target_size,
             d_model=sizes["d_model"],
-            d_ff=pairs["ffn_dim"],
-            num_heads=pairs["attention_heads"],
+            d_ff=widths["encoder"],
+            decoder_d_ff=None if widths["decoder"] == widths["encoder"] else widths["decoder"],
+            num_heads=num_heads,
             num_encoder_layers=layers["encoder"],
             num_decoder_layers=layers["decoder"],
             max_source_positions=sizes["max_position_embeddings"],
@@ -119,9 +134,9 @@ def read_architecture(
             activation=ACTIVATIONS[str(activation)],
             norm="pre" if family.normalize_before else "post",
             final_norm=family.final_norm,
-            scale_embeddings=document.get("scale_embedding", family is M2M100) is True,
+            scale_embeddings=scales,
             share_embeddings=shares,
-            tie_projection=document.get("tie_word_embeddings", True) is not False,
+            tie_projection=ties,
             projection_bias=has_logits_bias,
             positions=family.positions,
             pad_id=ids.pad,
@@ -134,12 +149,22 @@ def read_architecture(
         return None
 
 
-def our_weights(given: Mapping[str, Tensor], config: ModelConfig, problems: list[str]) -> dict[str, Tensor]:
-    """The same weights under our names, float32; what has none, or contradicts itself, goes to `problems`."""
+def our_weights(
+    given: Mapping[str, Tensor], config: ModelConfig, problems: list[str]
+) -> tuple[ModelConfig, dict[str, Tensor]]:
+    """The same weights under our names, float32, and the configuration with the tables that they have.
+
+    What has no name with us, or contradicts itself, goes to `problems`.
+    """
     ours: dict[str, Tensor] = {}
     tables: dict[str, Tensor] = {}
-    for full_name, value in given.items():
-        name = full_name.removeprefix("model.")
+    seen: set[str] = set()
+    for full_name, given_value in given.items():
+        name, value = full_name.removeprefix("model."), given_value.float()
+        if name in seen:
+            problems.append(f"model.{name} and {name} are one weight; keep one")
+            continue
+        seen.add(name)
         layer = _LAYER.fullmatch(name)
         if layer and layer[3] in _PARTS:
             ours[f"{layer[1]}.layers.{layer[2]}.{_PARTS[layer[3]]}.{layer[4]}"] = value
@@ -155,44 +180,18 @@ def our_weights(given: Mapping[str, Tensor], config: ModelConfig, problems: list
         elif name == "final_logits_bias":
             if config.projection_bias:
                 ours["projection.bias"] = value.flatten()
-        elif name in ("shared.weight", "encoder.embed_tokens.weight", "decoder.embed_tokens.weight", "lm_head.weight"):
+        elif name in TABLE_NAMES:
             tables[name] = value
         else:
             problems.append(f"{full_name} is a weight that the architecture does not have")
-    ours.update(_our_tables(tables, config, problems))
-    return {name: value.float() for name, value in ours.items()}
+    config, placed = place_tables(tables, config, problems)
+    return config, ours | placed
 
 
 def has_logits_bias(given: Mapping[str, Tensor]) -> bool:
     """Whether there is a `final_logits_bias` that is not all zeros."""
     bias = given.get("final_logits_bias")
     return bias is not None and bool(bias.count_nonzero())
-
-
-def _our_tables(tables: Mapping[str, Tensor], config: ModelConfig, problems: list[str]) -> dict[str, Tensor]:
-    """Which table is whose; tables that the configuration says are one must be."""
-    source = tables.get("encoder.embed_tokens.weight", tables.get("shared.weight"))
-    target = tables.get("decoder.embed_tokens.weight", tables.get("shared.weight"))
-    projection = tables.get("lm_head.weight", target if config.tie_projection else None)
-    wanted = {"encoder.embedding.tokens.weight": ("the source embedding", source)}
-    if config.share_embeddings:
-        target = source if target is None else target
-        _check_same(source, target, "source and target embedding", "share_encoder_decoder_embeddings", problems)
-    else:
-        wanted["decoder.embedding.tokens.weight"] = ("the target embedding", target)
-    if config.tie_projection:
-        _check_same(target, projection, "target embedding and lm_head", "tie_word_embeddings", problems)
-    else:
-        wanted["projection.weight"] = ("lm_head.weight", projection)
-    problems += [f"{what} is missing" for what, table in wanted.values() if table is None]
-    return {name: table for name, (_, table) in wanted.items() if table is not None}
-
-
-def _check_same(one: Tensor | None, other: Tensor | None, what: str, key: str, problems: list[str]) -> None:
-    if one is None or other is None or one is other:
-        return
-    if one.shape != other.shape or not torch.equal(one, other):
-        problems.append(f"{what} differ although {key} is true")
 
 
 def _position_problems(name: str, table: Tensor, config: ModelConfig) -> list[str]:
@@ -212,6 +211,14 @@ def _size(document: Mapping[str, Any], name: str, problems: list[str]) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_SIZE:
         problems.append(f"{name} is {value!r}; expected a positive number")
         return 1
+    return value
+
+
+def _choice(document: Mapping[str, Any], name: str, default: bool, problems: list[str]) -> bool:
+    value = document.get(name, default)
+    if not isinstance(value, bool):
+        problems.append(f"{name} is {value!r}; expected true or false")
+        return default
     return value
 
 

@@ -6,6 +6,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
+from torch import Tensor
+
 from export.architecture import Transformer
 from export.importers.assembly import assemble
 from export.importers.hf_bart import Family, TokenIds, has_logits_bias, our_weights, read_architecture
@@ -16,7 +18,7 @@ from export.importers.json_file import read_json
 from export.importers.model_card import licence_of
 from export.importers.parts import read_part
 from export.importers.tokenizer_config import read_optional
-from export.importers.weight_files import SINGLE_NAMES, WeightFiles
+from export.importers.weight_files import SINGLE_NAMES, WeightFiles, without_wrappers
 from service.bundle.manifest import Language, LanguagePair, Limits, TokenizerSpec, directions
 
 CONFIG_NAME = "config.json"
@@ -63,6 +65,8 @@ def read_model(
     document = read_part(CONFIG_NAME, lambda: read_json(directory / CONFIG_NAME), problems)
     weight_files = read_part("weights", lambda: WeightFiles(directory), problems)
     weights = None if weight_files is None else read_part("weights", weight_files.read, problems)
+    if weights is not None:
+        weights = read_part("weights", partial(_plain, weights, problems), problems)
     if document is None:
         return None
     elsewhere = document.get("transformers_weights")
@@ -93,7 +97,8 @@ def read_model(
     unknown = [index for index in generation.suppressed_ids if index >= config.target_vocabulary_size]
     if unknown:
         problems.append(f"bad_words_ids has {unknown[0]}, the model has {config.target_vocabulary_size} tokens")
-    model = assemble(config, our_weights(weights, config, problems), problems)
+    config, ours = our_weights(weights, config, problems)
+    model = assemble(config, ours, problems)
     return None if model is None else HuggingFaceModel(model, generation, weight_files.sha256())
 
 
@@ -141,6 +146,15 @@ def checkpoint(
         licence=licence_of(directory),
         open_reference=partial(open_transformers, directory),
     )
+
+
+def _plain(weights: Mapping[str, Tensor], problems: list[str]) -> dict[str, Tensor]:
+    """What the names in wrappers stand for; transformers reads none of them, so there is nothing to compare with."""
+    plain = without_wrappers(weights)
+    wrapped = sorted(weights.keys() - plain.keys())
+    if wrapped:
+        problems.append(f"{wrapped[0]} is a name in DataParallel or torch.compile; save the model itself, without them")
+    return plain
 
 
 def _limits(found: HuggingFaceModel, longest_prefix: int) -> Limits:

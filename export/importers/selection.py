@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
+from export.importers.foreign import recognise
 from export.importers.hf_m2m100 import import_m2m100
 from export.importers.hf_marian import import_marian
 from export.importers.imported import CheckpointError, ImportedCheckpoint
@@ -32,13 +33,16 @@ def import_checkpoint(
     """
     if not directory.is_dir() and not (directory.is_file() and kind in TAKING_A_FILE):
         raise CheckpointError(directory, ["it is not a folder; give the folder that holds the checkpoint's files"])
+    foreign = recognise(directory) if directory.is_dir() else None
+    if foreign is not None:
+        raise CheckpointError(directory, [foreign])
     return IMPORTERS[kind or _detect(directory)](directory, options)
 
 
 def _detect(directory: Path) -> str:
-    names = ", ".join(sorted(IMPORTERS))
     if not (directory / CONFIG_NAME).is_file():
-        raise CheckpointError(directory, [f"it holds no {CONFIG_NAME} to tell its kind from; say --from ({names})"])
+        problem = f"it holds no {CONFIG_NAME} to tell its kind from; a bare state dict is for --from notebook"
+        raise CheckpointError(directory, [problem])
     try:
         model_type = read_json(directory / CONFIG_NAME).get("model_type")
     except ValueError as error:

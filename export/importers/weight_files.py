@@ -19,6 +19,7 @@ from service.bundle.checksums import file_sha256
 
 SINGLE_NAMES = ("model.safetensors", "pytorch_model.bin")
 INDEX_SUFFIX = ".index.json"
+_WRAPPERS = ("module", "_orig_mod")  # the attributes in which DataParallel and torch.compile keep what they wrap
 
 
 class WeightFiles:
@@ -80,6 +81,21 @@ def read_state_dict(path: Path) -> dict[str, Tensor]:
     if strangers:
         raise ValueError(f"{path.name}: {', '.join(strangers[:5])} hold no tensors; save the state dict by itself")
     return dict(loaded)
+
+
+def without_wrappers(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The weights by the names that they have without DataParallel or torch.compile around the model or its parts.
+
+    Raises:
+        ValueError: two then have the same name.
+    """
+    named: dict[str, str] = {}
+    for name in sorted(weights):
+        inner = ".".join(part for part in name.split(".") if part not in _WRAPPERS)
+        if inner in named:
+            raise ValueError(f"{name} and {named[inner]} are one weight; keep one")
+        named[inner] = name
+    return {inner: weights[name] for inner, name in named.items()}
 
 
 def load_document(path: Path) -> Any:

@@ -36,8 +36,8 @@ _MAX_ID = 10_000_000
 _MAX_PENALTY = 1_000
 _MAX_PAIRS = 10_000
 _MAX_LANGUAGES = 1_000  # each is translated into each other one
-_MAX_NAME_BYTES = 255  # of models, languages and files: what file systems take
-_ALLOWED_NAMES = f"allowed are plain relative names of at most {_MAX_NAME_BYTES} bytes"
+MAX_NAME_BYTES = 255  # of models, languages and files: what file systems take
+_ALLOWED_NAMES = f"allowed are plain relative names of at most {MAX_NAME_BYTES} bytes"
 _MAX_REASON_LENGTH = 1_000
 
 
@@ -308,9 +308,9 @@ class Manifest:
         ]
         for field_name, values in names.items():
             for value in values:
-                if not _is_name(value):
+                if not is_name(value):
                     raise BundleError(
-                        f"{where}: {field_name} has {shown(value)}; allowed are 1 to {_MAX_NAME_BYTES} printable "
+                        f"{where}: {field_name} has {shown(value)}; allowed are 1 to {MAX_NAME_BYTES} printable "
                         "bytes of UTF-8."
                     )
         if not self.golden:
@@ -321,7 +321,7 @@ class Manifest:
         named |= {self.tokenizer.file, *self.tokenizer.files}
         for name in sorted(named | self.checksums.keys()):
             parts = PurePosixPath(name)
-            if not _is_name(name) or parts.is_absolute() or ".." in parts.parts or "\\" in name:
+            if not is_name(name) or parts.is_absolute() or ".." in parts.parts or "\\" in name:
                 raise BundleError(f"{where}: file name {shown(name)} leaves the bundle or is none; {_ALLOWED_NAMES}.")
         for name in sorted(named - self.checksums.keys()):
             raise BundleError(f"{where}: checksums lacks {name!r}, which the bundle uses.")
@@ -364,9 +364,9 @@ class Manifest:
             yield from (("a prefix", token_id) for token_id in (*pair.source_prefix_ids, *pair.target_prefix_ids))
 
 
-def _is_name(name: str) -> bool:
+def is_name(name: str) -> bool:
     """Whether it can stand in a line of a log, in a label of a metric and in a folder."""
-    return name.isprintable() and 0 < len(name.encode()) <= _MAX_NAME_BYTES
+    return name.isprintable() and 0 < len(name.encode()) <= MAX_NAME_BYTES
 
 
 def _build(kind: Any, value: Any, where: str, name: str) -> Any:

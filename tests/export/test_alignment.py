@@ -90,6 +90,8 @@ def test_pieces_point_at_each_other_or_not() -> None:
     one_sided[1, 1] = 0.5  # the source piece attends more to another one
     assert pieces.num_found(one_sided) == 1
     assert share_found([], []) == 0.0
+    nothing = IdenticalPieces((), slice(1, 4))  # of a translation that is empty
+    assert share_found([pieces, nothing], [right, right[:0]]) == 1.0
 
 
 def test_identical_pieces_stand_once_on_both_sides(parts: Parts) -> None:

@@ -22,7 +22,7 @@ def test_it_names_everything(exported: tuple[Path, Manifest], capsys: pytest.Cap
     told = capsys.readouterr().out
     for part in (
         "tiny: float32, licence unknown",
-        "2+2 layers, d_model 32, d_ff 64, 4 heads, pre-norm, relu",
+        "2+2 layers, d_model 32, d_ff 50/51, 4 heads, pre-norm, relu",
         "languages     en-de",
         "limits        64 source and 48 output tokens",
         "encoder.onnx",

@@ -48,7 +48,7 @@ def to_m2m100(model: Transformer) -> Any:
             encoder_attention_heads=config.num_heads,
             decoder_attention_heads=config.num_heads,
             encoder_ffn_dim=config.d_ff,
-            decoder_ffn_dim=config.d_ff,
+            decoder_ffn_dim=config.decoder_d_ff or config.d_ff,
             encoder_layerdrop=0.0,
             decoder_layerdrop=0.0,
             activation_function=config.activation,

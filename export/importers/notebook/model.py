@@ -63,7 +63,8 @@ def _complete(said: Mapping[str, Any], shown: Mapping[str, Any], problems: list[
     except ValueError as error:
         problems.append(f"--config: {error}")
     try:
-        return ModelConfig.from_document({**shown, **{name: said[name] for name in SIZES}})
+        sizes = {name: said[name] for name in (*SIZES, "decoder_d_ff") if name in said}
+        return ModelConfig.from_document({**shown, **sizes})
     except ValueError:
         return None
 

@@ -11,6 +11,7 @@ from torch import Tensor
 from export.architecture import ModelConfig, Transformer
 from export.architecture.transformer import DECODER_TABLE, PROJECTION
 from export.importers.notebook.attention import FORMS, AttentionForm, AttentionKind
+from export.importers.notebook.parts import describe
 
 # Ours -> theirs, as document 002 names the parts of its model.
 MODEL = {
@@ -146,16 +147,21 @@ def find_naming(names: Iterable[str], said: AttentionKind | None) -> Naming:
     """Tell from a state dict's names which document it follows; `said` is the attention that the user says it has.
 
     Raises:
-        ValueError: no attention that is known is in it, it is of another form than said, or two forms are possible.
+        ValueError: no attention that is known is in it, or only a part of a model; it is of another form than said, or
+            two forms are possible.
     """
     names = list(names)
     found = _attention_names(names)
     forms = [form for form in FORMS if form.mark in found]
     if not forms:
         known = ", ".join(dict.fromkeys(form.mark for form in FORMS))
-        raise ValueError(
-            f"no layer in {' or '.join(STACKS.values())} has a self_attention or attention with one of {known}"
-        )
+        nothing = f"no layer in {' or '.join(STACKS.values())} has a self_attention or attention with one of {known}"
+        raise ValueError(describe(names) or nothing)
+    for stack, path in STACKS.items():
+        if not any(name.startswith(f"{path}.") for name in names):
+            raise ValueError(
+                f"it holds no {stack}: no name begins with {path}; save the state_dict() of the whole model"
+            )
     fitting = [form for form in forms if said in (None, form.kind)]
     kinds = " or ".join(dict.fromkeys(form.kind for form in forms))
     if not fitting:

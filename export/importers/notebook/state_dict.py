@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from export.importers.weight_files import load_document
+from export.importers.weight_files import load_document, without_wrappers
 
 SUFFIXES = (".safetensors", ".pt", ".pth", ".bin")
 WRAPPERS = ("model_state_dict", "state_dict", "model")  # names under which training loops keep it beside the optimizer
@@ -32,7 +32,7 @@ def find_state_dict(path: Path) -> Path:
 
 
 def read_state_dict(path: Path) -> dict[str, Tensor]:
-    """Name -> tensor. Nothing in the file is run.
+    """Name -> tensor, names as in the model itself if it was saved in a wrapper. Nothing in the file is run.
 
     Raises:
         ValueError: it is damaged, holds something else than tensors of floating-point numbers, or wants to run code.
@@ -45,7 +45,7 @@ def read_state_dict(path: Path) -> dict[str, Tensor]:
     others = [f"{name!r} holds {shown}" for name, value in document.items() if (shown := _misfit(name, value))]
     if others:
         raise ValueError(", ".join(others))
-    return dict(document)
+    return without_wrappers(document)
 
 
 def _misfit(name: Any, value: Any) -> str:

@@ -184,6 +184,7 @@ def test_configuration_reports_all_problems() -> None:
         tiny_config(num_heads=5, target_vocabulary_size=100, pad_id=200)
     problems = (
         "d_ff is True, allowed is a number from 1 to 10000000",
+        "decoder_d_ff is 0, allowed is a number from 1 to 10000000",
         "norm is 'rms', allowed are pre, post",
         "final_norm is 1, allowed are true, false",
         "layer_norm_epsilon is -1, allowed is a number from 0 to 1e+09",
@@ -194,6 +195,7 @@ def test_configuration_reports_all_problems() -> None:
     with pytest.raises(ValueError, match=re.escape("; ".join(problems))):
         tiny_config(
             d_ff=True,
+            decoder_d_ff=0,
             norm="rms",
             final_norm=1,
             layer_norm_epsilon=-1,
@@ -207,3 +209,13 @@ def test_configuration_reports_all_problems() -> None:
         ModelConfig.from_document({"source_vocabulary_size": 10, "rotary": True})
     config = tiny_config()
     assert ModelConfig.from_document(config.to_document()) == config
+
+
+def test_stacks_may_have_feed_forward_layers_of_their_own_width() -> None:
+    """And a file that knows one width only means both."""
+    for said, widths in (({}, (64, 64)), ({"decoder_d_ff": None}, (64, 64)), ({"decoder_d_ff": 21}, (64, 21))):
+        document = {name: value for name, value in tiny_config().to_document().items() if name != "decoder_d_ff"}
+        model = Transformer(ModelConfig.from_document(document | said))
+        names = (f"{stack}.layers.1.feed_forward.inner.bias" for stack in ("encoder", "decoder"))
+        assert tuple(len(model.weights()[name]) for name in names) == widths
+        assert ModelConfig.from_document(model.config.to_document()) == model.config

@@ -24,6 +24,8 @@ NUM_STEPS = 12
 
 VARIANTS: dict[str, dict[str, Any]] = {
     "plain": {
+        "d_ff": 37,
+        "decoder_d_ff": 21,
         "final_norm": False,
         "activation": "gelu",
         "attention_bias": False,

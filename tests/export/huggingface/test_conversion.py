@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from safetensors.torch import load_file, save_file
 
 from export.convert import convert
 from export.fidelity import ReferenceOutputs, ask_reference, check_fidelity, closest_call
@@ -15,12 +16,27 @@ from export.verify import TIE_GAP, VerificationError
 from service.bundle.manifest import Manifest
 from tests.export.huggingface import checkpoints
 
+
+def with_tables(folder: Path, names: dict[str, str]) -> Path:
+    """The same folder, its tables under other names."""
+    path = folder / "model.safetensors"
+    save_file({names.get(name, name): value.clone() for name, value in load_file(path).items()}, path)
+    return folder
+
+
 # What has the layers of another kind has fewer of them: tracing is most of the time that these tests take.
 KINDS: dict[str, Callable[[Path], Path]] = {
     "marian": checkpoints.marian,
-    "marian-separate": lambda folder: checkpoints.marian(folder, is_separate=True, encoder_layers=1, decoder_layers=1),
+    "marian-separate": lambda folder: with_tables(
+        checkpoints.marian(
+            folder, is_separate=True, encoder_layers=1, decoder_layers=1, encoder_ffn_dim=50, decoder_ffn_dim=70
+        ),
+        {"model.decoder.embed_tokens.weight": "lm_head.weight"},
+    ),
     "m2m100": checkpoints.m2m100,
-    "nllb": lambda folder: checkpoints.nllb(folder, encoder_layers=1),
+    "nllb": lambda folder: with_tables(
+        checkpoints.nllb(folder, encoder_layers=1), {"model.shared.weight": "model.decoder.embed_tokens.weight"}
+    ),
 }
 Converted = tuple[Path, Path, Manifest]
 

@@ -94,6 +94,14 @@ def replace_key(folder: Path) -> None:
     change_weights(folder, change)
 
 
+def wrap(folder: Path) -> None:
+    def change(weights: dict[str, torch.Tensor]) -> None:
+        for name in list(weights):
+            weights[f"module._orig_mod.{name}"] = weights.pop(name)
+
+    change_weights(folder, change)
+
+
 def spoil(folder: Path) -> None:
     change_weights(folder, lambda weights: weights["model.decoder.layers.1.fc2.bias"].fill_(float("nan")))
 
@@ -160,6 +168,10 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
     "unknown weight": (
         replace_key,
         r"fc9.weight is a weight that the architecture does not have.*feed_forward.inner.weight is missing",
+    ),
+    "wrapped": (
+        wrap,
+        r"can't be converted: module\._orig_mod\.\S+ is a name in DataParallel or torch.compile; [^;]+\.$",
     ),
     "nan": (spoil, r"layers.1.feed_forward.outer.bias holds NaN"),
     "shape": (cut, r"layers.1.feed_forward.inner.weight has shape \(10, 32\), the configuration asks for \(64, 32\)"),

@@ -309,6 +309,7 @@ class Sizes:
     target_vocabulary_size: int
     d_model: int = 16
     d_ff: int = 24
+    decoder_d_ff: int | None = None
     num_heads: int = 2
     num_encoder_layers: int = 2
     num_decoder_layers: int = 2
@@ -322,11 +323,11 @@ class Transformer002(nn.Module):
 
     def __init__(self, sizes: Sizes, choices: Choices) -> None:
         super().__init__()
-        width, inner = sizes.d_model, sizes.d_ff
+        width, inner = sizes.d_model, (sizes.d_ff, sizes.decoder_d_ff or sizes.d_ff)
         encoder_block = NumberedEncoderBlock if choices.is_numbered else EncoderBlock
         decoder_block = NumberedDecoderBlock if choices.is_numbered else DecoderBlock
-        encoder: list[nn.Module] = [encoder_block(width, inner, choices) for _ in range(sizes.num_encoder_layers)]
-        decoder: list[nn.Module] = [decoder_block(width, inner, choices) for _ in range(sizes.num_decoder_layers)]
+        encoder: list[nn.Module] = [encoder_block(width, inner[0], choices) for _ in range(sizes.num_encoder_layers)]
+        decoder: list[nn.Module] = [decoder_block(width, inner[1], choices) for _ in range(sizes.num_decoder_layers)]
         self.encoder = Stack("encoder_list", encoder, choices)
         self.decoder = Stack("decoder_list", decoder, choices)
         self.source_embedding = Embeddings(sizes.source_vocabulary_size, width)

@@ -77,6 +77,7 @@ OPTIONS: dict[str, Callable[[], Notebook]] = {
     "tied projection": lambda: make(replace(PLAIN, is_tied=True)),
     "tied projection without bias": lambda: make(replace(PLAIN, is_tied=True, projection_bias=False)),
     "free projection without bias": lambda: make(replace(PLAIN, projection_bias=False)),
+    "feed-forward layers that differ in width": lambda: make(PLAIN, replace(SIZES, d_ff=21, decoder_d_ff=38)),
     "layers that differ in number": lambda: make(PLAIN, replace(SIZES, num_encoder_layers=3, num_decoder_layers=1)),
 }
 
@@ -153,7 +154,31 @@ def as_float64(weights: dict[str, Tensor], path: Path) -> None:
     torch.save({name: value.double() for name, value in weights.items()}, path)
 
 
-@pytest.mark.parametrize("save", [as_safetensors, as_old_format, with_optimizer, as_float64])
+def behind(prefix: str, start: str = "") -> Callable[[dict[str, Tensor], Path], None]:
+    """As wrappers of the whole model name its weights, or of what begins with `start`."""
+
+    def save(weights: dict[str, Tensor], path: Path) -> None:
+        behind = {name: f"{start}{prefix}{name.removeprefix(start)}" for name in weights if name.startswith(start)}
+        torch.save({behind.get(name, name): value for name, value in weights.items()}, path)
+
+    return save
+
+
+@pytest.mark.parametrize(
+    "save",
+    [
+        as_safetensors,
+        as_old_format,
+        with_optimizer,
+        as_float64,
+        behind("module."),
+        behind("_orig_mod."),
+        behind("module._orig_mod."),
+        behind("_orig_mod.module."),
+        behind("_orig_mod.", start="encoder."),
+        behind("module.", start="decoder.decoder_list.1."),
+    ],
+)
 def test_kinds_of_files_and_their_folder(
     save: Callable[[dict[str, Tensor], Path], None], tokenizers: tuple[Path, Path], tmp_path: Path
 ) -> None:

@@ -12,7 +12,14 @@ from click.testing import CliRunner
 
 from export.cli import main
 from tests.export.notebooks.checkpoints import Notebook, make
-from tests.export.notebooks.readings import Attention000, Attention001, Attention002, Choices
+from tests.export.notebooks.readings import (
+    Attention000,
+    Attention001,
+    Attention002,
+    Attention003,
+    Attention004,
+    Choices,
+)
 
 PLAIN = Choices(lambda: Attention002(16, 2))
 PACKED = Choices(lambda: Attention001(16, 2))
@@ -162,6 +169,53 @@ def test_a_model_of_another_kind(notebook: Notebook) -> None:
     assert "has a self_attention or attention with one of w_query.weight, W_q.weight" in refused(
         notebook.path, arguments(notebook)
     )
+
+
+PARTS = {  # what was saved, by its name in the model, and what it is called
+    "encoder.encoder_list.0.self_attention": "attention by itself (w_query.weight)",
+    "decoder.decoder_list.1": "one layer by itself (cross_attention.w_query.weight)",
+    "decoder.decoder_list": "a list of layers by itself (0.cross_attention.w_query.weight)",
+    "encoder": "an encoder by itself (encoder_list.0.self_attention.w_query.weight)",
+    "decoder": "a decoder by itself (decoder_list.0.cross_attention.w_query.weight)",
+}
+
+
+@pytest.mark.parametrize("wrapper", ["", "module.", "_orig_mod.module."])
+@pytest.mark.parametrize(("part", "expected"), PARTS.items())
+def test_a_part_alone_is_called_what_it_is(part: str, expected: str, wrapper: str, notebook: Notebook) -> None:
+    weights = notebook.model.get_submodule(part).state_dict()
+    torch.save({f"{wrapper}{name}": value for name, value in weights.items()}, notebook.path)
+    line = refused(notebook.path, arguments(notebook))
+    assert f"the state dict: it holds {expected}, no Transformer; save the state_dict() of the whole model" in line
+
+
+def test_a_part_of_each_form_of_attention(notebook: Notebook) -> None:
+    for attention in (Attention000(16, 2), Attention001(16, 2), Attention003(16, 2), Attention004(16, 2)):
+        torch.save(attention.state_dict(), notebook.path)
+        assert "it holds attention by itself" in refused(notebook.path, arguments(notebook))
+
+
+def test_a_model_without_a_stack_and_one_behind_a_name(notebook: Notebook) -> None:
+    def without_decoder(weights: dict[str, Any]) -> None:
+        for name in [name for name in weights if name.startswith("decoder.")]:
+            del weights[name]
+
+    def in_a_trainer(weights: dict[str, Any]) -> None:
+        for name in list(weights):
+            weights[f"model.{name}"] = weights.pop(name)
+
+    assert "it holds no decoder: no name begins with decoder.decoder_list" in saved_otherwise(notebook, without_decoder)
+    assert "its names begin with 'model.'; save the state_dict() of what that is" in saved_otherwise(
+        notebook, in_a_trainer
+    )
+
+
+def test_a_weight_with_and_without_its_wrapper(notebook: Notebook) -> None:
+    def twice(weights: dict[str, Any]) -> None:
+        weights["module.encoder.normalize.beta"] = weights["encoder.normalize.beta"] + 1
+
+    line = saved_otherwise(notebook, twice)
+    assert "module.encoder.normalize.beta and encoder.normalize.beta are one weight; keep one" in line
 
 
 class RunsCode:

@@ -15,7 +15,8 @@ from export.golden_texts import GOLDEN_TEXTS
 from export.graphs.execution import AlignmentRun, GraphPair
 from export.quantize import quantize
 from service.bundle.checksums import mismatches
-from service.bundle.manifest import Graphs, Manifest
+from service.bundle.manifest import BundleError, Graphs, Manifest
+from service.models.repository import find_bundles
 from service.translation import DecodingOptions
 
 
@@ -32,7 +33,7 @@ def quantized(
     exported: tuple[Path, Manifest], lines: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[Path, Manifest]:
     directory = tmp_path_factory.mktemp("int8") / "tiny" / "1"
-    return directory, quantize(exported[0], directory, lines)
+    return directory, quantize(exported[0], directory, lines, name="tiny-int8")
 
 
 def test_the_bundle_is_complete_and_says_what_it_costs(
@@ -46,6 +47,18 @@ def test_the_bundle_is_complete_and_says_what_it_costs(
     assert manifest.checkpoint_sha256 == exported[1].checkpoint_sha256
     assert {"bleu", "bleu_float32", "chrf", "chrf_float32", "identical", "cpu"} <= manifest.quality.keys()
     assert 0.0 <= manifest.quality["identical"] <= 1.0
+
+
+def test_a_root_holds_both_forms_under_names_of_their_own(
+    quantized: tuple[Path, Manifest], exported: tuple[Path, Manifest], tmp_path: Path
+) -> None:
+    shutil.copytree(exported[0], tmp_path / "tiny" / "1")
+    other = Path(shutil.copytree(quantized[0], tmp_path / "tiny-int8" / "1"))
+    found = {bundle.name: bundle.manifest.precision for bundle in find_bundles(tmp_path)}
+    assert found == {"tiny": "float32", "tiny-int8": "int8"}
+    dataclasses.replace(quantized[1], name="tiny").save(other)
+    with pytest.raises(BundleError, match="tiny"):
+        find_bundles(tmp_path)
 
 
 def test_every_large_weight_is_in_8_bits_and_stored_once(quantized: tuple[Path, Manifest]) -> None:
@@ -101,7 +114,10 @@ def test_a_bundle_without_alignments_stays_without(
     (old / exported[1].graphs.alignment).unlink()
     checksums = {name: each for name, each in exported[1].checksums.items() if name != exported[1].graphs.alignment}
     dataclasses.replace(exported[1], graphs=Graphs(), checksums=checksums).save(old)
-    manifest = quantize(old, tmp_path / "int8", lines)
+    code, errors = run(old, "--calibration", lines, "--output", tmp_path / "int8", "--name", "by hand")
+    assert code == 0, errors
+    manifest = Manifest.load(tmp_path / "int8")
+    assert manifest.name == "by hand"
     assert manifest.graphs.alignment == ""
     assert manifest.quality["alignment"] is None
     assert not (tmp_path / "int8" / "alignment.onnx").exists()
@@ -147,6 +163,16 @@ def test_only_intact_float32_bundles_are_taken(
     with (damaged / exported[1].graphs.encoder).open("ab") as file:
         file.write(b"x")
     assert "is damaged: encoder.onnx" in refused(out, damaged, "--calibration", lines)
+
+
+@pytest.mark.parametrize("name", ["", "two\nlines", "x" * 256])
+@pytest.mark.parametrize("command", ["quantize", "convert"])
+def test_a_name_that_no_server_takes_is_refused_before_the_work(command: str, name: str, tmp_path: Path) -> None:
+    result = CliRunner().invoke(
+        main, [command, "nowhere", "--output", str(tmp_path / "out"), "--name", name, "--calibration", "nowhere"]
+    )
+    assert result.exit_code == 2
+    assert "is no name; allowed are 1 to 255 printable bytes" in " ".join(result.stderr.split())
 
 
 def test_calibration_lines_have_to_be_there(exported: tuple[Path, Manifest], tmp_path: Path) -> None:

@@ -1,0 +1,61 @@
+"""Which stored table encoder, decoder and projection read in transformers' Marian and M2M100.
+
+Of the four names a file may hold any that say enough: transformers keeps each table that is there and ties those that
+are missing to one that is (`PreTrainedModel.tie_weights`, `_tied_weights_keys` of both families).
+"""
+
+import dataclasses
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+from export.architecture import ModelConfig
+from export.architecture.transformer import DECODER_TABLE, ENCODER_TABLE, PROJECTION
+
+_SHARED, _SOURCE = "shared.weight", "encoder.embed_tokens.weight"
+_TARGET, _HEAD = "decoder.embed_tokens.weight", "lm_head.weight"
+TABLE_NAMES = (_SHARED, _HEAD, _TARGET, _SOURCE)  # in the order in which transformers lets them stand in for another
+
+
+def place_tables(
+    stored: Mapping[str, Tensor], config: ModelConfig, problems: list[str]
+) -> tuple[ModelConfig, dict[str, Tensor]]:
+    """`stored` under our names, and `config`, which ties what config.json does, tying what are the same numbers.
+
+    Tables that are there and differ are read each by its own, as transformers does, whatever config.json says of them.
+    """
+    read = {}
+    for ours, theirs in ((ENCODER_TABLE, _SOURCE), (DECODER_TABLE, _TARGET), (PROJECTION, _HEAD)):
+        names = _in_order(theirs, config)
+        found = next((name for name in names if name in stored), None)
+        if found is None:
+            others = ", ".join(names[1:])
+            why = f"so are {others}, any of which would do" if others else "config.json ties it to none"
+            problems.append(f"{theirs} is missing, and {why}")
+        else:
+            read[ours] = stored[found]
+    if len(read) < 3:
+        return config, read
+    is_shared = config.share_embeddings and _same(read[ENCODER_TABLE], read[DECODER_TABLE])
+    is_tied = _same(read[DECODER_TABLE], read[PROJECTION])
+    if is_tied:
+        del read[PROJECTION]
+    if is_shared:
+        del read[DECODER_TABLE]
+    return dataclasses.replace(config, share_embeddings=is_shared, tie_projection=is_tied), read
+
+
+def _in_order(name: str, config: ModelConfig) -> tuple[str, ...]:
+    """The names that a reader of `name` takes its table from, the first one that is there."""
+    if not config.tie_projection:
+        tied: tuple[str, ...] = ()  # transformers then ties nothing, source and target neither
+    elif config.share_embeddings:
+        tied = TABLE_NAMES
+    else:
+        tied = () if name == _SOURCE else (_HEAD, _TARGET)
+    return tuple(dict.fromkeys((name, *tied)))
+
+
+def _same(one: Tensor, other: Tensor) -> bool:
+    return one is other or torch.equal(one, other)

@@ -1,0 +1,154 @@
+"""Whichever of the four tables a folder holds, each reader gets the one that transformers gives it."""
+
+import itertools
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+from transformers import AutoModelForSeq2SeqLM
+
+from export.importers.imported import CheckpointError
+from export.importers.selection import import_checkpoint
+from tests.export.huggingface import checkpoints
+
+SHARED, HEAD = "model.shared.weight", "lm_head.weight"
+ENCODER, DECODER = "model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight"
+TABLES = (SHARED, ENCODER, DECODER, HEAD)
+SUBSETS = [names for count in range(5) for names in itertools.combinations(TABLES, count)]
+SMALL: dict[str, Any] = {"encoder_layers": 1, "decoder_layers": 1}
+FAMILIES: dict[str, Callable[[Path], Path]] = {
+    "marian": lambda folder: checkpoints.marian(folder, **SMALL),
+    "marian-separate": lambda folder: checkpoints.marian(folder, is_separate=True, **SMALL),
+    "m2m100": lambda folder: checkpoints.m2m100(folder, share_encoder_decoder_embeddings=False, **SMALL),
+}
+
+
+@pytest.fixture(scope="module", params=FAMILIES)
+def family(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return FAMILIES[request.param](tmp_path_factory.mktemp("tables") / request.param)
+
+
+def save_tables(folder: Path, tables: dict[str, Tensor]) -> None:
+    path = folder / "model.safetensors"
+    rest = {name: value.clone() for name, value in load_file(path).items() if name not in TABLES}
+    save_file({**rest, **tables}, path)
+
+
+def read_by_transformers(folder: Path) -> list[Tensor] | None:
+    """What encoder, decoder and projection read; `None` if one of them gets random numbers."""
+    model, told = AutoModelForSeq2SeqLM.from_pretrained(folder, output_loading_info=True, dtype=torch.float32)
+    read = {ENCODER: model.model.encoder.embed_tokens, DECODER: model.model.decoder.embed_tokens, HEAD: model.lm_head}
+    return None if told["missing_keys"] & read.keys() else [module.weight.detach() for module in read.values()]
+
+
+def read_by_us(folder: Path) -> list[Tensor] | None:
+    try:
+        model = import_checkpoint(folder).model
+    except CheckpointError as error:
+        if "weight is missing, and " in str(error):
+            return None
+        raise
+    read = (model.encoder.embedding.tokens, model.decoder.embedding.tokens, model.projection)
+    return [module.weight for module in read]
+
+
+@pytest.mark.parametrize("is_tied", [True, False])
+def test_each_reads_the_table_that_transformers_gives_it(family: Path, is_tied: bool, tmp_path: Path) -> None:
+    """All 16 sets of tables, each with numbers of its own: contradictions, too, are as transformers sees them."""
+    folder = Path(shutil.copytree(family, tmp_path / "checkpoint"))
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    (folder / "config.json").write_text(json.dumps({**config, "tie_word_embeddings": is_tied}), encoding="utf-8")
+    like = next(value for name, value in load_file(folder / "model.safetensors").items() if name in TABLES)
+    num_loaded = 0
+    for names in SUBSETS:
+        save_tables(folder, {name: torch.full_like(like, 1.0 + TABLES.index(name)) for name in names})
+        expected, given = read_by_transformers(folder), read_by_us(folder)
+        assert (given is None) == (expected is None), names
+        if expected is not None and given is not None:
+            num_loaded += 1
+            assert [float(table[5, 5]) for table in given] == [float(table[5, 5]) for table in expected], names
+    assert 2 <= num_loaded < len(SUBSETS)
+
+
+def test_equal_tables_are_kept_once(family: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(family, tmp_path / "checkpoint"))
+    table = torch.randn(next(v for n, v in load_file(folder / "model.safetensors").items() if n in TABLES).shape)
+    save_tables(folder, {ENCODER: table.clone(), DECODER: table.clone(), HEAD: table.clone()})
+    model = import_checkpoint(folder).model
+    assert model.projection.weight is model.decoder.embedding.tokens.weight
+    is_shared = model.decoder.embedding.tokens.weight is model.encoder.embedding.tokens.weight
+    assert is_shared == (family.name != "marian-separate")
+
+
+def only(name: str) -> Callable[[Path], None]:
+    """Keep the one table under another name."""
+
+    def change(folder: Path) -> None:
+        save_tables(folder, {name: load_file(folder / "model.safetensors")[SHARED]})
+
+    return change
+
+
+def contradict(folder: Path) -> None:
+    table = load_file(folder / "model.safetensors")[SHARED]
+    save_tables(folder, {SHARED: table, HEAD: table.flip(0).contiguous()})
+
+
+def rename_the_target(folder: Path) -> None:
+    tables = load_file(folder / "model.safetensors")
+    save_tables(folder, {ENCODER: tables[ENCODER], HEAD: tables[DECODER]})
+
+
+LAYOUTS: dict[str, tuple[str, Callable[[Path], None]]] = {
+    "marian, lm_head": ("marian", only(HEAD)),
+    "m2m100, decoder": ("m2m100", only(DECODER)),
+    "marian-separate, lm_head": ("marian-separate", rename_the_target),
+    "marian, tables that differ": ("marian", contradict),
+}
+
+
+@torch.no_grad()
+def difference(folder: Path, swap: bool = False) -> float:
+    """Largest, between transformers' logits and ours."""
+    ours = import_checkpoint(folder).model
+    theirs: Any = AutoModelForSeq2SeqLM.from_pretrained(folder, dtype=torch.float32).eval()
+    generator = torch.Generator().manual_seed(1)
+    source, target = (torch.randint(4, 100, (8, length), generator=generator) for length in (9, 12))
+    logits = theirs(input_ids=source, decoder_input_ids=target).logits
+    if swap:
+        ours.projection.weight = torch.nn.Parameter(ours.projection.weight.flip(0))
+    return float((ours(source, target) - logits).abs().max())
+
+
+@pytest.mark.parametrize(("name", "change"), LAYOUTS.values(), ids=LAYOUTS)
+def test_logits_are_those_of_transformers(name: str, change: Callable[[Path], None], tmp_path: Path) -> None:
+    """Tokens are compared in `test_conversion.py`, of two such folders."""
+    folder = FAMILIES[name](tmp_path / "checkpoint")
+    change(folder)
+    assert difference(folder) < 1e-4
+    assert difference(folder, swap=True) > 1.0  # a positive control
+
+
+def test_a_name_with_and_without_its_prefix_is_refused(family: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(family, tmp_path / "checkpoint"))
+    path = folder / "model.safetensors"
+    weights = {name: value.clone() for name, value in load_file(path).items()}
+    name = "encoder.layers.0.fc1.bias"
+    save_file({**weights, name: torch.zeros_like(weights[f"model.{name}"])}, path)
+    with pytest.raises(CheckpointError, match=rf"model\.{name} and {name} are one weight"):
+        import_checkpoint(folder)
+
+
+@pytest.mark.parametrize("name", ["tie_word_embeddings", "scale_embedding", "share_encoder_decoder_embeddings"])
+def test_choices_are_true_or_false(name: str, tmp_path: Path) -> None:
+    folder = FAMILIES["marian"](tmp_path / "checkpoint")
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    (folder / "config.json").write_text(json.dumps({**config, name: None}), encoding="utf-8")
+    with pytest.raises(CheckpointError, match=rf"{name} is None; expected true or false"):
+        import_checkpoint(folder)

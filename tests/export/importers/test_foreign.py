@@ -1,0 +1,106 @@
+"""Folders of other tools are called what they are, with what to do: one line, exit code 2, whatever `--from` says."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from export.cli import IMPORTER_NAMES, main
+from export.importers.selection import import_checkpoint
+from export.importers.weight_files import SINGLE_NAMES
+
+ADAPTER = {"peft_type": "LORA", "base_model_name_or_path": "facebook/nllb-200-distilled-600M"}
+CT2_CONFIG = {"add_source_bos": False, "add_source_eos": False, "bos_token": "<s>", "unk_token": "<unk>"}
+FOLDERS: dict[str, tuple[dict[str, str], str, str]] = {
+    "fairseq, M2M100": (
+        {"418M_last_checkpoint.pt": "PK", "model_dict.128k.txt": "", "data_dict.128k.txt": "", "spm.128k.model": ""},
+        "it is a checkpoint of fairseq (418M_last_checkpoint.pt, data_dict.128k.txt)",
+        "take the folder for transformers",
+    ),
+    "fairseq, a pair": (
+        {"checkpoint_best.pt": "PK", "dict.en.txt": "the 9\n", "dict.de.txt": "der 9\n", "bpecodes": ""},
+        "it is a checkpoint of fairseq (checkpoint_best.pt, dict.de.txt)",
+        "take the folder for transformers",
+    ),
+    "Marian": (
+        {"model.npz.best-perplexity.npz": "PK", "opus.vocab.yml": "", "decoder.yml": "", "source.spm": ""},
+        "it is a checkpoint of Marian itself (model.npz.best-perplexity.npz)",
+        "python -m transformers.models.marian.convert_marian_to_pytorch --src",
+    ),
+    "Bergamot": (
+        {"model.ende.intgemm.alphas.bin": "", "lex.50.50.ende.s2t.bin": "", "vocab.deen.spm": ""},
+        "it is a model of Bergamot (model.ende.intgemm.alphas.bin)",
+        "take an OPUS-MT folder",
+    ),
+    "Bergamot, packed": (
+        {"model.ende.intgemm8.bin.gz": "", "lex.50.50.ende.s2t.bin.gz": "", "config.json": "{}"},
+        "it is a model of Bergamot (model.ende.intgemm8.bin.gz)",
+        "take an OPUS-MT folder",
+    ),
+    "LoRA": (
+        {"adapter_config.json": json.dumps(ADAPTER), "adapter_model.safetensors": "", "tokenizer.json": ""},
+        "it is a PEFT adapter (adapter_config.json) of 'facebook/nllb-200-distilled-600M'",
+        "merge_and_unload",
+    ),
+    "LoRA that says nothing": (
+        {"adapter_config.json": "[", "adapter_model.bin": "", "config.json": '{"model_type": "marian"}'},
+        "it is a PEFT adapter (adapter_config.json): ",
+        "merge_and_unload",
+    ),
+    "CTranslate2": (
+        {"model.bin": "", "config.json": json.dumps(CT2_CONFIG), "shared_vocabulary.json": "[]"},
+        "it is a model of CTranslate2 (model.bin, shared_vocabulary.json)",
+        "convert the checkpoint that it was made from",
+    ),
+    "CTranslate2, two vocabularies": (
+        {"model.bin": "", "source_vocabulary.txt": "", "target_vocabulary.txt": ""},
+        "it is a model of CTranslate2 (model.bin, source_vocabulary.txt)",
+        "convert the checkpoint that it was made from",
+    ),
+}
+
+
+def refused(folder: Path, *said: str) -> str:
+    result = CliRunner().invoke(main, ["convert", str(folder), "--output", str(folder.parent / "out"), *said])
+    assert result.exit_code == 2, result.output
+    (line,) = result.stderr.splitlines()
+    return line
+
+
+@pytest.mark.parametrize("kind", [None, *IMPORTER_NAMES])
+@pytest.mark.parametrize(("files", "what", "advice"), FOLDERS.values(), ids=FOLDERS)
+def test_other_tools_are_named(files: dict[str, str], what: str, advice: str, kind: str | None, tmp_path: Path) -> None:
+    folder = tmp_path / "checkpoint"
+    folder.mkdir()
+    for name, content in files.items():
+        (folder / name).write_text(content)
+    line = refused(folder, *(("--from", kind) if kind else ()))
+    assert what in line
+    assert advice in line
+    assert "--from" not in line
+    assert " is missing" not in line  # one problem, which says it all
+
+
+def test_a_name_that_is_no_text_is_left_out(tmp_path: Path) -> None:
+    (tmp_path / "adapter_config.json").write_text(json.dumps({"base_model_name_or_path": ["x" * 10_000]}))
+    line = refused(tmp_path)
+    assert "it is a PEFT adapter (adapter_config.json): " in line
+    assert len(line) < 1000
+
+
+@pytest.mark.parametrize("files", [files for files, _, _ in FOLDERS.values()], ids=FOLDERS)
+def test_a_folder_with_weights_that_we_read_is_taken(files: dict[str, str], checkpoint: Path, tmp_path: Path) -> None:
+    """A positive control: what lies beside them is somebody's own affair."""
+    folder = Path(shutil.copytree(checkpoint, tmp_path / "checkpoint"))
+    assert (folder / SINGLE_NAMES[0]).is_file()
+    for name in files.keys() - {"config.json"}:
+        (folder / name).write_text(files[name])
+    import_checkpoint(folder)
+
+
+def test_nothing_known(tmp_path: Path) -> None:
+    (tmp_path / "weights.pt").write_text("")
+    line = refused(tmp_path)
+    assert "it holds no config.json to tell its kind from; a bare state dict is for --from notebook" in line
