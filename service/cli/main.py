@@ -1,8 +1,8 @@
 """The entry point: subcommands, and every way to end turned into one line and an exit code."""
 
-import os
 import sys
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, suppress
 
 import click
 
@@ -16,6 +16,7 @@ from service.cli.key import key
 from service.cli.models import models
 from service.cli.options import API_KEY
 from service.cli.serve import serve
+from service.cli.streams import use_descriptors
 from service.cli.translate import translate
 from service.client import ClientError, NoServer, NotSecure
 from service.ports import PortError
@@ -40,21 +41,21 @@ dragoman.add_command(key)
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit; never returns, never shows a traceback for what a user can cause."""
+    use_descriptors()
     sys.exit(_run(arguments))
 
 
 def _run(arguments: Sequence[str] | None) -> int:
     try:
         dragoman.main(args=arguments, prog_name="dragoman", standalone_mode=False)
-        sys.stdout.flush()
     except click.ClickException as error:
-        error.show()
+        with _if_possible():
+            error.show()
         return error.exit_code
     except (KeyboardInterrupt, click.Abort) as error:
         _show_notes(error.__cause__ or error)  # click raises its own from what it caught
         return exit_codes.INTERRUPTED
-    except (BrokenPipeError, OutputClosed):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter's last flush must not fail
+    except OutputClosed:
         return exit_codes.BROKEN_PIPE
     except CommandError as error:
         return _fail(error, str(error), error.exit_code)
@@ -73,12 +74,19 @@ def _run(arguments: Sequence[str] | None) -> int:
 
 
 def _fail(error: Exception, message: str, code: int) -> int:
-    click.echo(f"dragoman: {message}", err=True)
+    with _if_possible():
+        click.echo(f"dragoman: {message}", err=True)
     _show_notes(error)
     return code
 
 
 def _show_notes(error: BaseException) -> None:
     """What a command has to say on an end that is not of its making."""
-    for note in getattr(error, "__notes__", ()):
-        click.echo(f"dragoman: {note}", err=True)
+    with _if_possible():
+        for note in getattr(error, "__notes__", ()):
+            click.echo(f"dragoman: {note}", err=True)
+
+
+def _if_possible() -> AbstractContextManager[None]:
+    """Say it, if standard error can be written; the exit code tells in any case."""
+    return suppress(CommandError, OutputClosed)
