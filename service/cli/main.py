@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, suppress
 import click
 
 import service
-from service.bundle.manifest import BundleError
+from service.bundle.manifest import BundleError, one_line
 from service.cli import exit_codes
 from service.cli.command_error import CommandError, OutputClosed
 from service.cli.config import config
@@ -19,7 +19,9 @@ from service.cli.serve import serve
 from service.cli.streams import use_descriptors
 from service.cli.translate import translate
 from service.client import ClientError, NoServer, NotSecure
+from service.out_of_memory import memory_shortage
 from service.ports import PortError
+from service.standard_streams import leave
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "DRAGOMAN"})
@@ -70,6 +72,15 @@ def _run(arguments: Sequence[str] | None) -> int:
         return _fail(error, str(error), exit_codes.CONFIG)
     except PortError as error:
         return _fail(error, str(error), exit_codes.PORT)
+    except Exception as error:
+        shortage = memory_shortage(error)
+        if shortage is None:
+            raise
+        return _fail(
+            error,
+            f"memory or threads ran out ({one_line(shortage)}); allow the process more of them.",
+            exit_codes.CONFIG,
+        )
     return exit_codes.OK
 
 
@@ -77,6 +88,8 @@ def _fail(error: Exception, message: str, code: int) -> int:
     with _if_possible():
         click.echo(f"dragoman: {message}", err=True)
     _show_notes(error)
+    if memory_shortage(error) is not None:
+        leave(code)  # what is done at an end by itself takes memory, too, and might wait for good
     return code
 
 
