@@ -86,6 +86,6 @@ def _no_memory(bundle: FoundBundle, device: str, reason: str) -> str:
     mebibytes = sum(file.stat().st_size for file in files if file.is_file()) / 2**20
     return (
         f"{bundle.directory} can't be loaded on device {device!r}: memory or threads ran out ({reason}). Its files "
-        f"have {mebibytes:.0f} MiB, of which copies are made, and rows and threads come on top; allow the process more, "
-        "choose fewer --max-slots, or serve fewer models or versions."
+        f"have {mebibytes:.0f} MiB, of which copies are made, and rows and threads come on top; allow the process more,"
+        " choose fewer --max-slots, or serve fewer models or versions."
     )

@@ -387,6 +387,28 @@ def test_a_reload_that_is_cancelled_while_calls_finish_stops_both_engines_at_the
     asyncio.run(asyncio.wait_for(scenario(), 20))
 
 
+def test_a_bundle_that_loads_for_long_is_told_of_again_and_again(
+    stage: Stage, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fleet_module, "_STILL_LOADING_SECONDS", 0.01)
+    folder = stage.put("a", "1")
+
+    def told() -> list[str]:
+        return [message for message in caplog.messages if message.startswith(f"still loading {folder} after ")]
+
+    async def scenario() -> None:
+        fleet = stage.fleet()
+        stage.gate = threading.Event()
+        start = asyncio.create_task(fleet.load())
+        while len(told()) < 2:
+            await asyncio.sleep(0.001)
+        stage.gate.set()
+        await start
+
+    asyncio.run(asyncio.wait_for(scenario(), 20))
+    assert told()
+
+
 def test_a_bundle_by_itself_is_followed_too(stage: Stage) -> None:
     async def scenario() -> None:
         directory = stage.put("a", "1")
