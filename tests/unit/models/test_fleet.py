@@ -21,6 +21,7 @@ from service.models.fleet import Fleet
 from service.models.loaded_model import LoadedModel
 from service.models.repository import FoundBundle
 from service.text.tokenizers import Tokenizer
+from tests.servers import eventually
 from tests.unit.models.bare_manifest import MANIFEST
 
 T = TypeVar("T")
@@ -400,8 +401,7 @@ def test_a_bundle_that_loads_for_long_is_told_of_again_and_again(
         fleet = stage.fleet()
         stage.gate = threading.Event()
         start = asyncio.create_task(fleet.load())
-        while len(told()) < 2:
-            await asyncio.sleep(0.001)
+        await asyncio.to_thread(eventually, lambda: len(told()) >= 2)
         stage.gate.set()
         await start
 
