@@ -243,20 +243,20 @@ class Fleet:
     @contextlib.contextmanager
     def _watched(self, bundle: FoundBundle) -> Iterator[None]:
         """It is being loaded; and where that takes long, the log says so from time to time, as nothing can end it."""
-        loop, started = asyncio.get_running_loop(), time.monotonic()
+        started = time.monotonic()
 
-        def tell() -> None:
-            nonlocal next_time
-            _LOG.warning("still loading %s after %.0f s", bundle.directory, time.monotonic() - started)
-            next_time = loop.call_later(_STILL_LOADING_SECONDS, tell)
+        async def tell() -> None:
+            while True:
+                await asyncio.sleep(_STILL_LOADING_SECONDS)
+                _LOG.warning("still loading %s after %.0f s", bundle.directory, time.monotonic() - started)
 
-        next_time = loop.call_later(_STILL_LOADING_SECONDS, tell)
+        telling = asyncio.create_task(tell())
         self._loading = bundle
         try:
             yield
         finally:
             self._loading = None
-            next_time.cancel()
+            telling.cancel()
 
     def _tell_loaded(self, model: LoadedModel, started_seconds: float) -> None:
         seconds = time.monotonic() - started_seconds

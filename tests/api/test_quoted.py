@@ -117,11 +117,11 @@ def fails(channel: grpc.Channel, name: str, method: Any, request: Message) -> bo
     serialize = type(request).SerializeToString
     try:
         if method.client_streaming:
-            list(channel.stream_stream(f"/{name}", serialize)(iter([request]), timeout=30))
+            list(channel.stream_stream(f"/{name}", serialize, bytes)(iter([request]), timeout=30))
         elif method.server_streaming:
-            list(channel.unary_stream(f"/{name}", serialize)(request, timeout=30))
+            list(channel.unary_stream(f"/{name}", serialize, bytes)(request, timeout=30))
         else:
-            channel.unary_unary(f"/{name}", serialize)(request, timeout=30)
+            channel.unary_unary(f"/{name}", serialize, bytes)(request, timeout=30)
     except grpc.RpcError:
         return True
     return False

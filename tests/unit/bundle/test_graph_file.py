@@ -7,7 +7,7 @@ from typing import Any
 
 import onnx
 import pytest
-from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from google.protobuf.descriptor import Descriptor
 
 from service.bundle import graph_file
 from service.bundle.graph_file import OPERATORS, check_graph
@@ -120,8 +120,8 @@ def test_all_of_onnx_is_looked_into_that_may_hold_something() -> None:
     messages = onnx.ModelProto.DESCRIPTOR.file.message_types_by_name
     expected: dict[str, dict[int, str]] = {}
     for name, message in messages.items():
-        fields: list[FieldDescriptor] = [field for field in message.fields if field.message_type]
-        held = {field.number: field.message_type.name for field in fields if leads_to(field.message_type)}
+        fields = [(field.number, field.message_type) for field in message.fields]
+        held = {number: kind.name for number, kind in fields if kind and leads_to(kind)}
         # A function is refused whatever it holds. Types may name tensors, and have none.
         if held and name != "FunctionProto":
             expected[name] = held
