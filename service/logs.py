@@ -2,8 +2,10 @@
 
 No line holds a caller's text: nothing logs one, and of an exception in a call only kind and place are told, as its
 message may quote one. Both change with `log_text`.
+Lines are made where they are logged and written by one thread: whoever logs does not wait for who reads.
 """
 
+import atexit
 import json
 import logging
 import sys
@@ -15,12 +17,18 @@ from typing import Any
 from service import access_log, call_record
 from service.config import ServerConfig
 from service.rpc import request_id
+from service.standard_streams import ERROR, QueuedText, drain
+
+_LOG = logging.getLogger(__name__)
 
 _HIDDEN = "(message left out: it may quote a caller's text; see --log-text)"
 
 
 def set_up(config: ServerConfig) -> None:
-    """Log to standard error as the settings say."""
+    """Log to standard error as the settings say. From now on nothing that is printed there is waited for, and the
+    process' end only for a bounded time."""
+    sys.stderr = QueuedText(ERROR, _tell_missing)
+    atexit.register(drain)
     kind = JsonFormatter if config.log_format == "json" else TextFormatter
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(kind(shows_texts=config.log_text))
@@ -28,6 +36,10 @@ def set_up(config: ServerConfig) -> None:
     logging.captureWarnings(capture=True)
     # Whoever asks for an access log gets it, whatever else is logged.
     logging.getLogger(access_log.LOGGER).setLevel(logging.INFO)
+
+
+def _tell_missing(num_lines: int) -> None:
+    _LOG.error("standard error was not read or could not be written: %d lines are missing", num_lines)
 
 
 class _Formatter(logging.Formatter):

@@ -12,7 +12,7 @@ import logging
 import os
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from importlib import metadata
 from typing import TYPE_CHECKING
 
@@ -44,6 +44,7 @@ from service.rpc.grpc_server import build_grpc_server, new_health_servicer, new_
 from service.rpc.kserve_servicer import KServeServicer
 from service.rpc.observer import CallObserver
 from service.rpc.tls import tls_of
+from service.standard_streams import leave
 from service.text.glossary import GlossaryFolder, NoGlossaries
 from service.translation import CallLimits
 from service.translation_cache import TranslationCache
@@ -154,8 +155,9 @@ class Server:
         """Where the server stands."""
         return self._phase
 
-    async def run(self, announce: Callable[["Server"], None]) -> None:
-        """Serve until SIGTERM or SIGINT; a second one ends the process at once. `announce` is called when ready.
+    async def run(self, announce: Callable[["Server"], Awaitable[None]]) -> None:
+        """Serve until SIGTERM or SIGINT; a second one ends the process at once. `announce` is called when ready; a stop
+        does not wait for it, and when it fails, the server ends with what it raised.
 
         Also ends when an engine can't be brought back; `has_failed` tells.
 
@@ -172,9 +174,13 @@ class Server:
             await asyncio.wait({loading, *ends}, return_when=asyncio.FIRST_COMPLETED)
             if loading.done():
                 loading.result()
-                announce(self)
+                announcing = asyncio.ensure_future(announce(self))
                 following = asyncio.ensure_future(self._follow(reload))
-                await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait({announcing, *ends}, return_when=asyncio.FIRST_COMPLETED)
+                if announcing.done():
+                    announcing.result()
+                    await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+                announcing.cancel()
                 following.cancel()
             if self.has_failed:
                 _leave_within(_FAILED_STOP_SECONDS)
@@ -384,7 +390,7 @@ def _on_signals(stop: asyncio.Event, reload: asyncio.Event) -> None:
     def stop_or_leave(number: signal.Signals) -> None:
         if stop.is_set():
             _LOG.warning("second %s: leaving at once", number.name)
-            os._exit(128 + number)
+            leave(128 + number)
         _LOG.info("%s: stopping; a second one leaves at once", number.name)
         stop.set()
 
@@ -396,7 +402,7 @@ def _on_signals(stop: asyncio.Event, reload: asyncio.Event) -> None:
 
 def _leave_within(seconds: float) -> None:
     """End the process after this time, even if a thread in native code keeps it from ending by itself."""
-    timer = threading.Timer(seconds, os._exit, (os.EX_SOFTWARE,))
+    timer = threading.Timer(seconds, leave, (os.EX_SOFTWARE,))
     timer.daemon = True
     timer.start()
 

@@ -156,7 +156,14 @@ class ServerProcess:
     """
 
     def __init__(
-        self, models: Path, *arguments: str, ready: bool = True, port: int = 0, program: str = "service"
+        self,
+        models: Path,
+        *arguments: str,
+        ready: bool = True,
+        port: int = 0,
+        program: str = "service",
+        stdout: int = subprocess.PIPE,
+        stderr: int = subprocess.PIPE,
     ) -> None:
         self.port, self.metrics_port, self.admin_port = port or free_port(), free_port(), free_port()
         self.address = f"127.0.0.1:{self.port}"
@@ -169,8 +176,8 @@ class ServerProcess:
             command,
             cwd=REPOSITORY,
             env=environment(),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stdout=stdout,
+            stderr=stderr,
             text=True,
         )
         self.ready_line = ""

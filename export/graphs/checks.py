@@ -5,6 +5,7 @@ from pathlib import Path
 import onnx
 
 from service.bundle import graph_io
+from service.bundle.graph_file import OPERATORS
 from service.bundle.manifest import ModelShape
 
 INT32, INT64 = onnx.TensorProto.INT32, onnx.TensorProto.INT64
@@ -128,13 +129,13 @@ def _expected_dims(name: str, shape: ModelShape) -> list[str | int]:
 
 
 def _operator_problems(graph: onnx.GraphProto, allowed: set[str], quantized: bool) -> list[str]:
-    """Operators of ONNX itself are fine; of the others only the given ones of ONNX Runtime. Control flow is not:
-    it rules out CUDA graphs. A quantized graph is for the CPU and may branch."""
+    """Those of ONNX that a bundle may have, and of ONNX Runtime's own the given ones. A quantized graph is for the CPU
+    and may branch; in others that would rule out CUDA graphs."""
     problems = []
-    control_flow = ("Loop", "Scan") if quantized else ("If", "Loop", "Scan")
+    of_onnx = OPERATORS[""] if quantized else OPERATORS[""] - {"If"}
+    known = {"": of_onnx, "ai.onnx": of_onnx, "com.microsoft": allowed}
     for node in graph.node:
-        known = node.domain in ("", "ai.onnx") or (node.domain == "com.microsoft" and node.op_type in allowed)
-        if not known or node.op_type in control_flow:
+        if node.op_type not in known.get(node.domain, ()):
             problems.append(f"node {node.name} is {node.domain or 'ai.onnx'}::{node.op_type}, which is not allowed")
     return problems
 

@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 
+from service.bundle.graph_file import check_graph
 from service.bundle.manifest import BundleError, Manifest
 
 
@@ -34,11 +35,13 @@ def mismatches(directory: Path, checksums: Mapping[str, str]) -> list[str]:
 
 
 def check_intact(directory: Path, manifest: Manifest) -> None:
-    """Check every file of a bundle against its manifest.
+    """Check every file of a bundle against its manifest, and that its graphs ask for nothing else.
 
     Raises:
-        BundleError: files are missing or differ; names all of them.
+        BundleError: files are missing or differ; names all of them. Or a graph is none that `check_graph` takes.
     """
     problems = mismatches(directory, manifest.checksums)
     if problems:
         raise BundleError(f"{directory} is damaged: {'; '.join(problems)}. Write it again with 'make export'.")
+    for name in manifest.graphs.files:
+        check_graph(directory / name, manifest.checksums)

@@ -47,7 +47,7 @@ class BundleError(Exception):
 
 def one_line(error: BaseException) -> str:
     """What an error says, fit for a line of a log: libraries quote what they find in damaged files."""
-    words = " ".join(str(error).split())
+    words = " ".join(str(error).split()) or type(error).__name__
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in words[:_MAX_REASON_LENGTH])
 
 

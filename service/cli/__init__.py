@@ -2,5 +2,9 @@
 
 import os
 
+from service.standard_streams import hold_numbers
+
+hold_numbers()  # before gRPC opens files of its own
+
 # gRPC's core logs, in a form of its own, what our errors say already; it looks at this when it is imported.
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")

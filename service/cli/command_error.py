@@ -10,4 +10,4 @@ class CommandError(Exception):
 
 
 class OutputClosed(Exception):
-    """The reader of standard output went away. No `OSError`, as click would turn that into its own exit code."""
+    """The reader of standard output went away."""

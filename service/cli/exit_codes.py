@@ -12,7 +12,9 @@ IO_ERROR = 74  # reading or writing failed half way
 TRY_LATER = 75  # the server stayed overloaded, or the call's time ran out
 NOT_SECURE = 76  # no TLS connection: certificates do not fit, or only one side wants it
 NO_PERMISSION = 77  # the server asks for an API key that is good
-CONFIG = 78  # a bundle is missing, damaged or fails its self-test; a setting, or a file it names, makes no sense
+# A bundle is missing, damaged or fails its self-test; memory does not suffice; a setting, or a file it names, makes no
+# sense.
+CONFIG = 78
 INTERRUPTED = 130  # Ctrl-C
 BROKEN_PIPE = 141  # the reader of the output went away
 

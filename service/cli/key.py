@@ -37,5 +37,5 @@ def new(*, name: str, expires: datetime | None, **quotas: int | None) -> None:
         )
     except ValueError as error:
         raise click.UsageError(str(error)) from error
+    click.echo(made, err=True)  # first: without it the hash is of no use
     click.echo(lines, nl=False)
-    click.echo(made, err=True)

@@ -1,13 +1,13 @@
 """The entry point: subcommands, and every way to end turned into one line and an exit code."""
 
-import os
 import sys
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, suppress
 
 import click
 
 import service
-from service.bundle.manifest import BundleError
+from service.bundle.manifest import BundleError, one_line
 from service.cli import exit_codes
 from service.cli.command_error import CommandError, OutputClosed
 from service.cli.config import config
@@ -16,9 +16,12 @@ from service.cli.key import key
 from service.cli.models import models
 from service.cli.options import API_KEY
 from service.cli.serve import serve
+from service.cli.streams import use_descriptors
 from service.cli.translate import translate
 from service.client import ClientError, NoServer, NotSecure
+from service.out_of_memory import memory_shortage
 from service.ports import PortError
+from service.standard_streams import leave
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "DRAGOMAN"})
@@ -40,21 +43,21 @@ dragoman.add_command(key)
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit; never returns, never shows a traceback for what a user can cause."""
+    use_descriptors()
     sys.exit(_run(arguments))
 
 
 def _run(arguments: Sequence[str] | None) -> int:
     try:
         dragoman.main(args=arguments, prog_name="dragoman", standalone_mode=False)
-        sys.stdout.flush()
     except click.ClickException as error:
-        error.show()
+        with _if_possible():
+            error.show()
         return error.exit_code
     except (KeyboardInterrupt, click.Abort) as error:
         _show_notes(error.__cause__ or error)  # click raises its own from what it caught
         return exit_codes.INTERRUPTED
-    except (BrokenPipeError, OutputClosed):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter's last flush must not fail
+    except OutputClosed:
         return exit_codes.BROKEN_PIPE
     except CommandError as error:
         return _fail(error, str(error), error.exit_code)
@@ -69,16 +72,34 @@ def _run(arguments: Sequence[str] | None) -> int:
         return _fail(error, str(error), exit_codes.CONFIG)
     except PortError as error:
         return _fail(error, str(error), exit_codes.PORT)
+    except Exception as error:
+        shortage = memory_shortage(error)
+        if shortage is None:
+            raise
+        return _fail(
+            error,
+            f"memory or threads ran out ({one_line(shortage)}); allow the process more of them.",
+            exit_codes.CONFIG,
+        )
     return exit_codes.OK
 
 
 def _fail(error: Exception, message: str, code: int) -> int:
-    click.echo(f"dragoman: {message}", err=True)
+    with _if_possible():
+        click.echo(f"dragoman: {message}", err=True)
     _show_notes(error)
+    if memory_shortage(error) is not None:
+        leave(code)  # what is done at an end by itself takes memory, too, and might wait for good
     return code
 
 
 def _show_notes(error: BaseException) -> None:
     """What a command has to say on an end that is not of its making."""
-    for note in getattr(error, "__notes__", ()):
-        click.echo(f"dragoman: {note}", err=True)
+    with _if_possible():
+        for note in getattr(error, "__notes__", ()):
+            click.echo(f"dragoman: {note}", err=True)
+
+
+def _if_possible() -> AbstractContextManager[None]:
+    """Say it, if standard error can be written; the exit code tells in any case."""
+    return suppress(CommandError, OutputClosed)

@@ -5,6 +5,8 @@ import os
 import shlex
 import signal
 import sys
+import threading
+from concurrent.futures import Future
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +18,7 @@ from service.cli.command_error import CommandError
 from service.cli.settings import SettingsCommand
 from service.client import DEFAULT_SERVER
 from service.ports import join_address
+from service.standard_streams import leave
 from service.watched_files import FileProblem
 
 if TYPE_CHECKING:
@@ -44,6 +47,7 @@ def serve(settings: "Settings") -> None:
 
     config = settings.config
     set_up(config)
+    click.echo("", nl=False)  # where standard output can't be written, that is told before anything is loaded
 
     try:
         server = asyncio.run(_serve(config))
@@ -53,10 +57,9 @@ def serve(settings: "Settings") -> None:
         raise CommandError(str(error), exit_codes.CONFIG) from error
     code = exit_codes.SOFTWARE if server.has_failed else exit_codes.OK
     if server.has_threads_left:
-        sys.stdout.flush()
         if server.has_failed:
             click.echo(f"dragoman: {_LOST}", err=True)
-        os._exit(code)
+        leave(code)
     if server.has_failed:
         raise CommandError(_LOST, code)
 
@@ -65,8 +68,26 @@ async def _serve(config: "ServerConfig") -> "Server":
     from service.server import Server
 
     server = Server(config)
-    await server.run(lambda ready: click.echo(ready_line(ready)))
+    await server.run(_announce)
     return server
+
+
+async def _announce(server: "Server") -> None:
+    """Print the ready line, on a thread that nothing waits for: standard output may be a pipe that nobody reads."""
+    printed: Future[None] = Future()
+    printed.set_running_or_notify_cancel()  # who waits may be cancelled; the thread goes on
+    line = ready_line(server)
+
+    def print_line() -> None:
+        try:
+            click.echo(line)
+        except BaseException as error:
+            printed.set_exception(error)
+        else:
+            printed.set_result(None)
+
+    threading.Thread(target=print_line, name="ready line", daemon=True).start()
+    await asyncio.wrap_future(printed)
 
 
 def ready_line(server: "Server") -> str:

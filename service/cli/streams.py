@@ -1,15 +1,20 @@
 """Where a command's texts come from and where its answers go, and what goes wrong there."""
 
 import contextlib
+import errno
+import functools
+import io
 import re
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import BinaryIO, NoReturn, Protocol, TextIO
 
 from service.cli import exit_codes
 from service.cli.command_error import CommandError, OutputClosed
 from service.cli.lines import Line
 from service.client import ClientError
+from service.standard_streams import ERROR, OUTPUT, Descriptor
 
 
 class Numbered(Protocol):
@@ -47,10 +52,36 @@ def write(output: BinaryIO, text: str) -> None:
     try:
         output.write(text.encode())
         output.flush()
-    except BrokenPipeError:
-        raise OutputClosed from None
     except OSError as error:
-        raise CommandError(f"writing failed: {error.strerror}.", exit_codes.IO_ERROR) from error
+        raise_failed("writing", error)
+
+
+def raise_failed(what: str, error: OSError) -> NoReturn:
+    """Say that writing failed, as commands end by it. No `OSError`: click would turn that into its own exit code.
+
+    Raises:
+        OutputClosed: who read it went away.
+        CommandError: it is closed, full or broken.
+    """
+    if isinstance(error, BrokenPipeError):
+        raise OutputClosed from None
+    reason = "it is closed" if error.errno == errno.EBADF else error.strerror
+    raise CommandError(f"{what} failed: {reason}.", exit_codes.IO_ERROR) from error
+
+
+def use_descriptors() -> None:
+    """Have all that prints, click too, fail as `raise_failed` does where standard output or standard error can't be
+    written. Where something else took their places, as tests have it, that stays."""
+    if sys.stdout is sys.__stdout__:
+        sys.stdout = _text(OUTPUT, "writing to standard output", sys.__stdout__)
+    if sys.stderr is sys.__stderr__:
+        sys.stderr = _text(ERROR, "writing to standard error", sys.__stderr__)
+
+
+def _text(number: int, what: str, given: TextIO | None) -> TextIO:
+    binary = Descriptor(number, functools.partial(raise_failed, what))
+    encoding, errors = (given.encoding, given.errors) if given else (None, None)
+    return io.TextIOWrapper(binary, encoding, errors, write_through=True)  # type: ignore[type-var]
 
 
 def located(error: ClientError, chunk: Sequence[Numbered], noun: str) -> ClientError:

@@ -241,8 +241,9 @@ def _session_options(config: SessionConfig) -> ort.SessionOptions:
     options.inter_op_num_threads = 1
     options.add_session_config_entry("session.intra_op.allow_spinning", "1" if config.allow_spinning else "0")
     options.add_session_config_entry("session.disable_prepacking", "0" if config.prepacks_weights else "1")
+    options.add_session_config_entry("session.load_model_format", "ONNX")  # as was checked, whatever the file's name
     options.enable_mem_pattern = False  # a pattern is kept per combination of shapes, and ours vary without end
-    options.log_severity_level = 3  # errors
+    options.log_severity_level = 4  # what goes wrong is raised too, and to print it a lane might wait for who reads
     return options
 
 

@@ -6,12 +6,13 @@ in memory, and nothing good goes before its successor is served.
 """
 
 import asyncio
+import contextlib
 import functools
 import logging
 import sys
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -30,6 +31,7 @@ _LOG = logging.getLogger(__name__)
 _ENGINE_STOP_SECONDS = 5.0
 # A bundle that is being replaced in place is gone for a moment: who is missing is looked for twice.
 _SECOND_LOOK_SECONDS = 1.0
+_STILL_LOADING_SECONDS = 60.0
 
 T = TypeVar("T")
 
@@ -98,11 +100,10 @@ class Fleet:
         """
         for bundle in await self._in_thread(lambda: find_bundles(self._path, self._max_versions, names)):
             started = time.monotonic()
-            self._loading = bundle
-            model = await self._in_thread(functools.partial(self._load, bundle))
+            with self._watched(bundle):
+                model = await self._in_thread(functools.partial(self._load, bundle))
             self._tell_loaded(model, started)
             self.models.append(model)
-        self._loading = None
         await self._in_thread(give_back)  # loading takes more than a loaded model
         self._listener.on_served(self.models)
 
@@ -191,11 +192,8 @@ class Fleet:
     async def _try(self, bundle: FoundBundle) -> LoadedModel | str:
         """Load a bundle, or say why that fails, for whatever reason."""
         started = time.monotonic()
-        self._loading = bundle
-        try:
+        with self._watched(bundle):
             outcome = await self._in_thread(functools.partial(self._attempt, bundle))
-        finally:
-            self._loading = None
         if isinstance(outcome, LoadedModel):
             self._tell_loaded(outcome, started)
             self._reasons.pop(bundle.directory, None)
@@ -241,6 +239,24 @@ class Fleet:
         if not await asyncio.to_thread(lambda: engine.pop().stop(_ENGINE_STOP_SECONDS)):
             _LOG.warning("the engine of %s did not stop within %g s", model.bundle.directory, _ENGINE_STOP_SECONDS)
             self._is_stuck = True
+
+    @contextlib.contextmanager
+    def _watched(self, bundle: FoundBundle) -> Iterator[None]:
+        """It is being loaded; and where that takes long, the log says so from time to time, as nothing can end it."""
+        started = time.monotonic()
+
+        async def tell() -> None:
+            while True:
+                await asyncio.sleep(_STILL_LOADING_SECONDS)
+                _LOG.warning("still loading %s after %.0f s", bundle.directory, time.monotonic() - started)
+
+        telling = asyncio.create_task(tell())
+        self._loading = bundle
+        try:
+            yield
+        finally:
+            self._loading = None
+            telling.cancel()
 
     def _tell_loaded(self, model: LoadedModel, started_seconds: float) -> None:
         seconds = time.monotonic() - started_seconds

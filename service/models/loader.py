@@ -19,6 +19,7 @@ from service.models.repository import FoundBundle
 from service.models.self_test import check_aligner, self_test
 from service.models.statistics import InferenceStatistics
 from service.models.warm_up import warm_up
+from service.out_of_memory import memory_shortage
 from service.text.tokenizers import load_tokenizer
 
 _LOG = logging.getLogger(__name__)
@@ -40,7 +41,7 @@ def load_model(
             is, or fails its self-test.
         DeviceUnavailable: the device can't be used here.
     """
-    with _told_of(bundle):
+    with _told_of(bundle, session_config.device):
         directory, manifest = bundle.directory, bundle.manifest
         check_device(session_config.device)
         check_precision(manifest.precision, session_config.device, str(directory))
@@ -63,14 +64,28 @@ def load_model(
 
 
 @contextlib.contextmanager
-def _told_of(bundle: FoundBundle) -> Iterator[None]:
+def _told_of(bundle: FoundBundle, device: str) -> Iterator[None]:
     """What tokenizers, ONNX Runtime and numpy raise on bad files has no common base: all of it is a `BundleError`."""
     try:
         yield
-    except (BundleError, DeviceUnavailable):
-        raise
     except Exception as error:
+        of_device = isinstance(error, DeviceUnavailable) and device != "cpu"  # it says itself whose memory ran out
+        shortage = memory_shortage(error)
+        if shortage is not None and not of_device:
+            raise BundleError(_no_memory(bundle, device, one_line(shortage))) from error
+        if isinstance(error, BundleError | DeviceUnavailable):
+            raise
         reason = f"{type(error).__name__}: {one_line(error)}"
         raise BundleError(
             f"{bundle.directory} can't be loaded ({reason}). Export it again with 'make export'."
         ) from error
+
+
+def _no_memory(bundle: FoundBundle, device: str, reason: str) -> str:
+    files = (bundle.directory / name for name in bundle.manifest.checksums)
+    mebibytes = sum(file.stat().st_size for file in files if file.is_file()) / 2**20
+    return (
+        f"{bundle.directory} can't be loaded on device {device!r}: memory or threads ran out ({reason}). Its files "
+        f"have {mebibytes:.0f} MiB, of which copies are made, and rows and threads come on top; allow the process more,"
+        " choose fewer --max-slots, or serve fewer models or versions."
+    )

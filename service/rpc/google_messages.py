@@ -85,7 +85,7 @@ def labels_from_pb(labels: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
                 f"labels has the key {quoted(key)}; allowed are {_LABELS} beginning with a letter.", "labels"
             )
         if not _is_label(value):
-            raise InvalidRequest(f"labels[{key}] is {quoted(value)}; allowed are {_LABELS}.", f"labels[{key}]")
+            raise InvalidRequest(f"labels[{quoted(key)}] is {quoted(value)}; allowed are {_LABELS}.", f"labels[{key}]")
     return tuple(sorted(labels.items()))
 
 

@@ -145,7 +145,7 @@ class KServeServicer(pb_grpc.GRPCInferenceServiceServicer):
         _check_repository(request.repository_name)
         if request.parameters:
             name = quoted(next(iter(request.parameters)))
-            raise Unimplemented(f"parameter {name!r} is not supported; models are loaded as they lie on disk.")
+            raise Unimplemented(f"parameter {quoted(name)} is not supported; models are loaded as they lie on disk.")
         self._translator.models()  # else the first ones are being loaded
         await self._control.load(request.model_name)
         return pb.RepositoryModelLoadResponse()

@@ -42,7 +42,9 @@ def check_parameters(name: str, parameters: object) -> None:
     """
     for parameter in parameters:  # type: ignore[attr-defined]  # the stubs' maps are Any
         if parameter.startswith("shared_memory_") or parameter == "classification":
-            raise Unimplemented(f"tensor {quoted(name)}: {parameter} is not supported; send and take plain contents.")
+            raise Unimplemented(
+                f"tensor {quoted(name)}: {quoted(parameter)} is not supported; send and take plain contents."
+            )
 
 
 def elements_of(name: str, raw: bytes, num_elements: int) -> list[bytes]:

@@ -149,6 +149,32 @@ def to_graphs() -> Iterator[Damage]:
             inflict = _with_checksums(functools.partial(_put_outside, location=location, offset=offset, length=length))
             yield Damage(f"weights in {location!r} from {offset} on, {length}", inflict)
 
+    yield Damage("a loop without end", _with_checksums(_loop_for_good))
+
+
+def _loop_for_good(bundle: Path) -> None:
+    """Some weights come out of a loop that hands them on and on."""
+    graph = onnx.load(bundle / "encoder.onnx")
+    add_loop(graph.graph)
+    (bundle / "encoder.onnx").write_bytes(graph.SerializeToString())
+
+
+def add_loop(graph: onnx.GraphProto) -> None:
+    """Have a graph's largest weights come out of a loop without end."""
+    helper, boolean, number = onnx.helper, onnx.TensorProto.BOOL, onnx.TensorProto.INT64
+    weights = max(graph.initializer, key=lambda each: len(each.raw_data))
+    name, weights.name = weights.name, "before"
+    graph.initializer.append(helper.make_tensor("for_good", boolean, [], [True]))
+    graph.initializer.append(helper.make_tensor("most", number, [], [2**63 - 1]))
+    value = helper.make_tensor_value_info
+    body = helper.make_graph(
+        [helper.make_node("Identity", ["go"], ["go_on"]), helper.make_node("Identity", ["given"], ["taken"])],
+        "body",
+        [value("turn", number, []), value("go", boolean, []), value("given", weights.data_type, weights.dims)],
+        [value("go_on", boolean, []), value("taken", weights.data_type, weights.dims)],
+    )
+    graph.node.insert(0, helper.make_node("Loop", ["most", "for_good", "before"], [name], "endless", body=body))
+
 
 def _put_outside(bundle: Path, location: str, offset: str, length: str | None) -> None:
     if location == "pipe":

@@ -81,6 +81,22 @@ def test_damage_with_right_checksums(
     proved("fuzz-bundles", cases=kinds.total(), refused=kinds["refused"])
 
 
+def test_what_a_graph_may_not_do_is_named(
+    loader: BundleLoader, tiny_bundle: Path, tmp_path: Path, proved: Callable[..., None]
+) -> None:
+    named = {"a loop without end": "operator 'Loop'", "weights in 'missing' from 0 on, None": "weights in 'missing'"}
+    for damage in [damage for damage in to_graphs() if damage.name in named]:
+        bundle = tmp_path / damage.name / "tiny" / "1"
+        shutil.copytree(tiny_bundle, bundle)
+        damage.inflict(bundle)
+        outcome = loader.load(tmp_path / damage.name)
+        assert outcome.kind == "refused"
+        assert f"encoder.onnx is not what a bundle may hold: {named.pop(damage.name)}" in outcome.message
+        assert outcome.seconds < LIMIT_SECONDS / 2
+    assert not named
+    proved("fuzz-bundles", cases=2, refused=2)
+
+
 def test_the_loader_notices_what_is_not_refused(loader: BundleLoader, tiny_bundle: Path, tmp_path: Path) -> None:
     """The control: a good bundle that ought to be refused."""
     with pytest.raises(AssertionError, match="nothing is wrong"):

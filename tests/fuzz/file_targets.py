@@ -11,6 +11,7 @@ from unittest.mock import patch
 
 from service.access.keys import read_keys
 from service.bundle.checksums import check_intact
+from service.bundle.graph_file import check_graph
 from service.bundle.manifest import MANIFEST_NAME, BundleError, Manifest
 from service.bundle.transfer import transfer
 from service.config import ENVIRONMENT_PREFIX, SETTINGS
@@ -66,6 +67,16 @@ def bundle_files(data: bytes) -> None:
         check_message(error)
     left = [path for path in destination.rglob("*") if not path.is_dir()]
     assert not left, left
+
+
+def graph_file(data: bytes) -> None:
+    """What is in a graph's place is refused in one line, or is nothing that reads other files."""
+    path = _directory("graphs") / "graph.onnx"
+    path.write_bytes(data)
+    try:
+        check_graph(path, ("weights",))
+    except BundleError as error:
+        check_message(error)
 
 
 def vocabulary(data: bytes) -> None:

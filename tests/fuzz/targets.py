@@ -23,6 +23,7 @@ TARGETS: dict[str, Target] = {
     **{f"{name}-decoding": tokenizer_targets.decoding(name) for name in TOKENIZERS},
     "manifest": file_targets.manifest,
     "bundle-files": file_targets.bundle_files,
+    "graph-file": file_targets.graph_file,
     "vocabulary": file_targets.vocabulary,
     "sentencepiece-file": file_targets.sentencepiece_file,
     "tokenizer-json-file": file_targets.tokenizer_json_file,

@@ -21,6 +21,7 @@ from service.models.fleet import Fleet
 from service.models.loaded_model import LoadedModel
 from service.models.repository import FoundBundle
 from service.text.tokenizers import Tokenizer
+from tests.servers import eventually
 from tests.unit.models.bare_manifest import MANIFEST
 
 T = TypeVar("T")
@@ -385,6 +386,27 @@ def test_a_reload_that_is_cancelled_while_calls_finish_stops_both_engines_at_the
         assert sorted(stage.since()) == ["stopped a/1:0", "stopped a/2:0"]
 
     asyncio.run(asyncio.wait_for(scenario(), 20))
+
+
+def test_a_bundle_that_loads_for_long_is_told_of_again_and_again(
+    stage: Stage, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fleet_module, "_STILL_LOADING_SECONDS", 0.01)
+    folder = stage.put("a", "1")
+
+    def told() -> list[str]:
+        return [message for message in caplog.messages if message.startswith(f"still loading {folder} after ")]
+
+    async def scenario() -> None:
+        fleet = stage.fleet()
+        stage.gate = threading.Event()
+        start = asyncio.create_task(fleet.load())
+        await asyncio.to_thread(eventually, lambda: len(told()) >= 2)
+        stage.gate.set()
+        await start
+
+    asyncio.run(asyncio.wait_for(scenario(), 20))
+    assert told()
 
 
 def test_a_bundle_by_itself_is_followed_too(stage: Stage) -> None:

@@ -1,0 +1,176 @@
+"""Standard output and standard error that are full, closed or read by nobody: a server answers and stops as ever, and
+a command says so in one line and by its exit code."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from service.cli import exit_codes
+from service.client import Client
+from tests.servers import REPOSITORY, ServerProcess, distinct_texts, environment, eventually
+
+STOP_SECONDS = 10.0  # of a server without calls; half a second on a quiet machine
+FORMATS = ("text", "json")
+
+
+@pytest.fixture
+def full_pipe() -> Iterator[int]:
+    """What writes to a pipe that is full and that nobody reads."""
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            os.write(writing, b"x" * 4096)
+    os.set_blocking(writing, True)
+    yield writing
+    os.close(reading)
+    os.close(writing)
+
+
+@pytest.fixture
+def start(tiny_models: Path) -> Iterator[Callable[..., ServerProcess]]:
+    processes: list[ServerProcess] = []
+
+    def run(*arguments: str, **how: Any) -> ServerProcess:
+        processes.append(ServerProcess(tiny_models, *arguments, **how))
+        return processes[-1]
+
+    yield run
+    for process in processes:
+        process.kill()
+
+
+def answers(process: ServerProcess) -> None:
+    with Client(process.address) as client:
+        for text in distinct_texts(20):
+            assert client.translate([text], "en", "de")
+
+
+@pytest.mark.parametrize("log_format", FORMATS)
+def test_a_log_that_nobody_reads_holds_up_neither_calls_nor_a_stop(
+    start: Callable[..., ServerProcess], full_pipe: int, log_format: str, proved: Callable[..., None]
+) -> None:
+    noisy = ("--log-level", "debug", "--access-log-ratio", "1", "--log-format", log_format)
+    process = start(*noisy, stderr=full_pipe)
+    answers(process)
+    began = time.monotonic()
+    process.signal(signal.SIGTERM)
+    assert process.wait(STOP_SECONDS)[:2] == (0, "")
+    proved("signals", cases=1, seconds=time.monotonic() - began)
+
+
+def test_a_second_signal_does_not_wait_for_who_reads_the_log(
+    start: Callable[..., ServerProcess], full_pipe: int, proved: Callable[..., None]
+) -> None:
+    process = start("--drain-delay-seconds", "60", stderr=full_pipe)
+    process.signal(signal.SIGTERM)
+    eventually(lambda: process.get("/readyz")[2].strip() == "draining")
+    began = time.monotonic()
+    process.signal(signal.SIGTERM)
+    assert process.wait(STOP_SECONDS)[0] == 128 + signal.SIGTERM
+    proved("signals", cases=1, seconds=time.monotonic() - began)
+
+
+def test_nobody_reads_the_ready_line(
+    start: Callable[..., ServerProcess], full_pipe: int, proved: Callable[..., None]
+) -> None:
+    process = start(ready=False, stdout=full_pipe, stderr=full_pipe)
+
+    def is_ready() -> bool:
+        try:
+            return process.get("/readyz")[0] == 200
+        except OSError:
+            return False
+
+    eventually(is_ready)
+    answers(process)
+    process.signal(signal.SIGTERM)
+    assert process.wait(STOP_SECONDS)[0] == 0
+    proved("signals", cases=1)
+
+
+def run(command: str, redirected: str, **how: Any) -> "subprocess.CompletedProcess[bytes]":
+    """Of a shell, as no other program starts one without standard output."""
+    line = f"exec {sys.executable} -m service {command} {redirected}"
+    return subprocess.run(
+        ["/bin/sh", "-c", line], cwd=REPOSITORY, env=environment(), capture_output=True, timeout=60, **how
+    )
+
+
+COMMANDS = (
+    "serve --port 0 --metrics-port 0 --admin-port -1",
+    "config",
+    "key new somebody",
+    "models --server {address}",
+    "detect --server {address} Hello",
+    "translate --server {address} --to de Hello",
+    "translate --server {address} --to de --stream Hello",
+    "--help",
+)
+REASONS = {">/dev/full": b"No space left on device.", ">&-": b"it is closed."}
+
+
+@pytest.mark.parametrize("redirected", REASONS)
+def test_standard_output_that_can_t_be_written(
+    start: Callable[..., ServerProcess], tiny_models: Path, redirected: str
+) -> None:
+    process = start()
+    for command in COMMANDS if redirected == ">/dev/full" else COMMANDS[:2]:
+        place = f"--models {tiny_models}" if command.startswith(("serve", "config")) else ""
+        words = f"{command.format(address=process.address)} {place}"
+        ended = run(words, redirected)
+        told = ended.stderr.splitlines()[command.startswith("key") :]  # of which the first is the key
+        assert (ended.returncode, told) == (
+            exit_codes.IO_ERROR,
+            [b"dragoman: writing to standard output failed: " + REASONS[redirected]],
+        ), command
+    ended = run("config", f"{redirected} 2>&-")
+    assert (ended.returncode, ended.stdout, ended.stderr) == (exit_codes.IO_ERROR, b"", b"")
+
+
+def test_standard_error_that_can_t_be_written(tiny_models: Path) -> None:
+    codes = {
+        "config": exit_codes.OK,
+        "key new somebody": exit_codes.IO_ERROR,  # its key is told there, and nowhere else
+        "translate": exit_codes.USAGE,
+        "translate --server 127.0.0.1:1 --to de Hello": exit_codes.NO_SERVER,
+        f"serve --port 0 --models {tiny_models}/tiny/1/source.model --metrics-port 0": exit_codes.CONFIG,
+    }
+    for command, code in codes.items():
+        ended = run(command, "2>/dev/full")
+        assert (ended.returncode, bool(ended.stdout)) == (code, command == "config"), command
+    assert run("key new somebody", "2>&-").returncode == exit_codes.IO_ERROR
+
+
+def test_who_reads_standard_output_goes_away(tiny_models: Path) -> None:
+    for command in ("config", f"serve --models {tiny_models} --port 0 --metrics-port 0 --admin-port -1"):
+        reading, writing = os.pipe()
+        os.close(reading)
+        process = subprocess.Popen(
+            [sys.executable, "-m", "service", *command.split()],
+            cwd=REPOSITORY,
+            env=environment(),
+            stdout=writing,
+            stderr=subprocess.PIPE,
+        )
+        os.close(writing)
+        try:
+            assert (process.communicate(timeout=60)[1], process.returncode) == (b"", exit_codes.BROKEN_PIPE)
+        finally:
+            process.kill()
+
+
+def test_no_other_file_gets_the_number_of_a_closed_one(start: Callable[..., ServerProcess], tiny_models: Path) -> None:
+    """Else a warning would be sent to a caller, or be written into a file."""
+    line = f'exec {sys.executable} -c \'import os, service.cli as c; os.close(os.open(".", 0)); '
+    line += 'print([os.readlink(f"/proc/self/fd/{n}") for n in (0, 2)])\' <&- 2>&-'
+    ended = subprocess.run(["/bin/sh", "-c", line], cwd=REPOSITORY, env=environment(), stdout=subprocess.PIPE)
+    assert ended.stdout.decode() == "['/dev/null', '/dev/null']\n"

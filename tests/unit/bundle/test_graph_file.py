@@ -1,0 +1,179 @@
+"""What a graph refers to is found wherever it hides, and nothing of a damaged file does harm."""
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import onnx
+import pytest
+from google.protobuf.descriptor import Descriptor
+
+from service.bundle import graph_file
+from service.bundle.graph_file import OPERATORS, check_graph
+from service.bundle.manifest import BundleError
+from tests.faults.damaged_bundles import add_loop
+from tests.fuzz.messages import check_message
+
+FLOAT = onnx.TensorProto.FLOAT
+Spoil = Callable[[Any], object]
+
+
+@pytest.fixture
+def model(tiny_bundle: Path) -> Any:
+    return onnx.load(tiny_bundle / "encoder.onnx")
+
+
+def checked(model: Any, folder: Path, *files: str) -> None:
+    path = folder / "graph.onnx"
+    path.write_bytes(model if isinstance(model, bytes) else model.SerializeToString())
+    check_graph(path, files)
+
+
+def outside(location: str = "weights", name: str = "w") -> Any:
+    tensor = onnx.TensorProto(name=name, data_type=FLOAT, dims=[1], data_location=onnx.TensorProto.EXTERNAL)
+    tensor.external_data.add(key="offset", value="0")
+    tensor.external_data.add(key="location", value=location)
+    return tensor
+
+
+def node(operator: str = "Add", domain: str = "", **attributes: Any) -> Any:
+    return onnx.helper.make_node(operator, ["a"], ["b"], domain=domain, **attributes)
+
+
+def branch(*nodes: Any, weights: Any = ()) -> Any:
+    """A node with these inside of it, three levels deep."""
+    graph = onnx.helper.make_graph(list(nodes), "g", [], [], initializer=list(weights))
+    for _ in range(3):
+        graph = onnx.helper.make_graph([node("If", then_branch=graph, else_branch=graph)], "g", [], [])
+    return node("If", then_branch=graph)
+
+
+def sparse(model: Any) -> None:
+    model.graph.sparse_initializer.add().values.CopyFrom(outside())
+
+
+def of_training(model: Any) -> None:
+    model.training_info.add().algorithm.node.append(node("Loop"))
+
+
+def of_function(model: Any) -> None:
+    model.functions.add(name="f", domain="own").node.append(node())
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda model: add_loop(model.graph), "operator 'Loop'"),
+        (lambda model: model.graph.node.append(node("Scan")), "operator 'Scan'"),
+        (lambda model: model.graph.node.append(node("SequenceMap")), "operator 'SequenceMap'"),
+        (lambda model: model.graph.node.append(node("Loop", "ai.onnx")), "operator 'ai.onnx::Loop'"),
+        (lambda model: model.graph.node.append(node("EPContext", "com.microsoft")), "'com.microsoft::EPContext'"),
+        (lambda model: model.graph.node.append(node("Add", "own")), "operator 'own::Add'"),
+        (lambda model: model.graph.node.append(onnx.NodeProto()), "operator ''"),
+        (lambda model: model.graph.node.append(branch(node("Loop"))), "operator 'Loop'"),
+        (of_training, "operator 'Loop'"),
+        (of_function, "it has functions of its own"),
+        (lambda model: model.graph.initializer.append(outside()), "weights in 'weights'"),
+        (lambda model: model.graph.node.append(node("Constant", value=outside())), "weights in 'weights'"),
+        (lambda model: model.graph.node.append(node("Constant", values=[outside()])), "weights in 'weights'"),
+        (lambda model: model.graph.node.append(branch(weights=[outside()])), "weights in 'weights'"),
+        (sparse, "weights in 'weights'"),
+    ],
+)
+def test_what_may_not_be_there_is_found(model: Any, tmp_path: Path, spoil: Spoil, message: str) -> None:
+    checked(model, tmp_path)
+    spoil(model)
+    with pytest.raises(BundleError) as raised:
+        checked(model, tmp_path, "other")
+    assert str(raised.value).startswith(f"{tmp_path}/graph.onnx is not what a bundle may hold: ")
+    assert message in str(raised.value)
+
+
+def test_weights_in_a_file_with_a_checksum(model: Any, tmp_path: Path) -> None:
+    model.graph.initializer.append(outside())
+    checked(model, tmp_path, "weights")
+    for place in ("*/_ORT_MEM_ADDR_/*", "a/weights", "./weights", "/weights", ""):
+        model.graph.initializer[-1].CopyFrom(outside(place))
+        with pytest.raises(BundleError, match="which is no file of the bundle"):
+            checked(model, tmp_path, "weights", place)
+
+
+@pytest.mark.parametrize("path", sorted(Path("models").glob("*/*/*.onnx")), ids=str)
+def test_what_is_shipped_is_taken(path: Path) -> None:
+    check_graph(path, ())
+
+
+def leads_to(message: Descriptor, seen: frozenset[str] = frozenset()) -> bool:
+    """Whether operators, functions or weights in other files may be inside."""
+    if message.name in ("NodeProto", "FunctionProto") or (message.name == "TensorProto"):
+        return True
+    inside = seen | {message.name}
+    return any(
+        leads_to(field.message_type, inside)
+        for field in message.fields
+        if field.message_type and field.message_type.name not in inside
+    )
+
+
+def test_all_of_onnx_is_looked_into_that_may_hold_something() -> None:
+    messages = onnx.ModelProto.DESCRIPTOR.file.message_types_by_name
+    expected: dict[str, dict[int, str]] = {}
+    for name, message in messages.items():
+        fields = [(field.number, field.message_type) for field in message.fields]
+        held = {number: kind.name for number, kind in fields if kind and leads_to(kind)}
+        # A function is refused whatever it holds. Types may name tensors, and have none.
+        if held and name != "FunctionProto":
+            expected[name] = held
+    expected["TensorProto"] = {13: "StringStringEntryProto"}
+    assert expected == graph_file._HOLDS
+    node, entry = messages["NodeProto"].fields_by_name, messages["StringStringEntryProto"].fields_by_name
+    assert (node["op_type"].number, node["domain"].number) == (graph_file._OP_TYPE, graph_file._DOMAIN)
+    assert (entry["key"].number, entry["value"].number) == (graph_file._KEY, graph_file._VALUE)
+
+
+def test_operators_are_onnx_s() -> None:
+    known = {schema.name for schema in onnx.defs.get_all_schemas() if schema.domain == ""}
+    assert OPERATORS[""] - known == set()
+
+
+def test_damaged_files_are_refused_or_taken(model: Any, tmp_path: Path) -> None:
+    model.graph.node.append(branch(node(), weights=[outside()]))
+    data, rng, taken = model.SerializeToString(), random.Random(0), 0
+    for _ in range(300):
+        changed = bytearray(data[: rng.choice((len(data), rng.randrange(len(data))))])
+        if changed:
+            changed[rng.randrange(len(changed))] = rng.randrange(256)
+        try:
+            checked(bytes(changed), tmp_path, "weights")
+            taken += 1
+        except BundleError as error:
+            check_message(error)
+    assert taken  # most bytes are weights
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"\x3a\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x01", "there is no number"),
+        (b"\x3a\x05\x00", "it is cut off"),
+        (b"\x00\x00", "there is no field"),
+        (b"\x3b\x3c", "there is no field"),
+        (b"\x39", "it is cut off"),
+        (b"\x08\x00" * 1_000_001, "more than 1000000 fields"),
+    ],
+)
+def test_what_is_no_graph(tmp_path: Path, data: bytes, message: str) -> None:
+    with pytest.raises(BundleError, match=message):
+        checked(data, tmp_path)
+
+
+def test_graphs_inside_of_graphs(tmp_path: Path) -> None:
+    data = b""
+    for _ in range(60):  # each a graph with a node with an attribute with a graph
+        for tag in (0x32, 0x2A, 0x0A):
+            length = len(data)
+            sized = bytes([length & 0x7F | 0x80, length >> 7 & 0x7F | 0x80, length >> 14])
+            data = bytes([tag]) + sized + data
+    with pytest.raises(BundleError, match="nested more than 100 deep"):
+        checked(b"\x3a" + bytes([len(data) & 0x7F | 0x80, len(data) >> 7]) + data, tmp_path)
