@@ -196,7 +196,7 @@ class Translator:
         """Check the texts of a call that asks for several translations of them together.
 
         Raises:
-            InvalidRequest: none, too many, or too long ones.
+            InvalidRequest: none, or too long ones.
         """
         check_texts(texts, self._max_characters)
 
@@ -206,7 +206,7 @@ class Translator:
         """The languages that each text may be in, best first: `LanguageDetector.detect` among all that it knows.
 
         Raises:
-            ServiceError: the server is loading, or there are no or too many texts.
+            ServiceError: the server is loading, or there are no texts, or too long ones.
         """
         self.models()
         check_texts(texts, self._max_characters)
