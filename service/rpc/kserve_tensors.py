@@ -82,7 +82,7 @@ def _typed(tensor: pb.ModelInferRequest.InferInputTensor) -> Sequence[bytes]:
     fields = [field.name for field, _ in tensor.contents.ListFields()]
     if others := [field for field in fields if field != "bytes_contents"]:
         raise _invalid(tensor.name, f"has {others[0]}; expected bytes_contents.")
-    return tensor.contents.bytes_contents  # type: ignore[no-any-return]
+    return tensor.contents.bytes_contents
 
 
 def _is_utf8(element: bytes) -> bool:

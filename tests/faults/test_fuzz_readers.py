@@ -19,6 +19,7 @@ from tests.fuzz.planted import planted, planted_slow
 from tests.fuzz.targets import CORPUS, TARGETS
 from tests.fuzz.words import WORDS
 from tests.nasty_texts import NASTY_TEXTS
+from tests.patience import patient
 from tests.servers import REPOSITORY
 
 NASTY = tuple(text.encode()[:MAX_BYTES] for text in NASTY_TEXTS)
@@ -57,9 +58,10 @@ def test_a_corpus_has_a_target() -> None:
 
 @needs_atheris
 def test_a_guided_search_finds_nothing(tmp_path: Path, proved: Callable[..., None]) -> None:
-    sessions = _fuzz(tmp_path, 0, "all", "--runs", "100")
+    """For a time, in which a slow machine tries fewer inputs."""
+    sessions = _fuzz(tmp_path, 0, "all", "--seconds", "1")
     assert {session["target"] for session in sessions} == set(TARGETS)
-    assert min(session["num_runs"] for session in sessions) >= 100
+    assert min(session["num_runs"] for session in sessions) > 0
     proved("fuzz-readers", cases=sum(session["num_runs"] for session in sessions))
 
 
@@ -67,7 +69,7 @@ def test_a_guided_search_finds_nothing(tmp_path: Path, proved: Callable[..., Non
 @pytest.mark.timeout(4 * 3600)
 @needs_atheris
 def test_a_longer_guided_search_finds_nothing(tmp_path: Path, proved: Callable[..., None]) -> None:
-    sessions = _fuzz(tmp_path, 0, "all", "--runs", "20000", timeout_seconds=4 * 3600)
+    sessions = _fuzz(tmp_path, 0, "all", "--seconds", "120", timeout_seconds=4 * 3600)
     proved("fuzz-readers", cases=sum(session["num_runs"] for session in sessions))
 
 
@@ -110,7 +112,7 @@ def test_random_inputs_find_planted_bugs() -> None:
 def _fuzz(folder: Path, status: int, *arguments: str, timeout_seconds: float = 110) -> list[dict[str, Any]]:
     command = [sys.executable, "-m", "tests.fuzz", *arguments, "--output", str(folder)]
     ended = subprocess.run(
-        command, cwd=REPOSITORY, env=dict(os.environ), capture_output=True, text=True, timeout=timeout_seconds
+        command, cwd=REPOSITORY, env=dict(os.environ), capture_output=True, text=True, timeout=patient(timeout_seconds)
     )
     assert ended.returncode == status, ended.stdout + ended.stderr[-2000:]
     return json.loads((folder / "sessions.json").read_text(encoding="utf-8"))  # type: ignore[no-any-return]
