@@ -71,7 +71,7 @@ class TooLong(InvalidRequest):
 
 
 class TooMany(InvalidRequest):
-    """A call holds more texts than allowed."""
+    """A call holds more texts, terms or the like than allowed."""
 
     reason = "too_many"
 

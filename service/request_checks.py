@@ -2,16 +2,15 @@
 
 from collections.abc import Collection
 
-from service.errors import InvalidRequest, TooLong, TooMany, quoted
+from service.errors import InvalidRequest, TooLong, quoted
 from service.translation import MAX_TEXTS, MimeType, TranslationRequest
 
-MAX_LABELS = 64
 MAX_TERM_CHARACTERS = 200
 _MAX_LABEL_CHARACTERS = 63
 
 
 def check_request(request: TranslationRequest, max_characters: int) -> None:
-    """Check what does not depend on a model.
+    """Check what does not depend on a model; who takes it from a caller has counted what there are several of.
 
     Raises:
         InvalidRequest: names the field.
@@ -41,8 +40,6 @@ def check_request(request: TranslationRequest, max_characters: int) -> None:
                 f"allowed are 1 to {MAX_TERM_CHARACTERS}, not only white space.",
                 f"terms[{number}]",
             )
-    if len(request.labels) > MAX_LABELS:
-        raise InvalidRequest(f"labels has {len(request.labels)} entries; allowed is {MAX_LABELS}.", "labels")
     for key, value in request.labels:
         if not key or max(len(key), len(value)) > _MAX_LABEL_CHARACTERS:
             raise InvalidRequest(
@@ -53,15 +50,13 @@ def check_request(request: TranslationRequest, max_characters: int) -> None:
 
 
 def check_texts(texts: Collection[str], max_characters: int) -> None:
-    """Check how many texts there are, and how long they are together.
+    """Check that there are texts, and how long they are together; who takes them from a caller has counted them.
 
     Raises:
-        InvalidRequest: none, too many, or too long ones.
+        InvalidRequest: none, or too long ones.
     """
     if not texts:
-        raise InvalidRequest("texts is empty; give 1 to 1024 texts.", "texts")
-    if len(texts) > MAX_TEXTS:
-        raise TooMany(f"texts has {len(texts)} entries; allowed is {MAX_TEXTS} per call. Send several calls.", "texts")
+        raise InvalidRequest(f"texts is empty; give 1 to {MAX_TEXTS} texts.", "texts")
     num_characters = sum(map(len, texts))
     if num_characters > max_characters:
         raise TooLong(

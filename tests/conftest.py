@@ -9,8 +9,17 @@ import pytest
 
 from service.config import ServerConfig
 from service.rpc import request_id
+from tests.patience import patient
 from tests.servers import InProcessServer, LoopThread, in_process
 from tests.tiny_bundle import write_tiny_bundle
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Give each test as much more time as this machine is slower."""
+    for item in items:
+        own = item.get_closest_marker("timeout")
+        seconds = float(own.args[0] if own else config.getini("timeout"))
+        item.add_marker(pytest.mark.timeout(patient(seconds)), append=False)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -1,6 +1,7 @@
 """What operators ask for by HTTP, done on the event loop: each is counted, and fails, like any call."""
 
 import asyncio
+import json
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
@@ -14,6 +15,7 @@ from service.models.control import ModelControl
 from service.pb.dragoman.v1 import translation_pb2 as pb
 from service.recent_errors import RecentErrors
 from service.rpc import request_id
+from service.rpc.counts import check_counts_of_json
 from service.rpc.failures import status_of_failure
 from service.rpc.messages import request_from_pb, result_to_pb
 from service.translator import Translator
@@ -52,7 +54,8 @@ class AdminCalls:
 
         async def translated() -> Document:
             deadline = time.monotonic() + self._deadline_seconds
-            request = request_from_pb(_parsed(body), request_id.current(), deadline)
+            message = await asyncio.to_thread(parsed, body)
+            request = request_from_pb(message, request_id.current(), deadline)
             response = result_to_pb(await self._translator.translate(request))
             return json_format.MessageToDict(response, preserving_proto_field_name=True)
 
@@ -111,10 +114,16 @@ async def _done(work: Awaitable[None]) -> Document:
     return {}
 
 
-def _parsed(body: bytes) -> pb.TranslateRequest:
+def parsed(body: bytes) -> pb.TranslateRequest:
+    """A request in protobuf's JSON.
+
+    Raises:
+        InvalidRequest: it is none, or has too many entries.
+    """
     try:
+        check_counts_of_json(json.loads(body), pb.TranslateRequest)  # protobuf takes its time with each entry
         return json_format.Parse(body, pb.TranslateRequest())
-    except (json_format.ParseError, UnicodeDecodeError, RecursionError) as error:
+    except (json_format.ParseError, ValueError, RecursionError) as error:
         reason = " ".join(str(error).split())[:200]
         # In quotes, as all that may hold a caller's words.
         raise InvalidRequest(f"the body is no TranslateRequest in JSON: {reason!r}.") from error

@@ -29,6 +29,7 @@ _MODEL_ACTION = re.compile("/api/models/([^/]+)/(load|unload)")
 _READ_SECONDS = 10.0  # for what only reads
 _CHANGE_SECONDS = 600.0  # for loading, unloading and reloading; what is under way by then goes on
 _LAST_SECONDS = 2.0  # for an answer that comes at the deadline
+_MAX_BODY_BYTES = 131_072  # what is read as JSON in some milliseconds, in which nothing else runs
 _JSON = "application/json"
 _HEADERS = {
     "Cache-Control": "no-store",
@@ -146,12 +147,13 @@ class AdminServer:
 
 
 def admin_listener(host: str, port: int, server: AdminServer, max_request_bytes: int) -> HttpListener:
-    """Open the port for operators; 0 takes any free one.
+    """Open the port for operators; 0 takes any free one. Bodies may have up to `max_request_bytes`, at most 128 KiB.
 
     Raises:
         PortError: the port can't be listened on.
     """
-    return HttpListener(host, port, "the status page", "--admin-port", server.answer, max_request_bytes)
+    max_body_bytes = min(max_request_bytes, _MAX_BODY_BYTES)
+    return HttpListener(host, port, "the status page", "--admin-port", server.answer, max_body_bytes)
 
 
 def _of_error(error: ServiceError) -> HttpAnswer:

@@ -4,9 +4,10 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
-from service.errors import InvalidRequest, NotFound, PairNotFound, ServiceError, TooMany, Unimplemented, listed, quoted
+from service.errors import InvalidRequest, NotFound, PairNotFound, ServiceError, Unimplemented, listed, quoted
 from service.models.loaded_model import LoadedModel
 from service.pb.google.cloud.translation.v3 import translation_service_pb2 as pb
+from service.rpc.counts import check_counts
 from service.rpc.google_names import check_parent, entry_name, glossary_name, glossary_of, model_of
 from service.rpc.messages import mime_type_from
 from service.text.glossary import Glossary
@@ -22,7 +23,6 @@ from service.translation import (
 
 MAX_PAGE_SIZE = 1000
 
-_MAX_LABELS = 64
 _MAX_LABEL_LENGTH = 63
 _LABELS = f"up to {_MAX_LABEL_LENGTH} lower case letters, digits, '_' and '-'"
 _CONDITION = re.compile(r"(src|tgt)=(\S+)")
@@ -39,7 +39,9 @@ def request_from_pb(message: pb.TranslateTextRequest, request_id: str, deadline_
         Unimplemented: an option that this server does not have.
     """
     check_parent(message.parent)
-    _check_count(message.contents)
+    check_counts(message)
+    if not message.contents:
+        raise InvalidRequest(f"contents is empty; give 1 to {MAX_TEXTS} texts.", "contents")
     if message.transliteration_config.enable_transliteration:
         raise Unimplemented("transliteration_config is not supported by this server; leave it out.")
     if message.glossary_config.contextual_translation_enabled:
@@ -72,13 +74,11 @@ def mime_type_from_pb(name: str) -> MimeType:
 
 
 def labels_from_pb(labels: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    """The labels in order of their keys.
+    """The labels, which have been counted, in order of their keys.
 
     Raises:
-        InvalidRequest: too many, or with other letters than allowed.
+        InvalidRequest: one has other letters than allowed.
     """
-    if len(labels) > _MAX_LABELS:
-        raise InvalidRequest(f"labels has {len(labels)} entries; allowed are {_MAX_LABELS}.", "labels")
     for key, value in labels.items():
         if not _is_label(key) or not key[:1].isalpha():
             raise InvalidRequest(
@@ -257,15 +257,6 @@ def in_googles_words(error: ServiceError, asked: pb.TranslateTextRequest) -> Ser
     if isinstance(error, NotFound) and error.resource_type == "model":
         return NotFound(str(error), error.resource_type, asked.model)
     return error
-
-
-def _check_count(contents: Sequence[str]) -> None:
-    if not contents:
-        raise InvalidRequest(f"contents is empty; give 1 to {MAX_TEXTS} texts.", "contents")
-    if len(contents) > MAX_TEXTS:
-        raise TooMany(
-            f"contents has {len(contents)} entries; allowed are {MAX_TEXTS} per call. Send several calls.", "contents"
-        )
 
 
 def _is_label(text: str) -> bool:

@@ -15,6 +15,7 @@ from service.pb.google.cloud.translation.v3 import translation_service_pb2_grpc 
 from service.rpc import google_messages as messages
 from service.rpc import google_names as names
 from service.rpc import request_id
+from service.rpc.counts import check_counts
 from service.rpc.deadline import deadline_of
 from service.text.glossary import Glossary
 from service.translation import Translation, TranslationRequest
@@ -40,8 +41,8 @@ class GoogleServicer(pb_grpc.TranslationServiceServicer):
     ) -> pb.TranslateTextResponse:
         """Translate texts, and with a glossary translate them without it too."""
         deadline = deadline_of(context, self._default_deadline_seconds)
-        call_record.current().texts = request.contents
         asked = messages.request_from_pb(request, request_id.current(), deadline)
+        call_record.current().texts = asked.texts
         try:
             answers = await self._answers(request, asked)
         except ServiceError as error:
@@ -55,6 +56,7 @@ class GoogleServicer(pb_grpc.TranslationServiceServicer):
     ) -> pb.DetectLanguageResponse:
         """Tell the likeliest language."""
         names.check_parent(request.parent)
+        check_counts(request)
         messages.labels_from_pb(request.labels)
         mime_type = messages.mime_type_from_pb(request.mime_type)
         model = names.detection_model_of(request.model)

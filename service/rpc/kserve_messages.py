@@ -5,11 +5,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from service.errors import InvalidRequest, TooMany, quoted
+from service.errors import InvalidRequest, quoted
 from service.models.index import ModelState
 from service.models.loaded_model import LoadedModel
 from service.models.statistics import Duration
 from service.pb.inference import grpc_service_pb2 as pb
+from service.rpc.counts import check_counts
 from service.rpc.kserve_tensors import BYTES, FP32, check_parameters, raw_of, raw_of_floats, texts_of
 from service.source_languages import Part
 from service.translation import MAX_TEXTS, MimeType, Priority, RequestedOptions, SplitSentences, TranslationRequest
@@ -69,17 +70,13 @@ def call_from_pb(
         InvalidRequest: a tensor or parameter is unknown, missing or wrong; the message names it.
         Unimplemented: a tensor is in shared memory, or a classification is asked for.
     """
+    check_counts(message)
     outputs = _outputs_from_pb(message)
     given = _parameters_from_pb(message)
     tensors, is_raw = _tensors_from_pb(message)
     texts = tensors.get(_TEXT)
     if not texts:
         raise InvalidRequest(f"tensor '{_TEXT}' is missing or empty; give 1 to {MAX_TEXTS} texts.", f"inputs[{_TEXT}]")
-    if len(texts) > MAX_TEXTS:
-        raise TooMany(
-            f"tensor '{_TEXT}' has {len(texts)} elements; allowed is {MAX_TEXTS} per call. Send several calls.",
-            f"inputs[{_TEXT}]",
-        )
     source, target = _only_pair(model)
     sources = _languages(tensors, given, _SOURCE, source, len(texts))
     targets = _languages(tensors, given, _TARGET, target, len(texts))
@@ -241,6 +238,7 @@ def _outputs_from_pb(message: pb.ModelInferRequest) -> tuple[str, ...]:
     names = tuple(output.name for output in message.outputs)
     _check_names("output", names, _OUTPUTS)
     for output in message.outputs:
+        check_counts(output, f"outputs[{output.name}].")
         check_parameters(output.name, output.parameters)
     return names or (_TRANSLATION, _FINISH_REASON)
 

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 
 from service.errors import InvalidRequest, Unimplemented, quoted
 from service.pb.inference import grpc_service_pb2 as pb
+from service.rpc.counts import check_count, check_counts
+from service.translation import MAX_TEXTS
 
 BYTES = "BYTES"
 FP32 = "FP32"
@@ -19,11 +21,13 @@ def texts_of(tensor: pb.ModelInferRequest.InferInputTensor, raw: bytes | None) -
         Unimplemented: its contents are in shared memory.
     """
     name = tensor.name
+    check_counts(tensor, f"inputs[{name[:60]}].")
     check_parameters(name, tensor.parameters)
     if tensor.datatype != BYTES:
         raise _invalid(name, f"is of datatype {quoted(tensor.datatype)}; expected {BYTES}.")
     if len(tensor.shape) != 1 or tensor.shape[0] < 0:
         raise _invalid(name, f"has shape {list(tensor.shape[:8])}; expected one dimension, [n].")
+    check_count(f"inputs[{name[:60]}]", tensor.shape[0], MAX_TEXTS)
     elements = _typed(tensor) if raw is None else elements_of(name, raw, tensor.shape[0])
     if len(elements) != tensor.shape[0]:
         raise _invalid(name, f"has shape [{tensor.shape[0]}] and {len(elements)} elements; expected as many.")
@@ -76,11 +80,11 @@ def raw_of_floats(values: Sequence[float]) -> bytes:
     return struct.pack(f"<{len(values)}f", *values)
 
 
-def _typed(tensor: pb.ModelInferRequest.InferInputTensor) -> list[bytes]:
+def _typed(tensor: pb.ModelInferRequest.InferInputTensor) -> Sequence[bytes]:
     fields = [field.name for field, _ in tensor.contents.ListFields()]
     if others := [field for field in fields if field != "bytes_contents"]:
         raise _invalid(tensor.name, f"has {others[0]}; expected bytes_contents.")
-    return list(tensor.contents.bytes_contents)
+    return tensor.contents.bytes_contents
 
 
 def _is_utf8(element: bytes) -> bool:

@@ -8,6 +8,7 @@ from service.checkpoint import paced
 from service.errors import InvalidRequest, quoted
 from service.models.loaded_model import LoadedModel
 from service.pb.dragoman.v1 import translation_pb2 as pb
+from service.rpc.counts import check_counts
 from service.translation import (
     AlignedSpan,
     DetectedLanguage,
@@ -23,8 +24,6 @@ from service.translation import (
     TranslationRequest,
 )
 from service.translator import StreamUpdate, TranslationResult
-
-MAX_TERMS = 1024  # that a caller may send; a glossary of the server's may have more
 
 Word = TypeVar("Word", bound=enum.Enum)
 
@@ -71,13 +70,9 @@ def request_from_pb(message: pb.TranslateRequest, request_id: str, deadline_seco
     """What the caller asks for; `deadline_seconds` is on `time.monotonic()`'s clock.
 
     Raises:
-        InvalidRequest: a priority, a way to split or a MIME type that there is not, or too many terms.
+        InvalidRequest: a priority, a way to split or a MIME type that there is not, or too many entries.
     """
-    if len(message.terms) > MAX_TERMS:
-        raise InvalidRequest(
-            f"terms has {len(message.terms)} entries; allowed is {MAX_TERMS}. Keep larger glossaries on the server.",
-            "terms",
-        )
+    check_counts(message)
     return TranslationRequest(
         request_id=request_id,
         texts=tuple(message.texts),

@@ -11,6 +11,7 @@ from service.pb.dragoman.v1 import translation_pb2 as pb
 from service.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from service.rpc import request_id
 from service.rpc.absent_callers import write
+from service.rpc.counts import check_counts
 from service.rpc.deadline import deadline_of
 from service.rpc.messages import detection_to_pb, model_to_pb, num_entries, part_to_pb, request_from_pb, result_to_pb
 from service.translation import TranslationRequest
@@ -46,6 +47,7 @@ class TranslationServicer(pb_grpc.TranslationServiceServicer):
         self, request: pb.DetectLanguageRequest, context: Context
     ) -> pb.DetectLanguageResponse:
         """Tell which language each text is in."""
+        check_counts(request)
         call_record.current().texts = request.texts
         deadline = deadline_of(context, self._default_deadline_seconds)
         detected = await self._translator.detect(request.texts, deadline)
@@ -56,6 +58,6 @@ class TranslationServicer(pb_grpc.TranslationServiceServicer):
         return pb.ListModelsResponse(models=[model_to_pb(model) for model in self._translator.models()])
 
     def _asked(self, request: pb.TranslateRequest, context: Context) -> TranslationRequest:
-        call_record.current().texts = request.texts
-        deadline = deadline_of(context, self._default_deadline_seconds)
-        return request_from_pb(request, request_id.current(), deadline)
+        asked = request_from_pb(request, request_id.current(), deadline_of(context, self._default_deadline_seconds))
+        call_record.current().texts = asked.texts
+        return asked

@@ -42,6 +42,11 @@ def is_word_boundary(text: str, position: int) -> bool:
     return not (_is_in_word(before) and _is_in_word(after)) or is_unspaced(before) or is_unspaced(after)
 
 
+def unbroken(text: str) -> list[str]:
+    """The parts of a text between one word boundary and the next: words, and beside them one character each."""
+    return _UNBROKEN.findall(text)
+
+
 def words(text: str, tokens: Iterable[TokenSpan] = ()) -> list[TokenSpan]:
     """TokenSpans of the words: maximal runs without white space, punctuation and symbols at their ends apart.
 
@@ -94,3 +99,24 @@ def _is_mark(character: str) -> bool:
 
 def _is_in_word(character: str) -> bool:
     return character.isalnum() or character == "_" or unicodedata.category(character) in ("Mn", "Mc")
+
+
+def _unbroken() -> re.Pattern[str]:
+    """A regular expression for what no word boundary lies in."""
+    letter = f"[^\\W{UNSPACED}]"
+    first_plane = _ranges_of_marks(range(0x10000))
+    others = _ranges_of_marks((*range(0x10000, 0x20000), *range(0xE0000, 0xE0200)))
+    # The class for the others takes long to say no: only characters that are none of the first plane are asked about.
+    mark = f"(?:[{first_plane}]|(?=[\U00010000-\U0010ffff])[{others}])"
+    return re.compile(f"(?:{letter}++|\\A(?={mark})|.)(?:{mark}++(?:(?<![{UNSPACED}]){letter}++)?)*+", re.DOTALL)
+
+
+def _ranges_of_marks(codes: Iterable[int]) -> str:
+    """Those that belong to the character before them, for a character class."""
+    marks = [code for code in codes if unicodedata.category(chr(code)) in ("Mn", "Mc")]
+    firsts = [code for code, before in zip(marks, (None, *marks), strict=False) if before != code - 1]
+    lasts = [code for code, after in zip(marks, (*marks[1:], None), strict=True) if after != code + 1]
+    return "".join(f"{chr(first)}-{chr(last)}" for first, last in zip(firsts, lasts, strict=True))
+
+
+_UNBROKEN = _unbroken()

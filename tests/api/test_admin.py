@@ -79,7 +79,7 @@ def test_a_translation_is_that_of_the_api(server: InProcessServer) -> None:
     ("document", "code", "name", "part"),
     [
         ({**HELLO, "texts": []}, 400, "INVALID_ARGUMENT", "texts is empty"),
-        ({**HELLO, "texts": ["a"] * 1025}, 400, "INVALID_ARGUMENT", "allowed is 1024"),
+        ({**HELLO, "texts": ["a"] * 1025}, 400, "INVALID_ARGUMENT", "allowed are 1024"),
         ({**HELLO, "target_language_code": "fr"}, 404, "NOT_FOUND", "'fr'"),
         ({**HELLO, "colour": "blue"}, 400, "INVALID_ARGUMENT", "colour"),
         ({**HELLO, "texts": "Hello"}, 400, "INVALID_ARGUMENT", "no TranslateRequest in JSON"),
@@ -116,6 +116,11 @@ def test_too_large_a_body_is_refused(serve: Callable[..., InProcessServer]) -> N
     small = serve(max_request_bytes=1024)
     assert ask(small, "POST", "/api/translate", {**HELLO, "texts": ["a" * 1024]})[0] == 413
     assert ask(small, "POST", "/api/translate", HELLO)[0] == 200
+
+
+def test_no_body_is_so_large_that_reading_it_as_json_holds_the_server(server: InProcessServer) -> None:
+    assert ask(server, "POST", "/api/translate", {**HELLO, "texts": [""] * 30_000})[0] == 400
+    assert ask(server, "POST", "/api/translate", {**HELLO, "texts": [""] * 40_000})[0] == 413
 
 
 @pytest.mark.parametrize("path", ["/api/translate", "/api/reload", "/api/models/tiny/load", "/api/models/tiny/unload"])

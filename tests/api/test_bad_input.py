@@ -67,7 +67,7 @@ CASES: dict[str, tuple[dict[str, Any], grpc.StatusCode, str, str, list[str]]] = 
     ),
     "unknown priority": ({"priority": 99}, INVALID, "priority", "invalid", ["99", "PRIORITY_LOW"]),
     "unknown split": ({"split_sentences": 99}, INVALID, "split_sentences", "invalid", ["99", "SPLIT_SENTENCES_OFF"]),
-    "too many terms": ({"terms": [pb.Term(source="a")] * 1025}, INVALID, "terms", "invalid", ["1025", "1024"]),
+    "too many terms": ({"terms": [pb.Term(source="a")] * 1025}, INVALID, "terms", "too_many", ["1025", "1024"]),
     "empty term": ({"terms": [pb.Term(source="a"), pb.Term(source=" ")]}, INVALID, "terms[1]", "invalid", ["terms[1]"]),
     "long term": ({"terms": [pb.Term(source="a" * 201)]}, INVALID, "terms[0]", "invalid", ["201", "1 to 200"]),
     "long target": (
@@ -77,7 +77,7 @@ CASES: dict[str, tuple[dict[str, Any], grpc.StatusCode, str, str, list[str]]] = 
         "invalid",
         ["201 to put", "1 to 200"],
     ),
-    "too many labels": ({"labels": {str(n): "" for n in range(65)}}, INVALID, "labels", "invalid", ["65", "64"]),
+    "too many labels": ({"labels": {str(n): "" for n in range(65)}}, INVALID, "labels", "too_many", ["65", "64"]),
     "empty label": ({"labels": {"": "x"}}, INVALID, "labels", "invalid", ["1 to 63"]),
     "long label": ({"labels": {"k": "x" * 64}}, INVALID, "labels", "invalid", ["63 characters"]),
     "too few prefixes": (

@@ -15,6 +15,7 @@ from service.pb.dragoman.v1 import translation_pb2 as pb
 from service.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from service.pb.inference import grpc_service_pb2 as kserve_pb
 from service.pb.inference import grpc_service_pb2_grpc as kserve_grpc
+from tests.patience import patient
 from tests.servers import REPOSITORY, InProcessServer, distinct_texts, eventually
 from tests.tools import tool
 
@@ -284,7 +285,11 @@ def test_triton_s_metrics_are_its_statistics_and_off_by_default(serve: Callable[
 
 def promtool_says(text: str) -> list[str]:
     run = subprocess.run(
-        [tool("promtool", "prometheus"), "check", "metrics"], input=text, capture_output=True, text=True, timeout=30
+        [tool("promtool", "prometheus"), "check", "metrics"],
+        input=text,
+        capture_output=True,
+        text=True,
+        timeout=patient(30),
     )
     return (run.stdout + run.stderr).splitlines()
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.patience import patient
 from tests.servers import REPOSITORY, ServerProcess, environment
 
 EXAMPLES = re.findall(r"```python\n(.*?)```", (REPOSITORY / "docs" / "api.md").read_text(encoding="utf-8"), re.DOTALL)
@@ -34,7 +35,7 @@ def test_an_example_says_what_it_should(server: ServerProcess, client: str) -> N
         env=environment(),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=patient(60),
         check=False,
     )
     assert run.returncode == 0, run.stderr

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.patience import patient
 from tests.servers import REPOSITORY, ServerProcess, dragoman, environment, free_port
 from tests.tiny_bundle import GOLDEN_TEXTS
 
@@ -46,7 +47,12 @@ def test_the_printed_command_works(server: ServerProcess) -> None:
     assert server.ready_line.startswith(f"Dragoman is ready: gRPC on {server.address}, metrics on http://127.0.0.1:")
     command = server.ready_line.partition("Try: ")[2].strip()
     run = subprocess.run(
-        ["bash", "-c", command], capture_output=True, timeout=30, cwd=REPOSITORY, env=environment(), check=False
+        ["bash", "-c", command],
+        capture_output=True,
+        timeout=patient(30),
+        cwd=REPOSITORY,
+        env=environment(),
+        check=False,
     )
     assert (run.returncode, run.stderr) == (0, b"")
     assert run.stdout.decode().strip()
@@ -199,7 +205,12 @@ def test_a_closed_pipe_is_quiet(server: ServerProcess) -> None:
         " | head -n 1; exit ${PIPESTATUS[1]}"
     )
     run = subprocess.run(
-        ["bash", "-c", command], capture_output=True, timeout=30, cwd=REPOSITORY, env=environment(), check=False
+        ["bash", "-c", command],
+        capture_output=True,
+        timeout=patient(30),
+        cwd=REPOSITORY,
+        env=environment(),
+        check=False,
     )
     assert (run.returncode, run.stderr) == (141, b"")
     assert run.stdout.count(b"\n") == 1

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from service.config import SETTINGS
+from tests.patience import patient
 from tests.servers import REPOSITORY, ServerProcess, dragoman, environment, free_port, samples
 
 
@@ -89,6 +90,11 @@ for arguments in (["translate", "--help"], ["--help"], ["serve", "--help"]):
         print([name for name in ("pydantic", "pydantic_settings", "tqdm") if name in sys.modules], file=sys.stderr)
 """
     run = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, timeout=30, cwd=REPOSITORY, env=environment(), check=True
+        [sys.executable, "-c", program],
+        capture_output=True,
+        timeout=patient(30),
+        cwd=REPOSITORY,
+        env=environment(),
+        check=True,
     )
     assert run.stderr.decode().splitlines() == ["[]", "[]", "['pydantic']"]

@@ -12,6 +12,7 @@ import pytest
 
 from service.config import ServerConfig
 from service.pb.google.cloud.translation.v3 import translation_service_pb2 as pb
+from tests.patience import patient
 from tests.servers import REPOSITORY, LoopThread, ServerProcess, environment, eventually, in_process
 
 CHECKS = Path(__file__).parent / "google_client"
@@ -38,7 +39,7 @@ def run_checks(*names: str, **variables: str) -> str:
         env={name: value for name, value in environment().items() if name != "PYTHONPATH"} | variables,
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=patient(100),
         check=False,
     )
     assert run.returncode == 0, run.stdout + run.stderr

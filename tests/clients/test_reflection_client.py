@@ -4,6 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.patience import patient
 from tests.servers import ServerProcess
 
 SCRIPT = """
@@ -44,7 +45,7 @@ def test_reflection_is_all_that_a_client_needs(server: ServerProcess, tmp_path: 
     script = tmp_path / "client.py"
     script.write_text(SCRIPT, encoding="utf-8")
     run = subprocess.run(
-        [sys.executable, str(script), server.address], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, str(script), server.address], capture_output=True, text=True, timeout=patient(60), check=False
     )
     assert run.returncode == 0, run.stderr
     services, translated, health = run.stdout.splitlines()

@@ -8,6 +8,7 @@ from pathlib import Path
 from service.access.keys import read_keys
 from service.client import Client, Tls
 from service.config import ServerConfig
+from tests.patience import patient
 from tests.servers import REPOSITORY, LoopThread, environment, in_process
 from tests.tools import tool
 
@@ -20,7 +21,7 @@ def test_the_commands_make_what_they_say(loop_thread: LoopThread, tiny_models: P
     assert len(COMMANDS) == 3
     script = DRAGOMAN + "".join(COMMANDS)
     run = subprocess.run(
-        ["bash", "-c", script], cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=60
+        ["bash", "-c", script], cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=patient(60)
     )
     assert run.returncode == 0, run.stderr
     assert read_keys(tmp_path / "keys.toml").names == {"web-shop", "nightly"}

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.patience import patient
 from tests.servers import REPOSITORY, ServerProcess, distinct_texts, dragoman, environment, eventually
 
 OPTIONS = ("--from", "en", "--to", "de", "--max-output-tokens", "6")
@@ -69,7 +70,7 @@ def test_after_ctrl_c_it_says_how_to_go_on(server: ServerProcess, tmp_path: Path
     with started(server, "--output", str(target)) as process:
         feed(process, lines[:90], target, 90)
         process.send_signal(signal.SIGINT)
-        errors = process.communicate(timeout=30)[1].decode()
+        errors = process.communicate(timeout=patient(30))[1].decode()
     assert process.returncode == 130
     # The signal may come between writing and counting.
     assert re.fullmatch(rf"\ndragoman: {target} has \d+ lines; the same command with --resume goes on\.\n", errors)
@@ -84,7 +85,7 @@ def test_a_run_whose_server_went_away_goes_on_with_another(
         with started(gone, "--output", str(target)) as process:
             feed(process, lines[:40], target, 40)
             gone.kill()
-            errors = process.communicate("".join(lines[40:]).encode(), timeout=30)[1].decode().splitlines()
+            errors = process.communicate("".join(lines[40:]).encode(), timeout=patient(30))[1].decode().splitlines()
     finally:
         gone.kill()
     assert process.returncode == 69

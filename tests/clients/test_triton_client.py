@@ -17,6 +17,7 @@ from google.protobuf.descriptor import Descriptor, EnumDescriptor
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from service.pb.inference import grpc_service_pb2 as pb
+from tests.patience import patient
 from tests.servers import REPOSITORY, ServerProcess, dragoman, environment, read_line
 from tests.tiny_bundle import GOLDEN_TEXTS, golden_translations, write_tiny_bundle
 
@@ -77,7 +78,7 @@ def run_client(*arguments: str, timeout_seconds: float = 160) -> "subprocess.Com
         [sys.executable, *arguments],
         capture_output=True,
         text=True,
-        timeout=timeout_seconds,
+        timeout=patient(timeout_seconds),
         check=False,
         cwd=REPOSITORY,
         env=environment(),
@@ -154,7 +155,7 @@ def test_an_open_stream_does_not_hold_up_a_stop(tiny_models: Path) -> None:
         assert client.wait(30) == 0
     finally:
         client.kill()
-        client.communicate(timeout=30)
+        client.communicate(timeout=patient(30))
         server.kill()
 
 

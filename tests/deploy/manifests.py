@@ -13,6 +13,7 @@ import yaml
 from pydantic import TypeAdapter, ValidationError
 
 from service.config import ServerConfig
+from tests.patience import patient
 from tests.servers import REPOSITORY
 from tests.tools import tool
 
@@ -41,7 +42,7 @@ def kustomize(folder: Path, kustomization: Any) -> list[dict[str, Any]]:
     """The documents of a kustomization, which is written to a folder."""
     (folder / "kustomization.yaml").write_text(yaml.safe_dump(kustomization))
     command = [tool("kubectl", "kubectl"), "kustomize", str(folder)]
-    answer = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    answer = subprocess.run(command, capture_output=True, text=True, timeout=patient(60))
     assert answer.returncode == 0, answer.stderr
     return list(yaml.load_all(answer.stdout, yaml.CSafeLoader))
 

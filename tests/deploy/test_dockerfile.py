@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import service
+from tests.patience import patient
 from tests.servers import REPOSITORY
 
 HADOLINT = Path(sys.executable).with_name("hadolint")
@@ -125,6 +126,8 @@ def test_hadolint_has_nothing_to_say(tmp_path: Path) -> None:
 
 def hadolint(dockerfile: Path) -> list[str]:
     """The rules that it breaks."""
-    run = subprocess.run([HADOLINT, "--no-color", dockerfile], capture_output=True, text=True, timeout=30, check=False)
+    run = subprocess.run(
+        [HADOLINT, "--no-color", dockerfile], capture_output=True, text=True, timeout=patient(30), check=False
+    )
     assert run.returncode == bool(run.stdout), run.stderr
     return re.findall(r" (DL\d+|SC\d+) ", run.stdout)

@@ -23,6 +23,7 @@ from service.cli.main import dragoman as dragoman_commands
 from service.metrics import Metrics
 from tests.deploy.manifest_checks import PROBES, USER, complaints
 from tests.deploy.manifests import COMPONENTS, CONFIG_VARIABLE, KUBERNETES, PREFIX, Manifests, kustomize, render
+from tests.patience import patient
 from tests.servers import REPOSITORY, InProcessServer, distinct_texts, dragoman, environment, eventually
 from tests.tools import tool
 
@@ -433,7 +434,7 @@ def test_queries_of_the_scalers(rendered: Rendered, tmp_path: Path) -> None:
     def promtool(*cases: dict[str, Any]) -> "subprocess.CompletedProcess[str]":
         (tmp_path / "test.yml").write_text(yaml.safe_dump({"tests": list(cases)}))
         command = [tool("promtool", "prometheus"), "test", "rules", str(tmp_path / "test.yml")]
-        return subprocess.run(command, capture_output=True, text=True, timeout=60)
+        return subprocess.run(command, capture_output=True, text=True, timeout=patient(60))
 
     right = promtool(case(busy, 0.5, 0.25), case(idle, 0.0, 0.0), case([]))
     assert right.returncode == 0, right.stdout + right.stderr
@@ -473,7 +474,9 @@ def test_the_documented_client(serve: Callable[..., InProcessServer]) -> None:
     assert documented in example
     example = example.replace(documented, f"ipv4:{serve().address}")
     command = [sys.executable, "-c", example]
-    answer = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=REPOSITORY, env=environment())
+    answer = subprocess.run(
+        command, capture_output=True, text=True, timeout=patient(60), cwd=REPOSITORY, env=environment()
+    )
     assert answer.returncode == 0, answer.stderr
     assert answer.stdout.count("\n") == 1
 
@@ -511,7 +514,9 @@ def test_checkov_has_no_findings_that_are_not_justified(rendered: Rendered, tmp_
         rendered_file.write_text(yaml.safe_dump_all(documents))
         command = [checkov, "--config-file", str(settings), "--file", str(rendered_file)]
         environment = os.environ | {"BC_SKIP_MAPPING": "TRUE"}
-        return subprocess.run(command, capture_output=True, text=True, timeout=110, cwd=tmp_path, env=environment)
+        return subprocess.run(
+            command, capture_output=True, text=True, timeout=patient(110), cwd=tmp_path, env=environment
+        )
 
     for name in ("cpu with all and hpa", "gpu with all and keda"):
         answer = findings(rendered(name))

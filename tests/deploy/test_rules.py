@@ -10,6 +10,7 @@ import pytest
 from benchmarks.panels import metric_names
 from service.metrics import REQUEST_BUCKETS
 from tests.deploy.deployed import DEPLOY, RULE_TESTS, RULES, known_metrics, read, rules
+from tests.patience import patient
 from tests.tools import tool
 
 RUNBOOKS = DEPLOY.parent / "docs" / "runbooks.md"
@@ -19,7 +20,7 @@ ALL_CASES = [case for path in sorted(RULE_TESTS.glob("*.yml")) for case in read(
 
 def promtool(*arguments: str | Path) -> "subprocess.CompletedProcess[str]":
     command = [tool("promtool", "prometheus"), *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=100)
+    return subprocess.run(command, capture_output=True, text=True, timeout=patient(100))
 
 
 def test_configuration_and_rules_are_valid() -> None:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.patience import patient
 from tests.servers import REPOSITORY, environment
 
 MEMORY_BYTES = 6 * 2**30  # of address space: a bundle that wants more is told so, not the machine
@@ -51,7 +52,7 @@ class BundleLoader:
             self.close()
             return Outcome("late", "no end in time", time.monotonic() - started)
         if not line:
-            code = process.wait(30)
+            code = process.wait(patient(30))
             self.close()
             return Outcome("died", f"exit code {code}", time.monotonic() - started)
         return Outcome(**json.loads(line), seconds=time.monotonic() - started)
@@ -59,7 +60,7 @@ class BundleLoader:
     def close(self) -> None:
         if self._process is not None:
             self._process.kill()
-            self._process.wait(30)
+            self._process.wait(patient(30))
             for pipe in (self._process.stdin, self._process.stdout):
                 assert pipe is not None
                 with contextlib.suppress(BrokenPipeError):

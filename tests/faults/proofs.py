@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from tests.patience import patient
 from tests.servers import REPOSITORY
 
 PROVED = REPOSITORY / "build" / "reliability"
@@ -39,5 +40,5 @@ def write_proof(
 
 def _commit() -> str:
     command = ["git", "-C", str(REPOSITORY), "rev-parse", "--short=12", "HEAD"]
-    found = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
+    found = subprocess.run(command, capture_output=True, text=True, check=False, timeout=patient(30))
     return found.stdout.strip() or "unknown"

@@ -17,6 +17,7 @@ from service.engine.engine import Engine
 from service.pb.dragoman.v1 import translation_pb2 as pb
 from tests.faults.mixed_calls import MixedCall, mixed_calls
 from tests.faults.test_cross_talk import answers
+from tests.patience import patient
 from tests.servers import (
     REPOSITORY,
     InProcessServer,
@@ -255,7 +256,7 @@ def test_nothing_is_left_of_clients_that_were_killed(
             eventually(lambda: engine.snapshot().num_running > 0 and engine.snapshot().num_waiting > 0)
         finally:
             client.kill()
-            client.communicate(timeout=10)
+            client.communicate(timeout=patient(10))
         left.check_nothing()
     proved("cancellation", cases=3 * 40)
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from tests.patience import patient
 from tests.servers import REPOSITORY, distinct_texts, environment
 from tests.tiny_bundle import write_tiny_bundle
 
@@ -53,7 +54,7 @@ def soaked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Soake
             stack.callback(running[name].kill)
         soaked = {}
         for name, process in running.items():
-            said, _ = process.communicate(timeout=240)
+            said, _ = process.communicate(timeout=patient(240))
             assert process.returncode in (0, 1), said
             record = json.loads((place / name / "soak.json").read_text())
             soaked[name] = Soaked(process.returncode, said, record)

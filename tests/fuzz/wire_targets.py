@@ -16,7 +16,7 @@ from unittest.mock import patch
 from google.protobuf.message import DecodeError, Message
 
 from service.access_log import is_sampled
-from service.admin.calls import _parsed
+from service.admin.calls import parsed
 from service.admin.same_site import refusal
 from service.call_record import CallRecord
 from service.cli.command_error import CommandError
@@ -76,7 +76,7 @@ def _ours(body: bytes) -> None:
 
 
 def _ours_in_json(body: bytes) -> None:
-    _check_request(messages.request_from_pb(_parsed(body), "fuzz", 0.0))
+    _check_request(messages.request_from_pb(parsed(body), "fuzz", 0.0))
 
 
 def _googles(body: bytes) -> None:

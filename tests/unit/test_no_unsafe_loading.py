@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import patient
 from tests.servers import REPOSITORY
 
 MODULES = {"pickle", "cPickle", "_pickle", "dill", "cloudpickle", "joblib", "marshal", "shelve", "yaml", "torch"}
@@ -86,7 +87,11 @@ print(*found)
 
 def test_nothing_is_unpickled_while_a_server_starts_and_detects(tiny_models: Path) -> None:
     run = subprocess.run(
-        [sys.executable, "-c", _SERVES, str(tiny_models)], cwd=REPOSITORY, capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", _SERVES, str(tiny_models)],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        timeout=patient(60),
     )
     assert run.returncode == 0, run.stderr
     served, planted = run.stdout.splitlines()

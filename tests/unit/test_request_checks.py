@@ -5,7 +5,8 @@ import pytest
 from service.errors import InvalidRequest
 from service.pb.dragoman.v1 import translation_pb2 as pb
 from service.request_checks import check_request
-from service.rpc.messages import MAX_TERMS, request_from_pb
+from service.rpc.counts import MAX_TERMS
+from service.rpc.messages import request_from_pb
 from service.translation import Term, TranslationRequest
 
 
@@ -13,5 +14,5 @@ def test_a_caller_may_send_so_many_terms_and_a_glossary_may_hold_more() -> None:
     terms = tuple(Term(f"term {number}", "Wort") for number in range(MAX_TERMS + 1))
     check_request(TranslationRequest("r", ("a",), "en", "de", terms=terms), max_characters=1)
     message = pb.TranslateRequest(texts=["a"], terms=[pb.Term(source=term.source) for term in terms])
-    with pytest.raises(InvalidRequest, match="terms has 1025 entries; allowed is 1024"):
+    with pytest.raises(InvalidRequest, match="terms has 1025 entries; allowed are 1024"):
         request_from_pb(message, "r", 0.0)

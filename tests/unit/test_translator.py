@@ -35,7 +35,15 @@ from service.models.loaded_model import LoadedModel
 from service.models.repository import FoundBundle
 from service.text.glossary import NoGlossaries
 from service.text.token_spans import TokenSpan
-from service.translation import CallLimits, FinishReason, Priority, RequestedOptions, SplitSentences, TranslationRequest
+from service.translation import (
+    CallLimits,
+    FinishReason,
+    Priority,
+    RequestedOptions,
+    SplitSentences,
+    Term,
+    TranslationRequest,
+)
 from service.translation_cache import TranslationCache
 from service.translator import Translator
 
@@ -423,7 +431,16 @@ def test_a_call_holds_its_model_until_it_ends(make: Any, ending: str) -> None:
     asyncio.run(scenario())
 
 
-def test_large_calls_do_not_hold_the_event_loop(make: Any) -> None:
+def _terms(num_terms: int, length: int) -> tuple[Term, ...]:
+    return tuple(Term(f"{number:0{length}}", "x") for number in range(num_terms))
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [request(*["a" * 50] * 400), request("a" * 500, terms=_terms(1, 1)), request("a", terms=_terms(50, 100))],
+    ids=["many characters", "terms may be found at each", "long terms"],
+)
+def test_large_calls_do_not_hold_the_event_loop(make: Any, asked: Any) -> None:
     """The tokenizer of a large call runs elsewhere: the loop turns while it is stuck."""
 
     async def scenario() -> None:
@@ -432,11 +449,23 @@ def test_large_calls_do_not_hold_the_event_loop(make: Any) -> None:
         tokenizer = translator.models()[0].tokenizer
         encode = tokenizer.encode
         tokenizer.encode = lambda text: released.wait(10) and encode(text)
-        task = await begin(translator, request(*["a" * 50] * 400))
+        task = await begin(translator, asked)
         assert engine.submitted == []
         released.set()
         await asyncio.wait_for(engine.arrived.wait(), 5)
         translator.deliver([answer(sequence) for sequence in engine.submitted])
-        assert len((await asyncio.wait_for(task, 5)).translations) == 400
+        assert len((await asyncio.wait_for(task, 5)).translations) == len(asked.texts)
+
+    asyncio.run(asyncio.wait_for(scenario(), 20))
+
+
+@pytest.mark.parametrize("asked", [request("a" * 50), request("a" * 50, terms=_terms(10, 10))], ids=["plain", "terms"])
+def test_small_calls_are_planned_at_once(make: Any, asked: Any) -> None:
+    async def scenario() -> None:
+        translator, engine = make()
+        task = await begin(translator, asked)
+        assert len(engine.submitted) == 1
+        translator.deliver([answer(sequence) for sequence in engine.submitted])
+        await asyncio.wait_for(task, 5)
 
     asyncio.run(asyncio.wait_for(scenario(), 20))

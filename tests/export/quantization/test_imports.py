@@ -3,8 +3,12 @@
 import subprocess
 import sys
 
+from tests.patience import patient
+
 
 def test_quantize_needs_no_torch() -> None:
     told = "import sys, export.quantize; print('onnx' in sys.modules, 'torch' in sys.modules)"
-    answer = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, timeout=60, check=True)
+    answer = subprocess.run(
+        [sys.executable, "-c", told], capture_output=True, text=True, timeout=patient(60), check=True
+    )
     assert answer.stdout.split() == ["True", "False"]

@@ -8,6 +8,7 @@ import pytest
 from limits.storage import memory
 
 from service.access.usage import Usage
+from tests.patience import patient
 from tests.servers import REPOSITORY
 
 
@@ -70,5 +71,7 @@ def test_more_than_any_quota_is_counted_too(clock: Clock) -> None:
 
 def test_a_server_without_keys_does_not_load_the_library() -> None:
     script = "import sys, service.server; print(*(name in sys.modules for name in ('service.access.caller', 'limits')))"
-    run = subprocess.run([sys.executable, "-c", script], cwd=REPOSITORY, timeout=60, capture_output=True, text=True)
+    run = subprocess.run(
+        [sys.executable, "-c", script], cwd=REPOSITORY, timeout=patient(60), capture_output=True, text=True
+    )
     assert run.stdout.split() == ["True", "False"], run.stderr

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from service.bundle.freshness import stale, staleness
 from service.bundle.manifest import Manifest
+from tests.patience import patient
 from tests.servers import REPOSITORY
 
 
@@ -28,12 +29,12 @@ def test_make_reads_the_exit_code(tiny_bundle: Path, tmp_path: Path) -> None:
     """Each checkpoint wants its bundle; without checkpoints the bundles are all there is."""
     models, checkpoints = tmp_path / "models", tmp_path / "checkpoints"
     command = [sys.executable, "-m", "service.bundle.freshness", str(models), str(checkpoints)]
-    assert subprocess.run(command, timeout=60, check=False, cwd=REPOSITORY).returncode == 0
+    assert subprocess.run(command, timeout=patient(60), check=False, cwd=REPOSITORY).returncode == 0
     shutil.copytree(tiny_bundle, models / "a" / "1")
     for name in "ab":
         (checkpoints / name).mkdir(parents=True)
         (checkpoints / name / "model.safetensors").write_bytes(b"other weights")
-    answer = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, cwd=REPOSITORY)
+    answer = subprocess.run(command, capture_output=True, text=True, timeout=patient(60), check=False, cwd=REPOSITORY)
     assert answer.returncode == 1
     assert "a/1 was made from other weights" in answer.stderr.splitlines()[0]
     assert "b/1 holds no manifest.json" in answer.stderr.splitlines()[1]

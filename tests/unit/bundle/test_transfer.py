@@ -10,6 +10,7 @@ import pytest
 from service.bundle.checksums import check_intact
 from service.bundle.manifest import BundleError, Manifest
 from service.bundle.transfer import transfer
+from tests.patience import patient
 from tests.servers import REPOSITORY
 
 
@@ -46,7 +47,7 @@ def test_a_damaged_bundle_never_appears(damage: str, tiny_models: Path, tmp_path
 def test_as_a_program(tiny_models: Path, tmp_path: Path) -> None:
     def run(source: Path) -> "subprocess.CompletedProcess[str]":
         command = [sys.executable, "-m", "service.bundle.transfer", str(source), str(tmp_path / "models")]
-        return subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=REPOSITORY)
+        return subprocess.run(command, capture_output=True, text=True, timeout=patient(60), cwd=REPOSITORY)
 
     assert run(tiny_models).stdout == f"{tmp_path}/models has tiny/1, all checksums are right\n"
     empty = run(tmp_path / "nowhere")

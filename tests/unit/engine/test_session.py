@@ -12,6 +12,7 @@ from service.bundle.manifest import BundleError
 from service.engine import session
 from service.engine.runner import RunTerminated
 from service.engine.session import Buffer, DeviceMemory, DeviceUnavailable, GraphSession, SessionConfig, check_device
+from tests.patience import patient
 from tests.servers import REPOSITORY
 from tests.unit.engine.tiny_graphs import TinyModel, save_encoder
 
@@ -187,5 +188,5 @@ def test_onnx_runtime_keeps_no_identifier_to_report_with(tmp_path: Path, code: s
     # The second case is the control: it would report, so it may reach nobody.
     alone = [] if is_silent else ["unshare", "--map-root-user", "--net"]
     run = [*alone, sys.executable, "-c", code]
-    subprocess.run(run, cwd=REPOSITORY, env=silenced, check=True, timeout=60)
+    subprocess.run(run, cwd=REPOSITORY, env=silenced, check=True, timeout=patient(60))
     assert (not list(tmp_path.rglob("*"))) == is_silent

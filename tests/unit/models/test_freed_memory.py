@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+from tests.patience import patient
+
 SCRIPT = """
 import threading
 import psutil
@@ -33,7 +35,9 @@ print(retained, resident_mib() - before)
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other C libraries keep nothing for arenas, or say not")
 def test_it_goes_back() -> None:
-    run = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=60, check=True)
+    run = subprocess.run(
+        [sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=patient(60), check=True
+    )
     retained, left = map(float, run.stdout.split())
     assert retained > 30  # else there was nothing to give back
     assert left < 10
@@ -60,7 +64,9 @@ print(gc.get_freeze_count() > 1000, len(gc.get_objects()) < gc.get_freeze_count(
 give_back()
 print(seen() is None)
 """
-    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
+    run = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=patient(60), check=True
+    )
     assert run.stdout.split() == ["True"] * 4
 
 
@@ -83,5 +89,7 @@ behind = [bytearray(b"x" * 60_000) for _ in range(200)]
 del large
 print(resident_mib() - before < 20)
 """
-    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
+    run = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=patient(60), check=True
+    )
     assert run.stdout.strip() == str(is_returned)

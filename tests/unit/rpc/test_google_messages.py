@@ -102,9 +102,9 @@ def test_bad_labels_are_refused(wrong: str) -> None:
 
 def test_64_labels_are_not_too_many() -> None:
     labels = {f"k{number}": "" for number in range(64)}
-    assert dict(messages.labels_from_pb(labels)) == labels
-    with pytest.raises(InvalidRequest, match=r"^labels has 65 entries"):
-        messages.labels_from_pb(labels | {"more": ""})
+    assert dict(messages.request_from_pb(asked(labels=labels), "id", 0.0).labels) == labels
+    with pytest.raises(TooMany, match=r"^labels has 65 entries"):
+        messages.request_from_pb(asked(labels=labels | {"more": ""}), "id", 0.0)
 
 
 @pytest.mark.parametrize("key", ["", "1a", "_a", "-a", "²", "A", "a\n"])

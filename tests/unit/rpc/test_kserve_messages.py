@@ -271,7 +271,7 @@ def test_wrong_parameters_are_refused_by_name(values: dict[str, Any], says: str)
 
 def test_too_many_texts_are_refused_whatever_their_pairs() -> None:
     languages = {"target_language": ["de", "fr"] * 513}
-    with pytest.raises(TooMany, match="'text' has 1026 elements; allowed is 1024"):
+    with pytest.raises(TooMany, match=r"inputs\[text\] has 1026 entries; allowed are 1024"):
         call(message(*["a"] * 1026, languages=languages), MANY_PAIRS)
 
 

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.text.detection import UNDETERMINED, LanguageDetector
+from tests.patience import patient
 
 SENTENCES = {
     "ar": "أين تقع محطة القطار من فضلك؟ أريد أن أسافر إلى المدينة غدا.",
@@ -156,7 +157,7 @@ with ThreadPoolExecutor(8) as pool:
     answers = set(pool.map(detector.detect, ["Where is the train station?"] * 32))
 assert len(answers) == len(loads) == 1, (answers, loads)
 """
-    run = subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=60, check=False)
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=patient(60), check=False)
     assert run.returncode == 0, run.stderr.decode()
 
 

@@ -1,16 +1,19 @@
 """Terms of glossaries in texts."""
 
 import random
+import sys
 import time
+import timeit
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from service.text.terms import FoundTerm, TermIndex, find_terms
-from service.text.words import is_word_boundary
+from service.text.terms import TermIndex, find_terms
+from service.text.words import unbroken
 from service.translation import Term
+from tests.unit.text import earlier_terms
 
 
 def found(text: str, *terms: Term) -> list[tuple[str, str]]:
@@ -66,34 +69,75 @@ def test_of_equal_terms_the_first_counts() -> None:
     assert found("dog", DOG, Term("Dog", "Köter")) == [("dog", "Hund")]
 
 
-def _longest_by_trying_all(text: str, terms: list[Term]) -> list[FoundTerm]:
-    """Finds case-sensitive terms slowly."""
-    result, start = [], 0
-    while start < len(text):
-        ends = {term: start + len(term.source) for term in terms if text.startswith(term.source, start)}
-        fitting = [term for term, end in ends.items() if is_word_boundary(text, start) and is_word_boundary(text, end)]
-        best = max(fitting, key=lambda term: len(term.source), default=None)
-        if best is None:
-            start += 1
-        else:
-            result.append(FoundTerm(start, start + len(best.source), best.target or best.source))
-            start += len(best.source)
-    return result
-
-
-_SOURCES = st.text(st.sampled_from("abA1-'你好é\u0301ह ि_"), min_size=1, max_size=7).filter(
-    lambda text: text == text.strip()
+# Signs, letters that begin alike, scripts without spaces, marks that belong to the letter before, and what has another
+# length in small letters.
+_SIGNS = st.sampled_from("abA1-'!_ \u4f60\u597d\u0e01\u0e31\xe9\u0301\u0939\u093f\u0130\U0001f355\U0001d165")
+_SOURCES = (
+    st.text(_SIGNS, min_size=1, max_size=7) | st.integers(1, 9).map("!".__mul__) | st.sampled_from(["a!", "A!A!"])
 )
+_TERMS = st.lists(st.builds(Term, _SOURCES, st.none() | st.just("x y") | st.just("xY"), st.booleans()), max_size=12)
+
+
+@pytest.mark.parametrize("window", [1, 16_384])
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    terms=_TERMS, others=_TERMS, parts=st.lists(_SOURCES | st.sampled_from([" ", ". ", "!!!!", "a!" * 9]), max_size=20)
+)
+def test_terms_are_found_as_by_trying_all(
+    monkeypatch: pytest.MonkeyPatch, window: int, terms: list[Term], others: list[Term], parts: list[str]
+) -> None:
+    monkeypatch.setattr("service.text.terms._WINDOW", window)
+    text = "".join(parts)
+    for given_terms in ([terms], [terms, others]):
+        result = find_terms(text, *map(TermIndex, given_terms))
+        assert result == earlier_terms.find_terms(text, *map(earlier_terms.TermIndex, given_terms))
+        assert all(before.end <= after.start for before, after in pairwise(result))
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.lists(_SOURCES, max_size=8), st.lists(_SOURCES | st.sampled_from([" ", ". "]), max_size=12))
-def test_the_longest_terms_are_found(sources: list[str], parts: list[str]) -> None:
-    text = "".join(parts)
-    terms = [Term(source, str(number), is_case_sensitive=True) for number, source in enumerate(dict.fromkeys(sources))]
-    result = find_terms(text, TermIndex(terms))
-    assert result == _longest_by_trying_all(text, terms)
-    assert all(before.end <= after.start for before, after in pairwise(result))
+@given(st.text("a!", max_size=60), st.lists(st.text("a!", min_size=1, max_size=20), max_size=20))
+def test_terms_that_begin_alike_are_found_as_by_trying_all(text: str, sources: list[str]) -> None:
+    terms = [Term(source, str(number)) for number, source in enumerate(sources)]
+    assert find_terms(text, TermIndex(terms)) == earlier_terms.find_terms(text, earlier_terms.TermIndex(terms))
+
+
+@pytest.mark.parametrize("text", ["a" * 99, "dog", "x" * 96 + " dog", "dog" * 40, "dog " * 40, "dog-" * 40 + "s"])
+def test_words_longer_than_a_window_hold_no_terms(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setattr("service.text.terms._WINDOW", 1)
+    assert find_terms(text, TermIndex([DOG])) == earlier_terms.find_terms(text, earlier_terms.TermIndex([DOG]))
+
+
+def test_a_capital_sigma_is_both_small_ones() -> None:
+    capitals, small = "\u03a3\u0391\u03a3", "\u03c3\u03b1\u03c2"
+    text = f"{capitals} {small} {capitals}.\u0391"
+    assert found(text, Term(small, "x")) == [(capitals, "X"), (small, "x"), (capitals, "X")]
+
+
+def test_small_letters_have_word_boundaries_where_capitals_have() -> None:
+    """Terms are looked for between the boundaries of what is folded."""
+    changed = [c for c in map(chr, range(sys.maxunicode)) if c != c.lower() and len(c.lower()) == 1]
+    assert len(changed) > 1000
+    for neighbour in "a!\u4f60":
+        capitals = "".join(neighbour + c + neighbour for c in changed)
+        assert [len(part) for part in unbroken(capitals)] == [len(part) for part in unbroken(capitals.lower())]
+
+
+def _seconds(text: str, sources: list[str]) -> float:
+    index = TermIndex([Term(source, "x", is_case_sensitive=source[0] == "A") for source in sources])
+    return min(timeit.repeat(lambda: find_terms(text, index), timer=time.thread_time, number=1, repeat=3))
+
+
+@pytest.mark.parametrize(("sign", "last"), [("!", "x"), ("!a", "!x"), ("A!", "x")])
+def test_time_hardly_grows_with_terms_that_begin_alike(sign: str, last: str) -> None:
+    """By trying one length after the other it grows 8-fold and more."""
+    few, many = ([sign * length + last for length in range(1, longest)] for longest in (6, 96))
+    text = sign * (8_000 // len(sign))
+    assert _seconds(text, many) < 5 * _seconds(text, few)
+
+
+def test_time_is_linear_in_the_text() -> None:
+    sources = ["!" * length + "x" for length in range(1, 200)]
+    assert _seconds("!" * 40_000, sources) < 40 * _seconds("!" * 4_000, sources)
 
 
 def test_ten_thousand_terms_take_little_time() -> None:

@@ -18,6 +18,7 @@ from service.bundle.manifest import BundleError, TokenizerSpec
 from service.text.tokenizers import Tokenizer, load_tokenizer
 from service.text.unknown import UnknownCharacters
 from tests.nasty_texts import NASTY_TEXTS, nasty_text
+from tests.patience import patient
 from tests.tokenizer_folders import GERMAN, train_sentencepiece, write_bpe, write_m2m100, write_marian, write_word_level
 
 TEXT = "Where is the train station?"
@@ -393,5 +394,7 @@ for spec in (
 heavy = {{"torch", "transformers", "huggingface_hub", "onnx", "onnxruntime", "sacremoses", "requests", "httpx"}}
 print(sorted(heavy & {{name.partition(".")[0] for name in sys.modules}}), "tokenizers" in sys.modules)
 """
-    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    result = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=patient(60), check=True
+    )
     assert result.stdout.strip() == "[] True"

@@ -1,10 +1,12 @@
 """Words: what is one, and that nothing visible is lost."""
 
+import sys
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.text.words import is_word, words
+from service.text.words import is_word, is_word_boundary, unbroken, words
 from tests.nasty_texts import nasty_text
 
 
@@ -57,3 +59,25 @@ def test_words_are_in_order_and_hold_all_that_is_visible(text: str, data: st.Dat
         assert text[last:start].strip() == ""
         last = end
     assert text[last:].strip() == ""
+
+
+def _between_boundaries(text: str) -> list[str]:
+    places = [place for place in range(1, len(text)) if is_word_boundary(text, place)]
+    return [text[start:end] for start, end in zip([0, *places], [*places, len(text)], strict=True)]
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.text(
+        st.sampled_from("aA1_-! \n\u4f60\u30fb\u0e01\u0e31\xe9\u0301\u0939\u093f\u0130\U0001f355\U0001d165\U00020000"),
+        min_size=1,
+    )
+)
+def test_parts_lie_between_word_boundaries(text: str) -> None:
+    assert unbroken(text) == _between_boundaries(text)
+
+
+def test_no_character_is_without_its_word_boundaries() -> None:
+    others = range(0x20000, sys.maxunicode, 97)  # ideographs, private use, nothing
+    text = "".join(f"a{chr(code)}a{chr(code)}-" for code in (*range(0x20000), *others, *range(0xE0000, 0xE0200)))
+    assert unbroken(text) == _between_boundaries(text)
