@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from service import call_record
+from service.access import origin
 from service.bundle.manifest import LanguagePair
 from service.call_record import Phase
 from service.decoding import SegmentDecoder, SegmentProgress
@@ -119,7 +120,7 @@ class Translator:
         self._decoder.deliver(updates, progress)
 
     def overload(self, priority: Priority) -> Overloaded | None:
-        """Why a call of this priority that comes now would be refused, whatever it asks for; `None` if it may not be.
+        """Why the call at hand, of this priority, would be refused, whatever it asks for; `None` if it may not be.
 
         Calls that ask for what is kept from earlier ones are answered always.
         """
@@ -127,7 +128,7 @@ class Translator:
         if not self._decoder.keeps:
             for model in self._catalogue.models():
                 try:
-                    model.engine.check_queue(priority)
+                    model.engine.check_queue(priority, origin.current())
                 except Overloaded as error:
                     overload = error
                 except Unavailable:
@@ -307,7 +308,7 @@ class Translator:
         record = call_record.current()
         record.uses(model.name, model.version)
         if not self._decoder.keeps:  # else what is kept is given out whatever the queue is like
-            model.engine.check_queue(request.priority)
+            model.engine.check_queue(request.priority, origin.current())
         call = TranslationCall(request, model, pair, self._terms(request, pair))
         began = time.monotonic()
         await self._run(call.plan, sum(map(len, request.texts)) <= _MAX_INLINE_CHARACTERS)

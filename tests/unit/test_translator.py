@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from service.bundle.manifest import LanguagePair, Manifest
 from service.engine.engine import Engine
-from service.engine.sequence import DecodedHypothesis, Sequence, SequenceUpdate
+from service.engine.sequence import DecodedHypothesis, Origin, Sequence, SequenceUpdate
 from service.errors import (
     DeadlineExceeded,
     EngineFailure,
@@ -79,7 +79,7 @@ class ToldEngine:
         self.submitted += sequences
         self.arrived.set()
 
-    def check_queue(self, priority: Priority) -> None:
+    def check_queue(self, priority: Priority, origin: Origin) -> None:
         if self.is_full:
             raise Overloaded("full", 1.0)
 
