@@ -32,6 +32,7 @@ MAX_SLOTS = 5  # of the first lane; the others have one less
 BROKEN = (BAD_SOURCE_ID, NAN_SOURCE_ID, NAN_STEP_SOURCE_ID)
 
 _MOST_STEPS = KV_CAPACITY  # of one sequence
+_PER_NEWCOMER = (1, 9, 73)  # by so much is less left, with each, of what is free on a level
 _LOW_PRIORITY_PERIOD = 21  # the lowest priority has at least one of so many turns
 
 Key = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], DecodingOptions]
@@ -100,6 +101,7 @@ class EngineMachine(RuleBasedStateMachine):
         self.now = Clock()
         self.recorder = Recorder()
         self.num_told = 0  # updates that were looked at
+        self.asked: list[dict[str, Any]] = []  # of calls, to be asked again
         self.accepted: list[Sequence] = []
         self.live: set[Sequence] = set()
         self.aborted: list[Sequence] = []
@@ -142,7 +144,16 @@ class EngineMachine(RuleBasedStateMachine):
         priority=st.sampled_from(Priority),
     )
     def submit(self, each: list[dict[str, Any]], host: str, connection: int, priority: Priority) -> None:
-        self._submit([given | {"priority": priority} for given in each], host, connection)
+        asked = [given | {"priority": priority} for given in each]
+        self.asked += asked
+        self._submit(asked, host, connection)
+
+    @precondition(lambda self: self.asked)
+    @rule(data=st.data(), host=st.sampled_from("AB"))
+    def submit_what_was_asked_before(self, data: st.DataObject, host: str) -> None:
+        """So there are twins."""
+        recent = self.asked[-10:]
+        self._submit([recent[data.draw(st.integers(0, len(recent) - 1))]], host, 1)
 
     def _submit(self, each: list[dict[str, Any]], *caller: Any) -> bool:
         """A call of this caller's; whose request ids are, as theirs may be, those of others, too."""
@@ -183,7 +194,7 @@ class EngineMachine(RuleBasedStateMachine):
             if not (own := sum(each.origin[:depth] == origin[:depth] for each in self.waiting)):
                 return max(min(left), 0)
             left.append(8 * left[-1] - own)
-        return max(min(*left, left[-1] // sum(8**depth for depth in range(len(origin)))), 0)
+        return max(min(*left, left[-1] // _PER_NEWCOMER[len(origin) - 1]), 0)
 
     @rule(
         good=st.lists(sequences(), max_size=2),
@@ -429,6 +440,8 @@ class EngineMachine(RuleBasedStateMachine):
 
     def _besiege(self) -> None:
         """Newcomers of the highest priority fill the queue again and again; who was there is told all the same."""
+        patient = {"source_ids": (19, 1), "priority": Priority.LOW, "deadline_seconds": None}
+        self._submit([patient], "patient")
         old, number = set(self.live), 0
         most = _LOW_PRIORITY_PERIOD * (len(old) + 1) + 4 * _MOST_STEPS
         for _ in range(most):

@@ -4,15 +4,16 @@ import asyncio
 from contextvars import copy_context
 
 from service.access import origin
+from service.engine.sequence import Origin
 
 
 def test_each_call_of_a_caller_is_its_own() -> None:
-    async def call(*caller: str) -> origin.Origin:
+    async def call(*caller: str) -> Origin:
         origin.begin(*caller)
         await asyncio.sleep(0)
         return origin.current()
 
-    async def calls() -> list[origin.Origin]:
+    async def calls() -> tuple[Origin, ...]:
         return await asyncio.gather(call("host", "connection"), call("host", "connection"), call("key"))
 
     first, second, third = asyncio.run(calls())
