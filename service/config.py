@@ -76,7 +76,7 @@ class ServerConfig:
         default=0.0,
         ge=0.0,
         le=_DAY_SECONDS,
-        description="Calls that would wait longer for a slot are refused; 0: than 0.25 s, more where models are slow.",
+        description="Calls that would wait longer are refused; 0: than 10 s, or 0.25 s and more once a queue stands.",
     )
     stuck_turn_seconds: float = Field(
         default=60.0,

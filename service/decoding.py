@@ -2,6 +2,7 @@
 
 import contextlib
 import time
+from collections import Counter
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from collections.abc import Sequence as Sequence_
 from dataclasses import dataclass
@@ -74,14 +75,15 @@ class SegmentDecoder:
         if not owners:
             return
         updates: dict[Sequence, SequenceUpdate] = {}
-        with self._submitted(call.model, list(owners)) as pending:
+        charged: Counter[Sequence] = Counter()
+        with self._submitted(call.model, list(owners)) as pending, _charging(pending, charged):
             async for news in pending.news():
                 number = owners[news.sequence]
+                _charge(news, charged)
                 if isinstance(news, SequenceProgress):
                     yield SegmentProgress(number, news.token_ids)
                     continue
                 updates[news.sequence] = news
-                caller.charge(_num_output_tokens([news]))
                 if all(sequence in updates for sequence in groups[number]):
                     fresh = {number: _hypotheses([updates[sequence] for sequence in groups[number]])}
                     self._keep(call, fresh)
@@ -144,6 +146,23 @@ def _groups(
 
 def _num_output_tokens(updates: Sequence_[SequenceUpdate]) -> int:
     return sum(len(hypothesis.token_ids) for hypothesis in _hypotheses(updates))
+
+
+@contextlib.contextmanager
+def _charging(pending: PendingCall, charged: Counter[Sequence]) -> Iterator[None]:
+    """Charge, when a stream ends before its time, for what has come of it and was not read."""
+    try:
+        yield
+    finally:
+        for news in pending.unread():
+            _charge(news, charged)
+
+
+def _charge(news: SequenceProgress | SequenceUpdate, charged: Counter[Sequence]) -> None:
+    """Charge the caller for what a sequence has grown by since it was charged last."""
+    num_tokens = len(news.token_ids) if isinstance(news, SequenceProgress) else _num_output_tokens([news])
+    caller.charge(num_tokens - charged[news.sequence])
+    charged[news.sequence] = num_tokens
 
 
 def _note(sequences: Sequence_[Sequence], finished_seconds: float | None) -> None:

@@ -136,7 +136,7 @@ class Metrics:
         self.queue_sequences = self._gauge("queue_sequences", "Sequences that wait for a free slot.", "model")
         self.queue_tokens = self._gauge("queue_tokens", "Source tokens of waiting sequences.", "model")
         self.estimated_wait = self._gauge(
-            "estimated_wait_seconds", "How long a sequence that comes now will wait for a free slot, about.", "model"
+            "estimated_wait_seconds", "How long a call that comes now would wait for a slot if all took turns.", "model"
         )
         self.restarts = self._counter("engine_restarts", "Engines that had failed and were brought back.", "model")
         self.admissions = self._counter("admissions", "Sequences that got slots.", "model")

@@ -36,13 +36,18 @@ class PendingCall:
             ServiceError: as `wait`, as soon as it is known.
         """
         while not self._done.done() or self._news:
-            await self._has_news.wait()
-            self._has_news.clear()
             if self._done.done():
                 self._done.result()
-            news, self._news = self._news, {}
-            for each in news.values():
-                yield each
+            if self._news:
+                yield self._news.pop(next(iter(self._news)))
+            else:
+                self._has_news.clear()
+                await self._has_news.wait()
+        self._done.result()
+
+    def unread(self) -> list[SequenceProgress | SequenceUpdate]:
+        """The newest of each sequence that `news` has not told."""
+        return list(self._news.values())
 
     def unfinished(self) -> list[Sequence]:
         """Sequences that have not answered yet."""
@@ -58,11 +63,13 @@ class PendingCall:
     def accept(self, update: SequenceUpdate) -> None:
         """Take in one sequence's terminal update."""
         self._updates[update.sequence] = update
-        self._tell(update)
+        if update.error is None:  # else what is certain of it may still be unread
+            self._tell(update)
         if self._done.done():  # failed or cancelled already
             return
         if update.error is not None:
             self._done.set_exception(update.error)
+            self._has_news.set()
             self._done.exception()  # a caller that has just gone away does not read it, and asyncio would log that
         elif len(self._updates) == len(self.sequences):
             self._done.set_result(None)

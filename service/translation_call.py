@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from collections.abc import Sequence as Sequence_
 from dataclasses import replace
 
+from service.access import origin
 from service.bundle.manifest import LanguagePair
 from service.documents.answer_size import AnswerSize
 from service.documents.assembling import Candidates, assemble
@@ -43,6 +44,7 @@ class TranslationCall:
         self.texts: list[PlannedText] = []
         self.segments: list[PlannedSegment] = []
         self.places: list[tuple[int, int]] = []  # of each segment: its text's index, and its number in that text
+        self._origin = origin.current()
         self._pair = pair
         self._terms = terms
         self._aligned: list[bool] = []
@@ -154,4 +156,5 @@ class TranslationCall:
             priority=request.priority,
             output_prefix_ids=segment.output_prefix_ids,
             wants_progress=wants_progress,
+            origin=self._origin,
         )

@@ -9,13 +9,14 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from service import call_record
+from service.access import origin
 from service.bundle.manifest import LanguagePair
 from service.call_record import Phase
 from service.checkpoint import done_within, paced
 from service.compute_pool import ComputePool
 from service.decoding import SegmentDecoder, SegmentProgress
 from service.documents.assembling import Candidates
-from service.engine.sequence import SequenceProgress, SequenceUpdate
+from service.engine.sequence import Origin, SequenceProgress, SequenceUpdate
 from service.errors import DeadlineExceeded, InvalidRequest, NotFound, Overloaded, Unavailable, listed, quoted
 from service.metrics import Metrics
 from service.models.catalogue import Catalogue
@@ -120,7 +121,7 @@ class Translator:
         self._decoder.deliver(updates, progress)
 
     def overload(self, priority: Priority) -> Overloaded | None:
-        """Why a call of this priority that comes now would be refused, whatever it asks for; `None` if it may not be.
+        """Why the call at hand, of this priority, would be refused, whatever it asks for; `None` if it may not be.
 
         Calls that ask for what is kept from earlier ones are answered always.
         """
@@ -128,7 +129,7 @@ class Translator:
         if not self._decoder.keeps:
             for model in self._catalogue.models():
                 try:
-                    model.engine.check_queue(priority)
+                    model.engine.check_queue(priority, origin.current())
                 except Overloaded as error:
                     overload = error
                 except Unavailable:
@@ -216,7 +217,7 @@ class Translator:
             detector = LanguageDetector()
             return [detector.detect(text) for text in paced(plain_texts(texts, mime_type), every=4)]
 
-        return await self._pool.run(detected, sum(map(len, texts)), deadline_seconds)
+        return await self._pool.run(detected, sum(map(len, texts)), deadline_seconds, _caller())
 
     async def convert(self, build: Callable[[], T], num_entries: int) -> T:
         """What `build` makes of so many segments and links of alignments of an answer: beside the event loop, if they
@@ -227,7 +228,7 @@ class Translator:
         """
         if num_entries <= _MAX_INLINE_ENTRIES:
             return build()
-        return await self._pool.run(build, num_entries)
+        return await self._pool.run(build, num_entries, caller=_caller())
 
     async def _translate_detected(self, request: TranslationRequest) -> TranslationResult:
         """Translate each text from the language that it is in, of those from which the target can be reached."""
@@ -322,7 +323,7 @@ class Translator:
         record = call_record.current()
         record.uses(model.name, model.version)
         if not self._decoder.keeps:  # else what is kept is given out whatever the queue is like
-            model.engine.check_queue(request.priority)
+            model.engine.check_queue(request.priority, origin.current())
         call = TranslationCall(request, model, pair, self._terms(request, pair), self._limits)
         began = time.monotonic()
         if not (_is_small(request) and done_within(_MAX_INLINE_SECONDS, call.plan)):
@@ -375,7 +376,12 @@ class Translator:
     async def _run(self, work: Callable[[], T], request: TranslationRequest, *, inline: bool) -> T:
         if inline:
             return work()
-        return await self._pool.run(work, sum(map(len, request.texts)), request.deadline_seconds)
+        return await self._pool.run(work, sum(map(len, request.texts)), request.deadline_seconds, _caller())
+
+
+def _caller() -> Origin:
+    """Who shares the threads with others: a key, or a host, whatever its connections."""
+    return origin.current()[:1]
 
 
 def _is_small(request: TranslationRequest) -> bool:

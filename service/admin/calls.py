@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from google.protobuf import json_format
 
+from service.access import origin
 from service.errors import InvalidRequest, ServiceError, Unavailable
 from service.lifecycle import Phase, ReloadOutcome
 from service.metrics import Metrics
@@ -19,6 +20,8 @@ from service.rpc.counts import check_counts_of_json
 from service.rpc.failures import status_of_failure
 from service.rpc.messages import request_from_pb, result_to_pb
 from service.translator import Translator
+
+_OPERATORS = "operators"  # are one caller, as keys have names and peers addresses
 
 Document = dict[str, Any]
 T = TypeVar("T")
@@ -85,6 +88,7 @@ class AdminCalls:
 
     async def _counted(self, name: str, work: Callable[[], Awaitable[T]], headers: Mapping[str, str]) -> T:
         identifier = request_id.begin(headers.items())
+        origin.begin(_OPERATORS)
         method, code, started = f"admin/{name}", "OK", time.monotonic()
         self._metrics.call_started()
         try:

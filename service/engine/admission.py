@@ -2,14 +2,15 @@
 
 from collections.abc import Sequence as Sequence_
 
+from service.engine.controlled_delay import ControlledDelay
 from service.engine.roster import Roster
-from service.engine.sequence import Sequence
+from service.engine.sequence import Origin, Sequence
 from service.engine.throughput import Throughput
 from service.errors import Overloaded, TooLate
 from service.translation import Priority
 
-# Where the limit is left open: a part of what a sequence takes in a full batch, so that whoever gets in is done not
-# much later than without a queue. But a burst is no overload.
+# Where the limit is left open, of a queue that has stood: a part of what a sequence takes in a full batch, so that
+# whoever gets in is done not much later than without a queue.
 _QUEUE_SHARE = 0.25
 _LEAST_QUEUE_SECONDS = 0.25
 _BENEFIT_OF_DOUBT = 0.75  # of an estimate must fit into the time that a call has left
@@ -19,8 +20,9 @@ _HINT_SECONDS = (0.1, 60.0)
 class Admission:
     """Counts work, not calls: estimated steps of rows that wait, at the measured seconds of each.
 
-    As requests take turns (`waiting`), what a newcomer waits for is not the whole queue but one sequence of each
-    request before it, and of each of its own sequences one more. Estimates are about what is typical: a queue of many
+    As callers take turns, and within each his calls (`waiting`), what a newcomer waits for is not the whole queue: of
+    other callers as many sequences each as of his own, and of his other calls as many each as the new one has. So who
+    asks for too much is refused, and not who asks beside him. Estimates are about what is typical: a queue of many
     comes close to them, a single text may be done much sooner or later, so it has the benefit of the doubt. While
     nothing has been measured nobody is refused but for a full queue.
 
@@ -29,30 +31,26 @@ class Admission:
 
     def __init__(self, roster: Roster, throughput: Throughput, max_waiting: int, max_queue_seconds: float) -> None:
         """At most `max_waiting` sequences wait, and nobody comes in who would wait longer than `max_queue_seconds` for
-        a first slot; 0: longer than a quarter of a second, and of what a sequence takes in a full batch."""
+        a first slot; 0: longer than `ControlledDelay` allows, whose target is a quarter of a second, and of what a
+        sequence takes in a full batch."""
         self._roster = roster
         self._throughput = throughput
         self._max_waiting = max_waiting
         self._max_queue_seconds = max_queue_seconds
-
-    @property
-    def max_queue_seconds(self) -> float:
-        """The longest that anybody should wait for a first slot."""
-        throughput = self._throughput
-        typical = throughput.typical_tokens * throughput.full_turn_seconds
-        return self._max_queue_seconds or max(_QUEUE_SHARE * typical, _LEAST_QUEUE_SECONDS)
+        self._delays = {priority: ControlledDelay() for priority in Priority}
 
     def wait_seconds(self, num_free_slots: int, priority: Priority = Priority.NORMAL) -> float:
-        """How long a request that comes now waits until its first sequence has slots."""
-        return self._seconds_for(self._roster.num_ahead(priority), num_free_slots)
+        """How long the queue is: the wait for a first slot if all calls took turns, whosesoever they are."""
+        return self._seconds_for(self._roster.num_calls_ahead(priority), num_free_slots)
 
-    def check_queue(self, num_free_slots: int, priority: Priority) -> None:
-        """Refuse a call before anything is known of it but its priority.
+    def check_queue(self, num_free_slots: int, priority: Priority, origin: Origin, now_seconds: float) -> None:
+        """Refuse a call before anything is known of it but its priority and whose it is.
 
         Raises:
             Overloaded: whatever it is, it would wait too long.
         """
-        wait, limit = self.wait_seconds(num_free_slots, priority), self.max_queue_seconds
+        wait = self._seconds_for(self._roster.num_ahead(priority, origin), num_free_slots)
+        limit = self._limit_seconds(num_free_slots, priority, now_seconds)
         if wait > limit:
             raise Overloaded(
                 f"A call that comes now would wait about {wait:.1f} s for its turn, and {limit:.1f} s is the longest "
@@ -64,19 +62,20 @@ class Admission:
         """Refuse the sequences of one call, or none. `num_rows` are in use in each lane, on the average.
 
         Raises:
-            Overloaded: too many wait, or too long, be it for the call's own deadline.
+            Overloaded: too many wait, of all or of this caller's, or too long, be it for the call's own deadline.
             TooLate: the call could not be done in time if nobody else were here.
         """
         if not sequences:
             return
-        waiting, limit = self._roster.num_waiting, self._max_waiting
-        if (excess := waiting + len(sequences) - limit) > 0:
+        priority, origin = sequences[0].priority, sequences[0].origin
+        room = self._roster.room(origin)
+        if (excess := len(sequences) - room) > 0:
             raise Overloaded(
-                f"{len(sequences)} sequences found {waiting} of at most {limit} waiting; try again later.",
+                f"{len(sequences)} sequences found {self._roster.num_waiting} of at most {self._max_waiting} waiting, "
+                f"which leaves room for {room} of this caller's; try again later.",
                 _hint(self._seconds_for(excess, 0)),
             )
-        priority = sequences[0].priority
-        self.check_queue(num_free_slots, priority)
+        self.check_queue(num_free_slots, priority, origin, now_seconds)
         deadlines = [each.deadline_seconds for each in sequences if each.deadline_seconds is not None]
         if deadlines:
             self._check_deadline(sequences, num_free_slots, num_rows, min(deadlines) - now_seconds)
@@ -90,7 +89,8 @@ class Admission:
                 f"The call has {max(left_seconds, 0.0):.2f} s left and takes about {alone:.2f} s; allow more time, or "
                 "send less text per call."
             )
-        wait = self._seconds_for(self._roster.num_ahead(sequences[0].priority, len(sequences)), num_free_slots)
+        num_ahead = self._roster.num_ahead(sequences[0].priority, sequences[0].origin, len(sequences))
+        wait = self._seconds_for(num_ahead, num_free_slots)
         seconds = wait + self._decode_seconds(sequences, num_rows)
         if _BENEFIT_OF_DOUBT * seconds > left_seconds:
             raise Overloaded(
@@ -98,6 +98,14 @@ class Admission:
                 "others that came before; try again later, or allow more time.",
                 _hint(seconds - left_seconds),
             )
+
+    def _limit_seconds(self, num_free_slots: int, priority: Priority, now_seconds: float) -> float:
+        """The longest that anybody should wait for a first slot."""
+        if self._max_queue_seconds:
+            return self._max_queue_seconds
+        typical = self._throughput.typical_tokens * self._throughput.full_turn_seconds
+        target = max(_QUEUE_SHARE * typical, _LEAST_QUEUE_SECONDS)
+        return self._delays[priority].limit_seconds(now_seconds, self.wait_seconds(num_free_slots, priority), target)
 
     def _decode_seconds(self, sequences: Sequence_[Sequence], num_rows: int) -> float:
         """How long the sequences take once it is their turn, beside so many rows of others in each lane."""

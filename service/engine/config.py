@@ -11,7 +11,7 @@ class EngineConfig:
     hold, forced prefix included; `None` takes the model's limit plus its longest prefix. `max_encode_tokens` bounds the
     padded area (rows times longest source) of one encoder run, so that newcomers don't stall the sequences that run
     (`pace` may bound it further); a single longer source still gets a run of its own. At most `max_waiting` sequences
-    wait, and as long as `max_queue_seconds`; 0 leaves that to `admission`.
+    wait, each as long as `max_queue_seconds`; 0 leaves that to `admission`.
     With `checks_integrity` all books are compared turn by turn, and the engine fails where they contradict each other;
     for tests.
     """

@@ -16,7 +16,7 @@ from service.engine.niceness import set_back
 from service.engine.roster import Roster
 from service.engine.runner import Runner
 from service.engine.scheduler import StepPlan
-from service.engine.sequence import Sequence, SequenceProgress, SequenceStatus, SequenceUpdate
+from service.engine.sequence import Origin, Sequence, SequenceProgress, SequenceStatus, SequenceUpdate
 from service.engine.stats import EngineSnapshot, TurnStats
 from service.engine.throughput import Throughput
 from service.errors import (
@@ -144,18 +144,19 @@ class Engine:
             self._open_books()
             self._start_threads()
 
-    def check_queue(self, priority: Priority) -> None:
-        """Refuse a call that comes now before any work is put into it, if it would wait too long. Thread-safe, cheap.
+    def check_queue(self, priority: Priority, origin: Origin) -> None:
+        """Refuse a call from there that comes now before any work is put into it, if it would wait too long.
+        Thread-safe, cheap.
 
         Raises:
             Overloaded: it would; carries an estimate of when it will not.
             Unavailable: the engine has stopped or failed.
         """
         self._check_available()
-        self._admission.check_queue(self._num_free, priority)
+        self._admission.check_queue(self._num_free, priority, origin, self._clock())
 
     def submit(self, sequences: Sequence_[Sequence]) -> None:
-        """Take the sequences of one call in, all or none. Thread-safe.
+        """Take the sequences of one call in, all or none; all are of one priority and origin. Thread-safe.
 
         Raises:
             InvalidRequest: one of them can never run here: too long, or too wide a beam; or they are too many.

@@ -5,7 +5,14 @@ from collections.abc import Callable, Iterable, Iterator
 
 from service.engine.deadlines import Deadlines
 from service.engine.integrity import expect
-from service.engine.sequence import DecodedHypothesis, Sequence, SequenceProgress, SequenceStatus, SequenceUpdate
+from service.engine.sequence import (
+    DecodedHypothesis,
+    Origin,
+    Sequence,
+    SequenceProgress,
+    SequenceStatus,
+    SequenceUpdate,
+)
 from service.engine.twins import Twins
 from service.engine.waiting import WaitingQueue
 from service.errors import ServiceError
@@ -49,9 +56,17 @@ class Roster:
         """How many rows of steps those who wait will probably take; twins are decoded once."""
         return self._twins.waiting_rows
 
-    def num_ahead(self, priority: Priority, num_sequences: int = 1) -> int:
-        """How many of those who wait have their turn before the last of so many that one new request brings."""
-        return self._waiting.num_ahead(priority, num_sequences)
+    def room(self, origin: Origin) -> int:
+        """How many more sequences from there may wait."""
+        return self._waiting.room(origin)
+
+    def num_ahead(self, priority: Priority, origin: Origin, num_sequences: int = 1) -> int:
+        """How many of those who wait have their turn before the last of so many that a new call from there brings."""
+        return self._waiting.num_ahead(priority, origin, num_sequences)
+
+    def num_calls_ahead(self, priority: Priority) -> int:
+        """How many would have their turn before a new call's first if all calls took turns, whosesoever they are."""
+        return self._waiting.num_calls_ahead(priority)
 
     def candidates(self) -> Iterator[Sequence]:
         """Those who wait, in the order in which they should run; of twins only the first."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from service.engine.sequence import Sequence
+from service.engine.sequence import Origin, Sequence
 
 _MAX_SKIPPED = 32  # how far to look behind sequences that don't suit this turn's encoder run
 
@@ -33,10 +33,10 @@ def schedule(
     `candidates` come in fair order. Slots are given strictly in that order: a sequence that needs more than are free
     holds back all behind it, so none can be overtaken for ever. Within the encoder run (padded area of at most
     `max_encode_tokens`, at least half of it live) a sequence of unsuitable length may be passed over; then nothing
-    of its request is admitted before it, and as the first of the next turn it joins whatever its length.
+    of its call is admitted before it, and as the first of the next turn it joins whatever its length.
     """
     admitted: list[Sequence] = []
-    skipped: set[str] = set()
+    skipped: set[Origin] = set()
     longest = live = num_skipped = 0
     if num_free_slots <= 0 or max_sequences <= 0:
         return StepPlan(())
@@ -44,8 +44,8 @@ def schedule(
         length = len(sequence.source_ids)
         padded = (len(admitted) + 1) * max(longest, length)
         unsuitable = bool(admitted) and (padded > max_encode_tokens or padded > 2 * (live + length))
-        if sequence.request_id in skipped or (unsuitable and sequence.num_slots <= num_free_slots):
-            skipped.add(sequence.request_id)
+        if sequence.origin in skipped or (unsuitable and sequence.num_slots <= num_free_slots):
+            skipped.add(sequence.origin)
             num_skipped += 1
             if num_skipped == _MAX_SKIPPED:
                 break

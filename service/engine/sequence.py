@@ -1,10 +1,14 @@
 """A sequence: one source being decoded, from submission to its one terminal update."""
 
 import enum
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 
 from service.errors import ServiceError
 from service.translation import RATIO_ALLOWANCE, DecodingOptions, FinishReason, Priority
+
+# Whose a sequence is, from the outside in: its caller, parts of him, and at last the call. The engine only compares.
+Origin = tuple[Hashable, ...]
 
 
 class SequenceStatus(enum.Enum):
@@ -23,7 +27,8 @@ class Sequence:
     forced at the start of the output and don't appear in the hypotheses. `output_prefix_ids` are the caller's own
     beginning of the translation: forced after those, part of every hypothesis and of `max_output_tokens`, but not of
     scores, which are about what the model chose. A sequence is one sample at most: where `options` ask for several,
-    each is a sequence of its own with a seed of its own. Times are on `time.monotonic()`'s clock.
+    each is a sequence of its own with a seed of its own. Times are on `time.monotonic()`'s clock. Turns are taken by
+    `origin` (`waiting`), of which callers must not choose anything; `request_id`, which they may, is for messages only.
     """
 
     request_id: str
@@ -35,6 +40,7 @@ class Sequence:
     priority: Priority = Priority.NORMAL
     output_prefix_ids: tuple[int, ...] = ()
     wants_progress: bool = False
+    origin: Origin = ()
     status: SequenceStatus = SequenceStatus.WAITING
     slots: list[int] = field(default_factory=list)  # rows of the arena, one per live hypothesis
     admitted_seconds: float = 0.0  # 0 until it joins a turn, as the two below

@@ -31,8 +31,8 @@ class TurnStats(NamedTuple):
 class EngineSnapshot:
     """Where the engine stands now. `turn_seconds` is the age of the turn under way, 0 when idle: a watchdog's input.
 
-    `num_waiting_tokens` counts the source tokens of those who wait, `wait_seconds` estimates how long one who comes now
-    will, about: 0 while there are free slots.
+    `num_waiting_tokens` counts the source tokens of those who wait, `wait_seconds` estimates how long a call that comes
+    now would, about, if all calls took turns, whosesoever they are: 0 while there are free slots.
     """
 
     num_waiting: int

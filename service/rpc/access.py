@@ -7,7 +7,7 @@ import grpc
 from grpc_reflection.v1alpha import reflection
 
 from service import call_record
-from service.access import caller
+from service.access import caller, origin
 from service.access.gate import Gate
 from service.rpc import health, kserve_servicer
 from service.rpc.interceptors import Behaviour, Context, Continuation, Handler, Interceptor, around
@@ -39,6 +39,7 @@ class AccessInterceptor(Interceptor):
         async def admitted(call: Behaviour, request: Any, context: Context) -> Any:
             known = self._gate.caller(key_in(context.invocation_metadata() or ()))
             call_record.current().caller = known.name
+            origin.begin(known.name)  # wherever it comes from
             with caller.on_behalf_of(known):
                 if handler.request_streaming:
                     return await call(request, context)

@@ -29,6 +29,7 @@ from service.rpc.interceptors import (
 from service.rpc.kserve_servicer import KServeServicer
 from service.rpc.observer import CallObserver
 from service.rpc.open_calls import OpenCalls
+from service.rpc.peer import PeerInterceptor
 from service.rpc.translation_servicer import TranslationServicer
 from service.translator import Translator
 
@@ -66,6 +67,7 @@ def build_grpc_server(
         interceptors=[
             OnceInterceptor(),
             open_calls,
+            PeerInterceptor(),
             DoorInterceptor(translator, observer),
             RequestIdInterceptor(),
             CallInterceptor(observer),

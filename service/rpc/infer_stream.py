@@ -7,7 +7,7 @@ from typing import Any
 
 import grpc
 
-from service.access import caller
+from service.access import caller, origin
 from service.call_record import ENGINE_PHASES, Phase
 from service.errors import ServiceError, Unavailable
 from service.metrics import Metrics
@@ -76,6 +76,7 @@ class InferStream:
         reading.cancel()
 
     async def _answer(self, request: pb.ModelInferRequest) -> pb.ModelStreamInferResponse:
+        origin.begin_another()
         with self._observer.call(self._method, self._metadata) as record:
             try:
                 with caller.call():

@@ -239,6 +239,40 @@ def test_who_leaves_early_has_paid_for_the_sources(serve: Serve, keys: Path) -> 
     assert server.metric("dragoman_key_tokens_total", key="alice") >= 64
 
 
+def test_who_leaves_a_stream_before_its_last_word_has_paid_for_what_came(serve: Serve, keys: Path) -> None:
+    write(keys, ("bob", BOB, NO_QUOTAS))
+    server = serve(api_keys=keys, max_slots=1)
+    options = pb.DecodingOptions(max_output_tokens=96, max_length_ratio=0, max_repeats=0)
+    request = pb.TranslateRequest(
+        texts=distinct_texts(40), source_language_code="en", target_language_code="de", options=options
+    )
+    engine = server.server.models[0].engine
+
+    def is_idle() -> bool:
+        return engine.snapshot().num_running == engine.snapshot().num_waiting == 0
+
+    def used(name: str) -> float:
+        return server.metric("dragoman_key_tokens_total", key=name)
+
+    with grpc.insecure_channel(server.address) as channel, server.client(api_key=ALICE) as alice:
+        stub = pb_grpc.TranslationServiceStub(channel)
+        call = stub.Translate.future(request, timeout=30, metadata=(("x-api-key", BOB),))
+        eventually(lambda: used("bob") > 0)
+        call.cancel()
+        eventually(is_idle)
+        sources = int(used("bob"))  # all that is known of a call that is answered at its end
+        write(keys, ("alice", ALICE, Quotas(tokens_per_minute=sources + 3)))
+        eventually(lambda: is_let_in(alice))
+        parts = stub.TranslateStream(request, timeout=30, metadata=(("x-api-key", ALICE),))
+        received = [next(parts) for _ in range(4)]
+        parts.cancel()
+        assert not any(part.HasField("translation") for part in received), "else it is charged as what has ended"
+        eventually(is_idle)
+        assert used("alice") >= sources + 3
+        error = refusal(lambda: stub.Translate(request_of(["Hello"]), timeout=30, metadata=(("x-api-key", ALICE),)))
+        check_quota(error, f"key alice has used up its {sources + 3} tokens per minute")
+
+
 def test_concurrent_calls(serve: Serve, keys: Path) -> None:
     write(keys, ("alice", ALICE, Quotas(concurrent_calls=2)))
     server = serve(api_keys=keys, max_slots=1)

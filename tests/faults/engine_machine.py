@@ -18,7 +18,7 @@ from service.engine.config import EngineConfig
 from service.engine.engine import Engine
 from service.engine.lane import Lane, Turn
 from service.engine.scheduler import StepPlan
-from service.engine.sequence import DecodedHypothesis, Sequence, SequenceStatus
+from service.engine.sequence import DecodedHypothesis, Origin, Sequence, SequenceStatus
 from service.errors import Cancelled, DeadlineExceeded, EngineFailure, InvalidRequest, Overloaded, TooLate, Unavailable
 from service.translation import DecodingOptions, Priority
 from tests.clock import Clock
@@ -32,6 +32,7 @@ MAX_SLOTS = 5  # of the first lane; the others have one less
 BROKEN = (BAD_SOURCE_ID, NAN_SOURCE_ID, NAN_STEP_SOURCE_ID)
 
 _MOST_STEPS = KV_CAPACITY  # of one sequence
+_PER_NEWCOMER = (1, 9, 73)  # by so much is less left, with each, of what is free on a level
 _LOW_PRIORITY_PERIOD = 21  # the lowest priority has at least one of so many turns
 
 Key = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], DecodingOptions]
@@ -84,7 +85,6 @@ def sequences(draw: st.DrawFn) -> dict[str, Any]:
         "target_prefix_ids": draw(st.sampled_from(((), (), (9,), (9, 8)))),
         "output_prefix_ids": draw(st.sampled_from(((), (), (5,), (5, 6)))),
         "deadline_seconds": draw(st.sampled_from((None, None, 3.0, 9.0, 1e6))),  # from now
-        "priority": draw(st.sampled_from(Priority)),
         "temperature": 0.8 if is_sampled else 0.0,
         "seed": draw(st.integers(0, 2)) if is_sampled else None,
         "max_repeats": draw(st.sampled_from((0, 0, 1, 2))),
@@ -101,6 +101,7 @@ class EngineMachine(RuleBasedStateMachine):
         self.now = Clock()
         self.recorder = Recorder()
         self.num_told = 0  # updates that were looked at
+        self.asked: list[dict[str, Any]] = []  # of calls, to be asked again
         self.accepted: list[Sequence] = []
         self.live: set[Sequence] = set()
         self.aborted: list[Sequence] = []
@@ -136,26 +137,44 @@ class EngineMachine(RuleBasedStateMachine):
 
     # What callers do.
 
-    @rule(each=st.lists(sequences(), min_size=1, max_size=5))
-    def submit(self, each: list[dict[str, Any]]) -> None:
-        self._submit(each)
+    @rule(
+        each=st.lists(sequences(), min_size=1, max_size=5),
+        host=st.sampled_from("AB"),
+        connection=st.integers(1, 2),
+        priority=st.sampled_from(Priority),
+    )
+    def submit(self, each: list[dict[str, Any]], host: str, connection: int, priority: Priority) -> None:
+        asked = [given | {"priority": priority} for given in each]
+        self.asked += asked
+        self._submit(asked, host, connection)
 
-    def _submit(self, each: list[dict[str, Any]]) -> bool:
+    @precondition(lambda self: self.asked)
+    @rule(data=st.data(), host=st.sampled_from("AB"))
+    def submit_what_was_asked_before(self, data: st.DataObject, host: str) -> None:
+        """So there are twins."""
+        recent = self.asked[-10:]
+        self._submit([recent[data.draw(st.integers(0, len(recent) - 1))]], host, 1)
+
+    def _submit(self, each: list[dict[str, Any]], *caller: Any) -> bool:
+        """A call of this caller's; whose request ids are, as theirs may be, those of others, too."""
+        origin = (*caller, object())
         made = []
         for given in each:
             deadline = given["deadline_seconds"]
             after = None if deadline is None else self.now.now + deadline
-            made.append(new_sequence(**given | {"deadline_seconds": after, "arrived_seconds": self.now.now}))
+            fields = {"deadline_seconds": after, "arrived_seconds": self.now.now, "origin": origin}
+            made.append(new_sequence(**given | fields))
         try:
             self.engine.submit(made)
         except (Overloaded, TooLate):
-            is_full, has_deadline = self._excess(len(made)) > 0, any(each.deadline_seconds for each in made)
+            is_full, has_deadline = len(made) > self._room(origin), any(each.deadline_seconds for each in made)
             assert is_full or has_deadline, "there was room, and time"
             return False
         except Unavailable:
             assert self.has_ended
             return False
-        assert self._excess(len(made)) <= 0, "there was no room"
+        assert len(made) <= self._room(origin), "there was no room"
+        assert len(self.waiting) + len(made) <= MAX_WAITING, "more wait than are allowed"
         assert not self.has_ended
         self.accepted += made
         self.live.update(made)
@@ -167,8 +186,15 @@ class EngineMachine(RuleBasedStateMachine):
                 self.led[leader].add(sequence)
         return True
 
-    def _excess(self, number: int) -> int:
-        return len(self.waiting) + number - MAX_WAITING
+    def _room(self, origin: Origin) -> int:
+        """All that is free for who has nobody waiting; else as many as leave an eighth of what he has free, on each
+        level, or, of a connection that has some, as many as will have left it."""
+        left = [MAX_WAITING - len(self.waiting)]
+        for depth in range(1, len(origin)):
+            if not (own := sum(each.origin[:depth] == origin[:depth] for each in self.waiting)):
+                return max(min(left), 0)
+            left.append(8 * left[-1] - own)
+        return max(min(*left, left[-1] // _PER_NEWCOMER[len(origin) - 1]), 0)
 
     @rule(
         good=st.lists(sequences(), max_size=2),
@@ -414,15 +440,17 @@ class EngineMachine(RuleBasedStateMachine):
 
     def _besiege(self) -> None:
         """Newcomers of the highest priority fill the queue again and again; who was there is told all the same."""
+        patient = {"source_ids": (19, 1), "priority": Priority.LOW, "deadline_seconds": None}
+        self._submit([patient], "patient")
         old, number = set(self.live), 0
         most = _LOW_PRIORITY_PERIOD * (len(old) + 1) + 4 * _MOST_STEPS
         for _ in range(most):
             if not old & self.live or self.has_ended:
                 return
-            while self._excess(1) <= 0:
+            while len(self.waiting) < MAX_WAITING:
                 number += 1
-                newcomer = {"source_ids": (20 + number % 20, 1), "request_id": f"new {number}", "max_output_tokens": 3}
-                self._submit([newcomer | {"priority": Priority.HIGH, "deadline_seconds": None}])
+                newcomer = {"source_ids": (20 + number % 20, 1), "max_output_tokens": 3}
+                self._submit([newcomer | {"priority": Priority.HIGH, "deadline_seconds": None}], f"new {number}")
             for lane in self.lanes:
                 self._turn(lane)
         raise AssertionError(f"{len(old & self.live)} were passed over for {most} rounds")

@@ -1,7 +1,8 @@
 """Whatever callers, clocks and devices do, and in whatever order lanes take their turns, the engine's promises hold."""
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from collections.abc import Sequence as Sequence_
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from service.engine.engine import Engine
 from service.engine.integrity import IntegrityError
 from service.engine.lane import Lane
 from service.engine.roster import Roster
+from service.engine.sequence import Sequence
 from service.engine.twins import Twins
 from service.engine.waiting import WaitingQueue
 from service.translation import Priority
@@ -27,7 +29,7 @@ _QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_t
 _SHORT, _LONG = (100, 40), (2000, 60)
 
 
-def play(num_examples: int, num_steps: int, phases: Sequence[Phase] = tuple(Phase)) -> None:
+def play(num_examples: int, num_steps: int, phases: Sequence_[Phase] = tuple(Phase)) -> None:
     form = settings(
         phases=phases,
         max_examples=num_examples,
@@ -94,7 +96,10 @@ class Planted:
 
     @staticmethod
     def who_left_the_queue_is_still_counted(patch: pytest.MonkeyPatch) -> None:
-        patch.setattr(WaitingQueue, "drop", lambda self, sequence: self._classes[sequence.priority].remove(sequence))
+        def drop(queue: WaitingQueue, sequence: Sequence) -> None:
+            queue._classes[sequence.priority].round.remove(sequence)
+
+        patch.setattr(WaitingQueue, "drop", drop)
 
     @staticmethod
     def a_wake_up_is_missed(patch: pytest.MonkeyPatch) -> None:

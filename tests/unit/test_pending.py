@@ -116,6 +116,22 @@ def test_news_fail_as_the_call_does() -> None:
     asyncio.run(scenario())
 
 
+def test_what_was_not_read_is_known_though_the_call_fail() -> None:
+    async def scenario() -> None:
+        pending = PendingCalls()
+        call = pending.open(sequences(2))
+        first, second = call.sequences
+        pending.deliver([], [progress(first, 5), progress(second, 7)])
+        news = call.news()
+        assert await asyncio.wait_for(anext(news), 5) == progress(first, 5)
+        pending.deliver([update(second, EngineFailure("one"))], [progress(first, 5, 6)])
+        assert call.unread() == [progress(second, 7), progress(first, 5, 6)]
+        with pytest.raises(EngineFailure, match="one"):
+            await asyncio.wait_for(anext(news), 5)
+
+    asyncio.run(scenario())
+
+
 def test_progress_of_a_call_that_is_over_is_dropped() -> None:
     async def scenario() -> None:
         pending = PendingCalls()

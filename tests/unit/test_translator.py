@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from service import translator
 from service.bundle.manifest import LanguagePair, Manifest
 from service.engine.engine import Engine
-from service.engine.sequence import DecodedHypothesis, Sequence, SequenceUpdate
+from service.engine.sequence import DecodedHypothesis, Origin, Sequence, SequenceUpdate
 from service.errors import (
     DeadlineExceeded,
     EngineFailure,
@@ -91,7 +91,7 @@ class ToldEngine:
         self.submitted += sequences
         self.arrived.set()
 
-    def check_queue(self, priority: Priority) -> None:
+    def check_queue(self, priority: Priority, origin: Origin) -> None:
         if self.is_full:
             raise Overloaded("full", 1.0)
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from service.engine.config import EngineConfig
 from service.engine.engine import Engine, TurnStats
 from service.engine.runner import Runner
-from service.engine.sequence import Sequence, SequenceProgress, SequenceUpdate
+from service.engine.sequence import Origin, Sequence, SequenceProgress, SequenceUpdate
 from service.translation import DecodingOptions, Priority
 
 WAIT_SECONDS = 20.0  # a bound, not a duration: tests end as soon as what they wait for is there
@@ -85,7 +85,9 @@ def new_sequence(
     max_repeats: int = 0,
     output_prefix_ids: tuple[int, ...] = (),
     wants_progress: bool = False,
+    origin: Origin | None = None,
 ) -> Sequence:
+    """Without an `origin` each `request_id` is a caller with one call."""
     options = DecodingOptions(
         beam_size=beam_size,
         length_penalty=length_penalty,
@@ -111,6 +113,7 @@ def new_sequence(
         priority=priority,
         output_prefix_ids=output_prefix_ids,
         wants_progress=wants_progress,
+        origin=(request_id,) if origin is None else origin,
     )
 
 

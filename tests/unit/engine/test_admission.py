@@ -3,14 +3,16 @@
 import pytest
 
 from service.engine.admission import Admission
+from service.engine.controlled_delay import INTERVAL_SECONDS
 from service.engine.roster import Roster
-from service.engine.sequence import Sequence
+from service.engine.sequence import Origin, Sequence
 from service.engine.throughput import Throughput
 from service.errors import Overloaded, TooLate
 from service.translation import Priority
 from tests.unit.engine.recorder import new_sequence
 
 SECONDS_PER_ROW = 0.01
+NOW = 100.0
 TOKENS = 10  # of each source and of each output
 
 
@@ -23,19 +25,26 @@ class Door:
             self.throughput.ended(TOKENS, TOKENS)
             self.throughput.turned(1, 0.04)
             self.throughput.turned(4, 0.08)
+        self.now = NOW
         self.roster = Roster(max_waiting, lambda: 0.0, self.throughput.expected_rows)
         self.admission = Admission(self.roster, self.throughput, max_waiting, max_queue_seconds)
 
     def enter(self, *sequences: Sequence, num_free: int = 0, num_rows: int = 4) -> None:
-        self.admission.check(sequences, num_free, num_rows, now_seconds=100.0)
+        self.admission.check(sequences, num_free, num_rows, now_seconds=self.now)
         self.roster.admit(sequences)
 
 
-def sequence(number: int, request_id: str = "", beam_size: int = 1, seconds: float | None = None) -> Sequence:
-    deadline = None if seconds is None else 100.0 + seconds
+def sequence(
+    number: int,
+    request_id: str = "",
+    beam_size: int = 1,
+    seconds: float | None = None,
+    origin: Origin | None = None,
+) -> Sequence:
+    deadline = None if seconds is None else NOW + seconds
     source = tuple(range(number, number + TOKENS))
     name = request_id or str(number)
-    return new_sequence(source, name, beam_size, max_output_tokens=30, deadline_seconds=deadline)
+    return new_sequence(source, name, beam_size, max_output_tokens=30, deadline_seconds=deadline, origin=origin)
 
 
 def test_the_wait_is_the_work_of_those_who_wait_at_the_measured_rate() -> None:
@@ -65,8 +74,8 @@ def test_whoever_would_wait_too_long_is_refused_with_a_hint() -> None:
         door.enter(sequence(10))
     assert raised.value.retry_after_seconds == 0.6  # in tenths, so that equal answers are equal
     with pytest.raises(Overloaded):
-        door.admission.check_queue(0, Priority.NORMAL)
-    door.admission.check_queue(0, Priority.HIGH)
+        door.admission.check_queue(0, Priority.NORMAL, ("new",), NOW)
+    door.admission.check_queue(0, Priority.HIGH, ("new",), NOW)
     assert door.roster.num_waiting == 10
 
 
@@ -100,11 +109,60 @@ def test_while_nothing_is_measured_nobody_is_refused_for_the_time() -> None:
         door.enter(sequence(number, seconds=0.5))
 
 
-def test_the_open_limit_follows_a_slow_model() -> None:
-    assert Door(max_queue_seconds=0.0).admission.max_queue_seconds == 0.25
+def test_a_greedy_caller_is_refused_and_another_is_not() -> None:
+    door = Door(max_queue_seconds=1.0)
+    greedy = [sequence(number, origin=("A", number)) for number in range(11)]
+    for each in greedy[:10]:
+        door.enter(each)
+    with pytest.raises(Overloaded, match=r"wait about 1\.1 s"):
+        door.enter(greedy[10])
+    for number in range(4):
+        door.enter(sequence(20 + number, origin=("B", number)))
+    assert door.admission.wait_seconds(0) == pytest.approx(1.5), "the queue as a whole"
+
+
+def test_many_calls_with_one_request_id_are_many() -> None:
+    door = Door(max_queue_seconds=1.0)
+    for number in range(10):
+        door.enter(sequence(number, "same", origin=("A", number)))
+    with pytest.raises(Overloaded):
+        door.enter(sequence(10, "same", origin=("A", 10)))
+
+
+def test_a_queue_that_is_full_of_one_callers_has_room_for_another() -> None:
+    door = Door(max_waiting=20, max_queue_seconds=100)
+    for number in range(17):
+        door.enter(sequence(number, origin=("A", number)))
+    with pytest.raises(Overloaded, match=r"1 sequences found 17 of at most 20 .* room for 0 of this caller's"):
+        door.enter(sequence(17, origin=("A", 17)))
+    door.enter(sequence(20, origin=("B", 1)))
+    three = [sequence(30 + number, origin=("C", 1)) for number in range(3)]
+    with pytest.raises(Overloaded):
+        door.enter(*three)
+    assert door.roster.num_waiting == 18
+
+
+def test_an_open_limit_lets_a_burst_in_and_no_standing_queue() -> None:
+    door = Door(max_queue_seconds=0.0)
+    for number in range(50):
+        door.enter(sequence(number))
+    assert door.admission.wait_seconds(0) == pytest.approx(5.1)
+    door.now += INTERVAL_SECONDS
+    with pytest.raises(Overloaded, match=r"5\.1 s .* 0\.2 s is the longest"):
+        door.enter(sequence(50))
+    door.admission.check_queue(0, Priority.HIGH, ("new",), door.now)  # its own queue has not stood
+
+
+def test_the_open_limit_of_a_standing_queue_follows_a_slow_model() -> None:
+    door = Door(max_queue_seconds=0.0)
+    for number in range(9):
+        door.enter(sequence(number))
     slow = Throughput(1, 4, 2.0)
     slow.ended(10, 20)
-    assert Admission(Door().roster, slow, 10, 0.0).max_queue_seconds == pytest.approx(10.0), "a quarter of 40 s"
+    admission = Admission(door.roster, slow, 1000, 0.0)
+    for now in (0.0, INTERVAL_SECONDS):
+        with pytest.raises(Overloaded, match=r"10\.0 s is the longest"):  # a quarter of 40 s
+            admission.check_queue(0, Priority.NORMAL, ("new",), now)
 
 
 def test_what_could_not_be_done_in_time_on_an_idle_server_is_too_late() -> None:

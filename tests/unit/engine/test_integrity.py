@@ -12,6 +12,8 @@ from service.engine.integrity import IntegrityError
 from service.engine.lane import Lane
 from service.engine.sequence import Sequence, SequenceStatus, SequenceUpdate
 from service.engine.twins import Key, _key, _Waiting
+from service.engine.waiting import _Class, _Round
+from service.translation import Priority
 from tests.unit.engine.fake_runner import FakeRunner
 from tests.unit.engine.recorder import Recorder, new_sequence
 from tests.unit.engine.test_engine import Rig, endless
@@ -86,7 +88,12 @@ FAULTS: dict[str, tuple[str, Falsify]] = {
     "waiting tokens are miscounted": ("tokens wait", lambda a: setattr(a.engine._roster._waiting, "num_tokens", 1)),
     "the queue is over its bound": ("allowed are 0", lambda a: setattr(a.engine._roster._waiting, "_max_waiting", 0)),
     "who waits is known to run": ("a running sequence waits", lambda a: setattr(a.waiting, "status", a.running.status)),
-    "a priority changed in the queue": ("waits as", lambda a: setattr(a.waiting, "request_id", "another")),
+    "a priority changed in the queue": ("waits as", lambda a: setattr(a.waiting, "priority", Priority.LOW)),
+    "an origin changed in the queue": ("waits as", lambda a: setattr(a.waiting, "origin", ("another",))),
+    "calls that wait are miscounted": ("calls wait, 3", lambda a: setattr(_class(a), "num_calls", 3)),
+    "those of a caller are miscounted": ("wait within", lambda a: setattr(_class(a).round, "size", 3)),
+    "sizes of callers are wrong": ("sizes within", lambda a: _class(a).round._sizes.update({4: 1})),
+    "a caller of nobody has a turn": ("nobody waits", lambda a: _class(a).round.turns.update({"none": _Round()})),
     "a twin in the queue is forgotten": ("twins are known", lambda a: a.engine._roster._twins.leave_queue(a.waiting)),
     "a follower is forgotten": ("are nowhere", lambda a: a.engine._roster._twins.give_up(a.follower)),
     "a follower asks for something else": ("something else", lambda a: setattr(a.follower, "source_ids", (9, 1))),
@@ -100,6 +107,10 @@ FAULTS: dict[str, tuple[str, Falsify]] = {
     "a deadline is forgotten": ("is not watched", lambda a: a.engine._roster._deadlines._heap.clear()),
     "a deadline is watched twice": ("watched twice", lambda a: a.engine._roster._deadlines.add(a.beam)),
 }
+
+
+def _class(a: Scene) -> _Class:
+    return a.engine._roster._waiting._classes[a.waiting.priority]
 
 
 def _decoding(a: Scene) -> dict[Sequence, None]:

@@ -1,4 +1,5 @@
 from collections import Counter
+from collections.abc import Hashable, Iterator
 
 import numpy as np
 import pytest
@@ -6,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from service.engine.sequence import Sequence
+from service.engine.sequence import Origin, Sequence
 from service.engine.waiting import WaitingQueue
 from service.translation import Priority
 from tests.unit.engine.recorder import new_sequence
@@ -21,6 +22,25 @@ def filled(*requests: tuple[str, int]) -> WaitingQueue:
     for request_id, count in requests:
         queue.admit([new_sequence((number, 1), request_id) for number in range(count)])
     return queue
+
+
+def of(*origin: Hashable, count: int = 1, request_id: str = "r") -> list[Sequence]:
+    return [new_sequence((number, 1), request_id, origin=origin) for number in range(count)]
+
+
+def calls_of(caller: str, num_calls: int, each: int = 1) -> list[Sequence]:
+    return [sequence for call in range(num_calls) for sequence in of(caller, f"{caller}-1", call, count=each)]
+
+
+def served(queue: WaitingQueue) -> Iterator[Sequence]:
+    """Sequences as they are taken, one by one."""
+    while queue:
+        sequence = next(queue.candidates())
+        queue.take([sequence])
+        yield sequence
+
+
+ORIGINS = st.tuples(st.sampled_from("ab"), st.sampled_from("wxyz"), st.integers(1, 3))
 
 
 def test_requests_take_turns_and_each_is_first_come_first_served() -> None:
@@ -115,53 +135,185 @@ def test_candidates_are_the_order_of_taking(waiting: list[tuple[str, Priority]],
     assert [sequence.priority for sequence in one_by_one] == [sequence.priority for sequence in in_groups]
 
 
+def test_callers_take_turns_and_within_each_its_connections_and_within_those_their_calls() -> None:
+    queue = WaitingQueue(100)
+    queue.admit([*of("A", 1, "bulk", count=3), *of("A", 1, "other"), *of("A", 2, "third"), *of("B", 1, "fourth")])
+    order = [(*sequence.origin, sequence.source_ids[0]) for sequence in served(queue)]
+    assert order == [
+        ("A", 1, "bulk", 0),
+        ("B", 1, "fourth", 0),
+        ("A", 2, "third", 0),
+        ("A", 1, "other", 0),
+        ("A", 1, "bulk", 1),
+        ("A", 1, "bulk", 2),
+    ]
+
+
+def test_a_caller_with_a_thousand_calls_delays_another_by_one() -> None:
+    queue = WaitingQueue(10_000)
+    queue.admit([*calls_of("greedy", 1000), *calls_of("small", 1)])
+    assert [sequence.origin[0] for _, sequence in zip(range(3), served(queue), strict=False)] == [
+        "greedy",
+        "small",
+        "greedy",
+    ]
+    assert queue.num_ahead(Priority.NORMAL, ("third", "third-1", "new")) == 1
+    assert queue.num_ahead(Priority.NORMAL, ("greedy", "greedy-1", "new")) == 998
+    assert queue.num_ahead(Priority.NORMAL, ("greedy", "greedy-2", "new")) == 1, "connections of a host take turns"
+    assert queue.num_calls_ahead(Priority.NORMAL) == 998
+
+
+@settings(derandomize=True, deadline=None, max_examples=60)
+@given(st.lists(st.tuples(ORIGINS, st.integers(1, 6)), min_size=2, max_size=12))
+def test_shares_are_equal_within_one_turn_on_each_level(calls: list[tuple[Origin, int]]) -> None:
+    queue = WaitingQueue(1000)
+    for origin, count in calls:
+        queue.admit(of(*origin, count=count))
+    left = Counter(sequence.origin[:depth] for sequence in queue.candidates() for depth in (1, 2, 3))
+    taken: Counter[Origin] = Counter()
+    for sequence in served(queue):
+        for depth in (1, 2, 3):
+            taken[sequence.origin[:depth]] += 1
+            left[sequence.origin[:depth]] -= 1
+        for one in taken:
+            for other in left:
+                if left[one] and left[other] and one[:-1] == other[:-1]:
+                    assert abs(taken[one] - taken[other]) <= 1
+
+
+@settings(derandomize=True, deadline=None, max_examples=100)
+@given(st.lists(st.tuples(ORIGINS, st.integers(1, 6)), max_size=12), ORIGINS, st.integers(1, 8), st.integers(0, 9))
+def test_nobody_has_more_ahead_than_it_was_told(
+    calls: list[tuple[Origin, int]], caller: Origin, count: int, num_served: int
+) -> None:
+    queue = WaitingQueue(1000)
+    for origin, size in calls:
+        queue.admit(of(*origin, count=size))
+    for _ in zip(range(num_served), served(queue), strict=False):
+        pass
+    newcomer = (*caller[:2], "new")
+    is_new = all(sequence.origin[0] != caller[0] for sequence in queue.candidates())
+    ahead = queue.num_ahead(Priority.NORMAL, newcomer, count)
+    sequences = of(*newcomer, count=count)
+    queue.admit(sequences)
+    really = list(queue.candidates()).index(sequences[-1]) - (count - 1)
+    assert really <= ahead
+    assert really == ahead or not is_new
+
+
+@settings(derandomize=True, deadline=None, max_examples=60)
+@given(st.data(), st.lists(ORIGINS, min_size=1, max_size=30))
+def test_no_id_that_a_caller_chooses_matters(data: st.DataObject, origins: list[Origin]) -> None:
+    plain, chosen = WaitingQueue(100), WaitingQueue(100)
+    for number, origin in enumerate(origins):
+        plain.admit([new_sequence((number, 1), "r", origin=origin)])
+        chosen.admit([new_sequence((number, 1), data.draw(st.sampled_from("abc")), origin=origin)])
+    assert [each.source_ids for each in served(plain)] == [each.source_ids for each in served(chosen)]
+
+
+def test_who_fills_the_queue_leaves_room_for_others_and_less_for_each_next() -> None:
+    queue = WaitingQueue(1000)
+    greedy = ("A", 1)
+    while queue.room((*greedy, "next")):
+        queue.admit(of(*greedy, len(queue)))
+    assert len(queue) == 876
+    assert queue.room(("A", 2, "new")) == 116, "another connection of the host"
+    assert queue.room(("B", 1, "new")) == 124, "whoever has nobody waiting may have all that is free"
+    while queue.room(("B", 1, "next")):
+        queue.admit(of("B", 1, len(queue)))
+    assert len(queue) == 984
+    assert queue.room(("C", 1, "new")) == 16
+    assert not queue.room((*greedy, "next"))
+    assert WaitingQueue(1000).room((*greedy, "first")) == 1000, "a single call may be as large as the queue"
+
+
+@pytest.mark.parametrize("max_waiting", [3, 10, 40, 4096])
+def test_nobody_alone_fills_a_queue_with_single_calls(max_waiting: int) -> None:
+    queue, greedy = WaitingQueue(max_waiting), ("A", 1)
+    while queue.room((*greedy, "next")):
+        queue.admit(of(*greedy, len(queue)))
+    assert len(queue) >= max_waiting // 2
+    assert queue.room(("A", 2, "new"))
+    assert queue.room(("B", 1, "new"))
+
+
+@settings(derandomize=True, deadline=None, max_examples=60)
+@given(st.lists(st.tuples(ORIGINS, st.integers(1, 30), st.sampled_from(Priority)), max_size=40))
+def test_room_keeps_the_bound(calls: list[tuple[Origin, int, Priority]]) -> None:
+    queue = WaitingQueue(50)
+    for origin, count, priority in calls:
+        room = queue.room(origin)
+        assert 0 <= room <= 50 - len(queue)
+        queue.admit([new_sequence((1,), origin=origin, priority=priority) for _ in range(min(count, room))])
+        queue.check_integrity()
+
+
 class QueueMachine(RuleBasedStateMachine):
-    """The queue against lists: requests in a list in turn order, each a list of its sequences."""
+    """The queue against a nested list of those who take turns, each a key and such a list, or a sequence."""
 
     def __init__(self) -> None:
         super().__init__()
         self.queue = WaitingQueue(20)
-        self.model: list[list[Sequence]] = []
+        self.model: list[tuple[Hashable, list]] = []  # type: ignore[type-arg]
 
-    @rule(request=st.sampled_from("abcde"), count=st.integers(1, 6))
-    def admit(self, request: str, count: int) -> None:
+    @rule(origin=ORIGINS, count=st.integers(1, 6))
+    def admit(self, origin: Origin, count: int) -> None:
         if not self.queue.can_admit(count):
-            assert sum(map(len, self.model)) + count > 20
+            assert len(_sequences(self.model)) + count > 20
             return
-        sequences = [new_sequence(request_id=request) for _ in range(count)]
+        sequences = of(*origin, count=count)
         self.queue.admit(sequences)
-        for waiting in self.model:
-            if waiting[0].request_id == request:
-                waiting.extend(sequences)
-                return
-        self.model.append(sequences)
+        parts = self.model
+        for key in origin:
+            found = [part for each, part in parts if each == key]
+            if not found:
+                found = [[]]
+                parts.append((key, found[0]))
+            (parts,) = found
+        parts += [(sequence, []) for sequence in sequences]
 
     @precondition(lambda self: self.model)
     @rule(count=st.integers(1, 5))
     def take(self, count: int) -> None:
         sequences = [sequence for sequence, _ in zip(self.queue.candidates(), range(count), strict=False)]
-        expected = []
-        for _ in range(min(count, sum(map(len, self.model)))):
-            waiting = self.model.pop(0)
-            expected.append(waiting.pop(0))
-            if waiting:
-                self.model.append(waiting)
+        expected = [_take(self.model) for _ in range(min(count, len(_sequences(self.model))))]
         assert sequences == expected
         self.queue.take(sequences)
 
     @precondition(lambda self: self.model)
     @rule(data=st.data())
     def drop(self, data: st.DataObject) -> None:
-        waiting = data.draw(st.sampled_from(self.model))
-        sequence = data.draw(st.sampled_from(waiting))
+        sequence = data.draw(st.sampled_from(_sequences(self.model)))
         self.queue.drop(sequence)
-        waiting.remove(sequence)
-        self.model = [waiting for waiting in self.model if waiting]
+        self.model = _without(self.model, sequence)
 
     @invariant()
     def same_content(self) -> None:
-        assert len(self.queue) == sum(map(len, self.model))
-        assert set(self.queue.candidates()) == {sequence for waiting in self.model for sequence in waiting}
+        waiting = _sequences(self.model)
+        assert len(self.queue) == len(waiting)
+        assert sorted(map(id, self.queue.candidates())) == sorted(map(id, waiting))
+        assert all(sequence in self.queue for sequence in waiting)
+        self.queue.check_integrity()
+
+
+def _sequences(parts: list) -> list[Sequence]:  # type: ignore[type-arg]
+    return [sequence for key, part in parts for sequence in ([key] if isinstance(key, Sequence) else _sequences(part))]
+
+
+def _take(parts: list) -> Sequence:  # type: ignore[type-arg]
+    """The first takes its turn, and goes to the end if it has anything left."""
+    key, part = parts.pop(0)
+    if isinstance(key, Sequence):
+        return key
+    sequence = _take(part)
+    if part:
+        parts.append((key, part))
+    return sequence
+
+
+def _without(parts: list, sequence: Sequence) -> list:  # type: ignore[type-arg]
+    left = [(key, _without(part, sequence)) for key, part in parts if key is not sequence]
+    return [(key, part) for key, part in left if part or isinstance(key, Sequence)]
 
 
 TestQueueMachine = QueueMachine.TestCase

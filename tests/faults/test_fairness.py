@@ -1,0 +1,267 @@
+"""Callers who ask for too much, beside one who asks for little: whose turn it is, who is refused, and who is whose."""
+
+import asyncio
+import urllib.request
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+
+from service.access.keys import Quotas, key_lines, new_key
+from service.engine.throughput import Throughput
+from service.pb.dragoman.v1 import translation_pb2 as pb
+from service.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
+from service.pb.google.cloud.translation.v3 import translation_service_pb2 as google_pb
+from service.pb.google.cloud.translation.v3 import translation_service_pb2_grpc as google_grpc
+from service.pb.inference import grpc_service_pb2 as kserve_pb
+from service.pb.inference import grpc_service_pb2_grpc as kserve_grpc
+from tests.servers import InProcessServer, LoopThread, ServerProcess, distinct_texts, eventually
+
+Serve = Callable[..., InProcessServer]
+NUM_GREEDY = 60
+NUM_SMALL = 20
+NUM_BURST = 80
+# The tiny model goes on and on, so that each text takes some milliseconds.
+OPTIONS = pb.DecodingOptions(max_output_tokens=40, max_length_ratio=0, max_repeats=0)
+SAME_ID = (("x-request-id", "same"),)
+
+
+def request_of(num_texts: int) -> pb.TranslateRequest:
+    return pb.TranslateRequest(
+        texts=distinct_texts(num_texts), source_language_code="en", target_language_code="de", options=OPTIONS
+    )
+
+
+@contextmanager
+def connection(address: str) -> Iterator[Any]:
+    """A connection of its own: gRPC's channels share theirs otherwise."""
+    with grpc.insecure_channel(address, options=[("grpc.use_local_subchannel_pool", 1)]) as channel:
+        yield channel
+
+
+@pytest.mark.parametrize("shares_connection", [True, False], ids=["one connection", "two connections"])
+def test_the_id_of_a_bulk_call_makes_no_small_call_wait_for_it(serve: Serve, *, shares_connection: bool) -> None:
+    server = serve(max_slots=1)
+    engine = server.server.models[0].engine
+    with connection(server.address) as one, connection(server.address) as other:
+        bulk, small = (pb_grpc.TranslationServiceStub(each) for each in (one, one if shares_connection else other))
+        call = bulk.Translate.future(request_of(200), timeout=60, metadata=SAME_ID)
+        eventually(lambda: engine.snapshot().num_waiting > 0)
+        assert small.Translate(request_of(1), timeout=60, metadata=SAME_ID).translations
+        assert engine.snapshot().num_waiting > 150
+        call.cancel()
+
+
+async def greedy_and_small(address: str) -> dict[str, Counter[str]]:
+    """The statuses of calls of many tasks on one connection, and of one task on another, each one call at a time."""
+    codes: dict[str, Counter[str]] = {"greedy": Counter(), "small": Counter()}
+    is_full = asyncio.Event()
+
+    async def call(stub: Any, who: str) -> None:
+        try:
+            await stub.Translate(request_of(1), timeout=60)
+            codes[who]["OK"] += 1
+        except grpc.aio.AioRpcError as error:
+            codes[who][error.code().name] += 1
+            is_full.set()
+
+    async def on_and_on(stub: Any) -> None:
+        while True:
+            await call(stub, "greedy")
+
+    options = [("grpc.use_local_subchannel_pool", 1)]
+    async with (
+        grpc.aio.insecure_channel(address, options=options) as one,
+        grpc.aio.insecure_channel(address, options=options) as other,
+    ):
+        tasks = [asyncio.create_task(on_and_on(pb_grpc.TranslationServiceStub(one))) for _ in range(NUM_GREEDY)]
+        try:
+            await is_full.wait()
+            for _ in range(NUM_SMALL):
+                await call(pb_grpc.TranslationServiceStub(other), "small")
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+    return codes
+
+
+def test_a_greedy_caller_gets_nobody_else_refused(
+    serve: Serve, loop_thread: LoopThread, monkeypatch: pytest.MonkeyPatch, proved: Callable[..., None]
+) -> None:
+    # A pace that a busy machine does not change: 30 to 40 ms a text, of 60 then more than two seconds.
+    monkeypatch.setattr(Throughput, "seconds_per_row", property(lambda _: 0.001))
+    server = serve(max_slots=2, max_queue_seconds=0.5)
+    codes = loop_thread.run(greedy_and_small(server.address), timeout_seconds=60)
+    assert codes["small"] == {"OK": NUM_SMALL}
+    assert codes["greedy"]["RESOURCE_EXHAUSTED"] > 0
+    proved("overload", cases=NUM_SMALL, greedy_refused=codes["greedy"]["RESOURCE_EXHAUSTED"])
+
+
+def test_a_queue_that_is_full_of_one_callers_has_room_for_another(serve: Serve) -> None:
+    server = serve(max_slots=1, max_waiting=40)
+    engine = server.server.models[0].engine
+    with connection(server.address) as one, connection(server.address) as other:
+        greedy, small = (pb_grpc.TranslationServiceStub(each) for each in (one, other))
+        calls = [greedy.Translate.future(request_of(1), timeout=60) for _ in range(80)]
+        eventually(lambda: server.metric("dragoman_rejected_total", reason="queue_full") > 0)
+        assert small.Translate(request_of(1), timeout=60).translations
+        assert engine.snapshot().num_waiting > 20, "it is as full as it was"
+        for call in calls:
+            call.cancel()
+
+
+class Origins:
+    """What an engine was told of whose calls it gets."""
+
+    def __init__(self, server: InProcessServer, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.seen: list[Any] = []
+        engine = server.server.models[0].engine
+        submit = engine.submit
+
+        def noted(sequences: Any) -> None:
+            self.seen += {sequence.origin for sequence in sequences}
+            submit(sequences)
+
+        monkeypatch.setattr(engine, "submit", noted)
+
+    def of(self, num_calls: int) -> list[Any]:
+        """Those of as many calls, each of which has its own."""
+        seen, self.seen = self.seen, []
+        assert len(seen) == num_calls == len({origin[-1] for origin in seen})
+        return [origin[:-1] for origin in seen]
+
+
+def infer_request() -> kserve_pb.ModelInferRequest:
+    request = kserve_pb.ModelInferRequest(model_name="tiny")
+    request.inputs.add(name="text", datatype="BYTES", shape=[1]).contents.bytes_contents.append(b"Hello")
+    return request
+
+
+def call_by_every_way(address: str, metadata: Any) -> int:
+    """Calls on one connection, each API's, with one id; returns how many."""
+    asked = google_pb.TranslateTextRequest(
+        parent="projects/p", contents=["Hello", "there"], source_language_code="en", target_language_code="de"
+    )
+    with connection(address) as channel:
+        own, google = pb_grpc.TranslationServiceStub(channel), google_grpc.TranslationServiceStub(channel)
+        kserve = kserve_grpc.GRPCInferenceServiceStub(channel)
+        own.Translate(request_of(3), timeout=30, metadata=metadata)
+        list(own.TranslateStream(request_of(2), timeout=30, metadata=metadata))
+        google.TranslateText(asked, timeout=30, metadata=metadata)
+        kserve.ModelInfer(infer_request(), timeout=30, metadata=metadata)
+        list(kserve.ModelStreamInfer(iter([infer_request() for _ in range(3)]), timeout=30, metadata=metadata))
+    return 7
+
+
+def test_whose_a_call_is_comes_from_its_connection_and_not_from_its_id(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = serve()
+    origins = Origins(server, monkeypatch)
+    first, second = (set(origins.of(call_by_every_way(server.address, SAME_ID))) for _ in range(2))
+    assert len(first) == len(second) == 1
+    ((host, connection),), ((other_host, other_connection),) = first, second
+    assert host == other_host == "127.0.0.1"
+    assert connection != other_connection
+    assert connection.startswith("ipv4:127.0.0.1:")
+
+
+def test_the_parts_of_a_call_in_several_languages_are_one_call(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    server = serve()
+    origins = Origins(server, monkeypatch)
+    with server.client() as client:
+        client.translate(["Hello there", "Where is the station?"], "", "de")
+    assert len(origins.of(1)) == 1
+
+
+def test_whose_a_call_is_is_its_keys_name_where_there_are_keys(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    key, path = new_key(), tmp_path / "keys.toml"
+    path.write_text(key_lines(key, "alice", None, Quotas()))
+    path.chmod(0o600)
+    server = serve(api_keys=path)
+    origins = Origins(server, monkeypatch)
+    for _ in range(2):  # on two connections
+        num_calls = call_by_every_way(server.address, (*SAME_ID, ("x-api-key", key)))
+        assert set(origins.of(num_calls)) == {("alice",)}
+
+
+def test_what_operators_ask_for_is_one_callers(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    server = serve(admin_port=0)
+    origins = Origins(server, monkeypatch)
+    body = b'{"texts": ["Hello"], "source_language_code": "en", "target_language_code": "de"}'
+    for _ in range(2):
+        asked = urllib.request.Request(
+            f"http://127.0.0.1:{server.server.admin_port}/api/translate",
+            data=body,
+            headers={"Content-Type": "application/json", "x-request-id": "same"},
+        )
+        assert urllib.request.urlopen(asked, timeout=30).status == 200
+    assert set(origins.of(2)) == {("operators",)}
+
+
+async def burst(address: str) -> Counter[str]:
+    """The statuses of calls that all come at once and have a minute."""
+
+    async def call(stub: Any) -> str:
+        try:
+            await stub.Translate(request_of(1), timeout=60)
+        except grpc.aio.AioRpcError as error:
+            return error.code().name
+        return "OK"
+
+    async with grpc.aio.insecure_channel(address) as channel:
+        stub = pb_grpc.TranslationServiceStub(channel)
+        await asyncio.gather(*(call(stub) for _ in range(8)))  # so that it knows its pace
+        return Counter(await asyncio.gather(*(call(stub) for _ in range(NUM_BURST))))
+
+
+@pytest.mark.parametrize("limit", ["0", "0.05"])
+def test_a_burst_is_let_in_unless_a_limit_is_set(tiny_models: Path, limit: str, proved: Callable[..., None]) -> None:
+    server = ServerProcess(tiny_models, "--max-slots", "1", "--max-queue-seconds", limit)
+    try:
+        codes = asyncio.run(burst(server.address))
+    finally:
+        server.kill()
+    assert (codes["RESOURCE_EXHAUSTED"] == 0) == (limit == "0")
+    assert codes["OK"] + codes["RESOURCE_EXHAUSTED"] == NUM_BURST
+    proved("overload", cases=NUM_BURST, refused=codes["RESOURCE_EXHAUSTED"])
+
+
+async def until_refused(address: str) -> int:
+    """How many calls were answered before the first was refused, of callers who go on asking for more than there is."""
+    num_answered = 0
+
+    async def on_and_on(stub: Any) -> str:
+        nonlocal num_answered
+        while True:
+            try:
+                await stub.Translate(request_of(1), timeout=60)
+            except grpc.aio.AioRpcError as error:
+                return error.code().name
+            num_answered += 1
+
+    async with grpc.aio.insecure_channel(address) as channel:
+        stub = pb_grpc.TranslationServiceStub(channel)
+        tasks = [asyncio.create_task(on_and_on(stub)) for _ in range(3 * NUM_GREEDY)]
+        done, left = await asyncio.wait(tasks, timeout=60, return_when=asyncio.FIRST_COMPLETED)
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
+    assert {task.result() for task in done} == {"RESOURCE_EXHAUSTED"}
+    return num_answered
+
+
+def test_a_queue_that_stands_is_not_let_grow_by_default(tiny_models: Path) -> None:
+    """The positive control of the burst: callers who go on and on are refused once it has stood."""
+    server = ServerProcess(tiny_models, "--max-slots", "1", "--max-queue-seconds", "0")
+    try:
+        assert asyncio.run(until_refused(server.address)) > 0
+    finally:
+        server.kill()

@@ -1,0 +1,144 @@
+"""Admission, queue and turns under open loops of callers, in a time that only turns move: the same on any machine."""
+
+import math
+import random
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cache
+
+import pytest
+
+from service.engine.admission import Admission
+from service.engine.controlled_delay import BURST_SECONDS, INTERVAL_SECONDS
+from service.engine.roster import Roster
+from service.engine.scheduler import schedule
+from service.engine.sequence import DecodedHypothesis, Sequence
+from service.engine.throughput import Throughput
+from service.errors import Overloaded
+from service.translation import FinishReason
+from tests.clock import Clock
+from tests.unit.engine.recorder import new_sequence
+
+NUM_SLOTS = 32
+MEAN_TOKENS = 24.0  # of sources, about, and of outputs
+SETTLE_SECONDS = INTERVAL_SECONDS + BURST_SECONDS + 2.0
+SECONDS = 20.0  # that are measured
+
+
+def turn_seconds(num_rows: int) -> float:
+    return 0.004 + 0.0005 * num_rows
+
+
+CAPACITY = NUM_SLOTS / turn_seconds(NUM_SLOTS) / MEAN_TOKENS  # calls a second
+
+
+@dataclass
+class Outcome:
+    """Calls of one caller: when each came, and, of those that were let in, how long it took."""
+
+    accepted: list[tuple[float, float]] = field(default_factory=list)
+    refused: list[float] = field(default_factory=list)
+
+    def latencies(self, begin: float = SETTLE_SECONDS, end: float = math.inf) -> list[float]:
+        return sorted(seconds for came, seconds in self.accepted if begin <= came < end)
+
+    def p99(self) -> float:
+        latencies = self.latencies()
+        return latencies[int(0.99 * (len(latencies) - 1))]
+
+    def goodput(self) -> float:
+        return sum(SETTLE_SECONDS <= came + took < SETTLE_SECONDS + SECONDS for came, took in self.accepted) / SECONDS
+
+
+def poisson(rate: float, caller: str, chance: random.Random) -> Iterable[tuple[float, str]]:
+    """When calls of one sentence come."""
+    now = 0.0
+    while (now := now + chance.expovariate(rate)) < SETTLE_SECONDS + SECONDS:
+        yield now, caller
+
+
+def played(calls: Iterable[tuple[float, str]], max_queue_seconds: float = 0.0) -> dict[str, Outcome]:
+    """What becomes of calls, by caller, on one lane."""
+    chance, clock = random.Random(7), Clock()
+    throughput = Throughput(1, NUM_SLOTS, turn_seconds(NUM_SLOTS))
+    throughput.ended(round(MEAN_TOKENS), round(MEAN_TOKENS))
+    roster = Roster(100_000, clock, throughput.expected_rows)
+    admission = Admission(roster, throughput, 100_000, max_queue_seconds)
+    coming = sorted(calls, reverse=True)
+    outcomes = {caller: Outcome() for _, caller in coming}
+    owners: dict[Sequence, str] = {}
+    steps: dict[Sequence, int] = {}
+    left: dict[Sequence, int] = {}  # of those who run
+    clock.now = 0.0
+    while coming or left or roster.num_waiting:
+        if not left and not roster.num_waiting:
+            clock.now = max(clock.now, coming[-1][0])
+        while coming and coming[-1][0] <= clock.now:
+            came, caller = coming.pop()
+            number = len(coming)
+            length = max(3, int(chance.lognormvariate(math.log(MEAN_TOKENS), 0.5)))
+            source = (5 + number % 1000, 5 + number // 1000, *[7] * (length - 2))
+            sequence = new_sequence(
+                source, origin=(caller, 1, number), max_output_tokens=200, arrived_seconds=came, deadline_seconds=1e9
+            )
+            try:
+                admission.check([sequence], NUM_SLOTS - len(left), len(left), clock.now)
+            except Overloaded:
+                outcomes[caller].refused.append(came)
+            else:
+                roster.admit([sequence])
+                owners[sequence] = caller
+        plan = schedule(roster.candidates(), NUM_SLOTS - len(left), 1024, NUM_SLOTS)
+        roster.start(plan.admitted)
+        for each in plan.admitted:
+            left[each] = steps[each] = max(2, int(len(each.source_ids) * chance.uniform(0.7, 1.2)))
+        seconds = turn_seconds(len(left))
+        clock.now += seconds
+        throughput.turned(len(left), seconds)
+        for sequence in list(left):
+            left[sequence] -= 1
+            if not left[sequence]:
+                del left[sequence]
+                roster.finish(sequence, (DecodedHypothesis((), 0.0, FinishReason.STOP),))
+                throughput.ended(len(sequence.source_ids), steps[sequence])
+                came = sequence.arrived_seconds
+                outcomes[owners[sequence]].accepted.append((came, clock.now - came))
+    return outcomes
+
+
+@cache
+def open_loop(multiple: float) -> Outcome:
+    return played(poisson(multiple * CAPACITY, "one", random.Random(1)))["one"]
+
+
+@pytest.mark.parametrize("multiple", [2.0, 5.0])
+def test_an_overload_that_lasts_is_held_as_short_as_was_promised(multiple: float) -> None:
+    assert open_loop(multiple).p99() < 2.0 * open_loop(0.9).p99()
+    assert open_loop(multiple).goodput() > 0.9 * open_loop(1.0).goodput()
+
+
+def test_its_first_seconds_are_a_bursts() -> None:
+    first = open_loop(5.0).latencies(0.0, INTERVAL_SECONDS)
+    assert 5.0 < first[-1] < INTERVAL_SECONDS + BURST_SECONDS
+    later = open_loop(5.0).latencies(SETTLE_SECONDS)
+    assert later[-1] < first[-1] / 2
+
+
+def test_a_burst_of_hundreds_is_let_in_and_one_that_takes_too_long_is_not() -> None:
+    assert not played([(1.0, "one")] * 500)["one"].refused
+    refused = played([(1.0, "one")] * 2000)["one"].refused
+    assert 0 < 2000 - len(refused) - NUM_SLOTS < 1.5 * BURST_SECONDS * CAPACITY
+
+
+def test_a_limit_that_is_set_holds_for_bursts_too() -> None:
+    """The positive control."""
+    assert played([(1.0, "one")] * 500, max_queue_seconds=0.25)["one"].refused
+
+
+def test_beside_a_greedy_caller_a_small_one_is_never_refused_and_hardly_waits() -> None:
+    chance = random.Random(3)
+    calls = [*poisson(5.0 * CAPACITY, "greedy", chance), *poisson(0.1 * CAPACITY, "small", chance)]
+    outcomes = played(calls)
+    assert not outcomes["small"].refused
+    assert outcomes["small"].p99() < 2.0 * open_loop(0.9).p99()
+    assert outcomes["greedy"].refused
