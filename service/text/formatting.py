@@ -43,7 +43,8 @@ def preserve_formatting(
 
 def _masked(text: str, kept: Sequence[tuple[int, int]]) -> str:
     """The text, as long as it is, with a sign that is no letter, mark or space for each character of what is kept."""
-    parts, done = [], 0
+    parts: list[str] = []
+    done = 0
     for start, end in sorted(kept):
         parts += (text[done:start], _KEPT * (end - start))
         done = end
