@@ -342,9 +342,9 @@ def test_unknown_characters_come_out_as_often_whatever_is_asked(stub: Stub) -> N
     detected = ask(stub, *texts[:5], source_language_code="")
     for answers in (plain, wide, html, detected):
         for text, translation in zip(texts, answers, strict=False):
-            for said in (translation.text, *(hypothesis.text for hypothesis in translation.hypotheses)):
+            for written in (translation.text, *(hypothesis.text for hypothesis in translation.hypotheses)):
                 for unknown in UNKNOWN:
-                    assert said.count(unknown) == text.count(unknown)
+                    assert written.count(unknown) == text.count(unknown)
     assert [each.text for each in html] == [f"<p>{each.text}</p>" for each in plain[:20]]
     for text, translation in zip(texts, plain, strict=True):
         pairs = {

@@ -368,9 +368,13 @@ def test_a_translation_without_a_word_is_flagged(plan: Callable[..., PlannedText
         ("Hello {{name}} there", "", (Flag.PLACEHOLDER, Flag.EMPTY)),
         ("Hello {{name}} there", f"Hallo {SYMBOLS[0]}", ()),
     ):
-        (segment,) = translated(plan(asked(text)), lambda _, written=written: written).segments
+        (segment,) = translated(plan(asked(text)), _always(written)).segments
         assert segment.flags == flags
     assert not translated(plan(asked("{{name}}"))).segments[0].flags, "the model has no part in it"
+
+
+def _always(written: str) -> Callable[[str], str]:
+    return lambda _: written
 
 
 def test_a_long_text_of_unknown_characters_comes_back_whole(plan: Callable[..., PlannedText]) -> None:

@@ -116,8 +116,8 @@ def random_translation(chance: random.Random, block: Block) -> BlockTranslation:
     words: list[tuple[str, Span | None]] = [
         (word, None) for word in chance.choices((*_TRANSLATED, *block.text.split()), k=chance.randint(1, 9))
     ]
-    for span in block.protected:
-        words.insert(chance.randint(0, len(words)), (block.text[span.start : span.end], span))
+    for kept in block.protected:
+        words.insert(chance.randint(0, len(words)), (block.text[kept.start : kept.end], kept))
     gap = chance.choice((" ", " ", "", "  "))
     text, links = "", []
     for word, span in words:
