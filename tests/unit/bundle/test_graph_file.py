@@ -7,13 +7,13 @@ from typing import Any
 
 import onnx
 import pytest
-from google.protobuf.descriptor import Descriptor
 
 from service.bundle import graph_file
 from service.bundle.graph_file import OPERATORS, check_graph
 from service.bundle.manifest import BundleError
 from tests.faults.damaged_bundles import add_loop
 from tests.fuzz.messages import check_message
+from tests.servers import REPOSITORY
 
 FLOAT = onnx.TensorProto.FLOAT
 Spoil = Callable[[Any], object]
@@ -99,12 +99,12 @@ def test_weights_in_a_file_with_a_checksum(model: Any, tmp_path: Path) -> None:
             checked(model, tmp_path, "weights", place)
 
 
-@pytest.mark.parametrize("path", sorted(Path("models").glob("*/*/*.onnx")), ids=str)
+@pytest.mark.parametrize("path", sorted((REPOSITORY / "models").glob("*/*/*.onnx")), ids=str)
 def test_what_is_shipped_is_taken(path: Path) -> None:
     check_graph(path, ())
 
 
-def leads_to(message: Descriptor, seen: frozenset[str] = frozenset()) -> bool:
+def leads_to(message: Any, seen: frozenset[str] = frozenset()) -> bool:
     """Whether operators, functions or weights in other files may be inside."""
     if message.name in ("NodeProto", "FunctionProto") or (message.name == "TensorProto"):
         return True
