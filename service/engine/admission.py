@@ -83,7 +83,10 @@ class Admission:
     def _check_deadline(
         self, sequences: Sequence_[Sequence], num_free_slots: int, num_rows: int, left_seconds: float
     ) -> None:
-        alone = self._decode_seconds(sequences, 0)
+        num_slots = sequences[0].num_slots
+        tokens = [self._throughput.expected_tokens(sequence) for sequence in sequences]
+        work = (num_slots * sum(tokens), max(tokens))
+        alone = self._decode_seconds(*work, num_slots)
         if _BENEFIT_OF_DOUBT * alone > left_seconds:
             raise TooLate(
                 f"The call has {max(left_seconds, 0.0):.2f} s left and takes about {alone:.2f} s; allow more time, or "
@@ -91,7 +94,7 @@ class Admission:
             )
         num_ahead = self._roster.num_ahead(sequences[0].priority, sequences[0].origin, len(sequences))
         wait = self._seconds_for(num_ahead, num_free_slots)
-        seconds = wait + self._decode_seconds(sequences, num_rows)
+        seconds = wait + self._decode_seconds(*work, num_rows + num_slots)
         if _BENEFIT_OF_DOUBT * seconds > left_seconds:
             raise Overloaded(
                 f"The call has {left_seconds:.2f} s left and would take about {seconds:.2f} s, {wait:.2f} s of it for "
@@ -107,13 +110,11 @@ class Admission:
         target = max(_QUEUE_SHARE * typical, _LEAST_QUEUE_SECONDS)
         return self._delays[priority].limit_seconds(now_seconds, self.wait_seconds(num_free_slots, priority), target)
 
-    def _decode_seconds(self, sequences: Sequence_[Sequence], num_rows: int) -> float:
-        """How long the sequences take once it is their turn, beside so many rows of others in each lane."""
+    def _decode_seconds(self, rows: float, longest: float, num_rows: int) -> float:
+        """How long so many rows of steps take once it is their turn, beside so many rows of others in each lane;
+        `longest` is how many steps the longest sequence takes."""
         throughput = self._throughput
-        rows = sum(map(throughput.expected_rows, sequences))
-        longest = max(map(throughput.expected_tokens, sequences))
-        turn_seconds = throughput.turn_seconds(num_rows + sequences[0].num_slots)
-        return max(rows * throughput.seconds_per_row, longest * turn_seconds)
+        return max(rows * throughput.seconds_per_row, longest * throughput.turn_seconds(num_rows))
 
     def _seconds_for(self, num_ahead: int, num_free_slots: int) -> float:
         """How long it takes until so many sequences that wait have slots, and one more can have some."""

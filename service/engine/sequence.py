@@ -46,6 +46,14 @@ class Sequence:
     admitted_seconds: float = 0.0  # 0 until it joins a turn, as the two below
     encoded_seconds: float = 0.0
     first_token_seconds: float = 0.0
+    max_tokens: int = field(init=False)  # of a hypothesis: by `max_output_tokens`, or `max_length_ratio`
+
+    def __post_init__(self) -> None:
+        options = self.options
+        self.max_tokens = options.max_output_tokens
+        if options.max_length_ratio:
+            by_ratio = int(options.max_length_ratio * len(self.source_ids)) + RATIO_ALLOWANCE
+            self.max_tokens = min(self.max_tokens, len(self.output_prefix_ids) + by_ratio)
 
     @property
     def num_slots(self) -> int:
@@ -56,15 +64,6 @@ class Sequence:
     def forced_ids(self) -> tuple[int, ...]:
         """What every hypothesis begins with, chosen by nobody."""
         return self.target_prefix_ids + self.output_prefix_ids
-
-    @property
-    def max_tokens(self) -> int:
-        """Most tokens of a hypothesis: by `max_output_tokens`, or `max_length_ratio`, which leaves out the caller's."""
-        options = self.options
-        if not options.max_length_ratio:
-            return options.max_output_tokens
-        by_ratio = int(options.max_length_ratio * len(self.source_ids)) + RATIO_ALLOWANCE
-        return min(options.max_output_tokens, len(self.output_prefix_ids) + by_ratio)
 
     @property
     def limit_reason(self) -> FinishReason:

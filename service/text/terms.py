@@ -69,19 +69,19 @@ class _Table:
 
     def __init__(self, terms: Mapping[str, Term]) -> None:
         """`terms` by what stands for them in texts."""
-        boundaries = {source: _boundaries(unbroken(source)) for source in terms}
+        boundaries = {source: _boundaries(unbroken(source)) for source in paced(terms)}
         max_parts = max(map(len, boundaries.values()), default=1) - 1
         self.first_parts = {source[: places[1]] for source, places in boundaries.items()}
         self._steps = [1 << bit for bit in reversed(range(max_parts.bit_length()))]
         self._longest: dict[str, Term | None] = {}
         beginnings: dict[str, list[int]] = {}
-        for source, places in boundaries.items():
+        for source, places in paced(boundaries.items()):
             num_parts = 0
             for step in self._steps:
                 if (len(places) - 1) & step:
                     num_parts += step
                     beginnings.setdefault(source[: places[num_parts]], places[: num_parts + 1])
-        for beginning in sorted(beginnings, key=len):  # so what it begins with is known
+        for beginning in paced(sorted(beginnings, key=len)):  # so what it begins with is known
             self._longest[beginning] = terms.get(beginning) or self.longest(beginning, beginnings[beginning], 0)
 
     @property
