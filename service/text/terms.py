@@ -40,11 +40,6 @@ class TermIndex:
         self.first_parts = {_folded(part) for part in self._exact.first_parts} | self._in_any_case.first_parts
         self.max_length = max(map(len, (*exact, *in_any_case)), default=0)
 
-    @property
-    def num_lookups(self) -> int:
-        """How many lookups a place of a text may take."""
-        return self._exact.num_lookups + self._in_any_case.num_lookups
-
     def longest(self, text: str, folded: str, boundaries: Sequence[int], first: int) -> Term | None:
         """The longest term that begins at the first of some word boundaries and ends at a later one.
 
@@ -83,11 +78,6 @@ class _Table:
                     beginnings.setdefault(source[: places[num_parts]], places[: num_parts + 1])
         for beginning in paced(sorted(beginnings, key=len)):  # so what it begins with is known
             self._longest[beginning] = terms.get(beginning) or self.longest(beginning, beginnings[beginning], 0)
-
-    @property
-    def num_lookups(self) -> int:
-        """At most, for one place."""
-        return len(self._steps)
 
     def longest(self, text: str, boundaries: Sequence[int], first: int) -> Term | None:
         """As for `TermIndex`."""
