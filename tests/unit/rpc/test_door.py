@@ -13,6 +13,7 @@ from service.pb.dragoman.v1 import translation_pb2 as pb
 from service.recent_errors import RecentErrors
 from service.rpc.door import DoorInterceptor
 from service.rpc.observer import CallObserver
+from service.rpc.refusals import Refusals
 from service.translation import Priority
 from service.translator import Translator
 
@@ -47,7 +48,7 @@ def call(method: str, *welcome: Priority, priority: int = 0) -> tuple[Any, Metri
     """Send a call to the door; what it was answered, or ended with."""
     metrics, errors = Metrics(), RecentErrors()
     observer = CallObserver(metrics, errors, AccessLog(1.0, with_texts=False))
-    door, context = DoorInterceptor(cast(Translator, Busy(*welcome)), observer), Context()
+    door, context = DoorInterceptor(cast(Translator, Busy(*welcome)), Refusals(metrics, observer)), Context()
 
     async def answer(request: bytes, context: Any) -> str:
         return "answered"
