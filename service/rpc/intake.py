@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 _SHARE_OF_RECEPTIONS = 4  # one part in so many of all bytes is for messages on their way, and one for those of streams
 _MOST_SINGLES = 32  # all may arrive in one round of the event loop
-# To parse and to check a larger message takes the event loop milliseconds; so it does in a round there is one of them.
+# To parse and to check a larger message takes the event loop milliseconds, in which gRPC takes in no other call.
 _LARGE_BYTES = 64 * 2**10
 
 
@@ -87,8 +87,7 @@ class IntakeInterceptor(Interceptor):
                 raise InvalidRequest("the call has no message; send one.")
             hold.grow(len(message))
             if len(message) > _LARGE_BYTES:
-                await self._large.acquire()
-                asyncio.get_running_loop().call_soon(self._large.release)
+                await self._turn_of_large()
             return message  # type: ignore[no-any-return]
 
         async def unary_unary(context: Context) -> bytes:
@@ -125,6 +124,13 @@ class IntakeInterceptor(Interceptor):
             return grpc.stream_unary_rpc_method_handler(within_memory(unary_unary))  # type: ignore[arg-type, return-value]
         call = unary_stream if handler.unary_stream is not None else stream_stream
         return grpc.stream_stream_rpc_method_handler(within_memory(call), None, serialize)  # type: ignore[arg-type, return-value]
+
+    async def _turn_of_large(self) -> None:
+        """After one large message the next waits as long as the event loop was held up by it."""
+        await self._large.acquire()
+        loop = asyncio.get_running_loop()
+        began_seconds = loop.time()
+        loop.call_soon(lambda: loop.call_later(loop.time() - began_seconds, self._large.release))
 
     async def _each(self, context: Context) -> AsyncIterator[bytes]:
         while (message := await self._memory.streams.receive(context.read, context.peer)) is not grpc.aio.EOF:

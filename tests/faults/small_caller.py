@@ -1,0 +1,32 @@
+"""A caller of small texts, in a process of its own: says how long each of its calls took, until it is told to stop.
+
+`python -m tests.faults.small_caller ADDRESS` prints a line when its first call is answered; a line on its standard
+input, or the end of it, stops it, and it prints its latencies in seconds as JSON.
+"""
+
+import json
+import select
+import sys
+import time
+
+from service.client import Client
+
+_PAUSE_SECONDS = 0.01
+_PATIENCE_SECONDS = 120.0
+
+
+def main() -> None:
+    """Call until told to stop."""
+    latencies: list[float] = []
+    with Client(sys.argv[1], timeout_seconds=_PATIENCE_SECONDS) as client:
+        while not (latencies and select.select([sys.stdin], [], [], _PAUSE_SECONDS)[0]):
+            began = time.monotonic()
+            assert client.translate(["Hello"], "en", "de")[0].text
+            latencies.append(time.monotonic() - began)
+            if len(latencies) == 1:
+                print("ready", flush=True)
+    print(json.dumps(latencies), flush=True)
+
+
+if __name__ == "__main__":
+    main()
