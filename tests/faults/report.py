@@ -22,6 +22,7 @@ PROMISES = {
     "faults-inside": "A fault inside fails the calls that it meets, with a status that tells; health tells the truth",
     "recovery": "After a fault inside, the next call works",
     "faults-outside": "Slow, broken and hostile connections harm nobody else",
+    "floods": "Floods of large, compressed, half-sent or broken messages take bounded memory",
     "signals": "A signal in any phase ends the server in bounded time, with the right exit code",
     "fuzz-requests": "Any request is answered or refused with a clear status",
     "fuzz-readers": "Any file is read or refused with a clear message",

@@ -8,6 +8,11 @@ from service.rpc.byte_budget import CALL_BYTES, ByteBudget
 KIB, MIB = 2**10, 2**20
 
 
+def fill(budget: ByteBudget, num_bytes: int) -> None:
+    while True:
+        budget.hold().grow(num_bytes)
+
+
 def test_what_is_held_is_counted_until_it_is_released() -> None:
     budget = ByteBudget(64 * MIB, MIB)
     one, other = budget.hold(), budget.hold()
@@ -23,8 +28,7 @@ def test_what_is_held_is_counted_until_it_is_released() -> None:
 def test_a_flood_of_large_messages_leaves_room_for_small_ones() -> None:
     budget = ByteBudget(64 * MIB, MIB)
     with pytest.raises(MemoryFull) as raised:
-        for _ in range(64):
-            budget.hold().grow(MIB)
+        fill(budget, MIB)
     assert str(raised.value) == (
         "there is no room for 1048576 bytes beside the messages of other calls; allowed are 64 MiB together. "
         "Try again later, or send smaller ones."
@@ -39,8 +43,7 @@ def test_it_is_never_more_than_it_should() -> None:
     budget = ByteBudget(8 * MIB, MIB // 4)
     for size in (MIB // 4, 64 * KIB, 1000, 1):
         with pytest.raises(MemoryFull):
-            while True:
-                budget.hold().grow(size)
+            fill(budget, size)
     assert budget.num_bytes <= budget.max_bytes == 8 * MIB
 
 

@@ -101,8 +101,11 @@ def test_a_body_that_is_no_message_is_refused_as_anywhere(caplog: pytest.LogCapt
     (code, message, _), metrics, errors = call(OWN, body=b"\xff\xff\xff")
     assert code is grpc.StatusCode.INVALID_ARGUMENT
     assert message.startswith("the request is no valid message of this method")
-    counted = {each.labels.get("code") or each.labels.get("reason"): each.value for each in metrics.samples()}
-    assert counted["INVALID_ARGUMENT"] == counted["invalid"] == 1
+    text = metrics.render()[0].decode()
+    assert (
+        'dragoman_requests_total{code="INVALID_ARGUMENT",method="dragoman.v1.TranslationService/Translate"} 1.0' in text
+    )
+    assert 'dragoman_rejected_total{reason="invalid"} 1.0' in text
     assert len(errors.latest()) == 1
     assert not caplog.records
 
