@@ -16,6 +16,8 @@ from service.rpc.refusals import Refusals
 
 T = TypeVar("T")
 
+_END: Any = grpc.aio.EOF  # type: ignore[attr-defined]  # the stubs don't know it
+_GONE_SECONDS = 0.1  # in which gRPC tells of a caller who went, after it has told that no message will come
 _SHARE_OF_RECEPTIONS = 4  # one part in so many of all bytes is for messages on their way, and one for those of streams
 _MOST_SINGLES = 32  # all may arrive in one round of the event loop
 # To parse and to check a larger message takes the event loop milliseconds, in which gRPC takes in no other call.
@@ -68,9 +70,9 @@ class IntakeInterceptor(Interceptor):
 
     async def intercept_service(self, continuation: Continuation, details: grpc.HandlerCallDetails) -> Handler:
         """As `grpc.aio.ServerInterceptor`."""
-        handler: Any = await continuation(details)
+        handler: Any = await continuation(details)  # the stubs know sync handlers only
         if handler is None:
-            return handler  # type: ignore[no-any-return]
+            return None  # type: ignore[return-value]
         method = details.method.removeprefix("/")
         serialize = handler.response_serializer
 
@@ -82,8 +84,9 @@ class IntakeInterceptor(Interceptor):
             return hold
 
         async def received(context: Context, hold: Hold) -> bytes:
-            message = await self._memory.singles.receive(context.read, context.peer)
-            if message is grpc.aio.EOF:
+            message: Any = await self._memory.singles.receive(context.read, context.peer)
+            if message is _END:
+                await asyncio.sleep(_GONE_SECONDS)  # as a rule the caller has gone, and this task is cancelled
                 raise InvalidRequest("the call has no message; send one.")
             hold.grow(len(message))
             if len(message) > _LARGE_BYTES:
@@ -121,9 +124,9 @@ class IntakeInterceptor(Interceptor):
             return behaviour
 
         if handler.unary_unary is not None:
-            return grpc.stream_unary_rpc_method_handler(within_memory(unary_unary))  # type: ignore[arg-type, return-value]
+            return grpc.stream_unary_rpc_method_handler(within_memory(unary_unary))
         call = unary_stream if handler.unary_stream is not None else stream_stream
-        return grpc.stream_stream_rpc_method_handler(within_memory(call), None, serialize)  # type: ignore[arg-type, return-value]
+        return grpc.stream_stream_rpc_method_handler(within_memory(call), None, serialize)
 
     async def _turn_of_large(self) -> None:
         """After one large message the next waits as long as the event loop was held up by it."""
@@ -133,7 +136,7 @@ class IntakeInterceptor(Interceptor):
         loop.call_soon(lambda: loop.call_later(loop.time() - began_seconds, self._large.release))
 
     async def _each(self, context: Context) -> AsyncIterator[bytes]:
-        while (message := await self._memory.streams.receive(context.read, context.peer)) is not grpc.aio.EOF:
+        while (message := await self._memory.streams.receive(context.read, context.peer)) is not _END:
             yield message
 
 

@@ -18,6 +18,7 @@ import pytest
 
 from benchmarks import http2_frames as http2
 from service.client import Client
+from service.errors import Overloaded
 from service.pb.dragoman.v1 import translation_pb2 as pb
 from service.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from service.rpc import connections
@@ -28,7 +29,6 @@ from tests.servers import (
     REPOSITORY,
     InProcessServer,
     ServerProcess,
-    distinct_texts,
     environment,
     eventually,
     read_line,
@@ -177,13 +177,15 @@ def flood(server: ServerProcess, body: bytes, num_calls: int, num_connections: i
     options = [("grpc.use_local_subchannel_pool", 1), ("grpc.enable_retries", 0)]
     codes: Counter[str] = Counter()
     with ExitStack() as stack:
-        channels = [stack.enter_context(grpc.insecure_channel(server.address, options)) for _ in range(num_connections)]
+        channels: list[Any] = [
+            stack.enter_context(grpc.insecure_channel(server.address, options)) for _ in range(num_connections)
+        ]
         calls = [
-            channels[number % num_connections].unary_unary(TRANSLATE).future(body, timeout=120)  # type: ignore[arg-type]
+            channels[number % num_connections].unary_unary(TRANSLATE).future(body, timeout=120)
             for number in range(num_calls)
         ]
         for call in calls:
-            codes[call.code().name] += 1  # type: ignore[attr-defined]
+            codes[call.code().name] += 1
     return codes
 
 
@@ -250,28 +252,20 @@ def test_without_the_budget_both_would_fill_the_memory(tiny_models: Path) -> Non
 
 
 def test_bodies_that_are_no_message_while_overloaded(
-    serve: Serve, caplog: pytest.LogCaptureFixture, proved: Proved
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, proved: Proved
 ) -> None:
     """Refused as anywhere else, counted, and not in the log: 590 of 600 were UNKNOWN, with a traceback each."""
-    server = serve(max_slots=1, max_waiting=1)
+    server = serve()
+    full = Overloaded("full.", 0.5)
+    monkeypatch.setattr(server.server._translator, "overload", lambda _: full)
     num_calls = 100
-    with ExitStack() as stack:
-        long = stack.enter_context(grpc.insecure_channel(server.address))
-        stub = pb_grpc.TranslationServiceStub(long)
-        texts = [pb.TranslateRequest(texts=[text] * 1, **CODES) for text in distinct_texts(3)]
-        asked = pb.TranslateRequest(texts=distinct_texts(200), **CODES)
-        snapshot = server.server.models[0].engine.snapshot
-        calls = [stub.Translate.future(each, timeout=60) for each in (asked, *texts)]
-        eventually(lambda: snapshot().num_waiting > 0 or all(call.done() for call in calls))
-        method = long.unary_unary(TRANSLATE)
-        codes = Counter[str]()
+    codes: Counter[str] = Counter()
+    with grpc.insecure_channel(server.address) as channel:
+        asked: Any = channel  # the stubs want serializers
         for _ in range(num_calls):
-            try:
-                method(b"\xff\xff\xff", timeout=30)  # type: ignore[arg-type]
-            except grpc.RpcError as error:
-                codes[error.code().name] += 1  # type: ignore[attr-defined]
-        for call in calls:
-            call.cancel()
+            with pytest.raises(grpc.RpcError) as raised:
+                asked.unary_unary(TRANSLATE)(b"\xff\xff\xff", timeout=30)
+            codes[rpc_error(raised).code().name] += 1
     assert codes == {"INVALID_ARGUMENT": num_calls}
     assert server.metric("dragoman_rejected_total", reason="invalid") >= num_calls
     assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
