@@ -121,7 +121,13 @@ class ServerConfig:
         default=10_000, ge=1, le=_MAX_COUNT, description="Connections for gRPC at a time; more are closed at once."
     )
     max_request_bytes: int = Field(
-        default=4 * 2**20, ge=1024, le=_GIB, description="Largest message that a call may send, in bytes."
+        default=2**20, ge=1024, le=_GIB, description="Largest message that a call may send, in bytes."
+    )
+    max_bytes_in_flight_mib: int = Field(
+        default=256,
+        ge=1,
+        le=1_048_576,
+        description="Memory for the messages and answers of all calls together, in MiB; more calls are refused.",
     )
     max_characters: int = Field(
         default=128 * 2**10, ge=1, le=_GIB, description="Most characters in all texts of a call together."

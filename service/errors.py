@@ -7,6 +7,8 @@ ServiceError
  +-- NotPossible           the server's settings, or what lies on disk, don't allow it
  +-- Overloaded            no room now; try again after `retry_after_seconds`
       +-- QuotaExceeded    no room for this caller
+      +-- MemoryFull       no room for the call's message or answer beside those of others
+      +-- MessageTooSlow   its message did not arrive while others waited for theirs
  +-- Unauthenticated       no API key, or one that is not good
  +-- Unavailable           loading, draining or restarting; another server may answer
  +-- DeadlineExceeded      the caller's deadline passed before the answer was there
@@ -121,6 +123,18 @@ class QuotaExceeded(Overloaded):
     """The caller's key has used up a quota of its own."""
 
     reason = "quota"
+
+
+class MemoryFull(Overloaded):
+    """The bytes of messages and answers that the server may hold at a time are used up."""
+
+    reason = "memory_full"
+
+
+class MessageTooSlow(Overloaded):
+    """The call's message did not arrive while others waited to send theirs."""
+
+    reason = "message_too_slow"
 
 
 class Unauthenticated(ServiceError):

@@ -81,6 +81,10 @@ class Metrics:
             "request_duration_seconds", "Arrival of a call to its last byte.", REQUEST_BUCKETS, "method", "code"
         )
         self._inflight = self._gauge("inflight_requests", "Calls that were accepted and not yet answered.")
+        self._bytes_in_flight = self._gauge(
+            "bytes_in_flight", "Bytes of calls' messages and answers, with those that may yet arrive."
+        )
+        self._bytes_in_flight_max = self._gauge("bytes_in_flight_max", "Most of them that there may be.")
         self._rejected = self._counter("rejected", "Calls that were refused, by reason.", "reason")
         # Callers, by the names of their keys
         self._key_requests = self._counter("key_requests", "Calls that were let in, by the caller's key.", "key")
@@ -190,10 +194,9 @@ class Metrics:
         self._inflight.dec()
         self._call_answered(method, code, seconds, trace_id)
 
-    def call_refused(self, method: str, code: str, reason: str) -> None:
-        """A call was refused as soon as it arrived."""
+    def call_refused(self, method: str, code: str) -> None:
+        """A call was refused as soon as it arrived; why, `rejected` is told."""
         self._call_answered(method, code, 0.0)
-        self.rejected(reason)
 
     def rejected(self, reason: str) -> None:
         """A call was refused."""
@@ -243,6 +246,11 @@ class Metrics:
         """Say where finished translations are kept; it is looked at whenever the metrics are read."""
         self._cache_max_bytes.set(cache.max_bytes)
         self._cache_bytes.set_function(lambda: cache.num_bytes)
+
+    def memory_for_calls(self, max_bytes: int, num_bytes: Callable[[], int]) -> None:
+        """Say how many bytes of messages and answers there may be, and are; asked whenever the metrics are read."""
+        self._bytes_in_flight_max.set(max_bytes)
+        self._bytes_in_flight.set_function(num_bytes)
 
     def watches_loop(self, num_tasks: Callable[[], int], silent_seconds: Callable[[], float]) -> None:
         """Say how many tasks the event loop has, and how long ago it last ran; asked whenever the metrics are read, on

@@ -41,6 +41,7 @@ from service.monitoring import monitoring_listener
 from service.ports import PortError, check_port, join_address
 from service.recent_errors import RecentErrors
 from service.rpc.grpc_server import build_grpc_server, new_health_servicer, new_open_calls
+from service.rpc.intake import Memory
 from service.rpc.kserve_servicer import KServeServicer
 from service.rpc.observer import CallObserver
 from service.rpc.tls import tls_of
@@ -126,6 +127,8 @@ class Server:
         self._watching: asyncio.Task[None] | None = None
         self._control = ModelControl(self._fleet, is_explicit=self._is_explicit)
         self._health = new_health_servicer()
+        memory = Memory.of(config.max_bytes_in_flight_mib * 2**20, config.max_request_bytes)
+        self._metrics.memory_for_calls(memory.max_bytes, lambda: memory.num_bytes)
         kserve = KServeServicer(
             self._translator,
             self._control,
@@ -134,10 +137,19 @@ class Server:
             lambda: self._phase,
             self._closing,
             config.default_deadline_seconds,
+            memory.held,
         )
         self._open_calls = new_open_calls()
         self._grpc = build_grpc_server(
-            config, self._translator, self._metrics, observer, self._open_calls, self._health, kserve, self._gate
+            config,
+            self._translator,
+            self._metrics,
+            observer,
+            self._open_calls,
+            self._health,
+            kserve,
+            self._gate,
+            memory,
         )
 
     @property

@@ -39,6 +39,12 @@ def on_behalf_of(caller: Caller) -> Iterator[None]:
         _current.reset(token)
 
 
+def name() -> str:
+    """The name of the key that the call at hand came with; empty if none was asked for."""
+    caller = _current.get()
+    return caller.name if caller else ""
+
+
 def call() -> AbstractContextManager[None]:
     """One call of the caller's, as long as it takes.
 

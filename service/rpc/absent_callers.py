@@ -3,9 +3,13 @@
 import asyncio
 import logging
 import time
-from typing import Any
+from typing import Any, NoReturn
 
 import grpc
+
+from service.rpc.status import Metadata, RpcStatus
+
+_LOG = logging.getLogger(__name__)
 
 
 async def write(
@@ -22,6 +26,24 @@ async def write(
         async with asyncio.timeout(None if deadline_seconds is None else deadline_seconds - time.monotonic()):
             await context.write(message)
     except (TimeoutError, grpc.aio.InternalError) as error:  # gRPC's: the connection broke, and we are not told yet
+        raise asyncio.CancelledError from error
+
+
+async def end(
+    context: "grpc.aio.ServicerContext[Any, Any]", status: RpcStatus, more_trailers: Metadata = ()
+) -> NoReturn:
+    """End the call with this status; its own trailers come last.
+
+    Raises:
+        AbortError: it is done.
+        CancelledError: the caller has just gone, so nobody hears the status.
+    """
+    try:
+        await context.abort(status.code, status.message, (*more_trailers, *status.trailing_metadata))
+    except (asyncio.CancelledError, grpc.aio.AbortError):
+        raise
+    except Exception as error:  # grpc's own, which has no public name
+        _LOG.debug("the caller went before its %s", status.code.name)
         raise asyncio.CancelledError from error
 
 

@@ -10,6 +10,9 @@ MIN_PING_INTERVAL_SECONDS = 10.0  # clients may keep connections alive by pingin
 # More wait with the caller. Without a bound a flood of calls, begun and cancelled, holds up everybody else's.
 MAX_CALLS = 1000
 
+# Of a message that nobody has asked for yet, so much is taken in: gRPC's window for each call.
+UNREAD_BYTES = 16 * 2**10
+
 # Descriptors for all but gRPC's connections: both HTTP ports, and the files of models, certificates and keys.
 _RESERVED_DESCRIPTORS = 256
 
@@ -19,6 +22,8 @@ def connection_options(max_connections: int) -> list[tuple[str, int]]:
     return [
         ("grpc.max_allowed_incoming_connections", min(max_connections, _affordable_connections())),
         ("grpc.max_concurrent_streams", MAX_CALLS),
+        ("grpc.http2.lookahead_bytes", UNREAD_BYTES),
+        ("grpc.http2.bdp_probe", 0),  # for fast networks it would let windows grow to megabytes
         ("grpc.server_handshake_timeout_ms", round(HANDSHAKE_SECONDS * 1000)),
         ("grpc.keepalive_time_ms", round(KEEPALIVE_SECONDS * 1000)),
         ("grpc.keepalive_timeout_ms", round(PING_TIMEOUT_SECONDS * 1000)),

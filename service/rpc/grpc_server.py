@@ -19,6 +19,7 @@ from service.rpc.door import DoorInterceptor
 from service.rpc.google_servicer import GoogleServicer
 from service.rpc.google_unsupported import UnsupportedMethods
 from service.rpc.health import HealthServicer
+from service.rpc.intake import IntakeInterceptor, Memory
 from service.rpc.interceptors import (
     CallInterceptor,
     ErrorInterceptor,
@@ -30,14 +31,17 @@ from service.rpc.kserve_servicer import KServeServicer
 from service.rpc.observer import CallObserver
 from service.rpc.open_calls import OpenCalls
 from service.rpc.peer import PeerInterceptor
+from service.rpc.refusals import Refusals
 from service.rpc.translation_servicer import TranslationServicer
 from service.translator import Translator
 
 if TYPE_CHECKING:
     from service.access.gate import Gate
-    from service.rpc.access import AccessInterceptor
+    from service.rpc.access import KeyInterceptor, QuotaInterceptor
 
 _API_NAMES = (translation_servicer.SERVICE_NAME, google_servicer.SERVICE_NAME, kserve_servicer.SERVICE_NAME)
+_ALGORITHMS = 1  # the bit of gRPC's first "algorithm", which is none
+_INFLATES = 0
 _GRPC_LOGGER = "grpc._cython.cygrpc"
 
 
@@ -60,19 +64,23 @@ def build_grpc_server(
     health_servicer: HealthServicer,
     kserve: KServeServicer,
     gate: "Gate | None",
+    memory: Memory,
 ) -> grpc.aio.Server:
     """A server that is neither bound to a port nor started. Without a `gate` nobody is asked for a key."""
     logging.getLogger(_GRPC_LOGGER).addFilter(is_worth_logging)
+    refusals = Refusals(metrics, observer)
     server = grpc.aio.server(
         interceptors=[
             OnceInterceptor(),
-            open_calls,
             PeerInterceptor(),
-            DoorInterceptor(translator, observer),
+            *_keys(gate, refusals),
+            IntakeInterceptor(memory, refusals),
+            open_calls,
+            DoorInterceptor(translator, refusals),
             RequestIdInterceptor(),
             CallInterceptor(observer),
             ErrorInterceptor(metrics),
-            *_access(gate),
+            *_quotas(gate),
             ParsingInterceptor(),
         ],
         options=_channel_options(config),
@@ -91,16 +99,27 @@ def build_grpc_server(
     return server
 
 
-def _access(gate: "Gate | None") -> list["AccessInterceptor"]:
+def _keys(gate: "Gate | None", refusals: Refusals) -> list["KeyInterceptor"]:
     if gate is None:
         return []
-    from service.rpc.access import AccessInterceptor
+    from service.rpc.access import KeyInterceptor
 
-    return [AccessInterceptor(gate)]
+    return [KeyInterceptor(gate, refusals)]
+
+
+def _quotas(gate: "Gate | None") -> list["QuotaInterceptor"]:
+    if gate is None:
+        return []
+    from service.rpc.access import QuotaInterceptor
+
+    return [QuotaInterceptor()]
 
 
 def _channel_options(config: ServerConfig) -> list[tuple[str, int]]:
     options = [
+        # What arrives compressed is refused before it is inflated, which would take a thousand times the memory.
+        ("grpc.compression_enabled_algorithms_bitset", _ALGORITHMS),
+        ("grpc.per_message_decompression", _INFLATES),
         ("grpc.so_reuseport", 0),  # else a second server shares the port unnoticed
         ("grpc.max_receive_message_length", config.max_request_bytes),
         # Between the first and the second gRPC refuses some calls at random.

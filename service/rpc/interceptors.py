@@ -2,7 +2,6 @@
 
 import asyncio
 import inspect
-import logging
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -14,13 +13,14 @@ from service.call_record import CallRecord
 from service.errors import InvalidRequest
 from service.metrics import Metrics
 from service.rpc import request_id
+from service.rpc.absent_callers import end
 from service.rpc.failures import status_of_failure
 from service.rpc.observer import CallObserver
 
-_LOG = logging.getLogger(__name__)
-
 Context = grpc.aio.ServicerContext[Any, Any]
 Behaviour = Callable[[Any, Context], Awaitable[Any]]
+
+T = TypeVar("T")
 
 if TYPE_CHECKING:  # generic in the stubs only
     Handler = grpc.RpcMethodHandler[Any, Any]
@@ -28,6 +28,7 @@ if TYPE_CHECKING:  # generic in the stubs only
 else:
     Handler = grpc.RpcMethodHandler
     Interceptor = grpc.aio.ServerInterceptor
+H = TypeVar("H", bound=Handler | None)
 Continuation = Callable[[grpc.HandlerCallDetails], Awaitable[Handler]]
 
 
@@ -120,15 +121,8 @@ class ErrorInterceptor(Interceptor):
             except Exception as error:
                 status = status_of_failure(error, details.method, self._metrics)
             call_record.current().message = status.message
-            trailers = (*(context.trailing_metadata() or ()), *_timing_trailer(), *status.trailing_metadata)
-            try:
-                return await context.abort(status.code, status.message, trailers)  # raises
-            except (asyncio.CancelledError, grpc.aio.AbortError):
-                raise
-            except Exception as error:
-                # grpc's own error, which has no public name: the caller has just gone, so nobody hears the status.
-                _LOG.debug("request %s: the caller went before its %s", request_id.current(), status.code.name)
-                raise asyncio.CancelledError from error
+            trailers = (*(context.trailing_metadata() or ()), *_timing_trailer())
+            return await end(context, status, trailers)
 
         return around(handler, guarded)
 
@@ -146,16 +140,23 @@ class ParsingInterceptor(Interceptor):
         async def parsed(call: Behaviour, request: Any, context: Context) -> Any:
             return await call((_each_parsed if handler.request_streaming else _parsed)(handler, request), context)
 
-        return around(handler, parsed, parse=False)
+        return around(handler, parsed, parses=False)
+
+
+def parse(deserialize: Callable[[bytes], T], message: bytes) -> T:
+    """A message of bytes.
+
+    Raises:
+        InvalidRequest: they are none.
+    """
+    try:
+        return deserialize(message)
+    except DecodeError as error:
+        raise InvalidRequest("the request is no valid message of this method; is text in it valid UTF-8?") from error
 
 
 def _parsed(handler: Handler, request: bytes) -> Any:
-    if handler.request_deserializer is None:
-        return request
-    try:
-        return handler.request_deserializer(request)
-    except DecodeError as error:
-        raise InvalidRequest("the request is no valid message of this method; is text in it valid UTF-8?") from error
+    return request if handler.request_deserializer is None else parse(handler.request_deserializer, request)
 
 
 async def _each_parsed(handler: Handler, requests: AsyncIterable[bytes]) -> AsyncIterator[Any]:
@@ -175,10 +176,7 @@ def _timing_trailer() -> tuple[tuple[str, str | bytes], ...]:
     return ((call_record.TIMING_KEY, call_record.server_timing(record.seconds, record.total_seconds)),)
 
 
-T = TypeVar("T", bound=Handler | None)
-
-
-def around(handler: T, wrapper: Callable[[Behaviour, Any, Context], Awaitable[Any]], *, parse: bool = True) -> T:
+def around(handler: H, wrapper: Callable[[Behaviour, Any, Context], Awaitable[Any]], *, parses: bool = True) -> H:
     """Run `wrapper` around a handler; around a stream's, one that writes its answers by itself, or yields them.
 
     Handlers that know no event loop, and `None` for unknown methods, are left as they are.
@@ -188,6 +186,8 @@ def around(handler: T, wrapper: Callable[[Behaviour, Any, Context], Awaitable[An
     call: Behaviour  # the stubs know sync handlers only
     if handler.unary_unary is not None:
         call, new_handler = handler.unary_unary, grpc.unary_unary_rpc_method_handler  # type: ignore[assignment]
+    elif inspect.iscoroutinefunction(handler.stream_unary):
+        call, new_handler = handler.stream_unary, grpc.stream_unary_rpc_method_handler
     elif inspect.iscoroutinefunction(handler.unary_stream):
         call, new_handler = handler.unary_stream, grpc.unary_stream_rpc_method_handler
     elif inspect.iscoroutinefunction(handler.stream_stream):
@@ -202,7 +202,7 @@ def around(handler: T, wrapper: Callable[[Behaviour, Any, Context], Awaitable[An
 
     return new_handler(  # type: ignore[return-value]
         behaviour,
-        request_deserializer=handler.request_deserializer if parse else None,
+        request_deserializer=handler.request_deserializer if parses else None,
         response_serializer=handler.response_serializer,
     )
 

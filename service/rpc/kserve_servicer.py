@@ -20,6 +20,7 @@ from service.pb.inference import grpc_service_pb2 as pb
 from service.pb.inference import grpc_service_pb2_grpc as pb_grpc
 from service.rpc import request_id
 from service.rpc.absent_callers import write
+from service.rpc.byte_budget import ByteBudget
 from service.rpc.deadline import deadline_of
 from service.rpc.infer_stream import InferStream
 from service.rpc.kserve_messages import (
@@ -56,8 +57,10 @@ class KServeServicer(pb_grpc.GRPCInferenceServiceServicer):
         phase: Callable[[], Phase],
         closing: asyncio.Event,
         default_deadline_seconds: float,
+        budget: ByteBudget,
     ) -> None:
-        """Once `closing`, streams end. `default_deadline_seconds` is what a request without a deadline gets."""
+        """Once `closing`, streams end. `default_deadline_seconds` is what a request without a deadline gets; what is
+        held of those on streams counts in `budget`."""
         self._translator = translator
         self._control = control
         self._metrics = metrics
@@ -65,6 +68,7 @@ class KServeServicer(pb_grpc.GRPCInferenceServiceServicer):
         self._phase = phase
         self._closing = closing
         self._default_deadline_seconds = default_deadline_seconds
+        self._budget = budget
 
     async def ServerLive(self, request: pb.ServerLiveRequest, context: Context) -> pb.ServerLiveResponse:  # noqa: N802
         """Whether the server is of use at all."""
@@ -120,7 +124,9 @@ class KServeServicer(pb_grpc.GRPCInferenceServiceServicer):
             return self._infer(request, context)
 
         metadata = tuple(context.invocation_metadata() or ())
-        stream = InferStream(infer, self._metrics, self._observer, f"{SERVICE_NAME}/ModelStreamInfer", metadata)
+        stream = InferStream(
+            infer, self._metrics, self._observer, self._budget.hold(), f"{SERVICE_NAME}/ModelStreamInfer", metadata
+        )
         began_seconds = time.monotonic()
         try:
             await stream.run(requests, partial(write, context), self._closing)

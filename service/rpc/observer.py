@@ -7,7 +7,6 @@ from typing import Protocol
 from service import call_record
 from service.access_log import AccessLog
 from service.call_record import CallRecord
-from service.errors import ServiceError
 from service.metrics import Metrics
 from service.recent_errors import RecentErrors
 from service.rpc import request_id
@@ -42,10 +41,10 @@ class CallObserver:
         self._access_log = access_log
         self._tracer = tracer
 
-    def refused(self, method: str, code: str, error: ServiceError) -> None:
+    def refused(self, method: str, code: str, message: str) -> None:
         """A call of this method was refused with this status before it was looked at."""
-        self._metrics.call_refused(method, code, error.reason)
-        self._errors.note(request_id.current(), method, code, str(error))
+        self._metrics.call_refused(method, code)
+        self._errors.note(request_id.current(), method, code, message)
 
     @contextlib.contextmanager
     def call(self, method: str, metadata: Metadata = ()) -> Iterator[CallRecord]:

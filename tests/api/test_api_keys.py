@@ -14,6 +14,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 from grpc_status import rpc_status
 
+from benchmarks import http2_frames as http2
 from service.access.keys import Quotas, key_lines, new_key
 from service.client import Client, ClientError
 from service.config import ServerConfig
@@ -25,6 +26,7 @@ from service.pb.inference import grpc_service_pb2 as kserve_pb
 from service.pb.inference import grpc_service_pb2_grpc as kserve_grpc
 from tests.api.callers import Callers
 from tests.certificates import replace
+from tests.faults.raw_connection import METHOD, RawConnection
 from tests.servers import InProcessServer, LoopThread, distinct_texts, eventually, in_process, rpc_error
 
 Serve = Callable[..., InProcessServer]
@@ -106,6 +108,13 @@ def test_health_and_reflection_ask_for_none(keyed: InProcessServer) -> None:
             reflection_pb2_grpc.ServerReflectionStub(channel).ServerReflectionInfo(iter([request]), timeout=30)
         )
         assert answer.list_services_response.service
+
+
+def test_nothing_is_received_from_who_has_no_key(keyed: InProcessServer) -> None:
+    with RawConnection(keyed.server.port) as raw:
+        raw.greeted()
+        raw.send(http2.call(1, METHOD + "Translate"))  # and no message
+        assert b"grpc-status\x0216" in raw.until(http2.HEADERS).payload
 
 
 @pytest.mark.parametrize(

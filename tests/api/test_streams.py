@@ -155,7 +155,7 @@ def test_who_goes_away_leaves_nothing_behind(
 
 def test_who_does_not_read_is_cancelled_too(serve: Callable[..., InProcessServer]) -> None:
     """The server is stuck in writing to a full connection, not in waiting for the engine."""
-    server = serve(max_slots=64, max_characters=4_000_000, max_answer_characters=10_000_000)
+    server = serve(max_slots=64, max_characters=2**22, max_answer_characters=2**23, max_request_bytes=2**22)
     options = [("grpc.http2.lookahead_bytes", 1), ("grpc.http2.bdp_probe", 0)]
     with grpc.insecure_channel(server.address, options=options) as channel:
         request = pb.TranslateRequest(texts=["12345 " * 8_000] * 80, **CODES)  # comes back as it is, at once

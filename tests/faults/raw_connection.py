@@ -5,7 +5,21 @@ import time
 from collections.abc import Iterator
 from typing import Self
 
-from benchmarks.http2_frames import ACK, PREFACE, SETTINGS, Frame, FrameReader, frame, settings
+from benchmarks.http2_frames import (
+    ACK,
+    DATA,
+    FIRST_WINDOW_BYTES,
+    HEADERS,
+    MAX_FRAME_BYTES,
+    PREFACE,
+    RST_STREAM,
+    SETTINGS,
+    WINDOW_UPDATE,
+    Frame,
+    FrameReader,
+    frame,
+    settings,
+)
 from tests.servers import TIMEOUT_SECONDS
 
 METHOD = "/dragoman.v1.TranslationService/"  # and a name
@@ -47,6 +61,36 @@ class RawConnection:
             if found.kind == kind:
                 return found
         raise ConnectionError(f"the server closed the connection without a frame of kind {kind}")
+
+    def pour(self, messages: dict[int, bytes], window_bytes: int, rest_seconds: float = 0.5) -> dict[int, bytes]:
+        """Send streams' bytes as far as the server's windows allow, first of all `window_bytes` of each, until all are
+        sent or ended, or the server says nothing more for a while.
+
+        Returns:
+            The fields that ended streams, as HPACK has them.
+        """
+        left = {stream: memoryview(content) for stream, content in messages.items()}
+        windows = dict.fromkeys([*left], window_bytes) | {0: FIRST_WINDOW_BYTES}
+        ended: dict[int, bytes] = {}
+        while True:
+            for stream in [*left]:
+                while left[stream] and (room := min(windows[stream], windows[0], MAX_FRAME_BYTES)) > 0:
+                    part = left[stream][:room]
+                    self.send(frame(DATA, stream=stream, payload=bytes(part)))
+                    left[stream] = left[stream][room:]
+                    windows[stream] -= len(part)
+                    windows[0] -= len(part)
+            try:
+                found = next(self.frames(rest_seconds))
+            except (TimeoutError, StopIteration):
+                return ended
+            if found.kind == WINDOW_UPDATE and found.stream in windows:
+                windows[found.stream] += int.from_bytes(found.payload)
+            elif found.kind == HEADERS or found.kind == RST_STREAM:
+                ended.setdefault(found.stream, found.payload)
+                left.pop(found.stream, None)
+            if not left:
+                return ended
 
     def frames(self, timeout_seconds: float = TIMEOUT_SECONDS) -> Iterator[Frame]:
         """All frames until the server closes the connection.

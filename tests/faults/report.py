@@ -23,6 +23,7 @@ PROMISES = {
     "recovery": "After a fault inside, the next call works",
     "faults-outside": "Slow, broken and hostile connections harm nobody else",
     "attacks": "No call of the allowed size costs others their answers, the server its memory, or a stop its time",
+    "floods": "Floods of large, compressed, half-sent or broken messages take bounded memory",
     "signals": "A signal in any phase ends the server in bounded time, with the right exit code",
     "fuzz-requests": "Any request is answered or refused with a clear status",
     "fuzz-readers": "Any file is read or refused with a clear message",

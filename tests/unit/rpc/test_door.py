@@ -13,6 +13,7 @@ from service.pb.dragoman.v1 import translation_pb2 as pb
 from service.recent_errors import RecentErrors
 from service.rpc.door import DoorInterceptor
 from service.rpc.observer import CallObserver
+from service.rpc.refusals import Refusals
 from service.translation import Priority
 from service.translator import Translator
 
@@ -43,11 +44,13 @@ class Context:
         raise grpc.aio.AbortError
 
 
-def call(method: str, *welcome: Priority, priority: int = 0) -> tuple[Any, Metrics, RecentErrors]:
+def call(
+    method: str, *welcome: Priority, priority: int = 0, body: bytes | None = None
+) -> tuple[Any, Metrics, RecentErrors]:
     """Send a call to the door; what it was answered, or ended with."""
     metrics, errors = Metrics(), RecentErrors()
     observer = CallObserver(metrics, errors, AccessLog(1.0, with_texts=False))
-    door, context = DoorInterceptor(cast(Translator, Busy(*welcome)), observer), Context()
+    door, context = DoorInterceptor(cast(Translator, Busy(*welcome)), Refusals(metrics, observer)), Context()
 
     async def answer(request: bytes, context: Any) -> str:
         return "answered"
@@ -58,7 +61,8 @@ def call(method: str, *welcome: Priority, priority: int = 0) -> tuple[Any, Metri
     async def scenario() -> Any:
         details = cast(grpc.HandlerCallDetails, type("Details", (), {"method": method}))
         handler: Any = await door.intercept_service(continuation, details)
-        return await handler.unary_unary(pb.TranslateRequest(priority=priority).SerializeToString(), context)  # type: ignore[arg-type]
+        message = pb.TranslateRequest(priority=priority).SerializeToString() if body is None else body  # type: ignore[arg-type]
+        return await handler.unary_unary(message, context)
 
     try:
         return asyncio.run(scenario()), metrics, errors
@@ -91,6 +95,19 @@ def test_a_call_of_high_priority_may_still_be_let_in() -> None:
     assert call(OWN, Priority.HIGH, priority=pb.PRIORITY_HIGH)[0] == "answered"
     assert call(OWN, Priority.HIGH, priority=pb.PRIORITY_LOW)[0] != "answered"
     assert call(OWN, priority=pb.PRIORITY_HIGH)[0] != "answered"
+
+
+def test_a_body_that_is_no_message_is_refused_as_anywhere(caplog: pytest.LogCaptureFixture) -> None:
+    (code, message, _), metrics, errors = call(OWN, body=b"\xff\xff\xff")
+    assert code is grpc.StatusCode.INVALID_ARGUMENT
+    assert message.startswith("the request is no valid message of this method")
+    text = metrics.render()[0].decode()
+    assert (
+        'dragoman_requests_total{code="INVALID_ARGUMENT",method="dragoman.v1.TranslationService/Translate"} 1.0' in text
+    )
+    assert 'dragoman_rejected_total{reason="invalid"} 1.0' in text
+    assert len(errors.latest()) == 1
+    assert not caplog.records
 
 
 def test_other_methods_are_left_alone() -> None:

@@ -11,6 +11,7 @@ from service.errors import InvalidRequest, NotFound, Unavailable
 from service.metrics import Metrics
 from service.pb.inference import grpc_service_pb2 as pb
 from service.recent_errors import RecentErrors
+from service.rpc.byte_budget import ByteBudget
 from service.rpc.infer_stream import MAX_IN_FLIGHT, InferStream
 from service.rpc.observer import CallObserver
 
@@ -33,6 +34,7 @@ class Scene:
             self.infer,
             self.metrics,
             CallObserver(self.metrics, RecentErrors(), AccessLog(0.0, with_texts=False)),
+            ByteBudget(2**20, 1024).hold(),
             METHOD,
         )
         return asyncio.create_task(stream.run(requests, self.write, self.closing))

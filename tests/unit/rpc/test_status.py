@@ -15,8 +15,9 @@ def all_errors(kind: type[errors.ServiceError] = errors.ServiceError) -> Any:
 
 
 def example(kind: type[errors.ServiceError]) -> Any:
-    more = {errors.Overloaded: (1.5,), errors.QuotaExceeded: (1.5,), errors.PairNotFound: ("target_language_code",)}
-    return kind("message", *more.get(kind, ()))
+    if issubclass(kind, errors.Overloaded):
+        return kind("message", 1.5)
+    return kind("message", *(("target_language_code",) if kind is errors.PairNotFound else ()))
 
 
 EXPECTED = {
@@ -29,6 +30,8 @@ EXPECTED = {
     "NotPossible": "FAILED_PRECONDITION",
     "Overloaded": "RESOURCE_EXHAUSTED",
     "QuotaExceeded": "RESOURCE_EXHAUSTED",
+    "MemoryFull": "RESOURCE_EXHAUSTED",
+    "MessageTooSlow": "RESOURCE_EXHAUSTED",
     "Unauthenticated": "UNAUTHENTICATED",
     "Unavailable": "UNAVAILABLE",
     "DeadlineExceeded": "DEADLINE_EXCEEDED",

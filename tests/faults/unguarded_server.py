@@ -1,0 +1,29 @@
+"""`dragoman` without a protection: `UNGUARDED=compression python -m tests.faults.unguarded_server serve ...`.
+
+"compression": what arrives compressed is inflated; "memory": messages are received whenever they come, however many.
+"""
+
+import os
+
+from service.cli.main import main as dragoman
+from service.rpc import connections, grpc_server, intake
+from service.rpc.byte_budget import ByteBudget
+from service.rpc.receptions import Receptions
+
+UNGUARDED = "UNGUARDED"
+COMPRESSION, MEMORY = "compression", "memory"
+_ENDLESS = 2**40
+
+
+def main() -> None:
+    if os.environ[UNGUARDED] == COMPRESSION:
+        grpc_server._ALGORITHMS, grpc_server._INFLATES = 7, 1
+    else:
+        memory = intake.Memory(ByteBudget(_ENDLESS, 1), Receptions(_ENDLESS), Receptions(_ENDLESS), 1)
+        intake.Memory.of = lambda *_: memory  # type: ignore[method-assign]
+        connections.UNREAD_BYTES = 65_535  # gRPC's own
+    dragoman()
+
+
+if __name__ == "__main__":
+    main()
