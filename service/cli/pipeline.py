@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 MAX_CHUNK_TEXTS = 32
-MAX_CHUNK_CHARACTERS = 200_000
+MAX_CHUNK_CHARACTERS = 65_536  # half of what a server takes by default; a longer text goes alone
 MAX_CALLS = 6  # together they fill the server's slots; more would only wait in its queue
 
 
@@ -64,6 +64,7 @@ class _Inbox(Generic[Item]):
     def __init__(self, items: Iterable[Item]) -> None:
         self.error: BaseException | None = None
         self._has_ended = False
+        self._next: Item | None = None  # taken from the queue and left for the next chunk
         self._queue: queue.Queue[Item | _End] = queue.Queue(maxsize=MAX_CALLS * MAX_CHUNK_TEXTS)
         threading.Thread(target=self._read, args=(items,), name="reader", daemon=True).start()
 
@@ -71,15 +72,24 @@ class _Inbox(Generic[Item]):
         """Take the items that are there; if `wait`, at least one unless the input has ended."""
         chunk: list[Item] = []
         num_characters = 0
-        with contextlib.suppress(queue.Empty):
-            while not self._has_ended and len(chunk) < MAX_CHUNK_TEXTS and num_characters < MAX_CHUNK_CHARACTERS:
-                item = self._queue.get(block=wait and not chunk)
+        while len(chunk) < MAX_CHUNK_TEXTS and (item := self._peek(block=wait and not chunk)) is not None:
+            num_characters += len(item.text)
+            if chunk and num_characters > MAX_CHUNK_CHARACTERS:
+                break
+            chunk.append(item)
+            self._next = None
+        return chunk
+
+    def _peek(self, *, block: bool) -> Item | None:
+        """The next item, which stays the next one; `None` if none is there, or none will come."""
+        if self._next is None and not self._has_ended:
+            with contextlib.suppress(queue.Empty):
+                item = self._queue.get(block=block)
                 if isinstance(item, _End):
                     self._has_ended, self.error = True, item.error
-                    break
-                chunk.append(item)
-                num_characters += len(item.text)
-        return chunk
+                else:
+                    self._next = item
+        return self._next
 
     def _read(self, items: Iterable[Item]) -> None:
         error: BaseException | None = None

@@ -1,17 +1,14 @@
 """Floods of what is large, compressed, half sent or no message: memory is bounded, and small callers are answered."""
 
-import json
 import logging
 import struct
-import subprocess
-import sys
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import grpc
 import pytest
@@ -24,6 +21,7 @@ from service.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from service.rpc import connections
 from tests import servers
 from tests.faults import unguarded_server
+from tests.faults.bystanders import HEALTHY_SECONDS, Peak, SmallCaller
 from tests.faults.raw_connection import METHOD, RawConnection
 from tests.servers import (
     REPOSITORY,
@@ -31,7 +29,6 @@ from tests.servers import (
     ServerProcess,
     environment,
     eventually,
-    read_line,
     rpc_error,
     samples,
 )
@@ -45,8 +42,6 @@ TRANSLATE = METHOD + "Translate"
 CHECK = "/grpc.health.v1.Health/Check"
 INFER = "/inference.GRPCInferenceService/ModelStreamInfer"
 REFLECT = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"
-# In which a small call is answered whatever else goes on, on a busy machine too; a quiet server takes 10 ms.
-HEALTHY_SECONDS = 10.0
 # What a server may take for a flood beyond what it was told: connections, code met for the first time, fragments.
 SLACK_MIB = 60.0
 
@@ -63,49 +58,6 @@ def serving(models: Path, *arguments: str, without: str = "") -> Iterator[Server
         yield process
     finally:
         process.kill()
-
-
-class Peak:
-    """How much memory a process has taken at most since, in MiB, beyond what it had."""
-
-    def __init__(self, process: ServerProcess) -> None:
-        self._folder = Path(f"/proc/{process.process.pid}")
-        (self._folder / "clear_refs").write_text("5")  # resets the peak
-        self._before = self._most()
-
-    def grown(self) -> float:
-        return self._most() - self._before
-
-    def _most(self) -> float:
-        (line,) = (each for each in (self._folder / "status").read_text().splitlines() if each.startswith("VmHWM"))
-        return int(line.split()[1]) / 1024
-
-
-class SmallCaller:
-    """Calls all the time with one short sentence, from a process of its own."""
-
-    def __init__(self, address: str) -> None:
-        self.seconds: list[float] = []  # how long its calls took, once it was stopped
-        command = [sys.executable, "-m", "tests.faults.small_caller", address]
-        self._process = subprocess.Popen(
-            command, cwd=REPOSITORY, env=environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-        assert read_line(self._process).strip() == "ready"
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._process.kill()
-        self._process.communicate(timeout=10)
-
-    def stop(self) -> None:
-        out, _ = self._process.communicate("stop\n", timeout=180)
-        self.seconds = sorted(json.loads(out))
-        assert self.seconds[-1] < HEALTHY_SECONDS
-
-    def p99_seconds(self) -> float:
-        return self.seconds[len(self.seconds) * 99 // 100]
 
 
 def zeros_in_gzip(num_mib: int) -> bytes:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.cli.lines import Line
-from service.cli.pipeline import MAX_CALLS, MAX_CHUNK_TEXTS, map_chunks
+from service.cli.pipeline import MAX_CALLS, MAX_CHUNK_CHARACTERS, MAX_CHUNK_TEXTS, map_chunks
 from service.translation import FinishReason, Translation
 
 
@@ -59,6 +59,27 @@ def test_calls_overlap_but_are_bounded() -> None:
 
     run(lines_of(["x"] * MAX_CHUNK_TEXTS * 20), counted)
     assert most[0] == MAX_CALLS
+
+
+def test_chunks_have_bounded_characters_and_longer_texts_go_alone() -> None:
+    sizes = [
+        MAX_CHUNK_CHARACTERS // 2,
+        MAX_CHUNK_CHARACTERS // 2,
+        1,
+        2 * MAX_CHUNK_CHARACTERS,
+        MAX_CHUNK_CHARACTERS - 1,
+        1,
+        1,
+    ]
+    called: list[int] = []
+
+    def noted(chunk: list[Line]) -> Any:
+        called.append(sum(len(line.text) for line in chunk))
+        assert len(chunk) == 1 or called[-1] <= MAX_CHUNK_CHARACTERS
+        return upper(chunk)
+
+    pairs = run(lines_of(["x" * size for size in sizes]), noted)
+    assert [len(line.text) for line, _ in pairs] == sizes
 
 
 def test_input_is_not_read_far_ahead() -> None:

@@ -1,0 +1,55 @@
+"""What attacks on a server must leave alone: its memory, and a caller of small texts."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Self
+
+from tests.servers import REPOSITORY, ServerProcess, environment, read_line
+
+# In which a small call is answered whatever else goes on, on a busy machine too; a quiet server takes 10 ms.
+HEALTHY_SECONDS = 10.0
+
+
+class Peak:
+    """How much memory a process has taken at most since, in MiB, beyond what it had."""
+
+    def __init__(self, process: ServerProcess) -> None:
+        self._folder = Path(f"/proc/{process.process.pid}")
+        (self._folder / "clear_refs").write_text("5")  # resets the peak
+        self._before = self._most()
+
+    def grown(self) -> float:
+        return self._most() - self._before
+
+    def _most(self) -> float:
+        (line,) = (each for each in (self._folder / "status").read_text().splitlines() if each.startswith("VmHWM"))
+        return int(line.split()[1]) / 1024
+
+
+class SmallCaller:
+    """Calls all the time with one short sentence, from a process of its own."""
+
+    def __init__(self, address: str) -> None:
+        self.seconds: list[float] = []  # how long its calls took, once it was stopped
+        command = [sys.executable, "-m", "tests.faults.small_caller", address]
+        self._process = subprocess.Popen(
+            command, cwd=REPOSITORY, env=environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        assert read_line(self._process).strip() == "ready"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.communicate(timeout=10)
+
+    def stop(self) -> None:
+        out, _ = self._process.communicate("stop\n", timeout=180)
+        self.seconds = sorted(json.loads(out))
+        assert self.seconds[-1] < HEALTHY_SECONDS
+
+    def p99_seconds(self) -> float:
+        return self.seconds[len(self.seconds) * 99 // 100]
