@@ -133,7 +133,7 @@ class ServerConfig:
         default=128 * 2**10, ge=1, le=_GIB, description="Most characters in all texts of a call together."
     )
     max_answer_characters: int = Field(
-        default=2 * 2**20,
+        default=2**20,
         ge=1,
         le=_GIB,
         description="Most characters in an answer, all hypotheses together; segments and alignments count as well.",

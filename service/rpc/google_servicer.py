@@ -41,8 +41,8 @@ class GoogleServicer(pb_grpc.TranslationServiceServicer):
     ) -> pb.TranslateTextResponse:
         """Translate texts, and with a glossary translate them without it too."""
         deadline = deadline_of(context, self._default_deadline_seconds)
+        call_record.current().texts = request.contents
         asked = messages.request_from_pb(request, request_id.current(), deadline)
-        call_record.current().texts = asked.texts
         try:
             answers = await self._answers(request, asked)
         except ServiceError as error:

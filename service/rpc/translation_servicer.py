@@ -58,6 +58,6 @@ class TranslationServicer(pb_grpc.TranslationServiceServicer):
         return pb.ListModelsResponse(models=[model_to_pb(model) for model in self._translator.models()])
 
     def _asked(self, request: pb.TranslateRequest, context: Context) -> TranslationRequest:
-        asked = request_from_pb(request, request_id.current(), deadline_of(context, self._default_deadline_seconds))
-        call_record.current().texts = asked.texts
-        return asked
+        call_record.current().texts = request.texts
+        deadline = deadline_of(context, self._default_deadline_seconds)
+        return request_from_pb(request, request_id.current(), deadline)

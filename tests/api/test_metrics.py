@@ -68,6 +68,8 @@ NAMES = {
     "dragoman_cache_lookups": {"model", "outcome"},
     "dragoman_cache_bytes": set(),
     "dragoman_cache_max_bytes": set(),
+    "dragoman_bytes_in_flight": set(),
+    "dragoman_bytes_in_flight_max": set(),
     "dragoman_key_requests": set(),  # of no key, as none is asked for
     "dragoman_key_refused": set(),
     "dragoman_key_tokens": set(),

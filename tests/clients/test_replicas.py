@@ -22,7 +22,10 @@ from tests.servers import ServerProcess, distinct_texts, eventually, read_line, 
 WAYS = ("round_robin", "nginx", "envoy")
 # The drain delay is longer than Envoy's interval between two looks at a server's health, and than gRPC's between two
 # attempts to connect. Connections are closed all the time: that must not be noticed either.
-FLAGS = ("--drain-delay-seconds", "1.5", "--grace-seconds", "10", "--max-connection-age-seconds", "2")
+FLAGS = (
+    *("--drain-delay-seconds", "1.5", "--grace-seconds", "10", "--max-connection-age-seconds", "2"),
+    *("--max-characters", "1000000"),
+)
 NUM_LONG = 500
 TRANSLATED = r'dragoman_requests_total{code="OK",method="dragoman.v1.TranslationService/Translate"}'
 

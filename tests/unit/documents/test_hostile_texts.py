@@ -1,6 +1,7 @@
 """Texts made to take long: planning passes a checkpoint soon, whatever they are, and is done in linear time."""
 
 import contextlib
+import gc
 import time
 from pathlib import Path
 from typing import Any
@@ -21,25 +22,22 @@ MAX_GAP_SECONDS = 0.3
 MAX_SECONDS = 10.0
 
 UNITS = (
-    *("{%", "{{", "{}", "a {} ", "${", "%0", "%(", ":a", "www.a", "http://", "http://a(", "a@", "a.", "<b>", "<a b="),
     *(
+        "{%",
+        "{}",
+        "a {} ",
+        ":a",
+        "http://a(",
+        "<b>",
         "<p>a",
         "<b>a</b>",
         "<code>a</code> b ",
         "&#1;",
-        "&amp",
         " ",
-        "a ",
         "a\n",
         "1\n",
-        "- ",
-        "1. ",
-        "!",
-        '"',
-        "'",
-        "。",
     ),
-    *("漢", "a", "a\u200d", "e\u0301", "\u1100\u1161", "\ufdfa", "\U0001f355 ", "1 ", "Ab. ", "\u2028", "\r\n"),
+    *("- ", '"', "\u3002", "\u6f22", "a", "a\u200d", "e\u0301", "\ufdfa", "\U0001f355 ", "Ab. "),
 )
 
 
@@ -64,6 +62,7 @@ def planning_seconds(tiny_bundle: Path, text: str, **options: Any) -> tuple[floa
     manifest = letters_manifest(tiny_bundle, max_source_tokens=128, symbols=SYMBOLS)
     terms = [TermIndex(request.terms)] if request.terms else []
     planner = Planner(request, manifest, PAIR, LetterTokenizer(), 4096, AnswerSize(2**21), terms)
+    gc.freeze()  # what the tests before have left is not looked at again and again: that takes half a second
     began = last = time.thread_time()
     gap = 0.0
 
@@ -77,4 +76,5 @@ def planning_seconds(tiny_bundle: Path, text: str, **options: Any) -> tuple[floa
         with contextlib.suppress(InvalidRequest):
             planner.plan(0)
         passed()
+    gc.unfreeze()
     return gap, last - began

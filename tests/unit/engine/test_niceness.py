@@ -55,7 +55,7 @@ def test_a_sandbox_may_forbid_it(monkeypatch: pytest.MonkeyPatch) -> None:
     assert in_thread(work) == own_niceness()
 
 
-def test_a_server_sets_back_its_lanes_and_tokenizers(serve: Callable[..., InProcessServer]) -> None:
+def test_a_server_sets_back_its_lanes_and_what_calls_compute(serve: Callable[..., InProcessServer]) -> None:
     before = own_niceness()
     others = set(threading.enumerate())
     serve()
@@ -64,4 +64,4 @@ def test_a_server_sets_back_its_lanes_and_tokenizers(serve: Callable[..., InProc
         for thread in threading.enumerate()
         if thread not in others and thread.native_id is not None
     }
-    assert threads["engine"] == threads["tokenizer"] == STEPS_BACK
+    assert threads["engine"] == threads["compute"] == STEPS_BACK
