@@ -19,6 +19,7 @@ from service.engine.sequence import Sequence, SequenceProgress, SequenceUpdate
 from service.errors import DeadlineExceeded
 from service.pb.dragoman.v1 import translation_pb2 as pb
 from service.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
+from tests.patience import patient
 from tests.servers import InProcessServer, distinct_texts, eventually
 from tests.unit.engine.fake_runner import FakeRunner
 from tests.unit.engine.recorder import new_sequence
@@ -161,7 +162,7 @@ def send_with_deadlines(server: InProcessServer, num_calls: int, seed: int) -> d
             request = pb.TranslateRequest(
                 texts=distinct_texts(chance.randint(1, 3)), source_language_code="en", target_language_code="de"
             )
-            calls.append(stub.Translate.future(request, timeout=chance.uniform(0.005, 1.0)))
+            calls.append(stub.Translate.future(request, timeout=chance.uniform(0.005, patient(1.5))))
         for call in calls:
             code = call.code().name  # waits for its end, and each has a deadline
             codes[code] = codes.get(code, 0) + 1
