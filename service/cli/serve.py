@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from service.settings import Settings
 
 _REACHABLE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  # all of the machine's addresses -> one of them
+# How long a thread may hold the interpreter that others want, 5 ms as Python has it: beside hostile texts a caller of
+# small ones made 60 % more calls with 1 ms, and without these as many.
+_SWITCH_SECONDS = 0.001
 _LOST = "an engine failed and could not be brought back; the log says why."
 
 
@@ -50,6 +53,7 @@ def serve(settings: "Settings") -> None:
     click.echo("", nl=False)  # where standard output can't be written, that is told before anything is loaded
 
     try:
+        sys.setswitchinterval(_SWITCH_SECONDS)
         server = asyncio.run(_serve(config))
     except GlossaryError as error:
         raise CommandError(str(error), exit_codes.CONFIG) from error
