@@ -117,6 +117,7 @@ class Planner:
             read = [(block, self._block(block, index)) for block in blocks(text)]
             html = HtmlDocument(tuple(block for block, _ in read), text)
             return PlannedText(text, tuple(passage for _, passage in read), html)
+        self._size.add(len(text))  # first: what is too long for an answer is not read
         passage = self._passage(text, find_protected(text, *self._terms), request.split_sentences, index)
         if request.target_prefixes and request.target_prefixes[index]:
             passage = self._begun(passage, index)
@@ -126,6 +127,7 @@ class Planner:
         """A block of HTML, in which a line end is a space."""
         split = self._request.split_sentences
         mode = SplitSentences.OFF if split is SplitSentences.OFF else SplitSentences.NO_NEWLINES
+        self._size.add(len(block.text))
         spans = find_protected(block.text, *self._terms, kept=block.protected)
         return replace(self._passage(block.text, spans, mode, index), needs_alignment=block.needs_alignment)
 
@@ -133,7 +135,7 @@ class Planner:
         whole = _bounds(spans)
         segments: list[PlannedSegment] = []
         start = 0
-        self._size.add(len(text) + sum(len(span.target) - (span.end - span.start) for span in spans))
+        self._size.add(sum(len(span.target) - (span.end - span.start) for span in spans))
         for piece in paced(pieces(text, self._pair.source_language_code, mode, whole), every=8):
             end = start + len(piece.text)
             inside = _within(spans, start, end)
