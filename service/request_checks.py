@@ -16,10 +16,11 @@ def check_request(request: TranslationRequest, max_characters: int) -> None:
         InvalidRequest: names the field.
     """
     check_texts(request.texts, max_characters)
-    if sum(map(len, request.target_prefixes)) > max_characters:
+    num_characters = sum(map(len, request.target_prefixes))
+    if num_characters > max_characters:
         raise TooLong(
-            f"target_prefixes have {sum(map(len, request.target_prefixes))} characters together; allowed are "
-            f"{max_characters} per call, as in texts.",
+            f"target_prefixes have {num_characters} characters together; allowed are {max_characters} per call, as in "
+            "texts.",
             "target_prefixes",
         )
     num_prefixes, num_texts = len(request.target_prefixes), len(request.texts)

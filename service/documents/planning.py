@@ -132,7 +132,7 @@ class Planner:
         return replace(self._passage(block.text, spans, mode, index), needs_alignment=block.needs_alignment)
 
     def _passage(self, text: str, spans: Sequence[Protected], mode: SplitSentences, index: int) -> PlannedPassage:
-        whole = _bounds(spans)
+        whole = bounds(spans)
         segments: list[PlannedSegment] = []
         start = 0
         self._size.add(sum(len(span.target) - (span.end - span.start) for span in spans))
@@ -164,7 +164,7 @@ class Planner:
         if self._num_read(text, spans) > self._max_read_characters:
             if self._request.is_strict:
                 raise self._too_long(index, f"{len(text)} characters")
-            yield from self._parts(chunks(text, self._max_read_characters, _bounds(spans)), start, spans, index)
+            yield from self._parts(chunks(text, self._max_read_characters, bounds(spans)), start, spans, index)
             return
         segment = self._segment(text, start, spans)
         limit = self._manifest.limits.max_source_tokens
@@ -213,7 +213,7 @@ class Planner:
         if alone:
             borders = [0, *(border for span in alone for border in (span.start, span.end)), len(text)]
             return [text[start:end] for start, end in pairwise(borders)]
-        return split_long(text, self._num_tokens, goal, _bounds(segment.spans))
+        return split_long(text, self._num_tokens, goal, bounds(segment.spans))
 
     def _segment(self, text: str, start: int, spans: Sequence[Protected]) -> PlannedSegment:
         protected, fed = self._fed(text, spans)
@@ -279,7 +279,8 @@ def _unread(text: str, start: int, spans: Sequence[Protected]) -> PlannedSegment
     return PlannedSegment(start, text, text, (), tuple(spans))
 
 
-def _bounds(spans: Sequence[Protected]) -> list[tuple[int, int]]:
+def bounds(spans: Sequence[Protected]) -> list[tuple[int, int]]:
+    """Where spans start and end."""
     return [(span.start, span.end) for span in spans]
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from service.bundle.manifest import LanguagePair
 from service.checkpoint import paced
 from service.documents.answer_size import AnswerSize
-from service.documents.planning import PlannedSegment, has_letters_beside
+from service.documents.planning import PlannedSegment, bounds, has_letters_beside
 from service.engine.aligner import Aligner, Pair
 from service.engine.sequence import DecodedHypothesis
 from service.text.alignment import align_words
@@ -124,8 +124,7 @@ class Restorer:
             text, flags, alignment = restored.text, restored.flags, restored.alignment(alignment)
             places = restored.places
         if self.preserves_formatting:
-            kept_source = [(span.start, span.end) for span in segment.spans]
-            text = preserve_formatting(segment.text, text, kept_source, places)
+            text = preserve_formatting(segment.text, text, bounds(segment.spans), places)
             alignment = _clipped(alignment, len(text))
         self.size.add(len(text), len(alignment))
         if _is_empty(text, places) and has_letters_beside(segment.text, segment.spans):
