@@ -13,8 +13,9 @@ export ORT_DISABLE_TELEMETRY := 1
 
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
-# Modules are shared out whole, as they share servers and conversions.
-PYTEST := $(BIN)/python -m pytest --numprocesses $(TEST_JOBS) --dist loadfile
+# Modules are shared out whole, as they share servers and conversions. Python keeps what it compiled, even where it is
+# told not to: hundreds of processes import the same modules.
+PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses $(TEST_JOBS) --dist loadfile
 INSTALL := $(PIP) install --quiet --constraint constraints.txt
 RUNTIME := $(if $(filter cuda,$(DEVICE)),gpu,cpu)
 # models/ is committed: the shipped checkpoints as int8, which is all that serving on a CPU needs.

@@ -22,7 +22,7 @@ _SHARE_OF_RECEPTIONS = 4  # one part in so many of all bytes is for messages on 
 _MOST_SINGLES = 32  # all may arrive in one round of the event loop
 # To parse and to check a larger message takes the event loop milliseconds, in which gRPC takes in no other call.
 _LARGE_BYTES = 64 * 2**10
-_REST = 4  # so large messages have a fifth of its time
+_REST = 9  # so large messages have a tenth of its time
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,12 +11,13 @@ from sacrebleu.metrics.bleu import BLEU
 
 from service.client import Client
 from service.translation import RequestedOptions
+from tests.patience import patient
 from tests.servers import REPOSITORY, ServerProcess
 
 MODELS = REPOSITORY / "models"
 CHECKPOINT = REPOSITORY / "checkpoints" / "en-de"
 CALLERS = 32
-TIMEOUT_SECONDS = 90.0
+TIMEOUT_SECONDS = patient(90.0)
 
 
 @pytest.fixture(scope="module")
@@ -120,7 +121,7 @@ def test_a_short_sentence_sent_during_long_ones_finishes_first(
 
 def test_beam_search_is_at_least_as_probable_as_greedy(server: ServerProcess, pairs: list[tuple[str, str]]) -> None:
     """Not true of every sentence, but of nearly all: else scores or searches are wrong."""
-    sources = [source for source, _ in pairs[:60]]
+    sources = [source for source, _ in pairs[:30]]
     with Client(server.address) as client:
         scores = [
             [
@@ -134,4 +135,4 @@ def test_beam_search_is_at_least_as_probable_as_greedy(server: ServerProcess, pa
     better = sum(
         beam is not None and greedy is not None and beam >= greedy - 1e-5 for greedy, beam in zip_longest(*scores)
     )
-    assert better >= 54
+    assert better >= 27

@@ -18,7 +18,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from service.pb.inference import grpc_service_pb2 as pb
 from tests.patience import patient
-from tests.servers import REPOSITORY, ServerProcess, dragoman, environment, read_line
+from tests.servers import REPOSITORY, TIMEOUT_SECONDS, ServerProcess, dragoman, environment, read_line
 from tests.tiny_bundle import GOLDEN_TEXTS, golden_translations, write_tiny_bundle
 
 SCRIPT = Path(__file__).with_name("triton_checks.py")
@@ -108,6 +108,7 @@ def results(tiny_versions: Path, tmp_path_factory: pytest.TempPathFactory) -> It
                 "models": str(explicit_models),
                 "bundles": str(tiny_versions),
                 "golden_texts": GOLDEN_TEXTS,
+                "seconds": round(TIMEOUT_SECONDS),
                 "golden": {version: golden_translations(tiny_versions / version) for version in ("1", "2", "3")},
             }
             run = run_client(str(SCRIPT), json.dumps(settings))

@@ -39,7 +39,9 @@ def test_it_is_small_enough_to_commit(name: str) -> None:
     assert sum(path.stat().st_size for path in shipped(name).iterdir()) <= MAX_SHIPPED_BYTES
 
 
-@pytest.mark.parametrize("name", ["en-de", pytest.param("en-hi", marks=pytest.mark.full)])
+@pytest.mark.full
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("name", NAMES)
 def test_exporting_again_gives_the_same_weights_and_scales(name: str, tmp_path: Path) -> None:
     """Other processors add up calibration's sums otherwise, so the activations' scales may differ a little."""
     float32 = REPOSITORY / "build" / "float32" / name / "1"

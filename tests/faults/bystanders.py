@@ -6,10 +6,11 @@ import sys
 from pathlib import Path
 from typing import Self
 
+from tests.patience import patient
 from tests.servers import REPOSITORY, ServerProcess, environment, read_line
 
 # In which a small call is answered whatever else goes on, on a busy machine too; a quiet server takes 10 ms.
-HEALTHY_SECONDS = 10.0
+HEALTHY_SECONDS = patient(10.0)
 
 
 class Peak:

@@ -33,7 +33,7 @@ SHARE_GIVEN_UP = 0.4
 MOMENTS = ("before it is sent", "at some time", "at a part", "at its last part")
 SEED = 11
 
-_GONE_SECONDS = 5.0  # what was given up is gone within this; decoding it would take several times as long
+_GONE_SECONDS = patient(5.0)  # what was given up is gone within this; decoding it would take several times as long
 _MOST_GROWTH_MIB = 64
 
 _CLIENT = """

@@ -73,7 +73,7 @@ def test_no_answer_depends_on_company(
     loop_thread: LoopThread, serve: Callable[..., InProcessServer], proved: Callable[..., None]
 ) -> None:
     quiet, busy = (serve(num_threads=2, max_slots=16, cache_mib=mib) for mib in (0, 4))
-    proved("cross-talk", cases=check_tiny(loop_thread, quiet.address, busy.address, 150, 100.0))
+    proved("cross-talk", cases=check_tiny(loop_thread, quiet.address, busy.address, 100, 100.0))
 
 
 @pytest.mark.full

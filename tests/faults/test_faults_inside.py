@@ -22,11 +22,12 @@ from service.engine.session import Binding, GraphSession
 from service.models.supervisor import Supervisor
 from service.pb.dragoman.v1 import translation_pb2 as pb
 from service.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
+from tests.patience import patient
 from tests.servers import InProcessServer, LoopThread, distinct_texts, eventually, in_process
 
 SERVING, NOT_SERVING = health_pb2.HealthCheckResponse.SERVING, health_pb2.HealthCheckResponse.NOT_SERVING
 OK, INTERNAL, UNAVAILABLE = grpc.StatusCode.OK, grpc.StatusCode.INTERNAL, grpc.StatusCode.UNAVAILABLE
-BOUND_SECONDS = 20.0  # for what takes milliseconds on an idle machine: nobody hangs
+BOUND_SECONDS = patient(20.0)  # for what takes milliseconds on an idle machine: nobody hangs
 
 PLAIN = pb.DecodingOptions()
 SCORED = pb.DecodingOptions(return_scores=True)  # else a step gives no more than the best token

@@ -22,6 +22,7 @@ from service.lifecycle import Phase, ReloadOutcome
 from service.pb.dragoman.v1 import translation_pb2 as pb
 from service.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from tests.faults.faulty_server import FAULT_FILE
+from tests.patience import patient
 from tests.servers import (
     InProcessServer,
     LoopThread,
@@ -32,7 +33,7 @@ from tests.servers import (
 from tests.tiny_bundle import put_bundle, write_tiny_bundle
 
 OK, UNAVAILABLE = grpc.StatusCode.OK, grpc.StatusCode.UNAVAILABLE
-BOUND_SECONDS = 20.0
+BOUND_SECONDS = patient(20.0)
 NUM_LAYERS = 2
 
 

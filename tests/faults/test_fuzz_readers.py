@@ -74,9 +74,8 @@ def test_a_corpus_has_a_target() -> None:
 
 @needs_atheris
 def test_a_guided_search_finds_nothing(tmp_path: Path, proved: Callable[..., None]) -> None:
-    """For a time, in which a slow machine tries fewer inputs; of a third of the readers, as each takes a while to
-    begin."""
-    targets = sorted(TARGETS)[::3]
+    """For a time, in which a slow machine tries fewer inputs; of some readers, as each takes a while to begin."""
+    targets = sorted(TARGETS)[::6]
     sessions = _fuzz(tmp_path, 0, *targets, "--seconds", "1")
     assert [session["target"] for session in sessions] == targets
     assert min(session["num_runs"] for session in sessions) > 0
@@ -93,7 +92,7 @@ def test_a_longer_guided_search_finds_nothing(tmp_path: Path, proved: Callable[.
 
 @needs_atheris
 def test_a_guided_search_finds_planted_bugs(tmp_path: Path) -> None:
-    sessions = _fuzz(tmp_path, 1, "planted", "planted-slow", "--runs", "50000")
+    sessions = _fuzz(tmp_path, 1, "planted", "planted-slow", "--runs", "20000")
     ((wrong,), (slow,)) = (session["findings"] for session in sessions)
     with pytest.raises(AssertionError, match="the planted bug"):
         planted(Path(wrong).read_bytes())

@@ -21,6 +21,7 @@ from service.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from service.server import LAST_MESSAGE_SECONDS
 from tests.faults.faulty_server import FAULT_FILE
 from tests.faults.raw_connection import METHOD, RawConnection
+from tests.patience import patient
 from tests.servers import ServerProcess, distinct_texts, eventually, rpc_error, samples
 
 Start = Callable[..., ServerProcess]
@@ -29,7 +30,7 @@ Proved = Callable[..., None]
 STOPS = (signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.full))  # one handler serves both
 EVERY = (*STOPS, signal.SIGKILL)
 FAULTY = "tests.faults.faulty_server"
-STOP_SECONDS = 10.0  # a stop without calls; half a second on a quiet machine, 2 s more with silent peers
+STOP_SECONDS = patient(10.0)  # a stop without calls; half a second on a quiet machine, 2 s more with silent peers
 CODES: dict[str, Any] = {"source_language_code": "en", "target_language_code": "de"}
 
 

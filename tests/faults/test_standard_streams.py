@@ -15,9 +15,10 @@ import pytest
 
 from service.cli import exit_codes
 from service.client import Client
+from tests.patience import patient
 from tests.servers import REPOSITORY, ServerProcess, distinct_texts, environment, eventually
 
-STOP_SECONDS = 10.0  # of a server without calls; half a second on a quiet machine
+STOP_SECONDS = patient(10.0)  # of a server without calls; half a second on a quiet machine
 FORMATS = ("text", "json")
 
 

@@ -18,9 +18,10 @@ from typing import Any
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
+from tests.patience import patient
 from tests.soak.calls import SHARES, Asked, abandon, ask, difference, load
 
-TIMEOUT_SECONDS = 60.0
+TIMEOUT_SECONDS = patient(60.0)
 MAX_TOLD = 5  # failures that a report tells in full
 # How calls are made, in parts of the sum.
 MANNERS = {"plain": 88, "cancelled": 4, "out of time": 3, "abandoned": 2, "reconnected": 3}

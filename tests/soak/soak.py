@@ -26,6 +26,7 @@ import psutil
 
 from benchmarks.measures import percentile
 from benchmarks.servers import RunningServer, running, serve_command
+from tests.patience import patient
 from tests.soak.caller import Traffic
 from tests.soak.calls import Answer, Asked, Call, ask, glossary_of, save
 from tests.soak.judge import floor_growth, judge, p99_of_thirds, slope_error_per_minute, slope_per_minute
@@ -40,9 +41,9 @@ CALLS_AT_ONCE = 16  # when the most is measured
 MOST_CALLS_AT_ONCE = (
     CALLS_AT_ONCE // NUM_CLIENTS
 )  # of a client: where the machine is slow it must not become an overload
-ALONE_SECONDS = 60.0
-STOP_SECONDS = 60.0
-LATE_SECONDS = 90.0  # after the last call: nothing waits any longer
+ALONE_SECONDS = patient(60.0)
+STOP_SECONDS = patient(60.0)
+LATE_SECONDS = patient(90.0)  # after the last call: nothing waits any longer
 WARM_SHARE = 0.2  # of the time: caches and pools fill up
 MAX_TOLD = 20
 JUDGED_KIND = "one"  # what the progress line and the picture tell of

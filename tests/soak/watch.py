@@ -9,8 +9,9 @@ import psutil
 from prometheus_client.parser import text_string_to_metric_families
 
 from benchmarks.servers import RunningServer
+from tests.patience import patient
 
-TIMEOUT_SECONDS = 30.0
+TIMEOUT_SECONDS = patient(30.0)
 GAUGES = {
     "tasks": "dragoman_event_loop_tasks",
     "inflight": "dragoman_inflight_requests",

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 import pytest
 
 from service.standard_streams import _MOST_WAITING_BYTES, QueuedText, write_all
+from tests.patience import patient
 
 LINE = "x" * 1023 + "\n"
-WAIT_SECONDS = 30.0
+WAIT_SECONDS = patient(30.0)
 
 
 @pytest.fixture

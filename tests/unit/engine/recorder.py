@@ -8,8 +8,9 @@ from service.engine.engine import Engine, TurnStats
 from service.engine.runner import Runner
 from service.engine.sequence import Origin, Sequence, SequenceProgress, SequenceUpdate
 from service.translation import DecodingOptions, Priority
+from tests.patience import patient
 
-WAIT_SECONDS = 20.0  # a bound, not a duration: tests end as soon as what they wait for is there
+WAIT_SECONDS = patient(20.0)  # a bound, not a duration: tests end as soon as what they wait for is there
 
 
 class Recorder:

@@ -9,11 +9,12 @@ import pytest
 
 from service.rpc.interceptors import Handler
 from service.rpc.open_calls import OpenCalls
+from tests.patience import patient
 
 OWN = "/dragoman.v1.TranslationService/Translate"
 REFLECTION = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"
 SOON_SECONDS = 0.01
-LIMIT_SECONDS = 30.0
+LIMIT_SECONDS = patient(30.0)
 
 
 class Context:

@@ -8,8 +8,9 @@ import pytest
 from service.errors import MessageTooSlow
 from service.rpc import receptions
 from service.rpc.receptions import Receptions
+from tests.patience import patient
 
-LIMIT_SECONDS = 30.0
+LIMIT_SECONDS = patient(30.0)
 
 
 async def silent() -> bytes:
