@@ -1,5 +1,6 @@
 """Fixtures that several test packages share."""
 
+import gc
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -12,6 +13,11 @@ from service.rpc import request_id
 from tests.patience import patient
 from tests.servers import InProcessServer, LoopThread, in_process
 from tests.tiny_bundle import write_tiny_bundle
+
+
+def pytest_collection_finish() -> None:
+    """Keep the collector away from the million objects of what was imported: it goes through them again and again."""
+    gc.freeze()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tests.fuzz import runner
 from tests.fuzz.bounded import MAX_BYTES, TooSlow, bounded
 from tests.fuzz.planted import planted, planted_slow
-from tests.fuzz.targets import CORPUS, TARGETS
+from tests.fuzz.targets import CORPUS, PLANTED, TARGETS
 from tests.fuzz.words import WORDS
 from tests.nasty_texts import NASTY_TEXTS
 from tests.patience import patient
@@ -34,6 +34,7 @@ INPUTS = st.one_of(
 )
 
 _FEW_SECONDS = 2.0
+GUIDED = sorted(TARGETS)[::9]
 
 needs_atheris = pytest.mark.skipif(not runner.is_available(), reason="atheris has no wheel for this platform")
 
@@ -72,14 +73,29 @@ def test_a_corpus_has_a_target() -> None:
     assert {folder.name for folder in CORPUS.iterdir()} <= set(TARGETS)
 
 
+@pytest.fixture(scope="module")
+def sessions(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+    """A guided search of some of the readers and of those with bugs that were planted, by name: for a time, in which a
+    slow machine tries fewer inputs. It takes a while to begin, so there is one for all."""
+    arguments = (*GUIDED, *PLANTED, "--seconds", str(round(patient(_FEW_SECONDS))))
+    found = _fuzz(tmp_path_factory.mktemp("fuzz"), 1, *arguments)
+    return {session["target"]: session for session in found}
+
+
 @needs_atheris
-def test_a_guided_search_finds_nothing(tmp_path: Path, proved: Callable[..., None]) -> None:
-    """For a time, in which a slow machine tries fewer inputs; of some readers, as each takes a while to begin."""
-    targets = sorted(TARGETS)[::6]
-    sessions = _fuzz(tmp_path, 0, *targets, "--seconds", "1")
-    assert [session["target"] for session in sessions] == targets
-    assert min(session["num_runs"] for session in sessions) > 0
-    proved("fuzz-readers", cases=sum(session["num_runs"] for session in sessions))
+def test_a_guided_search_finds_nothing(sessions: dict[str, dict[str, Any]], proved: Callable[..., None]) -> None:
+    assert [sessions[name]["findings"] for name in GUIDED] == [[]] * len(GUIDED)
+    assert min(sessions[name]["num_runs"] for name in GUIDED) > 0
+    proved("fuzz-readers", cases=sum(sessions[name]["num_runs"] for name in GUIDED))
+
+
+@needs_atheris
+def test_a_guided_search_finds_planted_bugs(sessions: dict[str, dict[str, Any]]) -> None:
+    (wrong,), (slow,) = (sessions[name]["findings"] for name in PLANTED)
+    with pytest.raises(AssertionError, match="the planted bug"):
+        planted(Path(wrong).read_bytes())
+    with pytest.raises(TooSlow, match="allowed is 1 s"):
+        bounded(planted_slow)(Path(slow).read_bytes())
 
 
 @pytest.mark.full
@@ -88,16 +104,6 @@ def test_a_guided_search_finds_nothing(tmp_path: Path, proved: Callable[..., Non
 def test_a_longer_guided_search_finds_nothing(tmp_path: Path, proved: Callable[..., None]) -> None:
     sessions = _fuzz(tmp_path, 0, "all", "--seconds", "120", timeout_seconds=4 * 3600)
     proved("fuzz-readers", cases=sum(session["num_runs"] for session in sessions))
-
-
-@needs_atheris
-def test_a_guided_search_finds_planted_bugs(tmp_path: Path) -> None:
-    sessions = _fuzz(tmp_path, 1, "planted", "planted-slow", "--runs", "20000")
-    ((wrong,), (slow,)) = (session["findings"] for session in sessions)
-    with pytest.raises(AssertionError, match="the planted bug"):
-        planted(Path(wrong).read_bytes())
-    with pytest.raises(TooSlow, match="allowed is 1 s"):
-        bounded(planted_slow)(Path(slow).read_bytes())
 
 
 @pytest.mark.parametrize(
