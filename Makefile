@@ -64,8 +64,8 @@ format: .venv/installed-dev ## Format the code and mend what ruff can mend
 	@$(BIN)/ruff check --quiet --fix
 	@$(BIN)/ruff format --quiet
 
-proto: .venv/installed-dev ## Generate service/pb from proto/
-	@$(BIN)/python -m grpc_tools.protoc -Iservice/pb=proto --python_out=. --pyi_out=. --grpc_python_out=. \
+proto: .venv/installed-dev ## Generate service/faces/grpc/pb from proto/
+	@$(BIN)/python -m grpc_tools.protoc -Iservice/faces/grpc/pb=proto --python_out=. --pyi_out=. --grpc_python_out=. \
 	    $$(find proto -name '*.proto')
 
 bench: .venv/installed-dev $(FLOAT32) ## Run the benchmarks; results in build/bench

@@ -27,14 +27,14 @@ from benchmarks.report import write_records
 from benchmarks.servers import running, send, serve_command
 from benchmarks.workload import Task, held_out_texts, length_penalty_of
 from service.bundle.manifest import Manifest
+from service.domain.translation import DecodingOptions
 from service.engine.config import EngineConfig
 from service.engine.engine import Engine
-from service.engine.onnx_runner import OnnxRunner
+from service.engine.runtime.onnx_runner import OnnxRunner
+from service.engine.runtime.session import Binding, GraphSession, SessionConfig
 from service.engine.sequence import Sequence, SequenceProgress, SequenceUpdate
-from service.engine.session import Binding, GraphSession, SessionConfig
 from service.engine.stats import TurnStats
 from service.text.tokenizers import load_tokenizer
-from service.translation import DecodingOptions
 
 SERVED_SLOTS = 64
 FULL_BATCH = 32

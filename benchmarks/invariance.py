@@ -20,8 +20,8 @@ from export.engine_decode import EngineDecoder
 from export.graphs.execution import GraphPair
 from export.verify import TIE_GAP, first_difference
 from service.bundle.manifest import Manifest
+from service.domain.translation import DecodingOptions
 from service.text.tokenizers import load_tokenizer
-from service.translation import DecodingOptions
 
 BATCH_SIZE = 32
 Ids = tuple[int, ...]

@@ -20,7 +20,7 @@ from benchmarks.report import write_records
 from benchmarks.servers import running, serve_command
 from benchmarks.workload import held_out_texts
 from service.client import Client
-from service.translation import RequestedOptions, Translation
+from service.domain.translation import RequestedOptions, Translation
 
 
 @click.command()

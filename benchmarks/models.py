@@ -189,8 +189,8 @@ def _write_base_bundle(model: BenchModel, destination: Path) -> None:
 
 def _golden(directory: Path, manifest: Manifest) -> tuple[GoldenPair, ...]:
     from export.engine_decode import EngineDecoder
+    from service.domain.translation import DecodingOptions
     from service.text.tokenizers import load_tokenizer
-    from service.translation import DecodingOptions
 
     tokenizer = load_tokenizer(manifest.tokenizer, directory)
     sources = [(*tokenizer.encode(text), manifest.tokenizer.eos_id) for text in _GOLDEN_TEXTS]

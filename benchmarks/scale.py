@@ -17,9 +17,9 @@ from benchmarks.models import MODELS, PRECISIONS, prepare
 from benchmarks.report import write_records
 from service.bundle.manifest import Manifest
 from service.engine.config import EngineConfig
-from service.engine.onnx_runner import OnnxRunner
 from service.engine.runner import EncodeJob, Fetch
-from service.engine.session import SessionConfig
+from service.engine.runtime.onnx_runner import OnnxRunner
+from service.engine.runtime.session import SessionConfig
 
 CONCURRENCIES = (1, 2, 4, 8, 16, 32, 64)
 SOURCE_LENGTHS = (8, 16, 32, 64, 128)

@@ -14,9 +14,9 @@ import numpy as np
 from benchmarks.report import write_records
 from service.bundle.manifest import Manifest
 from service.engine.config import EngineConfig
-from service.engine.onnx_runner import OnnxRunner
 from service.engine.runner import EncodeJob, Fetch
-from service.engine.session import SessionConfig
+from service.engine.runtime.onnx_runner import OnnxRunner
+from service.engine.runtime.session import SessionConfig
 
 CAPACITIES = (64, 512)
 BATCH_SIZES = (1, 8, 32)

@@ -18,19 +18,19 @@ import click
 import grpc
 import numpy as np
 
-import service.server
+import service.server.server
 from benchmarks.report import write_records
 from benchmarks.workload import held_out_texts, spread
 from service.bundle.manifest import Manifest
-from service.config import ServerConfig
+from service.config.server_config import ServerConfig
+from service.domain.request_id import METADATA_KEY
 from service.engine.sequence import Sequence as EngineSequence
 from service.engine.sequence import SequenceProgress, SequenceUpdate
-from service.engine_bridge import EngineBridge
-from service.pb.dragoman.v1 import translation_pb2 as pb
-from service.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
-from service.rpc.request_id import METADATA_KEY
+from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
+from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from service.text.incremental import IncrementalDecoder
 from service.text.tokenizers import Tokenizer, load_tokenizer
+from service.translation.engine_bridge import EngineBridge
 
 READERS = (1, 8)
 CALL_SECONDS = 60.0
@@ -84,8 +84,8 @@ def _read(address: str, count: int, num_readers: int) -> dict[str, tuple[float, 
 
 
 async def _measure(models: Path, count: int) -> list[dict[str, Any]]:
-    vars(service.server)["EngineBridge"] = NotingBridge
-    server = service.server.Server(ServerConfig(models=models, port=0, metrics_port=0, admin_port=-1))
+    vars(service.server.server)["EngineBridge"] = NotingBridge
+    server = service.server.server.Server(ServerConfig(models=models, port=0, metrics_port=0, admin_port=-1))
     await server.open()
     await server.load()
     bundle = models / "en-de" / "1"

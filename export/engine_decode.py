@@ -7,13 +7,13 @@ from pathlib import Path
 
 from export.graphs.external_data import has_external_data
 from service.bundle.manifest import Manifest
+from service.domain.translation import DecodingOptions, FinishReason
 from service.engine.config import EngineConfig
 from service.engine.engine import Engine
-from service.engine.onnx_runner import OnnxRunner
+from service.engine.runtime.onnx_runner import OnnxRunner
+from service.engine.runtime.session import SessionConfig
 from service.engine.sequence import DecodedHypothesis, Sequence, SequenceProgress, SequenceUpdate
-from service.engine.session import SessionConfig
 from service.engine.stats import TurnStats
-from service.translation import DecodingOptions, FinishReason
 
 STOP_SECONDS = 60.0
 ONE_LANE = 16  # slots: too few for a second lane, which would hold the weights once more

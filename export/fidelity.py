@@ -20,8 +20,8 @@ from export.verify import (
     top_two_gap,
 )
 from service.bundle.manifest import Manifest
+from service.domain.translation import DecodingOptions
 from service.engine.search.scores import normalized
-from service.translation import DecodingOptions
 
 BEAM_SIZE = 4
 

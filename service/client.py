@@ -12,10 +12,7 @@ from typing import Any, Self, TypedDict, Unpack
 import grpc
 from google.rpc import error_details_pb2, status_pb2
 
-from service.pb.dragoman.v1 import translation_pb2 as pb
-from service.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
-from service.targets import target_of
-from service.translation import (
+from service.domain.translation import (
     AlignedSpan,
     DetectedLanguage,
     FinishReason,
@@ -29,6 +26,9 @@ from service.translation import (
     Term,
     Translation,
 )
+from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
+from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
+from service.targets import target_of
 
 DEFAULT_SERVER = "127.0.0.1:50051"
 

@@ -4,9 +4,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from service.pb.dragoman.v1 import translation_pb2 as pb
-from service.pb.google.cloud.translation.v3 import translation_service_pb2 as google
-from service.pb.inference import grpc_service_pb2 as kserve
+from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
+from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2 as google
+from service.faces.grpc.pb.inference import grpc_service_pb2 as kserve
 from tests.nasty_texts import NASTY_TEXTS, nasty_text
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from service.config import ServerConfig
-from service.rpc import request_id
+from service.config.server_config import ServerConfig
+from service.domain import request_id
 from tests.patience import patient
 from tests.servers import InProcessServer, LoopThread, in_process
 from tests.tiny_bundle import write_tiny_bundle

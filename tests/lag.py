@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from service.metrics import Metrics, ModelMetrics
-from service.recent_errors import RecentErrors
+from service.observe.metrics import Metrics, ModelMetrics
+from service.observe.recent_errors import RecentErrors
 
 LAG_SECONDS = 0.02
 # How often each is held up before it does anything, and how often before it returns.

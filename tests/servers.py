@@ -26,10 +26,10 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from service.client import Client
-from service.config import ServerConfig
+from service.config.server_config import ServerConfig
 from service.engine.integrity import IntegrityError
-from service.lifecycle import ReloadOutcome
-from service.server import Server
+from service.process.lifecycle import ReloadOutcome
+from service.server.server import Server
 from tests.patience import patient
 
 REPOSITORY = Path(__file__).parent.parent

@@ -21,14 +21,14 @@ from service.bundle.manifest import (
     ModelShape,
     TokenizerSpec,
 )
+from service.domain.translation import DecodingOptions
 from service.engine.config import EngineConfig
 from service.engine.engine import Engine
-from service.engine.onnx_runner import OnnxRunner
+from service.engine.runtime.onnx_runner import OnnxRunner
+from service.engine.runtime.session import SessionConfig
 from service.engine.sequence import Sequence, SequenceProgress, SequenceUpdate
-from service.engine.session import SessionConfig
 from service.engine.stats import TurnStats
-from service.translation import DecodingOptions
-from tests.unit.engine.tiny_graphs import TinyModel, save_alignment, save_decoder_step, save_encoder
+from tests.unit.engine.runtime.tiny_graphs import TinyModel, save_alignment, save_decoder_step, save_encoder
 
 MAX_SOURCE_TOKENS = 64
 MAX_OUTPUT_TOKENS = 96

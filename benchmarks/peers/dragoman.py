@@ -8,13 +8,13 @@ from pathlib import Path
 from benchmarks.peers.peer import PeerSettings
 from benchmarks.workload import Task, length_penalty_of
 from service.bundle.manifest import Manifest
+from service.domain.translation import DecodingOptions
 from service.engine.config import EngineConfig
 from service.engine.engine import Engine
-from service.engine.onnx_runner import OnnxRunner
+from service.engine.runtime.onnx_runner import OnnxRunner
+from service.engine.runtime.session import SessionConfig
 from service.engine.sequence import Sequence, SequenceProgress, SequenceUpdate
-from service.engine.session import SessionConfig
 from service.engine.stats import TurnStats
-from service.translation import DecodingOptions
 
 MAX_SLOTS = 128
 STOP_SECONDS = 60.0

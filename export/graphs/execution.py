@@ -12,7 +12,7 @@ from export.graphs.external_data import has_external_data
 from service.bundle import graph_io
 from service.bundle.manifest import ModelShape
 
-os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # as service/engine/session.py, for who comes here first
+os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # as service/engine/runtime/session.py, for who comes here first
 import onnxruntime
 
 Ids = npt.NDArray[np.int64]

@@ -1,4 +1,5 @@
-"""The graphs that move a row's keys and values about in a device's memory; the service carries them in `engine/graphs`.
+"""The graphs that move a row's keys and values about in a device's memory; the service carries them with it
+(`service/engine/runtime/graphs`).
 
 They hold no weights and fit every model. The service has no library to build graphs with, so they are built here:
 `python -m export.graphs.memory_graphs` writes them again, and a test compares.

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
 from service.bundle.manifest import BundleError
-from service.errors import shown
+from service.domain.errors import shown
 
 # By domain. All make tensors of tensors and then end; none loops, reads files, calls other code or draws numbers.
 OPERATORS: Mapping[str, frozenset[str]] = {

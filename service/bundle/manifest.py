@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from service.errors import shown
+from service.domain.errors import shown
 
 SCHEMA_VERSION = 1
 MANIFEST_NAME = "manifest.json"

@@ -2,7 +2,7 @@
 
 import os
 
-from service.standard_streams import hold_numbers
+from service.process.standard_streams import hold_numbers
 
 hold_numbers()  # before gRPC opens files of its own
 

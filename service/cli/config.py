@@ -9,7 +9,7 @@ import click
 from service.cli.settings import SettingsCommand
 
 if TYPE_CHECKING:
-    from service.settings import Settings
+    from service.config.sources import Settings
 
 
 @click.command(cls=SettingsCommand)
@@ -24,7 +24,7 @@ def config(settings: "Settings", as_json: bool) -> None:
 
 def render_toml(settings: "Settings") -> str:
     """A configuration file of these settings, a line each, with a comment that tells where its value came from."""
-    from service.settings import toml_value
+    from service.config.sources import toml_value
 
     return "\n".join(
         f"{name} = {toml_value(getattr(settings.config, name))}  # {source if source.isprintable() else ascii(source)}"

@@ -11,7 +11,7 @@ from service.cli.options import Connection, connection_options
 from service.cli.pipeline import map_chunks
 from service.cli.streams import arguments, located, open_input, write
 from service.client import ClientError
-from service.translation import DetectedLanguage
+from service.domain.translation import DetectedLanguage
 
 
 @click.command()

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import click
 
-from service.access.keys import Quotas, key_lines, new_key
+from service.calls.keys import Quotas, key_lines, new_key
 
 _QUOTA = click.IntRange(1, 10**12)
 _TIMES = ("%Y-%m-%d", "%Y-%m-%dT%H:%M:%SZ")

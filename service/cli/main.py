@@ -19,9 +19,9 @@ from service.cli.serve import serve
 from service.cli.streams import use_descriptors
 from service.cli.translate import translate
 from service.client import ClientError, NoServer, NotSecure
-from service.out_of_memory import memory_shortage
-from service.ports import PortError
-from service.standard_streams import leave
+from service.process.out_of_memory import memory_shortage
+from service.process.ports import PortError
+from service.process.standard_streams import leave
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "DRAGOMAN"})

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import click
 
 from service.client import Wishes
-from service.translation import Priority, RequestedOptions, SplitSentences, Term
+from service.domain.translation import Priority, RequestedOptions, SplitSentences, Term
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

@@ -17,14 +17,14 @@ from service.cli import exit_codes
 from service.cli.command_error import CommandError
 from service.cli.settings import SettingsCommand
 from service.client import DEFAULT_SERVER
-from service.ports import join_address
-from service.standard_streams import leave
-from service.watched_files import FileProblem
+from service.config.watched_files import FileProblem
+from service.process.ports import join_address
+from service.process.standard_streams import leave
 
 if TYPE_CHECKING:
-    from service.config import ServerConfig
-    from service.server import Server
-    from service.settings import Settings
+    from service.config.server_config import ServerConfig
+    from service.config.sources import Settings
+    from service.server.server import Server
 
 _REACHABLE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  # all of the machine's addresses -> one of them
 # How long a thread may hold the interpreter that others want, 5 ms as Python has it: beside hostile texts a caller of
@@ -43,9 +43,9 @@ def serve(settings: "Settings") -> None:
     # A container's first process is not ended by a signal without a handler; the server has its own, later.
     signal.signal(signal.SIGTERM, lambda *_: os._exit(exit_codes.OK))  # an exception might be caught by an import
     # Imported here: the other commands need neither ONNX Runtime nor Prometheus, and should start at once.
-    from service.engine.session import DeviceUnavailable
-    from service.logs import set_up
-    from service.server import TracingUnavailable
+    from service.engine.runtime.session import DeviceUnavailable
+    from service.observe.logs import set_up
+    from service.server.server import TracingUnavailable
     from service.text.glossary import GlossaryError
 
     config = settings.config
@@ -69,7 +69,7 @@ def serve(settings: "Settings") -> None:
 
 
 async def _serve(config: "ServerConfig") -> "Server":
-    from service.server import Server
+    from service.server.server import Server
 
     server = Server(config)
     await server.run(_announce)

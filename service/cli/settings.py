@@ -10,8 +10,8 @@ from service.cli import exit_codes
 from service.cli.command_error import CommandError
 
 if TYPE_CHECKING:
-    from service.config import Setting
-    from service.settings import Settings
+    from service.config.server_config import Setting
+    from service.config.sources import Settings
 
 # The modules of settings import pydantic, so they are imported only when such a command runs: the others need to start
 # at once.
@@ -35,7 +35,7 @@ class SettingsCommand(click.Command):
 
 
 def _resolved(flags: dict[str, Any], file: Path | None) -> "Settings":
-    from service.settings import SettingsError, resolve
+    from service.config.sources import SettingsError, resolve
 
     try:
         return resolve(flags, file)
@@ -48,8 +48,8 @@ def _resolved(flags: dict[str, Any], file: Path | None) -> "Settings":
 
 @functools.cache
 def _options() -> tuple[click.Option, ...]:
-    from service.config import SETTINGS
-    from service.settings import FILE_VARIABLE
+    from service.config.server_config import SETTINGS
+    from service.config.sources import FILE_VARIABLE
 
     file = click.Option(
         ["--config"],
@@ -71,7 +71,7 @@ def _option(setting: "Setting") -> click.Option:
         metavar="PATH" if kind is Path else "NAME" if is_list else None,
         default=setting.default,
         show_default=True,
-        allow_from_autoenv=False,  # `service.environment` reads it
+        allow_from_autoenv=False,  # `service.config.environment` reads it
         help=setting.meaning,
     )
 

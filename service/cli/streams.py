@@ -14,7 +14,7 @@ from service.cli import exit_codes
 from service.cli.command_error import CommandError, OutputClosed
 from service.cli.lines import Line
 from service.client import ClientError
-from service.standard_streams import ERROR, OUTPUT, Descriptor
+from service.process.standard_streams import ERROR, OUTPUT, Descriptor
 
 
 class Numbered(Protocol):

@@ -18,7 +18,7 @@ from service.cli.request_options import request_options
 from service.cli.source_language import only_source
 from service.cli.streams import arguments, located, open_input, write
 from service.client import ClientError, StreamPart, Wishes
-from service.translation import MimeType, Translation
+from service.domain.translation import MimeType, Translation
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 _FORMATS = ("text", "html", "tsv", "jsonl")

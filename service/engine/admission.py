@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence as Sequence_
 
+from service.domain.errors import Overloaded, TooLate
+from service.domain.origin import Origin
+from service.domain.translation import Priority
 from service.engine.controlled_delay import ControlledDelay
 from service.engine.roster import Roster
-from service.engine.sequence import Origin, Sequence
+from service.engine.sequence import Sequence
 from service.engine.throughput import Throughput
-from service.errors import Overloaded, TooLate
-from service.translation import Priority
 
 # Where the limit is left open, of a queue that has stood: a part of what a sequence takes in a full batch, so that
 # whoever gets in is done not much later than without a queue.

@@ -4,12 +4,12 @@ import logging
 from collections.abc import Sequence as Sequence_
 from dataclasses import dataclass, field
 
+from service.domain.errors import EngineFailure
 from service.engine.batch import Batch
 from service.engine.integrity import expect
 from service.engine.runner import EncodeJob, Fetch, Runner, RunTerminated
 from service.engine.search.advance import Search
 from service.engine.sequence import DecodedHypothesis, Sequence
-from service.errors import EngineFailure
 
 _log = logging.getLogger(__name__)
 

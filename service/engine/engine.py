@@ -8,18 +8,7 @@ from collections.abc import Callable, Iterable
 from collections.abc import Sequence as Sequence_
 from typing import Protocol
 
-from service.engine.admission import Admission
-from service.engine.config import EngineConfig
-from service.engine.integrity import expect
-from service.engine.lane import Lane, Turn
-from service.engine.niceness import set_back
-from service.engine.roster import Roster
-from service.engine.runner import Runner
-from service.engine.scheduler import StepPlan
-from service.engine.sequence import Origin, Sequence, SequenceProgress, SequenceStatus, SequenceUpdate
-from service.engine.stats import EngineSnapshot, TurnStats
-from service.engine.throughput import Throughput
-from service.errors import (
+from service.domain.errors import (
     Cancelled,
     DeadlineExceeded,
     EngineFailure,
@@ -29,7 +18,19 @@ from service.errors import (
     TooMany,
     Unavailable,
 )
-from service.translation import FinishReason, Priority
+from service.domain.origin import Origin
+from service.domain.translation import FinishReason, Priority
+from service.engine.admission import Admission
+from service.engine.config import EngineConfig
+from service.engine.integrity import expect
+from service.engine.lane import Lane, Turn
+from service.engine.niceness import set_back
+from service.engine.roster import Roster
+from service.engine.runner import Runner
+from service.engine.scheduler import StepPlan
+from service.engine.sequence import Sequence, SequenceProgress, SequenceStatus, SequenceUpdate
+from service.engine.stats import EngineSnapshot, TurnStats
+from service.engine.throughput import Throughput
 
 __all__ = ["Engine", "EngineConfig", "EngineListener", "EngineSnapshot", "TurnStats"]
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 
+from service.domain.errors import EngineFailure
 from service.engine.decoder import Decoder, StepResult
 from service.engine.integrity import expect
 from service.engine.pace import Pace
@@ -10,7 +11,6 @@ from service.engine.runner import Runner
 from service.engine.scheduler import StepPlan, schedule
 from service.engine.sequence import Sequence
 from service.engine.stats import TurnStats
-from service.errors import EngineFailure
 
 _MAX_FAILED_TURNS = 5  # in a row; then the fault is not a sequence's but the engine's
 

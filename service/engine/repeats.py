@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy import typing as npt
 
+from service.domain.translation import LONGEST_REPEAT
 from service.engine.integrity import expect
-from service.translation import LONGEST_REPEAT
 
 Ids = npt.NDArray[np.int64]
 Counts = npt.NDArray[np.int32]

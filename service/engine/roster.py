@@ -3,11 +3,13 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 
+from service.domain.errors import ServiceError
+from service.domain.origin import Origin
+from service.domain.translation import FinishReason, Priority
 from service.engine.deadlines import Deadlines
 from service.engine.integrity import expect
 from service.engine.sequence import (
     DecodedHypothesis,
-    Origin,
     Sequence,
     SequenceProgress,
     SequenceStatus,
@@ -15,8 +17,6 @@ from service.engine.sequence import (
 )
 from service.engine.twins import Twins
 from service.engine.waiting import WaitingQueue
-from service.errors import ServiceError
-from service.translation import FinishReason, Priority
 
 
 class Roster:

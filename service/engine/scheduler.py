@@ -3,7 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from service.engine.sequence import Origin, Sequence
+from service.domain.origin import Origin
+from service.engine.sequence import Sequence
 
 _MAX_SKIPPED = 32  # how far to look behind sequences that don't suit this turn's encoder run
 

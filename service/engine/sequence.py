@@ -1,14 +1,11 @@
 """A sequence: one source being decoded, from submission to its one terminal update."""
 
 import enum
-from collections.abc import Hashable
 from dataclasses import dataclass, field
 
-from service.errors import ServiceError
-from service.translation import RATIO_ALLOWANCE, DecodingOptions, FinishReason, Priority
-
-# Whose a sequence is, from the outside in: its caller, parts of him, and at last the call. The engine only compares.
-Origin = tuple[Hashable, ...]
+from service.domain.errors import ServiceError
+from service.domain.origin import Origin
+from service.domain.translation import RATIO_ALLOWANCE, DecodingOptions, FinishReason, Priority
 
 
 class SequenceStatus(enum.Enum):

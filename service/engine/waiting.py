@@ -3,9 +3,10 @@
 from collections import Counter, OrderedDict, deque
 from collections.abc import Hashable, Iterable, Iterator
 
+from service.domain.origin import Origin
+from service.domain.translation import Priority
 from service.engine.integrity import expect
-from service.engine.sequence import Origin, Sequence, SequenceStatus
-from service.translation import Priority
+from service.engine.sequence import Sequence, SequenceStatus
 
 # Of sequences that wait in each priority, so many are taken in turn: a higher one goes first, and a lower one never
 # starves. What is counted is a class's distance to its next turn.

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from service.bundle.manifest import LanguagePair
-from service.errors import InvalidRequest, NotFound, PairNotFound, listed, quoted
+from service.domain.errors import InvalidRequest, NotFound, PairNotFound, listed, quoted
 from service.models.loaded_model import LoadedModel
 from service.models.repository import version_number
 from service.text.languages import is_well_formed

@@ -5,7 +5,7 @@ from collections.abc import Coroutine
 from typing import Any
 
 from service.bundle.manifest import BundleError
-from service.errors import NotFound, NotPossible, listed, quoted
+from service.domain.errors import NotFound, NotPossible, listed, quoted
 from service.models.fleet import Fleet
 from service.models.index import ModelState
 

@@ -4,8 +4,9 @@ import hashlib
 from dataclasses import dataclass, field
 
 from service.bundle.manifest import Manifest
-from service.engine.aligner import Aligner
+from service.domain.translation import DecodingOptions
 from service.engine.engine import Engine
+from service.engine.runtime.aligner import Aligner
 from service.models.language_pairs import LanguagePairs
 from service.models.leases import Leases
 from service.models.repository import FoundBundle
@@ -13,7 +14,6 @@ from service.models.self_test import self_test
 from service.models.statistics import InferenceStatistics
 from service.text.tokenizers import Tokenizer
 from service.text.unknown import UnknownCharacters
-from service.translation import DecodingOptions
 
 # Loops end, and normal sentences are left alone.
 _MAX_LENGTH_RATIO = 3.0

@@ -7,15 +7,15 @@ from collections.abc import Sequence as Sequence_
 import numpy as np
 
 from service.bundle.manifest import BundleError, GoldenPair, LanguagePair, Manifest, one_line
-from service.engine.aligner import Aligner
+from service.domain.translation import DecodingOptions
 from service.engine.config import EngineConfig
 from service.engine.runner import Runner
+from service.engine.runtime.aligner import Aligner
 from service.engine.sequence import Sequence
 from service.models.language_pairs import LanguagePairs
 from service.models.repository import FoundBundle
 from service.models.trial import run_trial
 from service.text.tokenizers import Tokenizer
-from service.translation import DecodingOptions
 
 _LOG = logging.getLogger(__name__)
 

@@ -6,12 +6,12 @@ import threading
 from collections.abc import Sequence as Sequence_
 
 from service.bundle.manifest import BundleError, one_line
+from service.domain.errors import ServiceError
 from service.engine.config import EngineConfig
 from service.engine.engine import Engine
 from service.engine.runner import Runner
 from service.engine.sequence import Sequence, SequenceProgress, SequenceUpdate
 from service.engine.stats import TurnStats
-from service.errors import ServiceError
 
 _LOG = logging.getLogger(__name__)
 

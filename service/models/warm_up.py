@@ -9,14 +9,14 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from service.bundle.manifest import BundleError, one_line
+from service.domain.translation import DecodingOptions
 from service.engine.config import EngineConfig
-from service.engine.onnx_runner import OnnxRunner
 from service.engine.runner import EncodeJob, Fetch, Runner
+from service.engine.runtime.onnx_runner import OnnxRunner
+from service.engine.runtime.session import DeviceUnavailable
 from service.engine.sequence import Sequence
-from service.engine.session import DeviceUnavailable
 from service.models.repository import FoundBundle
 from service.models.trial import run_trial
-from service.translation import DecodingOptions
 
 _LOG = logging.getLogger(__name__)
 

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy import typing as npt
 
+from service.domain.translation import AlignedSpan
 from service.text.token_spans import TokenSpan
 from service.text.words import is_word, words
-from service.translation import AlignedSpan
 
 _LITTLE = 0.05  # of a word's attention: as little as makes no link
 _MUCH = 0.4  # as much as makes another link beside the best one

@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from service.domain.translation import DetectedLanguage
 from service.text.languages import ServedLanguages, canonical, language_of, script_of
-from service.translation import DetectedLanguage
 
 UNDETERMINED = "und"  # BCP 47's code for a language that is not known
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from service.domain.translation import Term
 from service.text.languages import folded, language_of
 from service.text.terms import TermIndex
-from service.translation import Term
 
 _log = logging.getLogger(__name__)
 

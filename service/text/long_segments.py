@@ -6,7 +6,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 
-from service.checkpoint import checkpoint
+from service.domain.checkpoint import checkpoint
 from service.text.spans import inside
 
 # How much worse than the best a place is, as the part of the text by which a better one may be further from the

@@ -2,8 +2,8 @@
 
 import re
 
-from service.checkpoint import checkpoint
-from service.errors import TooMany
+from service.domain.checkpoint import checkpoint
+from service.domain.errors import TooMany
 from service.text.spans import Span
 
 _LINE_ENDS = r"\n\r\v\f\x1c-\x1e\x85\u2028\u2029"

@@ -6,12 +6,12 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from service.checkpoint import paced
+from service.domain.checkpoint import paced
+from service.domain.translation import AlignedSpan, Flag
 from service.text.placeholders import find_placeholders
 from service.text.spans import Span, inside
 from service.text.terms import TermIndex, find_terms
 from service.text.words import is_unspaced, is_word_boundary
-from service.translation import AlignedSpan, Flag
 
 _OPENING = frozenset("([{<\"'“„‘‚«‹¿¡「『（【/-–—")
 _FINAL = ".!?…。！？।॥؟:;,，：；\"'”’»)]} "

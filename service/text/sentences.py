@@ -7,9 +7,9 @@ from itertools import pairwise
 
 import sentencex
 
-from service.checkpoint import checkpoint, paced
+from service.domain.checkpoint import checkpoint, paced
+from service.domain.translation import SplitSentences
 from service.text.spans import inside
-from service.translation import SplitSentences
 
 # sentencex looks at all of a text for each quotation mark and ideographic full stop: 100,000 characters take seconds.
 _WINDOW = 1000

@@ -6,9 +6,9 @@ import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from service.checkpoint import checkpoint, paced
+from service.domain.checkpoint import checkpoint, paced
+from service.domain.translation import Term
 from service.text.words import is_word_boundary, unbroken
-from service.translation import Term
 
 _WINDOW = 8_192  # characters that are looked at together: no call for them holds the interpreter for long
 

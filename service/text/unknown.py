@@ -3,7 +3,7 @@
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 
-from service.checkpoint import paced
+from service.domain.checkpoint import paced
 from service.text.long_segments import is_one_character
 from service.text.spans import Span
 from service.text.tokenizers import Tokenizer

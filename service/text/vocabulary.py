@@ -5,7 +5,7 @@ import re
 from collections import Counter
 from typing import Any
 
-from service.errors import shown
+from service.domain.errors import shown
 
 _MARIAN_LANGUAGE_TOKEN = re.compile(r">>([A-Za-z]{2,8}(?:[-_][A-Za-z0-9]{1,8})*)<<")
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import grpc
 import pytest
 
-from service.config import ServerConfig
-from service.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
+from service.config.server_config import ServerConfig
+from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from tests.api.callers import Callers
 from tests.servers import InProcessServer, LoopThread, in_process
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from service.client import Client, ClientError
-from service.translation import RequestedOptions
+from service.domain.translation import RequestedOptions
 from tests.servers import TIMEOUT_SECONDS, InProcessServer, distinct_texts, eventually
 
 JSON = {"Content-Type": "application/json"}
@@ -205,7 +205,7 @@ def test_a_fault_of_ours_is_in_the_log_and_not_in_the_answer(
     def broken(*_: Any) -> None:
         raise RuntimeError("Hello and other private words")
 
-    monkeypatch.setattr("service.admin.calls.request_from_pb", broken)
+    monkeypatch.setattr("service.faces.admin.calls.request_from_pb", broken)
     caplog.set_level(logging.ERROR)
     code, answer = ask(server, "POST", "/api/translate", HELLO)
     assert (code, answer["error"]["code"]) == (500, "INTERNAL")

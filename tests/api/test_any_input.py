@@ -7,8 +7,8 @@ import grpc
 import pytest
 from hypothesis import HealthCheck, event, given, settings
 
-from service.pb.dragoman.v1 import translation_pb2 as pb
-from service.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
+from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
+from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from tests.any_request import REQUESTS
 from tests.servers import InProcessServer
 

@@ -15,15 +15,15 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 from grpc_status import rpc_status
 
 from benchmarks import http2_frames as http2
-from service.access.keys import Quotas, key_lines, new_key
+from service.calls.keys import Quotas, key_lines, new_key
 from service.client import Client, ClientError
-from service.config import ServerConfig
-from service.pb.dragoman.v1 import translation_pb2 as pb
-from service.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
-from service.pb.google.cloud.translation.v3 import translation_service_pb2 as google_pb
-from service.pb.google.cloud.translation.v3 import translation_service_pb2_grpc as google_grpc
-from service.pb.inference import grpc_service_pb2 as kserve_pb
-from service.pb.inference import grpc_service_pb2_grpc as kserve_grpc
+from service.config.server_config import ServerConfig
+from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
+from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
+from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2 as google_pb
+from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2_grpc as google_grpc
+from service.faces.grpc.pb.inference import grpc_service_pb2 as kserve_pb
+from service.faces.grpc.pb.inference import grpc_service_pb2_grpc as kserve_grpc
 from tests.api.callers import Callers
 from tests.certificates import replace
 from tests.faults.raw_connection import METHOD, RawConnection

@@ -6,8 +6,8 @@ from typing import Any
 import grpc
 import pytest
 
-from service.pb.dragoman.v1 import translation_pb2 as pb
-from service.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
+from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
+from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from tests.servers import InProcessServer, distinct_texts, eventually
 
 REQUEST = pb.TranslateRequest(texts=distinct_texts(500), source_language_code="en", target_language_code="de")

@@ -5,8 +5,8 @@ from typing import Any
 import grpc
 import pytest
 
-from service.pb.inference import grpc_service_pb2 as pb
-from service.pb.inference import grpc_service_pb2_grpc as pb_grpc
+from service.faces.grpc.pb.inference import grpc_service_pb2 as pb
+from service.faces.grpc.pb.inference import grpc_service_pb2_grpc as pb_grpc
 from tests.servers import eventually, rpc_error
 
 

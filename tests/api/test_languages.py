@@ -8,8 +8,8 @@ import grpc
 import pytest
 
 from service.client import Client, ClientError
-from service.pb.dragoman.v1 import translation_pb2 as pb
-from service.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
+from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
+from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from tests.servers import InProcessServer
 from tests.tiny_bundle import put_bundle, write_tiny_bundle
 

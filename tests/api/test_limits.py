@@ -6,13 +6,13 @@ import grpc
 import pytest
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
-from service.config import ServerConfig
-from service.pb.dragoman.v1 import translation_pb2 as pb
-from service.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
-from service.pb.google.cloud.translation.v3 import translation_service_pb2 as google_pb
-from service.pb.google.cloud.translation.v3 import translation_service_pb2_grpc as google_grpc
-from service.pb.inference import grpc_service_pb2 as kserve_pb
-from service.pb.inference import grpc_service_pb2_grpc as kserve_grpc
+from service.config.server_config import ServerConfig
+from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
+from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
+from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2 as google_pb
+from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2_grpc as google_grpc
+from service.faces.grpc.pb.inference import grpc_service_pb2 as kserve_pb
+from service.faces.grpc.pb.inference import grpc_service_pb2_grpc as kserve_grpc
 from tests.servers import InProcessServer, LoopThread, in_process, rpc_error
 
 MAX_CHARACTERS, MAX_BYTES, MAX_METADATA = 40, 1024, 2000

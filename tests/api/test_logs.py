@@ -11,14 +11,14 @@ from typing import Any
 import grpc
 import pytest
 
-from service.access_log import LOGGER
-from service.logs import JsonFormatter
-from service.pb.dragoman.v1 import translation_pb2 as pb
-from service.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
-from service.pb.google.cloud.translation.v3 import translation_service_pb2 as google_pb
-from service.pb.google.cloud.translation.v3 import translation_service_pb2_grpc as google_grpc
-from service.pb.inference import grpc_service_pb2 as kserve_pb
-from service.pb.inference import grpc_service_pb2_grpc as kserve_grpc
+from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
+from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
+from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2 as google_pb
+from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2_grpc as google_grpc
+from service.faces.grpc.pb.inference import grpc_service_pb2 as kserve_pb
+from service.faces.grpc.pb.inference import grpc_service_pb2_grpc as kserve_grpc
+from service.observe.access_log import LOGGER
+from service.observe.logs import JsonFormatter
 from tests.servers import InProcessServer, distinct_texts, eventually, rpc_error
 
 SECRET = "Zwetschgenkuchen"
@@ -130,7 +130,7 @@ def test_every_line_of_a_call_has_its_id_and_the_access_log_its_numbers(
     with lines() as log:
         server = serve(access_log_ratio=1.0)
         texts = distinct_texts(200)  # so many are planned on a thread of their own
-        from service import translation_call
+        from service.translation import call as translation_call
 
         plan = translation_call.TranslationCall.plan
 

@@ -10,11 +10,11 @@ import grpc
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
+from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
+from service.faces.grpc.pb.inference import grpc_service_pb2 as kserve_pb
+from service.faces.grpc.pb.inference import grpc_service_pb2_grpc as kserve_grpc
 from service.models.warm_up import SLOT_COUNTS
-from service.pb.dragoman.v1 import translation_pb2 as pb
-from service.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
-from service.pb.inference import grpc_service_pb2 as kserve_pb
-from service.pb.inference import grpc_service_pb2_grpc as kserve_grpc
 from tests.patience import patient
 from tests.servers import REPOSITORY, InProcessServer, distinct_texts, eventually
 from tests.tools import tool

@@ -11,10 +11,10 @@ from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
-from service import recent_errors
-from service.pb.dragoman.v1 import translation_pb2
-from service.pb.google.cloud.translation.v3 import translation_service_pb2
-from service.pb.inference import grpc_service_pb2
+from service.faces.grpc.pb.dragoman.v1 import translation_pb2
+from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2
+from service.faces.grpc.pb.inference import grpc_service_pb2
+from service.observe import recent_errors
 from tests.api.test_logs import lines
 from tests.servers import InProcessServer, eventually
 

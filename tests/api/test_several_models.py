@@ -16,9 +16,9 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from service.bundle.checksums import file_sha256
 from service.bundle.manifest import Manifest
 from service.engine.engine import Engine
-from service.lifecycle import ReloadOutcome
-from service.pb.dragoman.v1 import translation_pb2 as pb
-from service.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
+from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
+from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
+from service.process.lifecycle import ReloadOutcome
 from tests.servers import InProcessServer, distinct_texts, eventually, rpc_error
 from tests.tiny_bundle import GOLDEN_TEXTS, golden_translations, put_bundle, write_tiny_bundle
 

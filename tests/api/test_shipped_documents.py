@@ -11,8 +11,8 @@ from typing import Any
 import grpc
 import pytest
 
-from service.pb.dragoman.v1 import translation_pb2 as pb
-from service.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
+from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
+from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from tests.servers import REPOSITORY, ServerProcess, eventually, rpc_error
 from tests.unit.text.markup.oracle import tree, visible_text
 

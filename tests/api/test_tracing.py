@@ -9,10 +9,10 @@ from typing import Any
 import grpc
 import pytest
 
-from service.call_record import CallRecord, Phase
-from service.pb.dragoman.v1 import translation_pb2 as pb
-from service.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
-from service.tracing import Tracing
+from service.domain.call_record import CallRecord, Phase
+from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
+from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
+from service.observe.tracing import Tracing
 from tests.otlp_collector import OtlpCollector, otlp_collector
 from tests.servers import InProcessServer, distinct_texts
 

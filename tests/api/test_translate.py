@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from service.pb.dragoman.v1 import translation_pb2 as pb
-from service.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
+from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
+from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from tests.tiny_bundle import MAX_OUTPUT_TOKENS, MAX_SOURCE_TOKENS
 
 TEXTS = ["Where is the train station?", "Hello", "Save the file.", "keys", "window?"]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from service.config import SETTINGS
+from service.config.server_config import SETTINGS
 from tests.patience import patient
 from tests.servers import REPOSITORY, ServerProcess, dragoman, environment, free_port, samples
 
@@ -74,7 +74,7 @@ def test_a_server_takes_its_settings_from_the_file(tiny_models: Path, tmp_path: 
         process.signal(signal.SIGTERM)
         code, _, log = process.wait()
         assert code == 0
-        assert "INFO service.server" in log
+        assert "INFO service.server.server" in log
     finally:
         process.kill()
 

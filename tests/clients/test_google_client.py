@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from service.config import ServerConfig
-from service.pb.google.cloud.translation.v3 import translation_service_pb2 as pb
+from service.config.server_config import ServerConfig
+from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2 as pb
 from tests.patience import patient
 from tests.servers import REPOSITORY, LoopThread, ServerProcess, environment, eventually, in_process
 

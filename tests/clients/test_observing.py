@@ -50,7 +50,9 @@ def test_without_opentelemetry_tracing_is_refused_in_one_line(tmp_path: Path, ti
 
 
 def test_nothing_of_opentelemetry_is_loaded_unasked() -> None:
-    found = "import sys, service.server; print([name for name in sys.modules if name.startswith('opentelemetry')])"
+    found = (
+        "import sys, service.server.server\nprint([name for name in sys.modules if name.startswith('opentelemetry')])"
+    )
     run = subprocess.run(
         [sys.executable, "-c", found], capture_output=True, text=True, env=environment(), timeout=TIMEOUT_SECONDS
     )

@@ -14,8 +14,8 @@ import pytest
 
 from service.bundle.manifest import Manifest
 from service.client import Client
-from service.pb.dragoman.v1 import translation_pb2 as pb
-from service.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
+from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
+from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from tests.servers import ServerProcess, dragoman, eventually, samples
 from tests.slow_file import slow_to_open
 from tests.tiny_bundle import GOLDEN_TEXTS, golden_translations, put_bundle

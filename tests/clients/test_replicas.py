@@ -12,10 +12,10 @@ import grpc
 import pytest
 
 from service.client import Client
-from service.pb.dragoman.v1 import translation_pb2 as pb
-from service.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
+from service.domain.translation import RequestedOptions
+from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
+from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from service.targets import target_of
-from service.translation import RequestedOptions
 from tests.proxies import envoy, nginx
 from tests.servers import ServerProcess, distinct_texts, eventually, read_line, samples
 

@@ -5,9 +5,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from service.access.keys import read_keys
+from service.calls.keys import read_keys
 from service.client import Client, Tls
-from service.config import ServerConfig
+from service.config.server_config import ServerConfig
 from tests.patience import patient
 from tests.servers import REPOSITORY, LoopThread, environment, in_process
 from tests.tools import tool

@@ -16,7 +16,7 @@ import pytest
 from google.protobuf.descriptor import Descriptor, EnumDescriptor
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from service.pb.inference import grpc_service_pb2 as pb
+from service.faces.grpc.pb.inference import grpc_service_pb2 as pb
 from tests.patience import patient
 from tests.servers import REPOSITORY, TIMEOUT_SECONDS, ServerProcess, dragoman, environment, read_line
 from tests.tiny_bundle import GOLDEN_TEXTS, golden_translations, write_tiny_bundle

@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from service.metrics import Metrics
+from service.observe.metrics import Metrics
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 RULES = DEPLOY / "prometheus" / "rules"

@@ -12,7 +12,7 @@ from typing import Any, get_type_hints
 import yaml
 from pydantic import TypeAdapter, ValidationError
 
-from service.config import ServerConfig
+from service.config.server_config import ServerConfig
 from tests.patience import patient
 from tests.servers import REPOSITORY
 from tests.tools import tool

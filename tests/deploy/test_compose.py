@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from service.config import ServerConfig
+from service.config.server_config import ServerConfig
 from tests.deploy.deployed import DEPLOY, read
 
 COMPOSE = read(DEPLOY / "compose" / "compose.yaml")

@@ -20,7 +20,7 @@ import pytest
 import yaml
 
 from service.cli.main import dragoman as dragoman_commands
-from service.metrics import Metrics
+from service.observe.metrics import Metrics
 from tests.deploy.manifest_checks import PROBES, USER, complaints
 from tests.deploy.manifests import COMPONENTS, CONFIG_VARIABLE, KUBERNETES, PREFIX, Manifests, kustomize, render
 from tests.patience import patient

@@ -11,10 +11,10 @@ from export.graphs.execution import DecodingState, GraphPair
 from export.quantize import quantize
 from service.bundle import graph_io
 from service.bundle.manifest import Manifest
-from service.engine.aligner import Aligner
 from service.engine.config import EngineConfig
-from service.engine.onnx_runner import OnnxRunner
-from service.engine.session import SessionConfig
+from service.engine.runtime.aligner import Aligner
+from service.engine.runtime.onnx_runner import OnnxRunner
+from service.engine.runtime.session import SessionConfig
 from tests.servers import REPOSITORY
 
 NAMES = sorted(path.name for path in (REPOSITORY / "checkpoints").iterdir())

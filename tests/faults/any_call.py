@@ -11,9 +11,9 @@ from google.protobuf.message import Message
 from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha import reflection_pb2
 
-from service.pb.dragoman.v1 import translation_pb2
-from service.pb.google.cloud.translation.v3 import translation_service_pb2
-from service.pb.inference import grpc_service_pb2
+from service.faces.grpc.pb.dragoman.v1 import translation_pb2
+from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2
+from service.faces.grpc.pb.inference import grpc_service_pb2
 from tests.patience import patient
 
 LIMIT_SECONDS = patient(60.0)  # a call that takes longer hangs

@@ -106,13 +106,13 @@ def _load(path: Path) -> dict[str, Any]:
 def _try(path: Path) -> str:
     """Load, describe and use a bundle; what it says for the first golden sentence."""
     from service.engine.config import EngineConfig
+    from service.engine.runtime.session import SessionConfig
     from service.engine.sequence import Sequence
-    from service.engine.session import SessionConfig
+    from service.faces.grpc.dragoman.messages import model_to_pb
+    from service.faces.grpc.kserve.messages import config_to_pb, metadata_to_pb, statistics_to_pb
     from service.models.loader import load_model
     from service.models.repository import find_bundles
     from service.models.statistics import InferenceStatistics
-    from service.rpc.kserve_messages import config_to_pb, metadata_to_pb, statistics_to_pb
-    from service.rpc.messages import model_to_pb
     from tests.unit.models.listening import Listener
 
     listener = Listener()

@@ -14,13 +14,22 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from service.domain.errors import (
+    Cancelled,
+    DeadlineExceeded,
+    EngineFailure,
+    InvalidRequest,
+    Overloaded,
+    TooLate,
+    Unavailable,
+)
+from service.domain.origin import Origin
+from service.domain.translation import DecodingOptions, Priority
 from service.engine.config import EngineConfig
 from service.engine.engine import Engine
 from service.engine.lane import Lane, Turn
 from service.engine.scheduler import StepPlan
-from service.engine.sequence import DecodedHypothesis, Origin, Sequence, SequenceStatus
-from service.errors import Cancelled, DeadlineExceeded, EngineFailure, InvalidRequest, Overloaded, TooLate, Unavailable
-from service.translation import DecodingOptions, Priority
+from service.engine.sequence import DecodedHypothesis, Sequence, SequenceStatus
 from tests.clock import Clock
 from tests.unit.engine.fake_runner import BAD_SOURCE_ID, NAN_SOURCE_ID, NAN_STEP_SOURCE_ID, FakeRunner
 from tests.unit.engine.recorder import Recorder, new_sequence

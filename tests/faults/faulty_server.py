@@ -13,7 +13,7 @@ import threading
 from pathlib import Path
 
 from service.cli.main import main as dragoman
-from service.engine.session import Binding, GraphSession
+from service.engine.runtime.session import Binding, GraphSession
 from service.models import recovery, supervisor
 
 FAULT_FILE = "FAULT_FILE"

@@ -14,7 +14,7 @@ import grpc
 import psutil
 import pytest
 
-from service.pb.dragoman.v1 import translation_pb2 as pb
+from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from tests.faults.bystanders import HEALTHY_SECONDS, Peak, SmallCaller
 from tests.servers import REPOSITORY, ServerProcess
 

@@ -14,7 +14,7 @@ import grpc
 import pytest
 
 from service.engine.engine import Engine
-from service.pb.dragoman.v1 import translation_pb2 as pb
+from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from tests.faults.mixed_calls import MixedCall, mixed_calls
 from tests.faults.test_cross_talk import answers
 from tests.patience import patient
@@ -39,7 +39,7 @@ _MOST_GROWTH_MIB = 64
 _CLIENT = """
 import sys, time
 import grpc
-from service.pb.dragoman.v1 import translation_pb2 as pb, translation_pb2_grpc as pb_grpc
+from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb, translation_pb2_grpc as pb_grpc
 stub = pb_grpc.TranslationServiceStub(grpc.insecure_channel(sys.argv[1]))
 calls, words = [], ("station", "file", "window", "keys", "train", "close", "help", "find")
 for number in range(40):

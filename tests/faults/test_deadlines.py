@@ -12,13 +12,13 @@ from typing import Any
 import grpc
 import pytest
 
+from service.domain.errors import DeadlineExceeded
 from service.engine.engine import Engine
 from service.engine.lane import Lane, Turn
 from service.engine.scheduler import StepPlan
 from service.engine.sequence import Sequence, SequenceProgress, SequenceUpdate
-from service.errors import DeadlineExceeded
-from service.pb.dragoman.v1 import translation_pb2 as pb
-from service.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
+from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
+from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from tests.patience import patient
 from tests.servers import InProcessServer, distinct_texts, eventually
 from tests.unit.engine.fake_runner import FakeRunner

@@ -10,7 +10,8 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from service.client import ClientError
-from service.config import ServerConfig
+from service.config.server_config import ServerConfig
+from service.domain.translation import Priority
 from service.engine import waiting
 from service.engine.deadlines import Deadlines
 from service.engine.engine import Engine
@@ -20,7 +21,6 @@ from service.engine.roster import Roster
 from service.engine.sequence import Sequence
 from service.engine.twins import Twins
 from service.engine.waiting import WaitingQueue
-from service.translation import Priority
 from tests.faults.engine_machine import EngineMachine
 from tests.faults.planted import swap_answers
 from tests.servers import LoopThread, in_process

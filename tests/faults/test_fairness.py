@@ -11,14 +11,14 @@ from typing import Any
 import grpc
 import pytest
 
-from service.access.keys import Quotas, key_lines, new_key
+from service.calls.keys import Quotas, key_lines, new_key
 from service.engine.throughput import Throughput
-from service.pb.dragoman.v1 import translation_pb2 as pb
-from service.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
-from service.pb.google.cloud.translation.v3 import translation_service_pb2 as google_pb
-from service.pb.google.cloud.translation.v3 import translation_service_pb2_grpc as google_grpc
-from service.pb.inference import grpc_service_pb2 as kserve_pb
-from service.pb.inference import grpc_service_pb2_grpc as kserve_grpc
+from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
+from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
+from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2 as google_pb
+from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2_grpc as google_grpc
+from service.faces.grpc.pb.inference import grpc_service_pb2 as kserve_pb
+from service.faces.grpc.pb.inference import grpc_service_pb2_grpc as kserve_grpc
 from tests.servers import InProcessServer, LoopThread, ServerProcess, distinct_texts, eventually
 
 Serve = Callable[..., InProcessServer]

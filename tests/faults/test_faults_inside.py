@@ -17,11 +17,11 @@ import onnxruntime.capi.onnxruntime_pybind11_state as ort_errors  # type: ignore
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from service.config import ServerConfig
-from service.engine.session import Binding, GraphSession
+from service.config.server_config import ServerConfig
+from service.engine.runtime.session import Binding, GraphSession
+from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
+from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from service.models.supervisor import Supervisor
-from service.pb.dragoman.v1 import translation_pb2 as pb
-from service.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from tests.patience import patient
 from tests.servers import InProcessServer, LoopThread, distinct_texts, eventually, in_process
 

@@ -15,12 +15,12 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from service import monitoring
 from service.bundle import graph_io
-from service.engine.session import Binding, GraphSession, SessionConfig
-from service.lifecycle import Phase, ReloadOutcome
-from service.pb.dragoman.v1 import translation_pb2 as pb
-from service.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
+from service.engine.runtime.session import Binding, GraphSession, SessionConfig
+from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
+from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
+from service.faces.http import monitoring
+from service.process.lifecycle import Phase, ReloadOutcome
 from tests.faults.faulty_server import FAULT_FILE
 from tests.patience import patient
 from tests.servers import (

@@ -15,10 +15,10 @@ import pytest
 
 from benchmarks import http2_frames as http2
 from service.client import Client
-from service.errors import Overloaded
-from service.pb.dragoman.v1 import translation_pb2 as pb
-from service.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
-from service.rpc import connections
+from service.domain.errors import Overloaded
+from service.faces.grpc import connections
+from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
+from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from tests import servers
 from tests.faults import unguarded_server
 from tests.faults.bystanders import HEALTHY_SECONDS, Peak, SmallCaller

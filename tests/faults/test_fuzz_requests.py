@@ -15,10 +15,10 @@ from google.protobuf import json_format
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from service.config import ServerConfig
-from service.pb.dragoman.v1 import translation_pb2 as pb
-from service.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
-from service.rpc import google_unsupported
+from service.config.server_config import ServerConfig
+from service.faces.grpc.google import unsupported as google_unsupported
+from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
+from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from tests.any_message import any_message, change, changes, damaged
 from tests.any_request import GOOGLE_REQUESTS, REQUESTS, kserve_requests
 from tests.faults.any_call import METHODS, Call, judge

@@ -9,8 +9,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from service import http_listener
 from service.client import Client
+from service.faces.http import listener as http_listener
 from tests.faults.raw_connection import RawConnection
 from tests.patience import patient
 from tests.servers import ServerProcess, eventually

@@ -12,7 +12,7 @@ from tests.servers import REPOSITORY, environment
 # A server that gets no more than so many MiB of addresses above what its code takes.
 PROGRAM = """
 import resource, sys
-import service.server
+import service.server.server
 from service.cli.main import main
 pages = int(open("/proc/self/statm").read().split()[0])
 limit = pages * resource.getpagesize() + int(sys.argv.pop(1)) * 2**20

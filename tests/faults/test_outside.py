@@ -15,12 +15,13 @@ import psutil
 import pytest
 
 from benchmarks import http2_frames as http2
-from service import http_listener, targets
+from service import targets
 from service.client import Client, ClientError
-from service.config import ServerConfig
-from service.pb.dragoman.v1 import translation_pb2 as pb
-from service.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
-from service.rpc import connections
+from service.config.server_config import ServerConfig
+from service.faces.grpc import connections
+from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
+from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
+from service.faces.http import listener as http_listener
 from tests.faults.fault_proxy import Fault, FaultProxy
 from tests.faults.raw_connection import METHOD, RawConnection
 from tests.patience import patient

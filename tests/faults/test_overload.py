@@ -13,8 +13,8 @@ import grpc
 import pytest
 from google.rpc import error_details_pb2, status_pb2
 
-from service.pb.dragoman.v1 import translation_pb2 as pb
-from service.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
+from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
+from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from tests.servers import InProcessServer, LoopThread, distinct_texts, eventually
 
 NUM_CALLS = 200

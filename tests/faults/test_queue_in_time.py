@@ -8,14 +8,14 @@ from functools import cache
 
 import pytest
 
+from service.domain.errors import Overloaded
+from service.domain.translation import FinishReason
 from service.engine.admission import Admission
 from service.engine.controlled_delay import BURST_SECONDS, INTERVAL_SECONDS
 from service.engine.roster import Roster
 from service.engine.scheduler import schedule
 from service.engine.sequence import DecodedHypothesis, Sequence
 from service.engine.throughput import Throughput
-from service.errors import Overloaded
-from service.translation import FinishReason
 from tests.clock import Clock
 from tests.unit.engine.recorder import new_sequence
 

@@ -6,9 +6,10 @@
 import os
 
 from service.cli.main import main as dragoman
-from service.rpc import connections, grpc_server, intake
-from service.rpc.byte_budget import ByteBudget
-from service.rpc.receptions import Receptions
+from service.faces.grpc import connections, intake
+from service.faces.grpc import server as grpc_server
+from service.faces.grpc.byte_budget import ByteBudget
+from service.faces.grpc.receptions import Receptions
 
 UNGUARDED = "UNGUARDED"
 COMPRESSION, MEMORY = "compression", "memory"

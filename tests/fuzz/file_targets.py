@@ -9,20 +9,20 @@ from datetime import datetime
 from pathlib import Path
 from unittest.mock import patch
 
-from service.access.keys import read_keys
 from service.bundle.checksums import check_intact
 from service.bundle.graph_file import check_graph
 from service.bundle.manifest import MANIFEST_NAME, BundleError, Manifest
 from service.bundle.transfer import transfer
-from service.config import ENVIRONMENT_PREFIX, SETTINGS
-from service.rpc.certificate import read_certificate
-from service.settings import FILE_VARIABLE, SettingsError, resolve, toml_value
+from service.calls.keys import read_keys
+from service.config.server_config import ENVIRONMENT_PREFIX, SETTINGS
+from service.config.sources import FILE_VARIABLE, SettingsError, resolve, toml_value
+from service.config.watched_files import FileProblem
+from service.faces.grpc.certificate import read_certificate
 from service.text.glossary import GlossaryError, read_glossary
 from service.text.sentencepiece_model import SentencePieceTokenizer
 from service.text.terms import find_terms
 from service.text.tokenizer_json import JsonTokenizer
 from service.text.vocabulary import parse_vocabulary
-from service.watched_files import FileProblem
 from tests.fuzz.messages import check_message
 from tests.fuzz.models import MANIFEST, folder
 from tests.fuzz.source import Source

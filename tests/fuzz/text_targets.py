@@ -2,12 +2,16 @@
 
 from collections.abc import Sequence
 
-from service.documents.answer_size import AnswerSize
-from service.documents.assembling import assemble
-from service.documents.planning import Planner
-from service.documents.restoring import Restorer, SegmentHypothesis
+from service.domain.errors import ServiceError
+from service.domain.translation import (
+    AlignedSpan,
+    FinishReason,
+    MimeType,
+    SplitSentences,
+    Term,
+    TranslationRequest,
+)
 from service.engine.sequence import DecodedHypothesis
-from service.errors import ServiceError
 from service.text.clean_up import clean_up_spaces, settled
 from service.text.detection import UNDETERMINED, LanguageDetector
 from service.text.formatting import preserve_formatting
@@ -21,14 +25,10 @@ from service.text.protection import Restored, find_protected, protect, replace_a
 from service.text.sentences import cut
 from service.text.terms import TermIndex, find_terms
 from service.text.words import is_word_boundary, words
-from service.translation import (
-    AlignedSpan,
-    FinishReason,
-    MimeType,
-    SplitSentences,
-    Term,
-    TranslationRequest,
-)
+from service.translation.answer_size import AnswerSize
+from service.translation.assembling import assemble
+from service.translation.planning import Planner
+from service.translation.restoring import Restorer, SegmentHypothesis
 from tests.fuzz.models import MANIFEST, TOKENIZERS
 from tests.fuzz.source import Source
 from tests.fuzz.spans import are_apart, covers

@@ -15,28 +15,31 @@ from unittest.mock import patch
 
 from google.protobuf.message import DecodeError, Message
 
-from service.access_log import is_sampled
-from service.admin.calls import parsed
-from service.admin.same_site import refusal
-from service.call_record import CallRecord
 from service.cli.command_error import CommandError
 from service.cli.formats import Documents, Format, JsonField, TextLines, TsvColumn, render
 from service.cli.lines import Line, count_lines, read_document, read_lines
 from service.cli.output_file import _whole_lines
-from service.errors import InvalidRequest, ServiceError, quoted
-from service.http_listener import PLAIN, HttpAnswer, HttpRequest, _RequestHandler
-from service.pb.dragoman.v1 import translation_pb2
-from service.pb.google.cloud.translation.v3 import translation_service_pb2
-from service.pb.inference import grpc_service_pb2
-from service.recent_errors import RecentErrors
-from service.request_checks import check_request
-from service.rpc import google_messages, google_names, messages, request_id
-from service.rpc.access import key_in
-from service.rpc.kserve_messages import _outputs_from_pb, _parameters_from_pb, _tensors_from_pb
-from service.rpc.kserve_tensors import elements_of, raw_of
+from service.domain import request_id
+from service.domain.call_record import CallRecord
+from service.domain.errors import InvalidRequest, ServiceError, quoted
+from service.domain.translation import TranslationRequest
+from service.faces.admin.calls import parsed
+from service.faces.admin.same_site import refusal
+from service.faces.grpc.access import key_in
+from service.faces.grpc.dragoman import messages
+from service.faces.grpc.google import messages as google_messages
+from service.faces.grpc.google import names as google_names
+from service.faces.grpc.kserve.messages import _outputs_from_pb, _parameters_from_pb, _tensors_from_pb
+from service.faces.grpc.kserve.tensors import elements_of, raw_of
+from service.faces.grpc.pb.dragoman.v1 import translation_pb2
+from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2
+from service.faces.grpc.pb.inference import grpc_service_pb2
+from service.faces.http.listener import PLAIN, HttpAnswer, HttpRequest, _RequestHandler
+from service.observe.access_log import is_sampled
+from service.observe.recent_errors import RecentErrors
+from service.observe.tracing import Tracing
 from service.targets import target_of
-from service.tracing import Tracing
-from service.translation import TranslationRequest
+from service.translation.checks import check_request
 from tests.fuzz.source import Source
 
 M = TypeVar("M", bound=Message)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from service.engine.session import DeviceUnavailable, check_device
+from service.engine.runtime.session import DeviceUnavailable, check_device
 
 
 @pytest.fixture(scope="session", autouse=True)

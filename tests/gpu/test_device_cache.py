@@ -2,11 +2,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from service.engine.device_cache import DeviceCache
-from service.engine.kv_cache import CacheShape
-from service.engine.session import SessionConfig
-from tests.unit.engine.cache_machine import SHAPE, cache_test, encode, keys_values, source
-from tests.unit.engine.device_access import get, put
+from service.engine.runtime.device_cache import DeviceCache
+from service.engine.runtime.kv_cache import CacheShape
+from service.engine.runtime.session import SessionConfig
+from tests.unit.engine.runtime.cache_machine import SHAPE, cache_test, encode, keys_values, source
+from tests.unit.engine.runtime.device_access import get, put
 
 CUDA = SessionConfig("cuda")
 HALF_SHAPE = replace(SHAPE, dtype=np.dtype(np.float16))

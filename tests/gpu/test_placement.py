@@ -6,7 +6,7 @@ import onnxruntime as ort
 import pytest
 
 import service.engine
-from tests.unit.engine.half_precision import HALF, SINGLE, write_bundle
+from tests.unit.engine.runtime.half_precision import HALF, SINGLE, write_bundle
 
 CUDA = {"CUDAExecutionProvider"}
 GRAPHS = sorted((Path(service.engine.__file__).parent / "graphs").glob("*.onnx"))

@@ -2,9 +2,9 @@
 
 import pytest
 
-from service.engine.session import SessionConfig
-from tests.unit.engine import half_precision
-from tests.unit.engine.half_precision import Pair
+from service.engine.runtime.session import SessionConfig
+from tests.unit.engine.runtime import half_precision
+from tests.unit.engine.runtime.half_precision import Pair
 
 CUDA = SessionConfig("cuda")
 

@@ -5,8 +5,8 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from service.engine.session import DeviceMemory, GraphSession, SessionConfig
-from tests.unit.engine.device_access import get, put
+from service.engine.runtime.session import DeviceMemory, GraphSession, SessionConfig
+from tests.unit.engine.runtime.device_access import get, put
 
 CUDA = SessionConfig("cuda")
 

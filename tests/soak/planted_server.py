@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 from service.cli.main import main
-from service.engine_bridge import EngineBridge
-from service.metrics import Metrics
+from service.observe.metrics import Metrics
+from service.translation.engine_bridge import EngineBridge
 
 LEAKED_BYTES = 2**20  # a call
 CALLS_PER_THREAD = 50

@@ -65,8 +65,8 @@ sys.addaudithook(lambda event, arguments: found.append((event, arguments)) if ev
 import asyncio
 from pathlib import Path
 
-from service.config import ServerConfig
-from service.server import Server
+from service.config.server_config import ServerConfig
+from service.server.server import Server
 
 
 async def serve():

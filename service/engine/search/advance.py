@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from service.bundle.graph_io import NO_TOKEN
+from service.domain.translation import FinishReason
 from service.engine.batch import Batch
 from service.engine.runner import StepOutput
 from service.engine.search import beam, greedy, sampling
 from service.engine.search.scores import normalized
 from service.engine.sequence import DecodedHypothesis, Sequence
-from service.translation import FinishReason
 
 
 @dataclass(slots=True)

@@ -7,12 +7,12 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from service.checkpoint import paced
+from service.domain.checkpoint import paced
+from service.domain.translation import AlignedSpan
 from service.text.markup.lexer import TokenKind, tokens
 from service.text.markup.placement import Node, count_needs, insertions
 from service.text.markup.structure import Part, Role, parts
 from service.text.spans import Span
-from service.translation import AlignedSpan
 
 _SPACES = re.compile(r"[\t\n\f\r ]+")
 _LONG_NUMBER = re.compile(r"&#0*[0-9]{8,}")

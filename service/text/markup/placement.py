@@ -21,9 +21,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from service.checkpoint import checkpoint, paced
+from service.domain.checkpoint import checkpoint, paced
+from service.domain.translation import AlignedSpan
 from service.text.spans import Span
-from service.translation import AlignedSpan
 
 _MAX_DEPTH = 32
 _ANCHOR_WEIGHT = 4

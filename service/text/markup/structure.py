@@ -4,7 +4,7 @@ import enum
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from service.checkpoint import checkpoint, paced
+from service.domain.checkpoint import checkpoint, paced
 from service.text.markup import elements
 from service.text.markup.lexer import FOREIGN, Token, TokenKind, attributes
 

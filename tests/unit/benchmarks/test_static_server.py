@@ -1,9 +1,9 @@
 import pytest
 
 from benchmarks.static_server import make_static
+from service.domain.translation import DecodingOptions
 from service.engine import lane
 from service.engine.sequence import Sequence
-from service.translation import DecodingOptions
 
 OPTIONS = DecodingOptions(beam_size=1, length_penalty=1.0, num_hypotheses=1, max_output_tokens=4)
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from service.cli.lines import Line
 from service.cli.pipeline import MAX_CALLS, MAX_CHUNK_CHARACTERS, MAX_CHUNK_TEXTS, map_chunks
-from service.translation import FinishReason, Translation
+from service.domain.translation import FinishReason, Translation
 
 
 def lines_of(texts: list[str]) -> Any:

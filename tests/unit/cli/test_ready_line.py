@@ -10,7 +10,7 @@ import pytest
 
 from service.bundle.manifest import LanguagePair, Manifest
 from service.cli.serve import ready_line
-from service.config import ServerConfig
+from service.config.server_config import ServerConfig
 
 
 @pytest.fixture

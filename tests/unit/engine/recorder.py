@@ -3,11 +3,12 @@
 import threading
 from dataclasses import replace
 
+from service.domain.origin import Origin
+from service.domain.translation import DecodingOptions, Priority
 from service.engine.config import EngineConfig
 from service.engine.engine import Engine, TurnStats
 from service.engine.runner import Runner
-from service.engine.sequence import Origin, Sequence, SequenceProgress, SequenceUpdate
-from service.translation import DecodingOptions, Priority
+from service.engine.sequence import Sequence, SequenceProgress, SequenceUpdate
 from tests.patience import patient
 
 WAIT_SECONDS = patient(20.0)  # a bound, not a duration: tests end as soon as what they wait for is there

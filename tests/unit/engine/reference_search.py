@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy import typing as npt
 
+from service.domain.translation import DecodingOptions
 from service.engine.search.sampling import uniforms
-from service.translation import DecodingOptions
 
 LogProbs = Callable[[Sequence[int]], npt.NDArray[np.float32]]  # inputs (start token first) -> (V,)
 Result = list[tuple[tuple[int, ...], float]]  # (token ids with their end-of-sentence token, score), best first

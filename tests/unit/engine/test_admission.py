@@ -2,13 +2,14 @@
 
 import pytest
 
+from service.domain.errors import Overloaded, TooLate
+from service.domain.origin import Origin
+from service.domain.translation import Priority
 from service.engine.admission import Admission
 from service.engine.controlled_delay import INTERVAL_SECONDS
 from service.engine.roster import Roster
-from service.engine.sequence import Origin, Sequence
+from service.engine.sequence import Sequence
 from service.engine.throughput import Throughput
-from service.errors import Overloaded, TooLate
-from service.translation import Priority
 from tests.unit.engine.recorder import new_sequence
 
 SECONDS_PER_ROW = 0.01

@@ -6,9 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.engine.engine import Engine, EngineConfig
-from service.engine.sequence import Sequence, SequenceProgress, SequenceStatus, SequenceUpdate
-from service.errors import (
+from service.domain.errors import (
     Cancelled,
     DeadlineExceeded,
     EngineFailure,
@@ -18,7 +16,9 @@ from service.errors import (
     TooMany,
     Unavailable,
 )
-from service.translation import FinishReason
+from service.domain.translation import FinishReason
+from service.engine.engine import Engine, EngineConfig
+from service.engine.sequence import Sequence, SequenceProgress, SequenceStatus, SequenceUpdate
 from tests.clock import Clock
 from tests.servers import eventually
 from tests.unit.engine.fake_runner import (

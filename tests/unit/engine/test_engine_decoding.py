@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy import typing as npt
 
+from service.domain.translation import FinishReason
 from service.engine.engine import Engine, EngineConfig
 from service.engine.sequence import Sequence, SequenceUpdate
-from service.translation import FinishReason
 from tests.unit.engine import reference_search
 from tests.unit.engine.fake_runner import EOS_ID, START_ID, FakeRunner
 from tests.unit.engine.recorder import Recorder, new_sequence, stop

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import pytest
 
+from service.domain.translation import Priority
 from service.engine.config import EngineConfig
 from service.engine.engine import Engine
 from service.engine.integrity import IntegrityError
@@ -13,7 +14,6 @@ from service.engine.lane import Lane
 from service.engine.sequence import Sequence, SequenceStatus, SequenceUpdate
 from service.engine.twins import Key, _key, _Waiting
 from service.engine.waiting import _Class, _Round
-from service.translation import Priority
 from tests.unit.engine.fake_runner import FakeRunner
 from tests.unit.engine.recorder import Recorder, new_sequence
 from tests.unit.engine.test_engine import Rig, endless

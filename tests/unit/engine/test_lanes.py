@@ -2,8 +2,8 @@
 
 import threading
 
+from service.domain.errors import Cancelled, EngineFailure, Unavailable
 from service.engine.sequence import Sequence, SequenceProgress, SequenceUpdate
-from service.errors import Cancelled, EngineFailure, Unavailable
 from tests.unit.engine.fake_runner import FakeRunner
 from tests.unit.engine.recorder import WAIT_SECONDS, new_sequence
 from tests.unit.engine.test_engine import Rig, endless

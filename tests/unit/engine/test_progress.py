@@ -5,9 +5,9 @@ import threading
 
 import pytest
 
+from service.domain.errors import Cancelled, DeadlineExceeded, Unavailable
+from service.domain.translation import FinishReason
 from service.engine.sequence import Sequence, SequenceProgress, SequenceUpdate
-from service.errors import Cancelled, DeadlineExceeded, Unavailable
-from service.translation import FinishReason
 from tests.unit.engine.fake_runner import FakeRunner
 from tests.unit.engine.recorder import WAIT_SECONDS, new_sequence
 from tests.unit.engine.test_engine import Rig

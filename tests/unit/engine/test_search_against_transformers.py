@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from service.domain.translation import FinishReason
 from service.engine.sequence import Sequence
-from service.translation import FinishReason
 from tests.unit.engine.fake_runner import EOS_ID, START_ID, FakeRunner
 from tests.unit.engine.recorder import new_sequence
 from tests.unit.engine.test_engine_decoding import decode

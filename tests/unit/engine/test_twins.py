@@ -2,9 +2,9 @@
 
 import pytest
 
+from service.domain.errors import Cancelled, DeadlineExceeded, EngineFailure
+from service.domain.translation import FinishReason
 from service.engine.sequence import Sequence, SequenceStatus
-from service.errors import Cancelled, DeadlineExceeded, EngineFailure
-from service.translation import FinishReason
 from tests.unit.engine.fake_runner import BAD_SOURCE_ID, FakeRunner
 from tests.unit.engine.recorder import new_sequence
 from tests.unit.engine.test_engine import Rig

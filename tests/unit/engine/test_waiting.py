@@ -7,9 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from service.engine.sequence import Origin, Sequence
+from service.domain.origin import Origin
+from service.domain.translation import Priority
+from service.engine.sequence import Sequence
 from service.engine.waiting import WaitingQueue
-from service.translation import Priority
 from tests.unit.engine.recorder import new_sequence
 
 

@@ -9,8 +9,8 @@ from typing import Any, cast
 import pytest
 
 from service.bundle.manifest import Language, LanguagePair, Manifest
+from service.domain.errors import InvalidRequest, NotFound
 from service.engine.engine import Engine
-from service.errors import InvalidRequest, NotFound
 from service.models.catalogue import Catalogue
 from service.models.language_pairs import LanguagePairs
 from service.models.loaded_model import LoadedModel

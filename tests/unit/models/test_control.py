@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from service.bundle.manifest import BundleError
-from service.errors import NotFound, NotPossible
+from service.domain.errors import NotFound, NotPossible
 from service.models.control import ModelControl
 from service.models.index import LoadState
 from tests.unit.models.test_fleet import Stage

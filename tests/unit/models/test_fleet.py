@@ -15,11 +15,11 @@ import pytest
 
 from service.bundle.manifest import BundleError
 from service.engine.engine import Engine
-from service.lifecycle import ReloadOutcome
 from service.models import fleet as fleet_module
 from service.models.fleet import Fleet
 from service.models.loaded_model import LoadedModel
 from service.models.repository import FoundBundle
+from service.process.lifecycle import ReloadOutcome
 from service.text.tokenizers import Tokenizer
 from tests.servers import eventually
 from tests.unit.models.bare_manifest import MANIFEST

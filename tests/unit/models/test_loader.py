@@ -12,13 +12,13 @@ import pytest
 
 from service.bundle.checksums import file_sha256
 from service.bundle.manifest import BundleError, Manifest
+from service.domain.translation import DecodingOptions
 from service.engine.config import EngineConfig
+from service.engine.runtime.session import SessionConfig
 from service.engine.sequence import Sequence
-from service.engine.session import SessionConfig
 from service.models.loader import load_model
 from service.models.repository import find_bundles
 from service.models.statistics import InferenceStatistics
-from service.translation import DecodingOptions
 from tests.unit.models.listening import Listener
 
 

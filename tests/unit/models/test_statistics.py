@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from service.domain.translation import DecodingOptions, FinishReason
 from service.engine.sequence import Sequence, SequenceUpdate
 from service.engine.stats import TurnStats
 from service.models.statistics import Duration, InferenceStatistics
-from service.translation import DecodingOptions, FinishReason
 
 
 def update(arrived: float, admitted: float, finished: float) -> SequenceUpdate:

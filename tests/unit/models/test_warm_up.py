@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from service.engine.config import EngineConfig
-from service.engine.onnx_runner import OnnxRunner
-from service.engine.session import DeviceUnavailable, SessionConfig
+from service.engine.runtime.onnx_runner import OnnxRunner
+from service.engine.runtime.session import DeviceUnavailable, SessionConfig
 from service.models.repository import FoundBundle, find_bundles
 from service.models.warm_up import SLOT_COUNTS, knee, warm_up
 

@@ -3,9 +3,9 @@
 import re
 from collections.abc import Iterable, Iterator
 
+from service.domain.translation import Term
 from service.text.terms import FoundTerm, capitalized
 from service.text.words import UNSPACED, is_word_boundary
-from service.translation import Term
 
 _PREFIX = 4
 _MAY_BEGIN = re.compile(rf"\b\w|(?<=[{UNSPACED}])\w|[^\w\s]|[{UNSPACED}]")

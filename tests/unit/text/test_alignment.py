@@ -4,10 +4,10 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from service.domain.translation import AlignedSpan
 from service.text.alignment import align_words
 from service.text.token_spans import TokenSpan, consecutive
 from service.text.words import is_word, words
-from service.translation import AlignedSpan
 
 NONE = (0, 0)
 

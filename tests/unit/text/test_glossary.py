@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from service.domain.translation import Term
 from service.text.glossary import Glossary, GlossaryError, GlossaryFolder, read_glossary
-from service.translation import Term
 
 
 def write(folder: Path, text: str, name: str = "products.en-de.tsv", second: int = 1) -> Path:

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.checkpoint import checkpoints
-from service.errors import TooMany
+from service.domain.checkpoint import checkpoints
+from service.domain.errors import TooMany
 from service.text import placeholders
 from service.text.placeholders import find_placeholders
 

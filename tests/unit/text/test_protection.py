@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from service.domain.translation import AlignedSpan, Flag, Term
 from service.text.protection import Protected, ProtectedText, Restored, find_protected, protect, replace_aligned
 from service.text.terms import TermIndex
-from service.translation import AlignedSpan, Flag, Term
 
 SYMBOLS = tuple(chr(0xE000 + i) for i in range(32))
 A, B, C = SYMBOLS[:3]

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from service.domain.translation import SplitSentences
 from service.text.sentences import Piece, cut
-from service.translation import SplitSentences
 
 ON, OFF, NO_NEWLINES = SplitSentences.ON, SplitSentences.OFF, SplitSentences.NO_NEWLINES
 

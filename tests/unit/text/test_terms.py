@@ -10,9 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from service.domain.translation import Term
 from service.text.terms import TermIndex, find_terms
 from service.text.words import unbroken
-from service.translation import Term
 from tests.unit.text import earlier_terms
 
 

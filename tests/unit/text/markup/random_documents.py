@@ -4,9 +4,9 @@ import random
 import re
 from collections.abc import Sequence
 
+from service.domain.translation import AlignedSpan
 from service.text.markup import Block, BlockTranslation
 from service.text.spans import Span
-from service.translation import AlignedSpan
 
 _WORDS = (
     *("one", "Two", "42", "Bob", "a<b", "&amp;", "&lt;b&gt;", "&eacute;", "AT&T", "&foo;", "&#x110000;", "don't", "x."),

@@ -4,9 +4,9 @@ import tracemalloc
 
 import pytest
 
+from service.domain.translation import AlignedSpan
 from service.text.markup import BlockTranslation, parse
 from service.text.spans import Span
-from service.translation import AlignedSpan
 
 
 def aligned(source: str, target: str, pairs: str) -> tuple[AlignedSpan, ...]:

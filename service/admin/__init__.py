@@ -1,1 +1,0 @@
-"""What operators see and do over HTTP: the status page, its numbers, and calls that change something."""

@@ -1,0 +1,110 @@
+"""Lets callers in by their keys, within their quotas."""
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from service.calls.keys import Key, KeyRing, read_keys
+from service.calls.usage import Usage
+from service.config.watched_files import WatchedFiles, warn_if_world_readable
+from service.domain.caller import Caller
+from service.domain.errors import QuotaExceeded, Unauthenticated
+from service.observe.metrics import Metrics
+
+_WHAT_TO_SEND = "send one as metadata 'authorization: Bearer KEY' or 'x-api-key: KEY'."
+_MIN_PAUSE_SECONDS = 0.05
+# Nobody knows when a call of the caller's own ends.
+_CONCURRENCY_PAUSE_SECONDS = 1.0
+
+
+class Gate:
+    """The keys of a file and what was used of their quotas, by name. `refresh` may run on another thread."""
+
+    def __init__(self, path: Path, metrics: Metrics) -> None:
+        """Read the file.
+
+        Raises:
+            FileProblem: it can't be used.
+        """
+        self._path = path
+        self._metrics = metrics
+        self._files: WatchedFiles[KeyRing] = WatchedFiles([path], lambda: read_keys(path))
+        self._requests, self._tokens = Usage(), Usage()
+        self._num_calls: Counter[str] = Counter()
+        self._took_over()
+
+    def refresh(self) -> bool:
+        """As `WatchedFiles.refresh`. A key's usage goes on under its name; calls under way are finished."""
+        if has_changed := self._files.refresh():
+            self._took_over()
+        return has_changed
+
+    def caller(self, key: str) -> Caller:
+        """Who sends this key.
+
+        Raises:
+            Unauthenticated: no key, or one that is unknown or has expired.
+        """
+        return Caller(self._good(key).name, key, self)
+
+    @contextmanager
+    def call(self, caller: Caller) -> Iterator[None]:
+        """One call of the caller's, as long as it takes.
+
+        Raises:
+            Unauthenticated: the key has been taken back meanwhile.
+            QuotaExceeded: the call is one too many.
+        """
+        key = self._good(caller.key)
+        name, quotas = key.name, key.quotas
+        try:
+            if 0 < quotas.concurrent_calls <= self._num_calls[name]:
+                raise QuotaExceeded(
+                    f"key {name} has {self._num_calls[name]} calls under way; allowed are {quotas.concurrent_calls} at "
+                    "the same time. Wait for one to end.",
+                    _CONCURRENCY_PAUSE_SECONDS,
+                )
+            _check(self._tokens, name, quotas.tokens_per_minute, "tokens")
+            _check(self._requests, name, quotas.requests_per_minute, "requests")
+        except QuotaExceeded:
+            self._metrics.key_refused(name)
+            raise
+        if quotas.requests_per_minute:
+            self._requests.add(name, 1)
+        self._metrics.key_called(name)
+        self._num_calls[name] += 1
+        try:
+            yield
+        finally:
+            self._num_calls[name] -= 1
+
+    def charge(self, name: str, num_tokens: int) -> None:
+        """A call of this key's has used so many tokens. More than its quota: then its next calls wait the longer."""
+        self._tokens.add(name, num_tokens)
+        self._metrics.key_used(name, num_tokens)
+
+    def _good(self, given: str) -> Key:
+        if not given:
+            raise Unauthenticated(f"this server asks for an API key; {_WHAT_TO_SEND}")
+        key = self._files.current.find(given)
+        if key is None:
+            raise Unauthenticated("the API key is not known here; look for a typing error, or ask for a new one.")
+        if key.has_expired:
+            raise Unauthenticated(
+                f"the API key {key.name} expired at {key.expires:%Y-%m-%d %H:%M:%S %Z}; ask for a new one."
+            )
+        return key
+
+    def _took_over(self) -> None:
+        warn_if_world_readable(self._path, "API keys")
+        self._metrics.knows_keys(self._files.current.names)
+
+
+def _check(usage: Usage, name: str, quota: int, unit: str) -> None:
+    pause = usage.seconds_until_below(name, quota) if quota else 0.0
+    if pause > 0.0:
+        raise QuotaExceeded(
+            f"key {name} has used up its {quota} {unit} per minute; there is room again in {pause:.1f} s.",
+            max(pause, _MIN_PAUSE_SECONDS),
+        )

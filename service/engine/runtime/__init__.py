@@ -1,0 +1,1 @@
+"""The only place that knows ONNX Runtime: sessions, the runner and its caches."""

@@ -1,0 +1,121 @@
+"""Where the tokens of finished translations came from: one teacher-forced run, only for those who ask."""
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy import typing as npt
+
+from service.bundle import graph_io
+from service.bundle.manifest import Manifest
+from service.domain.checkpoint import paced
+from service.domain.errors import Unavailable
+from service.engine.runner import RunTerminated
+from service.engine.runtime.session import Array, GraphSession, SessionConfig
+from service.engine.runtime.shared_graph import SharedGraph
+
+_MAX_TOKENS = 1024  # in a run, padding included, on either side: bounds the memory for the encoder's output
+_WIDTH = 8  # sources are padded to multiples: at other widths the attention kernel adds in another order
+
+Pair = tuple[Sequence[int], Sequence[int]]  # source ids; target prefix and output ids, without start and end
+Attention = npt.NDArray[np.float32]
+
+
+class Aligner:
+    """Runs a bundle's alignment graph on whole translations. Thread-safe: it keeps nothing between calls.
+
+    Rows of the engine's caches are gone when a sequence is finished, so sources are encoded once more. The encoder's
+    sessions are the engine's own: another copy of its weights would cost more than alignments are worth.
+    """
+
+    def __init__(self, encoder: SharedGraph, alignment: GraphSession, manifest: Manifest) -> None:
+        """`alignment` is a session of `manifest`'s alignment graph."""
+        self._encoder = encoder
+        self._alignment = alignment
+        self._pad_id = manifest.tokenizer.pad_id
+        self._names = graph_io.cross_names(manifest.graphs.alignment_layer + 1)[:-1]
+        self._heads = (manifest.model.num_heads, manifest.model.head_size)
+        self._dtype = alignment.input_dtype(self._names[0])
+
+    @classmethod
+    def load(
+        cls, directory: Path, manifest: Manifest, encoder: SharedGraph, session_config: SessionConfig
+    ) -> "Aligner | None":
+        """Open the alignment graph of the bundle whose encoder graph is `encoder`; `None` if it has none.
+
+        Raises:
+            DeviceUnavailable: the device can't be used here.
+            BundleError: the graph can't be opened, or does not fit the contract.
+        """
+        graphs = manifest.graphs
+        if not graphs.alignment:
+            return None
+        inputs = graph_io.alignment_inputs(graphs.alignment_layer)
+        # Callers come on threads of their own; with more inside a run they wait for each other and for the lanes.
+        session_config = dataclasses.replace(session_config, intra_op_threads=1)
+        path = directory / graphs.alignment
+        return cls(encoder, GraphSession(path, session_config, inputs, [graph_io.ATTENTION]), manifest)
+
+    def align(self, pairs: Sequence[Pair]) -> list[Attention]:
+        """Of each pair a (T, S) float32 array: how much each target token attended to each source token.
+
+        Rows sum to 1. Runs on the caller's thread, pairs of similar lengths together, in runs of about 1,024 tokens,
+        with a checkpoint before each.
+
+        Raises:
+            Unavailable: the engine has stopped.
+        """
+        aligned = [np.zeros((len(target), len(source)), np.float32) for source, target in pairs]
+        for batch in paced(_batches(pairs), every=1):
+            try:
+                attention = self._run([pairs[index] for index in batch])
+            except RunTerminated as error:
+                raise Unavailable("The engine has stopped; another server may answer.") from error
+            for row, index in zip(attention, batch, strict=True):
+                num_targets, num_sources = aligned[index].shape
+                aligned[index] = row[:num_targets, :num_sources].copy()
+        return aligned
+
+    def _run(self, pairs: Sequence[Pair]) -> Attention:
+        """(B, T, S) for pairs that have a target."""
+        lengths = np.array([len(source) for source, _ in pairs], np.int32)
+        width = -(-int(lengths.max()) // _WIDTH) * _WIDTH
+        source_ids = _padded([source for source, _ in pairs], width, self._pad_id)
+        target_ids = _padded([target for _, target in pairs], max(len(target) for _, target in pairs), self._pad_id)
+        num_heads, head_size = self._heads
+        cross: dict[str, Array] = {
+            name: np.empty((len(pairs), num_heads, width, head_size), self._dtype) for name in self._names
+        }
+        encoder = self._encoder.session(is_alone=False)
+        encoder.run(encoder.bind({graph_io.SOURCE_IDS: source_ids, graph_io.SOURCE_LENGTHS: lengths}, cross))
+        attention = np.empty((*target_ids.shape, width), np.float32)
+        inputs: dict[str, Array] = {graph_io.TARGET_IDS: target_ids, graph_io.SOURCE_LENGTHS: lengths, **cross}
+        self._alignment.run(self._alignment.bind(inputs, {graph_io.ATTENTION: attention}))
+        return attention
+
+
+def _batches(pairs: Sequence[Pair]) -> Iterator[list[int]]:
+    """Indices of pairs that have a target, similar lengths together, each batch within the most tokens."""
+    ordered = sorted(
+        (index for index, (_, target) in enumerate(pairs) if target),
+        key=lambda index: (len(pairs[index][0]), len(pairs[index][1])),
+    )
+    batch: list[int] = []
+    longest = 0
+    for index in ordered:
+        longest_with = max(longest, *map(len, pairs[index]))
+        if batch and (len(batch) + 1) * longest_with > _MAX_TOKENS:
+            yield batch
+            batch, longest_with = [], max(map(len, pairs[index]))
+        batch.append(index)
+        longest = longest_with
+    if batch:
+        yield batch
+
+
+def _padded(rows: Sequence[Sequence[int]], width: int, pad_id: int) -> npt.NDArray[np.int64]:
+    padded = np.full((len(rows), width), pad_id, np.int64)
+    for row, ids in zip(padded, rows, strict=True):
+        row[: len(ids)] = ids
+    return padded

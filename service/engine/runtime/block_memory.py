@@ -1,0 +1,85 @@
+"""A device's memory in blocks of equal size, and the one way to change it from the host: copy blocks to blocks."""
+
+from pathlib import Path
+
+import numpy as np
+from numpy import typing as npt
+
+from service.engine.runtime.session import Buffer, DeviceMemory, GraphSession, SessionConfig
+
+Indices = npt.NDArray[np.int64]
+
+_GRAPH = Path(__file__).parent / "graphs" / "copy_blocks.onnx"  # written by export.graphs.memory_graphs
+_WORD_BYTES = 8  # the graph copies numbers of 8 bytes, whatever they stand for
+
+
+def open_copy_graph(config: SessionConfig) -> GraphSession:
+    """The graph that copies blocks; one session serves all memories of a device."""
+    inputs = ["memory", "source_bases", "source_offsets", "target_bases", "target_offsets"]
+    return GraphSession(_GRAPH, config, inputs, ["moved"])
+
+
+class BlockMemory:
+    """`num_blocks` blocks of `block_bytes` on a device, zero at first, and one more that stays zero.
+
+    A copy is K rows of M blocks: block `source_bases[k] + source_offsets[m]` goes to `target_bases[k] +
+    target_offsets[m]`. All is read before anything is written, so source and target may overlap. Whatever K and M, it
+    is one transfer of indices and one run of a small graph, which borrows as much memory as it copies.
+    """
+
+    def __init__(
+        self,
+        copy_graph: GraphSession,
+        device: str,
+        num_blocks: int,
+        block_bytes: int,
+        *,
+        most_rows: int,
+        most_offsets: int,
+    ) -> None:
+        assert block_bytes % _WORD_BYTES == 0, f"a block of {block_bytes} bytes"
+        self.block_bytes = block_bytes
+        self._zero_block = num_blocks
+        self._memory = DeviceMemory(device, (num_blocks + 1) * block_bytes)
+        self._most_rows, self._most_offsets = most_rows, most_offsets
+        self._indices: Indices = np.zeros(2 * (most_rows + most_offsets), np.int64)
+        self._device_indices = DeviceMemory(device, self._indices.nbytes)
+        self._session = copy_graph
+        words = self._memory.view(0, np.int64, (num_blocks + 1, block_bytes // _WORD_BYTES))
+        self._binding = self._session.bind({"memory": words}, {"moved": words})
+
+    def view(self, block: int, dtype: npt.DTypeLike, shape: tuple[int, ...]) -> Buffer:
+        """A tensor that starts with a block."""
+        return self._memory.view(block * self.block_bytes, dtype, shape)
+
+    def copy(
+        self, source_bases: Indices, source_offsets: Indices, target_bases: Indices, target_offsets: Indices
+    ) -> None:
+        """Copy K rows of M blocks; (K,), (M,), (K,), (M,). On return it is done."""
+        num_rows, num_offsets = len(target_bases), len(target_offsets)
+        if not num_rows or not num_offsets:
+            return
+        first_target, first_offset = self._most_rows, 2 * self._most_rows
+        last_offset = first_offset + self._most_offsets
+        self._indices[:num_rows] = source_bases
+        self._indices[first_target : first_target + num_rows] = target_bases
+        self._indices[first_offset : first_offset + num_offsets] = source_offsets
+        self._indices[last_offset : last_offset + num_offsets] = target_offsets
+        self._device_indices.write(self._indices.view(np.uint8))
+        self._session.rebind(
+            self._binding,
+            {
+                "source_bases": self._index_view(0, (num_rows, 1)),
+                "target_bases": self._index_view(first_target, (num_rows, 1, 1)),
+                "source_offsets": self._index_view(first_offset, (1, num_offsets)),
+                "target_offsets": self._index_view(last_offset, (1, num_offsets, 1)),
+            },
+        )
+        self._session.run(self._binding)
+
+    def zero(self, bases: Indices, offsets: Indices) -> None:
+        """Zero K rows of M blocks."""
+        self.copy(np.full_like(bases, self._zero_block), np.zeros_like(offsets), bases, offsets)
+
+    def _index_view(self, first: int, shape: tuple[int, ...]) -> Buffer:
+        return self._device_indices.view(first * self._indices.itemsize, np.int64, shape)

@@ -1,0 +1,202 @@
+"""The rows' keys and values in a device's memory, moved about there by small graphs."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from service.engine.runtime.block_memory import BlockMemory, Indices, open_copy_graph
+from service.engine.runtime.kv_cache import CacheShape, SourceBucket
+from service.engine.runtime.session import Array, Buffer, GraphSession, SessionConfig
+
+BLOCK_TOKENS = 8  # of one head of one part of one row; source buckets are multiples of it
+
+_GRAPHS = Path(__file__).parent / "graphs"  # written by export.graphs.memory_graphs
+
+
+class DeviceCache:
+    """Implements `kv_cache.KVCache` in blocks of `BLOCK_TOKENS` tokens.
+
+    The self-attention arenas are one memory, (2 L, max_slots, H, C, D), C rounded up to whole blocks. The
+    cross-attention keys and values are another: 2 L parts of max_slots rows, laid out for S from each part's start on,
+    and behind them the place where the encoder's outputs land, (2 L, B, H, width, D). So every change, from storing a
+    source to reordering beams, is a copy of blocks inside one memory: one small run, however many rows it concerns.
+
+    Moves are gathered and done together before whatever comes next. Copies are of whole blocks, as many as the row
+    with the most live tokens has.
+    """
+
+    def __init__(self, shape: CacheShape, config: SessionConfig) -> None:
+        self.shape = shape
+        self._capacity = _whole_blocks(shape.kv_capacity)
+        self._self_row = shape.num_heads * self._capacity // BLOCK_TOKENS  # blocks from a row to the next, in a part
+        self._self_part = shape.max_slots * self._self_row
+        self._cross_part = shape.max_slots * shape.num_heads * shape.longest_bucket // BLOCK_TOKENS
+        self._staging = shape.num_parts * self._cross_part
+        # Padding to whole blocks adds at most a block's tokens less one to each source.
+        widest = max(shape.max_encode_tokens + shape.max_slots * (BLOCK_TOKENS - 1), shape.longest_bucket)
+        most_staged = shape.num_parts * shape.num_heads * _whole_blocks(widest) // BLOCK_TOKENS
+        most_tokens = max(self._capacity, shape.longest_bucket)
+        copy_graph = open_copy_graph(config)
+        self._self, self._cross = (
+            BlockMemory(
+                copy_graph,
+                config.device,
+                num_blocks,
+                BLOCK_TOKENS * shape.token_bytes,
+                most_rows=shape.max_slots,
+                most_offsets=shape.num_parts * shape.num_heads * most_tokens // BLOCK_TOKENS,
+            )
+            for num_blocks in (shape.num_parts * self._self_part, self._staging + most_staged)
+        )
+        self._finite = GraphSession(_GRAPHS / f"zero_if_finite.{shape.dtype.name}.onnx", config, ["encoded"], ["sums"])
+        self._encoded_shape = (0, 0)  # sources and width of the last encoder run
+        self._bucket = SourceBucket(shape.max_source_tokens)
+        self._moves: dict[int, tuple[int, int]] = {}  # target row -> the row whose content it gets, live tokens
+
+    @property
+    def source_bucket(self) -> int:
+        """See `KVCache.source_bucket`."""
+        return self._bucket.length
+
+    def clear_all(self) -> None:
+        """See `KVCache.clear_all`. The memory stays where it is; row by row, as zeroing borrows what it zeroes."""
+        self._moves.clear()
+        self._bucket = SourceBucket(self.shape.max_source_tokens)
+        longest = self.shape.longest_bucket
+        offsets = self._offsets(self._cross_part, longest, 0, longest)
+        for row in range(self.shape.max_slots):
+            self._zero_self([row])
+            self._cross.zero(_indices([row * self._cross_row(longest)]), offsets)
+
+    def encoder_width(self, longest: int) -> int:
+        """See `KVCache.encoder_width`: whole blocks."""
+        return _whole_blocks(longest)
+
+    def encoder_outputs(self, num_sources: int, width: int) -> list[Buffer]:
+        """See `KVCache.encoder_outputs`."""
+        self._encoded_shape = (num_sources, width)
+        shape = (num_sources, self.shape.num_heads, width, self.shape.head_size)
+        part = num_sources * self._cross_row(width)
+        return [
+            self._cross.view(self._staging + index * part, self.shape.dtype, shape)
+            for index in range(self.shape.num_parts)
+        ]
+
+    def store_sources(self, rows: Sequence[Sequence[int]], lengths: Sequence[int], num_live: int) -> list[bool]:
+        """See `KVCache.store_sources`. What is behind a source's own tokens is the encoder's padding, then zero."""
+        self._do_moves()
+        num_sources, width = self._encoded_shape
+        self._lay_out(self._bucket.after_join(width, num_live), num_live)
+        bucket = self._bucket.length
+        sources = _indices([source for source, own_rows in enumerate(rows) for _ in own_rows])
+        targets = _indices([row for own_rows in rows for row in own_rows]) * self._cross_row(bucket)
+        self._cross.copy(
+            self._staging + sources * self._cross_row(width),
+            self._offsets(num_sources * self._cross_row(width), width, 0, width),
+            targets,
+            self._offsets(self._cross_part, bucket, 0, width),
+        )
+        self._cross.zero(targets, self._offsets(self._cross_part, bucket, width, bucket))
+        return self._are_finite()
+
+    def prepare_step(self, longest: int, num_live: int) -> None:
+        """See `KVCache.prepare_step`."""
+        self._do_moves()
+        self._lay_out(self._bucket.for_step(longest), num_live)
+
+    def past(self, num_rows: int) -> list[Buffer]:
+        """See `KVCache.past`; C is rounded up to whole blocks."""
+        shape = (num_rows, self.shape.num_heads, self._capacity, self.shape.head_size)
+        return [
+            self._self.view(part * self._self_part, self.shape.dtype, shape) for part in range(self.shape.num_parts)
+        ]
+
+    def cross(self, num_rows: int) -> list[Buffer]:
+        """See `KVCache.cross`."""
+        shape = (num_rows, self.shape.num_heads, self._bucket.length, self.shape.head_size)
+        return [
+            self._cross.view(part * self._cross_part, self.shape.dtype, shape) for part in range(self.shape.num_parts)
+        ]
+
+    def move(self, source_row: int, target_row: int, length: int) -> None:
+        """See `KVCache.move`; done with others before the next step or other change."""
+        origin, _ = self._moves.pop(source_row, (source_row, length))  # it may have been moved here a moment ago
+        self._moves[target_row] = (origin, length)
+
+    def reorder(self, source_rows: Sequence[int], target_rows: Sequence[int], lengths: Sequence[int]) -> None:
+        """See `KVCache.reorder`."""
+        self._do_moves()
+        self._copy_self(source_rows, target_rows, max(lengths, default=0))
+
+    def clear(self, rows: Sequence[int]) -> None:
+        """See `KVCache.clear`."""
+        self._do_moves()
+        self._zero_self(rows)
+        bucket = self._bucket.length
+        bases = _indices(rows) * self._cross_row(bucket)
+        self._cross.zero(bases, self._offsets(self._cross_part, bucket, 0, bucket))
+
+    def _do_moves(self) -> None:
+        if not self._moves:
+            return
+        targets = list(self._moves)
+        sources = [origin for origin, _ in self._moves.values()]
+        self._copy_self(sources, targets, max(length for _, length in self._moves.values()))
+        bucket = self._bucket.length
+        row, offsets = self._cross_row(bucket), self._offsets(self._cross_part, bucket, 0, bucket)
+        self._cross.copy(_indices(sources) * row, offsets, _indices(targets) * row, offsets)
+        self._moves.clear()
+
+    def _copy_self(self, source_rows: Sequence[int], target_rows: Sequence[int], num_tokens: int) -> None:
+        offsets = self._offsets(self._self_part, self._capacity, 0, num_tokens)
+        sources, targets = _indices(source_rows) * self._self_row, _indices(target_rows) * self._self_row
+        self._self.copy(sources, offsets, targets, offsets)
+
+    def _zero_self(self, rows: Sequence[int]) -> None:
+        offsets = self._offsets(self._self_part, self._capacity, 0, self._capacity)
+        self._self.zero(_indices(rows) * self._self_row, offsets)
+
+    def _lay_out(self, bucket: int, num_live: int) -> None:
+        old = self._bucket.length
+        if bucket == old:
+            return
+        rows, keep = np.arange(num_live), min(bucket, old)
+        self._cross.copy(
+            rows * self._cross_row(old),
+            self._offsets(self._cross_part, old, 0, keep),
+            rows * self._cross_row(bucket),
+            self._offsets(self._cross_part, bucket, 0, keep),
+        )
+        self._cross.zero(rows * self._cross_row(bucket), self._offsets(self._cross_part, bucket, keep, bucket))
+        self._bucket.length = bucket
+
+    def _are_finite(self) -> list[bool]:
+        num_sources, width = self._encoded_shape
+        row_size = self.shape.num_heads * width * self.shape.head_size
+        encoded = self._cross.view(self._staging, self.shape.dtype, (self.shape.num_parts, num_sources, row_size))
+        sums: Array = np.empty(num_sources, self.shape.dtype)
+        self._finite.run(self._finite.bind({"encoded": encoded}, {"sums": sums}))
+        return [bool(is_finite) for is_finite in np.isfinite(sums)]
+
+    def _cross_row(self, width: int) -> int:
+        """Blocks from a row to the next in a part laid out for `width` source tokens."""
+        return self.shape.num_heads * width // BLOCK_TOKENS
+
+    def _offsets(self, part: int, width: int, first: int, last: int) -> Indices:
+        """Blocks of a row, counted from its first one, that hold the tokens [first, last) of all heads and parts.
+
+        `part` is the number of blocks from a part to the next, `width` the tokens that a head has room for.
+        """
+        assert last <= width, f"{last} tokens where there is room for {width}"
+        parts = np.arange(self.shape.num_parts)[:, None, None] * part
+        heads = np.arange(self.shape.num_heads)[:, None] * (width // BLOCK_TOKENS)
+        return (parts + heads + np.arange(first // BLOCK_TOKENS, _whole_blocks(last) // BLOCK_TOKENS)).ravel()
+
+
+def _whole_blocks(num_tokens: int) -> int:
+    return -(-num_tokens // BLOCK_TOKENS) * BLOCK_TOKENS
+
+
+def _indices(numbers: Sequence[int]) -> Indices:
+    return np.array(numbers, np.int64)

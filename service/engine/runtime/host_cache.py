@@ -1,0 +1,123 @@
+"""The rows' keys and values in the host's memory, which the CPU provider reads and writes in place."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from service.engine.runtime.kv_cache import CacheShape, SourceBucket
+from service.engine.runtime.session import Array, Buffer
+
+
+class HostCache:
+    """Implements `kv_cache.KVCache` with numpy.
+
+    `self_arenas` (2 L, max_slots, H, C, D): each of its 2 L entries is one part, contiguous, so that a prefix of rows
+    can be bound as it lies. Reserved once; a step's cost does not depend on C, and pages that no row ever uses cost
+    nothing.
+
+    `cross_views` (2 L, max_slots, H, S, D): a view of a flat buffer laid out for S.
+    """
+
+    def __init__(self, shape: CacheShape) -> None:
+        self.shape = shape
+        most_tokens = max(shape.max_encode_tokens, shape.max_source_tokens)
+        encoded_shape = (shape.num_parts, most_tokens * shape.num_heads * shape.head_size)
+        self._encoded_flat: Array = np.zeros(encoded_shape, shape.dtype)
+        self._encoded = self._encoded_flat  # the last encoder run's part of it, (2 L, B, H, width, D)
+        self.self_arenas: Array
+        self.cross_views: Array
+        self.clear_all()
+
+    @property
+    def source_bucket(self) -> int:
+        """See `KVCache.source_bucket`."""
+        return self._bucket.length
+
+    def clear_all(self) -> None:
+        """See `KVCache.clear_all`."""
+        shape = self.shape
+        row_size = shape.num_heads * shape.longest_bucket * shape.head_size
+        arena_shape = (shape.num_parts, shape.max_slots, shape.num_heads, shape.kv_capacity, shape.head_size)
+        self.self_arenas = np.zeros(arena_shape, shape.dtype)
+        self._cross_flat: Array = np.zeros((shape.num_parts, shape.max_slots * row_size), shape.dtype)
+        self._bucket = SourceBucket(shape.max_source_tokens)
+        self.cross_views = self._cross_layout(self._bucket.length)
+
+    def encoder_width(self, longest: int) -> int:
+        """See `KVCache.encoder_width`."""
+        return longest
+
+    def encoder_outputs(self, num_sources: int, width: int) -> list[Buffer]:
+        """See `KVCache.encoder_outputs`."""
+        heads, size = self.shape.num_heads, self.shape.head_size
+        used = self._encoded_flat[:, : num_sources * heads * width * size]
+        self._encoded = used.reshape(self.shape.num_parts, num_sources, heads, width, size)
+        return [Buffer.of(part) for part in self._encoded]
+
+    def store_sources(self, rows: Sequence[Sequence[int]], lengths: Sequence[int], num_live: int) -> list[bool]:
+        """See `KVCache.store_sources`."""
+        width = self._encoded.shape[3]
+        bucket = self._bucket.after_join(width, num_live)
+        if bucket != self._bucket.length:
+            self._lay_out(bucket, num_live)
+        target = self.cross_views
+        for source, own_rows in enumerate(rows):
+            length = lengths[source]
+            for row in own_rows:
+                target[:, row, :, :length] = self._encoded[:, source, :, :length]
+                target[:, row, :, length:] = 0
+        return self._are_finite()
+
+    def prepare_step(self, longest: int, num_live: int) -> None:
+        """See `KVCache.prepare_step`."""
+        bucket = self._bucket.for_step(longest)
+        if bucket != self._bucket.length:
+            self._lay_out(bucket, num_live)
+
+    def past(self, num_rows: int) -> list[Buffer]:
+        """See `KVCache.past`."""
+        return [Buffer.of(part[:num_rows]) for part in self.self_arenas]
+
+    def cross(self, num_rows: int) -> list[Buffer]:
+        """See `KVCache.cross`."""
+        return [Buffer.of(part[:num_rows]) for part in self.cross_views]
+
+    def move(self, source_row: int, target_row: int, length: int) -> None:
+        """See `KVCache.move`."""
+        self.self_arenas[:, target_row, :, :length] = self.self_arenas[:, source_row, :, :length]
+        self.cross_views[:, target_row] = self.cross_views[:, source_row]
+
+    def reorder(self, source_rows: Sequence[int], target_rows: Sequence[int], lengths: Sequence[int]) -> None:
+        """See `KVCache.reorder`."""
+        arenas = self.self_arenas
+        for source, target, length in zip(source_rows, target_rows, lengths, strict=True):
+            arenas[:, target, :, :length] = arenas[:, source, :, :length]
+
+    def clear(self, rows: Sequence[int]) -> None:
+        """See `KVCache.clear`."""
+        for row in rows:
+            self.self_arenas[:, row] = 0
+            self.cross_views[:, row] = 0
+
+    def _are_finite(self) -> list[bool]:
+        """Per source of the last encoder run, whether its keys and values are numbers. A sum shows it in one pass."""
+        num_parts, num_sources = self._encoded.shape[:2]
+        with np.errstate(over="ignore", invalid="ignore"):
+            sums = self._encoded.reshape(num_parts, num_sources, -1).sum(axis=2)
+        are_finite = np.isfinite(sums).all(axis=0)
+        for source in np.flatnonzero(~are_finite):  # or the sum has overflown
+            are_finite[source] = np.isfinite(self._encoded[:, source]).all()
+        return [bool(is_finite) for is_finite in are_finite]
+
+    def _lay_out(self, bucket: int, num_live: int) -> None:
+        keep = min(bucket, self._bucket.length)
+        live = self.cross_views[:, :num_live, :, :keep].copy()  # the two layouts overlap
+        self.cross_views = self._cross_layout(bucket)
+        self.cross_views[:, :num_live, :, :keep] = live
+        self.cross_views[:, :num_live, :, keep:] = 0
+        self._bucket.length = bucket
+
+    def _cross_layout(self, bucket: int) -> Array:
+        shape = self.shape
+        used = self._cross_flat[:, : shape.max_slots * shape.num_heads * bucket * shape.head_size]
+        return used.reshape(shape.num_parts, shape.max_slots, shape.num_heads, bucket, shape.head_size)

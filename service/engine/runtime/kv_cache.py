@@ -1,0 +1,162 @@
+"""What a memory for the running rows must do: self-attention arenas, cross-attention keys and values, their sizes."""
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from service.engine.runtime.session import Buffer
+
+_SHRINK_AFTER_STEPS = 16
+
+
+def source_buckets(max_source_tokens: int) -> list[int]:
+    """The source lengths that cross-attention is laid out for: 8, 16, 24, 32, 48, 64, 96, 128, 192, ..."""
+    buckets = [8, 16, 24, 32]
+    while buckets[-1] < max_source_tokens:
+        buckets.append(buckets[-1] * 3 // 2)
+        buckets.append(buckets[-2] * 2)
+    return [bucket for bucket in buckets if bucket < max_source_tokens] + [
+        next(bucket for bucket in buckets if bucket >= max_source_tokens)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class CacheShape:
+    """Sizes of the keys and values of up to `max_slots` rows.
+
+    `kv_capacity` is the most target tokens of a row, `max_encode_tokens` the largest padded area (sources times the
+    longest) of one encoder run.
+    """
+
+    num_layers: int
+    num_heads: int
+    head_size: int
+    max_slots: int
+    kv_capacity: int
+    max_source_tokens: int
+    max_encode_tokens: int
+    dtype: np.dtype[Any]
+
+    @property
+    def num_parts(self) -> int:
+        """Keys and values of each layer."""
+        return 2 * self.num_layers
+
+    @property
+    def token_bytes(self) -> int:
+        """What one token takes in one head of one part."""
+        return self.head_size * self.dtype.itemsize
+
+    @property
+    def longest_bucket(self) -> int:
+        """The source length that each row has room for."""
+        return source_buckets(self.max_source_tokens)[-1]
+
+    @property
+    def bytes_per_slot(self) -> int:
+        """What one row takes of the device's memory, reserved for its longest source and its whole capacity."""
+        num_tokens = self.kv_capacity + self.longest_bucket
+        return self.num_parts * self.num_heads * num_tokens * self.token_bytes
+
+
+class SourceBucket:
+    """The source length S that the rows are laid out for now.
+
+    A step's cost grows with S, so S follows the longest live source: up at once, down when a smaller bucket was enough
+    for a while (re-laying live rows costs a copy).
+    """
+
+    def __init__(self, max_source_tokens: int) -> None:
+        self._buckets = source_buckets(max_source_tokens)
+        self._steps_too_wide = 0
+        self.length = self._buckets[0]
+
+    def after_join(self, source_length: int, num_live: int) -> int:
+        """The bucket for a source that joins `num_live` rows."""
+        wanted = self._fitting(source_length)
+        if wanted > self.length or not num_live:
+            self._steps_too_wide = 0
+            return wanted
+        return self.length
+
+    def for_step(self, longest: int) -> int:
+        """The bucket for a step whose longest source is `longest`; call it once per step."""
+        wanted = self._fitting(longest)
+        assert wanted <= self.length, "a source longer than the bucket is live"
+        self._steps_too_wide = self._steps_too_wide + 1 if wanted < self.length else 0
+        if self._steps_too_wide <= _SHRINK_AFTER_STEPS:
+            return self.length
+        self._steps_too_wide = 0
+        return wanted
+
+    def _fitting(self, source_length: int) -> int:
+        return self._buckets[bisect_left(self._buckets, source_length)]
+
+
+class KVCache(Protocol):
+    """Keys and values of the running rows; the live ones are always the rows [0, n).
+
+    L = layers, H = heads, D = head size, C = capacity, S = the current source bucket. There are 2 L parts: keys and
+    values of each layer. What `past` and `cross` give stays valid until the bucket changes or all is cleared.
+    Everything that a graph can read is finite: masked positions are still multiplied.
+    """
+
+    shape: CacheShape
+
+    @property
+    def source_bucket(self) -> int:
+        """S."""
+        ...
+
+    def clear_all(self) -> None:
+        """Start afresh with all rows zero. Whatever points to the old memory must be let go."""
+        ...
+
+    def encoder_width(self, longest: int) -> int:
+        """How wide to pad an encoder run whose longest source is `longest`."""
+        ...
+
+    def encoder_outputs(self, num_sources: int, width: int) -> list[Buffer]:
+        """Where the next encoder run has to put its 2 L outputs, each (num_sources, H, width, D)."""
+        ...
+
+    def store_sources(self, rows: Sequence[Sequence[int]], lengths: Sequence[int], num_live: int) -> list[bool]:
+        """Give each source of the last encoder run its rows, which lie behind the `num_live` first.
+
+        Returns:
+            Per source, whether the encoder gave numbers; if not, its rows are unusable until cleared.
+        """
+        ...
+
+    def prepare_step(self, longest: int, num_live: int) -> None:
+        """Before each step: let all changes be done, and shrink S if less has been enough for a while."""
+        ...
+
+    def past(self, num_rows: int) -> list[Buffer]:
+        """The 2 L self-attention arenas of the first rows, each (num_rows, H, C, D)."""
+        ...
+
+    def cross(self, num_rows: int) -> list[Buffer]:
+        """The 2 L cross-attention keys and values of the first rows, each (num_rows, H, S, D)."""
+        ...
+
+    def move(self, source_row: int, target_row: int, length: int) -> None:
+        """Give a row's `length` live tokens and its source to another row, as the last row does to close a gap.
+
+        The old row is free then.
+        """
+        ...
+
+    def reorder(self, source_rows: Sequence[int], target_rows: Sequence[int], lengths: Sequence[int]) -> None:
+        """Let beams go on from other beams of the same sequence: copies live tokens; their source is the same.
+
+        No row may be both a source and a target.
+        """
+        ...
+
+    def clear(self, rows: Sequence[int]) -> None:
+        """Zero rows whose sequence failed: what is not a number there would reach the next owner through the mask."""
+        ...

@@ -1,0 +1,268 @@
+"""The runner that serves: a bundle's two graphs in ONNX Runtime, on the rows of a `KVCache`."""
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy import typing as npt
+
+from service.bundle import graph_io
+from service.bundle.manifest import Manifest
+from service.engine.config import EngineConfig
+from service.engine.runner import EncodeJob, Fetch, RunnerSpec, StepOutput
+from service.engine.runtime.device_cache import DeviceCache
+from service.engine.runtime.host_cache import HostCache
+from service.engine.runtime.kv_cache import CacheShape, KVCache
+from service.engine.runtime.session import Array, Binding, Buffer, SessionConfig
+from service.engine.runtime.shared_graph import SharedGraph, num_lanes
+from service.engine.runtime.step_inputs import StepInputs
+
+_MAX_BINDINGS = 512
+_FIRST_SLOTS = 16  # until it is known how many pay: enough to test a bundle
+
+
+class OnnxRunner:
+    """Implements `runner.Runner`.
+
+    Bindings are kept per number of rows, source bucket and kind of step, as setting one up costs more Python time
+    than the rest of a step; the memory behind them never moves. Outputs come to the host, and only those asked for.
+    """
+
+    def __init__(
+        self,
+        encoder: SharedGraph,
+        decoder_step: SharedGraph,
+        cache: KVCache,
+        inputs: StepInputs,
+        spec: RunnerSpec,
+        session_config: SessionConfig,
+        *,
+        pad_id: int,
+        vocabulary_size: int,
+    ) -> None:
+        self.spec = spec
+        self._encoder = encoder
+        self._decoder_step = decoder_step
+        self._cache = cache
+        self._inputs = inputs
+        self._session_config = session_config
+        self._pad_id = pad_id
+        self._vocabulary_size = vocabulary_size
+        num_layers = cache.shape.num_layers
+        self._cross_names = graph_io.cross_names(num_layers)
+        self._past_names = graph_io.past_names(num_layers)
+        self._present_names = graph_io.present_names(num_layers)
+        self._bindings: dict[tuple[int, int, Fetch, bool], tuple[Binding, StepOutput]] = {}
+        self._total_length = np.zeros(1, np.int32)
+        self._next_ids = np.zeros(spec.max_slots, np.int64)
+        self._next_log_probs = np.zeros(spec.max_slots, np.float32)
+
+    @classmethod
+    def load_lanes(
+        cls, directory: Path, manifest: Manifest, config: EngineConfig, session_config: SessionConfig
+    ) -> "list[OnnxRunner]":
+        """As `load`, but one runner for each lane that the device has threads for; they share the slots."""
+        lanes = num_lanes(session_config, config.max_slots)
+        if config.max_slots is not None:
+            config = dataclasses.replace(config, max_slots=config.max_slots // lanes)
+        first = cls.load(directory, manifest, config, session_config, lanes)
+        return [first, *(first.beside() for _ in range(lanes - 1))]
+
+    @classmethod
+    def load(
+        cls,
+        directory: Path,
+        manifest: Manifest,
+        config: EngineConfig,
+        session_config: SessionConfig,
+        lanes: int = 1,
+    ) -> "OnnxRunner":
+        """Open a bundle's graphs, for so many lanes, and reserve one lane's rows.
+
+        Raises:
+            DeviceUnavailable: the device can't be used here.
+            BundleError: a graph can't be opened, or does not fit the contract.
+        """
+        model, limits, tokens = manifest.model, manifest.limits, manifest.tokenizer
+        num_layers = model.num_decoder_layers
+        encoder = SharedGraph(
+            directory / manifest.graphs.encoder,
+            session_config,
+            graph_io.encoder_inputs(),
+            graph_io.cross_names(num_layers),
+            lanes,
+        )
+        decoder_step = SharedGraph(
+            directory / manifest.graphs.decoder_step,
+            session_config,
+            graph_io.step_inputs(num_layers),
+            graph_io.step_outputs(num_layers),
+            lanes,
+        )
+        kv_capacity = config.kv_capacity or limits.max_output_tokens + manifest.longest_target_prefix
+        shape = CacheShape(
+            num_layers=num_layers,
+            num_heads=model.num_heads,
+            head_size=model.head_size,
+            max_slots=config.max_slots or _FIRST_SLOTS,
+            kv_capacity=kv_capacity,
+            max_source_tokens=limits.max_source_tokens,
+            max_encode_tokens=config.max_encode_tokens,
+            dtype=decoder_step.input_dtype(graph_io.past_names(num_layers)[0]),
+        )
+        spec = RunnerSpec(
+            max_slots=shape.max_slots,
+            kv_capacity=kv_capacity,
+            max_source_tokens=limits.max_source_tokens,
+            eos_id=tokens.eos_id,
+            decoder_start_id=tokens.decoder_start_id,
+            bytes_per_slot=shape.bytes_per_slot,
+        )
+        return cls(
+            encoder,
+            decoder_step,
+            _cache(shape, session_config),
+            _step_inputs(shape.max_slots, session_config),
+            spec,
+            session_config,
+            pad_id=tokens.pad_id,
+            vocabulary_size=model.vocabulary_size,
+        )
+
+    @property
+    def encoder(self) -> SharedGraph:
+        """The encoder graph, for whoever else has sources to encode."""
+        return self._encoder
+
+    def beside(self) -> "OnnxRunner":
+        """Another runner on the same graphs, with as many rows of its own, for another thread."""
+        shape = self._cache.shape
+        return OnnxRunner(
+            self._encoder,
+            self._decoder_step,
+            _cache(shape, self._session_config),
+            _step_inputs(shape.max_slots, self._session_config),
+            self.spec,
+            self._session_config,
+            pad_id=self._pad_id,
+            vocabulary_size=self._vocabulary_size,
+        )
+
+    def resize(self, max_slots: int) -> None:
+        """Reserve another number of rows; forgets all rows. No engine may run on this runner.
+
+        Raises:
+            DeviceUnavailable: the device has no memory for so many.
+        """
+        self._bindings.clear()
+        self.spec = dataclasses.replace(self.spec, max_slots=max_slots)
+        shape = dataclasses.replace(self._cache.shape, max_slots=max_slots)
+        del self._cache, self._inputs  # first, so that old and new rows need not fit beside each other
+        self._cache = _cache(shape, self._session_config)
+        self._inputs = _step_inputs(max_slots, self._session_config)
+        self._next_ids = np.zeros(max_slots, np.int64)
+        self._next_log_probs = np.zeros(max_slots, np.float32)
+
+    def encode(self, jobs: Sequence[EncodeJob], *, is_alone: bool = True) -> list[bool]:
+        """See `Runner.encode`."""
+        lengths = np.array([len(job.source_ids) for job in jobs], np.int32)
+        width = self._cache.encoder_width(int(lengths.max()))
+        source_ids = np.full((len(jobs), width), self._pad_id, np.int64)
+        for row, job in zip(source_ids, jobs, strict=True):
+            row[: len(job.source_ids)] = job.source_ids
+        cross = self._cache.encoder_outputs(len(jobs), width)
+        session = self._encoder.session(is_alone=is_alone)
+        binding = session.bind(
+            {graph_io.SOURCE_IDS: source_ids, graph_io.SOURCE_LENGTHS: lengths},
+            dict(zip(self._cross_names, cross, strict=True)),
+        )
+        session.run(binding)
+        rows = [job.rows for job in jobs]
+        return self._cache.store_sources(rows, lengths.tolist(), num_live=min(own_rows[0] for own_rows in rows))
+
+    def step(
+        self,
+        token_ids: npt.NDArray[np.int64],
+        lengths: npt.NDArray[np.int32],
+        source_lengths: npt.NDArray[np.int32],
+        fetch: Fetch,
+        *,
+        is_alone: bool = True,
+    ) -> StepOutput:
+        """See `Runner.step`."""
+        num_rows = len(token_ids)
+        self._cache.prepare_step(int(source_lengths.max()), num_rows)
+        self._inputs.write(token_ids, lengths, source_lengths)
+        self._total_length[0] = lengths.max() + 1
+        binding, output = self._binding(num_rows, fetch, is_alone)
+        self._decoder_step.session(is_alone=is_alone).run(binding)
+        return output
+
+    def move(self, source_row: int, target_row: int, length: int) -> None:
+        """See `Runner.move`."""
+        self._cache.move(source_row, target_row, length)
+
+    def reorder(self, source_rows: Sequence[int], target_rows: Sequence[int], lengths: Sequence[int]) -> None:
+        """See `Runner.reorder`."""
+        self._cache.reorder(source_rows, target_rows, lengths)
+
+    def clear(self, rows: Sequence[int]) -> None:
+        """See `Runner.clear`."""
+        self._cache.clear(rows)
+
+    def reset(self) -> None:
+        """See `Runner.reset`."""
+        self._encoder.reset()
+        self._decoder_step.reset()
+        self._bindings.clear()
+        self._cache.clear_all()
+
+    def terminate(self) -> None:
+        """See `Runner.terminate`."""
+        self._encoder.terminate()
+        self._decoder_step.terminate()
+
+    def _binding(self, num_rows: int, fetch: Fetch, is_alone: bool) -> tuple[Binding, StepOutput]:
+        key = (num_rows, self._cache.source_bucket, fetch, is_alone)
+        found = self._bindings.get(key)
+        if found is None:
+            if len(self._bindings) >= _MAX_BINDINGS:
+                self._bindings.clear()
+            found = self._bindings[key] = self._bind(num_rows, fetch, is_alone)
+        return found
+
+    def _bind(self, num_rows: int, fetch: Fetch, is_alone: bool) -> tuple[Binding, StepOutput]:
+        """Bind the first `num_rows` rows of everything. K = 0 tells the graph that no log-probabilities are wanted."""
+        num_candidates = min(fetch.num_candidates, self._vocabulary_size)
+        past = self._cache.past(num_rows)
+        inputs: dict[str, Array | Buffer] = {
+            graph_io.TOTAL_LENGTH: self._total_length,
+            graph_io.NUM_CANDIDATES: np.array([num_candidates or int(fetch.next_log_probs)], np.int64),
+            **self._inputs.buffers(num_rows),
+            **dict(zip(self._past_names, past, strict=True)),
+            **dict(zip(self._cross_names, self._cache.cross(num_rows), strict=True)),
+        }
+        output = StepOutput(
+            next_ids=self._next_ids[:num_rows] if fetch.next_ids else None,
+            next_log_probs=self._next_log_probs[:num_rows] if fetch.next_log_probs else None,
+            candidate_ids=np.zeros((num_rows, num_candidates), np.int64) if num_candidates else None,
+            candidate_log_probs=np.zeros((num_rows, num_candidates), np.float32) if num_candidates else None,
+        )
+        fetched = {
+            graph_io.NEXT_IDS: output.next_ids,
+            graph_io.NEXT_LOG_PROBS: output.next_log_probs,
+            graph_io.CANDIDATE_IDS: output.candidate_ids,
+            graph_io.CANDIDATE_LOG_PROBS: output.candidate_log_probs,
+        }
+        outputs: dict[str, Array | Buffer] = dict(zip(self._present_names, past, strict=True))
+        outputs |= {name: array for name, array in fetched.items() if array is not None}
+        return self._decoder_step.session(is_alone=is_alone).bind(inputs, outputs), output
+
+
+def _cache(shape: CacheShape, session_config: SessionConfig) -> KVCache:
+    return HostCache(shape) if session_config.device == "cpu" else DeviceCache(shape, session_config)
+
+
+def _step_inputs(max_slots: int, session_config: SessionConfig) -> StepInputs:
+    return StepInputs(max_slots, None if session_config.device == "cpu" else session_config.device)

@@ -1,0 +1,61 @@
+"""One graph for several lanes: with one lane's threads for those that run side by side, with all for one alone.
+
+Between the threads of one run ONNX Runtime waits at every operator, and a thread that does not spin takes longer to
+wake than most operators of a step take to run. Lanes have no business with each other. The price is a second session,
+with its own copy of the weights.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from service.engine.cpus import available_cpus
+from service.engine.runtime.session import GraphSession, SessionConfig
+
+_MAX_LANES = 4  # each reads all weights in each step: more lanes wait for memory instead of for each other
+_MIN_SLOTS_PER_LANE = 16
+
+
+def num_lanes(config: SessionConfig, max_slots: int | None) -> int:
+    """How many lanes a model should run in: one per thread up to a few, as long as each has slots enough."""
+    if config.device != "cpu":
+        return 1
+    threads = config.intra_op_threads or available_cpus()
+    most = _MAX_LANES if max_slots is None else max_slots // _MIN_SLOTS_PER_LANE
+    return max(1, min(threads, _MAX_LANES, most))
+
+
+class SharedGraph:
+    """One graph, run by the threads of several lanes at once."""
+
+    def __init__(
+        self, path: Path, config: SessionConfig, inputs: Sequence[str], outputs: Sequence[str], lanes: int
+    ) -> None:
+        """Open a graph whose inputs and outputs must have the given names; raises what `GraphSession` does."""
+        self._alone = GraphSession(path, config, inputs, outputs)
+        self._beside_others = self._alone
+        if lanes > 1:
+            threads = (config.intra_op_threads or available_cpus()) // lanes
+            narrow = dataclasses.replace(config, intra_op_threads=threads)
+            self._beside_others = GraphSession(path, narrow, inputs, outputs)
+
+    def session(self, *, is_alone: bool) -> GraphSession:
+        """The session for a lane that is alone, or for one beside others."""
+        return self._alone if is_alone else self._beside_others
+
+    def input_dtype(self, name: str) -> np.dtype[Any]:
+        """The element type that an input wants."""
+        return self._alone.input_dtype(name)
+
+    def terminate(self) -> None:
+        """Make the runs under way and all later ones fail, until `reset`. Thread-safe."""
+        self._alone.terminate()
+        self._beside_others.terminate()
+
+    def reset(self) -> None:
+        """Take `terminate` back."""
+        self._alone.reset()
+        self._beside_others.reset()

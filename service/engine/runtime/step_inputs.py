@@ -1,0 +1,50 @@
+"""The per-row inputs of a decoder step, where the step graph reads them."""
+
+import numpy as np
+from numpy import typing as npt
+
+from service.bundle import graph_io
+from service.engine.runtime.session import Array, Buffer, DeviceMemory
+
+
+class StepInputs:
+    """Token ids, lengths and source lengths of up to `max_slots` rows, in one piece of memory.
+
+    With a `device`, they go to its memory in one transfer per step; without, the graph reads the host's.
+    """
+
+    def __init__(self, max_slots: int, device: str | None) -> None:
+        self._bytes = np.zeros(max_slots * 16, np.uint8)
+        self._token_ids = self._bytes[: 8 * max_slots].view(np.int64)
+        self._lengths = self._bytes[8 * max_slots : 12 * max_slots].view(np.int32)
+        self._source_lengths = self._bytes[12 * max_slots :].view(np.int32)
+        self._on_device = None if device is None else DeviceMemory(device, self._bytes.nbytes)
+
+    def write(
+        self,
+        token_ids: npt.NDArray[np.int64],
+        lengths: npt.NDArray[np.int32],
+        source_lengths: npt.NDArray[np.int32],
+    ) -> None:
+        """Set the inputs of the first n rows; all arrays are (n,)."""
+        num_rows = len(token_ids)
+        self._token_ids[:num_rows] = token_ids
+        self._lengths[:num_rows] = lengths
+        self._source_lengths[:num_rows] = source_lengths
+        if self._on_device is not None:
+            self._on_device.write(self._bytes)
+
+    def buffers(self, num_rows: int) -> dict[str, Buffer]:
+        """Input name -> where the first `num_rows` entries lie; stays valid."""
+        arrays: dict[str, Array] = {
+            graph_io.TOKEN_IDS: self._token_ids,
+            graph_io.LENGTHS: self._lengths,
+            graph_io.SOURCE_LENGTHS: self._source_lengths,
+        }
+        if self._on_device is None:
+            return {name: Buffer.of(array[:num_rows]) for name, array in arrays.items()}
+        start = self._bytes.ctypes.data
+        return {
+            name: self._on_device.view(array.ctypes.data - start, array.dtype, (num_rows,))
+            for name, array in arrays.items()
+        }

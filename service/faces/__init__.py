@@ -1,0 +1,1 @@
+"""What callers speak: each face maps its messages to the domain and back, and nothing else."""

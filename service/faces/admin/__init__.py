@@ -1,0 +1,1 @@
+"""The status page, and what operators may do over HTTP."""

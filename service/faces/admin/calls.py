@@ -1,0 +1,132 @@
+"""What operators ask for by HTTP, done on the event loop: each is counted, and fails, like any call."""
+
+import asyncio
+import json
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeVar
+
+from google.protobuf import json_format
+
+from service.domain import origin, request_id
+from service.domain.errors import InvalidRequest, ServiceError, Unavailable
+from service.faces.grpc.counts import check_counts_of_json
+from service.faces.grpc.dragoman.messages import request_from_pb, result_to_pb
+from service.faces.grpc.failures import status_of_failure
+from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
+from service.models.control import ModelControl
+from service.observe.metrics import Metrics
+from service.observe.recent_errors import RecentErrors
+from service.process.lifecycle import Phase, ReloadOutcome
+from service.translation.translator import Translator
+
+_OPERATORS = "operators"  # are one caller, as keys have names and peers addresses
+
+Document = dict[str, Any]
+T = TypeVar("T")
+
+
+class AdminCalls:
+    """All methods belong to the event loop's thread. `headers` may hold the caller's `x-request-id`.
+
+    They raise a ServiceError, and no other error.
+    """
+
+    def __init__(
+        self,
+        translator: Translator,
+        control: ModelControl,
+        reload: Callable[[], Awaitable[ReloadOutcome]],
+        metrics: Metrics,
+        errors: RecentErrors,
+        phase: Callable[[], Phase],
+        deadline_seconds: float,
+    ) -> None:
+        """A translation has `deadline_seconds`."""
+        self._translator = translator
+        self._control = control
+        self._reload = reload
+        self._metrics = metrics
+        self._errors = errors
+        self._phase = phase
+        self._deadline_seconds = deadline_seconds
+
+    async def translate(self, body: bytes, headers: Mapping[str, str]) -> Document:
+        """As `TranslationService.Translate`, its messages in protobuf's JSON with the field names of the .proto."""
+
+        async def translated() -> Document:
+            deadline = time.monotonic() + self._deadline_seconds
+            message = await asyncio.to_thread(parsed, body)
+            request = request_from_pb(message, request_id.current(), deadline)
+            response = result_to_pb(await self._translator.translate(request))
+            return json_format.MessageToDict(response, preserving_proto_field_name=True)
+
+        return await self._counted("translate", translated, headers)
+
+    async def models(self) -> Document:
+        """How each version stands that is on disk or in memory."""
+        states = await self._control.states()
+        shown = [{"name": s.name, "version": s.version, "state": s.state.value, "reason": s.reason} for s in states]
+        return {"models": shown}
+
+    async def load(self, name: str, headers: Mapping[str, str]) -> Document:
+        """As `ModelControl.load`."""
+        return await self._counted("load", lambda: _done(self._control.load(name)), headers)
+
+    async def unload(self, name: str, headers: Mapping[str, str]) -> Document:
+        """As `ModelControl.unload`."""
+        return await self._counted("unload", lambda: _done(self._control.unload(name)), headers)
+
+    async def reload(self, headers: Mapping[str, str]) -> Document:
+        """As SIGHUP, and what came of it. It is brought to its end, though the caller go."""
+
+        async def reloaded() -> Document:
+            return {"outcome": (await asyncio.shield(asyncio.ensure_future(self._reload()))).value}
+
+        return await self._counted("reload", reloaded, headers)
+
+    async def _counted(self, name: str, work: Callable[[], Awaitable[T]], headers: Mapping[str, str]) -> T:
+        identifier = request_id.begin(headers.items())
+        origin.begin(_OPERATORS)
+        method, code, started = f"admin/{name}", "OK", time.monotonic()
+        self._metrics.call_started()
+        try:
+            self._check_phase()
+            return await work()
+        except asyncio.CancelledError:
+            code = "CANCELLED"
+            raise
+        except Exception as error:
+            status = status_of_failure(error, method, self._metrics)
+            code = status.code.name
+            self._errors.note(identifier, method, code, status.message)
+            if isinstance(error, ServiceError):
+                raise
+            raise ServiceError(status.message) from error
+        finally:
+            self._metrics.call_finished(method, code, time.monotonic() - started)
+
+    def _check_phase(self) -> None:
+        phase = self._phase()
+        if not phase.is_ready:
+            raise Unavailable(f"the server is {phase.value}; this is possible while it is {Phase.SERVING.value}.")
+
+
+async def _done(work: Awaitable[None]) -> Document:
+    await work
+    return {}
+
+
+def parsed(body: bytes) -> pb.TranslateRequest:
+    """A request in protobuf's JSON.
+
+    Raises:
+        InvalidRequest: it is none, or has too many entries.
+    """
+    try:
+        check_counts_of_json(json.loads(body), pb.TranslateRequest)  # protobuf takes its time with each entry
+        return json_format.Parse(body, pb.TranslateRequest())
+    except (json_format.ParseError, ValueError, RecursionError) as error:
+        reason = " ".join(str(error).split())[:200]
+        # In quotes, as all that may hold a caller's words.
+        raise InvalidRequest(f"the body is no TranslateRequest in JSON: {reason!r}.") from error

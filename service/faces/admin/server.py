@@ -1,0 +1,178 @@
+"""The admin listener: the status page, its numbers, and what operators may do, over HTTP."""
+
+import asyncio
+import json
+import math
+import re
+import time
+from collections.abc import Callable, Coroutine, Sequence
+from concurrent.futures import CancelledError, Future
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import unquote
+
+import service
+from service.domain.errors import DeadlineExceeded, Overloaded, ServiceError, Unavailable
+from service.faces.admin.calls import AdminCalls, Document
+from service.faces.admin.page_builder import build_page
+from service.faces.admin.same_site import refusal
+from service.faces.admin.status import errors_of, models_of, numbers_of
+from service.faces.grpc.status import status_of
+from service.faces.http.listener import HttpAnswer, HttpListener, HttpRequest
+from service.models.loaded_model import LoadedModel
+from service.observe.metrics import Metrics
+from service.observe.recent_errors import RecentErrors
+from service.process.lifecycle import Phase
+
+_MODEL_ACTION = re.compile("/api/models/([^/]+)/(load|unload)")
+_READ_SECONDS = 10.0  # for what only reads
+_CHANGE_SECONDS = 600.0  # for loading, unloading and reloading; what is under way by then goes on
+_LAST_SECONDS = 2.0  # for an answer that comes at the deadline
+_MAX_BODY_BYTES = 131_072  # what is read as JSON in some milliseconds, in which nothing else runs
+_JSON = "application/json"
+_HEADERS = {
+    "Cache-Control": "no-store",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+}
+# As google.api.http maps them.
+_HTTP_STATUS = {
+    "INVALID_ARGUMENT": HTTPStatus.BAD_REQUEST,
+    "FAILED_PRECONDITION": HTTPStatus.BAD_REQUEST,
+    "NOT_FOUND": HTTPStatus.NOT_FOUND,
+    "RESOURCE_EXHAUSTED": HTTPStatus.TOO_MANY_REQUESTS,
+    "UNIMPLEMENTED": HTTPStatus.NOT_IMPLEMENTED,
+    "UNAVAILABLE": HTTPStatus.SERVICE_UNAVAILABLE,
+    "DEADLINE_EXCEEDED": HTTPStatus.GATEWAY_TIMEOUT,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ServerView:
+    """What the page tells of the server; the functions are called from other threads."""
+
+    device: str
+    is_explicit: bool  # models are loaded and unloaded by call
+    phase: Callable[[], Phase]
+    models: Callable[[], Sequence[LoadedModel]]
+
+
+class AdminServer:
+    """Answers requests on their own threads; what they ask of models is done on the event loop."""
+
+    def __init__(
+        self,
+        view: ServerView,
+        calls: AdminCalls,
+        metrics: Metrics,
+        errors: RecentErrors,
+        loop: asyncio.AbstractEventLoop,
+        own_host: str,
+        deadline_seconds: float,
+    ) -> None:
+        """`own_host` is the configured one; a translation has `deadline_seconds`."""
+        self._view = view
+        self._calls = calls
+        self._metrics = metrics
+        self._errors = errors
+        self._loop = loop
+        self._own_host = own_host
+        self._deadline_seconds = deadline_seconds
+        self._page = build_page()
+        self._started_seconds = time.monotonic()
+
+    def answer(self, request: HttpRequest) -> HttpAnswer:
+        """Answer one request; called on a thread of its own."""
+        if reason := refusal(request.method, request.headers, self._own_host):
+            return _failure(HTTPStatus.FORBIDDEN, "PERMISSION_DENIED", reason)
+        if request.method == "GET":
+            return self._get(request)
+        return self._post(request)
+
+    def _get(self, request: HttpRequest) -> HttpAnswer:
+        if request.path == "/":
+            headers = {**_HEADERS, "Content-Security-Policy": self._page.policy}
+            return HttpAnswer(HTTPStatus.OK, "text/html; charset=utf-8", self._page.body, headers)
+        if request.path == "/status.json":
+            return _json(self._status())
+        if request.path == "/api/models":
+            return self._awaited(self._calls.models(), _READ_SECONDS)
+        return _not_here(request, "/, /status.json, /api/models")
+
+    def _post(self, request: HttpRequest) -> HttpAnswer:
+        headers = request.headers
+        if request.path == "/api/translate":
+            work = self._calls.translate(request.body, headers)
+            return self._awaited(work, self._deadline_seconds + _LAST_SECONDS)
+        if request.path == "/api/reload":
+            return self._awaited(self._calls.reload(headers), _CHANGE_SECONDS)
+        if found := _MODEL_ACTION.fullmatch(request.path):
+            name = unquote(found[1])
+            act = self._calls.load if found[2] == "load" else self._calls.unload
+            return self._awaited(act(name, headers), _CHANGE_SECONDS)
+        return _not_here(request, "/api/translate, /api/reload, /api/models/<name>/load, /api/models/<name>/unload")
+
+    def _status(self) -> Document:
+        return {
+            "version": service.__version__,
+            "device": self._view.device,
+            "is_explicit": self._view.is_explicit,
+            "phase": self._view.phase().value,
+            "uptime_seconds": time.monotonic() - self._started_seconds,
+            "time_seconds": time.time(),
+            **numbers_of(self._metrics.samples()),
+            "models": models_of(self._view.models()),
+            "errors": errors_of(self._errors.latest()),
+        }
+
+    def _awaited(self, work: Coroutine[Any, Any, Document], timeout_seconds: float) -> HttpAnswer:
+        """Have the event loop do it, and answer what came of it."""
+        started = time.monotonic()
+        future: Future[Document] = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            document = future.result(timeout_seconds)
+        except TimeoutError:
+            future.cancel()  # changes are shielded from that
+            late = f"not done within {timeout_seconds:g} s; a change that has begun goes on."
+            return _of_error(DeadlineExceeded(late))
+        except CancelledError:
+            return _of_error(Unavailable("the server is stopping; what was asked may not have been done."))
+        except ServiceError as error:
+            return _of_error(error)
+        milliseconds = (time.monotonic() - started) * 1000
+        return _json(document, {"Server-Timing": f"total;dur={milliseconds:.1f}"})
+
+
+def admin_listener(host: str, port: int, server: AdminServer, max_request_bytes: int) -> HttpListener:
+    """Open the port for operators; 0 takes any free one. Bodies may have up to `max_request_bytes`, at most 128 KiB.
+
+    Raises:
+        PortError: the port can't be listened on.
+    """
+    max_body_bytes = min(max_request_bytes, _MAX_BODY_BYTES)
+    return HttpListener(host, port, "the status page", "--admin-port", server.answer, max_body_bytes)
+
+
+def _of_error(error: ServiceError) -> HttpAnswer:
+    code = status_of(error).code.name
+    headers = {}
+    if isinstance(error, Overloaded):
+        headers["Retry-After"] = str(math.ceil(error.retry_after_seconds))
+    return _failure(_HTTP_STATUS.get(code, HTTPStatus.INTERNAL_SERVER_ERROR), code, str(error), headers)
+
+
+def _not_here(request: HttpRequest, there: str) -> HttpAnswer:
+    message = f"{request.method} {request.path!r:.80} is not here; there are {there}."
+    return _failure(HTTPStatus.NOT_FOUND, "NOT_FOUND", message)
+
+
+def _failure(status: HTTPStatus, code: str, message: str, headers: dict[str, str] | None = None) -> HttpAnswer:
+    return _json({"error": {"code": code, "message": message}}, headers, status)
+
+
+def _json(document: Document, headers: dict[str, str] | None = None, status: HTTPStatus = HTTPStatus.OK) -> HttpAnswer:
+    body = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
+    return HttpAnswer(status, _JSON, body, {**_HEADERS, **(headers or {})})

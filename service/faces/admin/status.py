@@ -1,0 +1,96 @@
+"""What /status.json says: counters, gauges and histograms as they stand, read from the metrics.
+
+Nothing is counted here. Rates and percentiles are differences between two readings, which the page takes.
+"""
+
+import dataclasses
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from service.models.loaded_model import LoadedModel
+from service.observe.metrics import Sample
+from service.observe.recent_errors import RecentError
+
+# Of `method`s, what comes last; other calls, such as those for health, would only hide how long translating takes.
+TRANSLATING = {"Translate", "TranslateStream", "TranslateText", "ModelInfer", "ModelStreamInfer", "translate"}
+
+_COUNTERS = ("source_tokens", "target_tokens", "coalesced_sequences")
+_GAUGES = ("inflight_requests", "queue_sequences", "sequences_running", "slots_running", "slots_max")
+_OF_PROCESS = ("process_cpu_seconds_total", "process_resident_memory_bytes")
+_HISTOGRAMS = {
+    "request_seconds": "dragoman_request_duration_seconds",
+    "first_token_seconds": "dragoman_time_to_first_token_seconds",
+    "queue_seconds": "dragoman_queue_seconds",
+    "batch_size": "dragoman_step_batch_size",
+}
+
+
+def numbers_of(samples: Iterable[Sample]) -> dict[str, Any]:
+    """Sums over all models, and over all methods that translate; histograms have cumulative counts per bound.
+
+    `calls` are finished ones by status. `kv_bytes_used` and `kv_bytes_reserved` are of slots in use and of all slots.
+    """
+    sums: defaultdict[str, float] = defaultdict(float)
+    calls: defaultdict[str, float] = defaultdict(float)
+    buckets: dict[str, defaultdict[float, float]] = {name: defaultdict(float) for name in _HISTOGRAMS.values()}
+    by_model: defaultdict[str, dict[str, float]] = defaultdict(dict)
+    for name, labels, value in samples:
+        if labels.get("method", "translate").rpartition("/")[2] not in TRANSLATING:
+            continue
+        if name == "dragoman_requests_total":
+            calls[labels["code"]] += value
+        elif (histogram := name.removesuffix("_bucket")) in buckets and "le" in labels:
+            buckets[histogram][float(labels["le"])] += value
+        else:
+            sums[name] += value
+            by_model[name][labels.get("model", "")] = value
+    bytes_per_slot = by_model["dragoman_kv_cache_bytes_per_slot"]
+    return {
+        "calls": dict(calls),
+        **{f"{name}_total": sums[f"dragoman_{name}_total"] for name in _COUNTERS},
+        **{name: sums[f"dragoman_{name}"] for name in _GAUGES},
+        **{name: sums[name] for name in _OF_PROCESS},
+        "kv_bytes_used": _product(by_model["dragoman_slots_running"], bytes_per_slot),
+        "kv_bytes_reserved": _product(by_model["dragoman_slots_max"], bytes_per_slot),
+        "histograms": {
+            key: {
+                "bounds": [bound for bound in sorted(buckets[name]) if bound != float("inf")],
+                "counts": [buckets[name][bound] for bound in sorted(buckets[name])],
+                "sum": sums[f"{name}_sum"],
+            }
+            for key, name in _HISTOGRAMS.items()
+        },
+    }
+
+
+def models_of(models: Sequence[LoadedModel]) -> list[dict[str, Any]]:
+    """What is served; of `any_to_any` languages each is translated into each other one."""
+    described = []
+    for model in models:
+        manifest, engine = model.manifest, model.engine.snapshot()
+        pairs = [[pair.source_language_code, pair.target_language_code] for pair in manifest.languages]
+        described.append(
+            {
+                "name": model.name,
+                "version": model.version,
+                "precision": manifest.precision,
+                "pairs": pairs,
+                "any_to_any": [language.code for language in manifest.any_to_any],
+                "max_source_tokens": manifest.limits.max_source_tokens,
+                "max_output_tokens": manifest.limits.max_output_tokens,
+                "slots_running": engine.slots_used,
+                "slots_max": engine.max_slots,
+                "queue_sequences": engine.num_waiting,
+            }
+        )
+    return described
+
+
+def errors_of(errors: Iterable[RecentError]) -> list[dict[str, Any]]:
+    """The errors as they are."""
+    return [dataclasses.asdict(error) for error in errors]
+
+
+def _product(slots: dict[str, float], bytes_per_slot: dict[str, float]) -> float:
+    return sum(number * bytes_per_slot.get(model, 0.0) for model, number in slots.items())

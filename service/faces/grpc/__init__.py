@@ -1,0 +1,1 @@
+"""gRPC: servers, interceptors, and a face for each API."""

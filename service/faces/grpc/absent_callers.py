@@ -1,0 +1,52 @@
+"""Callers that go away, or stop reading."""
+
+import asyncio
+import logging
+import time
+from typing import Any, NoReturn
+
+import grpc
+
+from service.faces.grpc.status import Metadata, RpcStatus
+
+_LOG = logging.getLogger(__name__)
+
+
+async def write(
+    context: "grpc.aio.ServicerContext[Any, Any]", message: Any, deadline_seconds: float | None = None
+) -> None:
+    """Write the next message of a stream, once the caller has read enough of what was written before.
+
+    `deadline_seconds` is on `time.monotonic()`'s clock.
+
+    Raises:
+        CancelledError: the caller has gone, or had not read enough by the deadline: a status would have to wait, too.
+    """
+    try:
+        async with asyncio.timeout(None if deadline_seconds is None else deadline_seconds - time.monotonic()):
+            await context.write(message)
+    except (TimeoutError, grpc.aio.InternalError) as error:  # gRPC's: the connection broke, and we are not told yet
+        raise asyncio.CancelledError from error
+
+
+async def end(
+    context: "grpc.aio.ServicerContext[Any, Any]", status: RpcStatus, more_trailers: Metadata = ()
+) -> NoReturn:
+    """End the call with this status; its own trailers come last.
+
+    Raises:
+        AbortError: it is done.
+        CancelledError: the caller has just gone, so nobody hears the status.
+    """
+    try:
+        await context.abort(status.code, status.message, (*more_trailers, *status.trailing_metadata))
+    except (asyncio.CancelledError, grpc.aio.AbortError):
+        raise
+    except Exception as error:  # grpc's own, which has no public name
+        _LOG.debug("the caller went before its %s", status.code.name)
+        raise asyncio.CancelledError from error
+
+
+def is_worth_logging(record: logging.LogRecord) -> bool:
+    """A filter for gRPC's logger: whether this is more than a caller who went while its answer was being sent."""
+    return not (record.exc_info and isinstance(record.exc_info[1], grpc.aio.InternalError))

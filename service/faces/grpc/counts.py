@@ -1,0 +1,74 @@
+"""How many entries a caller's lists may have, of every API: looked at before anything is made of them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from google.protobuf.message import Message
+
+from service.domain.errors import TooMany
+from service.domain.translation import MAX_TEXTS
+from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
+from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2 as google_pb
+from service.faces.grpc.pb.inference import grpc_service_pb2 as kserve_pb
+
+MAX_TERMS = 1024  # that a caller may send; a glossary of the server's may have more
+MAX_LABELS = 64
+MAX_PARAMETERS = 64
+MAX_TENSORS = 16  # more than a model has: so a wrong name is told by its name
+_MAX_DIMENSIONS = 8  # likewise
+_SEVERAL_CALLS = "Send several calls."
+_GLOSSARY = "Keep larger glossaries on the server."
+_FEWER = "Send fewer."
+
+MAXIMA: Mapping[type[Message], Mapping[str, tuple[int, str]]] = {
+    pb.TranslateRequest: {
+        "texts": (MAX_TEXTS, _SEVERAL_CALLS),
+        "target_prefixes": (MAX_TEXTS, _SEVERAL_CALLS),
+        "terms": (MAX_TERMS, _GLOSSARY),
+        "labels": (MAX_LABELS, _FEWER),
+    },
+    pb.DetectLanguageRequest: {"texts": (MAX_TEXTS, _SEVERAL_CALLS)},
+    google_pb.TranslateTextRequest: {"contents": (MAX_TEXTS, _SEVERAL_CALLS), "labels": (MAX_LABELS, _FEWER)},
+    google_pb.DetectLanguageRequest: {"labels": (MAX_LABELS, _FEWER)},
+    kserve_pb.ModelInferRequest: {
+        "parameters": (MAX_PARAMETERS, _FEWER),
+        "inputs": (MAX_TENSORS, _FEWER),
+        "outputs": (MAX_TENSORS, _FEWER),
+        "raw_input_contents": (MAX_TENSORS, _FEWER),
+    },
+    kserve_pb.ModelInferRequest.InferInputTensor: {
+        "shape": (_MAX_DIMENSIONS, _FEWER),
+        "parameters": (MAX_PARAMETERS, _FEWER),
+    },
+    kserve_pb.ModelInferRequest.InferRequestedOutputTensor: {"parameters": (MAX_PARAMETERS, _FEWER)},
+}
+
+
+def check_counts(message: Message, within: str = "") -> None:
+    """Check the lists of a message, and not those of messages in it; `within` is what names of its fields begin with.
+
+    Raises:
+        TooMany: one has more entries than allowed.
+    """
+    for field, (most, advice) in MAXIMA[type(message)].items():
+        check_count(f"{within}{field}", len(getattr(message, field)), most, advice)
+
+
+def check_counts_of_json(document: Any, kind: type[Message]) -> None:
+    """As `check_counts`, for a message of that kind that is a document in protobuf's JSON by now."""
+    if not isinstance(document, dict):
+        return  # the parser says what is wrong
+    for field, (most, advice) in MAXIMA[kind].items():
+        for name in (field, kind.DESCRIPTOR.fields_by_name[field].camelcase_name):
+            if isinstance(entries := document.get(name), list | dict):
+                check_count(field, len(entries), most, advice)
+
+
+def check_count(field: str, number: int, most: int, advice: str = _SEVERAL_CALLS) -> None:
+    """Check how many entries a field has.
+
+    Raises:
+        TooMany: more than `most`.
+    """
+    if number > most:
+        raise TooMany(f"{field} has {number} entries; allowed are {most}. {advice}", field)

@@ -1,0 +1,225 @@
+"""Protobuf messages of dragoman.v1 to domain types and back."""
+
+import enum
+from collections.abc import Iterable
+from typing import Protocol, TypeVar
+
+from service.domain.checkpoint import paced
+from service.domain.errors import InvalidRequest, quoted
+from service.domain.translation import (
+    AlignedSpan,
+    DetectedLanguage,
+    FinishReason,
+    Flag,
+    MimeType,
+    Priority,
+    RequestedOptions,
+    Segment,
+    SplitSentences,
+    Term,
+    Translation,
+    TranslationRequest,
+)
+from service.faces.grpc.counts import check_counts
+from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
+from service.models.loaded_model import LoadedModel
+from service.translation.translator import StreamUpdate, TranslationResult
+
+Word = TypeVar("Word", bound=enum.Enum)
+
+FINISH_REASONS: dict[FinishReason, pb.FinishReason] = {
+    FinishReason.STOP: pb.FINISH_REASON_STOP,
+    FinishReason.LENGTH: pb.FINISH_REASON_LENGTH,
+    FinishReason.RATIO: pb.FINISH_REASON_RATIO,
+    FinishReason.REPETITION: pb.FINISH_REASON_REPETITION,
+    FinishReason.CANCELLED: pb.FINISH_REASON_CANCELLED,
+    FinishReason.DEADLINE: pb.FINISH_REASON_DEADLINE,
+}
+
+PRIORITIES: dict[int, Priority] = {
+    pb.PRIORITY_UNSPECIFIED: Priority.NORMAL,
+    pb.PRIORITY_LOW: Priority.LOW,
+    pb.PRIORITY_NORMAL: Priority.NORMAL,
+    pb.PRIORITY_HIGH: Priority.HIGH,
+}
+
+_MIME_TYPES = {mime_type.value: mime_type for mime_type in MimeType}
+
+SPLITS: dict[int, SplitSentences] = {
+    pb.SPLIT_SENTENCES_UNSPECIFIED: SplitSentences.ON,
+    pb.SPLIT_SENTENCES_OFF: SplitSentences.OFF,
+    pb.SPLIT_SENTENCES_ON: SplitSentences.ON,
+    pb.SPLIT_SENTENCES_NO_NEWLINES: SplitSentences.NO_NEWLINES,
+}
+
+FLAGS: dict[Flag, pb.Flag] = {
+    Flag.PLACEHOLDER: pb.FLAG_PLACEHOLDER,
+    Flag.TERM: pb.FLAG_TERM,
+    Flag.UNKNOWN: pb.FLAG_UNKNOWN,
+    Flag.EMPTY: pb.FLAG_EMPTY,
+}
+
+
+class NamedNumbers(Protocol):
+    """An enumeration of protobuf's."""
+
+    def Name(self, number: int) -> str: ...  # noqa: D102, N802
+
+
+def request_from_pb(message: pb.TranslateRequest, request_id: str, deadline_seconds: float) -> TranslationRequest:
+    """What the caller asks for; `deadline_seconds` is on `time.monotonic()`'s clock.
+
+    Raises:
+        InvalidRequest: a priority, a way to split or a MIME type that there is not, or too many entries.
+    """
+    check_counts(message)
+    return TranslationRequest(
+        request_id=request_id,
+        texts=tuple(message.texts),
+        source_language_code=message.source_language_code,
+        target_language_code=message.target_language_code,
+        model=message.model,
+        model_version=message.model_version,
+        options=_options_from_pb(message.options),
+        priority=_word("priority", message.priority, PRIORITIES, pb.Priority),
+        deadline_seconds=deadline_seconds,
+        mime_type=mime_type_from(message.mime_type or MimeType.PLAIN.value),
+        split_sentences=_word("split_sentences", message.split_sentences, SPLITS, pb.SplitSentences),
+        preserve_formatting=message.preserve_formatting,
+        target_prefixes=tuple(message.target_prefixes),
+        glossary=message.glossary,
+        terms=tuple(_term_from_pb(term) for term in message.terms),
+        return_alignments=message.return_alignments,
+        is_strict=message.strict,
+        labels=tuple(sorted(message.labels.items())),
+    )
+
+
+def mime_type_from(value: str) -> MimeType:
+    """The MIME type of that name, in upper or lower case.
+
+    Raises:
+        InvalidRequest: there is none.
+    """
+    mime_type = _MIME_TYPES.get(value.lower())
+    if mime_type is None:
+        raise InvalidRequest(f"mime_type is {quoted(value)}; allowed are {', '.join(_MIME_TYPES)}.", "mime_type")
+    return mime_type
+
+
+def result_to_pb(result: TranslationResult) -> pb.TranslateResponse:
+    """The answer to a call."""
+    return pb.TranslateResponse(
+        translations=[translation_to_pb(translation) for translation in result.translations],
+        model=result.model,
+        model_version=result.model_version,
+    )
+
+
+def num_entries(translations: Iterable[Translation | None]) -> int:
+    """How many segments and links of alignments an answer lists."""
+    return sum(len(each.segments) + len(each.alignment) for each in translations if each is not None)
+
+
+def detection_to_pb(languages: Iterable[DetectedLanguage]) -> pb.Detection:
+    """What a text may be written in."""
+    return pb.Detection(
+        languages=[
+            pb.DetectedLanguage(language_code=language.language_code, confidence=language.confidence)
+            for language in languages
+        ]
+    )
+
+
+def part_to_pb(part: StreamUpdate) -> pb.TranslateStreamResponse:
+    """A part of a stream's answer."""
+    return pb.TranslateStreamResponse(
+        text_index=part.index,
+        delta=part.delta,
+        translation=None if part.translation is None else translation_to_pb(part.translation),
+        model=part.model,
+        model_version=part.model_version,
+    )
+
+
+def model_to_pb(model: LoadedModel) -> pb.Model:
+    """What a caller may know about a model."""
+    limits, defaults = model.manifest.limits, model.default_options
+    return pb.Model(
+        name=model.name,
+        version=model.version,
+        language_pairs=[
+            pb.LanguagePair(source_language_code=source, target_language_code=target)
+            for source, target in model.pairs.listed
+        ],
+        max_source_tokens=limits.max_source_tokens,
+        max_output_tokens=limits.max_output_tokens,
+        default_options=pb.DecodingOptions(
+            beam_size=defaults.beam_size,
+            length_penalty=defaults.length_penalty,
+            num_hypotheses=defaults.num_hypotheses,
+            max_output_tokens=defaults.max_output_tokens,
+            return_scores=defaults.return_scores,
+            temperature=defaults.temperature,
+            top_k=defaults.top_k,
+            top_p=defaults.top_p,
+            max_repeats=defaults.max_repeats,
+            max_length_ratio=defaults.max_length_ratio,
+        ),
+        precision=model.manifest.precision,
+        any_to_any_language_codes=model.pairs.any_to_any,
+    )
+
+
+def _options_from_pb(message: pb.DecodingOptions) -> RequestedOptions:
+    return RequestedOptions(**{field.name: value for field, value in message.ListFields()})
+
+
+def _word(field: str, value: int, words: dict[int, Word], names: NamedNumbers) -> Word:
+    if value not in words:
+        known = ", ".join(map(names.Name, words))
+        raise InvalidRequest(f"{field} is {value}; allowed are {known}.", field)
+    return words[value]
+
+
+def _term_from_pb(message: pb.Term) -> Term:
+    target = message.target if message.HasField("target") else None
+    return Term(message.source, target, message.case_sensitive)
+
+
+def translation_to_pb(translation: Translation) -> pb.Translation:
+    """The answer to one text."""
+    return pb.Translation(
+        text=translation.text,
+        hypotheses=[
+            pb.Hypothesis(text=hypothesis.text, score=hypothesis.score, num_tokens=hypothesis.num_tokens)
+            for hypothesis in translation.hypotheses
+        ],
+        finish_reason=FINISH_REASONS[translation.finish_reason],
+        num_source_tokens=translation.num_source_tokens,
+        segments=[_segment_to_pb(segment) for segment in paced(translation.segments)],
+        alignment=[_span_to_pb(span) for span in paced(translation.alignment)],
+        detected_language_code=translation.detected_language_code,
+    )
+
+
+def _segment_to_pb(segment: Segment) -> pb.Segment:
+    return pb.Segment(
+        source_start=segment.source_start,
+        source_end=segment.source_end,
+        target_start=segment.target_start,
+        target_end=segment.target_end,
+        finish_reason=FINISH_REASONS[segment.finish_reason],
+        num_source_tokens=segment.num_source_tokens,
+        num_output_tokens=segment.num_output_tokens,
+        flags=[FLAGS[flag] for flag in segment.flags],
+    )
+
+
+def _span_to_pb(span: AlignedSpan) -> pb.AlignedSpan:
+    return pb.AlignedSpan(
+        source_start=span.source_start,
+        source_end=span.source_end,
+        target_start=span.target_start,
+        target_end=span.target_end,
+    )

@@ -1,0 +1,69 @@
+"""`dragoman.v1.TranslationService`: messages in, the translator asked, messages out."""
+
+from contextlib import aclosing
+from functools import partial
+from typing import Any
+
+import grpc
+
+from service.domain import call_record, request_id
+from service.domain.translation import TranslationRequest
+from service.faces.grpc.absent_callers import write
+from service.faces.grpc.counts import check_counts
+from service.faces.grpc.deadline import deadline_of
+from service.faces.grpc.dragoman.messages import (
+    detection_to_pb,
+    model_to_pb,
+    num_entries,
+    part_to_pb,
+    request_from_pb,
+    result_to_pb,
+)
+from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
+from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
+from service.translation.translator import Translator
+
+SERVICE_NAME = pb.DESCRIPTOR.services_by_name["TranslationService"].full_name
+
+Context = grpc.aio.ServicerContext[Any, Any]
+
+
+class TranslationServicer(pb_grpc.TranslationServiceServicer):
+    """Dragoman's own API."""
+
+    def __init__(self, translator: Translator, default_deadline_seconds: float) -> None:
+        """`default_deadline_seconds` is what a call without a deadline gets."""
+        self._translator = translator
+        self._default_deadline_seconds = default_deadline_seconds
+
+    async def Translate(self, request: pb.TranslateRequest, context: Context) -> pb.TranslateResponse:  # noqa: N802
+        """Translate texts."""
+        result = await self._translator.translate(self._asked(request, context))
+        return await self._translator.convert(lambda: result_to_pb(result), num_entries(result.translations))
+
+    async def TranslateStream(self, request: pb.TranslateRequest, context: Context) -> None:  # noqa: N802
+        """Translate texts and write the translations as they grow."""
+        asked = self._asked(request, context)
+        async with aclosing(self._translator.stream(asked)) as parts:
+            async for part in parts:
+                message = await self._translator.convert(partial(part_to_pb, part), num_entries([part.translation]))
+                await write(context, message, asked.deadline_seconds)
+
+    async def DetectLanguage(  # noqa: N802
+        self, request: pb.DetectLanguageRequest, context: Context
+    ) -> pb.DetectLanguageResponse:
+        """Tell which language each text is in."""
+        check_counts(request)
+        call_record.current().texts = request.texts
+        deadline = deadline_of(context, self._default_deadline_seconds)
+        detected = await self._translator.detect(request.texts, deadline)
+        return pb.DetectLanguageResponse(detections=[detection_to_pb(languages) for languages in detected])
+
+    async def ListModels(self, request: pb.ListModelsRequest, context: Context) -> pb.ListModelsResponse:  # noqa: N802
+        """List what is served."""
+        return pb.ListModelsResponse(models=[model_to_pb(model) for model in self._translator.models()])
+
+    def _asked(self, request: pb.TranslateRequest, context: Context) -> TranslationRequest:
+        call_record.current().texts = request.texts
+        deadline = deadline_of(context, self._default_deadline_seconds)
+        return request_from_pb(request, request_id.current(), deadline)

@@ -1,0 +1,1 @@
+"""Google's Cloud Translation API v3."""

@@ -1,0 +1,275 @@
+"""Protobuf messages of Google Cloud Translation v3 to domain types and back."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeVar
+
+from service.domain.errors import InvalidRequest, NotFound, PairNotFound, ServiceError, Unimplemented, listed, quoted
+from service.domain.translation import (
+    MAX_TEXTS,
+    DetectedLanguage,
+    FinishReason,
+    MimeType,
+    Translation,
+    TranslationRequest,
+)
+from service.faces.grpc.counts import check_counts
+from service.faces.grpc.dragoman.messages import mime_type_from
+from service.faces.grpc.google.names import check_parent, entry_name, glossary_name, glossary_of, model_of
+from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2 as pb
+from service.models.loaded_model import LoadedModel
+from service.text.glossary import Glossary
+from service.text.languages import display_name, folded, is_well_formed, language_of
+
+MAX_PAGE_SIZE = 1000
+
+_MAX_LABEL_LENGTH = 63
+_LABELS = f"up to {_MAX_LABEL_LENGTH} lower case letters, digits, '_' and '-'"
+_CONDITION = re.compile(r"(src|tgt)=(\S+)")
+_GOOGLES_FIELDS = {"texts": "contents", "glossary": "glossary_config.glossary"}
+
+T = TypeVar("T")
+
+
+def request_from_pb(message: pb.TranslateTextRequest, request_id: str, deadline_seconds: float) -> TranslationRequest:
+    """What the caller asks for; `deadline_seconds` is on `time.monotonic()`'s clock.
+
+    Raises:
+        InvalidRequest: a field that is Google's alone is wrong; the translator looks at the others.
+        Unimplemented: an option that this server does not have.
+    """
+    check_parent(message.parent)
+    check_counts(message)
+    if not message.contents:
+        raise InvalidRequest(f"contents is empty; give 1 to {MAX_TEXTS} texts.", "contents")
+    if message.transliteration_config.enable_transliteration:
+        raise Unimplemented("transliteration_config is not supported by this server; leave it out.")
+    if message.glossary_config.contextual_translation_enabled:
+        raise Unimplemented(
+            "glossary_config.contextual_translation_enabled is not supported by this server; leave it out."
+        )
+    glossary = ""
+    if message.HasField("glossary_config"):
+        glossary = glossary_of(message.glossary_config.glossary, "glossary_config.glossary")
+    return TranslationRequest(
+        request_id=request_id,
+        texts=tuple(message.contents),
+        source_language_code=message.source_language_code,
+        target_language_code=message.target_language_code,
+        model=model_of(message.model),
+        deadline_seconds=deadline_seconds,
+        mime_type=mime_type_from_pb(message.mime_type),
+        glossary=glossary,
+        labels=labels_from_pb(message.labels),
+    )
+
+
+def mime_type_from_pb(name: str) -> MimeType:
+    """What the text is written in; HTML if the caller says nothing.
+
+    Raises:
+        InvalidRequest: as for `mime_type_from`.
+    """
+    return mime_type_from(name or MimeType.HTML.value)
+
+
+def labels_from_pb(labels: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """The labels, which have been counted, in order of their keys.
+
+    Raises:
+        InvalidRequest: one has other letters than allowed.
+    """
+    for key, value in labels.items():
+        if not _is_label(key) or not key[:1].isalpha():
+            raise InvalidRequest(
+                f"labels has the key {quoted(key)}; allowed are {_LABELS} beginning with a letter.", "labels"
+            )
+        if not _is_label(value):
+            raise InvalidRequest(f"labels[{quoted(key)}] is {quoted(value)}; allowed are {_LABELS}.", f"labels[{key}]")
+    return tuple(sorted(labels.items()))
+
+
+def response_to_pb(
+    asked: pb.TranslateTextRequest, translations: Iterable[Translation], with_glossary: Iterable[Translation] = ()
+) -> pb.TranslateTextResponse:
+    """The answer to a call; `with_glossary` are the translations under its glossary, if it has one."""
+    return pb.TranslateTextResponse(
+        translations=[_translation_to_pb(asked, translation) for translation in translations],
+        glossary_translations=[_translation_to_pb(asked, translation, True) for translation in with_glossary],
+    )
+
+
+def finish_reasons(*answers: Sequence[Translation]) -> str:
+    """Which texts' translations ended otherwise than by themselves, such as `length=0,7;ratio=3`.
+
+    Of several answers to a text the first such one counts. A reason for each text would be up to 11 KB for a call, and
+    trailers of more than 8 KiB are lost, with the answer.
+    """
+    indices: dict[FinishReason, list[int]] = {}
+    for index, of_one_text in enumerate(zip(*answers, strict=True)):
+        for translation in of_one_text:
+            if translation.finish_reason is not FinishReason.STOP:
+                indices.setdefault(translation.finish_reason, []).append(index)
+                break
+    return ";".join(f"{reason.value}={','.join(map(str, found))}" for reason, found in indices.items())
+
+
+def detected_to_pb(languages: Sequence[DetectedLanguage]) -> pb.DetectLanguageResponse:
+    """The first of the languages, which come best first."""
+    best = languages[0]
+    language = pb.DetectedLanguage(language_code=best.language_code, confidence=best.confidence)
+    return pb.DetectLanguageResponse(languages=[language])
+
+
+def languages_to_pb(models: Iterable[LoadedModel], display_language_code: str) -> pb.SupportedLanguages:
+    """The languages of these models, named in the display language if there is one.
+
+    Raises:
+        InvalidRequest: the display language is no language code.
+    """
+    if display_language_code and not is_well_formed(display_language_code):
+        raise InvalidRequest(
+            f"display_language_code is {quoted(display_language_code)}; expected a BCP 47 code such as 'en'.",
+            "display_language_code",
+        )
+    sources: set[str] = set()
+    targets: set[str] = set()
+    for model in models:
+        sources.update(source for source, _ in model.pairs.listed)
+        targets.update(target for _, target in model.pairs.listed)
+        sources.update(model.pairs.any_to_any)
+        targets.update(model.pairs.any_to_any)
+    return pb.SupportedLanguages(
+        languages=[
+            pb.SupportedLanguage(
+                language_code=code,
+                display_name=display_name(code, display_language_code) if display_language_code else "",
+                support_source=code in sources,
+                support_target=code in targets,
+            )
+            for code in sorted(sources | targets)
+        ]
+    )
+
+
+def filtered(glossaries: Iterable[Glossary], conditions: str) -> list[Glossary]:
+    """Those of the glossaries that meet the conditions, such as `src=en AND tgt=de`; all if there are none.
+
+    Raises:
+        InvalidRequest: the conditions are none of these.
+    """
+    wanted = {}
+    for condition in conditions.split(" AND ") if conditions else ():
+        found = _CONDITION.fullmatch(condition.strip())
+        if found is None:
+            raise InvalidRequest(f"filter is {quoted(conditions)}; expected such as 'src=en AND tgt=de'.", "filter")
+        wanted[found[1]] = folded(found[2])
+    return [
+        glossary
+        for glossary in glossaries
+        if wanted.get("src") in (None, folded(glossary.source_language_code))
+        and wanted.get("tgt") in (None, folded(glossary.target_language_code))
+    ]
+
+
+def page(items: Sequence[T], page_size: int, page_token: str) -> tuple[Sequence[T], str]:
+    """The items of one page, and the token of the next one, which is empty if there is none.
+
+    Raises:
+        InvalidRequest: a negative size, or a token that no page gave.
+    """
+    if page_size < 0:
+        raise InvalidRequest(
+            f"page_size is {page_size}; allowed is 0, which is as many as possible, to {MAX_PAGE_SIZE}.", "page_size"
+        )
+    if page_token and not re.fullmatch("[0-9]{1,9}", page_token):
+        raise InvalidRequest(
+            f"page_token is {quoted(page_token)}; give the next_page_token of the page before, or none.", "page_token"
+        )
+    start = int(page_token or 0)
+    end = start + min(page_size or MAX_PAGE_SIZE, MAX_PAGE_SIZE)
+    return items[start:end], str(end) if end < len(items) else ""
+
+
+def glossary_id(glossary: Glossary) -> str:
+    """The last part of a glossary's full name: `products.en-pt_BR`, as its file is called without the ending."""
+    codes = (glossary.source_language_code, glossary.target_language_code)
+    source, target = (code.replace("-", "_") for code in codes)
+    return f"{glossary.name}.{source}-{target}"
+
+
+def fitting(glossaries: Sequence[Glossary], request: TranslationRequest) -> Glossary:
+    """The first of some glossaries that is for the request's languages.
+
+    Raises:
+        InvalidRequest: none is, or the request leaves its source language out.
+    """
+    if not request.source_language_code:
+        raise InvalidRequest("source_language_code is empty; a call with a glossary takes one.", "source_language_code")
+    languages = [language_of(code) for code in (request.source_language_code, request.target_language_code)]
+    for glossary in glossaries:
+        if [language_of(glossary.source_language_code), language_of(glossary.target_language_code)] == languages:
+            return glossary
+    raise InvalidRequest(
+        f"glossary is {listed(map(glossary_id, glossaries))}; the call is from {quoted(request.source_language_code)} "
+        f"into {quoted(request.target_language_code)}.",
+        "glossary",
+    )
+
+
+def glossary_to_pb(glossary: Glossary, parent: str) -> pb.Glossary:
+    """A glossary as one of the parent's, which any glossary is."""
+    return pb.Glossary(
+        name=glossary_name(parent, glossary_id(glossary)),
+        language_pair=pb.Glossary.LanguageCodePair(
+            source_language_code=glossary.source_language_code, target_language_code=glossary.target_language_code
+        ),
+        entry_count=len(glossary.terms),
+        display_name=glossary.name,
+    )
+
+
+def entry_to_pb(glossary: Glossary, full_name: str, number: int) -> pb.GlossaryEntry:
+    """An entry, counted from 1, of the glossary that the caller calls `full_name`."""
+    term = glossary.terms[number - 1]
+    return pb.GlossaryEntry(
+        name=entry_name(full_name, number),
+        terms_pair=pb.GlossaryEntry.GlossaryTermsPair(
+            source_term=pb.GlossaryTerm(language_code=glossary.source_language_code, text=term.source),
+            target_term=pb.GlossaryTerm(
+                language_code=glossary.target_language_code, text=term.source if term.target is None else term.target
+            ),
+        ),
+    )
+
+
+def in_googles_words(error: ServiceError, asked: pb.TranslateTextRequest) -> ServiceError:
+    """The same error for callers of Google's API: with its fields' names, its resources' names, and its status."""
+    if isinstance(error, InvalidRequest):
+        name, bracket, index = error.field.partition("[")
+        field = _GOOGLES_FIELDS.get(name, name) + bracket + index
+        message = str(error)
+        if error.field and message.startswith(error.field):
+            message = field + message.removeprefix(error.field)
+        return type(error)(message, field)
+    if isinstance(error, PairNotFound):
+        return InvalidRequest(str(error), error.field)
+    if isinstance(error, NotFound) and error.resource_type == "model":
+        return NotFound(str(error), error.resource_type, asked.model)
+    return error
+
+
+def _is_label(text: str) -> bool:
+    allowed = all(letter in "_-" or (letter.isalnum() and letter == letter.lower()) for letter in text)
+    return allowed and len(text) <= _MAX_LABEL_LENGTH
+
+
+def _translation_to_pb(
+    asked: pb.TranslateTextRequest, translation: Translation, has_glossary: bool = False
+) -> pb.Translation:
+    return pb.Translation(
+        translated_text=translation.text,
+        model=asked.model,
+        detected_language_code=translation.detected_language_code,
+        glossary_config=asked.glossary_config if has_glossary else None,
+    )

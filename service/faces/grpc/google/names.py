@@ -1,0 +1,98 @@
+"""Names of resources as Google Cloud Translation v3 writes them; any project and any location will do."""
+
+import re
+
+from service.domain.errors import InvalidRequest, quoted
+
+_PARENT = r"projects/[^/]+(?:/locations/[^/]+)?"
+_LOCATION = r"projects/[^/]+/locations/[^/]+"
+_PARENT_NAME = re.compile(_PARENT)
+_MODEL_NAME = re.compile(rf"{_PARENT}/models/(.+)", re.DOTALL)
+_GLOSSARY_NAME = re.compile(rf"{_LOCATION}/glossaries/([^/]+)")
+_ENTRY_NAME = re.compile(rf"({_LOCATION}/glossaries/[^/]+)/glossaryEntries/([^/]+)")
+
+_DEFAULT_MODEL = "general/nmt"
+DETECTION_MODEL = "language-detection/default"
+
+
+def check_parent(parent: str) -> None:
+    """Whether `parent` is a project, or a location of one.
+
+    Raises:
+        InvalidRequest: it is neither.
+    """
+    if _PARENT_NAME.fullmatch(parent) is None:
+        raise _malformed("parent", parent, "projects/{project}/locations/{location}")
+
+
+def model_of(model: str) -> str:
+    """The model's name on this server; empty for the default one.
+
+    Raises:
+        InvalidRequest: `model` is neither empty nor a model's name.
+    """
+    name = _model_id(model, "projects/{project}/locations/{location}/models/{model}")
+    return "" if name == _DEFAULT_MODEL else name
+
+
+def detection_model_of(model: str) -> str:
+    """The name of the model that detects languages.
+
+    Raises:
+        InvalidRequest: `model` is neither empty nor a model's name.
+    """
+    return _model_id(model, f"projects/{{project}}/locations/{{location}}/models/{DETECTION_MODEL}") or DETECTION_MODEL
+
+
+def glossary_of(name: str, field: str) -> str:
+    """The glossary's name on this server; `field` of the request holds it.
+
+    Raises:
+        InvalidRequest: `name` is no glossary's name.
+    """
+    found = _GLOSSARY_NAME.fullmatch(name)
+    if found is None:
+        raise _malformed(field, name, "projects/{project}/locations/{location}/glossaries/{glossary}")
+    return found[1]
+
+
+def parent_of(name: str) -> str:
+    """The parent of a glossary with this full name."""
+    return name.rpartition("/glossaries/")[0]
+
+
+def glossary_name(parent: str, glossary: str) -> str:
+    """The full name of a glossary; a `parent` without a location means the location `global`."""
+    location = "" if "/locations/" in parent else "/locations/global"
+    return f"{parent}{location}/glossaries/{glossary}"
+
+
+def entry_of(name: str) -> tuple[str, str]:
+    """The full name of the entry's glossary, and the entry's own name.
+
+    Raises:
+        InvalidRequest: `name` is no entry's name.
+    """
+    found = _ENTRY_NAME.fullmatch(name)
+    if found is None:
+        form = "projects/{project}/locations/{location}/glossaries/{glossary}/glossaryEntries/{entry}"
+        raise _malformed("name", name, form)
+    return found[1], found[2]
+
+
+def entry_name(glossary: str, entry: int) -> str:
+    """The full name of an entry, counted from 1, of the glossary with this full name."""
+    return f"{glossary}/glossaryEntries/{entry}"
+
+
+def _model_id(model: str, form: str) -> str:
+    found = _MODEL_NAME.fullmatch(model)
+    if model and found is None:
+        raise _malformed("model", model, form)
+    return found[1] if found else ""
+
+
+def _malformed(field: str, value: str, form: str) -> InvalidRequest:
+    if not value:
+        return InvalidRequest(f"{field} is empty; give {form}.", field)
+    return InvalidRequest(f"{field} is {quoted(value)}; expected {form}.", field)

@@ -1,0 +1,214 @@
+"""What every call goes through: request id, metrics, logs and traces, and errors turned into status codes."""
+
+import asyncio
+import inspect
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import grpc
+from google.protobuf.message import DecodeError
+
+from service.domain import call_record, request_id
+from service.domain.call_record import CallRecord
+from service.domain.errors import InvalidRequest
+from service.faces.grpc.absent_callers import end
+from service.faces.grpc.failures import status_of_failure
+from service.faces.grpc.observer import CallObserver
+from service.observe.metrics import Metrics
+
+Context = grpc.aio.ServicerContext[Any, Any]
+Behaviour = Callable[[Any, Context], Awaitable[Any]]
+
+T = TypeVar("T")
+
+if TYPE_CHECKING:  # generic in the stubs only
+    Handler = grpc.RpcMethodHandler[Any, Any]
+    Interceptor = grpc.aio.ServerInterceptor[Any, Any]
+else:
+    Handler = grpc.RpcMethodHandler
+    Interceptor = grpc.aio.ServerInterceptor
+H = TypeVar("H", bound=Handler | None)
+Continuation = Callable[[grpc.HandlerCallDetails], Awaitable[Handler]]
+
+
+class OnceInterceptor(Interceptor):
+    """Has the other interceptors make their handler of a method once, and not at each call. Must be the outermost.
+
+    So a handler may depend on nothing of a call but its method, and only methods that are known have one.
+    """
+
+    def __init__(self) -> None:
+        self._handlers: dict[str, Handler] = {}
+
+    async def intercept_service(self, continuation: Continuation, details: grpc.HandlerCallDetails) -> Handler:
+        """As `grpc.aio.ServerInterceptor`."""
+        handler = self._handlers.get(details.method)
+        if handler is None:
+            handler = await continuation(details)
+            if handler is not None:
+                self._handlers[details.method] = handler
+        return handler
+
+
+class RequestIdInterceptor(Interceptor):
+    """Gives every call an id and sends it back as a trailer."""
+
+    async def intercept_service(self, continuation: Continuation, details: grpc.HandlerCallDetails) -> Handler:
+        """As `grpc.aio.ServerInterceptor`."""
+
+        async def with_id(call: Behaviour, request: Any, context: Context) -> Any:
+            context.set_trailing_metadata(_id_trailer(request_id.begin(context.invocation_metadata() or ())))
+            return await call(request, context)
+
+        return around(await continuation(details), with_id)
+
+
+class CallInterceptor(Interceptor):
+    """Has every call observed, and its timing sent as a trailer; on a stream of requests, each of them is a call, and
+    who answers it has it observed."""
+
+    def __init__(self, observer: CallObserver) -> None:
+        self._observer = observer
+
+    async def intercept_service(self, continuation: Continuation, details: grpc.HandlerCallDetails) -> Handler:
+        """As `grpc.aio.ServerInterceptor`."""
+        handler = await continuation(details)
+        method = details.method.removeprefix("/")
+
+        async def noted(call: Behaviour, requests: Any, context: Context) -> Any:
+            call_record.begin(CallRecord(method, request_id.current()))  # of which its calls take the caller
+            return await call(requests, context)
+
+        if handler is not None and handler.request_streaming:
+            return around(handler, noted)
+
+        async def observed(call: Behaviour, request: Any, context: Context) -> Any:
+            with self._observer.call(method, tuple(context.invocation_metadata() or ())) as record:
+                try:
+                    response = await call(request, context)
+                    record.end()
+                    if timing := _timing_trailer():
+                        context.set_trailing_metadata((*(context.trailing_metadata() or ()), *timing))
+                    return response
+                except asyncio.CancelledError:  # the caller's deadline passed, or the caller went away
+                    remaining = context.time_remaining()
+                    expired = remaining is not None and remaining <= 0
+                    record.code = (grpc.StatusCode.DEADLINE_EXCEEDED if expired else grpc.StatusCode.CANCELLED).name
+                    raise
+                except BaseException:
+                    record.code = (cast(grpc.StatusCode | None, context.code()) or grpc.StatusCode.UNKNOWN).name
+                    raise
+
+        return around(handler, observed)
+
+
+class ErrorInterceptor(Interceptor):
+    """Ends failed calls with the status that belongs to their error. Must be outside of all that raise errors."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+
+    async def intercept_service(self, continuation: Continuation, details: grpc.HandlerCallDetails) -> Handler:
+        """As `grpc.aio.ServerInterceptor`."""
+        handler = await continuation(details)
+
+        async def guarded(call: Behaviour, request: Any, context: Context) -> Any:
+            try:
+                return await call(request, context)
+            except (asyncio.CancelledError, grpc.aio.AbortError):
+                raise
+            except Exception as error:
+                status = status_of_failure(error, details.method, self._metrics)
+            call_record.current().message = status.message
+            trailers = (*(context.trailing_metadata() or ()), *_timing_trailer())
+            return await end(context, status, trailers)
+
+        return around(handler, guarded)
+
+
+class ParsingInterceptor(Interceptor):
+    """Parses requests, so that bytes which are no valid message are the caller's fault and not the server's.
+
+    Must be the innermost interceptor: the others see bytes, and refuse calls before anything is made of these.
+    """
+
+    async def intercept_service(self, continuation: Continuation, details: grpc.HandlerCallDetails) -> Handler:
+        """As `grpc.aio.ServerInterceptor`."""
+        handler = await continuation(details)
+
+        async def parsed(call: Behaviour, request: Any, context: Context) -> Any:
+            return await call((_each_parsed if handler.request_streaming else _parsed)(handler, request), context)
+
+        return around(handler, parsed, parses=False)
+
+
+def parse(deserialize: Callable[[bytes], T], message: bytes) -> T:
+    """A message of bytes.
+
+    Raises:
+        InvalidRequest: they are none.
+    """
+    try:
+        return deserialize(message)
+    except DecodeError as error:
+        raise InvalidRequest("the request is no valid message of this method; is text in it valid UTF-8?") from error
+
+
+def _parsed(handler: Handler, request: bytes) -> Any:
+    return request if handler.request_deserializer is None else parse(handler.request_deserializer, request)
+
+
+async def _each_parsed(handler: Handler, requests: AsyncIterable[bytes]) -> AsyncIterator[Any]:
+    async for request in requests:
+        yield _parsed(handler, request)
+
+
+def _id_trailer(identifier: str) -> tuple[tuple[str, str | bytes], ...]:
+    return ((request_id.METADATA_KEY, identifier),)
+
+
+def _timing_trailer() -> tuple[tuple[str, str | bytes], ...]:
+    """How long the call at hand took, if it has any texts."""
+    record = call_record.current()
+    if not record.texts:
+        return ()
+    return ((call_record.TIMING_KEY, call_record.server_timing(record.seconds, record.total_seconds)),)
+
+
+def around(handler: H, wrapper: Callable[[Behaviour, Any, Context], Awaitable[Any]], *, parses: bool = True) -> H:
+    """Run `wrapper` around a handler; around a stream's, one that writes its answers by itself, or yields them.
+
+    Handlers that know no event loop, and `None` for unknown methods, are left as they are.
+    """
+    if handler is None:
+        return handler
+    call: Behaviour  # the stubs know sync handlers only
+    if handler.unary_unary is not None:
+        call, new_handler = handler.unary_unary, grpc.unary_unary_rpc_method_handler  # type: ignore[assignment]
+    elif inspect.iscoroutinefunction(handler.stream_unary):
+        call, new_handler = handler.stream_unary, grpc.stream_unary_rpc_method_handler
+    elif inspect.iscoroutinefunction(handler.unary_stream):
+        call, new_handler = handler.unary_stream, grpc.unary_stream_rpc_method_handler
+    elif inspect.iscoroutinefunction(handler.stream_stream):
+        call, new_handler = handler.stream_stream, grpc.stream_stream_rpc_method_handler
+    elif inspect.isasyncgenfunction(handler.stream_stream):
+        call, new_handler = _writing(handler.stream_stream), grpc.stream_stream_rpc_method_handler
+    else:
+        return handler
+
+    async def behaviour(request: Any, context: Context) -> Any:
+        return await wrapper(call, request, context)
+
+    return new_handler(  # type: ignore[return-value]
+        behaviour,
+        request_deserializer=handler.request_deserializer if parses else None,
+        response_serializer=handler.response_serializer,
+    )
+
+
+def _writing(answers: Callable[[Any, Context], AsyncIterator[Any]]) -> Behaviour:
+    async def call(requests: Any, context: Context) -> None:
+        async for answer in answers(requests, context):
+            await context.write(answer)
+
+    return call

@@ -1,0 +1,1 @@
+"""KServe's Open Inference Protocol, as Triton speaks it."""

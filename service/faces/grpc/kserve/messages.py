@@ -1,0 +1,330 @@
+"""Messages of KServe v2 to domain types and back."""
+
+import enum
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from service.domain.errors import InvalidRequest, quoted
+from service.domain.translation import (
+    MAX_TEXTS,
+    MimeType,
+    Priority,
+    RequestedOptions,
+    SplitSentences,
+    TranslationRequest,
+)
+from service.faces.grpc.counts import check_counts
+from service.faces.grpc.kserve.tensors import BYTES, FP32, check_parameters, raw_of, raw_of_floats, texts_of
+from service.faces.grpc.pb.inference import grpc_service_pb2 as pb
+from service.models.index import ModelState
+from service.models.loaded_model import LoadedModel
+from service.models.statistics import Duration
+from service.translation.source_languages import Part
+from service.translation.translator import TranslationResult
+
+PLATFORM = "dragoman"
+
+_TEXT, _SOURCE, _TARGET = "text", "source_language", "target_language"
+_INPUTS = {_TEXT: BYTES, _SOURCE: BYTES, _TARGET: BYTES}
+_TRANSLATION, _SCORE, _FINISH_REASON = "translation", "score", "finish_reason"
+_OUTPUTS = {_TRANSLATION: BYTES, _SCORE: FP32, _FINISH_REASON: BYTES}
+_DATA_TYPES = {BYTES: pb.TYPE_STRING, FP32: pb.TYPE_FP32}
+
+_OPTIONS: dict[str, type] = {
+    "beam_size": int,
+    "length_penalty": float,
+    "max_output_tokens": int,
+    "max_length_ratio": float,
+    "max_repeats": int,
+    "temperature": float,
+    "top_k": int,
+    "top_p": float,
+    "seed": int,
+}
+_FIELDS: dict[str, type] = {
+    "mime_type": MimeType,
+    "split_sentences": SplitSentences,
+    "preserve_formatting": bool,
+    "glossary": str,
+}
+_KNOWN = {"priority": int, "timeout": int, "strict": bool, _SOURCE: str, _TARGET: str} | _FIELDS | _OPTIONS
+# What clients of Triton set by themselves, or for models of other kinds.
+_IGNORED = {"sequence_id", "sequence_start", "sequence_end", "binary_data_output", "headers"}
+_IGNORED_PREFIX = "triton_"
+_PRIORITIES = {0: Priority.NORMAL, 1: Priority.HIGH, 2: Priority.NORMAL, 3: Priority.LOW}
+_MAX_SEED = 2**64 - 1
+_KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a string"}
+_NANOSECONDS = 10**9
+
+
+@dataclass(frozen=True, slots=True)
+class InferCall:
+    """What one ModelInferRequest asks for: translations, one part for each language pair; names of outputs; and whether
+    contents are raw."""
+
+    parts: tuple[Part, ...]
+    outputs: tuple[str, ...]
+    is_raw: bool
+
+
+def call_from_pb(
+    message: pb.ModelInferRequest, model: LoadedModel, request_id: str, now_seconds: float, deadline_seconds: float
+) -> InferCall:
+    """What the caller asks of `model`; times are on `time.monotonic()`'s clock.
+
+    Raises:
+        InvalidRequest: a tensor or parameter is unknown, missing or wrong; the message names it.
+        Unimplemented: a tensor is in shared memory, or a classification is asked for.
+    """
+    check_counts(message)
+    outputs = _outputs_from_pb(message)
+    given = _parameters_from_pb(message)
+    tensors, is_raw = _tensors_from_pb(message)
+    texts = tensors.get(_TEXT)
+    if not texts:
+        raise InvalidRequest(f"tensor '{_TEXT}' is missing or empty; give 1 to {MAX_TEXTS} texts.", f"inputs[{_TEXT}]")
+    source, target = _only_pair(model)
+    sources = _languages(tensors, given, _SOURCE, source, len(texts))
+    targets = _languages(tensors, given, _TARGET, target, len(texts))
+    if not all(targets):
+        raise InvalidRequest(
+            f"tensor '{_TARGET}' is missing or has an empty element; model {model.name!r} translates several pairs: "
+            "give one code for all texts or one for each, as a tensor or as a parameter.",
+            f"inputs[{_TARGET}]",
+        )
+    timeout = given.get("timeout", 0)
+    positions: dict[tuple[str, str], list[int]] = {}
+    for position, languages in enumerate(zip(sources, targets, strict=True)):
+        positions.setdefault(languages, []).append(position)
+    options = RequestedOptions(
+        **{name: given[name] for name in _OPTIONS if name in given}, return_scores=True if _SCORE in outputs else None
+    )
+    fields = {name: given[name] for name in _FIELDS if name in given}
+    parts = tuple(
+        Part(
+            TranslationRequest(
+                request_id=request_id,
+                texts=tuple(texts[position] for position in chosen),
+                source_language_code=source,
+                target_language_code=target,
+                model=message.model_name,
+                model_version=message.model_version,
+                options=options,
+                priority=_PRIORITIES[given.get("priority", 0)],
+                deadline_seconds=min(deadline_seconds, now_seconds + timeout / 1e6) if timeout else deadline_seconds,
+                is_strict=given.get("strict", False),
+                **fields,
+            ),
+            tuple(chosen),
+        )
+        for (source, target), chosen in positions.items()
+    )
+    return InferCall(parts, outputs, is_raw)
+
+
+def in_terms_of_tensors(error: InvalidRequest) -> InvalidRequest:
+    """The same error, with texts and options called as the caller calls them."""
+
+    def named(text: str) -> str:
+        return text.replace("texts[", f"{_TEXT}[").replace("options.", "")
+
+    return type(error)(named(str(error)), named(error.field))
+
+
+def results_to_pb(call: InferCall, results: Sequence[TranslationResult], identifier: str) -> pb.ModelInferResponse:
+    """The answer to a call, out of one result for each of its parts."""
+    translations = {
+        position: translation
+        for part, result in zip(call.parts, results, strict=True)
+        for position, translation in zip(part.indices, result.translations, strict=True)
+    }
+    in_order = [translations[position] for position in range(len(translations))]
+    response = pb.ModelInferResponse(model_name=results[0].model, model_version=results[0].model_version, id=identifier)
+    for name in call.outputs:
+        tensor = response.outputs.add(name=name, datatype=_OUTPUTS[name], shape=[len(in_order)])
+        if name == _SCORE:
+            # A text that came back as it is has no score: what could not be otherwise is certain.
+            scores = [translation.hypotheses[0].score or 0.0 for translation in in_order]
+            if call.is_raw:
+                response.raw_output_contents.append(raw_of_floats(scores))
+            else:
+                tensor.contents.fp32_contents.extend(scores)
+            continue
+        elements = [(each.text if name == _TRANSLATION else each.finish_reason.value).encode() for each in in_order]
+        if call.is_raw:
+            response.raw_output_contents.append(raw_of(elements))
+        else:
+            tensor.contents.bytes_contents.extend(elements)
+    return response
+
+
+def metadata_to_pb(model: LoadedModel, versions: Sequence[str]) -> pb.ModelMetadataResponse:
+    """A model's tensors and the `versions` of it that are served."""
+    tensor = pb.ModelMetadataResponse.TensorMetadata
+    return pb.ModelMetadataResponse(
+        name=model.name,
+        versions=[version for version in versions if version],
+        platform=PLATFORM,
+        inputs=[tensor(name=name, datatype=datatype, shape=[-1]) for name, datatype in _INPUTS.items()],
+        outputs=[tensor(name=name, datatype=datatype, shape=[-1]) for name, datatype in _OUTPUTS.items()],
+    )
+
+
+def config_to_pb(model: LoadedModel) -> pb.ModelConfigResponse:
+    """A model's tensors, limits and language pairs."""
+    manifest = model.manifest
+    parameters = {
+        "precision": manifest.precision,
+        "max_source_tokens": str(manifest.limits.max_source_tokens),
+        "max_output_tokens": str(manifest.limits.max_output_tokens),
+        "language_pairs": " ".join(f"{source}:{target}" for source, target in model.pairs.listed),
+        "any_to_any_languages": " ".join(model.pairs.any_to_any),
+    }
+    config = pb.ModelConfig(
+        name=model.name,
+        platform=PLATFORM,
+        backend=PLATFORM,
+        max_batch_size=0,
+        input=[
+            pb.ModelInput(name=name, data_type=_DATA_TYPES[datatype], dims=[-1], optional=name != _TEXT)
+            for name, datatype in _INPUTS.items()
+        ],
+        output=[
+            pb.ModelOutput(name=name, data_type=_DATA_TYPES[datatype], dims=[-1]) for name, datatype in _OUTPUTS.items()
+        ],
+        parameters={key: pb.ModelParameter(string_value=value) for key, value in parameters.items() if value},
+        model_transaction_policy=pb.ModelTransactionPolicy(decoupled=False),
+    )
+    return pb.ModelConfigResponse(config=config)
+
+
+def statistics_to_pb(model: LoadedModel) -> pb.ModelStatistics:
+    """What a model has done since it was loaded."""
+    statistics = model.statistics
+    steps = statistics.step_seconds()
+    return pb.ModelStatistics(
+        name=model.name,
+        version=model.version,
+        last_inference=round(statistics.last_used_seconds * 1000),
+        inference_count=statistics.num_texts,
+        execution_count=sum(step.count for step in steps.values()),
+        inference_stats=pb.InferStatistics(
+            success=_duration_to_pb(statistics.succeeded),
+            fail=_duration_to_pb(statistics.failed),
+            queue=_duration_to_pb(statistics.queue),
+            compute_input=_duration_to_pb(statistics.tokenize),
+            compute_infer=_duration_to_pb(statistics.decode),
+            compute_output=_duration_to_pb(statistics.detokenize),
+        ),
+        batch_stats=[
+            pb.InferBatchStatistics(batch_size=rows, compute_infer=_duration_to_pb(step))
+            for rows, step in steps.items()
+        ],
+    )
+
+
+def state_to_pb(state: ModelState) -> pb.RepositoryIndexResponse.ModelIndex:
+    """How a version of a model stands."""
+    return pb.RepositoryIndexResponse.ModelIndex(
+        name=state.name, version=state.version, state=state.state.name, reason=state.reason
+    )
+
+
+def _duration_to_pb(duration: Duration) -> pb.StatisticDuration:
+    return pb.StatisticDuration(count=duration.count, ns=round(duration.seconds * _NANOSECONDS))
+
+
+def _only_pair(model: LoadedModel) -> tuple[str, str]:
+    """The codes of the one pair that the model translates; empty ones if it translates several."""
+    listed = model.pairs.listed
+    return listed[0] if len(listed) == 1 and not model.pairs.any_to_any else ("", "")
+
+
+def _outputs_from_pb(message: pb.ModelInferRequest) -> tuple[str, ...]:
+    names = tuple(output.name for output in message.outputs)
+    _check_names("output", names, _OUTPUTS)
+    for output in message.outputs:
+        check_counts(output, f"outputs[{output.name}].")
+        check_parameters(output.name, output.parameters)
+    return names or (_TRANSLATION, _FINISH_REASON)
+
+
+def _tensors_from_pb(message: pb.ModelInferRequest) -> tuple[dict[str, list[str]], bool]:
+    """The input tensors by their names, and whether their contents were raw."""
+    _check_names("input", [tensor.name for tensor in message.inputs], _INPUTS)
+    raw = message.raw_input_contents
+    if not raw:
+        return {tensor.name: texts_of(tensor, None) for tensor in message.inputs}, False
+    for tensor in message.inputs:
+        if tensor.HasField("contents"):
+            raise InvalidRequest(
+                f"tensor {tensor.name!r} has contents, and the request has raw_input_contents; give one of the two.",
+                f"inputs[{tensor.name}]",
+            )
+    if len(raw) != len(message.inputs):
+        names = ", ".join(repr(tensor.name) for tensor in message.inputs) or "none"
+        raise InvalidRequest(
+            f"raw_input_contents has {len(raw)} entries; expected one for each input tensor: {names}.",
+            "raw_input_contents",
+        )
+    return {tensor.name: texts_of(tensor, each) for tensor, each in zip(message.inputs, raw, strict=True)}, True
+
+
+def _check_names(kind: str, names: Sequence[str], known: dict[str, str]) -> None:
+    for index, name in enumerate(names):
+        if name not in known:
+            raise InvalidRequest(
+                f"tensor {quoted(name)} is no {kind}; the model has {', '.join(known)}.", f"{kind}s[{name[:60]}]"
+            )
+        if name in names[:index]:
+            raise InvalidRequest(f"tensor {name!r} is given twice as {kind}; give it once.", f"{kind}s[{name}]")
+
+
+def _languages(
+    tensors: dict[str, list[str]], given: dict[str, Any], name: str, default: str, num_texts: int
+) -> list[str]:
+    """One language code for each text; empty where none was given and there is no `default`."""
+    codes = tensors.get(name, [given.get(name, "")])
+    if len(codes) not in (1, num_texts):
+        raise InvalidRequest(
+            f"tensor {name!r} has {len(codes)} elements; expected 1 or {num_texts}, as many as '{_TEXT}'.",
+            f"inputs[{name}]",
+        )
+    return [code or default for code in (codes if len(codes) == num_texts else codes * num_texts)]
+
+
+def _parameters_from_pb(message: pb.ModelInferRequest) -> dict[str, Any]:
+    """The parameters that mean something here."""
+    given = {}
+    for name, parameter in message.parameters.items():
+        if name in _KNOWN:
+            given[name] = _parameter_from_pb(name, parameter, _KNOWN[name])
+        elif name not in _IGNORED and not name.startswith(_IGNORED_PREFIX):
+            raise _wrong_parameter(name, f"is unknown; known are {', '.join(sorted(_KNOWN))}.")
+    if given.get("priority", 0) not in _PRIORITIES:
+        raise _wrong_parameter("priority", f"is {given['priority']}; allowed are 1 (high), 2 or 0 (normal), 3 (low).")
+    if given.get("timeout", 0) < 0:
+        raise _wrong_parameter("timeout", f"is {given['timeout']}; allowed are microseconds, 0 for none.")
+    if not 0 <= given.get("seed", 0) <= _MAX_SEED:
+        raise _wrong_parameter("seed", f"is {given['seed']}; allowed is 0 to {_MAX_SEED}.")
+    return given
+
+
+def _parameter_from_pb(name: str, parameter: pb.InferParameter, kind: Any) -> Any:
+    choice = parameter.WhichOneof("parameter_choice")
+    value = getattr(parameter, choice) if choice else None
+    if issubclass(kind, enum.Enum):
+        allowed = [each.value for each in kind]
+        if value not in allowed:
+            raise _wrong_parameter(name, f"is {quoted(str(value))}; allowed are {', '.join(allowed)}.")
+        return kind(value)
+    if kind is float and type(value) is int:
+        value = float(value)
+    if type(value) is not kind:
+        raise _wrong_parameter(name, f"is {quoted(str(value))}; expected {_KINDS[kind]}.")
+    return value
+
+
+def _wrong_parameter(name: str, message: str) -> InvalidRequest:
+    return InvalidRequest(f"parameter {quoted(name)} {message}", f"parameters[{name[:60]}]")

@@ -1,0 +1,99 @@
+"""KServe's tensors of one dimension: elements out of raw or typed contents, and into them."""
+
+import struct
+from collections.abc import Sequence
+
+from service.domain.errors import InvalidRequest, Unimplemented, quoted
+from service.domain.translation import MAX_TEXTS
+from service.faces.grpc.counts import check_count, check_counts
+from service.faces.grpc.pb.inference import grpc_service_pb2 as pb
+
+BYTES = "BYTES"
+FP32 = "FP32"
+_LENGTH = struct.Struct("<I")
+
+
+def texts_of(tensor: pb.ModelInferRequest.InferInputTensor, raw: bytes | None) -> list[str]:
+    """The elements of a BYTES tensor of shape [n], out of its own contents if there are no `raw` ones.
+
+    Raises:
+        InvalidRequest: it has another datatype or shape, its contents don't fit that, or an element is not UTF-8.
+        Unimplemented: its contents are in shared memory.
+    """
+    name = tensor.name
+    check_counts(tensor, f"inputs[{name[:60]}].")
+    check_parameters(name, tensor.parameters)
+    if tensor.datatype != BYTES:
+        raise _invalid(name, f"is of datatype {quoted(tensor.datatype)}; expected {BYTES}.")
+    if len(tensor.shape) != 1 or tensor.shape[0] < 0:
+        raise _invalid(name, f"has shape {list(tensor.shape[:8])}; expected one dimension, [n].")
+    check_count(f"inputs[{name[:60]}]", tensor.shape[0], MAX_TEXTS)
+    elements = _typed(tensor) if raw is None else elements_of(name, raw, tensor.shape[0])
+    if len(elements) != tensor.shape[0]:
+        raise _invalid(name, f"has shape [{tensor.shape[0]}] and {len(elements)} elements; expected as many.")
+    try:
+        return [element.decode() for element in elements]
+    except UnicodeDecodeError:
+        wrong = next(index for index, element in enumerate(elements) if not _is_utf8(element))
+        raise _invalid(name, f"element {wrong} is not valid UTF-8.") from None
+
+
+def check_parameters(name: str, parameters: object) -> None:
+    """Refuse what would change a tensor's meaning; what else clients send along is of no interest.
+
+    Raises:
+        Unimplemented: shared memory or a classification is asked for.
+    """
+    for parameter in parameters:  # type: ignore[attr-defined]  # the stubs' maps are Any
+        if parameter.startswith("shared_memory_") or parameter == "classification":
+            raise Unimplemented(
+                f"tensor {quoted(name)}: {quoted(parameter)} is not supported; send and take plain contents."
+            )
+
+
+def elements_of(name: str, raw: bytes, num_elements: int) -> list[bytes]:
+    """Elements out of raw contents: of each its length as four bytes, the lowest first, and the bytes.
+
+    Raises:
+        InvalidRequest: the contents end within an element, or go on after `num_elements`.
+    """
+    elements: list[bytes] = []
+    position = 0
+    while position < len(raw):
+        if len(elements) == num_elements:
+            raise _invalid(name, f"has {len(raw) - position} bytes of raw contents after its {num_elements} elements.")
+        start = position + _LENGTH.size
+        position = start + (_LENGTH.unpack_from(raw, position)[0] if start <= len(raw) else 0)
+        if position > len(raw):
+            raise _invalid(name, f"ends within element {len(elements)} of its raw contents.")
+        elements.append(raw[start:position])
+    return elements
+
+
+def raw_of(elements: Sequence[bytes]) -> bytes:
+    """Elements as raw contents."""
+    return b"".join(_LENGTH.pack(len(element)) + element for element in elements)
+
+
+def raw_of_floats(values: Sequence[float]) -> bytes:
+    """The elements of an FP32 tensor as raw contents."""
+    return struct.pack(f"<{len(values)}f", *values)
+
+
+def _typed(tensor: pb.ModelInferRequest.InferInputTensor) -> Sequence[bytes]:
+    fields = [field.name for field, _ in tensor.contents.ListFields()]
+    if others := [field for field in fields if field != "bytes_contents"]:
+        raise _invalid(tensor.name, f"has {others[0]}; expected bytes_contents.")
+    return tensor.contents.bytes_contents
+
+
+def _is_utf8(element: bytes) -> bool:
+    try:
+        element.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _invalid(name: str, message: str) -> InvalidRequest:
+    return InvalidRequest(f"tensor {quoted(name)} {message}", f"inputs[{name[:60]}]")

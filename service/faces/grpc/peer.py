@@ -1,0 +1,44 @@
+"""Who calls, as far as the connection tells: a host, and one of its connections."""
+
+import socket
+from typing import Any
+from urllib.parse import unquote
+
+import grpc
+
+from service.domain import origin
+from service.faces.grpc.interceptors import Behaviour, Context, Continuation, Handler, Interceptor, around
+
+_MAPPED = bytes(10) + b"\xff\xff"  # addresses of IPv4, as a socket for both has them
+
+
+class PeerInterceptor(Interceptor):
+    """Notes where calls come from. Must be outside of all that asks for it, or that knows better: an API key's name."""
+
+    async def intercept_service(self, continuation: Continuation, details: grpc.HandlerCallDetails) -> Handler:
+        """As `grpc.aio.ServerInterceptor`."""
+
+        async def noted(call: Behaviour, request: Any, context: Context) -> Any:
+            peer = context.peer()
+            origin.begin(host_of(peer), peer)
+            return await call(request, context)
+
+        return around(await continuation(details), noted)
+
+
+def host_of(peer: str) -> str:
+    """The host in gRPC's name of a connection, such as `ipv4:192.0.2.1:5000`, `ipv6:%5B2001:db8::1%5D:5000` or `unix:`.
+
+    Of IPv6 it is the network of 64 bits, within which a host may choose its addresses. Sockets of Unix are one host.
+    """
+    kind, _, address = peer.partition(":")
+    host = address.rpartition(":")[0]
+    if kind != "ipv6":
+        return host if kind == "ipv4" else kind
+    try:
+        packed = socket.inet_pton(socket.AF_INET6, unquote(host).strip("[]").partition("%")[0])
+    except (OSError, ValueError):
+        return host
+    if packed.startswith(_MAPPED):
+        return socket.inet_ntop(socket.AF_INET, packed[len(_MAPPED) :])
+    return socket.inet_ntop(socket.AF_INET6, packed[:8] + bytes(8))

@@ -1,0 +1,138 @@
+"""Puts servicers, interceptors, health, reflection and channel options together into one gRPC server."""
+
+import logging
+from typing import TYPE_CHECKING
+
+import grpc
+from grpc_health.v1 import health_pb2_grpc
+from grpc_reflection.v1alpha import reflection
+
+from service.config.server_config import ServerConfig
+from service.faces.grpc import health
+from service.faces.grpc.absent_callers import is_worth_logging
+from service.faces.grpc.connections import connection_options
+from service.faces.grpc.door import DoorInterceptor
+from service.faces.grpc.dragoman import servicer as translation_servicer
+from service.faces.grpc.dragoman.servicer import TranslationServicer
+from service.faces.grpc.google import servicer as google_servicer
+from service.faces.grpc.google.servicer import GoogleServicer
+from service.faces.grpc.google.unsupported import UnsupportedMethods
+from service.faces.grpc.health import HealthServicer
+from service.faces.grpc.intake import IntakeInterceptor, Memory
+from service.faces.grpc.interceptors import (
+    CallInterceptor,
+    ErrorInterceptor,
+    OnceInterceptor,
+    ParsingInterceptor,
+    RequestIdInterceptor,
+)
+from service.faces.grpc.kserve import servicer as kserve_servicer
+from service.faces.grpc.kserve.servicer import KServeServicer
+from service.faces.grpc.observer import CallObserver
+from service.faces.grpc.open_calls import OpenCalls
+from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as dragoman_grpc
+from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2_grpc as google_grpc
+from service.faces.grpc.pb.inference import grpc_service_pb2_grpc as kserve_grpc
+from service.faces.grpc.peer import PeerInterceptor
+from service.faces.grpc.refusals import Refusals
+from service.observe.metrics import Metrics
+from service.translation.translator import Translator
+
+if TYPE_CHECKING:
+    from service.calls.gate import Gate
+    from service.faces.grpc.access import KeyInterceptor, QuotaInterceptor
+
+_API_NAMES = (translation_servicer.SERVICE_NAME, google_servicer.SERVICE_NAME, kserve_servicer.SERVICE_NAME)
+_ALGORITHMS = 1  # the bit of gRPC's first "algorithm", which is none
+_INFLATES = 0
+_GRPC_LOGGER = "grpc._cython.cygrpc"
+
+
+def new_health_servicer() -> HealthServicer:
+    """The health of the whole server and of each of its APIs, NOT_SERVING at first."""
+    return HealthServicer(_API_NAMES)
+
+
+def new_open_calls() -> OpenCalls:
+    """The calls of our APIs: a tool that keeps a stream of reflection's open is not being answered."""
+    return OpenCalls(ignored=(health.SERVICE_NAME, reflection.SERVICE_NAME))
+
+
+def build_grpc_server(
+    config: ServerConfig,
+    translator: Translator,
+    metrics: Metrics,
+    observer: CallObserver,
+    open_calls: OpenCalls,
+    health_servicer: HealthServicer,
+    kserve: KServeServicer,
+    gate: "Gate | None",
+    memory: Memory,
+) -> grpc.aio.Server:
+    """A server that is neither bound to a port nor started. Without a `gate` nobody is asked for a key."""
+    logging.getLogger(_GRPC_LOGGER).addFilter(is_worth_logging)
+    refusals = Refusals(metrics, observer)
+    server = grpc.aio.server(
+        interceptors=[
+            OnceInterceptor(),
+            PeerInterceptor(),
+            *_keys(gate, refusals),
+            IntakeInterceptor(memory, refusals),
+            open_calls,
+            DoorInterceptor(translator, refusals),
+            RequestIdInterceptor(),
+            CallInterceptor(observer),
+            ErrorInterceptor(metrics),
+            *_quotas(gate),
+            ParsingInterceptor(),
+        ],
+        options=_channel_options(config),
+    )
+    dragoman_grpc.add_TranslationServiceServicer_to_server(
+        TranslationServicer(translator, config.default_deadline_seconds), server
+    )
+    google_grpc.add_TranslationServiceServicer_to_server(
+        GoogleServicer(translator, config.default_deadline_seconds), server
+    )
+    server.add_generic_rpc_handlers((UnsupportedMethods(),))
+    kserve_grpc.add_GRPCInferenceServiceServicer_to_server(kserve, server)
+    health_pb2_grpc.add_HealthServicer_to_server(health_servicer, server)
+    if config.reflection:
+        reflection.enable_server_reflection([*_API_NAMES, health.SERVICE_NAME, reflection.SERVICE_NAME], server)
+    return server
+
+
+def _keys(gate: "Gate | None", refusals: Refusals) -> list["KeyInterceptor"]:
+    if gate is None:
+        return []
+    from service.faces.grpc.access import KeyInterceptor
+
+    return [KeyInterceptor(gate, refusals)]
+
+
+def _quotas(gate: "Gate | None") -> list["QuotaInterceptor"]:
+    if gate is None:
+        return []
+    from service.faces.grpc.access import QuotaInterceptor
+
+    return [QuotaInterceptor()]
+
+
+def _channel_options(config: ServerConfig) -> list[tuple[str, int]]:
+    options = [
+        # What arrives compressed is refused before it is inflated, which would take a thousand times the memory.
+        ("grpc.compression_enabled_algorithms_bitset", _ALGORITHMS),
+        ("grpc.per_message_decompression", _INFLATES),
+        ("grpc.so_reuseport", 0),  # else a second server shares the port unnoticed
+        ("grpc.max_receive_message_length", config.max_request_bytes),
+        # Between the first and the second gRPC refuses some calls at random.
+        ("grpc.max_metadata_size", config.max_metadata_bytes),
+        ("grpc.absolute_max_metadata_size", config.max_metadata_bytes),
+        *connection_options(config.max_connections),
+    ]
+    if config.max_connection_age_seconds:
+        options += [
+            ("grpc.max_connection_age_ms", round(config.max_connection_age_seconds * 1000)),
+            ("grpc.max_connection_age_grace_ms", round(config.grace_seconds * 1000)),
+        ]
+    return options

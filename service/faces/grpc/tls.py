@@ -1,0 +1,125 @@
+"""TLS for the gRPC port: certificate, key and clients' authorities, which may be replaced while the server runs."""
+
+import ssl
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import grpc
+
+from service.config.server_config import ServerConfig
+from service.config.watched_files import FileProblem, WatchedFiles, read_file, warn_if_world_readable
+from service.faces.grpc.certificate import read_certificate
+
+_NO_PASSWORD = "no password"  # noqa: S105  # so that OpenSSL does not ask for one on the terminal
+
+
+@dataclass(frozen=True, slots=True)
+class _Identity:
+    """What the server shows to those who connect, and until when that is valid, in Unix time."""
+
+    configuration: grpc.ServerCertificateConfiguration
+    not_after_seconds: float
+
+
+class ServerTls:
+    """The server's side of TLS. New connections get what `refresh` read last; those that are open go on as they are."""
+
+    def __init__(self, certificate: Path, key: Path, client_ca: Path | None = None) -> None:
+        """With `client_ca` only clients with a certificate of one of these authorities may connect.
+
+        Raises:
+            FileProblem: a file can't be read, key and certificate do not belong together, or it is not valid today.
+        """
+        paths = [certificate, key, *([client_ca] if client_ca else [])]
+        self._files = WatchedFiles(paths, lambda: _read(certificate, key, client_ca))
+        self._handed_out = self._files.current
+        self._asks_clients = client_ca is not None
+        warn_if_world_readable(key, "the TLS key")
+
+    @property
+    def not_after_seconds(self) -> float:
+        """Until when the certificate is valid, in Unix time."""
+        return self._files.current.not_after_seconds
+
+    def refresh(self) -> bool:
+        """As `WatchedFiles.refresh`."""
+        return self._files.refresh()
+
+    def credentials(self) -> grpc.ServerCredentials:
+        """For a port of a gRPC server."""
+        return grpc.dynamic_ssl_server_credentials(
+            self._handed_out.configuration,
+            self._fetch,  # type: ignore[arg-type]  # the stubs don't know that None means no change
+            self._asks_clients,
+        )
+
+    def _fetch(self) -> grpc.ServerCertificateConfiguration | None:
+        """What has changed since gRPC asked last; it asks at each connection, on a thread of its own."""
+        current = self._files.current
+        if current is self._handed_out:
+            return None
+        self._handed_out = current
+        return current.configuration
+
+
+def tls_of(config: ServerConfig) -> ServerTls | None:
+    """TLS as the settings say.
+
+    Raises:
+        FileProblem: as for `ServerTls`.
+    """
+    if config.tls_certificate and config.tls_key:
+        return ServerTls(config.tls_certificate, config.tls_key, config.tls_client_ca)
+    return None
+
+
+def _read(certificate: Path, key: Path, client_ca: Path | None) -> _Identity:
+    chain, private = read_file(certificate, "the TLS certificate"), read_file(key, "the TLS key")
+    authorities = read_file(client_ca, "authorities of clients' certificates") if client_ca else None
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    try:
+        pem = chain.decode("ascii")
+        found = read_certificate(pem)
+    except ValueError as error:
+        raise FileProblem(f"{certificate} holds no certificate; it must be PEM, the server's own first.") from error
+    try:
+        context.load_cert_chain(certificate, key, _NO_PASSWORD)
+    except ssl.SSLError as error:
+        raise FileProblem(_why(error, certificate, key)) from error
+    except OSError as error:
+        raise FileProblem(f"{certificate} or {key} can't be read: {error.strerror}.") from error
+    now = datetime.now(UTC)
+    if now > found.not_after:
+        raise FileProblem(f"{certificate} has expired at {_shown(found.not_after)}; renew it.")
+    if now < found.not_before:
+        raise FileProblem(
+            f"{certificate} is valid only from {_shown(found.not_before)} on; look at this machine's clock."
+        )
+    if not found.has_usable_key:
+        raise FileProblem(f"{certificate} has a key that gRPC can't use; it takes RSA and the curves P-256 and P-384.")
+    if client_ca and authorities is not None:
+        _check_authorities(client_ca, authorities)
+    configuration = grpc.ssl_server_certificate_configuration([(private, chain)], authorities)
+    return _Identity(configuration, found.not_after.timestamp())
+
+
+def _why(error: ssl.SSLError, certificate: Path, key: Path) -> str:
+    if error.reason == "KEY_VALUES_MISMATCH":
+        return f"{key} is not the key of {certificate}; give the pair that was made together."
+    if error.reason == "EE_KEY_TOO_SMALL":
+        return f"{certificate} has too short a key; RSA takes 2048 bits or more."
+    reason = f" ({error.reason})" if error.reason else ""
+    return f"{certificate} and {key} can't be used{reason}; both must be PEM, the key without a password."
+
+
+def _check_authorities(path: Path, pem: bytes) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    try:
+        context.load_verify_locations(cadata=pem.decode("ascii"))
+    except (ValueError, ssl.SSLError) as error:
+        raise FileProblem(f"{path} holds no certificates of authorities; it must be PEM.") from error
+
+
+def _shown(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%d %H:%M:%S} UTC"

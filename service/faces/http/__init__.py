@@ -1,0 +1,1 @@
+"""HTTP: the listener of both ports, and what monitoring asks for."""

@@ -1,0 +1,123 @@
+"""Where log lines go and what they look like: text or JSON, one line each, with the id of the call they belong to.
+
+No line holds a caller's text: nothing logs one, and of an exception in a call only kind and place are told, as its
+message may quote one. Both change with `log_text`.
+Lines are made where they are logged and written by one thread: whoever logs does not wait for who reads.
+"""
+
+import atexit
+import json
+import logging
+import sys
+import traceback
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+from service.config.server_config import ServerConfig
+from service.domain import call_record, request_id
+from service.observe import access_log
+from service.process.standard_streams import ERROR, QueuedText, drain
+
+_LOG = logging.getLogger(__name__)
+
+_HIDDEN = "(message left out: it may quote a caller's text; see --log-text)"
+
+
+def set_up(config: ServerConfig) -> None:
+    """Log to standard error as the settings say. From now on nothing that is printed there is waited for, and the
+    process' end only for a bounded time."""
+    sys.stderr = QueuedText(ERROR, _tell_missing)
+    atexit.register(drain)
+    kind = JsonFormatter if config.log_format == "json" else TextFormatter
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(kind(shows_texts=config.log_text))
+    logging.basicConfig(level=config.log_level.upper(), handlers=[handler])
+    logging.captureWarnings(capture=True)
+    # Whoever asks for an access log gets it, whatever else is logged.
+    logging.getLogger(access_log.LOGGER).setLevel(logging.INFO)
+
+
+def _tell_missing(num_lines: int) -> None:
+    _LOG.error("standard error was not read or could not be written: %d lines are missing", num_lines)
+
+
+class _Formatter(logging.Formatter):
+    def __init__(self, *, shows_texts: bool) -> None:
+        super().__init__()
+        self._shows_texts = shows_texts
+
+    def fields(self, record: logging.LogRecord) -> dict[str, Any]:
+        """What a line holds beside time, level, logger and message."""
+        fields: dict[str, Any] = {}
+        if (call := request_id.current()) != request_id.NONE:
+            fields["request_id"] = call
+        if trace_id := call_record.current().trace_id:
+            fields["trace_id"] = trace_id
+        return fields | getattr(record, "fields", {})
+
+    def exception(self, record: logging.LogRecord) -> str:
+        """The traceback, or an empty text."""
+        if not record.exc_info or record.exc_info[1] is None:
+            return ""
+        error = record.exc_info[1]
+        is_of_call = request_id.current() != request_id.NONE
+        if self._shows_texts or (record.name.startswith("service.") and not is_of_call):
+            return "".join(traceback.format_exception(error)).rstrip()
+        return "".join(_without_messages(error)).rstrip()
+
+
+class TextFormatter(_Formatter):
+    """`<time> <level> <logger>: <message> name=value ...`, and the lines of a traceback, if there is one, after it."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """As `logging.Formatter`."""
+        fields = "".join(f" {name}={_value(value)}" for name, value in self.fields(record).items())
+        line = f"{_time(record)} {record.levelname} {record.name}: {record.getMessage()}{fields}"
+        return "\n".join(part for part in (line, self.exception(record)) if part)
+
+
+class JsonFormatter(_Formatter):
+    """One JSON object in one line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """As `logging.Formatter`."""
+        line = {
+            "time": _time(record),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+            **self.fields(record),
+        }
+        if exception := self.exception(record):
+            line["exception"] = exception
+        return json.dumps(line, ensure_ascii=False, default=str)
+
+
+def _time(record: logging.LogRecord) -> str:
+    """In UTC, as RFC 3339 has it, to the millisecond."""
+    return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _value(value: object) -> str:
+    """As it is if it is one word, else in JSON's quotes."""
+    is_word = isinstance(value, str) and _is_word(value)
+    return str(value) if is_word else json.dumps(value, ensure_ascii=False)
+
+
+def _is_word(text: str) -> bool:
+    return bool(text) and text.isprintable() and not any(mark in text for mark in ' "=\\')
+
+
+def _without_messages(error: BaseException) -> Iterator[str]:
+    """A traceback as Python writes it, its causes first, but for what the exceptions say."""
+    cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    if cause is not None:
+        yield from _without_messages(cause)
+        yield "\nwhich led to:\n\n"
+    yield "Traceback (most recent call last):\n"
+    yield from traceback.format_tb(error.__traceback__)
+    yield f"{type(error).__qualname__} {_HIDDEN}\n"
+    if isinstance(error, BaseExceptionGroup):
+        for each in error.exceptions:
+            yield from _without_messages(each)

@@ -1,0 +1,109 @@
+"""Spans of calls for OpenTelemetry, and its only importer: loaded only where spans have somewhere to go.
+
+A call's span is opened when it arrives, as only then its trace has an id; those of its phases are made from the
+call's record once it is over.
+"""
+
+import threading
+import time
+
+from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.resources import OTELResourceDetector, Resource
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from opentelemetry.sdk.trace.sampling import ParentBased, TraceIdRatioBased
+from opentelemetry.trace import Span, SpanKind, Status, StatusCode, format_trace_id, set_span_in_context
+from opentelemetry.trace import Tracer as OtelTracer
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+from service.domain.call_record import CallRecord
+
+_PROPAGATED = ("traceparent", "tracestate")
+# The statuses that are the server's fault, which is what a server's span calls an error.
+_FAULTS = {"UNKNOWN", "DEADLINE_EXCEEDED", "UNIMPLEMENTED", "INTERNAL", "UNAVAILABLE", "DATA_LOSS"}
+
+
+class Tracing:
+    """Sends spans to an OTLP collector, in batches and from a thread of its own."""
+
+    def __init__(self, endpoint: str, ratio: float, version: str) -> None:
+        """`endpoint` is such as `http://host:4317`, or `https://` for TLS. Of calls whose metadata has no W3C trace
+        context a share `ratio` is traced, of the others those whose context says so.
+
+        What OpenTelemetry reads from the environment holds too, such as OTEL_RESOURCE_ATTRIBUTES and
+        OTEL_EXPORTER_OTLP_HEADERS.
+        """
+        ours = Resource({"service.name": "dragoman", "service.version": version})
+        self._provider = TracerProvider(
+            sampler=ParentBased(TraceIdRatioBased(ratio)),
+            resource=ours.merge(OTELResourceDetector().detect()),
+            shutdown_on_exit=False,
+        )
+        exporter = OTLPSpanExporter(endpoint=endpoint, insecure=not endpoint.startswith("https://"))
+        self._provider.add_span_processor(BatchSpanProcessor(exporter))
+        self._tracer = self._provider.get_tracer("dragoman", version)
+        self._propagator = TraceContextTextMapPropagator()
+
+    def begin(self, record: CallRecord, metadata: tuple[tuple[str, str | bytes], ...]) -> "CallSpan | None":
+        """A call arrived with this metadata; `None` for one that is not traced."""
+        carrier = {key: value for key, value in metadata if key in _PROPAGATED and isinstance(value, str)}
+        clock = _WallClock()
+        span = self._tracer.start_span(
+            record.method,
+            context=self._propagator.extract(carrier) if carrier else None,
+            kind=SpanKind.SERVER,
+            attributes={"rpc.system.name": "grpc", "rpc.method": record.method},
+            start_time=clock.nanoseconds(record.began_seconds),
+        )
+        if not span.is_recording():
+            return None
+        record.trace_id = format_trace_id(span.get_span_context().trace_id)
+        return CallSpan(self._tracer, span, clock)
+
+    def close(self, timeout_seconds: float) -> bool:
+        """Send what is left; false if that took longer, or could not be done."""
+        closing = threading.Thread(target=self._provider.shutdown, name="tracing", daemon=True)
+        closing.start()
+        closing.join(timeout_seconds)
+        return not closing.is_alive()
+
+
+class CallSpan:
+    """The span of one call on its way."""
+
+    def __init__(self, tracer: OtelTracer, span: Span, clock: "_WallClock") -> None:
+        self._tracer = tracer
+        self._span = span
+        self._clock = clock
+
+    def end(self, record: CallRecord) -> None:
+        """The call is over: add what is known of it, and its phases."""
+        span = self._span
+        span.set_attribute("rpc.response.status_code", record.code)
+        span.set_attribute("dragoman.request_id", record.request_id)
+        if record.code in _FAULTS:
+            span.set_status(Status(StatusCode.ERROR))
+            span.set_attribute("error.type", record.code)
+        if record.texts:
+            span.set_attribute("dragoman.texts", len(record.texts))
+            span.set_attribute("dragoman.source_tokens", record.num_source_tokens)
+            span.set_attribute("dragoman.output_tokens", record.num_output_tokens)
+        if record.model:
+            span.set_attribute("dragoman.model", record.model)
+            span.set_attribute("dragoman.model_version", record.model_version)
+        context = set_span_in_context(span)
+        for phase, began, ended in record.intervals:
+            child = self._tracer.start_span(phase.value, context, start_time=self._clock.nanoseconds(began))
+            child.end(self._clock.nanoseconds(ended))
+        span.end(self._clock.nanoseconds(record.ended_seconds))
+
+
+class _WallClock:
+    """Reads moments of `time.monotonic()` as times since 1970. Read once per call, so that its moments stay as far
+    apart as they are, whatever is done to the machine's time."""
+
+    def __init__(self) -> None:
+        self._distance = time.time_ns() - time.monotonic_ns()
+
+    def nanoseconds(self, seconds: float) -> int:
+        return round(seconds * 1e9) + self._distance

@@ -1,0 +1,1 @@
+"""What the process is and prints: ports, phases, heartbeat, standard streams."""

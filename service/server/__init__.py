@@ -1,0 +1,1 @@
+"""The wiring: builds and starts everything."""

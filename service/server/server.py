@@ -1,0 +1,436 @@
+"""Builds everything, wires it together, and leads it from the first port to the last answer.
+
+Start: metrics port -> admin port -> gRPC port, NOT_SERVING -> load, self-test, warm up -> SERVING. Then SIGHUP, a
+clock or an operator has it look at the models on disk again.
+An engine that fails is brought back (`models/supervisor.py`), NOT_SERVING meanwhile; if it can't be, the process ends.
+Stop: NOT_SERVING -> drain delay -> no new calls, accepted ones finish within the grace -> engines -> ports.
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import threading
+from collections.abc import Awaitable, Callable
+from importlib import metadata
+from typing import TYPE_CHECKING
+
+import service
+from service.config.server_config import ServerConfig
+from service.domain.translation import CallLimits
+from service.engine.config import EngineConfig
+from service.engine.runtime.session import SessionConfig
+from service.faces.admin.calls import AdminCalls
+from service.faces.admin.server import AdminServer, ServerView, admin_listener
+from service.faces.grpc.intake import Memory
+from service.faces.grpc.kserve.servicer import KServeServicer
+from service.faces.grpc.observer import CallObserver
+from service.faces.grpc.server import build_grpc_server, new_health_servicer, new_open_calls
+from service.faces.grpc.tls import tls_of
+from service.faces.http.listener import HttpListener
+from service.faces.http.monitoring import monitoring_listener
+from service.faces.http.triton_metrics import triton_metrics
+from service.models.control import ModelControl
+from service.models.fleet import Fleet
+from service.models.freed_memory import map_large_blocks
+from service.models.loaded_model import LoadedModel
+from service.models.loader import load_model
+from service.models.repository import ALL, FoundBundle
+from service.models.statistics import InferenceStatistics
+from service.models.supervisor import Supervisor
+from service.observe.access_log import AccessLog
+from service.observe.metrics import Metrics
+from service.observe.recent_errors import RecentErrors
+from service.process.heartbeat import Heartbeat
+from service.process.lifecycle import Phase, ReloadOutcome
+from service.process.ports import PortError, check_port, join_address
+from service.process.standard_streams import leave
+from service.server.fleet_bridge import FleetBridge
+from service.text.glossary import GlossaryFolder, NoGlossaries
+from service.translation.cache import TranslationCache
+from service.translation.engine_bridge import EngineBridge
+from service.translation.translator import Translator
+
+if TYPE_CHECKING:
+    from service.calls.gate import Gate
+    from service.observe.tracing import Tracing
+
+_LOG = logging.getLogger(__name__)
+
+_LOOK_AT_FILES_SECONDS = 0.5  # those of TLS and API keys
+# After the last open call, for calls whose message is still on its way and peers that have yet to react.
+LAST_MESSAGE_SECONDS = 2.0
+# A call whose engine was stopped under it still gets its answer in this time.
+_LAST_ANSWER_SECONDS = 2.0
+_LAST_SPANS_SECONDS = 2.0
+# With an engine that can't be brought back: for calls to other models; and for all of the stop, whatever hangs.
+_FAILED_GRACE_SECONDS = 2.0
+_FAILED_STOP_SECONDS = 20.0
+
+
+class TracingUnavailable(Exception):
+    """Spans are asked for, and what would send them is not installed."""
+
+
+class Server:
+    """One server process. All methods belong to the event loop's thread."""
+
+    def __init__(self, config: ServerConfig, *, checks_integrity: bool = False) -> None:
+        """Build what needs no port; must be called on a running event loop.
+
+        `checks_integrity` has the engines check their books, as `EngineConfig` says; for tests.
+
+        Raises:
+            FileProblem: a file of TLS or API keys can't be used.
+            TracingUnavailable: there is an `otlp_endpoint`, and OpenTelemetry is not installed.
+        """
+        self.config = config
+        self.port = config.port
+        self.metrics_port = config.metrics_port
+        self.admin_port = config.admin_port
+        self.has_failed = False  # an engine can't be brought back
+        self._checks_integrity = checks_integrity
+        self._phase = Phase.LOADING
+        self._metrics = Metrics()
+        self._errors = RecentErrors()
+        cache = TranslationCache(config.cache_mib * 2**20)
+        self._metrics.memory_for_cache(cache.max_bytes, lambda: cache.num_bytes)
+        self._glossaries = GlossaryFolder(config.glossaries) if config.glossaries else NoGlossaries()
+        limits = CallLimits(config.max_characters, config.max_waiting, config.max_answer_characters)
+        self._translator = Translator(self._metrics, cache, self._glossaries, limits)
+        self._tls = tls_of(config)
+        self._gate = _gate_of(config, self._metrics)
+        self._following_files: asyncio.Task[None] | None = None
+        self._http: list[HttpListener] = []
+        self._loop = asyncio.get_running_loop()
+        self._heartbeat = Heartbeat()
+        self._metrics.watches_loop(lambda: len(asyncio.all_tasks(self._loop)), self._heartbeat.silent_seconds)
+        self._closing = asyncio.Event()
+        self._lost = asyncio.Event()
+        self._reloading = asyncio.Lock()
+        self._is_explicit = config.model_control == "explicit"
+        map_large_blocks()  # before there are models
+        self._fleet = Fleet(
+            config.models,
+            config.max_versions,
+            self._load_one,
+            FleetBridge(self._metrics, self._translator),
+            drain_seconds=config.grace_seconds,
+        )
+        if config.triton_metrics:
+            self._metrics.shows(lambda: triton_metrics(self.models))
+        self._tracing = _tracing(config)
+        access_log = AccessLog(config.access_log_ratio, with_texts=config.log_text)
+        observer = CallObserver(self._metrics, self._errors, access_log, self._tracing)
+        self._supervisor = Supervisor(self._fleet, self, config.stuck_turn_seconds)
+        self._watching: asyncio.Task[None] | None = None
+        self._control = ModelControl(self._fleet, is_explicit=self._is_explicit)
+        self._health = new_health_servicer()
+        memory = Memory.of(config.max_bytes_in_flight_mib * 2**20, config.max_request_bytes)
+        self._metrics.memory_for_calls(memory.max_bytes, lambda: memory.num_bytes)
+        kserve = KServeServicer(
+            self._translator,
+            self._control,
+            self._metrics,
+            observer,
+            lambda: self._phase,
+            self._closing,
+            config.default_deadline_seconds,
+            memory.held,
+        )
+        self._open_calls = new_open_calls()
+        self._grpc = build_grpc_server(
+            config,
+            self._translator,
+            self._metrics,
+            observer,
+            self._open_calls,
+            self._health,
+            kserve,
+            self._gate,
+            memory,
+        )
+
+    @property
+    def models(self) -> list[LoadedModel]:
+        """What is served."""
+        return self._fleet.models
+
+    @property
+    def has_threads_left(self) -> bool:
+        """Whether a thread is in native code and can't be ended: leave without it."""
+        return self._fleet.has_threads_left
+
+    @property
+    def phase(self) -> Phase:
+        """Where the server stands."""
+        return self._phase
+
+    async def run(self, announce: Callable[["Server"], Awaitable[None]]) -> None:
+        """Serve until SIGTERM or SIGINT; a second one ends the process at once. `announce` is called when ready; a stop
+        does not wait for it, and when it fails, the server ends with what it raised.
+
+        Also ends when an engine can't be brought back; `has_failed` tells.
+
+        Raises:
+            PortError: a port can't be listened on.
+            BundleError: a bundle is missing, damaged or fails its self-test.
+        """
+        stop, reload = asyncio.Event(), asyncio.Event()
+        _on_signals(stop, reload)
+        try:
+            await self.open()
+            loading = asyncio.ensure_future(self.load())
+            ends = {asyncio.ensure_future(event.wait()) for event in (stop, self._lost)}
+            await asyncio.wait({loading, *ends}, return_when=asyncio.FIRST_COMPLETED)
+            if loading.done():
+                loading.result()
+                announcing = asyncio.ensure_future(announce(self))
+                following = asyncio.ensure_future(self._follow(reload))
+                await asyncio.wait({announcing, *ends}, return_when=asyncio.FIRST_COMPLETED)
+                if announcing.done():
+                    announcing.result()
+                    await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+                announcing.cancel()
+                following.cancel()
+            if self.has_failed:
+                _leave_within(_FAILED_STOP_SECONDS)
+        finally:
+            await self.close()
+
+    async def open(self) -> None:
+        """Open the ports; every call but health is answered UNAVAILABLE until the models are loaded.
+
+        Raises:
+            PortError: as for `run`.
+        """
+        config = self.config
+        self._heartbeat.start()
+        monitoring = monitoring_listener(
+            config.metrics_host,
+            config.metrics_port,
+            self._metrics,
+            lambda: self._phase,
+            self._heartbeat.silent_seconds,
+        )
+        self._http.append(monitoring)
+        self.metrics_port = monitoring.port
+        monitoring.start()
+        if config.admin_port >= 0:
+            admin = admin_listener(config.admin_host, config.admin_port, self._admin(), config.max_request_bytes)
+            self._http.append(admin)
+            self.admin_port = admin.port
+            admin.start()
+        check_port(config.host, config.port, "gRPC", "--port")
+        try:
+            address = join_address(config.host, config.port)
+            if self._tls:
+                self.port = self._grpc.add_secure_port(address, self._tls.credentials())
+            else:
+                self.port = self._grpc.add_insecure_port(address)
+        except RuntimeError as error:
+            raise PortError(f"can't listen on {join_address(config.host, config.port)} for gRPC: {error}") from error
+        self._metrics.built_with(service.__version__, _onnxruntime_version(), config.device)
+        self._enter(Phase.LOADING)
+        await self._grpc.start()
+        self._watching = asyncio.create_task(self._supervisor.watch())
+        if self._tls or self._gate:
+            self._following_files = asyncio.create_task(self._follow_files())
+
+    async def load(self) -> None:
+        """Load, test and warm up the models, then serve.
+
+        Raises:
+            BundleError: as for `run`.
+        """
+        await self._fleet.load(self.config.load_model if self._is_explicit else (ALL,))
+        if self._phase is Phase.LOADING:
+            self._enter(Phase.RECOVERING if self._supervisor.is_recovering else Phase.SERVING)
+
+    async def reload(self) -> ReloadOutcome:
+        """Serve what is on disk now; calls go on meanwhile, reloads one after the other.
+
+        With explicit model control that is said of glossaries only.
+        """
+        async with self._reloading:
+            if await asyncio.to_thread(self._glossaries.refresh):
+                _LOG.info("glossaries have changed")
+            if self._is_explicit:
+                return ReloadOutcome.UNCHANGED
+            try:
+                outcome = await self._fleet.reload()
+            except Exception:
+                _LOG.exception("reloading failed; what was served stays")
+                outcome = ReloadOutcome.FAILED
+            self._metrics.reloaded(outcome)
+            return outcome
+
+    async def close(self) -> None:
+        """Answer every accepted call, then stop. Calls that outlast the grace are answered UNAVAILABLE."""
+        was_serving = self._phase in (Phase.SERVING, Phase.RECOVERING)
+        grace_seconds = self.config.grace_seconds
+        if self.has_failed:
+            grace_seconds = min(grace_seconds, _FAILED_GRACE_SECONDS)
+        elif self._http:  # else no port was opened
+            self._enter(Phase.DRAINING)
+        if was_serving:
+            await asyncio.sleep(self.config.drain_delay_seconds)
+        self._health.close()
+        self._closing.set()
+        if self._following_files is not None:
+            self._following_files.cancel()
+        stopping = asyncio.ensure_future(self._grpc.stop(grace_seconds + _LAST_ANSWER_SECONDS))
+        dropping = asyncio.create_task(self._drop_silent())
+        await asyncio.wait({stopping}, timeout=grace_seconds)
+        if not stopping.done():
+            _LOG.warning("calls outlasted the grace of %g s; they are given up", grace_seconds)
+        if self._watching is not None:
+            self._watching.cancel()
+        self._control.close()
+        await self._fleet.stop()
+        await stopping
+        dropping.cancel()
+        if self._tracing is not None and not await asyncio.to_thread(self._tracing.close, _LAST_SPANS_SECONDS):
+            _LOG.warning("the last spans could not be sent within %g s", _LAST_SPANS_SECONDS)
+        for listener in self._http:
+            listener.stop()
+        self._heartbeat.stop()
+        self._translator.close()
+
+    async def _drop_silent(self) -> None:
+        """While gRPC stops: don't have it wait for what is left once all open calls are answered."""
+        await self._open_calls.none_for(LAST_MESSAGE_SECONDS)
+        await self._grpc.stop(None)
+
+    def _admin(self) -> AdminServer:
+        config = self.config
+        view = ServerView(config.device, self._is_explicit, lambda: self._phase, lambda: list(self._fleet.models))
+        calls = AdminCalls(
+            self._translator,
+            self._control,
+            self.reload,
+            self._metrics,
+            self._errors,
+            view.phase,
+            config.default_deadline_seconds,
+        )
+        return AdminServer(
+            view, calls, self._metrics, self._errors, self._loop, config.admin_host, config.default_deadline_seconds
+        )
+
+    def _load_one(self, bundle: FoundBundle) -> LoadedModel:
+        """Called on a thread of the fleet's."""
+        _LOG.info("loading %s", bundle.directory)
+        config = self.config
+        statistics = InferenceStatistics()
+        bridge = EngineBridge(
+            self._loop,
+            self._metrics.model(bundle.name),
+            statistics,
+            self._translator.deliver,
+            lambda _: self._supervisor.wake(),
+        )
+        engine_config = EngineConfig(
+            max_slots=config.max_slots or None,
+            max_waiting=config.max_waiting,
+            max_queue_seconds=config.max_queue_seconds,
+            checks_integrity=self._checks_integrity,
+        )
+        session_config = SessionConfig(device=config.device, intra_op_threads=config.num_threads)
+        return load_model(bundle, engine_config, session_config, bridge, statistics)
+
+    async def _follow(self, asked: asyncio.Event) -> None:
+        """Look at the disk whenever it is asked for, and every so often if the settings say so."""
+        while True:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(asked.wait(), self.config.reload_seconds or None)
+            if self._is_explicit and asked.is_set():
+                _LOG.warning("SIGHUP changes no models: with --model-control explicit, they are loaded by call only")
+            asked.clear()
+            await self.reload()
+
+    async def _follow_files(self) -> None:
+        """Use certificates and keys as they are on disk now. New connections and calls get them; others go on."""
+        while True:
+            if self._tls:
+                self._metrics.tls_valid_until(self._tls.not_after_seconds)
+            await asyncio.sleep(_LOOK_AT_FILES_SECONDS)
+            try:
+                if self._tls is not None and await asyncio.to_thread(self._tls.refresh):
+                    _LOG.info("new connections get the new TLS certificate")
+                if self._gate is not None and await asyncio.to_thread(self._gate.refresh):
+                    _LOG.info("the API keys have changed")
+            except Exception:
+                _LOG.exception("looking at the files of TLS and API keys failed; what was read before stays in use")
+
+    def on_recovering(self, recovering: bool) -> None:
+        """As `SupervisorListener.on_recovering`."""
+        if self._phase in (Phase.SERVING, Phase.RECOVERING):
+            self._enter(Phase.RECOVERING if recovering else Phase.SERVING)
+
+    def on_lost(self, reason: str) -> None:
+        """As `SupervisorListener.on_lost`."""
+        _LOG.critical("%s This process ends", reason)
+        self.has_failed = True
+        self._enter(Phase.FAILED)
+        self._lost.set()
+
+    def _enter(self, phase: Phase) -> None:
+        self._phase = phase
+        self._health.set_serving(phase.is_ready)
+        self._metrics.state(ready=phase.is_ready, draining=phase is Phase.DRAINING)
+        _LOG.info("the server is %s", phase.value)
+
+
+def _tracing(config: ServerConfig) -> "Tracing | None":
+    if not config.otlp_endpoint:
+        return None
+    try:
+        from service.observe.tracing import Tracing
+    except ModuleNotFoundError as error:
+        if not (error.name or "").startswith("opentelemetry"):
+            raise
+        raise TracingUnavailable(
+            f"otlp_endpoint is {config.otlp_endpoint!r} and OpenTelemetry is not installed; install "
+            "'dragoman[otel]', or leave otlp_endpoint out."
+        ) from error
+    return Tracing(config.otlp_endpoint, config.trace_ratio, service.__version__)
+
+
+def _on_signals(stop: asyncio.Event, reload: asyncio.Event) -> None:
+    def stop_or_leave(number: signal.Signals) -> None:
+        if stop.is_set():
+            _LOG.warning("second %s: leaving at once", number.name)
+            leave(128 + number)
+        _LOG.info("%s: stopping; a second one leaves at once", number.name)
+        stop.set()
+
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop_or_leave, number)
+    loop.add_signal_handler(signal.SIGHUP, reload.set)
+
+
+def _leave_within(seconds: float) -> None:
+    """End the process after this time, even if a thread in native code keeps it from ending by itself."""
+    timer = threading.Timer(seconds, leave, (os.EX_SOFTWARE,))
+    timer.daemon = True
+    timer.start()
+
+
+def _gate_of(config: ServerConfig, metrics: Metrics) -> "Gate | None":
+    if config.api_keys is None:
+        return None
+    from service.calls.gate import Gate  # its library for quotas takes a while to import
+
+    return Gate(config.api_keys, metrics)
+
+
+def _onnxruntime_version() -> str:
+    for distribution in ("onnxruntime", "onnxruntime-gpu"):
+        try:
+            return metadata.version(distribution)
+        except metadata.PackageNotFoundError:
+            continue
+    return "unknown"

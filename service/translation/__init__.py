@@ -1,0 +1,1 @@
+"""From texts to translations: planning, decoding, restoring, assembling, streaming."""

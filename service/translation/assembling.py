@@ -1,0 +1,145 @@
+"""Puts the segments' translations together to those of texts: white space, markup, positions."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from service.domain.checkpoint import paced
+from service.domain.translation import AlignedSpan, FinishReason, Hypothesis, Segment, Translation
+from service.text.markup import BlockTranslation
+from service.translation.answer_size import AnswerSize
+from service.translation.planning import PlannedPassage, PlannedSegment, PlannedText
+from service.translation.restoring import Alignment, SegmentHypothesis
+
+Candidates = tuple[SegmentHypothesis, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A passage's translation of one rank."""
+
+    text: str
+    segments: tuple[Segment, ...]
+    alignment: Alignment
+
+
+def assemble(
+    planned: PlannedText, candidates: Sequence[Candidates], size: AnswerSize, *, with_alignment: bool
+) -> Translation:
+    """The answer to a text whose segments have these candidates, in order.
+
+    Of several segments the candidates of each rank belong together. Where a segment has fewer, its last one counts. The
+    score is the mean of the segments' by their tokens.
+
+    Positions in HTML count in the text between the tags. `size` counts the answer before it is built.
+
+    Raises:
+        TooLong: it would be too long.
+    """
+    num_ranks = max(map(len, candidates), default=1)
+    for rank in range(num_ranks):
+        size.add(sum(len(_of_rank(each, rank).text) for each in paced(candidates)))
+    size.add(0, len(candidates) + with_alignment * sum(len(_of_rank(each, 0).alignment) for each in candidates))
+    drafts = [_draft(planned, candidates, rank) for rank in range(num_ranks)]
+    best_text, best_parts = drafts[0]
+    segments, alignment = _joined(planned, best_parts)
+    chosen = [_of_rank(each, 0) for each in candidates]
+    reasons = (each.finish_reason for each in chosen)
+    return Translation(
+        text=best_text,
+        hypotheses=tuple(_hypothesis(text, candidates, rank) for rank, (text, _) in enumerate(drafts)),
+        finish_reason=next((each for each in reasons if each is not FinishReason.STOP), FinishReason.STOP),
+        num_source_tokens=sum(len(segment.source_ids) for segment in planned.segments),
+        segments=segments,
+        alignment=alignment if with_alignment else (),
+    )
+
+
+def _draft(planned: PlannedText, candidates: Sequence[Candidates], rank: int) -> tuple[str, list[_Part]]:
+    """The text of a rank, and its passages."""
+    remaining = iter(candidates)
+    parts = [_passage(passage, remaining, rank) for passage in paced(planned.passages)]
+    if planned.html is None:
+        return "".join(part.text for part in parts), parts
+    return planned.html.render([BlockTranslation(part.text, part.alignment) for part in parts]), parts
+
+
+def _passage(passage: PlannedPassage, candidates: Iterator[Candidates], rank: int) -> _Part:
+    texts: list[str] = []
+    segments: list[Segment] = []
+    alignment: list[AlignedSpan] = []
+    done = length = 0
+    for planned in paced(passage.segments, every=16):
+        chosen = _of_rank(next(candidates), rank)
+        texts += (passage.text[done : planned.start], chosen.text)
+        start = length + planned.start - done
+        length = start + len(chosen.text)
+        done = planned.end
+        segments.append(_segment(planned, chosen, start, length))
+        alignment += _moved(chosen.alignment, planned.start, start)
+    texts.append(passage.text[done:])
+    return _Part("".join(texts), tuple(segments), tuple(alignment))
+
+
+def _segment(planned: PlannedSegment, chosen: SegmentHypothesis, start: int, end: int) -> Segment:
+    return Segment(
+        source_start=planned.start,
+        source_end=planned.end,
+        target_start=start,
+        target_end=end,
+        finish_reason=chosen.finish_reason,
+        num_source_tokens=len(planned.source_ids),
+        num_output_tokens=chosen.num_tokens,
+        flags=chosen.flags,
+    )
+
+
+def _joined(planned: PlannedText, parts: Sequence[_Part]) -> tuple[tuple[Segment, ...], Alignment]:
+    """Segments and alignment of all passages, with positions in all of their texts together."""
+    if len(parts) == 1:
+        return parts[0].segments, parts[0].alignment
+    segments: list[Segment] = []
+    alignment: list[AlignedSpan] = []
+    source = target = 0
+    for passage, part in paced(zip(planned.passages, parts, strict=True)):
+        segments += [
+            replace(
+                segment,
+                source_start=segment.source_start + source,
+                source_end=segment.source_end + source,
+                target_start=segment.target_start + target,
+                target_end=segment.target_end + target,
+            )
+            for segment in part.segments
+        ]
+        alignment += _moved(part.alignment, source, target)
+        source += len(passage.text)
+        target += len(part.text)
+    return tuple(segments), tuple(alignment)
+
+
+def _moved(alignment: Alignment, source: int, target: int) -> Iterator[AlignedSpan]:
+    return (
+        AlignedSpan(
+            span.source_start + source, span.source_end + source, span.target_start + target, span.target_end + target
+        )
+        for span in paced(alignment)
+    )
+
+
+def _of_rank(candidates: Candidates, rank: int) -> SegmentHypothesis:
+    return candidates[min(rank, len(candidates) - 1)]
+
+
+def _hypothesis(text: str, candidates: Sequence[Candidates], rank: int) -> Hypothesis:
+    chosen = [_of_rank(each, rank) for each in candidates]
+    return Hypothesis(text, _mean_score(chosen), sum(each.num_tokens for each in chosen))
+
+
+def _mean_score(chosen: Sequence[SegmentHypothesis]) -> float | None:
+    if len(chosen) == 1:
+        return chosen[0].score
+    weighted = [(each.num_tokens, each.score) for each in chosen if each.num_tokens]
+    scored = [(weight, score) for weight, score in weighted if score is not None]
+    if not scored or len(scored) < len(weighted):
+        return None
+    return sum(weight * score for weight, score in scored) / sum(weight for weight, _ in scored)

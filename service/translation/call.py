@@ -1,0 +1,160 @@
+"""One request for one model and language pair, from its texts to its translations. It waits for nothing."""
+
+import secrets
+import time
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping
+from collections.abc import Sequence as Sequence_
+from dataclasses import replace
+
+from service.bundle.manifest import LanguagePair
+from service.domain import origin
+from service.domain.translation import CallLimits, DecodingOptions, Translation, TranslationRequest
+from service.engine.search.sampling import stream_seed
+from service.engine.sequence import Sequence
+from service.models.loaded_model import LoadedModel
+from service.text.terms import TermIndex
+from service.translation.answer_size import AnswerSize
+from service.translation.assembling import Candidates, assemble
+from service.translation.cache import CacheKey, Decoded
+from service.translation.planning import PlannedSegment, PlannedText, Planner
+from service.translation.restoring import Restorer
+from service.translation.streaming import TextStream
+
+
+class TranslationCall:
+    """A request on its way. What computes may run on any thread, one thing at a time: `plan` first."""
+
+    def __init__(
+        self,
+        request: TranslationRequest,
+        model: LoadedModel,
+        pair: LanguagePair,
+        terms: Sequence_[TermIndex],
+        limits: CallLimits,
+    ) -> None:
+        """`terms` are those of the request's glossary.
+
+        Raises:
+            InvalidRequest: an option is out of range.
+        """
+        self.request = request
+        self.model = model
+        self.options = request.options.resolve(model.default_options)
+        self.texts: list[PlannedText] = []
+        self.segments: list[PlannedSegment] = []
+        self.places: list[tuple[int, int]] = []  # of each segment: its text's index, and its number in that text
+        self._origin = origin.current()
+        self._pair = pair
+        self._terms = terms
+        self._aligned: list[bool] = []
+        self._limits = limits
+        self._size = AnswerSize(limits.max_answer_characters)  # of what is assembled
+        self._restorer = Restorer(
+            model.tokenizer,
+            model.aligner,
+            pair,
+            preserves_formatting=request.preserve_formatting,
+            tells_scores=self.options.return_scores,
+            size=AnswerSize(limits.max_answer_characters),
+        )
+
+    @property
+    def is_chance(self) -> bool:
+        """Whether the same call may be answered otherwise the next time."""
+        return self.options.is_sampled and self.options.seed is None
+
+    @property
+    def aligns(self) -> bool:
+        """Whether restoring may run a graph."""
+        return any(self._aligned) or any(segment.spans for segment in self.segments)
+
+    def plan(self) -> None:
+        """Cut the texts into segments.
+
+        Raises:
+            InvalidRequest: as for `Planner.plan`.
+        """
+        request, model, limits = self.request, self.model, self._limits
+        terms = [TermIndex(request.terms), *self._terms] if request.terms else self._terms
+        num_hypotheses = self.options.num_hypotheses
+        max_segments = limits.max_segments // (num_hypotheses if self.options.is_sampled else 1)
+        size = AnswerSize(limits.max_answer_characters, num_hypotheses)
+        planner = Planner(
+            request, model.manifest, self._pair, model.tokenizer, max_segments, size, terms, model.unknown
+        )
+        self.texts = [planner.plan(index) for index in range(len(request.texts))]
+        for index, text in enumerate(self.texts):
+            self.places += [(index, number) for number, _ in enumerate(text.segments)]
+            for passage in text.passages:
+                self.segments += passage.segments
+                self._aligned += [passage.needs_alignment or request.return_alignments] * len(passage.segments)
+
+    def key(self, number: int) -> CacheKey:
+        """What the decoding of a segment depends on."""
+        segment = self.segments[number]
+        return CacheKey(self.model.fingerprint, self._pair, self.options, segment.fed, segment.output_prefix_ids)
+
+    def sequences(self, number: int, *, wants_progress: bool = False) -> list[Sequence]:
+        """A segment's sequences: none, one, or as many as samples were asked for, each with a seed of its own."""
+        segment = self.segments[number]
+        if not segment.source_ids:
+            return []
+        return [
+            self._sequence(segment, options, wants_progress=wants_progress and sample == 0)
+            for sample, options in enumerate(self._options_of_sequences())
+        ]
+
+    def restore(self, decoded: Mapping[int, Decoded]) -> dict[int, Candidates]:
+        """The candidates of some segments, by number, from what was decoded for them.
+
+        Raises:
+            TooLong: the answer would have more characters than allowed.
+            Unavailable: the engine has stopped.
+        """
+        candidates = self._restorer.restore(
+            [self.segments[number] for number in decoded],
+            list(decoded.values()),
+            [self._aligned[number] for number in decoded],
+        )
+        return dict(zip(decoded, candidates, strict=True))
+
+    def translation(self, index: int, candidates: Mapping[int, Candidates]) -> Translation:
+        """The answer to the text of that index, of whose segments, by number, these are the candidates.
+
+        Raises:
+            TooLong: the answer has more characters than allowed.
+        """
+        first = bisect_left(self.places, (index, 0))
+        last = bisect_left(self.places, (index + 1, 0))
+        chosen = [candidates[number] for number in range(first, last)]
+        return assemble(self.texts[index], chosen, self._size, with_alignment=self.request.return_alignments)
+
+    def streams(self) -> list[TextStream]:
+        """One for each text."""
+        formats = self.request.preserve_formatting
+        return [TextStream(text, self.model.tokenizer, preserves_formatting=formats) for text in self.texts]
+
+    def _options_of_sequences(self) -> Iterator[DecodingOptions]:
+        options = self.options
+        if not options.is_sampled:
+            yield options if options.seed is None else replace(options, seed=None)
+            return
+        seed = secrets.randbits(64) if options.seed is None else options.seed
+        for sample in range(options.num_hypotheses):
+            yield replace(options, num_hypotheses=1, seed=stream_seed(seed, sample))
+
+    def _sequence(self, segment: PlannedSegment, options: DecodingOptions, *, wants_progress: bool) -> Sequence:
+        request = self.request
+        return Sequence(
+            request_id=request.request_id,
+            source_ids=segment.source_ids,
+            options=options,
+            arrived_seconds=time.monotonic(),
+            target_prefix_ids=self._pair.target_prefix_ids,
+            deadline_seconds=request.deadline_seconds,
+            priority=request.priority,
+            output_prefix_ids=segment.output_prefix_ids,
+            wants_progress=wants_progress,
+            origin=self._origin,
+        )

@@ -1,0 +1,191 @@
+"""From a call's segments to what the engine decodes for them, or the cache has kept: at once, or as they grow."""
+
+import contextlib
+import time
+from collections import Counter
+from collections.abc import AsyncGenerator, Iterator, Mapping
+from collections.abc import Sequence as Sequence_
+from dataclasses import dataclass
+
+from service.domain import call_record, caller
+from service.domain.call_record import Phase
+from service.engine.sequence import Sequence, SequenceProgress, SequenceUpdate
+from service.models.loaded_model import LoadedModel
+from service.observe.metrics import Metrics
+from service.translation.cache import Decoded, TranslationCache
+from service.translation.call import TranslationCall
+from service.translation.pending import PendingCall, PendingCalls
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentProgress:
+    """Tokens of the call's segment of that number that are certain."""
+
+    segment: int
+    token_ids: tuple[int, ...]
+
+
+class SegmentDecoder:
+    """Has calls' segments decoded by their models' engines. All methods belong to the event loop's thread."""
+
+    def __init__(self, metrics: Metrics, cache: TranslationCache) -> None:
+        self._metrics = metrics
+        self._cache = cache
+        self._pending = PendingCalls()
+
+    @property
+    def keeps(self) -> bool:
+        """Whether a segment may be known without the engine."""
+        return self._cache.max_bytes > 0
+
+    def deliver(self, updates: Sequence_[SequenceUpdate], progress: Sequence_[SequenceProgress] = ()) -> None:
+        """Take in the terminal updates of one turn of an engine, and the progress of sequences that go on."""
+        self._pending.deliver(updates, progress)
+
+    async def decode(self, call: TranslationCall) -> dict[int, Decoded]:
+        """What was decoded for each of the call's segments, by number; nothing for those that no model reads.
+
+        Cancelling this coroutine takes the call's sequences out of the engine.
+
+        Raises:
+            ServiceError: the engine refused them or failed, or the deadline passed.
+        """
+        known = self._known(call)
+        groups = _groups(call, known)
+        updates = iter(await self._decode(call.model, [sequence for group in groups.values() for sequence in group]))
+        fresh = {number: _hypotheses([next(updates) for _ in group]) for number, group in groups.items()}
+        self._keep(call, fresh)
+        return known | fresh
+
+    async def grow(self, call: TranslationCall) -> AsyncGenerator[SegmentProgress | dict[int, Decoded]]:
+        """How the call's segments grow, and, of some at a time, what `decode` would give for them.
+
+        Closing this generator takes the call's sequences out of the engine; who may leave early must close it.
+
+        Raises:
+            ServiceError: as for `decode`.
+        """
+        known = self._known(call)
+        groups = _groups(call, known, wants_progress=True)
+        known.update({number: () for number, group in groups.items() if not group})
+        if known:
+            yield known
+        owners = {sequence: number for number, group in groups.items() for sequence in group}
+        if not owners:
+            return
+        updates: dict[Sequence, SequenceUpdate] = {}
+        charged: Counter[Sequence] = Counter()
+        with self._submitted(call.model, list(owners)) as pending, _charging(pending, charged):
+            async for news in pending.news():
+                number = owners[news.sequence]
+                _charge(news, charged)
+                if isinstance(news, SequenceProgress):
+                    yield SegmentProgress(number, news.token_ids)
+                    continue
+                updates[news.sequence] = news
+                if all(sequence in updates for sequence in groups[number]):
+                    fresh = {number: _hypotheses([updates[sequence] for sequence in groups[number]])}
+                    self._keep(call, fresh)
+                    yield fresh
+        call.model.statistics.decoded(list(updates.values()))
+
+    async def _decode(self, model: LoadedModel, sequences: list[Sequence]) -> list[SequenceUpdate]:
+        if not sequences:
+            return []
+        with self._submitted(model, sequences) as pending:
+            updates = await pending.wait()
+        caller.charge(_num_output_tokens(updates))
+        model.statistics.decoded(updates)
+        return updates
+
+    @contextlib.contextmanager
+    def _submitted(self, model: LoadedModel, sequences: list[Sequence]) -> Iterator[PendingCall]:
+        """Sequences in the engine; those that have not finished when the `with` block ends are taken out again."""
+        call = self._pending.open(sequences)
+        try:
+            model.engine.submit(sequences)
+            caller.charge(sum(len(sequence.source_ids) for sequence in sequences))  # who leaves early has paid
+            try:
+                yield call
+            except BaseException:
+                model.engine.abort(call.unfinished())
+                raise
+            finally:
+                _note(sequences, call.finished_seconds)
+        finally:
+            self._pending.close(call)
+
+    def _known(self, call: TranslationCall) -> dict[int, Decoded]:
+        """By segment, what is kept from earlier calls."""
+        if not self._cache.max_bytes or call.is_chance:
+            return {}
+        numbers = [number for number, segment in enumerate(call.segments) if segment.source_ids]
+        known = {number: found for number in numbers if (found := self._cache.get(call.key(number))) is not None}
+        self._metrics.model(call.model.name).looked_up(num_hits=len(known), num_misses=len(numbers) - len(known))
+        return known
+
+    def _keep(self, call: TranslationCall, decoded: Mapping[int, Decoded]) -> None:
+        if not self._cache.max_bytes or call.is_chance:
+            return
+        for number, hypotheses in decoded.items():
+            if hypotheses:
+                self._cache.put(call.key(number), hypotheses)
+
+
+def _groups(
+    call: TranslationCall, known: Mapping[int, Decoded], *, wants_progress: bool = False
+) -> dict[int, list[Sequence]]:
+    """The sequences of each of the call's segments that is not known yet, by number."""
+    return {
+        number: call.sequences(number, wants_progress=wants_progress)
+        for number in range(len(call.segments))
+        if number not in known
+    }
+
+
+def _num_output_tokens(updates: Sequence_[SequenceUpdate]) -> int:
+    return sum(len(hypothesis.token_ids) for hypothesis in _hypotheses(updates))
+
+
+@contextlib.contextmanager
+def _charging(pending: PendingCall, charged: Counter[Sequence]) -> Iterator[None]:
+    """Charge, when a stream ends before its time, for what has come of it and was not read."""
+    try:
+        yield
+    finally:
+        for news in pending.unread():
+            _charge(news, charged)
+
+
+def _charge(news: SequenceProgress | SequenceUpdate, charged: Counter[Sequence]) -> None:
+    """Charge the caller for what a sequence has grown by since it was charged last."""
+    num_tokens = len(news.token_ids) if isinstance(news, SequenceProgress) else _num_output_tokens([news])
+    caller.charge(num_tokens - charged[news.sequence])
+    charged[news.sequence] = num_tokens
+
+
+def _note(sequences: Sequence_[Sequence], finished_seconds: float | None) -> None:
+    """Tell the call's record how long its sequences were where in the engine; those that are not done are there now."""
+    if not sequences:
+        return
+    record = call_record.current()
+    ended = time.monotonic() if finished_seconds is None else finished_seconds
+    began = min(sequence.arrived_seconds for sequence in sequences)
+    first = min((each for each in sequences if each.admitted_seconds), key=_admission, default=None)
+    if first is None:
+        record.took(Phase.QUEUE, began, ended)
+        return
+    # One that joined a twin may have come when that had been taken in.
+    admitted = min(max(first.admitted_seconds, began), ended)
+    encoded = min(max(first.encoded_seconds, admitted), ended)
+    record.took(Phase.QUEUE, began, admitted)
+    record.took(Phase.ENCODE, admitted, encoded)
+    record.took(Phase.DECODE, encoded, ended)
+
+
+def _admission(sequence: Sequence) -> float:
+    return sequence.admitted_seconds
+
+
+def _hypotheses(updates: Sequence_[SequenceUpdate]) -> Decoded:
+    return tuple(hypothesis for update in updates for hypothesis in update.hypotheses)

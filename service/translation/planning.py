@@ -1,0 +1,306 @@
+"""Reads the texts of a request and plans what of them the model translates."""
+
+import unicodedata
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from service.bundle.manifest import LanguagePair, Manifest
+from service.domain.checkpoint import checkpoint, paced
+from service.domain.errors import InvalidRequest, TooLong, TooMany, quoted
+from service.domain.translation import MimeType, SplitSentences, TranslationRequest
+from service.text.long_segments import chunks, split_long
+from service.text.markup import Block, HtmlDocument, blocks
+from service.text.protection import Protected, ProtectedText, beside_protected, find_protected, protect
+from service.text.sentences import AS_SPACES, pieces
+from service.text.terms import TermIndex
+from service.text.tokenizers import Tokenizer
+from service.text.unknown import UnknownCharacters
+from service.translation.answer_size import AnswerSize
+
+# The longest text that a tokenizer reads at once: as long as this, and longer only where the model takes so much.
+_LEAST_READ_CHARACTERS = 8_192
+_CHARACTERS_PER_TOKEN = 16
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedSegment:
+    """A part of a passage, from `start` to before `end`, that is translated by itself.
+
+    The model reads `fed`: `text`, with reserved symbols in the place of `spans` where `protected` is set. It does not
+    read anything where `source_ids` is empty: then there is nothing in the text but `spans`.
+    """
+
+    start: int
+    text: str
+    fed: str
+    source_ids: tuple[int, ...]
+    spans: tuple[Protected, ...] = ()
+    protected: ProtectedText | None = None
+    output_prefix_ids: tuple[int, ...] = ()
+
+    @property
+    def end(self) -> int:
+        """Where it ends in the passage."""
+        return self.start + len(self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedPassage:
+    """A run of plain text: a whole text, or a block of HTML. What is in none of its segments comes back as it is."""
+
+    text: str
+    segments: tuple[PlannedSegment, ...]
+    needs_alignment: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedText:
+    """One text of a request; where it is HTML, with a passage for each of its blocks."""
+
+    text: str
+    passages: tuple[PlannedPassage, ...]
+    html: HtmlDocument | None = None
+
+    @property
+    def segments(self) -> Iterator[PlannedSegment]:
+        """The segments of all passages, in order."""
+        return (segment for passage in self.passages for segment in passage.segments)
+
+
+class Planner:
+    """Plans texts for one request, model and language pair. It counts what it makes, and stops at the call's limits."""
+
+    def __init__(
+        self,
+        request: TranslationRequest,
+        manifest: Manifest,
+        pair: LanguagePair,
+        tokenizer: Tokenizer,
+        max_segments: int,
+        size: AnswerSize,
+        terms: Sequence[TermIndex] = (),
+        unknown: UnknownCharacters | None = None,
+    ) -> None:
+        """`terms` are those of the request and of its glossary; the first that knows a term counts.
+
+        All texts together have at most `max_segments`; `size` counts what of the answer is known already; `unknown`
+        knows what the tokenizer does not: whoever plans often keeps one.
+        """
+        self._request = request
+        self._manifest = manifest
+        self._pair = pair
+        self._tokenizer = tokenizer
+        self._terms = terms
+        self._max_segments = max_segments
+        self._num_segments = 0
+        self._size = size
+        limit = manifest.limits.max_source_tokens
+        self._max_read_characters = max(_LEAST_READ_CHARACTERS, _CHARACTERS_PER_TOKEN * limit)
+        self._unknown = unknown or UnknownCharacters(tokenizer)
+
+    def plan(self, index: int) -> PlannedText:
+        """Plan the request's text of that index.
+
+        Raises:
+            TooLong: a segment has more tokens than the model takes, and the caller is strict, or it can't be cut; or
+                the answer would be too long.
+            TooMany: the request has too many segments.
+            InvalidRequest: the model has no pieces for a target prefix.
+        """
+        checkpoint()
+        request = self._request
+        text = request.texts[index]
+        if request.mime_type is MimeType.HTML:
+            # Block by block, so that nothing is read behind a limit.
+            read = [(block, self._block(block, index)) for block in blocks(text)]
+            html = HtmlDocument(tuple(block for block, _ in read), text)
+            return PlannedText(text, tuple(passage for _, passage in read), html)
+        self._size.add(len(text))  # first: what is too long for an answer is not read
+        passage = self._passage(text, find_protected(text, *self._terms), request.split_sentences, index)
+        if request.target_prefixes and request.target_prefixes[index]:
+            passage = self._begun(passage, index)
+        return PlannedText(text, (passage,))
+
+    def _block(self, block: Block, index: int) -> PlannedPassage:
+        """A block of HTML, in which a line end is a space."""
+        split = self._request.split_sentences
+        mode = SplitSentences.OFF if split is SplitSentences.OFF else SplitSentences.NO_NEWLINES
+        self._size.add(len(block.text))
+        spans = find_protected(block.text, *self._terms, kept=block.protected)
+        return replace(self._passage(block.text, spans, mode, index), needs_alignment=block.needs_alignment)
+
+    def _passage(self, text: str, spans: Sequence[Protected], mode: SplitSentences, index: int) -> PlannedPassage:
+        whole = bounds(spans)
+        segments: list[PlannedSegment] = []
+        start = 0
+        self._size.add(sum(len(span.target) - (span.end - span.start) for span in spans))
+        for piece in paced(pieces(text, self._pair.source_language_code, mode, whole), every=8):
+            end = start + len(piece.text)
+            inside = _within(spans, start, end)
+            if piece.is_segment:
+                segments += map(self._count, self._fitting(piece.text, start, inside, index))
+            elif inside:  # terms without a letter, such as numbers
+                segments.append(_unread(piece.text, start, inside))
+            start = end
+        return PlannedPassage(text, tuple(segments))
+
+    def _count(self, segment: PlannedSegment) -> PlannedSegment:
+        self._num_segments += bool(segment.source_ids)
+        if self._num_segments > self._max_segments:
+            raise TooMany(
+                f"texts have more than {self._max_segments} segments together, such as sentences, each sample of one "
+                f"counted; at most {self._max_segments} can wait at once. Send less text per call.",
+                "texts",
+            )
+        return segment
+
+    def _fitting(self, text: str, start: int, spans: Sequence[Protected], index: int) -> Iterator[PlannedSegment]:
+        """A segment, or, where it has too many tokens for the model, those that it is cut into."""
+        if spans and not has_letters_beside(text, spans):
+            yield _unread(text, start, spans)
+            return
+        if self._num_read(text, spans) > self._max_read_characters:
+            if self._request.is_strict:
+                raise self._too_long(index, f"{len(text)} characters")
+            yield from self._parts(chunks(text, self._max_read_characters, bounds(spans)), start, spans, index)
+            return
+        segment = self._segment(text, start, spans)
+        limit = self._manifest.limits.max_source_tokens
+        if len(segment.source_ids) <= limit:
+            yield segment
+            return
+        if self._request.is_strict:
+            raise self._too_long(index, f"{len(segment.source_ids)} tokens")
+        spans = segment.spans
+        try:
+            parts = self._cut(segment)
+        except ValueError as error:
+            raise self._too_long(index, f"{len(segment.source_ids)} tokens") from error
+        yield from self._parts(parts, start, spans, index)
+
+    def _parts(
+        self, parts: Iterable[str], start: int, spans: Sequence[Protected], index: int
+    ) -> Iterator[PlannedSegment]:
+        """The segments of a text that begins at `start` and was cut into these parts."""
+        offset = 0
+        for piece in parts:
+            checkpoint()
+            stripped = piece.strip()
+            begin = offset + len(piece) - len(piece.lstrip())
+            if stripped:
+                yield from self._fitting(stripped, start + begin, _within(spans, begin, begin + len(stripped)), index)
+            offset += len(piece)
+
+    def _num_read(self, text: str, spans: Sequence[Protected]) -> int:
+        """About how many characters of a text the tokenizer reads, but for the symbols in place of the spans."""
+        has_symbols = len(spans) <= len(self._manifest.tokenizer.reserved_symbols)
+        return len(text) - has_symbols * sum(span.end - span.start for span in spans)
+
+    def _cut(self, segment: PlannedSegment) -> list[str]:
+        """The text of a segment with too many tokens as several."""
+        text, limit = segment.text, self._manifest.limits.max_source_tokens
+        # Symbols may take more tokens than what they stand for: then the text's own number says too little.
+        num_tokens = self._num_tokens(text)
+        goal = limit if num_tokens > limit else num_tokens * limit // len(segment.source_ids)
+        # What is protected and too long by itself stands alone: within it nothing may be cut.
+        alone = [
+            span
+            for span in segment.spans
+            if span.end - span.start > goal // 4 and self._num_tokens(text[span.start : span.end]) > goal
+        ]
+        if alone:
+            borders = [0, *(border for span in alone for border in (span.start, span.end)), len(text)]
+            return [text[start:end] for start, end in pairwise(borders)]
+        return split_long(text, self._num_tokens, goal, bounds(segment.spans))
+
+    def _segment(self, text: str, start: int, spans: Sequence[Protected]) -> PlannedSegment:
+        protected, fed = self._fed(text, spans)
+        pieces = self._tokenizer.encode(fed)
+        if self._unknown.are_in(fed, pieces):
+            fed = self._unknown.plain(fed)
+            found = self._unknown.find(fed)
+            if protected is not None:
+                found = [protected.source.span(*run) for run in found]
+            if (more := beside_protected(spans, found, text)) != spans:
+                spans = more
+                if not has_letters_beside(text, spans):
+                    return _unread(text, start, spans)
+                protected, fed = self._fed(text, spans)
+                fed = self._unknown.plain(fed)
+            pieces = self._tokenizer.encode(fed)
+        return PlannedSegment(start, text, fed, self._source_ids(pieces), tuple(spans), protected)
+
+    def _fed(self, text: str, spans: Sequence[Protected]) -> tuple[ProtectedText | None, str]:
+        """What the model reads of a text, and with which symbols, if there are enough."""
+        protected = protect(text, spans, self._manifest.tokenizer.reserved_symbols) if spans else None
+        return protected, (text if protected is None else protected.text).translate(AS_SPACES)
+
+    def _begun(self, passage: PlannedPassage, index: int) -> PlannedPassage:
+        """The passage, whose first segment's translation begins with the caller's prefix."""
+        ids = self._prefix_ids(index)
+        for number, segment in enumerate(passage.segments):
+            if segment.source_ids:
+                begun = replace(segment, output_prefix_ids=ids)
+                return replace(passage, segments=(*passage.segments[:number], begun, *passage.segments[number + 1 :]))
+        return passage
+
+    def _prefix_ids(self, index: int) -> tuple[int, ...]:
+        prefix = self._request.target_prefixes[index]
+        ids = tuple(self._tokenizer.encode_target(prefix))
+        written = self._tokenizer.decode(ids)
+        if _normalized(written) != _normalized(prefix):
+            raise InvalidRequest(
+                f"target_prefixes[{index}] has characters that {self._manifest.name} can't write: of {quoted(prefix)} "
+                f"there is {quoted(written)} left. Leave them out.",
+                f"target_prefixes[{index}]",
+            )
+        return ids
+
+    def _source_ids(self, pieces: Sequence[int]) -> tuple[int, ...]:
+        return self._manifest.source_ids(pieces, self._pair) if pieces else ()
+
+    def _num_tokens(self, text: str) -> int:
+        return len(self._source_ids(self._tokenizer.encode(text)))
+
+    def _too_long(self, index: int, size: str) -> TooLong:
+        field = f"texts[{index}]"
+        limit = self._manifest.limits.max_source_tokens
+        return TooLong(
+            f"{field} has a segment of {size}; {self._manifest.name} takes up to {limit} tokens. "
+            "Cut it, or leave `strict` out.",
+            field,
+        )
+
+
+def _unread(text: str, start: int, spans: Sequence[Protected]) -> PlannedSegment:
+    """A segment that the model has no part in."""
+    return PlannedSegment(start, text, text, (), tuple(spans))
+
+
+def bounds(spans: Sequence[Protected]) -> list[tuple[int, int]]:
+    """Where spans start and end."""
+    return [(span.start, span.end) for span in spans]
+
+
+def _within(spans: Sequence[Protected], start: int, end: int) -> list[Protected]:
+    """The spans that lie in a part of their text, with positions in that part."""
+    first = bisect_left(spans, start, key=lambda span: span.start)
+    last = bisect_right(spans, end, lo=first, key=lambda span: span.end)
+    return [replace(span, start=span.start - start, end=span.end - start) for span in paced(spans[first:last])]
+
+
+def has_letters_beside(text: str, spans: Sequence[Protected]) -> bool:
+    """Whether there is anything to translate in a text: a letter outside of the spans."""
+    done = 0
+    for span in spans:
+        if any(map(str.isalpha, text[done : span.start])):
+            return True
+        done = span.end
+    return any(map(str.isalpha, text[done:]))
+
+
+def _normalized(text: str) -> str:
+    """A text as far as a tokenizer may be trusted to keep it: white space and forms of characters aside."""
+    return " ".join(unicodedata.normalize("NFKC", text).split())

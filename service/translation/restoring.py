@@ -1,0 +1,174 @@
+"""Turns what was decoded for segments into text: symbols and terms in their places, and where words came from."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from service.bundle.manifest import LanguagePair
+from service.domain.checkpoint import paced
+from service.domain.translation import AlignedSpan, FinishReason, Flag
+from service.engine.runtime.aligner import Aligner, Pair
+from service.engine.sequence import DecodedHypothesis
+from service.text.alignment import align_words
+from service.text.formatting import preserve_formatting
+from service.text.protection import replace_aligned
+from service.text.spans import Span
+from service.text.token_spans import TokenSpan
+from service.text.tokenizers import Tokenizer
+from service.translation.answer_size import AnswerSize
+from service.translation.planning import PlannedSegment, bounds, has_letters_beside
+
+Alignment = tuple[AlignedSpan, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentHypothesis:
+    """One candidate for a segment; `alignment` goes from the segment's text to this one and may be empty."""
+
+    text: str
+    finish_reason: FinishReason
+    score: float | None = None
+    num_tokens: int = 0
+    flags: tuple[Flag, ...] = ()
+    alignment: Alignment = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Restorer:
+    """Restores segments for one request and language pair, and counts in `size` what it makes.
+
+    Without an `aligner` places are guessed where the text does not tell.
+    """
+
+    tokenizer: Tokenizer
+    aligner: Aligner | None
+    pair: LanguagePair
+    preserves_formatting: bool
+    tells_scores: bool
+    size: AnswerSize
+
+    def restore(
+        self,
+        segments: Sequence[PlannedSegment],
+        decoded: Sequence[Sequence[DecodedHypothesis]],
+        aligned: Sequence[bool],
+    ) -> list[tuple[SegmentHypothesis, ...]]:
+        """The candidates of each segment, best first. `aligned` says of each segment whether its alignment is wanted.
+
+        A segment that the model did not read has one, made of its spans' targets.
+
+        Raises:
+            TooLong: the answer would be too long.
+            Unavailable: the engine has stopped.
+        """
+        texts = [
+            [self.tokenizer.decode(each.token_ids) for each in hypotheses] for hypotheses in paced(decoded, every=16)
+        ]
+        alignments = self._align(segments, decoded, texts, aligned)
+        return [
+            tuple(
+                self._hypothesis(segment, hypothesis, text, alignments.get((number, rank), ()))
+                for rank, (hypothesis, text) in enumerate(zip(hypotheses, texts[number], strict=True))
+            )
+            or (self._unread(segment),)
+            for number, (segment, hypotheses) in paced(enumerate(zip(segments, decoded, strict=True)), every=8)
+        ]
+
+    def _align(
+        self,
+        segments: Sequence[PlannedSegment],
+        decoded: Sequence[Sequence[DecodedHypothesis]],
+        texts: Sequence[Sequence[str]],
+        aligned: Sequence[bool],
+    ) -> dict[tuple[int, int], Alignment]:
+        """Alignments of what was fed with what came, by segment and rank, where they are wanted or needed."""
+        if self.aligner is None:
+            return {}
+        wanted = [
+            (number, rank)
+            for number, segment in paced(enumerate(segments))
+            for rank, text in enumerate(texts[number])
+            if aligned[number] or _is_unclear(segment, text)
+        ]
+        if not wanted:
+            return {}
+        prefix = self.pair.target_prefix_ids
+        pairs: list[Pair] = [
+            (segments[number].source_ids, (*prefix, *decoded[number][rank].token_ids)) for number, rank in wanted
+        ]
+        return {
+            (number, rank): align_words(
+                attention[len(prefix) :],
+                segments[number].fed,
+                self._source_spans(segments[number]),
+                texts[number][rank],
+                self.tokenizer.target_spans(decoded[number][rank].token_ids),
+            )
+            for (number, rank), attention in paced(zip(wanted, self.aligner.align(pairs), strict=True), every=4)
+        }
+
+    def _source_spans(self, segment: PlannedSegment) -> list[TokenSpan]:
+        """One for each of the segment's source ids; special ones stand nowhere."""
+        spans = [(0, 0)] * len(self.pair.source_prefix_ids) + self.tokenizer.source_spans(segment.fed)
+        return spans + [(0, 0)] * (len(segment.source_ids) - len(spans))
+
+    def _hypothesis(
+        self, segment: PlannedSegment, decoded: DecodedHypothesis, text: str, alignment: Alignment
+    ) -> SegmentHypothesis:
+        flags: tuple[Flag, ...] = ()
+        places: Sequence[Span] = ()
+        if segment.spans:
+            if segment.protected is not None:
+                restored = segment.protected.restore(text, alignment)
+            else:
+                restored = replace_aligned(segment.text, segment.spans, text, alignment)
+            text, flags, alignment = restored.text, restored.flags, restored.alignment(alignment)
+            places = restored.places
+        if self.preserves_formatting:
+            text = preserve_formatting(segment.text, text, bounds(segment.spans), places)
+            alignment = _clipped(alignment, len(text))
+        self.size.add(len(text), len(alignment))
+        if _is_empty(text, places) and has_letters_beside(segment.text, segment.spans):
+            flags = (*flags, Flag.EMPTY)
+        score = decoded.score if self.tells_scores else None
+        return SegmentHypothesis(text, decoded.finish_reason, score, len(decoded.token_ids), flags, alignment)
+
+    def _unread(self, segment: PlannedSegment) -> SegmentHypothesis:
+        self.size.add(0, len(segment.spans))  # planning has counted their targets
+        return _unread(segment)
+
+
+def _is_unclear(segment: PlannedSegment, text: str) -> bool:
+    """Whether something that was protected is not just once in what the model wrote."""
+    if segment.protected is not None:
+        used = segment.protected.symbols[: len(segment.spans)]
+        return any(text.count(symbol) != 1 for symbol in used)
+    return any(text.count(span.target) != 1 for span in segment.spans)
+
+
+def _is_empty(text: str, places: Sequence[Span]) -> bool:
+    """Whether there is no letter and no number in a translation but in what was protected."""
+    done = 0
+    for start, end in (*sorted(places), (len(text), len(text))):
+        if any(map(str.isalnum, text[done:start])):
+            return False
+        done = end
+    return True
+
+
+def _unread(segment: PlannedSegment) -> SegmentHypothesis:
+    """The targets of its spans, and what is between them; there may be thousands."""
+    parts: list[str] = []
+    alignment: list[AlignedSpan] = []
+    end = length = 0
+    for span in paced(segment.spans):
+        start = length + span.start - end
+        length = start + len(span.target)
+        parts += (segment.text[end : span.start], span.target)
+        alignment.append(AlignedSpan(span.start, span.end, start, length))
+        end = span.end
+    return SegmentHypothesis("".join((*parts, segment.text[end:])), FinishReason.STOP, alignment=tuple(alignment))
+
+
+def _clipped(alignment: Alignment, length: int) -> Alignment:
+    """Without what lies beyond the end."""
+    return tuple(span for span in alignment if span.target_end <= length)

@@ -1,0 +1,68 @@
+"""Gives a text's translation out from left to right, as its segments grow."""
+
+from collections.abc import Sequence
+
+from service.domain.translation import Translation
+from service.text.incremental import IncrementalDecoder
+from service.text.tokenizers import Tokenizer
+from service.translation.planning import PlannedSegment, PlannedText
+
+
+class TextStream:
+    """One text of a stream. What it gives out, put together, is the text of the translation.
+
+    Of the segment whose turn it is words are given out as they come; later ones wait for their turn. HTML is given out
+    as a whole, as tags stand where the whole translation says.
+    """
+
+    def __init__(self, planned: PlannedText, tokenizer: Tokenizer, *, preserves_formatting: bool) -> None:
+        self._planned = planned
+        self._segments = () if planned.html is not None else tuple(planned.segments)
+        self._tokenizer = tokenizer
+        self._preserves_formatting = preserves_formatting
+        self._settled: dict[int, str] = {}
+        self._current = 0  # the segment whose turn it is
+        self._decoder = IncrementalDecoder(tokenizer)
+        self._num_told = 0
+        self._num_told_of_current = 0
+        self._source_end = 0  # how far the text is told
+
+    def feed(self, number: int, token_ids: Sequence[int]) -> str:
+        """What is new now that these tokens of the text's segment of that number are certain."""
+        if number != self._current or number >= len(self._segments) or not self._grows(self._segments[number]):
+            return ""
+        part = self._decoder.feed(token_ids)
+        if not part:
+            return ""
+        before = self._before(self._segments[number]) if not self._num_told_of_current else ""
+        self._num_told_of_current += len(part)
+        return self._tell(before + part)
+
+    def settle(self, number: int, text: str) -> str:
+        """What is new now that this is the translation of the text's segment of that number."""
+        self._settled[number] = text
+        parts: list[str] = []
+        while self._current < len(self._segments) and self._current in self._settled:
+            segment = self._segments[self._current]
+            if not self._num_told_of_current:
+                parts.append(self._before(segment))
+            parts.append(self._settled.pop(self._current)[self._num_told_of_current :])
+            self._source_end = segment.end
+            self._current += 1
+            self._decoder, self._num_told_of_current = IncrementalDecoder(self._tokenizer), 0
+        return self._tell("".join(parts))
+
+    def finish(self, translation: Translation) -> str:
+        """The rest, now that this is the whole translation."""
+        return translation.text[self._num_told :]
+
+    def _grows(self, segment: PlannedSegment) -> bool:
+        """Whether the model's words are the translation's."""
+        return not segment.spans and not self._preserves_formatting
+
+    def _before(self, segment: PlannedSegment) -> str:
+        return self._planned.text[self._source_end : segment.start]
+
+    def _tell(self, part: str) -> str:
+        self._num_told += len(part)
+        return part

@@ -1,0 +1,47 @@
+"""The numbers of the page are sums of those on the metrics page, with nothing in them that does not translate."""
+
+from service.faces.admin.status import numbers_of
+from service.observe.metrics import Metrics
+
+TRANSLATE = "dragoman.v1.TranslationService/Translate"
+
+
+def test_calls_are_those_that_translate() -> None:
+    metrics = Metrics()
+    for method, code, seconds in (
+        (TRANSLATE, "OK", 0.015),
+        ("google.cloud.translation.v3.TranslationService/TranslateText", "OK", 0.2),
+        ("inference.GRPCInferenceService/ModelInfer", "NOT_FOUND", 0.2),
+        ("admin/translate", "OK", 0.2),
+        ("grpc.health.v1.Health/Check", "OK", 0.0001),
+        ("admin/reload", "OK", 9.0),
+    ):
+        metrics.call_started()
+        metrics.call_finished(method, code, seconds)
+    numbers = numbers_of(metrics.samples())
+    assert numbers["calls"] == {"OK": 3, "NOT_FOUND": 1}
+    histogram = numbers["histograms"]["request_seconds"]
+    counts = dict(zip(histogram["bounds"], histogram["counts"], strict=False))
+    assert (counts[0.01], counts[0.02], counts[0.15], counts[0.2]) == (0, 1, 1, 4)
+    assert histogram["counts"][-1] == 4
+    assert len(histogram["counts"]) == len(histogram["bounds"]) + 1  # the last is of all that there are
+    assert numbers["inflight_requests"] == 0
+
+
+def test_models_are_summed_and_memory_is_theirs() -> None:
+    metrics = Metrics()
+    for model, slots, slot_bytes, tokens in (("a", 2, 100, 5), ("b", 3, 1000, 7)):
+        metrics.slots_running.labels(model).set(slots)
+        metrics.slots_max.labels(model).set(10)
+        metrics.kv_bytes_per_slot.labels(model).set(slot_bytes)
+        metrics.target_tokens.labels(model).inc(tokens)
+    numbers = numbers_of(metrics.samples())
+    assert (numbers["slots_running"], numbers["slots_max"], numbers["target_tokens_total"]) == (5, 20, 12)
+    assert (numbers["kv_bytes_used"], numbers["kv_bytes_reserved"]) == (3200, 11000)
+
+
+def test_a_server_that_has_done_nothing_has_numbers_too() -> None:
+    numbers = numbers_of(Metrics().samples())
+    assert numbers["calls"] == {}
+    assert numbers["source_tokens_total"] == 0
+    assert numbers["kv_bytes_reserved"] == 0

@@ -1,0 +1,28 @@
+"""A caller who goes in the moment its answer is sent is no error worth a line."""
+
+import logging
+
+import pytest
+from grpc._cython import cygrpc  # type: ignore[attr-defined]  # its errors have no other name
+
+from service.faces.grpc.absent_callers import is_worth_logging
+
+
+def record_of(message: str, error: Exception) -> logging.LogRecord:
+    return logging.LogRecord("x", logging.ERROR, "x.py", 1, message, ("/x/y",), (type(error), error, None))
+
+
+@pytest.mark.parametrize(
+    ("error", "is_worth"),
+    [(cygrpc.ExecuteBatchError("failed"), False), (ValueError("a bug"), True)],
+)
+def test_only_what_tells_of_a_caller_who_went_is_left_out(error: Exception, is_worth: bool) -> None:
+    gone = "ExecuteBatchError raised in core by servicer method [%s]"
+    assert is_worth_logging(record_of(gone, error)) is is_worth
+
+
+def test_other_loggers_keep_their_lines(caplog: pytest.LogCaptureFixture) -> None:
+    error = cygrpc.ExecuteBatchError("failed")
+    gone = "ExecuteBatchError raised in core by servicer method [%s]"
+    logging.getLogger("service.x").error(gone, "/x/y", exc_info=error)
+    assert len(caplog.records) == 1

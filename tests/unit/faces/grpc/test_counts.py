@@ -1,0 +1,177 @@
+"""Lists of callers' messages are counted before anything is made of them."""
+
+import contextlib
+import gc
+import json
+import re
+import time
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
+
+from service.domain.errors import InvalidRequest, TooMany
+from service.faces.admin.calls import parsed
+from service.faces.grpc.counts import MAXIMA, check_counts, check_counts_of_json
+from service.faces.grpc.dragoman import messages
+from service.faces.grpc.google import messages as google_messages
+from service.faces.grpc.kserve import messages as kserve_messages
+from service.faces.grpc.kserve.tensors import raw_of
+from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
+from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2 as google_pb
+from service.faces.grpc.pb.inference import grpc_service_pb2 as kserve_pb
+from service.models.language_pairs import LanguagePairs
+from tests.unit.models.bare_manifest import MANIFEST
+
+MODEL: Any = SimpleNamespace(name="one", manifest=MANIFEST, pairs=LanguagePairs(MANIFEST))
+FAR = 100_000
+# What nobody reads, what is refused whatever it holds, and what a tensor's shape says.
+OTHERS = re.compile(r"inference\.(Repository|TraceSetting|LogSettings|InferTensorContents).*")
+
+
+def mapped(message: Any) -> None:
+    messages.request_from_pb(message, "id", 0.0)
+
+
+def mapped_from_google(message: Any) -> None:
+    google_messages.request_from_pb(message, "id", 0.0)
+
+
+def mapped_from_kserve(message: Any) -> None:
+    kserve_messages.call_from_pb(message, MODEL, "id", now_seconds=0.0, deadline_seconds=1.0)
+
+
+def keys(number: int) -> dict[str, str]:
+    return {f"k{each}": "" for each in range(number)}
+
+
+def google(**fields: Any) -> google_pb.TranslateTextRequest:
+    return google_pb.TranslateTextRequest(**{"parent": "projects/p", "contents": ["a"]} | fields)
+
+
+def infer(number: int, shape: list[int] | None = None, *, raw: bool, **fields: Any) -> kserve_pb.ModelInferRequest:
+    """One with that many texts, and the shape that goes with them, or another."""
+    message = kserve_pb.ModelInferRequest(model_name="one", **fields)
+    tensor = message.inputs.add(name="text", datatype="BYTES", shape=[number] if shape is None else shape)
+    if raw:
+        message.raw_input_contents.append(raw_of([b""] * number))
+    else:
+        tensor.contents.bytes_contents.extend([b""] * number)
+    return message
+
+
+def parameters(number: int) -> dict[str, kserve_pb.InferParameter]:
+    return {f"triton_{each}": kserve_pb.InferParameter() for each in range(number)}
+
+
+def with_tensors(kind: str, number: int) -> kserve_pb.ModelInferRequest:
+    message = kserve_pb.ModelInferRequest()
+    for _ in range(number):
+        getattr(message, kind).add(name="text")
+    return message
+
+
+def with_parameters(kind: str, number: int) -> kserve_pb.ModelInferRequest:
+    message = infer(1, raw=False)
+    tensor = message.inputs[0] if kind == "inputs" else message.outputs.add(name="translation")
+    for name in parameters(number):
+        tensor.parameters[name].bool_param = True
+    return message
+
+
+CASES: dict[str, tuple[Callable[[int], Any], Callable[[Any], object], int, str]] = {
+    "texts": (lambda n: pb.TranslateRequest(texts=["a"] * n), mapped, 1024, "texts"),
+    "target_prefixes": (lambda n: pb.TranslateRequest(target_prefixes=["a"] * n), mapped, 1024, "target_prefixes"),
+    "terms": (lambda n: pb.TranslateRequest(terms=[pb.Term(source="a")] * n), mapped, 1024, "terms"),
+    "labels": (lambda n: pb.TranslateRequest(labels=keys(n)), mapped, 64, "labels"),
+    "detection": (lambda n: pb.DetectLanguageRequest(texts=["a"] * n), check_counts, 1024, "texts"),
+    "JSON": (lambda n: json.dumps({"terms": [{}] * n}).encode(), parsed, 1024, "terms"),
+    "JSON, other name": (lambda n: json.dumps({"targetPrefixes": [""] * n}).encode(), parsed, 1024, "target_prefixes"),
+    "JSON, labels": (lambda n: json.dumps({"labels": keys(n)}).encode(), parsed, 64, "labels"),
+    "Google's contents": (lambda n: google(contents=["a"] * n), mapped_from_google, 1024, "contents"),
+    "Google's labels": (lambda n: google(labels=keys(n)), mapped_from_google, 64, "labels"),
+    "Google's labels of detections": (
+        lambda n: google_pb.DetectLanguageRequest(labels=keys(n)), check_counts, 64, "labels"
+    ),
+    "elements": (lambda n: infer(n, raw=False), mapped_from_kserve, 1024, "inputs[text]"),
+    "raw elements": (lambda n: infer(n, raw=True), mapped_from_kserve, 1024, "inputs[text]"),
+    "dimensions": (lambda n: infer(1, [1] * n, raw=True), mapped_from_kserve, 8, "inputs[text].shape"),
+    "parameters": (lambda n: infer(1, raw=True, parameters=parameters(n)), mapped_from_kserve, 64, "parameters"),
+    "inputs": (lambda n: with_tensors("inputs", n), mapped_from_kserve, 16, "inputs"),
+    "outputs": (lambda n: with_tensors("outputs", n), mapped_from_kserve, 16, "outputs"),
+    "raw inputs": (
+        lambda n: kserve_pb.ModelInferRequest(raw_input_contents=[b""] * n), mapped_from_kserve, 16,
+        "raw_input_contents",
+    ),
+    "an input's parameters": (
+        lambda n: with_parameters("inputs", n), mapped_from_kserve, 64, "inputs[text].parameters"
+    ),
+    "an output's parameters": (
+        lambda n: with_parameters("outputs", n), mapped_from_kserve, 64, "outputs[translation].parameters"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_far_too_many_are_refused_as_fast_as_one_too_many(name: str) -> None:
+    make, map_, most, field = CASES[name]
+    number = 30_000 if "JSON" in name else FAR
+
+    def refusal(message: Any) -> tuple[TooMany, float]:
+        gc.disable()  # it looks at all that other tests have left
+        began = time.thread_time()
+        with pytest.raises(TooMany) as raised:
+            map_(message)
+        seconds = time.thread_time() - began
+        gc.enable()
+        return raised.value, seconds
+
+    refusal(make(most + 1))  # what is first done only once
+    _, least_seconds = refusal(make(most + 1))
+    error, seconds = refusal(make(number))
+    assert str(error).startswith(f"{field} has {number} entries; allowed are {most}.")
+    assert error.field == field
+    # Reading JSON goes before: parsed as a message, each of its entries takes 10 times as long.
+    assert seconds < least_seconds + (0.15 if "JSON" in name else 0.01)
+
+
+def test_elements_that_no_shape_tells_of_are_not_looked_at() -> None:
+    for message in (infer(FAR, [1], raw=True), infer(FAR, [1], raw=False)):
+        began = time.thread_time()
+        with pytest.raises(InvalidRequest, match=r"tensor 'text' has"):
+            mapped_from_kserve(message)
+        assert time.thread_time() - began < 0.01
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if name not in ("inputs", "outputs", "raw inputs")])
+def test_as_many_as_allowed_are_not_refused_for_that(name: str) -> None:
+    make, map_, most, _ = CASES[name]
+    is_wrong = pytest.raises(InvalidRequest, match="expected one dimension")
+    with is_wrong if name == "dimensions" else contextlib.nullcontext():
+        map_(make(most))
+
+
+def _lists(kind: Descriptor) -> Iterator[FieldDescriptor]:
+    for field in kind.fields:
+        if field.is_repeated:
+            yield field
+        if field.message_type is not None and not field.message_type.GetOptions().map_entry:
+            yield from _lists(field.message_type)
+
+
+@pytest.mark.parametrize("file", [pb, google_pb, kserve_pb], ids=["ours", "Google's", "KServe's"])
+def test_every_list_that_callers_can_send_has_a_limit(file: Any) -> None:
+    counted = {f"{kind.DESCRIPTOR.full_name}.{field}" for kind, most in MAXIMA.items() for field in most}
+    asked = {method.input_type for service in file.DESCRIPTOR.services_by_name.values() for method in service.methods}
+    found = {field.full_name for kind in asked for field in _lists(kind)}
+    assert len(found) > 1
+    assert {field for field in found - counted if not OTHERS.fullmatch(field)} == set()
+    assert counted & found
+
+
+def test_what_is_no_object_is_for_the_parser() -> None:
+    documents: list[Any] = [[], "texts", None, {"texts": 5}, {"texts": None}]
+    for document in documents:
+        check_counts_of_json(document, pb.TranslateRequest)

@@ -1,0 +1,99 @@
+"""The table from errors to status codes."""
+
+from typing import Any
+
+import grpc
+import pytest
+from google.rpc import error_details_pb2, status_pb2
+
+from service.domain import errors
+from service.faces.grpc.status import CODES, status_of
+
+
+def all_errors(kind: type[errors.ServiceError] = errors.ServiceError) -> Any:
+    return [kind, *(each for child in kind.__subclasses__() for each in all_errors(child))]
+
+
+def example(kind: type[errors.ServiceError]) -> Any:
+    if issubclass(kind, errors.Overloaded):
+        return kind("message", 1.5)
+    return kind("message", *(("target_language_code",) if kind is errors.PairNotFound else ()))
+
+
+EXPECTED = {
+    "InvalidRequest": "INVALID_ARGUMENT",
+    "TooLong": "INVALID_ARGUMENT",
+    "TooMany": "INVALID_ARGUMENT",
+    "NotFound": "NOT_FOUND",
+    "PairNotFound": "NOT_FOUND",
+    "Unimplemented": "UNIMPLEMENTED",
+    "NotPossible": "FAILED_PRECONDITION",
+    "Overloaded": "RESOURCE_EXHAUSTED",
+    "QuotaExceeded": "RESOURCE_EXHAUSTED",
+    "MemoryFull": "RESOURCE_EXHAUSTED",
+    "MessageTooSlow": "RESOURCE_EXHAUSTED",
+    "Unauthenticated": "UNAUTHENTICATED",
+    "Unavailable": "UNAVAILABLE",
+    "DeadlineExceeded": "DEADLINE_EXCEEDED",
+    "TooLate": "DEADLINE_EXCEEDED",
+    "Cancelled": "CANCELLED",
+    "EngineFailure": "INTERNAL",
+    "ServiceError": "INTERNAL",
+}
+
+
+@pytest.mark.parametrize("kind", all_errors())
+def test_every_error_has_its_code_and_keeps_its_message(kind: type[errors.ServiceError]) -> None:
+    status = status_of(example(kind))
+    assert status.code is grpc.StatusCode[EXPECTED[kind.__name__]]
+    assert status.message == "message"
+
+
+def test_only_the_servers_own_faults_are_internal() -> None:
+    internal = {kind for kind, code in CODES.items() if code is grpc.StatusCode.INTERNAL}
+    assert internal == {errors.EngineFailure, errors.ServiceError}
+
+
+def details(status: Any) -> Any:
+    trailers = dict(status.trailing_metadata)
+    return status_pb2.Status.FromString(trailers["grpc-status-details-bin"])
+
+
+def test_an_invalid_request_names_its_field() -> None:
+    status = status_of(errors.TooLong("texts[3] is too long", "texts[3]"))
+    message = details(status)
+    assert (message.code, message.message) == (3, "texts[3] is too long")
+    bad_request = error_details_pb2.BadRequest()
+    assert message.details[0].Unpack(bad_request)
+    assert bad_request.field_violations[0].field == "texts[3]"
+    (only,) = details(status_of(errors.InvalidRequest("no field"))).details
+    assert not only.Is(error_details_pb2.BadRequest.DESCRIPTOR)
+
+
+def test_what_is_not_found_is_named_in_short() -> None:
+    resource = error_details_pb2.ResourceInfo()
+    assert details(status_of(errors.NotFound("no", "model", "x" * 10_000))).details[0].Unpack(resource)
+    assert (resource.resource_type, resource.resource_name) == ("model", "x" * 256)
+
+
+@pytest.mark.parametrize("kind", all_errors())
+def test_every_error_has_a_reason_for_programs(kind: type[errors.ServiceError]) -> None:
+    info = error_details_pb2.ErrorInfo()
+    assert details(status_of(example(kind))).details[-1].Unpack(info)
+    assert (info.reason, info.domain) == (kind.reason.upper(), "dragoman")
+
+
+def test_equal_refusals_are_made_once_and_all_others_for_themselves() -> None:
+    first = status_of(errors.Overloaded("full", 1.5))
+    assert status_of(errors.Overloaded("full", 1.5)) is first
+    others = [errors.Overloaded("Full", 1.5), errors.Overloaded("full", 1.6), errors.QuotaExceeded("full", 1.5)]
+    assert len({status_of(each) for each in (*others, errors.Overloaded("full", 1.5))}) == 4
+
+
+@pytest.mark.parametrize(("seconds", "milliseconds"), [(1.5, 1500), (0.0, 1), (0.0123, 12), (60.0, 60_000)])
+def test_an_overloaded_server_says_when_to_come_back(seconds: float, milliseconds: int) -> None:
+    status = status_of(errors.Overloaded("full", seconds))
+    retry_info = error_details_pb2.RetryInfo()
+    assert details(status).details[0].Unpack(retry_info)
+    assert retry_info.retry_delay.ToMilliseconds() == milliseconds
+    assert dict(status.trailing_metadata)["grpc-retry-pushback-ms"] == str(milliseconds)

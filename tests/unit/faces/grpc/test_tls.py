@@ -1,0 +1,118 @@
+"""What the server takes as certificate and key, and what it says of what it does not take."""
+
+import logging
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+
+from service.config.server_config import ServerConfig
+from service.config.watched_files import FileProblem
+from service.faces.grpc.certificate import read_certificate
+from service.faces.grpc.tls import ServerTls, tls_of
+from tests.certificates import Authority, Pair, replace
+
+
+@pytest.fixture(scope="module")
+def authority() -> Authority:
+    return Authority()
+
+
+@pytest.mark.parametrize(("kind", "is_usable"), [("P-256", True), ("P-384", True), ("RSA", True), ("Ed25519", False)])
+@pytest.mark.parametrize("ends_days", [10, 40 * 365])  # of the two forms of times in certificates
+def test_dates_and_kind_are_what_cryptography_reads(
+    authority: Authority, kind: str, is_usable: bool, ends_days: float
+) -> None:
+    pem = authority.pair(kind=kind, ends_days=ends_days).certificate
+    theirs, ours = x509.load_pem_x509_certificate(pem), read_certificate("bag attributes\n" + pem.decode())
+    assert (ours.not_before, ours.not_after) == (theirs.not_valid_before_utc, theirs.not_valid_after_utc)
+    assert ours.has_usable_key is is_usable
+
+
+@pytest.mark.parametrize(
+    "pem",
+    ["", "-----BEGIN CERTIFICATE-----\n", "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"],
+)
+def test_what_is_no_certificate_is_a_value_error(pem: str) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        read_certificate(pem)
+
+
+@pytest.mark.parametrize(
+    ("wishes", "message"),
+    [
+        ({"ends_days": -0.5}, r"server\.crt has expired at 20\d\d-\d\d-\d\d \d\d:\d\d:\d\d UTC; renew it\.$"),
+        ({"starts_days": 1}, r"server\.crt is valid only from .* UTC on; look at this machine's clock\.$"),
+        ({"kind": "Ed25519"}, r"server\.crt has a key that gRPC can't use; it takes RSA and the curves P-256 and P-3"),
+        ({"kind": "P-521"}, r"server\.crt has a key that gRPC can't use"),
+        ({"kind": "short RSA"}, r"server\.crt has too short a key; RSA takes 2048 bits or more\.$"),
+        ({"password": b"secret"}, r"can't be used; both must be PEM, the key without a password\.$"),
+    ],
+)
+def test_a_pair_that_would_serve_nobody_is_refused(
+    authority: Authority, tmp_path: Path, wishes: dict[str, object], message: str
+) -> None:
+    with pytest.raises(FileProblem, match=message):
+        ServerTls(*authority.pair(**wishes).write(tmp_path))  # type: ignore[arg-type]
+
+
+def test_files_that_do_not_fit_are_named(authority: Authority, tmp_path: Path) -> None:
+    pair, other = authority.pair(), authority.pair()
+    certificate, key = Pair(pair.certificate, other.key, pair.not_after).write(tmp_path)
+    with pytest.raises(FileProblem, match=r"server\.key is not the key of .*server\.crt; give the pair that was made"):
+        ServerTls(certificate, key)
+    pair.write(tmp_path)
+    with pytest.raises(FileProblem, match=r"gone\.crt \(the TLS certificate\) can't be read: No such file"):
+        ServerTls(tmp_path / "gone.crt", key)
+    with pytest.raises(FileProblem, match=r"server\.key holds no certificate; it must be PEM"):
+        ServerTls(key, key)
+    with pytest.raises(FileProblem, match=r"server\.key holds no certificates of authorities; it must be PEM"):
+        ServerTls(certificate, key, key)
+
+
+def test_without_its_settings_there_is_none() -> None:
+    assert tls_of(ServerConfig()) is None
+
+
+def test_only_a_good_pair_takes_the_place_of_another(
+    authority: Authority, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    first, second = authority.pair(ends_days=1), authority.pair(ends_days=2)
+    certificate, key = first.write(tmp_path)
+    tls = ServerTls(certificate, key)
+    assert not tls.refresh()
+    assert tls.not_after_seconds == first.not_after.timestamp()
+    replace(certificate, second.certificate)
+    assert not tls.refresh()  # the key is still the first's
+    assert not caplog.records  # which is how most rotations look for a moment
+    replace(key, second.key)
+    assert tls.refresh()
+    assert tls.not_after_seconds == second.not_after.timestamp()
+    assert not caplog.records
+    for name, content in (("garbage", b"garbage"), ("an expired one", authority.pair(ends_days=-0.5).certificate)):
+        replace(certificate, content)
+        for _ in range(5):
+            assert not tls.refresh(), name
+        (record,) = caplog.records
+        assert record.levelno == logging.ERROR
+        assert record.getMessage().endswith("What was read before stays in use.")
+        caplog.clear()
+    certificate.unlink()
+    for _ in range(5):
+        assert not tls.refresh()
+    assert len(caplog.records) == 1
+    assert tls.not_after_seconds == second.not_after.timestamp()
+    first.write(tmp_path)
+    assert tls.refresh()
+
+
+def test_a_key_that_everybody_can_read_is_warned_of(
+    authority: Authority, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    certificate, key = authority.pair().write(tmp_path)
+    ServerTls(certificate, key)
+    assert not caplog.records
+    key.chmod(0o644)
+    ServerTls(certificate, key)
+    (record,) = caplog.records
+    assert "can be read by every user of this machine" in record.getMessage()

@@ -1,0 +1,53 @@
+"""The event loop's heartbeat."""
+
+import asyncio
+import threading
+
+from service.process.heartbeat import Heartbeat
+from tests.clock import Clock
+from tests.servers import TIMEOUT_SECONDS, LoopThread, eventually
+
+
+def test_silence_is_counted_from_the_last_beat(loop_thread: LoopThread) -> None:
+    clock = Clock()
+    heartbeat = Heartbeat(clock)
+    clock.now += 3
+    assert heartbeat.silent_seconds() == 3
+
+    async def start() -> None:
+        heartbeat.start()
+
+    loop_thread.run(start())
+    assert heartbeat.silent_seconds() == 0
+    clock.now += 5
+    eventually(lambda: heartbeat.silent_seconds() == 0)  # it beats again
+    loop_thread.loop.call_soon_threadsafe(heartbeat.stop)
+
+
+def test_a_loop_that_is_held_up_does_not_beat(loop_thread: LoopThread) -> None:
+    heartbeat = Heartbeat()
+    held, release = threading.Event(), threading.Event()
+
+    async def hold_up() -> None:
+        heartbeat.start()
+        held.set()
+        release.wait(TIMEOUT_SECONDS)
+
+    done = asyncio.run_coroutine_threadsafe(hold_up(), loop_thread.loop)
+    assert held.wait(TIMEOUT_SECONDS)
+    eventually(lambda: heartbeat.silent_seconds() > 1.5)  # a beat is missed
+    release.set()
+    done.result(TIMEOUT_SECONDS)
+    eventually(lambda: heartbeat.silent_seconds() < 1.0)
+    loop_thread.loop.call_soon_threadsafe(heartbeat.stop)
+
+
+def test_after_a_stop_it_beats_no_more() -> None:
+    async def run() -> bool:
+        heartbeat = Heartbeat()
+        heartbeat.stop()  # harmless before the start
+        heartbeat.start()
+        heartbeat.stop()
+        return heartbeat._next is not None and heartbeat._next.cancelled()
+
+    assert asyncio.run(run())

@@ -1,0 +1,28 @@
+"""Ports."""
+
+import socket
+
+import pytest
+
+from service.process.ports import PortError, check_port, join_address
+
+
+def test_a_taken_port_is_refused_and_a_free_one_is_not() -> None:
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))
+        holder.listen()
+        port = holder.getsockname()[1]
+        with pytest.raises(PortError, match=rf"can't listen on 127\.0\.0\.1:{port} for gRPC: .* --port\."):
+            check_port("127.0.0.1", port, "gRPC", "--port")
+    check_port("127.0.0.1", port, "gRPC", "--port")
+
+
+def test_a_foreign_address_or_unknown_host_is_refused() -> None:
+    for host in ("192.0.2.1", "no-such-host.invalid"):
+        with pytest.raises(PortError, match=host):
+            check_port(host, 0, "metrics", "--metrics-port")
+
+
+def test_ipv6_addresses_get_brackets() -> None:
+    assert join_address("::1", 80) == "[::1]:80"
+    assert join_address("localhost", 80) == "localhost:80"

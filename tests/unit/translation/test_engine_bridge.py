@@ -1,0 +1,86 @@
+"""From the engine's thread to the loop's."""
+
+import asyncio
+import threading
+from typing import Any, cast
+
+from service.domain.errors import Cancelled
+from service.domain.translation import DecodingOptions, FinishReason
+from service.engine.sequence import Sequence, SequenceProgress, SequenceUpdate
+from service.models.statistics import InferenceStatistics
+from service.observe.metrics import Metrics
+from service.translation.engine_bridge import EngineBridge
+
+SEQUENCE = Sequence("r", (1,), DecodingOptions(1, 1.0, 1, 10), 0.0)
+UPDATE = SequenceUpdate(SEQUENCE, FinishReason.CANCELLED, error=Cancelled("gone"))
+PROGRESS = SequenceProgress(Sequence("s", (1,), DecodingOptions(1, 1.0, 1, 10), 0.0), (5, 6))
+
+
+class CountingLoop:
+    """Counts how often something crosses."""
+
+    def __init__(self, loop: Any) -> None:
+        self.loop = loop
+        self.crossings = 0
+
+    def call_soon_threadsafe(self, *arguments: Any) -> Any:
+        self.crossings += 1
+        return self.loop.call_soon_threadsafe(*arguments)
+
+
+def test_all_that_a_turn_tells_crosses_at_once_and_arrive_on_the_loop() -> None:
+    async def scenario() -> None:
+        loop = CountingLoop(asyncio.get_running_loop())
+        arrived, done = [], asyncio.Event()
+
+        def deliver(updates: Any, progress: Any) -> None:
+            arrived.append((threading.current_thread(), updates, progress))
+            done.set()
+
+        bridge = EngineBridge(
+            cast(Any, loop), Metrics().model("m"), InferenceStatistics(), deliver, failed=lambda error: None
+        )
+        thread = threading.Thread(target=bridge.on_updates, args=([UPDATE] * 50, [PROGRESS] * 3))
+        thread.start()
+        await asyncio.wait_for(done.wait(), 5)
+        thread.join(5)
+        assert loop.crossings == 1
+        assert arrived == [(threading.current_thread(), [UPDATE] * 50, [PROGRESS] * 3)]
+
+    asyncio.run(scenario())
+
+
+def test_a_failure_reaches_the_loop() -> None:
+    async def scenario() -> None:
+        failed = asyncio.get_running_loop().create_future()
+        bridge = EngineBridge(
+            asyncio.get_running_loop(), Metrics().model("m"), InferenceStatistics(), lambda *_: None, failed.set_result
+        )
+        error = RuntimeError("boom")
+        await asyncio.to_thread(bridge.on_failure, error)
+        assert await asyncio.wait_for(failed, 5) is error
+
+    asyncio.run(scenario())
+
+
+def test_a_closed_loop_does_not_hurt_the_engine() -> None:
+    loop = asyncio.new_event_loop()
+    loop.close()
+    bridge = EngineBridge(loop, Metrics().model("m"), InferenceStatistics(), lambda *_: None, lambda error: None)
+    bridge.on_updates([UPDATE], [])
+    bridge.on_failure(RuntimeError("boom"))
+
+
+def test_an_aborted_sequence_is_counted_as_cancelled() -> None:
+    async def scenario() -> Any:
+        metrics = Metrics()
+        bridge = EngineBridge(
+            asyncio.get_running_loop(), metrics.model("m"), InferenceStatistics(), lambda *_: None, lambda error: None
+        )
+        bridge.on_updates([UPDATE], [])
+        await asyncio.sleep(0)
+        return metrics.render()[0].decode()
+
+    text = asyncio.run(scenario())
+    assert 'dragoman_sentences_total{model="m",outcome="cancelled"} 1.0' in text
+    assert 'dragoman_finish_total{model="m",reason="cancelled"} 1.0' in text

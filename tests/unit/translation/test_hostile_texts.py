@@ -1,0 +1,80 @@
+"""Texts made to take long: planning passes a checkpoint soon, whatever they are, and is done in linear time."""
+
+import contextlib
+import gc
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from service.domain.checkpoint import checkpoints
+from service.domain.errors import InvalidRequest
+from service.domain.translation import MimeType, Term, TranslationRequest
+from service.text.terms import TermIndex
+from service.translation.answer_size import AnswerSize
+from service.translation.planning import Planner
+from tests.unit.translation.letters import PAIR, SYMBOLS, LetterTokenizer, letters_manifest
+
+NUM_CHARACTERS = 65_536
+# CPU time, which a busy machine does not change. The first has to hold for 20 times slower CPUs than ours.
+MAX_GAP_SECONDS = 0.3
+MAX_SECONDS = 10.0
+
+UNITS = (
+    *(
+        "{%",
+        "{}",
+        "a {} ",
+        ":a",
+        "http://a(",
+        "<b>",
+        "<p>a",
+        "<b>a</b>",
+        "<code>a</code> b ",
+        "&#1;",
+        " ",
+        "a\n",
+        "1\n",
+    ),
+    *("- ", '"', "\u3002", "\u6f22", "a", "a\u200d", "e\u0301", "\ufdfa", "\U0001f355 ", "Ab. "),
+)
+
+
+@pytest.mark.parametrize("mime_type", MimeType)
+@pytest.mark.parametrize("unit", UNITS)
+def test_planning_passes_checkpoints(tiny_bundle: Path, unit: str, mime_type: MimeType) -> None:
+    gap, seconds = planning_seconds(tiny_bundle, unit * (NUM_CHARACTERS // len(unit)), mime_type=mime_type)
+    assert gap < MAX_GAP_SECONDS
+    assert seconds < MAX_SECONDS
+
+
+def test_planning_with_terms_passes_checkpoints(tiny_bundle: Path) -> None:
+    terms = tuple(Term("!" * length, "x") for length in range(1, 200))
+    gap, seconds = planning_seconds(tiny_bundle, "!" * NUM_CHARACTERS, terms=terms)
+    assert gap < MAX_GAP_SECONDS
+    assert seconds < MAX_SECONDS
+
+
+def planning_seconds(tiny_bundle: Path, text: str, **options: Any) -> tuple[float, float]:
+    """The longest time between two checkpoints, and all of it."""
+    request = TranslationRequest("r", (text,), "en", "de", **options)
+    manifest = letters_manifest(tiny_bundle, max_source_tokens=128, symbols=SYMBOLS)
+    terms = [TermIndex(request.terms)] if request.terms else []
+    planner = Planner(request, manifest, PAIR, LetterTokenizer(), 4096, AnswerSize(2**21), terms)
+    gc.freeze()  # what the tests before have left is not looked at again and again: that takes half a second
+    began = last = time.thread_time()
+    gap = 0.0
+
+    def passed() -> None:
+        nonlocal last, gap
+        now = time.thread_time()
+        gap = max(gap, now - last)
+        last = now
+
+    with checkpoints(passed):
+        with contextlib.suppress(InvalidRequest):
+            planner.plan(0)
+        passed()
+    gc.unfreeze()
+    return gap, last - began

@@ -1,0 +1,64 @@
+"""Calls that leave the source language out."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from service.domain.errors import InvalidRequest
+from service.domain.translation import TranslationRequest
+from service.translation.source_languages import parts_by_language
+
+
+def request(*texts: str, prefixes: tuple[str, ...] = ()) -> TranslationRequest:
+    return TranslationRequest("r", texts, "", "de", model="m", target_prefixes=prefixes)
+
+
+def test_texts_of_one_language_go_together_in_order() -> None:
+    parts = parts_by_language(request("a", "b", "1", "c", prefixes=("A", "B", "", "C")), ["fr", "en", "und", "fr"])
+    assert [(part.request.source_language_code, part.indices) for part in parts] == [("fr", (0, 3)), ("en", (1,))]
+    assert [part.request.texts for part in parts] == [("a", "c"), ("b",)]
+    assert [part.request.target_prefixes for part in parts] == [("A", "C"), ("B",)]
+    assert {(part.request.target_language_code, part.request.model) for part in parts} == {("de", "m")}
+
+
+def test_prefixes_of_a_wrong_number_stay_for_who_refuses_them() -> None:
+    (part,) = parts_by_language(request("a", "b", prefixes=("A",)), ["en", "en"])
+    assert part.request.target_prefixes == ("A",)
+
+
+def test_letters_of_no_language_are_refused() -> None:
+    with pytest.raises(
+        InvalidRequest, match=r"^texts\[1\] is in no language that can be translated into 'de'"
+    ) as raised:
+        parts_by_language(request("1", "x"), ["und", "und"])
+    assert raised.value.field == "texts[1]"
+    assert parts_by_language(request("1", "-"), ["und", "und"]) == []
+
+
+@pytest.mark.parametrize(
+    ("field", "message", "expected"),
+    [
+        ("texts[1]", "texts[1] has 9 tokens", ("texts[3]", "texts[3] has 9 tokens")),
+        ("target_prefixes[0]", "target_prefixes[0] is", ("target_prefixes[0]", "target_prefixes[0] is")),
+        ("target_prefixes[1]", "target_prefixes[1] is", ("target_prefixes[3]", "target_prefixes[3] is")),
+        ("options.top_k", "options.top_k is 0", ("options.top_k", "options.top_k is 0")),
+        ("", "no", ("", "no")),
+    ],
+)
+def test_errors_name_texts_by_their_place_in_the_whole(field: str, message: str, expected: tuple[str, str]) -> None:
+    parts = parts_by_language(request("a", "b", "c", "d"), ["fr", "en", "en", "fr"])
+    error = InvalidRequest(message, field)
+    parts[0].name_in_whole(error)
+    assert (error.field, str(error)) == expected
+
+
+@given(st.lists(st.tuples(st.text(max_size=3), st.sampled_from(["en", "de", "fr"])), max_size=20))
+@settings(derandomize=True, max_examples=50, deadline=None)
+def test_nothing_is_lost_or_doubled(texts: list[tuple[str, str]]) -> None:
+    parts = parts_by_language(request(*(text for text, _ in texts)), [code for _, code in texts])
+    placed = {
+        index: (text, part.request.source_language_code)
+        for part in parts
+        for index, text in zip(part.indices, part.request.texts, strict=True)
+    }
+    assert [placed[index] for index in range(len(texts))] == texts

@@ -1,0 +1,472 @@
+"""The path from text to text, over an engine that answers when it is told to."""
+
+import asyncio
+import dataclasses
+import random
+import re
+import threading
+import time
+from collections.abc import Sequence as Sequence_
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from service.bundle.manifest import LanguagePair, Manifest
+from service.domain.errors import (
+    DeadlineExceeded,
+    EngineFailure,
+    InvalidRequest,
+    NotFound,
+    Overloaded,
+    ServiceError,
+    TooLong,
+    Unavailable,
+)
+from service.domain.origin import Origin
+from service.domain.translation import (
+    CallLimits,
+    FinishReason,
+    Priority,
+    RequestedOptions,
+    SplitSentences,
+    Term,
+    TranslationRequest,
+)
+from service.engine.engine import Engine
+from service.engine.sequence import DecodedHypothesis, Sequence, SequenceUpdate
+from service.models.catalogue import Catalogue
+from service.models.language_pairs import LanguagePairs
+from service.models.loaded_model import LoadedModel
+from service.models.repository import FoundBundle
+from service.observe.metrics import Metrics
+from service.text.glossary import NoGlossaries
+from service.text.token_spans import TokenSpan
+from service.translation import translator
+from service.translation.cache import TranslationCache
+from service.translation.translator import Translator
+
+EOS = 2
+LIMITS = CallLimits(max_characters=1_000_000, max_segments=4096, max_answer_characters=4_000_000)
+
+
+class LetterTokenizer:
+    """One id per letter; spaces have none."""
+
+    unk_id = None
+
+    def encode(self, text: str) -> list[int]:
+        return [ord(letter) + 10 for letter in text if not letter.isspace()]
+
+    def decode(self, token_ids: Sequence_[int]) -> str:
+        return "".join(chr(token_id - 10) for token_id in token_ids)
+
+    def encode_target(self, text: str) -> list[int]:
+        return self.encode(text)
+
+    def decode_settled(self, token_ids: Sequence_[int]) -> str:
+        return self.decode(token_ids)
+
+    def source_spans(self, text: str) -> list[TokenSpan]:
+        return [(place, place + 1) for place, letter in enumerate(text) if not letter.isspace()]
+
+    def target_spans(self, token_ids: Sequence_[int]) -> list[TokenSpan]:
+        return [(place, place + 1) for place in range(len(token_ids))]
+
+
+class ToldEngine:
+    """Keeps what it is given until the test says how it ends."""
+
+    def __init__(self) -> None:
+        self.submitted: list[Sequence] = []
+        self.aborted: list[Sequence] = []
+        self.refusal: ServiceError | None = None
+        self.is_full = False
+        self.arrived = asyncio.Event()
+
+    def submit(self, sequences: list[Sequence]) -> None:
+        if self.refusal is not None:
+            raise self.refusal
+        self.submitted += sequences
+        self.arrived.set()
+
+    def check_queue(self, priority: Priority, origin: Origin) -> None:
+        if self.is_full:
+            raise Overloaded("full", 1.0)
+
+    def abort(self, sequences: list[Sequence]) -> None:
+        self.aborted += sequences
+
+
+def answer(sequence: Sequence, score: float = -0.5) -> SequenceUpdate:
+    """What the engine would say: the source's letters in reverse."""
+    letters = sequence.source_ids[len(PREFIX) : -1]
+    hypothesis = DecodedHypothesis(tuple(reversed(letters)), score, FinishReason.STOP)
+    return SequenceUpdate(sequence, FinishReason.STOP, (hypothesis,))
+
+
+PREFIX = (7,)
+
+
+@pytest.fixture(scope="module")
+def manifest(tiny_bundle: Path) -> Any:
+    pair = LanguagePair("en", "de", source_prefix_ids=PREFIX, target_prefix_ids=(8,))
+    return dataclasses.replace(Manifest.load(tiny_bundle), languages=(pair,))
+
+
+@pytest.fixture(scope="module")
+def make(manifest: Manifest) -> Any:
+    def translator(cache_bytes: int = 0) -> Any:
+        engine = ToldEngine()
+        translator = Translator(Metrics(), TranslationCache(cache_bytes), NoGlossaries(), LIMITS)
+        bundle = FoundBundle(Path(), "1", manifest, frozenset())
+        translator.serve(
+            Catalogue([LoadedModel(bundle, LetterTokenizer(), cast(Engine, engine), LanguagePairs(manifest))])
+        )
+        return translator, engine
+
+    return translator
+
+
+def request(*texts: str, **changes: Any) -> Any:
+    fields = {"request_id": "r", "texts": texts, "source_language_code": "en", "target_language_code": "de"}
+    return TranslationRequest(**(fields | changes))
+
+
+@pytest.fixture(autouse=True)
+def planned_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On the event loop, however busy the machine is: so a call that was begun has reached the engine."""
+    monkeypatch.setattr(translator, "_MAX_INLINE_SECONDS", 60.0)
+
+
+async def begin(translator: Any, asked: Any) -> Any:
+    """Start a call and let it run until it waits for the engine."""
+    task = asyncio.create_task(translator.translate(asked))
+    await asyncio.sleep(0)
+    return task
+
+
+@given(
+    st.lists(st.text("ab c\n", max_size=20), min_size=1, max_size=30),
+    st.randoms(use_true_random=False),
+)
+@settings(derandomize=True, max_examples=100, deadline=None)
+def test_translations_come_in_the_order_of_the_texts(make: Any, texts: list[str], chance: random.Random) -> None:
+    async def scenario() -> Any:
+        translator, engine = make()
+        task = await begin(translator, request(*texts, split_sentences=SplitSentences.OFF))
+        chance.shuffle(engine.submitted)
+        for sequence in engine.submitted:
+            translator.deliver([answer(sequence)])
+        return await asyncio.wait_for(task, 5)
+
+    result = asyncio.run(scenario())
+    expected = [re.sub(r"\S(.*\S)?", lambda found: "".join(found[0].split())[::-1], text, flags=re.S) for text in texts]
+    assert [translation.text for translation in result.translations] == expected
+    assert (result.model, result.model_version) == ("tiny", "1")
+
+
+def test_a_sequence_carries_what_the_engine_needs(make: Any) -> None:
+    async def scenario() -> None:
+        translator, engine = make()
+        options = RequestedOptions(beam_size=3, max_output_tokens=5)
+        task = await begin(translator, request("ab", options=options, deadline_seconds=time.monotonic() + 9))
+        (sequence,) = engine.submitted
+        assert sequence.source_ids == (*PREFIX, ord("a") + 10, ord("b") + 10, EOS)
+        assert sequence.target_prefix_ids == (8,)
+        assert (sequence.options.beam_size, sequence.options.max_output_tokens) == (3, 5)
+        assert sequence.deadline_seconds - time.monotonic() == pytest.approx(9, abs=2)
+        assert time.monotonic() - sequence.arrived_seconds < 2
+        translator.deliver([answer(sequence)])
+        (translation,) = (await asyncio.wait_for(task, 5)).translations
+        assert translation.num_source_tokens == 4
+        assert translation.hypotheses[0].score is None  # not asked for
+
+    asyncio.run(scenario())
+
+
+def test_an_overloaded_engine_refuses_before_anything_is_planned_unless_answers_are_kept(make: Any) -> None:
+    async def refused() -> None:
+        translator, engine = make()
+        engine.is_full = True
+        with pytest.raises(Overloaded):
+            await translator.translate(request("ab"))
+        assert not engine.submitted
+
+    async def kept() -> Any:
+        translator, engine = make(1_000_000)
+        first = await begin(translator, request("ab"))
+        translator.deliver([answer(engine.submitted[0])])
+        engine.is_full = True
+        return await asyncio.wait_for(first, 5), await translator.translate(request("ab"))
+
+    asyncio.run(refused())
+    first, again = asyncio.run(kept())
+    assert first == again
+
+
+def test_scores_come_when_asked_for(make: Any) -> None:
+    async def scenario() -> Any:
+        translator, engine = make()
+        task = await begin(translator, request("ab", options=RequestedOptions(return_scores=True)))
+        translator.deliver([answer(engine.submitted[0], score=-0.25)])
+        return (await asyncio.wait_for(task, 5)).translations[0].hypotheses[0].score
+
+    assert asyncio.run(scenario()) == -0.25
+
+
+def test_each_sample_is_a_sequence_with_a_seed_of_its_own(make: Any) -> None:
+    async def scenario(seed: int | None) -> Any:
+        translator, engine = make()
+        options = RequestedOptions(num_hypotheses=3, temperature=0.7, top_k=5, seed=seed)
+        task = await begin(translator, request("ab", "c", options=options))
+        seeds = [sequence.options.seed for sequence in engine.submitted]
+        assert len(seeds) == 6
+        assert {sequence.options.num_hypotheses for sequence in engine.submitted} == {1}
+        assert {sequence.options.top_k for sequence in engine.submitted} == {5}
+        translator.deliver([answer(sequence) for sequence in reversed(engine.submitted)])
+        translations = (await asyncio.wait_for(task, 5)).translations
+        assert [len(translation.hypotheses) for translation in translations] == [3, 3]
+        assert [translation.text for translation in translations] == ["ba", "c"]
+        return seeds
+
+    first, again, by_chance, by_chance_again = (asyncio.run(scenario(seed)) for seed in (7, 7, None, None))
+    assert first == again
+    assert len(set(first)) == 3
+    assert not set(by_chance) & set(by_chance_again)
+
+
+def test_a_sequence_carries_its_calls_priority(make: Any) -> None:
+    async def scenario() -> None:
+        translator, engine = make()
+        task = await begin(translator, request("a", priority=Priority.LOW))
+        assert engine.submitted[0].priority is Priority.LOW
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(scenario())
+
+
+def test_what_is_kept_is_not_decoded_again(make: Any) -> None:
+    async def ask(translator: Any, engine: Any, asked: Any) -> Any:
+        """How many sequences the engine got, and the translations."""
+        engine.submitted.clear()
+        task = await begin(translator, asked)
+        translator.deliver([answer(sequence) for sequence in engine.submitted])
+        return len(engine.submitted), [each.text for each in (await asyncio.wait_for(task, 5)).translations]
+
+    async def scenario() -> None:
+        translator, engine = make(1_000_000)
+        assert await ask(translator, engine, request("ab", "", "cd")) == (2, ["ba", "", "dc"])
+        assert await ask(translator, engine, request("cd", "ef", "ab")) == (1, ["dc", "fe", "ba"])
+        assert await ask(translator, engine, request("cd", "ab")) == (0, ["dc", "ba"])
+        other = RequestedOptions(max_output_tokens=7)
+        assert await ask(translator, engine, request("ab", options=other)) == (1, ["ba"])
+        sampled, seeded = RequestedOptions(temperature=1.0), RequestedOptions(temperature=1.0, seed=3)
+        assert (await ask(translator, engine, request("ab", options=sampled)))[0] == 1
+        assert (await ask(translator, engine, request("ab", options=sampled)))[0] == 1, "chance is not kept"
+        assert (await ask(translator, engine, request("ab", options=seeded)))[0] == 1
+        assert (await ask(translator, engine, request("ab", options=seeded)))[0] == 0
+        text, _ = translator._metrics.render()
+        assert b'cache_lookups_total{model="tiny",outcome="hit"} 5.0' in text
+        assert b'cache_lookups_total{model="tiny",outcome="miss"} 5.0' in text
+
+    asyncio.run(scenario())
+
+
+def test_without_a_cache_everything_is_decoded(make: Any) -> None:
+    async def scenario() -> None:
+        translator, engine = make()
+        for number in (1, 2):
+            task = await begin(translator, request("ab"))
+            translator.deliver([answer(engine.submitted[-1])])
+            await asyncio.wait_for(task, 5)
+            assert len(engine.submitted) == number
+
+    asyncio.run(scenario())
+
+
+def test_cancelling_a_call_aborts_what_is_unfinished(make: Any) -> None:
+    async def scenario() -> None:
+        translator, engine = make()
+        task = await begin(translator, request("a", "b", "c"))
+        first, second, third = engine.submitted
+        translator.deliver([answer(first)])
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert engine.aborted == [second, third]
+        translator.deliver([answer(second), answer(third)])  # too late: of no consequence
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("source", ["en", ""])
+@pytest.mark.parametrize("num_parts", [1, 2])
+def test_closing_a_stream_aborts_what_is_unfinished_at_once(make: Any, source: str, num_parts: int) -> None:
+    async def scenario() -> None:
+        translator, engine = make()
+        texts = ["where is the train", "save the file", "find my keys"]
+        stream = translator.stream(request(*texts, source_language_code=source))
+        first = asyncio.create_task(anext(stream))
+        await asyncio.wait_for(engine.arrived.wait(), 5)
+        one, two, three = engine.submitted
+        translator.deliver([answer(one), answer(two)])
+        parts = [await asyncio.wait_for(first, 5), *[await anext(stream) for _ in range(num_parts - 1)]]
+        assert [part.index for part in parts] == list(range(num_parts))
+        assert all(part.translation is not None for part in parts)
+        assert not await translator.models()[0].leases.none_held(0.01)
+        await stream.aclose()
+        assert engine.aborted == [three]
+        assert len(translator._decoder._pending) == 0
+        assert await translator.models()[0].leases.none_held(0.01)
+
+    asyncio.run(scenario())
+
+
+def test_a_failed_sequence_ends_its_stream_and_aborts_the_rest(make: Any) -> None:
+    async def scenario() -> None:
+        translator, engine = make()
+        stream = translator.stream(request("a", "b", "c"))
+        first = asyncio.create_task(anext(stream))
+        await asyncio.wait_for(engine.arrived.wait(), 5)
+        one, two, three = engine.submitted
+        translator.deliver([answer(one)])
+        assert (await asyncio.wait_for(first, 5)).translation.text == "a"
+        translator.deliver([SequenceUpdate(two, None, error=EngineFailure("numbers ran out"))])
+        with pytest.raises(EngineFailure, match="numbers ran out"):
+            await asyncio.wait_for(anext(stream), 5)
+        assert engine.aborted == [three]
+        assert len(translator._decoder._pending) == 0
+
+    asyncio.run(scenario())
+
+
+def test_one_failed_sequence_fails_the_call_and_aborts_the_rest(make: Any) -> None:
+    async def scenario() -> None:
+        translator, engine = make()
+        task = await begin(translator, request("a", "b", "c"))
+        first, second, third = engine.submitted
+        translator.deliver([SequenceUpdate(second, None, error=EngineFailure("numbers ran out"))])
+        with pytest.raises(EngineFailure, match="numbers ran out"):
+            await asyncio.wait_for(task, 5)
+        assert engine.aborted == [first, third]
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("refusal", [Overloaded("full", 1.0), Unavailable("stopped")])
+def test_a_refusal_of_the_engine_reaches_the_caller_and_leaves_nothing_behind(make: Any, refusal: Any) -> None:
+    async def scenario() -> None:
+        translator, engine = make()
+        engine.refusal = refusal
+        with pytest.raises(type(refusal)):
+            await translator.translate(request("a"))
+        assert engine.aborted == []
+        assert len(translator._decoder._pending) == 0
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("asked", "error"),
+    [
+        (request(), InvalidRequest),
+        (request("a", model="none"), NotFound),
+        (request("a", options=RequestedOptions(beam_size=0)), InvalidRequest),
+        (request("a", "b" * 62), None),
+        (request("a", "b" * 63, is_strict=True), TooLong),
+        (request("a", deadline_seconds=0.0), DeadlineExceeded),
+    ],
+)
+def test_what_can_not_be_taken_is_refused_before_the_engine_sees_it(make: Any, asked: Any, error: Any) -> None:
+    async def scenario() -> None:
+        translator, engine = make()
+        task = await begin(translator, asked)
+        if error is None:
+            assert len(engine.submitted) == 2
+            translator.deliver([answer(sequence) for sequence in engine.submitted])
+            await asyncio.wait_for(task, 5)
+            return
+        with pytest.raises(error):
+            await asyncio.wait_for(task, 5)
+        assert engine.submitted == []
+
+    asyncio.run(scenario())
+
+
+def test_before_models_are_loaded_nothing_is_served() -> None:
+    async def scenario() -> None:
+        translator = Translator(Metrics(), TranslationCache(0), NoGlossaries(), LIMITS)
+        with pytest.raises(Unavailable, match="loading"):
+            await translator.translate(request("a"))
+        with pytest.raises(Unavailable, match="loading"):
+            translator.models()
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("ending", ["answer", "failure", "cancel"])
+def test_a_call_holds_its_model_until_it_ends(make: Any, ending: str) -> None:
+    async def scenario() -> None:
+        translator, engine = make()
+        leases = translator.models()[0].leases
+        assert await leases.none_held(0.01)
+        task = await begin(translator, request("a"))
+        translator.serve(Catalogue())  # another catalogue is none of its business
+        assert not await leases.none_held(0.01)
+        (sequence,) = engine.submitted
+        if ending == "cancel":
+            task.cancel()
+        elif ending == "failure":
+            translator.deliver([SequenceUpdate(sequence, None, error=EngineFailure("numbers ran out"))])
+        else:
+            translator.deliver([answer(sequence)])
+        assert await leases.none_held(5)
+        await asyncio.wait({task}, timeout=5)
+        assert task.done()
+
+    asyncio.run(scenario())
+
+
+def _terms(num_terms: int, length: int) -> tuple[Term, ...]:
+    return tuple(Term(f"{number:0{length}}", "x") for number in range(num_terms))
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [request(*["a" * 50] * 400), request("a" * 500, terms=_terms(1, 1)), request("a", terms=_terms(50, 100))],
+    ids=["many characters", "terms may be found at each", "long terms"],
+)
+def test_large_calls_do_not_hold_the_event_loop(make: Any, asked: Any) -> None:
+    """The tokenizer of a large call runs elsewhere: the loop turns while it is stuck."""
+
+    async def scenario() -> None:
+        translator, engine = make()
+        released = threading.Event()
+        tokenizer = translator.models()[0].tokenizer
+        encode = tokenizer.encode
+        tokenizer.encode = lambda text: released.wait(10) and encode(text)
+        task = await begin(translator, asked)
+        assert engine.submitted == []
+        released.set()
+        await asyncio.wait_for(engine.arrived.wait(), 5)
+        translator.deliver([answer(sequence) for sequence in engine.submitted])
+        assert len((await asyncio.wait_for(task, 5)).translations) == len(asked.texts)
+
+    asyncio.run(asyncio.wait_for(scenario(), 20))
+
+
+@pytest.mark.parametrize("asked", [request("a" * 50), request("a" * 50, terms=_terms(10, 10))], ids=["plain", "terms"])
+def test_small_calls_are_planned_at_once(make: Any, asked: Any) -> None:
+    async def scenario() -> None:
+        translator, engine = make()
+        task = await begin(translator, asked)
+        assert len(engine.submitted) == 1
+        translator.deliver([answer(sequence) for sequence in engine.submitted])
+        await asyncio.wait_for(task, 5)
+
+    asyncio.run(asyncio.wait_for(scenario(), 20))
