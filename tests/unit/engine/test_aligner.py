@@ -16,6 +16,7 @@ from service.engine.aligner import Aligner
 from service.engine.session import SessionConfig
 from service.engine.shared_graph import SharedGraph
 from service.errors import Unavailable
+from tests.patience import patient
 from tests.unit.engine.test_onnx_runner import MODEL, PAD_ID, START_ID, manifest
 from tests.unit.engine.tiny_graphs import save_alignment, save_decoder_step, save_encoder
 
@@ -125,7 +126,7 @@ def test_threads_do_not_disturb_each_other(aligner: Aligner) -> None:
     start = threading.Barrier(4)
 
     def align(_: int) -> list[np.ndarray]:
-        start.wait(30)
+        start.wait(patient(30))
         return list(aligner.align(many))
 
     with ThreadPoolExecutor(4) as pool:

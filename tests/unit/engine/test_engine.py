@@ -20,6 +20,7 @@ from service.errors import (
 )
 from service.translation import FinishReason
 from tests.clock import Clock
+from tests.patience import patient
 from tests.servers import eventually
 from tests.unit.engine.fake_runner import (
     BAD_SOURCE_ID,
@@ -147,7 +148,7 @@ def test_a_full_queue_refuses_the_whole_call_with_a_hint() -> None:
     rig.runner.before_step = before_step
     with rig:
         rig.engine.submit([endless()])
-        rig.recorder.wait(5)
+        rig.recorder.wait(patient(5))
     assert len(rig.recorder.updates) == 5
     assert seen[0].retry_after_seconds > 0
     assert "2 sequences found 3 of at most 4 waiting" in str(seen[0])
@@ -318,7 +319,7 @@ def test_a_restarted_engine_begins_with_empty_books_and_works() -> None:
         lost = [endless(number + 2, str(number)) for number in range(8)]
         engine.submit(lost)
         error = recorder.wait_for_failure()
-        recorder.wait(8)
+        recorder.wait(patient(8))
         assert engine.failure is error
         eventually(lambda: not engine.has_threads)
         with pytest.raises(ZeroDivisionError):
@@ -442,7 +443,7 @@ def test_a_call_with_many_sentences_does_not_starve_a_single_one() -> None:
     with rig:
         rig.engine.submit([new_sequence((number + 4, 1), "big", max_output_tokens=4) for number in range(50)])
         rig.engine.submit([single])
-        rig.recorder.wait(51)
+        rig.recorder.wait(patient(51))
     position = [update.sequence for update in rig.recorder.updates].index(single)
     assert position < 6
 
@@ -457,7 +458,7 @@ def test_a_wide_beam_is_not_overtaken_for_ever() -> None:
         rig.engine.submit(narrow[:10])
         rig.engine.submit([wide])
         rig.engine.submit(narrow[10:])
-        rig.recorder.wait(61)
+        rig.recorder.wait(patient(61))
     position = [update.sequence for update in rig.recorder.updates].index(wide)
     assert position == 10
 

@@ -15,6 +15,7 @@ from numpy import typing as npt
 from service.engine.engine import Engine, EngineConfig
 from service.engine.sequence import Sequence, SequenceUpdate
 from service.translation import FinishReason
+from tests.patience import patient
 from tests.unit.engine import reference_search
 from tests.unit.engine.fake_runner import EOS_ID, START_ID, FakeRunner
 from tests.unit.engine.recorder import Recorder, new_sequence, stop
@@ -209,7 +210,7 @@ def test_a_short_sequence_that_comes_during_long_ones_finishes_first() -> None:
     runner.before_step = lambda number: engine.submit([short]) if number == 5 else None
     engine.start()
     engine.submit(long)
-    recorder.wait(5)
+    recorder.wait(patient(5))
     stop(engine)
     assert recorder.updates[0].sequence is short
     assert runner.num_steps == 30

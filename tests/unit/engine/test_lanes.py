@@ -4,6 +4,7 @@ import threading
 
 from service.engine.sequence import Sequence, SequenceProgress, SequenceUpdate
 from service.errors import Cancelled, EngineFailure, Unavailable
+from tests.patience import patient
 from tests.unit.engine.fake_runner import FakeRunner
 from tests.unit.engine.recorder import WAIT_SECONDS, new_sequence
 from tests.unit.engine.test_engine import Rig, endless
@@ -30,7 +31,7 @@ def test_what_comes_together_is_shared_evenly() -> None:
     meet(runners)
     with Rig(*runners) as rig:
         rig.engine.submit([new_sequence((number, 1), str(number), max_output_tokens=9) for number in range(2, 10)])
-        rig.recorder.wait(8)
+        rig.recorder.wait(patient(8))
     assert [runner.batch_sizes for runner in runners] == [[4] * 9] * 2
     assert all(update.error is None for update in rig.recorder.updates)
 
@@ -41,7 +42,7 @@ def test_every_second_one_of_those_sorted_by_length_goes_to_either_lane() -> Non
     sequences = [new_sequence((5,) * length, str(length), max_output_tokens=5) for length in range(10, 18)]
     with Rig(*runners, max_encode_tokens=500) as rig:
         rig.engine.submit(sequences)
-        rig.recorder.wait(8)
+        rig.recorder.wait(patient(8))
     shares = sorted([len(source) for source in runner.encoded[0]] for runner in runners)
     assert shares == [[10, 12, 14, 16], [11, 13, 15, 17]]
 

@@ -14,6 +14,7 @@ from service.recent_errors import RecentErrors
 from service.rpc.byte_budget import ByteBudget
 from service.rpc.infer_stream import MAX_IN_FLIGHT, InferStream
 from service.rpc.observer import CallObserver
+from tests.patience import patient
 
 METHOD = "inference.GRPCInferenceService/ModelStreamInfer"
 
@@ -80,7 +81,7 @@ async def until_idle() -> None:
 
 
 def play(scenario: Any) -> None:
-    asyncio.run(asyncio.wait_for(scenario, 20))
+    asyncio.run(asyncio.wait_for(scenario, patient(20)))
 
 
 def test_answers_come_in_the_order_of_requests_whatever_is_done_first() -> None:
