@@ -78,7 +78,8 @@ def serve(loop_thread: LoopThread, tiny_models: Path) -> Iterator[Callable[..., 
     with ExitStack() as stack:
 
         def start(load: bool = True, **settings: object) -> InProcessServer:
-            config = ServerConfig(**({"models": tiny_models, "num_threads": 1, "grace_seconds": 5.0} | settings))  # type: ignore[arg-type]
+            of_tests = {"models": tiny_models, "num_threads": 1, "grace_seconds": patient(5.0)}
+            config = ServerConfig(**(of_tests | settings))  # type: ignore[arg-type]
             return stack.enter_context(in_process(loop_thread, config, load))
 
         yield start

@@ -11,6 +11,8 @@ import grpc
 from opentelemetry.proto.collector.trace.v1 import trace_service_pb2 as pb
 from opentelemetry.proto.collector.trace.v1 import trace_service_pb2_grpc as pb_grpc
 
+from tests.patience import patient
+
 
 @dataclass(frozen=True)
 class ReceivedSpan:
@@ -67,7 +69,7 @@ def otlp_collector() -> Iterator[OtlpCollector]:
     try:
         yield collector
     finally:
-        server.stop(None).wait(5)
+        server.stop(None).wait(patient(5))
 
 
 def _received(span: Any, resource: dict[str, Any]) -> ReceivedSpan:

@@ -28,6 +28,7 @@ from service.engine.runtime.onnx_runner import OnnxRunner
 from service.engine.runtime.session import SessionConfig
 from service.engine.sequence import Sequence, SequenceProgress, SequenceUpdate
 from service.engine.stats import TurnStats
+from tests.patience import patient
 from tests.unit.engine.runtime.tiny_graphs import TinyModel, save_alignment, save_decoder_step, save_encoder
 
 MAX_SOURCE_TOKENS = 64
@@ -123,11 +124,11 @@ def decode(
         options = DecodingOptions(1, 1.0, 1, manifest.limits.max_output_tokens, max_length_ratio=3.0, max_repeats=10)
         collector.done.clear()
         engine.submit([Sequence("golden", source_ids, options, time.monotonic(), prefix_ids)])
-        assert collector.done.wait(30)
+        assert collector.done.wait(patient(30))
         update = collector.updates.pop()
         assert update.error is None, update.error
         outputs.append(update.hypotheses[0].token_ids)
-    assert engine.stop(30)
+    assert engine.stop(patient(30))
     return outputs
 
 

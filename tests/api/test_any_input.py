@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, event, given, settings
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from tests.any_request import REQUESTS
+from tests.patience import patient
 from tests.servers import InProcessServer
 
 REFUSED = {grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.NOT_FOUND, grpc.StatusCode.RESOURCE_EXHAUSTED}
@@ -33,8 +34,8 @@ ODD = {
 @pytest.mark.parametrize("name", ODD)
 def test_odd_texts_are_no_errors(stub: pb_grpc.TranslationServiceStub, name: str, mime_type: str) -> None:
     request = pb.TranslateRequest(texts=[ODD[name], "Hello"], mime_type=mime_type, **CODES)
-    odd, normal = stub.Translate(request, timeout=60).translations
-    assert normal == stub.Translate(pb.TranslateRequest(texts=["Hello"], **CODES), timeout=30).translations[0]
+    odd, normal = stub.Translate(request, timeout=patient(60)).translations
+    assert normal == stub.Translate(pb.TranslateRequest(texts=["Hello"], **CODES), timeout=patient(30)).translations[0]
     if not ODD[name].strip():
         assert odd.text == ODD[name]
     covered = sum(segment.source_end - segment.source_start for segment in odd.segments)
@@ -44,7 +45,9 @@ def test_odd_texts_are_no_errors(stub: pb_grpc.TranslationServiceStub, name: str
 
 
 def test_a_word_of_10000_characters_is_cut_into_all_of_its_parts(stub: pb_grpc.TranslationServiceStub) -> None:
-    (translation,) = stub.Translate(pb.TranslateRequest(texts=["x" * 10_000], **CODES), timeout=60).translations
+    (translation,) = stub.Translate(
+        pb.TranslateRequest(texts=["x" * 10_000], **CODES), timeout=patient(60)
+    ).translations
     ends = [0, *(segment.source_end for segment in translation.segments)]
     assert [segment.source_start for segment in translation.segments] == ends[:-1]
     assert ends[-1] == 10_000
@@ -55,14 +58,16 @@ def test_the_smallest_numbers_choose_the_best_token(
     stub: pb_grpc.TranslationServiceStub, temperature: float, top_p: float
 ) -> None:
     options = pb.DecodingOptions(temperature=temperature, top_p=top_p)
-    sampled = stub.Translate(pb.TranslateRequest(texts=["Hello"], options=options, **CODES), timeout=30)
-    assert sampled == stub.Translate(pb.TranslateRequest(texts=["Hello"], **CODES), timeout=30)
+    sampled = stub.Translate(pb.TranslateRequest(texts=["Hello"], options=options, **CODES), timeout=patient(30))
+    assert sampled == stub.Translate(pb.TranslateRequest(texts=["Hello"], **CODES), timeout=patient(30))
 
 
 def check(stub: pb_grpc.TranslationServiceStub, request: pb.TranslateRequest) -> bool:
     """The oracle: answered by whole translations, or refused; alike in a stream. Says whether it was answered."""
-    translations, refusal = outcome(lambda: list(stub.Translate(request, timeout=60).translations))
-    streamed, same_refusal = outcome(lambda: whole(stub.TranslateStream(request, timeout=60), len(request.texts)))
+    translations, refusal = outcome(lambda: list(stub.Translate(request, timeout=patient(60)).translations))
+    streamed, same_refusal = outcome(
+        lambda: whole(stub.TranslateStream(request, timeout=patient(60)), len(request.texts))
+    )
     for error in filter(None, (refusal, same_refusal)):
         assert error.code() in REFUSED, (error.code(), error.details())
         assert "\n" not in error.details()
@@ -116,9 +121,9 @@ def check_positions(text: str | None, translation: pb.Translation) -> None:
 def checked(server: InProcessServer, stub: pb_grpc.TranslationServiceStub) -> Iterator[pb_grpc.TranslationServiceStub]:
     """The stub; afterwards the server answers a normal call as before, and nothing is left of the others."""
     request = pb.TranslateRequest(texts=["Hello"], **CODES)
-    before = stub.Translate(request, timeout=30)
+    before = stub.Translate(request, timeout=patient(30))
     yield stub
-    assert stub.Translate(request, timeout=30) == before
+    assert stub.Translate(request, timeout=patient(30)) == before
     assert not len(server.server._translator._decoder._pending)
     assert not server.server.models[0].leases._num_held
 

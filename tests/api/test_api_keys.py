@@ -27,6 +27,7 @@ from service.faces.grpc.pb.inference import grpc_service_pb2_grpc as kserve_grpc
 from tests.api.callers import Callers
 from tests.certificates import replace
 from tests.faults.raw_connection import METHOD, RawConnection
+from tests.patience import patient
 from tests.servers import InProcessServer, LoopThread, distinct_texts, eventually, in_process, rpc_error
 
 Serve = Callable[..., InProcessServer]
@@ -83,11 +84,11 @@ def test_every_method_of_every_api_asks_for_a_key(keyed: InProcessServer, method
     with grpc.insecure_channel(keyed.address) as channel:
         asked: Any = channel  # the stubs want serializers
         if method.client_streaming:
-            error = refusal(lambda: list(asked.stream_stream(full_name(method))(iter([b""]), timeout=30)))
+            error = refusal(lambda: list(asked.stream_stream(full_name(method))(iter([b""]), timeout=patient(30))))
         elif method.server_streaming:
-            error = refusal(lambda: list(asked.unary_stream(full_name(method))(b"", timeout=30)))
+            error = refusal(lambda: list(asked.unary_stream(full_name(method))(b"", timeout=patient(30))))
         else:
-            error = refusal(lambda: asked.unary_unary(full_name(method))(b"", timeout=30))
+            error = refusal(lambda: asked.unary_unary(full_name(method))(b"", timeout=patient(30)))
     assert error.code() is grpc.StatusCode.UNAUTHENTICATED
     assert error.details() == (
         "this server asks for an API key; send one as metadata 'authorization: Bearer KEY' or 'x-api-key: KEY'."
@@ -98,14 +99,14 @@ def test_every_method_of_every_api_asks_for_a_key(keyed: InProcessServer, method
 def test_health_and_reflection_ask_for_none(keyed: InProcessServer) -> None:
     with grpc.insecure_channel(keyed.address) as channel:
         health = health_pb2_grpc.HealthStub(channel)
-        assert health.Check(health_pb2.HealthCheckRequest(), timeout=30).status == 1
-        assert next(health.Watch(health_pb2.HealthCheckRequest(), timeout=30)).status == 1
+        assert health.Check(health_pb2.HealthCheckRequest(), timeout=patient(30)).status == 1
+        assert next(health.Watch(health_pb2.HealthCheckRequest(), timeout=patient(30))).status == 1
         kserve = kserve_grpc.GRPCInferenceServiceStub(channel)
-        assert kserve.ServerLive(kserve_pb.ServerLiveRequest(), timeout=30).live
-        assert kserve.ServerReady(kserve_pb.ServerReadyRequest(), timeout=30).ready
+        assert kserve.ServerLive(kserve_pb.ServerLiveRequest(), timeout=patient(30)).live
+        assert kserve.ServerReady(kserve_pb.ServerReadyRequest(), timeout=patient(30)).ready
         request = reflection_pb2.ServerReflectionRequest(list_services="")
         answer = next(
-            reflection_pb2_grpc.ServerReflectionStub(channel).ServerReflectionInfo(iter([request]), timeout=30)
+            reflection_pb2_grpc.ServerReflectionStub(channel).ServerReflectionInfo(iter([request]), timeout=patient(30))
         )
         assert answer.list_services_response.service
 
@@ -126,16 +127,16 @@ def test_a_key_comes_in_any_of_the_usual_ways(keyed: InProcessServer, name: str,
         stub = pb_grpc.TranslationServiceStub(channel)
         metadata = ((name, prefix + ALICE),)
         before = keyed.metric("dragoman_key_requests_total", key="alice")
-        assert stub.Translate(request_of(["Hello"]), timeout=30, metadata=metadata).translations
-        assert list(stub.TranslateStream(request_of(["Hello"]), timeout=30, metadata=metadata))
+        assert stub.Translate(request_of(["Hello"]), timeout=patient(30), metadata=metadata).translations
+        assert list(stub.TranslateStream(request_of(["Hello"]), timeout=patient(30), metadata=metadata))
         google = google_grpc.TranslationServiceStub(channel)
         asked = google_pb.TranslateTextRequest(parent="projects/p", contents=["Hello"], target_language_code="de")
-        assert google.TranslateText(asked, timeout=30, metadata=metadata).translations
+        assert google.TranslateText(asked, timeout=patient(30), metadata=metadata).translations
         kserve = kserve_grpc.GRPCInferenceServiceStub(channel)
         infer = kserve_pb.ModelInferRequest(model_name="tiny")
         infer.inputs.add(name="text", datatype="BYTES", shape=[1]).contents.bytes_contents.append(b"Hello")
-        assert kserve.ModelInfer(infer, timeout=30, metadata=metadata).outputs
-        assert len(list(kserve.ModelStreamInfer(iter([infer, infer]), timeout=30, metadata=metadata))) == 2
+        assert kserve.ModelInfer(infer, timeout=patient(30), metadata=metadata).outputs
+        assert len(list(kserve.ModelStreamInfer(iter([infer, infer]), timeout=patient(30), metadata=metadata))) == 2
         assert keyed.metric("dragoman_key_requests_total", key="alice") - before == 6
 
 
@@ -153,7 +154,7 @@ def test_what_is_no_good_key_is_refused(keyed: InProcessServer, metadata: Any, m
     with grpc.insecure_channel(keyed.address) as channel:
         stub = pb_grpc.TranslationServiceStub(channel)
         before = keyed.metric("dragoman_rejected_total", reason="unauthenticated")
-        error = refusal(lambda: stub.Translate(request_of(["Hello"]), timeout=30, metadata=metadata))
+        error = refusal(lambda: stub.Translate(request_of(["Hello"]), timeout=patient(30), metadata=metadata))
         assert error.code() is grpc.StatusCode.UNAUTHENTICATED
         assert error.details().startswith(message)
         assert keyed.metric("dragoman_rejected_total", reason="unauthenticated") == before + 1
@@ -162,9 +163,9 @@ def test_what_is_no_good_key_is_refused(keyed: InProcessServer, metadata: Any, m
 def test_nothing_is_made_of_the_message_of_who_has_no_key(keyed: InProcessServer) -> None:
     with grpc.insecure_channel(keyed.address) as channel:
         call = cast(Any, channel).unary_unary("/dragoman.v1.TranslationService/Translate")  # without serializers
-        assert refusal(lambda: call(b"\xff", timeout=30)).code() is grpc.StatusCode.UNAUTHENTICATED
+        assert refusal(lambda: call(b"\xff", timeout=patient(30))).code() is grpc.StatusCode.UNAUTHENTICATED
         metadata = (("x-api-key", ALICE),)
-        assert refusal(lambda: call(b"\xff", timeout=30, metadata=metadata)).code() is (
+        assert refusal(lambda: call(b"\xff", timeout=patient(30), metadata=metadata)).code() is (
             grpc.StatusCode.INVALID_ARGUMENT
         )
 
@@ -200,9 +201,9 @@ def test_requests_per_minute(serve: Serve, keys: Path) -> None:
     with grpc.insecure_channel(server.address) as channel, server.client(api_key=BOB) as bob:
         stub, metadata = pb_grpc.TranslationServiceStub(channel), (("x-api-key", ALICE),)
         for _ in range(3):
-            stub.ListModels(pb.ListModelsRequest(), timeout=30, metadata=metadata)
+            stub.ListModels(pb.ListModelsRequest(), timeout=patient(30), metadata=metadata)
         for _ in range(2):
-            error = refusal(lambda: stub.Translate(request_of(["Hello"]), timeout=30, metadata=metadata))
+            error = refusal(lambda: stub.Translate(request_of(["Hello"]), timeout=patient(30), metadata=metadata))
             assert 0 < check_quota(error, "key alice has used up its 3 requests per minute; there is room aga") <= 120
         for _ in range(5):
             assert bob.models()
@@ -230,9 +231,11 @@ def test_tokens_per_minute_are_charged_when_they_are_known(serve: Serve, keys: P
     server = serve(api_keys=keys)
     with grpc.insecure_channel(server.address) as channel:
         stub, metadata = pb_grpc.TranslationServiceStub(channel), (("x-api-key", ALICE),)
-        answer = stub.Translate(request_of(distinct_texts(16)), timeout=30, metadata=metadata)  # more than it has
+        answer = stub.Translate(
+            request_of(distinct_texts(16)), timeout=patient(30), metadata=metadata
+        )  # more than it has
         assert len(answer.translations) == 16
-        error = refusal(lambda: stub.Translate(request_of(["Hello"]), timeout=30, metadata=metadata))
+        error = refusal(lambda: stub.Translate(request_of(["Hello"]), timeout=patient(30), metadata=metadata))
         assert 0 < check_quota(error, "key alice has used up its 20 tokens per minute") <= 120
 
 
@@ -240,7 +243,7 @@ def test_who_leaves_early_has_paid_for_the_sources(serve: Serve, keys: Path) -> 
     server = serve(api_keys=keys, max_slots=1)
     with grpc.insecure_channel(server.address) as channel:
         stub, metadata = pb_grpc.TranslationServiceStub(channel), (("x-api-key", ALICE),)
-        call = stub.Translate.future(request_of(distinct_texts(64)), timeout=30, metadata=metadata)
+        call = stub.Translate.future(request_of(distinct_texts(64)), timeout=patient(30), metadata=metadata)
         engine = server.server.models[0].engine
         eventually(lambda: engine.snapshot().num_running > 0)
         call.cancel()
@@ -265,20 +268,22 @@ def test_who_leaves_a_stream_before_its_last_word_has_paid_for_what_came(serve: 
 
     with grpc.insecure_channel(server.address) as channel, server.client(api_key=ALICE) as alice:
         stub = pb_grpc.TranslationServiceStub(channel)
-        call = stub.Translate.future(request, timeout=30, metadata=(("x-api-key", BOB),))
+        call = stub.Translate.future(request, timeout=patient(30), metadata=(("x-api-key", BOB),))
         eventually(lambda: used("bob") > 0)
         call.cancel()
         eventually(is_idle)
         sources = int(used("bob"))  # all that is known of a call that is answered at its end
         write(keys, ("alice", ALICE, Quotas(tokens_per_minute=sources + 3)))
         eventually(lambda: is_let_in(alice))
-        parts = stub.TranslateStream(request, timeout=30, metadata=(("x-api-key", ALICE),))
+        parts = stub.TranslateStream(request, timeout=patient(30), metadata=(("x-api-key", ALICE),))
         received = [next(parts) for _ in range(4)]
         parts.cancel()
         assert not any(part.HasField("translation") for part in received), "else it is charged as what has ended"
         eventually(is_idle)
         assert used("alice") >= sources + 3
-        error = refusal(lambda: stub.Translate(request_of(["Hello"]), timeout=30, metadata=(("x-api-key", ALICE),)))
+        error = refusal(
+            lambda: stub.Translate(request_of(["Hello"]), timeout=patient(30), metadata=(("x-api-key", ALICE),))
+        )
         check_quota(error, f"key alice has used up its {sources + 3} tokens per minute")
 
 
@@ -288,16 +293,17 @@ def test_concurrent_calls(serve: Serve, keys: Path) -> None:
     with grpc.insecure_channel(server.address) as channel:
         stub, metadata = pb_grpc.TranslationServiceStub(channel), (("x-api-key", ALICE),)
         under_way = [
-            stub.Translate.future(request_of(distinct_texts(200)), timeout=60, metadata=metadata) for _ in range(2)
+            stub.Translate.future(request_of(distinct_texts(200)), timeout=patient(60), metadata=metadata)
+            for _ in range(2)
         ]
         eventually(lambda: server.metric("dragoman_key_requests_total", key="alice") == 2)
-        error = refusal(lambda: stub.ListModels(pb.ListModelsRequest(), timeout=30, metadata=metadata))
+        error = refusal(lambda: stub.ListModels(pb.ListModelsRequest(), timeout=patient(30), metadata=metadata))
         assert not any(call.done() for call in under_way)  # else this test shows nothing
         check_quota(error, "key alice has 2 calls under way; allowed are 2 at the same time. Wait for one to end.")
         for call in under_way:
             call.cancel()
         eventually(lambda: server.metric("dragoman_inflight_requests") == 0)
-        assert stub.ListModels(pb.ListModelsRequest(), timeout=30, metadata=metadata).models
+        assert stub.ListModels(pb.ListModelsRequest(), timeout=patient(30), metadata=metadata).models
 
 
 def test_each_request_of_a_stream_is_held_to_the_quota(serve: Serve, keys: Path) -> None:
@@ -307,7 +313,7 @@ def test_each_request_of_a_stream_is_held_to_the_quota(serve: Serve, keys: Path)
     request.inputs.add(name="text", datatype="BYTES", shape=[1]).contents.bytes_contents.append(b"Hello")
     with grpc.insecure_channel(server.address) as channel:
         stub = kserve_grpc.GRPCInferenceServiceStub(channel)
-        calls = stub.ModelStreamInfer(iter([request] * 4), timeout=30, metadata=(("x-api-key", ALICE),))
+        calls = stub.ModelStreamInfer(iter([request] * 4), timeout=patient(30), metadata=(("x-api-key", ALICE),))
         messages = [answer.error_message for answer in calls]
     assert messages[:2] == ["", ""]
     assert all(message.startswith("RESOURCE_EXHAUSTED: key alice has used up its 2 req") for message in messages[2:])
@@ -322,12 +328,12 @@ def test_a_key_that_is_taken_back_ends_a_streams_calls(serve: Serve, keys: Path)
 
     def requests() -> Any:
         yield request
-        assert go_on.wait(30)
+        assert go_on.wait(patient(30))
         yield request
 
     with grpc.insecure_channel(server.address) as channel, server.client(api_key=ALICE) as client:
         stub = kserve_grpc.GRPCInferenceServiceStub(channel)
-        answers = stub.ModelStreamInfer(requests(), timeout=60, metadata=(("x-api-key", ALICE),))
+        answers = stub.ModelStreamInfer(requests(), timeout=patient(60), metadata=(("x-api-key", ALICE),))
         assert next(answers).error_message == ""
         write(keys, ("bob", BOB, NO_QUOTAS))
         eventually(lambda: not is_let_in(client))
@@ -353,7 +359,7 @@ def test_the_client_waits_for_room(serve: Serve, keys: Path) -> None:
         calls[0].start()
         eventually(lambda: server.metric("dragoman_key_requests_total", key="alice") == 1)
         assert len(second.translate(["Hello"], "en", "de")) == 1
-        calls[0].join(30)
+        calls[0].join(patient(30))
     assert server.metric("dragoman_key_refused_total", key="alice") >= 1
 
 

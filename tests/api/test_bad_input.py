@@ -9,6 +9,7 @@ from grpc_status import rpc_status
 
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
+from tests.patience import patient
 from tests.servers import InProcessServer, rpc_error
 
 GOOD: dict[str, Any] = {"texts": ["Hello"], "source_language_code": "en", "target_language_code": "de"}
@@ -191,7 +192,7 @@ def test_wrong_input_is_refused_clearly(
     changes, code, field, reason, fragments = CASES[case]
     before = server.metric("dragoman_rejected_total", reason=reason)
     with pytest.raises(grpc.RpcError) as raised:
-        stub.Translate(pb.TranslateRequest(**(GOOD | changes)), timeout=30)
+        stub.Translate(pb.TranslateRequest(**(GOOD | changes)), timeout=patient(30))
     error = rpc_error(raised)
     assert error.code() is code
     assert "\n" not in error.details()
@@ -199,7 +200,7 @@ def test_wrong_input_is_refused_clearly(
         assert fragment in error.details()
     assert violated_field(error) == field
     assert server.metric("dragoman_rejected_total", reason=reason) == before + 1
-    assert stub.Translate(pb.TranslateRequest(**GOOD), timeout=30).translations[0].text
+    assert stub.Translate(pb.TranslateRequest(**GOOD), timeout=patient(30)).translations[0].text
 
 
 def violated_field(error: Any) -> Any:
@@ -215,28 +216,28 @@ def test_bytes_that_are_no_message_are_the_callers_fault(server: InProcessServer
     not_utf8 = b"\x0a\x02\xff\xfe"  # texts: two bytes that are no UTF-8
     for request in (not_utf8, b"\xff\xff\xff"):
         with grpc.insecure_channel(server.address) as channel, pytest.raises(grpc.RpcError) as raised:
-            channel.unary_unary(TRANSLATE, bytes, bytes)(request, timeout=30)
+            channel.unary_unary(TRANSLATE, bytes, bytes)(request, timeout=patient(30))
         assert rpc_error(raised).code() is INVALID
         assert "UTF-8" in rpc_error(raised).details()
 
 
 def test_more_than_4_mib_is_refused(server: InProcessServer, stub: pb_grpc.TranslationServiceStub) -> None:
     with pytest.raises(grpc.RpcError) as raised:
-        stub.Translate(pb.TranslateRequest(**(GOOD | {"texts": ["x" * (5 << 20)]})), timeout=30)
+        stub.Translate(pb.TranslateRequest(**(GOOD | {"texts": ["x" * (5 << 20)]})), timeout=patient(30))
     assert rpc_error(raised).code() is grpc.StatusCode.RESOURCE_EXHAUSTED
     assert rpc_status.from_call(rpc_error(raised)) is None  # no RetryInfo: trying again won't help
 
 
 def test_a_huge_text_is_counted_and_refused(stub: pb_grpc.TranslationServiceStub) -> None:
     with pytest.raises(grpc.RpcError) as raised:
-        stub.Translate(pb.TranslateRequest(**(GOOD | {"texts": ["keys " * 200_000]})), timeout=30)
+        stub.Translate(pb.TranslateRequest(**(GOOD | {"texts": ["keys " * 200_000]})), timeout=patient(30))
     assert rpc_error(raised).code() is INVALID
     assert "1000000 characters together; allowed are 131072" in rpc_error(raised).details()
 
 
 def test_an_unknown_method_is_unimplemented(server: InProcessServer) -> None:
     with grpc.insecure_channel(server.address) as channel, pytest.raises(grpc.RpcError) as raised:
-        channel.unary_unary("/dragoman.v1.TranslationService/Nope", bytes, bytes)(b"", timeout=30)
+        channel.unary_unary("/dragoman.v1.TranslationService/Nope", bytes, bytes)(b"", timeout=patient(30))
     assert rpc_error(raised).code() is grpc.StatusCode.UNIMPLEMENTED
 
 
@@ -244,7 +245,7 @@ def test_reflection_refuses_bytes_that_are_no_message(server: InProcessServer, c
     with grpc.insecure_channel(server.address) as channel:
         ask = channel.stream_stream("/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", bytes, bytes)
         with pytest.raises(grpc.RpcError) as raised:
-            list(ask(iter([b"\xff"]), timeout=30))
+            list(ask(iter([b"\xff"]), timeout=patient(30)))
     assert rpc_error(raised).code() is grpc.StatusCode.INVALID_ARGUMENT
     assert "no valid message" in rpc_error(raised).details()
     assert not caplog.records

@@ -8,6 +8,7 @@ import pytest
 
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
+from tests.patience import patient
 from tests.servers import InProcessServer, distinct_texts, eventually
 
 REQUEST = pb.TranslateRequest(texts=distinct_texts(500), source_language_code="en", target_language_code="de")
@@ -34,7 +35,7 @@ def outcomes(server: InProcessServer) -> Any:
 def test_a_cancelled_call_leaves_the_engine(slow: InProcessServer) -> None:
     engine = slow.server.models[0].engine
     with grpc.insecure_channel(slow.address) as channel:
-        call = pb_grpc.TranslationServiceStub(channel).Translate.future(REQUEST, timeout=30)
+        call = pb_grpc.TranslationServiceStub(channel).Translate.future(REQUEST, timeout=patient(30))
         eventually(lambda: engine.snapshot().num_running > 0)
         call.cancel()
         eventually(lambda: is_idle(slow), timeout_seconds=2)
@@ -47,7 +48,7 @@ def test_a_cancelled_call_leaves_the_engine(slow: InProcessServer) -> None:
 def test_a_disconnected_caller_leaves_the_engine(slow: InProcessServer) -> None:
     engine = slow.server.models[0].engine
     channel = grpc.insecure_channel(slow.address)
-    call = pb_grpc.TranslationServiceStub(channel).Translate.future(REQUEST, timeout=30)
+    call = pb_grpc.TranslationServiceStub(channel).Translate.future(REQUEST, timeout=patient(30))
     eventually(lambda: engine.snapshot().num_running > 0)
     channel.close()
     eventually(lambda: is_idle(slow), timeout_seconds=2)
@@ -76,9 +77,9 @@ def test_a_call_without_a_deadline_gets_the_servers(serve: Callable[..., InProce
 def test_a_short_call_passes_a_long_one(slow: InProcessServer) -> None:
     with grpc.insecure_channel(slow.address) as channel:
         stub = pb_grpc.TranslationServiceStub(channel)
-        long = stub.Translate.future(REQUEST, timeout=30)
+        long = stub.Translate.future(REQUEST, timeout=patient(30))
         eventually(lambda: slow.server.models[0].engine.snapshot().num_running > 0)
         short = pb.TranslateRequest(texts=["Hello"], source_language_code="en", target_language_code="de")
-        assert stub.Translate(short, timeout=30).translations[0].text
+        assert stub.Translate(short, timeout=patient(30)).translations[0].text
         assert not long.done()
         long.cancel()

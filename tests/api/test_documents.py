@@ -7,6 +7,7 @@ import pytest
 
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
+from tests.patience import patient
 from tests.servers import rpc_error
 from tests.tiny_bundle import MAX_SOURCE_TOKENS
 
@@ -25,7 +26,7 @@ Stub = pb_grpc.TranslationServiceStub
 
 def ask(stub: Stub, *texts: str, **changes: Any) -> list[pb.Translation]:
     fields = {"source_language_code": "en", "target_language_code": "de"} | changes
-    return list(stub.Translate(pb.TranslateRequest(texts=texts, **fields), timeout=60).translations)
+    return list(stub.Translate(pb.TranslateRequest(texts=texts, **fields), timeout=patient(60)).translations)
 
 
 def parts(text: str, translation: pb.Translation) -> list[str]:

@@ -7,14 +7,15 @@ import pytest
 
 from service.faces.grpc.pb.inference import grpc_service_pb2 as pb
 from service.faces.grpc.pb.inference import grpc_service_pb2_grpc as pb_grpc
+from tests.patience import patient
 from tests.servers import eventually, rpc_error
 
 
 def phase_of(stub: Any) -> tuple[bool, bool, bool]:
     return (
-        stub.ServerLive(pb.ServerLiveRequest(), timeout=10).live,
-        stub.ServerReady(pb.ServerReadyRequest(), timeout=10).ready,
-        stub.ModelReady(pb.ModelReadyRequest(name="tiny"), timeout=10).ready,
+        stub.ServerLive(pb.ServerLiveRequest(), timeout=patient(10)).live,
+        stub.ServerReady(pb.ServerReadyRequest(), timeout=patient(10)).ready,
+        stub.ModelReady(pb.ModelReadyRequest(name="tiny"), timeout=patient(10)).ready,
     )
 
 
@@ -32,15 +33,15 @@ def test_a_server_that_loads_is_live_and_no_more(serve: Any) -> None:
             (stub.RepositoryModelUnload, pb.RepositoryModelUnloadRequest(model_name="tiny")),
         ):
             with pytest.raises(grpc.RpcError) as raised:
-                call(request, timeout=10)
+                call(request, timeout=patient(10))
             assert rpc_error(raised).code() is grpc.StatusCode.UNAVAILABLE
-        (answer,) = stub.ModelStreamInfer(iter([infer]), timeout=10)
+        (answer,) = stub.ModelStreamInfer(iter([infer]), timeout=patient(10))
         assert answer.error_message.startswith("UNAVAILABLE: ")
-        (index,) = stub.RepositoryIndex(pb.RepositoryIndexRequest(), timeout=10).models
+        (index,) = stub.RepositoryIndex(pb.RepositoryIndexRequest(), timeout=patient(10)).models
         assert (index.name, index.state) == ("tiny", "UNAVAILABLE")
         server.load()
         assert phase_of(stub) == (True, True, True)
-        (index,) = stub.RepositoryIndex(pb.RepositoryIndexRequest(ready=True), timeout=10).models
+        (index,) = stub.RepositoryIndex(pb.RepositoryIndexRequest(ready=True), timeout=patient(10)).models
         assert (index.name, index.version, index.state) == ("tiny", "1", "READY")
 
 
@@ -59,7 +60,7 @@ def test_a_server_whose_engine_died_for_good_is_not_live(serve: Any, monkeypatch
     with grpc.insecure_channel(server.address, options=[("grpc.enable_retries", 0)]) as channel:
         stub = pb_grpc.GRPCInferenceServiceStub(channel)
         with pytest.raises(grpc.RpcError) as raised:
-            stub.ModelInfer(request, timeout=10)
+            stub.ModelInfer(request, timeout=patient(10))
         assert rpc_error(raised).code() is grpc.StatusCode.UNAVAILABLE
         eventually(lambda: phase_of(stub) == (False, False, False))  # callers hear of it first
 
@@ -69,6 +70,6 @@ def test_there_is_one_repository(serve: Any) -> None:
     with grpc.insecure_channel(server.address) as channel:
         stub = pb_grpc.GRPCInferenceServiceStub(channel)
         with pytest.raises(grpc.RpcError) as raised:
-            stub.RepositoryIndex(pb.RepositoryIndexRequest(repository_name="other"), timeout=10)
+            stub.RepositoryIndex(pb.RepositoryIndexRequest(repository_name="other"), timeout=patient(10))
         assert rpc_error(raised).code() is grpc.StatusCode.UNIMPLEMENTED
         assert "'other'" in rpc_error(raised).details()

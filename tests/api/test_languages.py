@@ -10,6 +10,7 @@ import pytest
 from service.client import Client, ClientError
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
+from tests.patience import patient
 from tests.servers import InProcessServer
 from tests.tiny_bundle import put_bundle, write_tiny_bundle
 
@@ -130,6 +131,6 @@ def test_the_largest_detection_is_answered(client: Client) -> None:
 def test_a_server_that_is_loading_detects_nothing(serve: Callable[..., InProcessServer]) -> None:
     with grpc.insecure_channel(serve(load=False).address, options=[("grpc.enable_retries", 0)]) as channel:
         call = pb_grpc.TranslationServiceStub(channel).DetectLanguage.future(
-            pb.DetectLanguageRequest(texts=["Hi"]), timeout=30
+            pb.DetectLanguageRequest(texts=["Hi"]), timeout=patient(30)
         )
         assert call.exception().code() is grpc.StatusCode.UNAVAILABLE

@@ -11,6 +11,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
+from tests.patience import patient
 from tests.servers import InProcessServer, distinct_texts, eventually, rpc_error
 
 SERVING, NOT_SERVING = health_pb2.HealthCheckResponse.SERVING, health_pb2.HealthCheckResponse.NOT_SERVING
@@ -22,7 +23,11 @@ def request(num_texts: int) -> Any:
 
 
 def health(channel: grpc.Channel, service: Any = "") -> Any:
-    return health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(service=service), timeout=30).status
+    return (
+        health_pb2_grpc.HealthStub(channel)
+        .Check(health_pb2.HealthCheckRequest(service=service), timeout=patient(30))
+        .status
+    )
 
 
 def test_nothing_is_served_before_the_model_is_loaded(serve: Callable[..., InProcessServer]) -> None:
@@ -35,14 +40,14 @@ def test_nothing_is_served_before_the_model_is_loaded(serve: Callable[..., InPro
         assert server.metric("dragoman_ready") == 0
         for method, message in ((stub.Translate, request(1)), (stub.ListModels, pb.ListModelsRequest())):
             with pytest.raises(grpc.RpcError) as raised:
-                method(message, timeout=30)
+                method(message, timeout=patient(30))
             assert rpc_error(raised).code() is grpc.StatusCode.UNAVAILABLE
             assert "loading" in rpc_error(raised).details()
         server.load()
         assert [health(channel, service) for service in SERVICES] == [SERVING] * len(SERVICES)
         assert server.get("/readyz") == (200, "text/plain; charset=utf-8", "serving\n")
         assert server.metric("dragoman_ready") == 1
-        assert len(stub.Translate(request(1), timeout=30).translations) == 1
+        assert len(stub.Translate(request(1), timeout=patient(30)).translations) == 1
 
 
 def test_health_of_an_unknown_service_is_not_found(server: InProcessServer) -> None:
@@ -56,15 +61,15 @@ def test_every_accepted_call_is_answered_while_draining(serve: Callable[..., InP
     engine = server.server.models[0].engine
     with grpc.insecure_channel(server.address) as channel:
         stub = pb_grpc.TranslationServiceStub(channel)
-        calls = [stub.Translate.future(request(5), timeout=30) for _ in range(12)]
+        calls = [stub.Translate.future(request(5), timeout=patient(30)) for _ in range(12)]
         eventually(lambda: server.metric("dragoman_inflight_requests") == 12 and engine.snapshot().num_waiting > 0)
         closing = server.start_closing()
         eventually(lambda: server.get("/readyz")[0] == 503)
         assert server.get("/readyz")[2] == "draining\n"
         assert server.metric("dragoman_draining") == 1
         assert not all(call.done() for call in calls)  # else this test shows nothing
-        assert [len(call.result(timeout=30).translations) for call in calls] == [5] * 12
-        closing.result(30)
+        assert [len(call.result(timeout=patient(30)).translations) for call in calls] == [5] * 12
+        closing.result(patient(30))
     assert not engine.snapshot().is_alive
 
 
@@ -74,17 +79,17 @@ def test_the_drain_delay_keeps_serving_while_health_says_no(serve: Callable[...,
         stub = pb_grpc.TranslationServiceStub(channel)
         closing = server.start_closing()
         eventually(lambda: health(channel) == NOT_SERVING, timeout_seconds=1)
-        assert len(stub.Translate(request(1), timeout=30).translations) == 1
-        closing.result(30)
+        assert len(stub.Translate(request(1), timeout=patient(30)).translations) == 1
+        closing.result(patient(30))
 
 
 def test_calls_that_outlast_the_grace_are_answered_unavailable(serve: Callable[..., InProcessServer]) -> None:
     server = serve(max_slots=1, grace_seconds=0.1)
     with grpc.insecure_channel(server.address) as channel:
-        call = pb_grpc.TranslationServiceStub(channel).Translate.future(request(500), timeout=30)
+        call = pb_grpc.TranslationServiceStub(channel).Translate.future(request(500), timeout=patient(30))
         eventually(lambda: server.server.models[0].engine.snapshot().num_running > 0)
-        server.start_closing().result(10)
-        assert call.exception(timeout=30).code() is grpc.StatusCode.UNAVAILABLE
+        server.start_closing().result(patient(10))
+        assert call.exception(timeout=patient(30)).code() is grpc.StatusCode.UNAVAILABLE
 
 
 def test_watches_hear_of_every_change_and_do_not_hold_the_stop(serve: Callable[..., InProcessServer]) -> None:
@@ -95,19 +100,20 @@ def test_watches_hear_of_every_change_and_do_not_hold_the_stop(serve: Callable[.
         def watch(statuses: Any) -> None:
             stub = health_pb2_grpc.HealthStub(channel)
             statuses.extend(
-                response.status for response in stub.Watch(health_pb2.HealthCheckRequest(service=""), timeout=30)
+                response.status
+                for response in stub.Watch(health_pb2.HealthCheckRequest(service=""), timeout=patient(30))
             )
 
         watchers = [threading.Thread(target=watch, args=(statuses,)) for statuses in seen]
-        gone = health_pb2_grpc.HealthStub(channel).Watch(health_pb2.HealthCheckRequest(service=""), timeout=30)
+        gone = health_pb2_grpc.HealthStub(channel).Watch(health_pb2.HealthCheckRequest(service=""), timeout=patient(30))
         assert next(gone).status == NOT_SERVING
         for watcher in watchers:
             watcher.start()
         server.load()
         gone.cancel()  # one who leaves must not take the others along
-        server.start_closing().result(10)
+        server.start_closing().result(patient(10))
         for watcher in watchers:
-            watcher.join(10)
+            watcher.join(patient(10))
             assert not watcher.is_alive()
     for statuses in seen:
         assert statuses[-1] == NOT_SERVING
@@ -128,7 +134,7 @@ def test_an_engine_that_died_is_seen_everywhere_and_comes_back(
         stub = pb_grpc.TranslationServiceStub(channel)
         for _ in range(2):  # the call that meets it, and one after
             with pytest.raises(grpc.RpcError) as raised:
-                stub.Translate(request(3), timeout=30)
+                stub.Translate(request(3), timeout=patient(30))
             assert rpc_error(raised).code() is grpc.StatusCode.UNAVAILABLE
             assert "is being restarted" in rpc_error(raised).details()
         assert [health(channel, service) for service in SERVICES] == [NOT_SERVING] * len(SERVICES)
@@ -138,6 +144,6 @@ def test_an_engine_that_died_is_seen_everywhere_and_comes_back(
         assert server.metric("dragoman_sentences_total", model="tiny", outcome="failed") == 3
         eventually(lambda: health(channel) == SERVING)
         assert server.get("/readyz")[0] == 200
-        assert len(stub.Translate(request(3), timeout=30).translations) == 3
+        assert len(stub.Translate(request(3), timeout=patient(30)).translations) == 3
     assert server.metric("dragoman_engine_restarts_total", model="tiny") == 1
     assert not server.server.has_failed

@@ -13,6 +13,7 @@ from service.faces.grpc.pb.google.cloud.translation.v3 import translation_servic
 from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2_grpc as google_grpc
 from service.faces.grpc.pb.inference import grpc_service_pb2 as kserve_pb
 from service.faces.grpc.pb.inference import grpc_service_pb2_grpc as kserve_grpc
+from tests.patience import patient
 from tests.servers import InProcessServer, LoopThread, in_process, rpc_error
 
 MAX_CHARACTERS, MAX_BYTES, MAX_METADATA = 40, 1024, 2000
@@ -35,28 +36,30 @@ def channel(loop_thread: LoopThread, tiny_models: object) -> Iterator[grpc.Chann
 
 def ours(channel: grpc.Channel, texts: list[str]) -> object:
     request = pb.TranslateRequest(texts=texts, source_language_code="en", target_language_code="de")
-    return pb_grpc.TranslationServiceStub(channel).Translate(request, timeout=30)
+    return pb_grpc.TranslationServiceStub(channel).Translate(request, timeout=patient(30))
 
 
 def ours_detected(channel: grpc.Channel, texts: list[str]) -> object:
     request = pb.TranslateRequest(texts=texts, target_language_code="de")
-    return pb_grpc.TranslationServiceStub(channel).Translate(request, timeout=30)
+    return pb_grpc.TranslationServiceStub(channel).Translate(request, timeout=patient(30))
 
 
 def streamed(channel: grpc.Channel, texts: list[str]) -> object:
     request = pb.TranslateRequest(texts=texts, source_language_code="en", target_language_code="de")
-    return list(pb_grpc.TranslationServiceStub(channel).TranslateStream(request, timeout=30))
+    return list(pb_grpc.TranslationServiceStub(channel).TranslateStream(request, timeout=patient(30)))
 
 
 def detection(channel: grpc.Channel, texts: list[str]) -> object:
-    return pb_grpc.TranslationServiceStub(channel).DetectLanguage(pb.DetectLanguageRequest(texts=texts), timeout=30)
+    return pb_grpc.TranslationServiceStub(channel).DetectLanguage(
+        pb.DetectLanguageRequest(texts=texts), timeout=patient(30)
+    )
 
 
 def googles(channel: grpc.Channel, texts: list[str]) -> object:
     request = google_pb.TranslateTextRequest(
         parent="projects/p", contents=texts, source_language_code="en", target_language_code="de"
     )
-    return google_grpc.TranslationServiceStub(channel).TranslateText(request, timeout=30)
+    return google_grpc.TranslationServiceStub(channel).TranslateText(request, timeout=patient(30))
 
 
 def kserves(channel: grpc.Channel, texts: list[str]) -> object:
@@ -64,7 +67,7 @@ def kserves(channel: grpc.Channel, texts: list[str]) -> object:
     request.inputs.add(name="text", datatype="BYTES", shape=[2]).contents.bytes_contents.extend(
         text.encode() for text in texts
     )
-    return kserve_grpc.GRPCInferenceServiceStub(channel).ModelInfer(request, timeout=30)
+    return kserve_grpc.GRPCInferenceServiceStub(channel).ModelInfer(request, timeout=patient(30))
 
 
 def kserves_in_parts(channel: grpc.Channel, texts: list[str]) -> object:
@@ -72,7 +75,7 @@ def kserves_in_parts(channel: grpc.Channel, texts: list[str]) -> object:
     for name, values in (("text", texts), ("source_language", ["en", ""])):
         tensor = request.inputs.add(name=name, datatype="BYTES", shape=[2])
         tensor.contents.bytes_contents.extend(value.encode() for value in values)
-    return kserve_grpc.GRPCInferenceServiceStub(channel).ModelInfer(request, timeout=30)
+    return kserve_grpc.GRPCInferenceServiceStub(channel).ModelInfer(request, timeout=patient(30))
 
 
 @pytest.mark.parametrize("call", [ours, ours_detected, streamed, detection, googles, kserves, kserves_in_parts])
@@ -98,9 +101,9 @@ def test_a_message_has_a_limit(channel: grpc.Channel) -> None:
 def test_metadata_have_a_limit(channel: grpc.Channel) -> None:
     stub = pb_grpc.TranslationServiceStub(channel)
     for _ in range(10):  # between its two limits gRPC would refuse some at random
-        stub.ListModels(pb.ListModelsRequest(), timeout=30, metadata=[("x-note", "a" * (MAX_METADATA - 600))])
+        stub.ListModels(pb.ListModelsRequest(), timeout=patient(30), metadata=[("x-note", "a" * (MAX_METADATA - 600))])
         with pytest.raises(grpc.RpcError) as raised:
-            stub.ListModels(pb.ListModelsRequest(), timeout=30, metadata=[("x-note", "a" * MAX_METADATA)])
+            stub.ListModels(pb.ListModelsRequest(), timeout=patient(30), metadata=[("x-note", "a" * MAX_METADATA)])
         assert rpc_error(raised).code() is grpc.StatusCode.RESOURCE_EXHAUSTED
         assert f"vs. {MAX_METADATA}" in rpc_error(raised).details()
 
@@ -108,7 +111,9 @@ def test_metadata_have_a_limit(channel: grpc.Channel) -> None:
 def test_reflection_can_be_turned_off(channel: grpc.Channel, server: InProcessServer) -> None:
     def services(asked: grpc.Channel) -> list[reflection_pb2.ServerReflectionResponse]:
         request = reflection_pb2.ServerReflectionRequest(list_services="")
-        return list(reflection_pb2_grpc.ServerReflectionStub(asked).ServerReflectionInfo(iter([request]), timeout=30))
+        return list(
+            reflection_pb2_grpc.ServerReflectionStub(asked).ServerReflectionInfo(iter([request]), timeout=patient(30))
+        )
 
     with grpc.insecure_channel(server.address) as other:
         assert services(other)

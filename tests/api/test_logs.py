@@ -19,6 +19,7 @@ from service.faces.grpc.pb.inference import grpc_service_pb2 as kserve_pb
 from service.faces.grpc.pb.inference import grpc_service_pb2_grpc as kserve_grpc
 from service.observe.access_log import LOGGER
 from service.observe.logs import JsonFormatter
+from tests.patience import patient
 from tests.servers import InProcessServer, distinct_texts, eventually, rpc_error
 
 SECRET = "Zwetschgenkuchen"
@@ -63,7 +64,7 @@ def ours(*texts: str, **changes: Any) -> Any:
 
 def fails(call: Callable[..., Any], *arguments: Any, **how: Any) -> str:
     with pytest.raises(grpc.RpcError) as raised:
-        list(call(*arguments, timeout=30, **how))
+        list(call(*arguments, timeout=patient(30), **how))
     return str(rpc_error(raised).code().name)
 
 
@@ -76,13 +77,14 @@ def everything(address: str) -> list[str]:
         infer = kserve_pb.ModelInferRequest(model_name="tiny")
         infer.inputs.add(name="text", datatype="BYTES", shape=[1]).contents.bytes_contents.append(TEXT.encode())
         of_google = {"parent": "projects/p", "contents": [TEXT], "source_language_code": "en"}
-        dragoman.Translate(ours(TEXT, f"<b>{TEXT}</b>", mime_type="text/html"), timeout=30)
-        dragoman.Translate(ours(TEXT, terms=[pb.Term(source=SECRET, target=SECRET)]), timeout=30)
-        dragoman.DetectLanguage(pb.DetectLanguageRequest(texts=[TEXT]), timeout=30)
-        list(dragoman.TranslateStream(ours(TEXT), timeout=30))
-        google.TranslateText(google_pb.TranslateTextRequest(target_language_code="de", **of_google), timeout=30)  # type: ignore[arg-type]
-        kserve.ModelInfer(infer, timeout=30)
-        list(kserve.ModelStreamInfer(iter([infer]), timeout=30))
+        dragoman.Translate(ours(TEXT, f"<b>{TEXT}</b>", mime_type="text/html"), timeout=patient(30))
+        dragoman.Translate(ours(TEXT, terms=[pb.Term(source=SECRET, target=SECRET)]), timeout=patient(30))
+        dragoman.DetectLanguage(pb.DetectLanguageRequest(texts=[TEXT]), timeout=patient(30))
+        list(dragoman.TranslateStream(ours(TEXT), timeout=patient(30)))
+        asked = google_pb.TranslateTextRequest(target_language_code="de", **of_google)  # type: ignore[arg-type]
+        google.TranslateText(asked, timeout=patient(30))
+        kserve.ModelInfer(infer, timeout=patient(30))
+        list(kserve.ModelStreamInfer(iter([infer]), timeout=patient(30)))
         return [
             fails(dragoman.Translate, ours(" ".join([SECRET] * 4000), strict=True)),
             fails(dragoman.Translate, ours(TEXT, target_language_code=SECRET)),
@@ -143,7 +145,9 @@ def test_every_line_of_a_call_has_its_id_and_the_access_log_its_numbers(
         monkeypatch.setattr(translation_call.TranslationCall, "plan", noisy)
         with grpc.insecure_channel(server.address) as channel:
             stub = pb_grpc.TranslationServiceStub(channel)
-            answer, call = stub.Translate.with_call(ours(*texts), timeout=30, metadata=[("x-request-id", "r-7")])
+            answer, call = stub.Translate.with_call(
+                ours(*texts), timeout=patient(30), metadata=[("x-request-id", "r-7")]
+            )
         eventually(lambda: bool(log.calls()))
     (line,) = log.calls()
     (planning,) = [each for each in map(json.loads, log.lines) if each["message"] == "planning"]
@@ -167,6 +171,6 @@ def test_without_an_access_log_only_failures_of_the_server_are_told(serve: Calla
             stub = pb_grpc.TranslationServiceStub(channel)
             assert fails(stub.Translate, ours(TEXT)) == "UNAVAILABLE"
             server.load()
-            assert stub.Translate(ours("Hello"), timeout=30).translations
+            assert stub.Translate(ours("Hello"), timeout=patient(30)).translations
             assert fails(stub.Translate, ours()) == "INVALID_ARGUMENT"
     assert [(line["level"], line["code"]) for line in log.calls()] == [("warning", "UNAVAILABLE")]

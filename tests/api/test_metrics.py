@@ -90,7 +90,7 @@ def translate(server: InProcessServer, texts: list[str], **options: Any) -> Any:
                 target_language_code="de",
                 options=pb.DecodingOptions(**options),
             ),
-            timeout=30,
+            timeout=patient(30),
         )
 
 
@@ -180,7 +180,7 @@ class Gate:
 
         def gated(*arguments: Any, **how: Any) -> Any:
             self.is_reached.set()
-            assert self._may_pass.wait(30)
+            assert self._may_pass.wait(patient(30))
             return run(*arguments, **how)
 
         monkeypatch.setattr(lane, "run", gated)
@@ -200,9 +200,9 @@ def test_the_queue_is_told_in_sequences_tokens_and_seconds(
     gate = Gate(server, monkeypatch)
     with grpc.insecure_channel(server.address) as channel:
         stub = pb_grpc.TranslationServiceStub(channel)
-        first = stub.Translate.future(request(distinct_texts(1)), timeout=30)
-        assert gate.is_reached.wait(30)
-        second = stub.Translate.future(request(waiting), timeout=30)
+        first = stub.Translate.future(request(distinct_texts(1)), timeout=patient(30))
+        assert gate.is_reached.wait(patient(30))
+        second = stub.Translate.future(request(waiting), timeout=patient(30))
         eventually(lambda: server.metric("dragoman_queue_sequences", model="tiny") == 3)
         assert server.metric("dragoman_queue_tokens", model="tiny") == of_waiting > 3
         assert 0 < server.metric("dragoman_estimated_wait_seconds", model="tiny") <= 60
@@ -210,8 +210,8 @@ def test_the_queue_is_told_in_sequences_tokens_and_seconds(
         assert turn > 0
         eventually(lambda: server.metric("dragoman_engine_turn_seconds", model="tiny") > turn + 0.05)
         gate.open()
-        assert len(first.result(timeout=30).translations) == 1
-        assert len(second.result(timeout=30).translations) == 3
+        assert len(first.result(timeout=patient(30)).translations) == 1
+        assert len(second.result(timeout=patient(30)).translations) == 3
     eventually(lambda: server.metric("dragoman_engine_turn_seconds", model="tiny") == 0)
     for name in ("queue_sequences", "queue_tokens", "estimated_wait_seconds"):
         assert server.metric(f"dragoman_{name}", model="tiny") == 0
@@ -225,8 +225,8 @@ def test_only_those_who_ran_are_evicted(serve: Callable[..., InProcessServer], m
     server = serve(max_slots=1)
     gate = Gate(server, monkeypatch)
     with grpc.insecure_channel(server.address) as channel:
-        call = pb_grpc.TranslationServiceStub(channel).Translate.future(request(distinct_texts(5)), timeout=30)
-        assert gate.is_reached.wait(30)
+        call = pb_grpc.TranslationServiceStub(channel).Translate.future(request(distinct_texts(5)), timeout=patient(30))
+        assert gate.is_reached.wait(patient(30))
         call.cancel()
         eventually(lambda: server.metric("dragoman_requests_total", method=METHOD, code="CANCELLED") == 1)
         gate.open()
@@ -263,7 +263,7 @@ def test_triton_s_metrics_are_its_statistics_and_off_by_default(serve: Callable[
     with grpc.insecure_channel(server.address) as channel:
         stub = kserve_grpc.GRPCInferenceServiceStub(channel)
         eventually(lambda: server.metric("nv_inference_request_failure", model="tiny", version="1") == 1)
-        (stats,) = stub.ModelStatistics(kserve_pb.ModelStatisticsRequest(name="tiny"), timeout=30).model_stats
+        (stats,) = stub.ModelStatistics(kserve_pb.ModelStatisticsRequest(name="tiny"), timeout=patient(30)).model_stats
     found = {name: value for (name, labels), value in server.metrics().items() if name.startswith("nv_")}
     assert set(found) == TRITON
     assert {labels for name, labels in server.metrics() if name in TRITON} == {

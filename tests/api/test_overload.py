@@ -13,6 +13,7 @@ from service.client import ClientError
 from service.domain.translation import RequestedOptions
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
+from tests.patience import patient
 from tests.servers import InProcessServer, distinct_texts, eventually, rpc_error
 
 OPTIONS = RequestedOptions(max_output_tokens=24)
@@ -32,10 +33,10 @@ def test_a_full_queue_is_resource_exhausted_with_a_hint(serve: Callable[..., InP
     engine = server.server.models[0].engine
     with grpc.insecure_channel(server.address) as channel:
         stub = pb_grpc.TranslationServiceStub(channel)
-        first = stub.Translate.future(long_call(64), timeout=30)
+        first = stub.Translate.future(long_call(64), timeout=patient(30))
         eventually(lambda: engine.snapshot().num_running > 0)
         with pytest.raises(grpc.RpcError) as raised:
-            stub.Translate(long_call(64), timeout=30)
+            stub.Translate(long_call(64), timeout=patient(30))
         error = rpc_error(raised)
         assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
         assert "64" in error.details()
@@ -46,8 +47,8 @@ def test_a_full_queue_is_resource_exhausted_with_a_hint(serve: Callable[..., InP
         assert 0 < hint_seconds <= 60
         trailers = {item.key: item.value for item in error.trailing_metadata()}
         assert int(trailers["grpc-retry-pushback-ms"]) == round(hint_seconds * 1000)
-        assert len(first.result(timeout=30).translations) == 64  # those who were in are not disturbed
-        assert len(stub.Translate(long_call(64), timeout=30).translations) == 64
+        assert len(first.result(timeout=patient(30)).translations) == 64  # those who were in are not disturbed
+        assert len(stub.Translate(long_call(64), timeout=patient(30)).translations) == 64
     assert server.metric("dragoman_rejected_total", reason="queue_full") == 1
 
 
@@ -60,11 +61,11 @@ def test_a_call_that_can_never_fit_is_the_callers_fault(serve: Callable[..., InP
 
 def test_a_patient_client_gets_through_and_an_impatient_one_is_told(serve: Callable[..., InProcessServer]) -> None:
     server = serve(max_slots=1, max_waiting=40)
-    with server.client() as patient, server.client(patience_seconds=0.0) as impatient:
+    with server.client() as persistent, server.client(patience_seconds=0.0) as impatient:
         answers = []
         busy = [
             threading.Thread(
-                target=lambda: answers.append(patient.translate(distinct_texts(40), "en", "de", options=OPTIONS))
+                target=lambda: answers.append(persistent.translate(distinct_texts(40), "en", "de", options=OPTIONS))
             )
             for _ in range(3)
         ]
@@ -76,5 +77,5 @@ def test_a_patient_client_gets_through_and_an_impatient_one_is_told(serve: Calla
         assert raised.value.code == "RESOURCE_EXHAUSTED"
         assert raised.value.retry_after_seconds
         for thread in busy:
-            thread.join(30)
+            thread.join(patient(30))
         assert [len(translations) for translations in answers] == [40] * 3

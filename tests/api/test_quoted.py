@@ -16,6 +16,7 @@ from service.faces.grpc.pb.google.cloud.translation.v3 import translation_servic
 from service.faces.grpc.pb.inference import grpc_service_pb2
 from service.observe import recent_errors
 from tests.api.test_logs import lines
+from tests.patience import patient
 from tests.servers import InProcessServer, eventually
 
 SECRET = "zwetschgenkuchen"
@@ -117,11 +118,11 @@ def fails(channel: grpc.Channel, name: str, method: Any, request: Message) -> bo
     serialize = type(request).SerializeToString
     try:
         if method.client_streaming:
-            list(channel.stream_stream(f"/{name}", serialize, bytes)(iter([request]), timeout=30))
+            list(channel.stream_stream(f"/{name}", serialize, bytes)(iter([request]), timeout=patient(30)))
         elif method.server_streaming:
-            list(channel.unary_stream(f"/{name}", serialize, bytes)(request, timeout=30))
+            list(channel.unary_stream(f"/{name}", serialize, bytes)(request, timeout=patient(30)))
         else:
-            channel.unary_unary(f"/{name}", serialize, bytes)(request, timeout=30)
+            channel.unary_unary(f"/{name}", serialize, bytes)(request, timeout=patient(30))
     except grpc.RpcError:
         return True
     return False

@@ -8,6 +8,7 @@ import pytest
 
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
+from tests.patience import patient
 from tests.servers import InProcessServer, eventually, rpc_error
 
 GOOD = pb.TranslateRequest(texts=["Hello"], source_language_code="en", target_language_code="de")
@@ -19,7 +20,9 @@ def trailer(call: Any) -> Any:
 
 
 def ask(stub: pb_grpc.TranslationServiceStub, request: Any = GOOD, **metadata: Any) -> Any:
-    _, call = stub.Translate.with_call(request, timeout=30, metadata=[(KEY, value) for value in metadata.values()])
+    _, call = stub.Translate.with_call(
+        request, timeout=patient(30), metadata=[(KEY, value) for value in metadata.values()]
+    )
     return trailer(call)
 
 
@@ -41,7 +44,7 @@ def test_an_id_that_can_not_be_used_is_replaced(stub: pb_grpc.TranslationService
 
 def test_refused_calls_carry_it_too(stub: pb_grpc.TranslationServiceStub) -> None:
     with pytest.raises(grpc.RpcError) as raised:
-        stub.Translate(pb.TranslateRequest(), timeout=30, metadata=[(KEY, "mine")])
+        stub.Translate(pb.TranslateRequest(), timeout=patient(30), metadata=[(KEY, "mine")])
     assert trailer(rpc_error(raised)) == "mine"
 
 
@@ -56,7 +59,7 @@ def test_an_unexpected_error_is_internal_logged_and_not_told(
 
     monkeypatch.setattr(server.server._translator, "translate", broken)
     with caplog.at_level(logging.ERROR), pytest.raises(grpc.RpcError) as raised:
-        stub.Translate(GOOD, timeout=30, metadata=[(KEY, "find-me")])
+        stub.Translate(GOOD, timeout=patient(30), metadata=[(KEY, "find-me")])
     assert rpc_error(raised).code() is grpc.StatusCode.INTERNAL
     assert "secret" not in rpc_error(raised).details()
     assert "find-me" in rpc_error(raised).details()

@@ -19,6 +19,7 @@ from service.engine.engine import Engine
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from service.process.lifecycle import ReloadOutcome
+from tests.patience import patient
 from tests.servers import InProcessServer, distinct_texts, eventually, rpc_error
 from tests.tiny_bundle import GOLDEN_TEXTS, golden_translations, put_bundle, write_tiny_bundle
 
@@ -37,7 +38,7 @@ def ask(
     with grpc.insecure_channel(server.address, options=[("grpc.enable_retries", 0)]) as channel:
         return pb_grpc.TranslationServiceStub(channel).Translate(
             pb.TranslateRequest(texts=GOLDEN_TEXTS, source_language_code=source, target_language_code=target, **fields),
-            timeout=30,
+            timeout=patient(30),
         )
 
 
@@ -222,20 +223,23 @@ def test_a_call_that_runs_on_a_model_that_goes_is_answered(
                 target_language_code="it",
                 options=pb.DecodingOptions(beam_size=4),
             ),
-            timeout=60,
+            timeout=patient(60),
         )
         eventually(lambda: server.metric("dragoman_sequences_running", model="many") > 0)
         shutil.rmtree(models / "many")
         reloading = server.start_reloading()
         eventually(
-            lambda: [model.name for model in stub.ListModels(pb.ListModelsRequest(), timeout=30).models] == ["tiny"]
+            lambda: (
+                [model.name for model in stub.ListModels(pb.ListModelsRequest(), timeout=patient(30)).models]
+                == ["tiny"]
+            )
         )
-        health = health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(), timeout=30)
+        health = health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(), timeout=patient(30))
         assert health.status == health_pb2.HealthCheckResponse.SERVING
         assert not call.done()  # else this test shows nothing
         assert not reloading.done()
-        assert len(call.result(timeout=60).translations) == 25
-        assert reloading.result(30) is CHANGED
+        assert len(call.result(timeout=patient(60)).translations) == 25
+        assert reloading.result(patient(30)) is CHANGED
 
 
 def test_calls_that_outlast_the_grace_of_a_model_that_goes_are_unavailable(
@@ -245,12 +249,12 @@ def test_calls_that_outlast_the_grace_of_a_model_that_goes_are_unavailable(
     with grpc.insecure_channel(server.address, options=[("grpc.enable_retries", 0)]) as channel:
         call = pb_grpc.TranslationServiceStub(channel).Translate.future(
             pb.TranslateRequest(texts=distinct_texts(500), source_language_code="fr", target_language_code="it"),
-            timeout=60,
+            timeout=patient(60),
         )
         eventually(lambda: server.metric("dragoman_sequences_running", model="many") > 0)
         shutil.rmtree(models / "many")
         assert server.reload() is CHANGED
-        assert call.exception(timeout=30).code() is grpc.StatusCode.UNAVAILABLE
+        assert call.exception(timeout=patient(30)).code() is grpc.StatusCode.UNAVAILABLE
     assert len(ask(server).translations) == 3
 
 
@@ -262,21 +266,22 @@ def test_a_dying_engine_of_a_model_that_goes_fails_its_calls_only(
     released = threading.Event()
 
     def die(*arguments: Any, **how: Any) -> None:
-        released.wait(20)
+        released.wait(patient(20))
         raise RuntimeError("boom")
 
     monkeypatch.setattr(lane, "run", die)
     with grpc.insecure_channel(server.address, options=[("grpc.enable_retries", 0)]) as channel:
         call = pb_grpc.TranslationServiceStub(channel).Translate.future(
-            pb.TranslateRequest(texts=["Hello"], source_language_code="en", target_language_code="de"), timeout=60
+            pb.TranslateRequest(texts=["Hello"], source_language_code="en", target_language_code="de"),
+            timeout=patient(60),
         )
         eventually(lambda: server.metric("dragoman_inflight_requests") == 1)
         put_bundle(models, tiny_versions / "2")
         reloading = server.start_reloading()
         eventually(lambda: [model.version for model in server.server.models] == ["2"])
         released.set()
-        assert call.exception(timeout=30).code() is grpc.StatusCode.UNAVAILABLE
-    assert reloading.result(30) is CHANGED
+        assert call.exception(timeout=patient(30)).code() is grpc.StatusCode.UNAVAILABLE
+    assert reloading.result(patient(30)) is CHANGED
     assert not server.server.has_failed
     assert server.metric("dragoman_ready") == 1
     assert ask(server).model_version == "2"

@@ -13,6 +13,7 @@ import pytest
 
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
+from tests.patience import patient
 from tests.servers import REPOSITORY, ServerProcess, eventually, rpc_error
 from tests.unit.text.markup.oracle import tree, visible_text
 
@@ -41,7 +42,7 @@ def stub(process: ServerProcess) -> Iterator[Stub]:
 
 def ask(stub: Stub, *texts: str, **changes: Any) -> list[pb.Translation]:
     fields = {"source_language_code": "en", "target_language_code": "de"} | changes
-    return list(stub.Translate(pb.TranslateRequest(texts=texts, **fields), timeout=60).translations)
+    return list(stub.Translate(pb.TranslateRequest(texts=texts, **fields), timeout=patient(60)).translations)
 
 
 PLACEHOLDER = re.compile(r"\{\{\w+\}\}|\{\w+\}|%\d\$s|%[sd]|<x id=\d/>|https?://\S+?(?=[.,]?(?:\s|$))|\S+@\w+\.\w+")
@@ -103,7 +104,7 @@ def test_a_glossary_is_read_again_on_sighup(stub: Stub, process: ServerProcess, 
     (glossaries / "house.en-de.tsv").write_text("window\tBullauge\n", encoding="utf-8")
     (glossaries / "more.en-de.tsv").write_text("train\tBahn\n", encoding="utf-8")
     process.signal(signal.SIGHUP)
-    eventually(lambda: "Bullauge" in window(), timeout_seconds=10)
+    eventually(lambda: "Bullauge" in window(), timeout_seconds=patient(10))
     assert "Bahn" in ask(stub, "The train is late.", glossary="more")[0].text
     with pytest.raises(grpc.RpcError) as raised:
         ask(stub, "Open the window.", glossary="none")
@@ -358,6 +359,6 @@ def test_unknown_characters_come_out_as_often_whatever_is_asked(stub: Stub) -> N
         )
     request = pb.TranslateRequest(texts=texts[:20], source_language_code="en", target_language_code="de")
     told = [""] * 20
-    for part in stub.TranslateStream(request, timeout=60):
+    for part in stub.TranslateStream(request, timeout=patient(60)):
         told[part.text_index] += part.delta
     assert told == [each.text for each in plain[:20]]

@@ -10,6 +10,7 @@ from grpc_status import rpc_status
 
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
+from tests.patience import patient
 from tests.servers import InProcessServer, distinct_texts, eventually, rpc_error
 
 METHOD = "dragoman.v1.TranslationService/TranslateStream"
@@ -68,8 +69,8 @@ def joined(parts: Sequence[pb.TranslateStreamResponse], num_texts: int) -> list[
 @pytest.mark.parametrize("case", REQUESTS)
 def test_deltas_make_what_translate_says(stub: pb_grpc.TranslationServiceStub, case: str) -> None:
     request = pb.TranslateRequest(**(CODES | REQUESTS[case]))
-    parts = list(stub.TranslateStream(request, timeout=60))
-    assert joined(parts, len(request.texts)) == list(stub.Translate(request, timeout=60).translations)
+    parts = list(stub.TranslateStream(request, timeout=patient(60)))
+    assert joined(parts, len(request.texts)) == list(stub.Translate(request, timeout=patient(60)).translations)
 
 
 def test_so_they_do_from_the_cache(serve: Callable[..., InProcessServer]) -> None:
@@ -78,16 +79,16 @@ def test_so_they_do_from_the_cache(serve: Callable[..., InProcessServer]) -> Non
         stub = pb_grpc.TranslationServiceStub(channel)
         for case in ("greedy", "html", "samples", "prefixes", "greedy"):
             request = pb.TranslateRequest(**(CODES | REQUESTS[case]))
-            first = joined(list(stub.TranslateStream(request, timeout=60)), len(request.texts))
+            first = joined(list(stub.TranslateStream(request, timeout=patient(60))), len(request.texts))
             before = server.metric("dragoman_sentences_total", model="tiny", outcome="ok")
-            parts = list(stub.TranslateStream(request, timeout=60))
+            parts = list(stub.TranslateStream(request, timeout=patient(60)))
             assert server.metric("dragoman_sentences_total", model="tiny", outcome="ok") == before
             assert joined(parts, len(request.texts)) == first
-            assert first == list(stub.Translate(request, timeout=60).translations)
+            assert first == list(stub.Translate(request, timeout=patient(60)).translations)
         # a prefix is part of what is looked up
         prefixed = pb.TranslateRequest(texts=["Hello"], target_prefixes=["Wo"], **CODES)
         plain = pb.TranslateRequest(texts=["Hello"], **CODES)
-        answers = [stub.Translate(each, timeout=30).translations[0].text for each in (plain, prefixed, plain)]
+        answers = [stub.Translate(each, timeout=patient(30)).translations[0].text for each in (plain, prefixed, plain)]
         assert answers[0] == answers[2] != answers[1]
         assert answers[1].startswith("Wo")
 
@@ -99,7 +100,7 @@ def test_words_come_while_the_engine_is_at_work(serve: Callable[..., InProcessSe
     options = pb.DecodingOptions(max_output_tokens=96, max_length_ratio=0, max_repeats=0)
     request = pb.TranslateRequest(texts=[". ".join(distinct_texts(400)) + "."], options=options, **CODES)
     with grpc.insecure_channel(server.address) as channel:
-        call = pb_grpc.TranslationServiceStub(channel).TranslateStream(request, timeout=60)
+        call = pb_grpc.TranslationServiceStub(channel).TranslateStream(request, timeout=patient(60))
         first = next(call)
         snapshot = engine.snapshot()
         assert snapshot.num_waiting > 0
@@ -138,7 +139,7 @@ def test_who_goes_away_leaves_nothing_behind(
 ) -> None:
     server = serve(max_slots=1)
     channel = grpc.insecure_channel(server.address)
-    call = pb_grpc.TranslationServiceStub(channel).TranslateStream(long_request(), timeout=30)
+    call = pb_grpc.TranslationServiceStub(channel).TranslateStream(long_request(), timeout=patient(30))
     for _ in range(num_parts):
         next(call)
     eventually(lambda: server.server.models[0].engine.snapshot().num_running > 0)
@@ -160,7 +161,7 @@ def test_who_does_not_read_is_cancelled_too(serve: Callable[..., InProcessServer
     with grpc.insecure_channel(server.address, options=options) as channel:
         request = pb.TranslateRequest(texts=["12345 " * 8_000] * 80, **CODES)  # comes back as it is, at once
         request.texts.extend(distinct_texts(100))
-        call = pb_grpc.TranslationServiceStub(channel).TranslateStream(request, timeout=30)
+        call = pb_grpc.TranslationServiceStub(channel).TranslateStream(request, timeout=patient(30))
         next(call)
         assert server.server.models[0].leases._num_held == 1
         call.cancel()
@@ -183,7 +184,7 @@ def test_a_stream_has_an_id_and_is_counted(serve: Callable[..., InProcessServer]
     with grpc.insecure_channel(server.address) as channel:
         request = pb.TranslateRequest(texts=["Hello", "", "keys"], **CODES)
         metadata = (("x-request-id", "mine-1"),)
-        call = pb_grpc.TranslationServiceStub(channel).TranslateStream(request, metadata=metadata, timeout=30)
+        call = pb_grpc.TranslationServiceStub(channel).TranslateStream(request, metadata=metadata, timeout=patient(30))
         list(call)
     assert ("x-request-id", "mine-1") in {(item.key, item.value) for item in call.trailing_metadata()}
     metric = server.metric
@@ -217,9 +218,9 @@ def test_errors_are_those_of_translate(
     request = pb.TranslateRequest(**({"texts": ["Hello"]} | CODES | changes))
     before = server.metric("dragoman_requests_total", method=METHOD, code=code.name)
     with pytest.raises(grpc.RpcError) as raised:
-        list(stub.TranslateStream(request, timeout=30))
+        list(stub.TranslateStream(request, timeout=patient(30)))
     with pytest.raises(grpc.RpcError) as unary:
-        stub.Translate(request, timeout=30)
+        stub.Translate(request, timeout=patient(30))
     assert rpc_error(raised).code() is rpc_error(unary).code() is code
     assert rpc_error(raised).details() == rpc_error(unary).details()
     assert fragment in rpc_error(raised).details()
@@ -232,5 +233,5 @@ def test_errors_are_those_of_translate(
 
 def test_bytes_that_are_no_message_are_the_callers_fault(server: InProcessServer) -> None:
     with grpc.insecure_channel(server.address) as channel, pytest.raises(grpc.RpcError) as raised:
-        list(channel.unary_stream(f"/{METHOD}", bytes, bytes)(b"\xff\xff\xff", timeout=30))
+        list(channel.unary_stream(f"/{METHOD}", bytes, bytes)(b"\xff\xff\xff", timeout=patient(30)))
     assert rpc_error(raised).code() is grpc.StatusCode.INVALID_ARGUMENT

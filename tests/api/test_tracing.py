@@ -14,6 +14,7 @@ from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from service.observe.tracing import Tracing
 from tests.otlp_collector import OtlpCollector, otlp_collector
+from tests.patience import patient
 from tests.servers import InProcessServer, distinct_texts
 
 SERVER = 2  # SpanKind in OTLP
@@ -37,8 +38,8 @@ def translate(server: InProcessServer, texts: list[str], *metadata: tuple[str, s
     with grpc.insecure_channel(server.address) as channel:
         stub = pb_grpc.TranslationServiceStub(channel)
         if stream:
-            return list(stub.TranslateStream(request, timeout=30, metadata=metadata))
-        return stub.Translate(request, timeout=30, metadata=metadata)
+            return list(stub.TranslateStream(request, timeout=patient(30), metadata=metadata))
+        return stub.Translate(request, timeout=patient(30), metadata=metadata)
 
 
 def test_a_call_s_span_and_its_phases_belong_to_the_caller_s_trace(

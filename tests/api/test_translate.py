@@ -7,6 +7,7 @@ import pytest
 
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
+from tests.patience import patient
 from tests.tiny_bundle import MAX_OUTPUT_TOKENS, MAX_SOURCE_TOKENS
 
 TEXTS = ["Where is the train station?", "Hello", "Save the file.", "keys", "window?"]
@@ -14,7 +15,7 @@ TEXTS = ["Where is the train station?", "Hello", "Save the file.", "keys", "wind
 
 def ask(stub: pb_grpc.TranslationServiceStub, texts: list[str], options: Any = None, **fields: Any) -> Any:
     fields = {"source_language_code": "en", "target_language_code": "de"} | fields
-    return stub.Translate(pb.TranslateRequest(texts=texts, options=options, **fields), timeout=30)
+    return stub.Translate(pb.TranslateRequest(texts=texts, options=options, **fields), timeout=patient(30))
 
 
 def test_every_text_gets_its_own_translation_in_order(stub: pb_grpc.TranslationServiceStub) -> None:
@@ -95,7 +96,7 @@ def test_a_model_can_be_named(stub: pb_grpc.TranslationServiceStub) -> None:
 
 
 def test_list_models_says_what_there_is(stub: pb_grpc.TranslationServiceStub) -> None:
-    (model,) = stub.ListModels(pb.ListModelsRequest(), timeout=30).models
+    (model,) = stub.ListModels(pb.ListModelsRequest(), timeout=patient(30)).models
     names = {field.name for field in pb.DecodingOptions.DESCRIPTOR.fields}
     assert (model.name, model.version, model.precision) == ("tiny", "1", "float32")
     assert [(p.source_language_code, p.target_language_code) for p in model.language_pairs] == [("en", "de")]

@@ -107,7 +107,7 @@ def test_a_line_is_translated_before_the_next_one_is_written(server: ServerProce
             process.stdin.flush()
             assert process.stdout.readline().strip()  # pytest-timeout bounds it
         process.stdin.close()
-        assert process.wait(30) == 0
+        assert process.wait(patient(30)) == 0
 
 
 def test_hypotheses_come_with_line_number_and_score(translate: Any) -> None:
@@ -233,7 +233,7 @@ def test_ctrl_c_is_quiet_and_130(server: ServerProcess) -> None:
         process.stdin.flush()
         assert process.stdout.readline()  # it is up, and waits for the next line
         process.send_signal(signal.SIGINT)
-        assert process.wait(30) == 130
+        assert process.wait(patient(30)) == 130
         assert process.stderr.read().strip() == b""  # a line feed, so that the prompt starts on a new line
 
 
@@ -251,7 +251,7 @@ def test_progress_is_shown_to_a_terminal_only(server: ServerProcess, tmp_path: P
         cwd=REPOSITORY,
         env=environment(),
     ) as process:
-        out, errors = process.communicate(timeout=30)
+        out, errors = process.communicate(timeout=patient(30))
     os.close(other_end)
     shown = os.read(terminal, 65536).decode() if watched else errors.decode()
     os.close(terminal)

@@ -13,7 +13,7 @@ import pytest
 from service.config.server_config import ServerConfig
 from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2 as pb
 from tests.patience import patient
-from tests.servers import REPOSITORY, LoopThread, ServerProcess, environment, eventually, in_process
+from tests.servers import REPOSITORY, TIMEOUT_SECONDS, LoopThread, ServerProcess, environment, eventually, in_process
 
 CHECKS = Path(__file__).parent / "google_client"
 
@@ -36,7 +36,9 @@ def run_checks(*names: str, **variables: str) -> str:
     run = subprocess.run(
         command,
         cwd=REPOSITORY,
-        env={name: value for name, value in environment().items() if name != "PYTHONPATH"} | variables,
+        env={name: value for name, value in environment().items() if name != "PYTHONPATH"}
+        | {"TIMEOUT_SECONDS": str(TIMEOUT_SECONDS)}
+        | variables,
         capture_output=True,
         text=True,
         timeout=patient(100),

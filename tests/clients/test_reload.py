@@ -16,6 +16,7 @@ from service.bundle.manifest import Manifest
 from service.client import Client
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
+from tests.patience import patient
 from tests.servers import ServerProcess, dragoman, eventually, samples
 from tests.slow_file import slow_to_open
 from tests.tiny_bundle import GOLDEN_TEXTS, golden_translations, put_bundle
@@ -61,7 +62,7 @@ class Callers:
     def __exit__(self, *_: object) -> None:
         self._ended.set()
         for thread in self._threads:
-            thread.join(30)
+            thread.join(patient(30))
             assert not thread.is_alive()
 
     def wait_for_more(self, num_answers: int) -> None:
@@ -81,7 +82,7 @@ class Callers:
                 stub = pb_grpc.TranslationServiceStub(channel)
                 while not self._ended.is_set():
                     began = time.monotonic()
-                    response = stub.Translate(request, timeout=30)
+                    response = stub.Translate(request, timeout=patient(30))
                     texts = tuple(each.text for each in response.translations)
                     known = texts[: len(GOLDEN_TEXTS)]
                     if number % 2:
@@ -223,7 +224,7 @@ def test_a_stop_signal_during_a_reload_ends_cleanly(
         eventually(is_there)
         assert client.translate(["Hello"], "en", "de")
         server.signal(signal.SIGTERM)
-        assert server.wait(timeout_seconds=10) == (0, "", "")
+        assert server.wait(timeout_seconds=patient(10)) == (0, "", "")
 
 
 def open_files(server: ServerProcess) -> list[str]:

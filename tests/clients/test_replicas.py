@@ -16,6 +16,7 @@ from service.domain.translation import RequestedOptions
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from service.targets import target_of
+from tests.patience import patient
 from tests.proxies import envoy, nginx
 from tests.servers import ServerProcess, distinct_texts, eventually, read_line, samples
 
@@ -103,7 +104,7 @@ class Caller:
 
     def __exit__(self, *_: object) -> None:
         self._ended.set()
-        self._thread.join(60)
+        self._thread.join(patient(60))
         assert not self._thread.is_alive()
 
     def _run(self) -> None:
@@ -167,7 +168,7 @@ class PlainClient:
 
     def translate(self, texts: list[str], source: str, target: str) -> object:
         request = pb.TranslateRequest(texts=texts, source_language_code=source, target_language_code=target)
-        return pb_grpc.TranslationServiceStub(self._channel).Translate(request, timeout=30)
+        return pb_grpc.TranslationServiceStub(self._channel).Translate(request, timeout=patient(30))
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -185,9 +186,9 @@ def test_each_server_gets_about_half_of_the_calls(way: str, replicas: Replicas, 
 def test_request_ids_pass_both_ways(way: str, addresses: dict[str, str]) -> None:
     with Channel(addresses[way]) as stub:
         request = pb.TranslateRequest(texts=["Hello"], source_language_code="en", target_language_code="de")
-        _, call = stub.Translate.with_call(request, timeout=30, metadata=[("x-request-id", f"mine-{way}")])
+        _, call = stub.Translate.with_call(request, timeout=patient(30), metadata=[("x-request-id", f"mine-{way}")])
         assert trailer(call, "x-request-id") == f"mine-{way}"
-        _, call = stub.Translate.with_call(request, timeout=30)
+        _, call = stub.Translate.with_call(request, timeout=patient(30))
         assert len(trailer(call, "x-request-id")) == 16  # the server's own; not the proxy's
 
 
@@ -196,7 +197,7 @@ def test_big_calls_and_much_metadata_pass(way: str, addresses: dict[str, str]) -
     texts = ["1 " * 450] * 1000  # without letters: nothing to decode
     with Channel(addresses[way]) as stub:
         request = pb.TranslateRequest(texts=texts, source_language_code="en", target_language_code="de")
-        response = stub.Translate(request, timeout=30, metadata=[("x-note", "n" * 7000)])
+        response = stub.Translate(request, timeout=patient(30), metadata=[("x-note", "n" * 7000)])
     assert [translation.text for translation in response.translations] == texts
 
 
@@ -207,7 +208,7 @@ def test_streams_come_in_parts_and_end_when_the_caller_goes(
     texts = [" ".join(f"{text}." for text in distinct_texts(1000))]
     with Channel(addresses[way]) as stub:
         request = pb.TranslateRequest(texts=texts, source_language_code="en", target_language_code="de")
-        stream = stub.TranslateStream(request, timeout=60)
+        stream = stub.TranslateStream(request, timeout=patient(60))
         for _ in range(3):
             assert next(stream).delta
         assert sum(replicas.num_sequences()) > 0  # it goes on: what came was not held back to the end

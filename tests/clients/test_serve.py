@@ -11,6 +11,7 @@ import pytest
 
 from service.client import Client, ClientError
 from service.domain.translation import RequestedOptions
+from tests.patience import patient
 from tests.servers import ServerProcess, distinct_texts, dragoman, eventually, free_port, samples
 from tests.slow_file import slow_to_open
 
@@ -53,7 +54,7 @@ def test_every_accepted_call_is_answered_on_a_stop_signal(start: Any, number: in
         process.signal(number)
         eventually(lambda: process.get("/readyz")[0] == 503)
         assert not all(call.done() for call in calls)  # else this test shows nothing
-        assert [len(call.result(timeout=60)) for call in calls] == [4] * 16
+        assert [len(call.result(timeout=patient(60))) for call in calls] == [4] * 16
     code, _, errors = process.wait()
     assert (code, errors) == (0, "")
 
@@ -76,7 +77,7 @@ def test_calls_that_race_with_the_stop_succeed_or_find_no_server(start: Any) -> 
         eventually(lambda: len(outcomes) > 100)
         process.signal(signal.SIGTERM)
         for caller in callers:
-            caller.result(timeout=30)
+            caller.result(timeout=patient(30))
     assert process.wait() == (0, "", "")
     assert outcomes.count("UNAVAILABLE") == 8
     assert set(outcomes) == {1, "UNAVAILABLE"}
@@ -90,8 +91,8 @@ def test_a_second_signal_leaves_at_once(start: Any) -> None:
         process.signal(signal.SIGTERM)
         eventually(lambda: process.get("/readyz")[0] == 503)
         process.signal(signal.SIGTERM)
-        assert process.wait(timeout_seconds=10)[0] == 128 + signal.SIGTERM
-        assert call.exception(timeout=30) is not None
+        assert process.wait(timeout_seconds=patient(10))[0] == 128 + signal.SIGTERM
+        assert call.exception(timeout=patient(30)) is not None
 
 
 def test_a_stop_signal_while_loading_is_obeyed(start: Any, tmp_path: Path) -> None:
@@ -103,7 +104,7 @@ def test_a_stop_signal_while_loading_is_obeyed(start: Any, tmp_path: Path) -> No
         assert process.get("/livez")[0] == 200
         process.signal(signal.SIGHUP)  # too early to reload, and no reason to end
         process.signal(signal.SIGTERM)
-        assert process.wait(timeout_seconds=10) == (0, "", "")
+        assert process.wait(timeout_seconds=patient(10)) == (0, "", "")
 
 
 def answers(process: ServerProcess) -> Any:

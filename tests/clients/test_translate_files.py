@@ -153,7 +153,7 @@ def test_words_of_a_stream_come_before_its_end(server: ServerProcess) -> None:
         assert process.stdout is not None
         raw: Any = process.stdout.raw  # type: ignore[attr-defined]
         parts = list(iter(lambda: raw.read(1 << 20), b""))  # as they were written; pytest-timeout bounds it
-        assert process.wait(30) == 0
+        assert process.wait(patient(30)) == 0
     assert len(parts) > 1
     assert b"".join(parts) == dragoman("translate", "--server", server.address, "--to", "de", text).stdout
 

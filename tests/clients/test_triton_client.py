@@ -146,14 +146,14 @@ def test_an_open_stream_does_not_hold_up_a_stop(tiny_models: Path) -> None:
         assert read_line(client).strip() == "open"
         with grpc.insecure_channel(server.address) as channel:
             check = health_pb2.HealthCheckRequest(service="inference.GRPCInferenceService")
-            status = health_pb2_grpc.HealthStub(channel).Check(check, timeout=10).status
+            status = health_pb2_grpc.HealthStub(channel).Check(check, timeout=patient(10)).status
             assert status == health_pb2.HealthCheckResponse.SERVING
         began = time.monotonic()
         server.signal(signal.SIGTERM)
         assert "UNAVAILABLE" in read_line(client)
         assert server.wait()[0] == 0
         assert time.monotonic() - began < 15  # the grace is 30
-        assert client.wait(30) == 0
+        assert client.wait(patient(30)) == 0
     finally:
         client.kill()
         client.communicate(timeout=patient(30))

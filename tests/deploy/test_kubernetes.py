@@ -379,8 +379,8 @@ def test_probes_of_the_real_server(site: Manifests, serve: Callable[..., InProce
         eventually(lambda: server.metric("dragoman_draining") == 1)
         assert answers() == [503, 503, 200]
         assert not call.done()  # else this test shows nothing
-        assert len(call.result(30)) == 30
-        closing.result(30)
+        assert len(call.result(patient(30))) == 30
+        closing.result(patient(30))
 
 
 def metric_names() -> set[str]:

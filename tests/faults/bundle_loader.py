@@ -129,7 +129,7 @@ def _try(path: Path) -> str:
             raise update.error
         return model.tokenizer.decode(update.hypotheses[0].token_ids)
     finally:
-        model.engine.stop(10)
+        model.engine.stop(patient(10))
 
 
 def main() -> None:

@@ -45,10 +45,10 @@ class SmallCaller:
 
     def __exit__(self, *_: object) -> None:
         self._process.kill()
-        self._process.communicate(timeout=10)
+        self._process.communicate(timeout=patient(10))
 
     def stop(self) -> None:
-        out, _ = self._process.communicate("stop\n", timeout=180)
+        out, _ = self._process.communicate("stop\n", timeout=patient(180))
         self.seconds = sorted(json.loads(out))
         assert self.seconds[-1] < HEALTHY_SECONDS
 

@@ -16,6 +16,7 @@ import pytest
 
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from tests.faults.bystanders import HEALTHY_SECONDS, Peak, SmallCaller
+from tests.patience import patient
 from tests.servers import REPOSITORY, ServerProcess
 
 Proved = Callable[..., None]
@@ -120,7 +121,7 @@ def test_an_attack_is_answered_and_costs_little(large_server: ServerProcess, nam
     assert answer(server.address, translation("Hello"), 30.0)[0] is OK
     peak, cpu = Peak(server), cpu_seconds(measured)
     attacker = Attacker(server.address)
-    outcomes = [each.result(timeout=100) for each in attacker.send(attack, attack.size // 30)]
+    outcomes = [each.result(timeout=patient(100)) for each in attacker.send(attack, attack.size // 30)]
     attacker.close()
     assert {code for code, _ in outcomes} <= {attack.code, REFUSED, OK}
     assert answer(server.address, translation("Hello"), HEALTHY_SECONDS)[0] is OK
@@ -137,7 +138,7 @@ def test_nothing_is_computed_for_a_call_that_is_over(tiny_models: Path, proved: 
     with serving(tiny_models, *LARGE_SERVER) as (server, measured):
         attacker = Attacker(server.address)
         before = cpu_seconds(measured)
-        outcomes = [each.result(timeout=60) for each in attacker.send(attack, attack.size)]
+        outcomes = [each.result(timeout=patient(60)) for each in attacker.send(attack, attack.size)]
         assert {code for code, _ in outcomes} == {LATE}
         after = cpu_seconds(measured)
         assert after - before > 0.2  # else this test shows nothing
@@ -166,7 +167,7 @@ def test_short_work_does_not_wait_for_planning(tiny_models: Path, proved: Proved
         assert not any(each.done() for each in sent)  # else this test shows nothing
         server.signal(signal.SIGTERM)
         began = time.monotonic()
-        code, _, _ = server.wait(30.0)
+        code, _, _ = server.wait(patient(30.0))
         assert code == 0
         seconds = time.monotonic() - began
         attacker.close()
@@ -189,7 +190,7 @@ def test_two_attacks_at_a_time_beside_a_small_caller(arguments: tuple[str, ...],
             peak = Peak(server)
             for pair in itertools.combinations_with_replacement(ATTACKS.values(), 2):
                 sent = [each for attack in pair for each in attacker.send(attack, min(attack.size, most))]
-                codes = {each.result(timeout=120)[0] for each in sent}
+                codes = {each.result(timeout=patient(120))[0] for each in sent}
                 assert codes <= {OK, REFUSED, LATE, grpc.StatusCode.RESOURCE_EXHAUSTED}
                 num_calls += len(sent)
             grown = peak.grown()

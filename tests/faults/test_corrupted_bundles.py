@@ -195,7 +195,9 @@ def test_serve_says_so_and_exits(tiny_models: Path, tmp_path: Path, proved: Call
         models = tmp_path / str(number)
         shutil.copytree(tiny_models, models)
         damage.inflict(models / "tiny" / "1")
-        ended = dragoman("serve", "--models", str(models), "--port", "0", "--metrics-port", "0", timeout_seconds=60)
+        ended = dragoman(
+            "serve", "--models", str(models), "--port", "0", "--metrics-port", "0", timeout_seconds=patient(60)
+        )
         assert ended.returncode == exit_codes.CONFIG, (damage.name, ended)
         (line,) = [line for line in ended.stderr.decode().splitlines() if line.startswith("dragoman: ")]
         assert str(models) in line

@@ -19,6 +19,7 @@ from service.faces.grpc.pb.google.cloud.translation.v3 import translation_servic
 from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2_grpc as google_grpc
 from service.faces.grpc.pb.inference import grpc_service_pb2 as kserve_pb
 from service.faces.grpc.pb.inference import grpc_service_pb2_grpc as kserve_grpc
+from tests.patience import patient
 from tests.servers import InProcessServer, LoopThread, ServerProcess, distinct_texts, eventually
 
 Serve = Callable[..., InProcessServer]
@@ -49,9 +50,9 @@ def test_the_id_of_a_bulk_call_makes_no_small_call_wait_for_it(serve: Serve, *, 
     engine = server.server.models[0].engine
     with connection(server.address) as one, connection(server.address) as other:
         bulk, small = (pb_grpc.TranslationServiceStub(each) for each in (one, one if shares_connection else other))
-        call = bulk.Translate.future(request_of(200), timeout=60, metadata=SAME_ID)
+        call = bulk.Translate.future(request_of(200), timeout=patient(60), metadata=SAME_ID)
         eventually(lambda: engine.snapshot().num_waiting > 0)
-        assert small.Translate(request_of(1), timeout=60, metadata=SAME_ID).translations
+        assert small.Translate(request_of(1), timeout=patient(60), metadata=SAME_ID).translations
         assert engine.snapshot().num_waiting > 150
         call.cancel()
 
@@ -63,7 +64,7 @@ async def greedy_and_small(address: str) -> dict[str, Counter[str]]:
 
     async def call(stub: Any, who: str) -> None:
         try:
-            await stub.Translate(request_of(1), timeout=60)
+            await stub.Translate(request_of(1), timeout=patient(60))
             codes[who]["OK"] += 1
         except grpc.aio.AioRpcError as error:
             codes[who][error.code().name] += 1
@@ -96,7 +97,7 @@ def test_a_greedy_caller_gets_nobody_else_refused(
     # A pace that a busy machine does not change: 30 to 40 ms a text, of 60 then more than two seconds.
     monkeypatch.setattr(Throughput, "seconds_per_row", property(lambda _: 0.001))
     server = serve(max_slots=2, max_queue_seconds=0.5)
-    codes = loop_thread.run(greedy_and_small(server.address), timeout_seconds=60)
+    codes = loop_thread.run(greedy_and_small(server.address), timeout_seconds=patient(60))
     assert codes["small"] == {"OK": NUM_SMALL}
     assert codes["greedy"]["RESOURCE_EXHAUSTED"] > 0
     proved("overload", cases=NUM_SMALL, greedy_refused=codes["greedy"]["RESOURCE_EXHAUSTED"])
@@ -107,9 +108,9 @@ def test_a_queue_that_is_full_of_one_callers_has_room_for_another(serve: Serve) 
     engine = server.server.models[0].engine
     with connection(server.address) as one, connection(server.address) as other:
         greedy, small = (pb_grpc.TranslationServiceStub(each) for each in (one, other))
-        calls = [greedy.Translate.future(request_of(1), timeout=60) for _ in range(80)]
+        calls = [greedy.Translate.future(request_of(1), timeout=patient(60)) for _ in range(80)]
         eventually(lambda: server.metric("dragoman_rejected_total", reason="queue_full") > 0)
-        assert small.Translate(request_of(1), timeout=60).translations
+        assert small.Translate(request_of(1), timeout=patient(60)).translations
         assert engine.snapshot().num_waiting > 20, "it is as full as it was"
         for call in calls:
             call.cancel()
@@ -150,11 +151,11 @@ def call_by_every_way(address: str, metadata: Any) -> int:
     with connection(address) as channel:
         own, google = pb_grpc.TranslationServiceStub(channel), google_grpc.TranslationServiceStub(channel)
         kserve = kserve_grpc.GRPCInferenceServiceStub(channel)
-        own.Translate(request_of(3), timeout=30, metadata=metadata)
-        list(own.TranslateStream(request_of(2), timeout=30, metadata=metadata))
-        google.TranslateText(asked, timeout=30, metadata=metadata)
-        kserve.ModelInfer(infer_request(), timeout=30, metadata=metadata)
-        list(kserve.ModelStreamInfer(iter([infer_request() for _ in range(3)]), timeout=30, metadata=metadata))
+        own.Translate(request_of(3), timeout=patient(30), metadata=metadata)
+        list(own.TranslateStream(request_of(2), timeout=patient(30), metadata=metadata))
+        google.TranslateText(asked, timeout=patient(30), metadata=metadata)
+        kserve.ModelInfer(infer_request(), timeout=patient(30), metadata=metadata)
+        list(kserve.ModelStreamInfer(iter([infer_request() for _ in range(3)]), timeout=patient(30), metadata=metadata))
     return 7
 
 
@@ -202,7 +203,7 @@ def test_what_operators_ask_for_is_one_callers(serve: Serve, monkeypatch: pytest
             data=body,
             headers={"Content-Type": "application/json", "x-request-id": "same"},
         )
-        assert urllib.request.urlopen(asked, timeout=30).status == 200
+        assert urllib.request.urlopen(asked, timeout=patient(30)).status == 200
     assert set(origins.of(2)) == {("operators",)}
 
 
@@ -211,7 +212,7 @@ async def burst(address: str) -> Counter[str]:
 
     async def call(stub: Any) -> str:
         try:
-            await stub.Translate(request_of(1), timeout=60)
+            await stub.Translate(request_of(1), timeout=patient(60))
         except grpc.aio.AioRpcError as error:
             return error.code().name
         return "OK"
@@ -242,7 +243,7 @@ async def until_refused(address: str) -> int:
         nonlocal num_answered
         while True:
             try:
-                await stub.Translate(request_of(1), timeout=60)
+                await stub.Translate(request_of(1), timeout=patient(60))
             except grpc.aio.AioRpcError as error:
                 return error.code().name
             num_answered += 1
@@ -250,7 +251,7 @@ async def until_refused(address: str) -> int:
     async with grpc.aio.insecure_channel(address) as channel:
         stub = pb_grpc.TranslationServiceStub(channel)
         tasks = [asyncio.create_task(on_and_on(stub)) for _ in range(3 * NUM_GREEDY)]
-        done, left = await asyncio.wait(tasks, timeout=60, return_when=asyncio.FIRST_COMPLETED)
+        done, left = await asyncio.wait(tasks, timeout=patient(60), return_when=asyncio.FIRST_COMPLETED)
         for task in left:
             task.cancel()
         await asyncio.gather(*left, return_exceptions=True)

@@ -23,6 +23,7 @@ from tests import servers
 from tests.faults import unguarded_server
 from tests.faults.bystanders import HEALTHY_SECONDS, Peak, SmallCaller
 from tests.faults.raw_connection import METHOD, RawConnection
+from tests.patience import patient
 from tests.servers import (
     REPOSITORY,
     InProcessServer,
@@ -74,7 +75,7 @@ def send_compressed(port: int, method: str, content: bytes) -> bytes:
         greeting = raw.greeted()
         raw.send(http2.call(1, method, {"grpc-encoding": "gzip"}))
         window = greeting.settings.get(http2.INITIAL_WINDOW_SIZE, http2.FIRST_WINDOW_BYTES)
-        ended = raw.pour({1: struct.pack(">BI", 1, len(content)) + content}, window, rest_seconds=10.0)
+        ended = raw.pour({1: struct.pack(">BI", 1, len(content)) + content}, window, rest_seconds=patient(10.0))
         return ended[1]
 
 
@@ -104,10 +105,10 @@ def test_clients_that_compress_are_told(serve: Serve, compression: grpc.Compress
         stub = pb_grpc.TranslationServiceStub(channel)
         request = pb.TranslateRequest(texts=["Hello " * 100], **CODES)
         with pytest.raises(grpc.RpcError) as raised:
-            stub.Translate(request, timeout=30, compression=compression)
+            stub.Translate(request, timeout=patient(30), compression=compression)
         assert rpc_error(raised).code() is grpc.StatusCode.UNIMPLEMENTED
         assert rpc_error(raised).details() == f"Compression algorithm '{compression.name.lower()}' is disabled."
-        assert stub.Translate(request, timeout=30).translations
+        assert stub.Translate(request, timeout=patient(30)).translations
 
 
 def test_answers_are_not_compressed(serve: Serve) -> None:
@@ -133,7 +134,7 @@ def flood(server: ServerProcess, body: bytes, num_calls: int, num_connections: i
             stack.enter_context(grpc.insecure_channel(server.address, options)) for _ in range(num_connections)
         ]
         calls = [
-            channels[number % num_connections].unary_unary(TRANSLATE).future(body, timeout=120)
+            channels[number % num_connections].unary_unary(TRANSLATE).future(body, timeout=patient(120))
             for number in range(num_calls)
         ]
         for call in calls:
@@ -216,7 +217,7 @@ def test_bodies_that_are_no_message_while_overloaded(
         asked: Any = channel  # the stubs want serializers
         for _ in range(num_calls):
             with pytest.raises(grpc.RpcError) as raised:
-                asked.unary_unary(TRANSLATE)(b"\xff\xff\xff", timeout=30)
+                asked.unary_unary(TRANSLATE)(b"\xff\xff\xff", timeout=patient(30))
             codes[rpc_error(raised).code().name] += 1
     assert codes == {"INVALID_ARGUMENT": num_calls}
     assert server.metric("dragoman_rejected_total", reason="invalid") >= num_calls

@@ -22,6 +22,7 @@ from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from tests.any_message import any_message, change, changes, damaged
 from tests.any_request import GOOGLE_REQUESTS, REQUESTS, kserve_requests
 from tests.faults.any_call import METHODS, Call, judge
+from tests.patience import patient
 from tests.servers import InProcessServer, LoopThread, eventually, in_process
 from tests.tiny_bundle import write_tiny_bundle
 
@@ -152,9 +153,9 @@ def watched(server: InProcessServer) -> Iterator[grpc.Channel]:
     try:
         with grpc.insecure_channel(server.address) as channel:
             stub = pb_grpc.TranslationServiceStub(channel)
-            before = stub.Translate(PLAIN, timeout=30)
+            before = stub.Translate(PLAIN, timeout=patient(30))
             yield channel
-            assert stub.Translate(PLAIN, timeout=30) == before
+            assert stub.Translate(PLAIN, timeout=patient(30)) == before
         eventually(lambda: _is_idle(server))
         assert server.get("/readyz")[0] == 200
     finally:
@@ -283,7 +284,7 @@ def http_requests(draw: st.DrawFn) -> bytes:
 
 def http_status(port: int, data: bytes) -> int:
     """What a port answers; 0 if it hangs up."""
-    with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
+    with socket.create_connection(("127.0.0.1", port), timeout=patient(30)) as connection:
         answer = bytearray()
         try:
             connection.sendall(data)

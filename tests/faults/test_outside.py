@@ -86,7 +86,7 @@ class Caller:
 
     def _run(self, address: str) -> None:
         try:
-            with Client(address, timeout_seconds=30.0) as client:
+            with Client(address, timeout_seconds=patient(30.0)) as client:
                 while not self._stopped.is_set():
                     began = time.monotonic()
                     assert client.translate(["Hello"], "en", "de")[0].text
@@ -99,7 +99,7 @@ class Caller:
         answered = self.num_calls
         eventually(lambda: self.num_calls > answered or bool(self._errors))
         self._stopped.set()
-        self._thread.join(30)
+        self._thread.join(patient(30))
         assert not self._errors
         assert self.worst_seconds < HEALTHY_SECONDS
 
@@ -220,7 +220,7 @@ def test_callers_that_never_send(server: InProcessServer, proved: Proved) -> Non
 
 @pytest.mark.parametrize("sent", [b"", b"PRI", http2.PREFACE, b"\x16\x03\x01"])
 def test_connections_that_never_begin(server: InProcessServer, sent: bytes, proved: Proved) -> None:
-    with socket.create_connection(("127.0.0.1", server.server.port), 30) as silent:
+    with socket.create_connection(("127.0.0.1", server.server.port), patient(30)) as silent:
         silent.sendall(sent)
         began = time.monotonic()
         while silent.recv(65_536):
@@ -277,7 +277,7 @@ def test_resets_in_the_middle_of_calls(server: InProcessServer, proxy: FaultProx
             proxy.reset()
             for call in (*calls, *streams):
                 with pytest.raises(grpc.RpcError) as raised:
-                    call.result(timeout=30) if call in calls else list(call)
+                    call.result(timeout=patient(30)) if call in calls else list(call)
                 assert rpc_error(raised).code() is grpc.StatusCode.UNAVAILABLE
             eventually(lambda: engine.snapshot().num_waiting == 0, SLACK_SECONDS)
     proved("faults-outside", cases=4 * rounds)
@@ -294,9 +294,9 @@ def test_answers_that_are_cut_short(
             stub = pb_grpc.TranslationServiceStub(channel)
             request = pb.TranslateRequest(texts=["Hello", "file", "train"], **CODES)
             call = (
-                stub.TranslateStream(request, timeout=10)
+                stub.TranslateStream(request, timeout=patient(10))
                 if num_bytes % 2
-                else stub.Translate.future(request, timeout=10)
+                else stub.Translate.future(request, timeout=patient(10))
             )
             with pytest.raises(grpc.RpcError) as raised:
                 list(call) if num_bytes % 2 else call.result()
@@ -334,7 +334,7 @@ def answers(client: Client) -> bool:
 def test_our_client_waits_for_a_port_that_is_closed_for_a_while(
     server: InProcessServer, proxy: FaultProxy, proved: Proved
 ) -> None:
-    with Client(proxy.address, timeout_seconds=10.0) as client:
+    with Client(proxy.address, timeout_seconds=patient(10.0)) as client:
         assert client.translate(["Hello"], "en", "de")
         proxy.refuse()
         proxy.reset()
@@ -367,7 +367,7 @@ def churn(server: InProcessServer, num_connections: int) -> None:
                 if number % 3 == 2:
                     raw.greeted()
         else:
-            socket.create_connection(("127.0.0.1", port), 30).close()
+            socket.create_connection(("127.0.0.1", port), patient(30)).close()
 
 
 def test_connections_that_come_and_go(server: InProcessServer, proved: Proved) -> None:
@@ -456,11 +456,11 @@ def test_metadata_and_messages_that_are_huge(server: InProcessServer, proved: Pr
     with grpc.insecure_channel(server.address, [("grpc.max_send_message_length", -1)]) as channel:
         stub = pb_grpc.TranslationServiceStub(channel)
         with pytest.raises(grpc.RpcError) as raised:
-            stub.ListModels(pb.ListModelsRequest(), timeout=30, metadata=[("x-note", "a" * 1_000_000)])
+            stub.ListModels(pb.ListModelsRequest(), timeout=patient(30), metadata=[("x-note", "a" * 1_000_000)])
         assert rpc_error(raised).code() is grpc.StatusCode.RESOURCE_EXHAUSTED
         for size in (5 * 2**20, 100 * 2**20):
             with pytest.raises(grpc.RpcError) as raised:
-                stub.Translate(pb.TranslateRequest(texts=["a" * size], **CODES), timeout=30)
+                stub.Translate(pb.TranslateRequest(texts=["a" * size], **CODES), timeout=patient(30))
             assert rpc_error(raised).code() is grpc.StatusCode.RESOURCE_EXHAUSTED
     with RawConnection(server.server.port) as raw:  # a message that only says that it is huge
         raw.greeted()
@@ -481,7 +481,7 @@ def garbage(server: InProcessServer, num_cases: int) -> None:
         b"POST /api/translate HTTP/1.1\r\nContent-Length: 50\r\n\r\n",
     )
     for number in range(num_cases):
-        with socket.create_connection(("127.0.0.1", ports[number % 3]), 30) as client:
+        with socket.create_connection(("127.0.0.1", ports[number % 3]), patient(30)) as client:
             client.sendall(chosen.choice(beginnings) + chosen.randbytes(chosen.choice((1, 9, 40, 500, 20_000))))
             if chosen.random() < 0.5:
                 continue
@@ -502,7 +502,7 @@ def test_slow_senders_on_the_http_ports(server: InProcessServer, proved: Proved)
     with ExitStack() as stack:
         for port in (monitoring, admin):
             for _ in range(3 * http_listener.MAX_CONNECTIONS):
-                slow = stack.enter_context(socket.create_connection(("127.0.0.1", port), 30))
+                slow = stack.enter_context(socket.create_connection(("127.0.0.1", port), patient(30)))
                 slow.sendall(b"GET /readyz HTTP/1.1\r\nX-Word: a")
         for _ in range(10):
             for url in (f"http://127.0.0.1:{monitoring}/readyz", f"http://127.0.0.1:{admin}/status.json"):

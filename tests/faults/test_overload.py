@@ -15,6 +15,7 @@ from google.rpc import error_details_pb2, status_pb2
 
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
+from tests.patience import patient
 from tests.servers import InProcessServer, LoopThread, distinct_texts, eventually
 
 NUM_CALLS = 200
@@ -39,7 +40,7 @@ async def storm(server: InProcessServer, texts: list[str]) -> Storm:
     async def call(stub: Any, text: str) -> None:
         request = pb.TranslateRequest(texts=[text], source_language_code="en", target_language_code="de")
         try:
-            response = await stub.Translate(request, timeout=60)
+            response = await stub.Translate(request, timeout=patient(60))
             seen.answers[text] = response.translations[0].text
             seen.codes["OK"] += 1
         except grpc.aio.AioRpcError as error:
@@ -80,7 +81,7 @@ def test_a_storm_is_answered_in_part_and_refused_for_the_rest(
 ) -> None:
     server = started(serve, max_queue_seconds=QUEUE_SECONDS)
     texts = distinct_texts(NUM_CALLS)
-    seen = loop_thread.run(storm(server, texts), timeout_seconds=90)
+    seen = loop_thread.run(storm(server, texts), timeout_seconds=patient(90))
     assert set(seen.codes) == {"OK", "RESOURCE_EXHAUSTED"}
     assert sum(seen.codes.values()) == NUM_CALLS
     assert all(HINT_SECONDS[0] <= hint <= HINT_SECONDS[1] for hint in seen.hints)
@@ -113,7 +114,7 @@ def test_without_limits_all_are_answered_in_the_end(
     serve: Callable[..., InProcessServer], loop_thread: LoopThread
 ) -> None:
     server = started(serve, max_queue_seconds=86_400.0)
-    seen = loop_thread.run(storm(server, distinct_texts(NUM_CALLS)), timeout_seconds=90)
+    seen = loop_thread.run(storm(server, distinct_texts(NUM_CALLS)), timeout_seconds=patient(90))
     assert seen.codes == {"OK": NUM_CALLS}
     assert seen.most_waiting > NUM_CALLS // 2
 
@@ -126,9 +127,9 @@ def test_while_a_large_call_waits_small_ones_are_let_in(
     engine = server.server.models[0].engine
     request = pb.TranslateRequest(texts=distinct_texts(num_texts), source_language_code="en", target_language_code="de")
     with grpc.insecure_channel(server.address) as channel, server.client(patience_seconds=0.0) as client:
-        large = pb_grpc.TranslationServiceStub(channel).Translate.future(request, timeout=60)
+        large = pb_grpc.TranslationServiceStub(channel).Translate.future(request, timeout=patient(60))
         eventually(lambda: engine.snapshot().num_waiting > 0)
         for text in distinct_texts(5):
             assert client.translate([text], "en", "de")
-        assert len(large.result(timeout=60).translations) == num_texts
+        assert len(large.result(timeout=patient(60)).translations) == num_texts
     proved("overload", cases=6)

@@ -128,7 +128,7 @@ def test_idle_with_connections(start: Start, number: signal.Signals, proved: Pro
         begun.greeted()
         begun.send(http2.call(1, METHOD + "Translate") + http2.ping())
         begun.until(http2.PING)
-        with socket.create_connection(("127.0.0.1", process.port), 30):
+        with socket.create_connection(("127.0.0.1", process.port), patient(30)):
             seconds = end(process, number)
     proved("signals", cases=1, seconds=seconds)
 
@@ -178,15 +178,15 @@ def test_busy_calls_and_streams_are_answered(start: Start, number: signal.Signal
     process = start("--max-slots", "2", "--grace-seconds", "60")
     with grpc.insecure_channel(process.address) as channel, ThreadPoolExecutor(4) as pool:
         stub = pb_grpc.TranslationServiceStub(channel)
-        calls = [stub.Translate.future(request(10), timeout=60) for _ in range(4)]
-        streams = [pool.submit(list, stub.TranslateStream(request(10), timeout=60)) for _ in range(4)]
+        calls = [stub.Translate.future(request(10), timeout=patient(60)) for _ in range(4)]
+        streams = [pool.submit(list, stub.TranslateStream(request(10), timeout=patient(60))) for _ in range(4)]
         eventually(lambda: samples(process.get("/metrics")[2], "dragoman_inflight_requests") == [8.0])
         process.signal(number)
         eventually(lambda: phase(process) == "draining")
         assert not all(call.done() for call in calls)  # else this test shows nothing
-        assert [len(call.result(60).translations) for call in calls] == [10] * 4
+        assert [len(call.result(patient(60)).translations) for call in calls] == [10] * 4
         for stream in streams:
-            assert sum(part.HasField("translation") for part in stream.result(60)) == 10
+            assert sum(part.HasField("translation") for part in stream.result(patient(60))) == 10
     assert process.wait(STOP_SECONDS) == (0, "", "")
     is_left_clean(process, [])
     proved("signals", cases=8)
@@ -196,18 +196,18 @@ def test_busy_calls_of_a_killed_server_fail_with_a_status(start: Start, tiny_mod
     process = start("--max-slots", "1")
     with grpc.insecure_channel(process.address) as channel:
         stub = pb_grpc.TranslationServiceStub(channel)
-        calls = [stub.Translate.future(request(300), timeout=60) for _ in range(4)]
+        calls = [stub.Translate.future(request(300), timeout=patient(60)) for _ in range(4)]
         eventually(lambda: samples(process.get("/metrics")[2], "dragoman_inflight_requests") == [4.0])
         end(process, signal.SIGKILL)
         began = time.monotonic()
         for call in calls:
             with pytest.raises(grpc.RpcError) as raised:
-                call.result(30)
+                call.result(patient(30))
             assert rpc_error(raised).code() is grpc.StatusCode.UNAVAILABLE
         assert time.monotonic() - began < STOP_SECONDS
         again = ServerProcess(tiny_models, port=process.port)
         try:
-            assert len(stub.Translate(request(1), timeout=30, wait_for_ready=True).translations) == 1
+            assert len(stub.Translate(request(1), timeout=patient(30), wait_for_ready=True).translations) == 1
         finally:
             again.kill()
     proved("signals", cases=4)

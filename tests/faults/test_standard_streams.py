@@ -102,7 +102,7 @@ def run(command: str, redirected: str, **how: Any) -> "subprocess.CompletedProce
     """Of a shell, as no other program starts one without standard output."""
     line = f"exec {sys.executable} -m service {command} {redirected}"
     return subprocess.run(
-        ["/bin/sh", "-c", line], cwd=REPOSITORY, env=environment(), capture_output=True, timeout=60, **how
+        ["/bin/sh", "-c", line], cwd=REPOSITORY, env=environment(), capture_output=True, timeout=patient(60), **how
     )
 
 
@@ -164,7 +164,7 @@ def test_who_reads_standard_output_goes_away(tiny_models: Path) -> None:
         )
         os.close(writing)
         try:
-            assert (process.communicate(timeout=60)[1], process.returncode) == (b"", exit_codes.BROKEN_PIPE)
+            assert (process.communicate(timeout=patient(60))[1], process.returncode) == (b"", exit_codes.BROKEN_PIPE)
         finally:
             process.kill()
 

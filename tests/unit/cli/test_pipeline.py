@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from service.cli.lines import Line
 from service.cli.pipeline import MAX_CALLS, MAX_CHUNK_CHARACTERS, MAX_CHUNK_TEXTS, map_chunks
 from service.domain.translation import FinishReason, Translation
+from tests.patience import patient
 
 
 def lines_of(texts: list[str]) -> Any:
@@ -52,7 +53,7 @@ def test_calls_overlap_but_are_bounded() -> None:
             most[0] = max(most[0], now[0])
             if now[0] == MAX_CALLS:
                 together.set()
-        together.wait(5)
+        together.wait(patient(5))
         with lock:
             now[0] -= 1
         return upper(chunk)
@@ -91,7 +92,7 @@ def test_input_is_not_read_far_ahead() -> None:
             yield Line(read[0], "x", "\n")
 
     def stuck(chunk: list[Line]) -> Any:
-        release.wait(10)
+        release.wait(patient(10))
         return upper(chunk)
 
     chunks = map_chunks(endless(), stuck)

@@ -4,6 +4,7 @@ import threading
 
 from service.engine.sequence import SequenceProgress, SequenceUpdate
 from service.engine.stats import TurnStats
+from tests.patience import patient
 
 
 class Listener:
@@ -27,6 +28,6 @@ class Listener:
     def wait_for(self, num_updates: int) -> list[SequenceUpdate]:
         """Exactly this many updates, within a bounded time."""
         with self._changed:
-            assert self._changed.wait_for(lambda: len(self._updates) >= num_updates, timeout=30)
+            assert self._changed.wait_for(lambda: len(self._updates) >= num_updates, timeout=patient(30))
             assert len(self._updates) == num_updates
             return self._updates

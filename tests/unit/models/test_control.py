@@ -11,6 +11,7 @@ from service.bundle.manifest import BundleError
 from service.domain.errors import NotFound, NotPossible
 from service.models.control import ModelControl
 from service.models.index import LoadState
+from tests.patience import patient
 from tests.unit.models.test_fleet import Stage
 
 
@@ -168,7 +169,7 @@ def test_a_load_goes_on_without_its_caller_and_the_next_waits_for_it(stage: Stag
         await unloading
         assert stage.since() == ["loaded b/1:0", "serves a/1:0 b/1:0", "serves a/1:0", "stopped b/1:0", "retired b/1:0"]
 
-    asyncio.run(asyncio.wait_for(scenario(), 20))
+    asyncio.run(asyncio.wait_for(scenario(), patient(20)))
 
 
 def test_unloading_waits_for_calls_and_says_so_meanwhile(stage: Stage) -> None:
@@ -184,7 +185,7 @@ def test_unloading_waits_for_calls_and_says_so_meanwhile(stage: Stage) -> None:
         await unloading
         assert (await states(control))["a/1"] == "unavailable"
 
-    asyncio.run(asyncio.wait_for(scenario(), 20))
+    asyncio.run(asyncio.wait_for(scenario(), patient(20)))
 
 
 def test_closing_gives_up_what_is_being_done(stage: Stage) -> None:
@@ -194,9 +195,9 @@ def test_closing_gives_up_what_is_being_done(stage: Stage) -> None:
         caller = asyncio.create_task(control.load("b"))
         assert await asyncio.to_thread(stage.loading.wait, 10)
         control.close()
-        await asyncio.wait({caller}, timeout=5)
+        await asyncio.wait({caller}, timeout=patient(5))
         assert caller.cancelled()
         assert control._fleet.has_threads_left
         stage.gate.set()
 
-    asyncio.run(asyncio.wait_for(scenario(), 20))
+    asyncio.run(asyncio.wait_for(scenario(), patient(20)))

@@ -21,6 +21,7 @@ from service.models.loaded_model import LoadedModel
 from service.models.repository import FoundBundle
 from service.process.lifecycle import ReloadOutcome
 from service.text.tokenizers import Tokenizer
+from tests.patience import patient
 from tests.servers import eventually
 from tests.unit.models.bare_manifest import MANIFEST
 
@@ -63,7 +64,7 @@ class Stage:
     def load(self, bundle: FoundBundle) -> LoadedModel:
         if self.gate is not None:
             self.loading.set()
-            self.gate.wait(10)
+            self.gate.wait(patient(10))
         if bundle.manifest.checkpoint_sha256 in self.refuses:
             raise RuntimeError(f"{bundle.directory}\nis not to be")
         engine = StoppableEngine(self, called(bundle))
@@ -137,7 +138,7 @@ def test_memory_is_given_back_when_nothing_holds_what_was_replaced(
 
         def set_result(self, result: T) -> None:
             super().set_result(result)
-            is_over.wait(10)
+            is_over.wait(patient(10))
 
     monkeypatch.setattr(fleet_module, "Future", LingeringFuture)
 
@@ -304,10 +305,10 @@ def test_what_is_retired_is_stopped_when_its_last_call_has_ended(stage: Stage) -
                 await stage.swapped.wait()
             assert not (await asyncio.wait({reload}, timeout=0.05))[0]
             assert "stopped a/1:0" not in stage.diary
-        assert await asyncio.wait_for(reload, 5) is CHANGED
+        assert await asyncio.wait_for(reload, patient(5)) is CHANGED
         assert stage.diary[-2:] == ["stopped a/1:0", "retired a/1:0"]
 
-    asyncio.run(asyncio.wait_for(scenario(), 20))
+    asyncio.run(asyncio.wait_for(scenario(), patient(20)))
 
 
 @pytest.mark.parametrize("drain_seconds", [0.0, 0.02])
@@ -328,7 +329,7 @@ def test_calls_that_outlast_the_grace_are_given_up(
         await fleet.reload()  # nobody is there
         assert "outlasted" not in caplog.text
 
-    asyncio.run(asyncio.wait_for(scenario(), 20))
+    asyncio.run(asyncio.wait_for(scenario(), patient(20)))
 
 
 def test_an_engine_that_does_not_stop_leaves_a_thread(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
@@ -355,7 +356,7 @@ def test_a_reload_that_is_cancelled_while_loading_leaves_the_old_one_and_a_threa
         reload = asyncio.create_task(fleet.reload())
         assert await asyncio.to_thread(stage.loading.wait, 10)
         reload.cancel()
-        await asyncio.wait({reload}, timeout=5)
+        await asyncio.wait({reload}, timeout=patient(5))
         assert reload.cancelled()
         assert fleet.has_threads_left
         await fleet.stop()
@@ -365,7 +366,7 @@ def test_a_reload_that_is_cancelled_while_loading_leaves_the_old_one_and_a_threa
         await asyncio.to_thread(work.result, 10)
         assert not fleet.has_threads_left
 
-    asyncio.run(asyncio.wait_for(scenario(), 20))
+    asyncio.run(asyncio.wait_for(scenario(), patient(20)))
 
 
 def test_a_reload_that_is_cancelled_while_calls_finish_stops_both_engines_at_the_end(stage: Stage) -> None:
@@ -380,12 +381,12 @@ def test_a_reload_that_is_cancelled_while_calls_finish_stops_both_engines_at_the
             reload = asyncio.create_task(fleet.reload())
             await stage.swapped.wait()
             reload.cancel()
-            await asyncio.wait({reload}, timeout=5)
+            await asyncio.wait({reload}, timeout=patient(5))
             stage.since()
             await fleet.stop()
         assert sorted(stage.since()) == ["stopped a/1:0", "stopped a/2:0"]
 
-    asyncio.run(asyncio.wait_for(scenario(), 20))
+    asyncio.run(asyncio.wait_for(scenario(), patient(20)))
 
 
 def test_a_bundle_that_loads_for_long_is_told_of_again_and_again(
@@ -405,7 +406,7 @@ def test_a_bundle_that_loads_for_long_is_told_of_again_and_again(
         stage.gate.set()
         await start
 
-    asyncio.run(asyncio.wait_for(scenario(), 20))
+    asyncio.run(asyncio.wait_for(scenario(), patient(20)))
     assert told()
 
 

@@ -19,6 +19,7 @@ from service.engine.sequence import Sequence
 from service.models.loader import load_model
 from service.models.repository import find_bundles
 from service.models.statistics import InferenceStatistics
+from tests.patience import patient
 from tests.unit.models.listening import Listener
 
 
@@ -57,7 +58,7 @@ def test_a_loaded_model_translates_its_golden_sentences(bundle: Path) -> None:
         limit = model.manifest.limits.max_output_tokens
         assert model.default_options == DecodingOptions(1, 1.0, 1, limit, max_length_ratio=3.0, max_repeats=10)
     finally:
-        assert model.engine.stop(30)
+        assert model.engine.stop(patient(30))
 
 
 @pytest.mark.parametrize(
@@ -73,7 +74,7 @@ def test_int8_on_a_cpu_that_saturates_is_warned_of(
 ) -> None:
     dataclasses.replace(Manifest.load(bundle), precision=precision).save(bundle)
     monkeypatch.setattr("service.models.loader.saturates_int8", lambda: saturates)
-    assert load(bundle).engine.stop(30)
+    assert load(bundle).engine.stop(patient(30))
     assert ("no VNNI" in caplog.text) is warns
 
 
@@ -83,7 +84,7 @@ def test_small_engines_can_be_tested_too(bundle: Path, limits: Any) -> None:
     change_golden(bundle, lambda golden: golden * 8)
     model = load(bundle, **limits)
     assert model.engine.snapshot().num_running == 0
-    assert model.engine.stop(30)
+    assert model.engine.stop(patient(30))
 
 
 def test_a_golden_output_that_differs_fails_the_self_test(bundle: Path, tiny_bundle: Path) -> None:
@@ -106,7 +107,7 @@ def test_one_in_five_may_differ(bundle: Path) -> None:
 
     change_golden(bundle, change)
     model = load(bundle)
-    assert model.engine.stop(30)
+    assert model.engine.stop(patient(30))
 
 
 def test_a_tokenizer_that_reads_otherwise_fails_the_self_test(bundle: Path) -> None:
@@ -159,7 +160,7 @@ def test_it_aligns_if_the_bundle_can(bundle: Path) -> None:
     golden = model.manifest.golden[0]
     (attention,) = model.aligner.align([(golden.source_ids, golden.output_ids)])
     assert attention.shape == (len(golden.output_ids), len(golden.source_ids))
-    assert model.engine.stop(30)
+    assert model.engine.stop(patient(30))
 
 
 def test_bundles_of_before_there_were_alignments_load(bundle: Path) -> None:
@@ -171,7 +172,7 @@ def test_bundles_of_before_there_were_alignments_load(bundle: Path) -> None:
     (bundle / "alignment.onnx").unlink()
     model = load(bundle)
     assert model.aligner is None
-    assert model.engine.stop(30)
+    assert model.engine.stop(patient(30))
 
 
 @pytest.mark.parametrize(
@@ -234,7 +235,7 @@ def test_weights_beside_a_graph_are_checked_and_read(bundle: Path) -> None:
     assert "weights" in checksums
     dataclasses.replace(manifest, checksums=checksums).save(bundle)
     model = load(bundle)
-    assert model.engine.stop(30)
+    assert model.engine.stop(patient(30))
     del checksums["weights"]
     dataclasses.replace(manifest, checksums=checksums).save(bundle)
     with pytest.raises(BundleError, match="weights in 'weights', which is no file of the bundle with a checksum"):

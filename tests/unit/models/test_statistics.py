@@ -10,6 +10,7 @@ from service.domain.translation import DecodingOptions, FinishReason
 from service.engine.sequence import Sequence, SequenceUpdate
 from service.engine.stats import TurnStats
 from service.models.statistics import Duration, InferenceStatistics
+from tests.patience import patient
 
 
 def update(arrived: float, admitted: float, finished: float) -> SequenceUpdate:
@@ -53,6 +54,6 @@ def test_turns_of_several_lanes_are_added_up() -> None:
     for lane in lanes:
         lane.start()
     for lane in lanes:
-        lane.join(20)
+        lane.join(patient(20))
     assert statistics.step_seconds() == {1: Duration(2000, 1000.0), 3: Duration(4000, 2000.0)}
     assert list(statistics.step_seconds()) == [1, 3]

@@ -10,6 +10,7 @@ from service.engine.sequence import Sequence, SequenceProgress, SequenceUpdate
 from service.models.statistics import InferenceStatistics
 from service.observe.metrics import Metrics
 from service.translation.engine_bridge import EngineBridge
+from tests.patience import patient
 
 SEQUENCE = Sequence("r", (1,), DecodingOptions(1, 1.0, 1, 10), 0.0)
 UPDATE = SequenceUpdate(SEQUENCE, FinishReason.CANCELLED, error=Cancelled("gone"))
@@ -42,8 +43,8 @@ def test_all_that_a_turn_tells_crosses_at_once_and_arrive_on_the_loop() -> None:
         )
         thread = threading.Thread(target=bridge.on_updates, args=([UPDATE] * 50, [PROGRESS] * 3))
         thread.start()
-        await asyncio.wait_for(done.wait(), 5)
-        thread.join(5)
+        await asyncio.wait_for(done.wait(), patient(5))
+        thread.join(patient(5))
         assert loop.crossings == 1
         assert arrived == [(threading.current_thread(), [UPDATE] * 50, [PROGRESS] * 3)]
 
@@ -58,7 +59,7 @@ def test_a_failure_reaches_the_loop() -> None:
         )
         error = RuntimeError("boom")
         await asyncio.to_thread(bridge.on_failure, error)
-        assert await asyncio.wait_for(failed, 5) is error
+        assert await asyncio.wait_for(failed, patient(5)) is error
 
     asyncio.run(scenario())
 

@@ -13,6 +13,7 @@ from service.domain.errors import EngineFailure, Unavailable
 from service.domain.translation import DecodingOptions, FinishReason
 from service.engine.sequence import Sequence, SequenceProgress, SequenceUpdate
 from service.translation.pending import PendingCalls
+from tests.patience import patient
 
 OPTIONS = DecodingOptions(1, 1.0, 1, 10)
 
@@ -39,7 +40,7 @@ def test_each_call_gets_its_own_updates_in_its_order(sizes: list[int], chance: r
             pending.deliver(part)
             await asyncio.sleep(0)
         for call, wait in zip(calls, waits, strict=True):
-            got = await asyncio.wait_for(wait, 5)
+            got = await asyncio.wait_for(wait, patient(5))
             assert [each.sequence for each in got] == list(call.sequences)
             assert call.unfinished() == []
         assert len(pending) == 0
@@ -54,7 +55,7 @@ def test_the_first_error_fails_the_call_and_the_rest_can_be_told() -> None:
         first, second, third = call.sequences
         pending.deliver([update(second, EngineFailure("one")), update(third, Unavailable("two"))])
         with pytest.raises(EngineFailure, match="one"):
-            await asyncio.wait_for(call.wait(), 5)
+            await asyncio.wait_for(call.wait(), patient(5))
         assert call.unfinished() == [first]
 
     asyncio.run(scenario())
@@ -90,17 +91,19 @@ def test_news_are_the_newest_of_each_sequence_until_all_have_ended() -> None:
         reading = asyncio.ensure_future(anext(news))
         await asyncio.sleep(0)
         pending.deliver([], [progress(first, 5)])
-        assert await asyncio.wait_for(reading, 5) == progress(first, 5)
+        assert await asyncio.wait_for(reading, patient(5)) == progress(first, 5)
         pending.deliver([], [progress(first, 5, 6), progress(second, 7)])
         pending.deliver([], [progress(first, 5, 6, 7)])
-        assert await asyncio.wait_for(anext(news), 5) == progress(first, 5, 6, 7), "who reads slowly gets the newest"
-        assert await asyncio.wait_for(anext(news), 5) == progress(second, 7)
+        assert await asyncio.wait_for(anext(news), patient(5)) == progress(first, 5, 6, 7), (
+            "who reads slowly gets the newest"
+        )
+        assert await asyncio.wait_for(anext(news), patient(5)) == progress(second, 7)
         ends = [update(second), update(first)]
         pending.deliver(ends[:1], [progress(first, 5, 6, 7, 8)])
         assert [await anext(news), await anext(news)] == [progress(first, 5, 6, 7, 8), ends[0]]
         pending.deliver(ends[1:])
         assert [each async for each in news] == ends[1:]
-        assert await asyncio.wait_for(call.wait(), 5) == ends[::-1]
+        assert await asyncio.wait_for(call.wait(), patient(5)) == ends[::-1]
 
     asyncio.run(scenario())
 
@@ -111,7 +114,7 @@ def test_news_fail_as_the_call_does() -> None:
         call = pending.open(sequences(2))
         pending.deliver([update(call.sequences[0], EngineFailure("one"))])
         with pytest.raises(EngineFailure, match="one"):
-            await asyncio.wait_for(anext(call.news()), 5)
+            await asyncio.wait_for(anext(call.news()), patient(5))
 
     asyncio.run(scenario())
 
@@ -123,11 +126,11 @@ def test_what_was_not_read_is_known_though_the_call_fail() -> None:
         first, second = call.sequences
         pending.deliver([], [progress(first, 5), progress(second, 7)])
         news = call.news()
-        assert await asyncio.wait_for(anext(news), 5) == progress(first, 5)
+        assert await asyncio.wait_for(anext(news), patient(5)) == progress(first, 5)
         pending.deliver([update(second, EngineFailure("one"))], [progress(first, 5, 6)])
         assert call.unread() == [progress(second, 7), progress(first, 5, 6)]
         with pytest.raises(EngineFailure, match="one"):
-            await asyncio.wait_for(anext(news), 5)
+            await asyncio.wait_for(anext(news), patient(5))
 
     asyncio.run(scenario())
 

@@ -47,6 +47,7 @@ from service.text.token_spans import TokenSpan
 from service.translation import translator
 from service.translation.cache import TranslationCache
 from service.translation.translator import Translator
+from tests.patience import patient
 
 EOS = 2
 LIMITS = CallLimits(max_characters=1_000_000, max_segments=4096, max_answer_characters=4_000_000)
@@ -160,7 +161,7 @@ def test_translations_come_in_the_order_of_the_texts(make: Any, texts: list[str]
         chance.shuffle(engine.submitted)
         for sequence in engine.submitted:
             translator.deliver([answer(sequence)])
-        return await asyncio.wait_for(task, 5)
+        return await asyncio.wait_for(task, patient(5))
 
     result = asyncio.run(scenario())
     expected = [re.sub(r"\S(.*\S)?", lambda found: "".join(found[0].split())[::-1], text, flags=re.S) for text in texts]
@@ -180,7 +181,7 @@ def test_a_sequence_carries_what_the_engine_needs(make: Any) -> None:
         assert sequence.deadline_seconds - time.monotonic() == pytest.approx(9, abs=2)
         assert time.monotonic() - sequence.arrived_seconds < 2
         translator.deliver([answer(sequence)])
-        (translation,) = (await asyncio.wait_for(task, 5)).translations
+        (translation,) = (await asyncio.wait_for(task, patient(5))).translations
         assert translation.num_source_tokens == 4
         assert translation.hypotheses[0].score is None  # not asked for
 
@@ -200,7 +201,7 @@ def test_an_overloaded_engine_refuses_before_anything_is_planned_unless_answers_
         first = await begin(translator, request("ab"))
         translator.deliver([answer(engine.submitted[0])])
         engine.is_full = True
-        return await asyncio.wait_for(first, 5), await translator.translate(request("ab"))
+        return await asyncio.wait_for(first, patient(5)), await translator.translate(request("ab"))
 
     asyncio.run(refused())
     first, again = asyncio.run(kept())
@@ -212,7 +213,7 @@ def test_scores_come_when_asked_for(make: Any) -> None:
         translator, engine = make()
         task = await begin(translator, request("ab", options=RequestedOptions(return_scores=True)))
         translator.deliver([answer(engine.submitted[0], score=-0.25)])
-        return (await asyncio.wait_for(task, 5)).translations[0].hypotheses[0].score
+        return (await asyncio.wait_for(task, patient(5))).translations[0].hypotheses[0].score
 
     assert asyncio.run(scenario()) == -0.25
 
@@ -227,7 +228,7 @@ def test_each_sample_is_a_sequence_with_a_seed_of_its_own(make: Any) -> None:
         assert {sequence.options.num_hypotheses for sequence in engine.submitted} == {1}
         assert {sequence.options.top_k for sequence in engine.submitted} == {5}
         translator.deliver([answer(sequence) for sequence in reversed(engine.submitted)])
-        translations = (await asyncio.wait_for(task, 5)).translations
+        translations = (await asyncio.wait_for(task, patient(5))).translations
         assert [len(translation.hypotheses) for translation in translations] == [3, 3]
         assert [translation.text for translation in translations] == ["ba", "c"]
         return seeds
@@ -256,7 +257,7 @@ def test_what_is_kept_is_not_decoded_again(make: Any) -> None:
         engine.submitted.clear()
         task = await begin(translator, asked)
         translator.deliver([answer(sequence) for sequence in engine.submitted])
-        return len(engine.submitted), [each.text for each in (await asyncio.wait_for(task, 5)).translations]
+        return len(engine.submitted), [each.text for each in (await asyncio.wait_for(task, patient(5))).translations]
 
     async def scenario() -> None:
         translator, engine = make(1_000_000)
@@ -283,7 +284,7 @@ def test_without_a_cache_everything_is_decoded(make: Any) -> None:
         for number in (1, 2):
             task = await begin(translator, request("ab"))
             translator.deliver([answer(engine.submitted[-1])])
-            await asyncio.wait_for(task, 5)
+            await asyncio.wait_for(task, patient(5))
             assert len(engine.submitted) == number
 
     asyncio.run(scenario())
@@ -312,10 +313,10 @@ def test_closing_a_stream_aborts_what_is_unfinished_at_once(make: Any, source: s
         texts = ["where is the train", "save the file", "find my keys"]
         stream = translator.stream(request(*texts, source_language_code=source))
         first = asyncio.create_task(anext(stream))
-        await asyncio.wait_for(engine.arrived.wait(), 5)
+        await asyncio.wait_for(engine.arrived.wait(), patient(5))
         one, two, three = engine.submitted
         translator.deliver([answer(one), answer(two)])
-        parts = [await asyncio.wait_for(first, 5), *[await anext(stream) for _ in range(num_parts - 1)]]
+        parts = [await asyncio.wait_for(first, patient(5)), *[await anext(stream) for _ in range(num_parts - 1)]]
         assert [part.index for part in parts] == list(range(num_parts))
         assert all(part.translation is not None for part in parts)
         assert not await translator.models()[0].leases.none_held(0.01)
@@ -332,13 +333,13 @@ def test_a_failed_sequence_ends_its_stream_and_aborts_the_rest(make: Any) -> Non
         translator, engine = make()
         stream = translator.stream(request("a", "b", "c"))
         first = asyncio.create_task(anext(stream))
-        await asyncio.wait_for(engine.arrived.wait(), 5)
+        await asyncio.wait_for(engine.arrived.wait(), patient(5))
         one, two, three = engine.submitted
         translator.deliver([answer(one)])
-        assert (await asyncio.wait_for(first, 5)).translation.text == "a"
+        assert (await asyncio.wait_for(first, patient(5))).translation.text == "a"
         translator.deliver([SequenceUpdate(two, None, error=EngineFailure("numbers ran out"))])
         with pytest.raises(EngineFailure, match="numbers ran out"):
-            await asyncio.wait_for(anext(stream), 5)
+            await asyncio.wait_for(anext(stream), patient(5))
         assert engine.aborted == [three]
         assert len(translator._decoder._pending) == 0
 
@@ -352,7 +353,7 @@ def test_one_failed_sequence_fails_the_call_and_aborts_the_rest(make: Any) -> No
         first, second, third = engine.submitted
         translator.deliver([SequenceUpdate(second, None, error=EngineFailure("numbers ran out"))])
         with pytest.raises(EngineFailure, match="numbers ran out"):
-            await asyncio.wait_for(task, 5)
+            await asyncio.wait_for(task, patient(5))
         assert engine.aborted == [first, third]
 
     asyncio.run(scenario())
@@ -389,10 +390,10 @@ def test_what_can_not_be_taken_is_refused_before_the_engine_sees_it(make: Any, a
         if error is None:
             assert len(engine.submitted) == 2
             translator.deliver([answer(sequence) for sequence in engine.submitted])
-            await asyncio.wait_for(task, 5)
+            await asyncio.wait_for(task, patient(5))
             return
         with pytest.raises(error):
-            await asyncio.wait_for(task, 5)
+            await asyncio.wait_for(task, patient(5))
         assert engine.submitted == []
 
     asyncio.run(scenario())
@@ -426,7 +427,7 @@ def test_a_call_holds_its_model_until_it_ends(make: Any, ending: str) -> None:
         else:
             translator.deliver([answer(sequence)])
         assert await leases.none_held(5)
-        await asyncio.wait({task}, timeout=5)
+        await asyncio.wait({task}, timeout=patient(5))
         assert task.done()
 
     asyncio.run(scenario())
@@ -449,15 +450,15 @@ def test_large_calls_do_not_hold_the_event_loop(make: Any, asked: Any) -> None:
         released = threading.Event()
         tokenizer = translator.models()[0].tokenizer
         encode = tokenizer.encode
-        tokenizer.encode = lambda text: released.wait(10) and encode(text)
+        tokenizer.encode = lambda text: released.wait(patient(10)) and encode(text)
         task = await begin(translator, asked)
         assert engine.submitted == []
         released.set()
-        await asyncio.wait_for(engine.arrived.wait(), 5)
+        await asyncio.wait_for(engine.arrived.wait(), patient(5))
         translator.deliver([answer(sequence) for sequence in engine.submitted])
-        assert len((await asyncio.wait_for(task, 5)).translations) == len(asked.texts)
+        assert len((await asyncio.wait_for(task, patient(5))).translations) == len(asked.texts)
 
-    asyncio.run(asyncio.wait_for(scenario(), 20))
+    asyncio.run(asyncio.wait_for(scenario(), patient(20)))
 
 
 @pytest.mark.parametrize("asked", [request("a" * 50), request("a" * 50, terms=_terms(10, 10))], ids=["plain", "terms"])
@@ -467,6 +468,6 @@ def test_small_calls_are_planned_at_once(make: Any, asked: Any) -> None:
         task = await begin(translator, asked)
         assert len(engine.submitted) == 1
         translator.deliver([answer(sequence) for sequence in engine.submitted])
-        await asyncio.wait_for(task, 5)
+        await asyncio.wait_for(task, patient(5))
 
-    asyncio.run(asyncio.wait_for(scenario(), 20))
+    asyncio.run(asyncio.wait_for(scenario(), patient(20)))

@@ -16,6 +16,7 @@ from service.domain.errors import Unavailable
 from service.engine.runtime.aligner import Aligner
 from service.engine.runtime.session import SessionConfig
 from service.engine.runtime.shared_graph import SharedGraph
+from tests.patience import patient
 from tests.unit.engine.runtime.test_onnx_runner import MODEL, PAD_ID, START_ID, manifest
 from tests.unit.engine.runtime.tiny_graphs import save_alignment, save_decoder_step, save_encoder
 
@@ -125,7 +126,7 @@ def test_threads_do_not_disturb_each_other(aligner: Aligner) -> None:
     start = threading.Barrier(4)
 
     def align(_: int) -> list[np.ndarray]:
-        start.wait(30)
+        start.wait(patient(30))
         return list(aligner.align(many))
 
     with ThreadPoolExecutor(4) as pool:

@@ -14,6 +14,7 @@ from service.faces.grpc.pb.inference import grpc_service_pb2 as pb
 from service.observe.access_log import AccessLog
 from service.observe.metrics import Metrics
 from service.observe.recent_errors import RecentErrors
+from tests.patience import patient
 
 METHOD = "inference.GRPCInferenceService/ModelStreamInfer"
 
@@ -80,7 +81,7 @@ async def until_idle() -> None:
 
 
 def play(scenario: Any) -> None:
-    asyncio.run(asyncio.wait_for(scenario, 20))
+    asyncio.run(asyncio.wait_for(scenario, patient(20)))
 
 
 def test_answers_come_in_the_order_of_requests_whatever_is_done_first() -> None:
