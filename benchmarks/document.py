@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 import click
@@ -15,6 +16,7 @@ from service.bundle.manifest import MANIFEST_NAME, Manifest
 MEASURED = ("offline", "serving", "inside", "step_time", "invariance-int8", "int8_quality")
 DOCUMENT = Path("docs/benchmarks.md")
 IMAGES = Path("docs/images")
+WIDTH = 120  # of the document's lines
 
 
 @click.command()
@@ -42,16 +44,20 @@ def sections(read: Callable[[str], list[dict[str, Any]]], quality: Mapping[str, 
     found = {"targets": targets_table(targets(records, quality))}
     machine = next((each for of_one in records.values() for each in of_one if "machine" in each), None)
     if machine is not None:
-        found["machine"] = circumstances(machine)
+        found["machine"] = _wrapped(circumstances(machine))
     if offline:
         found["offline"] = offline_table(offline)
         found["outputs"] = outputs_table(offline)
     if serving:
         found["serving"] = serving_table(serving)
     for name in ("scale", "limit"):
-        if lines := [f"- {record['line']}" for record in read(name)]:
+        if lines := [_wrapped(f"- {record['line']}", indent="  ") for record in read(name)]:
             found[name] = "\n".join(lines)
     return found
+
+
+def _wrapped(text: str, indent: str = "") -> str:
+    return fill(text, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
 def circumstances(record: Mapping[str, Any]) -> str:

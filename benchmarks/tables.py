@@ -29,9 +29,10 @@ def as_served(records: Iterable[Record]) -> list[Record]:
 
 
 def offline_table(records: Sequence[Record]) -> str:
-    """Best and median tokens per second of every row, with our ratio to CTranslate2's fastest of that row."""
+    """Return best and median tokens per second of every row, with our ratio to CTranslate2's fastest of that row, and a
+    list of CTranslate2's settings."""
     served = as_served(records)
-    rows = []
+    rows, settings = [], []
     for key in sorted({(record["model"], record["decode"], record["batch"]) for record in served}, key=_row_order):
         wanted = dict(zip(("model", "decode", "batch"), key, strict=True))
         ours = fastest(served, engine="dragoman", precision="int8", **wanted)
@@ -42,11 +43,12 @@ def offline_table(records: Sequence[Record]) -> str:
             _rate(theirs),
             _rate(fastest(served, engine="transformers", **wanted)),
             _ratio_text(ratio_of(ours, theirs)),
-            _settings(theirs),
         ]
-        rows.append([f"{key[0]}, {key[1]}, batch {key[2]}", *cells])
-    head = ("row", "ours int8", "ours float32", "CTranslate2", "transformers", "ratio", "CTranslate2's settings")
-    return markdown(head, rows)
+        name = f"{key[0]}, {key[1]}, batch {key[2]}"
+        rows.append([name, *cells])
+        settings.append(f"- {name}: {_settings(theirs)}")
+    table = markdown(("row", "ours int8", "ours float32", "CTranslate2", "transformers", "ratio"), rows)
+    return "\n".join((table, "", "CTranslate2's settings:", "", *settings))
 
 
 def outputs_table(records: Sequence[Record]) -> str:
@@ -61,7 +63,7 @@ def outputs_table(records: Sequence[Record]) -> str:
 
 
 def serving_table(records: Sequence[Record]) -> str:
-    """Every load on every server."""
+    """Return a row for every load on every server; CPUs are those of the server and of the callers."""
     rows = []
     for record in records:
         if record["kind"] == "capacity":
@@ -90,7 +92,7 @@ def serving_table(records: Sequence[Record]) -> str:
         "goodput/s",
         "shed",
         "late",
-        "CPUs (server + callers)",
+        "CPUs",
     )
     return markdown(head, rows)
 

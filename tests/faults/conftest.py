@@ -23,7 +23,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 def proved(request: pytest.FixtureRequest) -> Iterator[Callable[..., None]]:
     """Note how many cases of a promise this test has run: `proved("deadlines", cases=200, worst_steps=2)`.
 
-    `promise` is a key of docs/reliability.md's table, `numbers` whatever was measured. It is written when the test is
+    `promise` is a key of docs/proofs.md's table, `numbers` whatever was measured. It is written when the test is
     over, as failed unless the test passed.
     """
     notes: list[dict[str, Any]] = []

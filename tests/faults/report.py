@@ -1,4 +1,4 @@
-"""`python -m tests.faults.report`: docs/reliability.md's table and picture, out of the records in build/reliability."""
+"""`python -m tests.faults.report`: write docs/proofs.md's table and picture from the records in build/reliability."""
 
 import json
 import re
@@ -10,33 +10,31 @@ from benchmarks.tables import markdown
 from tests.faults.proofs import PROVED
 from tests.servers import REPOSITORY
 
-DOCUMENT = REPOSITORY / "docs" / "reliability.md"
+DOCUMENT = REPOSITORY / "docs" / "proofs.md"
 PICTURE = REPOSITORY / "docs" / "images" / "soak.png"
 BEGIN, END = "<!-- proofs -->", "<!-- end of proofs -->"
 HEAD = ("promise", "test", "form", "cases", "failures", "date", "commit")
-PROMISES = {
-    "overload": "More load than it can do is refused at once, the rest is answered as before",
-    "deadlines": "What can't be done in time is refused at the door; what expires is dropped at once",
-    "cancellation": "Calls that are given up cost nothing any more",
-    "cross-talk": "Each caller gets the answer to its own call, the same as alone",
-    "faults-inside": "A fault inside fails the calls that it meets, with a status that tells; health tells the truth",
-    "recovery": "After a fault inside, the next call works",
-    "faults-outside": "Slow, broken and hostile connections harm nobody else",
-    "attacks": "No call of the allowed size costs others their answers, the server its memory, or a stop its time",
-    "floods": "Floods of large, compressed, half-sent or broken messages take bounded memory",
-    "signals": "A signal in any phase ends the server in bounded time, with the right exit code",
-    "fuzz-requests": "Any request is answered or refused with a clear status",
-    "fuzz-readers": "Any file is read or refused with a clear message",
-    "fuzz-bundles": "A damaged bundle is refused and never served",
-    "soak": "After an hour of mixed traffic it is as it was",
-    "invariants": "No slot is owned twice, none is lost",
-}
+PROMISES = (  # in the order of the sections of docs/reliability.md
+    "overload",
+    "deadlines",
+    "cancellation",
+    "cross-talk",
+    "faults-inside",
+    "recovery",
+    "faults-outside",
+    "attacks",
+    "floods",
+    "signals",
+    "fuzz-requests",
+    "fuzz-readers",
+    "fuzz-bundles",
+    "soak",
+    "invariants",
+)
 
 
 Record = Mapping[str, Any]  # as `tests.faults.proofs` writes it
-_ROW = re.compile(
-    r"^\| (\[.*\]\(#(?P<promise>\S+)\) \| \[(?P<path>\S+)\]\(.*?\) \| (?P<form>\w+) \|.*) \|$", re.MULTILINE
-)
+_ROW = re.compile(r"^\| (\[(?P<promise>\S+)\] \| `(?P<path>\S+)` \| (?P<form>\w+) \|.*) \|$", re.MULTILINE)
 
 
 class Key(NamedTuple):
@@ -48,7 +46,7 @@ class Key(NamedTuple):
 
 
 def rows_of(records: Iterable[Record]) -> dict[Key, Sequence[str]]:
-    """The cells of the table's rows; dates and commits are the latest.
+    """Return the cells of the table's rows; dates and commits are the latest.
 
     Raises:
         KeyError: a promise is not among `PROMISES`.
@@ -61,12 +59,12 @@ def rows_of(records: Iterable[Record]) -> dict[Key, Sequence[str]]:
     for key, found in by_key.items():
         if key.promise not in PROMISES:
             raise KeyError(
-                f"promise {key.promise!r} has no text in tests/faults/report.py; there are {', '.join(PROMISES)}."
+                f"promise {key.promise!r} has no section in docs/reliability.md; choose one of {', '.join(PROMISES)}."
             )
         latest = max(found, key=lambda record: record["date"])
         rows[key] = (
-            f"[{PROMISES[key.promise]}](#{key.promise})",
-            f"[{key.path}](../{key.path})",
+            f"[{key.promise}]",
+            f"`{key.path}`",
             key.form,
             f"{sum(record['cases'] for record in found):,}",
             f"{sum(record['failures'] for record in found):,}",
@@ -77,21 +75,19 @@ def rows_of(records: Iterable[Record]) -> dict[Key, Sequence[str]]:
 
 
 def completed(document: str, rows: Mapping[Key, Sequence[str]]) -> str:
-    """The document with these rows in its table. What it says of other tests that still exist stays: long forms are
+    """Return the document with these rows in its table. Keep the rows of other tests that still exist: long forms do
     not run every day, nor all on one machine."""
     head, _, rest = document.partition(BEGIN)
     old, _, tail = rest.partition(END)
     kept = {Key(*row.group("promise", "path", "form")): row[1].split(" | ") for row in _ROW.finditer(old)}
     merged = {key: row for key, row in {**kept, **rows}.items() if (REPOSITORY / key.path).exists()}
-    order = list(PROMISES)
-    lines = [
-        merged[key] for key in sorted(merged, key=lambda key: (order.index(key.promise), key.path, key.form == "long"))
-    ]
+    order = sorted(merged, key=lambda key: (PROMISES.index(key.promise), key.path, key.form == "long"))
+    lines = [merged[key] for key in order]
     return "\n".join((head + BEGIN, markdown(HEAD, lines), END + tail))
 
 
 def records_of(folder: Path) -> list[Record]:
-    """What tests and soak have written, by the names of the files."""
+    """Read what tests and soak have written, in the order of the files' names."""
     return [json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"))]
 
 
@@ -107,7 +103,7 @@ def main() -> None:
 
 
 def draw(series: Mapping[str, Sequence[float]], path: Path) -> None:
-    """Memory, p99 and counts over time; what came before the warm-up's end is shaded."""
+    """Draw memory, p99 and counts over time, with the warm-up shaded."""
     import matplotlib as mpl
 
     mpl.use("Agg")

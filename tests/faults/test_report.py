@@ -1,4 +1,4 @@
-"""The table of docs/reliability.md: each promise has its text, and what it names is there."""
+"""The table of docs/proofs.md: each promise has a section in docs/reliability.md, and the tests in it exist."""
 
 import re
 
@@ -16,12 +16,12 @@ def proof(promise: str, test: str, form: str, cases: int, date: str = "2026-11-2
 
 
 def cells_of(document: str) -> list[list[str]]:
-    """The rows of the table, from the second column on."""
+    """Return the rows of the table, from the second column on."""
     return [[cell.strip() for cell in row.strip("|").split("|")][1:] for row in document.split("\n")[3:-2]]
 
 
-def test_promises_that_tests_prove_have_texts_and_sections() -> None:
-    document = DOCUMENT.read_text(encoding="utf-8")
+def test_promises_that_tests_prove_have_sections_and_links() -> None:
+    document = (DOCUMENT.parent / "reliability.md").read_text(encoding="utf-8")
     used = {
         promise
         for folder in ("faults", "fuzz")
@@ -32,11 +32,13 @@ def test_promises_that_tests_prove_have_texts_and_sections() -> None:
     assert used <= set(PROMISES)
     headings = re.findall(r"^## (\S+)$", document, re.MULTILINE)
     assert [heading for heading in headings if heading in PROMISES] == list(PROMISES)
+    links = re.findall(r"^\[(\S+)\]: reliability\.md#\1$", DOCUMENT.read_text(encoding="utf-8"), re.MULTILINE)
+    assert links == list(PROMISES)
 
 
 def test_the_table_names_tests_that_exist() -> None:
     rows = DOCUMENT.read_text(encoding="utf-8").partition(BEGIN)[2].partition(END)[0]
-    paths = re.findall(r"\]\(\.\./(tests/[^)]+)\)", rows)
+    paths = re.findall(r"\| `(tests/[^`]+)` \|", rows)
     assert paths, "run the tests of tests/faults, then python -m tests.faults.report"
     assert [path for path in paths if not (REPOSITORY / path).exists()] == []
 
@@ -51,9 +53,9 @@ def test_each_form_of_a_file_is_one_row() -> None:
         ]
     )
     assert cells_of(completed(f"{BEGIN}\n{END}\n", rows)) == [
-        [f"[{OVERLOAD}](../{OVERLOAD})", "short", "120", "2", "2026-11-21", "c100"],
-        [f"[{OVERLOAD}](../{OVERLOAD})", "long", "5,000", "0", "2026-11-19", "c5000"],
-        ["[tests/soak](../tests/soak)", "long", "90,000", "0", "2026-11-22", "c90000"],
+        [f"`{OVERLOAD}`", "short", "120", "2", "2026-11-21", "c100"],
+        [f"`{OVERLOAD}`", "long", "5,000", "0", "2026-11-19", "c5000"],
+        ["`tests/soak`", "long", "90,000", "0", "2026-11-22", "c90000"],
     ]
 
 
@@ -72,8 +74,8 @@ def test_what_was_not_run_again_stays_while_its_test_exists() -> None:
     ]
 
 
-def test_a_promise_without_a_text_is_refused() -> None:
-    with pytest.raises(KeyError, match="'luck' has no text"):
+def test_a_promise_without_a_section_is_rejected() -> None:
+    with pytest.raises(KeyError, match="'luck' has no section"):
         rows_of([proof("luck", "tests/faults/test_luck.py", "short", 1)])
 
 

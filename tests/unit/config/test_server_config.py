@@ -13,7 +13,7 @@ from service.config.server_config import NEEDS, SETTINGS, ServerConfig, wrong_se
 from service.config.sources import resolve, toml_value
 from tests.servers import REPOSITORY
 
-TABLE_ROW = re.compile(r"\| `--([a-z-]+)` \| `(DRAGOMAN_SERVE_[A-Z_]+)` \| `(.*?)` \| (.+) \|")
+ENTRY = re.compile(r"^- `--([a-z-]+)` \(`(DRAGOMAN_SERVE_[A-Z_]+)`, `(.*?)`\): (.+)", re.MULTILINE)
 EXAMPLE = REPOSITORY / "deploy" / "config.toml"
 
 
@@ -105,16 +105,16 @@ def test_the_table_of_settings_is_that_of_the_code() -> None:
 def test_a_setting_that_the_table_lacks_or_has_wrong_is_noticed() -> None:
     document = (REPOSITORY / "docs" / "operations.md").read_text(encoding="utf-8")
     right = table_of(document)
-    assert table_of(document.replace("| `50051` |", "| `50052` |")) != right
-    assert table_of(re.sub(r"\| `--tls-key`.*\n", "", document)) != right
+    assert table_of(document.replace("`50051`)", "`50052`)")) != right
+    assert table_of(re.sub(r"- `--tls-key`.*\n", "", document)) != right
 
 
 def table_of(document: str) -> dict[str, tuple[str, str]]:
-    """The variable and the default of each setting, as the section says."""
+    """Return the variable and the default of each setting that the section "Settings" lists."""
     section = document.partition("## Settings\n")[2].partition("\n## ")[0]
     return {
         flag.replace("-", "_"): (variable, default)
-        for flag, variable, default, meaning in TABLE_ROW.findall(section)
+        for flag, variable, default, meaning in ENTRY.findall(section)
         if meaning.strip()
     }
 

@@ -1,0 +1,70 @@
+"""The documents: lines of at most 120 columns, links that lead somewhere, a map of the code that names what exists."""
+
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tests.servers import REPOSITORY
+
+WIDTH = 120
+URL = re.compile(r"https?://\S+")
+FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+LINK = re.compile(r"\]\(([^)\s]+)\)|^\[[^\]]+\]: (\S+)$", re.MULTILINE)
+
+DOCUMENTS = sorted(
+    str(path.relative_to(REPOSITORY))
+    for pattern in ("*.md", "docs/**/*.md", "checkpoints/*/*.md", "deploy/**/*.md", "client/*.md")
+    for path in REPOSITORY.glob(pattern)
+)
+
+
+@cache
+def anchors(document: Path) -> frozenset[str]:
+    """Return the anchors of the document's headings, as GitHub makes them."""
+    titles = HEADING.findall(FENCED.sub("", document.read_text(encoding="utf-8")))
+    return frozenset(re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles)
+
+
+def too_wide(text: str) -> list[str]:
+    """Return the lines of more than `WIDTH` columns, URLs not counted."""
+    return [line for line in text.splitlines() if len(URL.sub("", line)) > WIDTH]
+
+
+def test_the_documents_are_found() -> None:
+    assert {"README.md", "docs/architecture.md", "checkpoints/en-de/README.md"} <= set(DOCUMENTS)
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_no_line_is_wider_than_120_columns(name: str) -> None:
+    assert too_wide((REPOSITORY / name).read_text(encoding="utf-8")) == []
+
+
+def test_a_wide_line_is_found_and_an_address_is_not_counted() -> None:
+    assert too_wide("a" * 121) == ["a" * 121]
+    assert too_wide("see https://example.org/" + "a" * 121) == []
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_every_link_leads_somewhere(name: str) -> None:
+    document = REPOSITORY / name
+    targets = [first or second for first, second in LINK.findall(FENCED.sub("", document.read_text(encoding="utf-8")))]
+    for target in targets:
+        if target.startswith(("http://", "https://")):
+            continue
+        path, _, anchor = target.partition("#")
+        there = (document.parent / path).resolve() if path else document
+        assert there.exists(), target
+        assert not anchor or anchor in anchors(there), target
+
+
+def test_the_map_of_the_code_names_modules_that_exist() -> None:
+    text = (REPOSITORY / "docs" / "architecture.md").read_text(encoding="utf-8")
+    modules = set(re.findall(r"`([\w/]+\.py)`", text))
+    assert len(modules) > 40
+    paths = [
+        f"/{path.relative_to(REPOSITORY)}" for top in ("service", "export") for path in (REPOSITORY / top).rglob("*.py")
+    ]
+    assert {name for name in modules if not any(path.endswith(f"/{name}") for path in paths)} == set()
