@@ -85,6 +85,7 @@ def train(
     model = _initial_model(recipe, prepared.tokenizer, init)
     hardware = Hardware(
         device=torch.device(device),
+        workers=torch.get_num_threads(),
         bfloat16=_has_bfloat16(device) if bfloat16 is None else bfloat16,
         compile=device == "cuda" if compile_ is None else compile_,
     )

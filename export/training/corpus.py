@@ -135,14 +135,22 @@ def add_noise(
 def encode_corpus(
     pairs: Sequence[WeightedPair], tokenizer: sentencepiece.SentencePieceProcessor, max_tokens: int
 ) -> EncodedCorpus:
-    """Tokenize, and drop pairs with more than `max_tokens` on a side."""
+    """Tokenize, and drop pairs with more than `max_tokens` on a side or characters that the tokenizer lacks.
+
+    The service never shows a model such characters: reserved symbols stand for them.
+    """
     sources = tokenizer.encode([pair.source for pair in pairs], add_eos=True, num_threads=2)
     targets = tokenizer.encode([pair.target for pair in pairs], add_eos=True, num_threads=2)
-    kept = [i for i in range(len(pairs)) if max(len(sources[i]), len(targets[i])) <= max_tokens]
-    source, source_starts = _concatenate([sources[i] for i in kept])
-    target, target_starts = _concatenate([targets[i] for i in kept])
+    unknown = tokenizer.unk_id()
+    kept = [
+        i
+        for i, (source, target) in enumerate(zip(sources, targets, strict=True))
+        if max(len(source), len(target)) <= max_tokens and unknown not in source and unknown not in target
+    ]
+    source_ids, source_starts = _concatenate([sources[i] for i in kept])
+    target_ids, target_starts = _concatenate([targets[i] for i in kept])
     weights = np.asarray([pairs[i].weight for i in kept], dtype=np.float32)
-    return EncodedCorpus(source, target, source_starts, target_starts, weights)
+    return EncodedCorpus(source_ids, target_ids, source_starts, target_starts, weights)
 
 
 def known_symbols(tokenizer: sentencepiece.SentencePieceProcessor) -> tuple[str, ...]:

@@ -12,13 +12,13 @@ from typing import Any
 import sentencepiece
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 from tqdm import tqdm
 
 from export.architecture import Transformer
 from export.training.batches import Batch, epoch_batches
 from export.training.corpus import EncodedCorpus
 from export.training.evaluation import translate_greedily, validation_loss
+from export.training.gradients import ParallelGradients, smoothed_loss
 from export.training.muon import Muon
 from export.training.recipe import OptimizerRecipe, Recipe, recipe_fingerprint
 
@@ -32,6 +32,7 @@ class Hardware:
     """Where and how to compute."""
 
     device: torch.device
+    workers: int  # threads that compute parts of a batch on a CPU
     bfloat16: bool
     compile: bool
 
@@ -44,7 +45,7 @@ class Progress:
     epoch: int = 0
     batch: int = 0  # of the epoch
     tokens: int = 0
-    seconds: float = 0.0  # of this process's own: time in which it was stopped, or others ran, doesn't count
+    cpu_seconds: float = 0.0  # of all threads: time in which the process was stopped, or others ran, doesn't count
     end_step: int = 0
     decay_steps: int = 0
     averaged: list[dict[str, Tensor]] = field(default_factory=list)  # the last weights, for averaging
@@ -69,8 +70,7 @@ class Trainer:
         self.tokenizer, self.training, self.validation = tokenizer, training, validation
         self.progress = Progress(end_step=recipe.schedule.total_steps, decay_steps=recipe.schedule.decay_steps)
         self.optimizers = _optimizers(model, recipe.optimizer)
-        loss: Callable[[Tensor, Tensor], Tensor] = self._loss
-        self.loss = torch.compile(loss, dynamic=True) if hardware.compile else loss
+        self._add_gradients = self._gradients()
         self._is_finishing = self._is_stopping = False
 
     def run(self) -> bool:
@@ -79,20 +79,20 @@ class Trainer:
         if progress.step >= progress.end_step:
             return True
         bar = tqdm(total=progress.end_step, initial=progress.step, desc="train", unit="step", mininterval=5.0)
-        before = time.thread_time()
+        before = time.process_time()
         for batch in self._batches():
             loss = self._step(batch)
-            now = time.thread_time()
-            progress.seconds, before = progress.seconds + now - before, now
+            now = time.process_time()
+            progress.cpu_seconds, before = progress.cpu_seconds + now - before, now
             bar.update()
             if progress.step % 50 == 0:
                 self._log({"loss": loss, "rate_share": self.rate_share()})
-                rate = progress.tokens / progress.seconds
-                bar.set_postfix_str(f"loss {loss:.3f}, {rate / 1000:.1f}k tokens/s", refresh=False)
+                rate = progress.tokens / progress.cpu_seconds
+                bar.set_postfix_str(f"loss {loss:.3f}, {rate / 1000:.1f}k tokens a CPU second", refresh=False)
             at_end = progress.step >= progress.end_step
             if progress.step % schedule.evaluate_every == 0 or at_end:
                 self._evaluate(bar)
-                before = time.thread_time()  # evaluations don't count as training time
+                before = time.process_time()  # evaluations don't count as training time
                 self._save()
             if at_end or self._is_stopping:
                 break
@@ -156,11 +156,7 @@ class Trainer:
 
     def _step(self, batch: Batch) -> float:
         self.model.train()
-        source = torch.from_numpy(batch.source_ids).to(self.hardware.device)
-        target = torch.from_numpy(batch.target_ids).to(self.hardware.device)
-        with torch.autocast(self.hardware.device.type, torch.bfloat16, enabled=self.hardware.bfloat16):
-            loss = self.loss(source, target)
-        loss.backward()
+        loss = self._add_gradients(batch)
         nn.utils.clip_grad_norm_(self.model.parameters(), self.recipe.optimizer.clip_norm)
         for optimizer in self.optimizers:
             for group in optimizer.param_groups:
@@ -169,16 +165,25 @@ class Trainer:
             optimizer.zero_grad(set_to_none=True)
         self.progress.step += 1
         self.progress.tokens += batch.num_tokens
-        return float(loss.detach())
+        return loss
 
-    def _loss(self, source: Tensor, target: Tensor) -> Tensor:
-        logits = self.model(source, target[:, :-1])  # (B, T, V)
-        return functional.cross_entropy(
-            logits.flatten(0, 1).float(),
-            target[:, 1:].flatten(),
-            ignore_index=self.model.config.pad_id,
-            label_smoothing=self.recipe.optimizer.label_smoothing,
-        )
+    def _gradients(self) -> Callable[[Batch], float]:
+        """Return what adds a batch's gradients up and returns its loss."""
+        hardware, smoothing = self.hardware, self.recipe.optimizer.label_smoothing
+        if hardware.device.type == "cpu" and not hardware.compile:
+            return ParallelGradients(self.model, smoothing, hardware.workers, hardware.bfloat16).add
+        summed_loss = torch.compile(smoothed_loss, dynamic=True) if hardware.compile else smoothed_loss
+
+        def add(batch: Batch) -> float:
+            source = torch.from_numpy(batch.source_ids).to(hardware.device)
+            target = torch.from_numpy(batch.target_ids).to(hardware.device)
+            count = int((batch.target_ids[:, 1:] != self.model.config.pad_id).sum())
+            with torch.autocast(hardware.device.type, torch.bfloat16, enabled=hardware.bfloat16):
+                loss: Tensor = summed_loss(self.model, source, target, smoothing) / count
+            loss.backward()
+            return float(loss.detach())
+
+        return add
 
     def _evaluate(self, bar: "tqdm[Any]") -> None:
         last = {name: value.detach().clone() for name, value in self.model.weights().items()}
@@ -220,7 +225,9 @@ class Trainer:
         self.progress = Progress(**state["progress"])
 
     def _log(self, record: dict[str, Any]) -> None:
-        place = {"step": self.progress.step, "tokens": self.progress.tokens, "seconds": round(self.progress.seconds, 1)}
+        progress = self.progress
+        place = {"time": round(time.time()), "cpu_seconds": round(progress.cpu_seconds, 1)}
+        place |= {"step": progress.step, "tokens": progress.tokens}
         with (self.output / LOG_NAME).open("a", encoding="utf-8") as file:
             file.write(json.dumps({**place, **record}, ensure_ascii=False) + "\n")
 

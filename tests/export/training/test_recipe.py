@@ -40,7 +40,7 @@ def test_short_sentences_may_weigh_more(part: str, source: str, weight: float) -
         ("clip_norm = 1.0", "", "clip_norm"),
         ("clip_norm = 1.0", "clip_norm = 1.0\nclip = 2", "clip"),
         ("batch_tokens = 8000", 'batch_tokens = "many"', "batch_tokens"),
-        ("decay_steps = 1000", "decay_steps = 0", "decay_steps is 0; expected at least 1"),
+        ("decay_steps = 400", "decay_steps = 0", "decay_steps is 0; expected at least 1"),
         ("[schedule]", "[schedule", "not a valid TOML"),
         ("lower_case = 0.03", "lower_case = -0.03", "lower_case is -0.03; expected a share from 0 to 1"),
         ("lower_case = 0.03", "lower_case = 0.97", "add up to 1.12"),
