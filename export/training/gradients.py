@@ -1,10 +1,12 @@
 """Gradients of a batch, computed part by part: in threads on a CPU, each part small enough for its caches."""
 
 import copy
+import itertools
 import queue
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
@@ -33,12 +35,10 @@ class ParallelGradients:
 
     def add(self, batch: Batch) -> float:
         """Compute the gradients of the batch's mean loss, which is returned."""
-        parts = [
-            (torch.from_numpy(part.source_ids), torch.from_numpy(part.target_ids))
-            for part in _parts(batch, PART_TOKENS)
-        ]
-        count = sum(int((target[:, 1:] != self._model.config.pad_id).sum()) for _, target in parts)
-        losses = list(self._pool.map(lambda part: self._backward(*part, count), parts))
+        pad_id = self._model.config.pad_id
+        count = int((batch.target_ids[:, 1:] != pad_id).sum())
+        parts = _parts(batch, PART_TOKENS, pad_id)
+        losses = list(self._pool.map(self._backward, parts, itertools.repeat(count)))
         for parameter, *shared in zip(*(model.parameters() for model in (self._model, *self._copies)), strict=True):
             for other in shared:
                 if other.grad is not None:
@@ -46,7 +46,8 @@ class ParallelGradients:
                     other.grad = None
         return sum(losses)
 
-    def _backward(self, source: Tensor, target: Tensor, count: int) -> float:
+    def _backward(self, part: Batch, count: int) -> float:
+        source, target = torch.from_numpy(part.source_ids), torch.from_numpy(part.target_ids)
         model = self._free.get()
         try:
             with torch.autocast("cpu", torch.bfloat16, enabled=self._bfloat16):
@@ -76,8 +77,10 @@ def _sharing_weights(model: Transformer) -> Transformer:
     return replica
 
 
-def _parts(batch: Batch, tokens: int) -> Iterator[Batch]:
+def _parts(batch: Batch, tokens: int, pad_id: int) -> Iterator[Batch]:
     """Cut a batch into parts of about `tokens`, each with as little padding as its rows need."""
     rows = max(1, tokens * len(batch.source_ids) // batch.num_tokens)
     for start in range(0, len(batch.source_ids), rows):
-        yield Batch(batch.source_ids[start : start + rows], batch.target_ids[start : start + rows])
+        target = batch.target_ids[start : start + rows]
+        width = int(np.flatnonzero((target != pad_id).any(axis=0))[-1]) + 1
+        yield Batch(batch.source_ids[start : start + rows], target[:, :width])
