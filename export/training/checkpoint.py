@@ -12,10 +12,15 @@ from export.importers.native_folder import CONFIG_NAME, TOKENIZER_NAME, WEIGHTS_
 
 
 def save_checkpoint(model: Transformer, info: CheckpointInfo, tokenizer: Path, directory: Path) -> None:
-    """Write weights (float16), configuration and the tokenizer file into `directory`, which is made if missing."""
+    """Write weights (float16), configuration and the tokenizer file into `directory`, which is made if missing.
+
+    Weights that are there are replaced at once: whenever the process dies, there is a whole checkpoint.
+    """
     directory.mkdir(parents=True, exist_ok=True)
     weights = {name: value.detach().to("cpu", torch.float16).contiguous() for name, value in model.weights().items()}
-    save_file(weights, directory / WEIGHTS_NAME)
+    temporary = directory / f"{WEIGHTS_NAME}.partial"
+    save_file(weights, temporary)
+    temporary.replace(directory / WEIGHTS_NAME)
     config = json.dumps(model.config.to_document(), indent=2)
     (directory / CONFIG_NAME).write_text(config + "\n", encoding="utf-8")
     info.save(directory)

@@ -1,8 +1,11 @@
 """The `train` and `score` commands: from a recipe and a corpus to a checkpoint, and what that checkpoint is worth."""
 
+import contextlib
 import dataclasses
 import json
 import shutil
+import signal
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import click
@@ -15,6 +18,7 @@ from export.importers.imported import CheckpointError
 from export.importers.native import import_native
 from export.importers.native_folder import TOKENIZER_NAME, CheckpointInfo
 from export.training.batches import Batch, make_batch
+from export.training.best import BestCheckpoint
 from export.training.checkpoint import save_checkpoint
 from export.training.corpus import EncodedCorpus, Pair, read_pairs
 from export.training.loop import LOG_NAME, Hardware, Trainer
@@ -40,7 +44,13 @@ MAX_SERVED_TOKENS = 128  # training showed at most `max_tokens`; positions far b
     help="Run folder; resumed if it exists.",
 )
 @click.option("--init", "init", type=EXISTING_FOLDER, help="Go on from this checkpoint's weights and tokenizer.")
-@click.option("--minutes", type=float, help="End by the clock: the learning rate decays over that time.")
+@click.option(
+    "--finish",
+    "finish_steps",
+    type=click.IntRange(1),
+    metavar="STEPS",
+    help="Let the learning rates of the run in OUTPUT decay over so many steps; without it, it goes on as if not.",
+)
 @click.option("--device", type=click.Choice(["cpu", "cuda"]), default="cpu", show_default=True)
 @click.option("--compile/--no-compile", "compile_", default=None, help="torch.compile; default: on CUDA only.")
 @click.option(
@@ -52,13 +62,16 @@ def train(
     data: tuple[Path, ...],
     output: Path,
     init: Path | None,
-    minutes: float | None,
+    finish_steps: int | None,
     device: str,
     compile_: bool | None,
     bfloat16: bool | None,
     threads: int | None,
 ) -> None:
-    """Train the model of RECIPE and write OUTPUT/checkpoint. Interrupted runs go on where they were."""
+    """Train the model of RECIPE; the best weights so far are in OUTPUT/checkpoint.
+
+    SIGINT and SIGTERM end a run after its step; it goes on from there when it is started again.
+    """
     try:
         recipe = load_recipe(recipe_path)
     except ValueError as error:
@@ -72,25 +85,37 @@ def train(
     model = _initial_model(recipe, prepared.tokenizer, init)
     hardware = Hardware(
         device=torch.device(device),
+        workers=torch.get_num_threads(),
         bfloat16=_has_bfloat16(device) if bfloat16 is None else bfloat16,
         compile=device == "cuda" if compile_ is None else compile_,
-        minutes=minutes,
     )
     validation = _validation_batches(prepared.validation, model.config)
-    trainer = Trainer(recipe, model, prepared.tokenizer, prepared.training, validation, output, hardware)
+
+    def write(model: Transformer) -> None:
+        checkpoint = output / "checkpoint"
+        save_checkpoint(model, _info(recipe), output / TOKENIZER_NAME, checkpoint)
+        shutil.copyfile(recipe_path, checkpoint / "recipe.toml")
+
+    best = BestCheckpoint(output, write)
+    trainer = Trainer(recipe, model, prepared.tokenizer, prepared.training, validation, output, hardware, best.offer)
     try:
-        resumed = trainer.resume()
+        if finish_steps is None:
+            trainer.resume()
+        else:
+            trainer.finish(finish_steps)
     except ValueError as error:
         raise click.ClickException(str(error)) from error
-    if resumed:
+    if trainer.progress.step:
         click.echo(f"Going on from step {trainer.progress.step} in {output}.", err=True)
-    trainer.run()
-    checkpoint = output / "checkpoint"
-    save_checkpoint(model, _info(recipe), output / TOKENIZER_NAME, checkpoint)
-    shutil.copyfile(recipe_path, checkpoint / "recipe.toml")
-    tokens = trainer.progress.tokens
-    plot_losses(output / LOG_NAME, checkpoint / "loss.png", f"{recipe.name}: {tokens / 1e6:.0f} M tokens")
-    click.echo(f"Wrote {checkpoint}: {trainer.progress.step} steps, {tokens / 1e6:.1f} M tokens.")
+    with _calling_on_signals(trainer.stop):
+        is_done = trainer.run()
+    progress = trainer.progress
+    amount = f"{progress.step} steps, {progress.tokens / 1e6:.1f} M tokens"
+    if not is_done:
+        click.echo(f"Stopped after {amount}; the same command goes on from there.")
+        return
+    plot_losses(output / LOG_NAME, output / "checkpoint" / "loss.png", f"{recipe.name}: {amount}")
+    click.echo(f"Wrote {output / 'checkpoint'}: {amount}, validation loss {best.loss:.3f}.")
 
 
 @click.command()
@@ -113,6 +138,18 @@ def score(checkpoint: Path, files: tuple[Path, ...], device: str, output: Path |
     click.echo(f"\nBLEU {scores[0].bleu_signature}\nchrF {scores[0].chrf_signature}")
     if output:
         output.write_text(json.dumps([dataclasses.asdict(row) for row in scores], indent=2) + "\n", encoding="utf-8")
+
+
+@contextlib.contextmanager
+def _calling_on_signals(action: Callable[[], None]) -> Iterator[None]:
+    """Call `action` for SIGINT and SIGTERM, in place of what they do."""
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = {number: signal.signal(number, lambda *_: action()) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _initial_model(recipe: Recipe, tokenizer: sentencepiece.SentencePieceProcessor, init: Path | None) -> Transformer:

@@ -1,6 +1,8 @@
 """Parallel text: reading it, holding out validation pairs, and turning it into token ids."""
 
+import dataclasses
 import lzma
+import math
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,8 +12,9 @@ import numpy as np
 import numpy.typing as npt
 import sentencepiece
 
+from export.training.noise import noisy_copy
 from export.training.placeholders import MAX_SYMBOLS, reserved_symbols, substitute
-from export.training.recipe import DataRecipe
+from export.training.recipe import DataRecipe, NoiseRecipe
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +47,22 @@ def hold_out(pairs: Sequence[Pair], count: int, seed: int) -> tuple[list[Pair], 
     """Split into (training, validation) pairs; no sentence of the second is in the first."""
     held = random.Random(seed).sample(range(len(pairs)), count)
     validation = [pairs[i] for i in held]
-    sources = {pair.source for pair in validation}
-    return [pair for pair in pairs if pair.source not in sources], validation
+    return without_sources(pairs, validation), validation
+
+
+def without_sources(pairs: Sequence[Pair], others: Sequence[Pair]) -> list[Pair]:
+    """Return the pairs whose source is in none of `others`."""
+    sources = {pair.source for pair in others}
+    return [pair for pair in pairs if pair.source not in sources]
+
+
+@dataclass(frozen=True, slots=True)
+class WeightedPair:
+    """The two sides of a pair, and how often an epoch draws it, on average."""
+
+    source: str
+    target: str
+    weight: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,27 +93,70 @@ class EncodedCorpus:
             return cls(**{name: arrays[name] for name in cls.__slots__})
 
 
-def encode_corpus(
-    pairs: Sequence[Pair], tokenizer: sentencepiece.SentencePieceProcessor, recipe: DataRecipe, seed: int
-) -> EncodedCorpus:
-    """Tokenize, drop what is too long, and put reserved symbols into a share of the pairs."""
+def weigh(pairs: Sequence[Pair], recipe: DataRecipe, symbols: tuple[str, ...], seed: int) -> list[WeightedPair]:
+    """Put reserved symbols into a share of the pairs, and give each its weight."""
     rng = random.Random(seed)
-    known = {tokenizer.id_to_piece(i) for i in range(tokenizer.get_piece_size())}
-    symbols = tuple(symbol for symbol in reserved_symbols(MAX_SYMBOLS) if symbol in known)
-    texts = []
+    weighted = []
     for pair in pairs:
         replaced = None
         # Only about a third of the pairs share an item: draw more often, so that the share of all pairs is right.
         if symbols and rng.random() < min(1.0, 3 * recipe.placeholder_share):
             replaced = substitute(pair.source, pair.target, symbols, rng)
-        texts.append(replaced or (pair.source, pair.target))
-    sources = tokenizer.encode([source for source, _ in texts], add_eos=True, num_threads=2)
-    targets = tokenizer.encode([target for _, target in texts], add_eos=True, num_threads=2)
-    kept = [i for i in range(len(pairs)) if max(len(sources[i]), len(targets[i])) <= recipe.max_tokens]
-    weights = [recipe.weights.get(pairs[i].part, recipe.default_weight) for i in kept]
-    source, source_starts = _concatenate([sources[i] for i in kept])
-    target, target_starts = _concatenate([targets[i] for i in kept])
-    return EncodedCorpus(source, target, source_starts, target_starts, np.asarray(weights, dtype=np.float32))
+        source, target = replaced or (pair.source, pair.target)
+        weighted.append(WeightedPair(source, target, recipe.weight(pair.part, pair.source)))
+    return weighted
+
+
+def add_noise(
+    pairs: Sequence[WeightedPair], recipe: NoiseRecipe, symbols: tuple[str, ...], seed: int
+) -> list[WeightedPair]:
+    """Return each pair followed by noisy copies, which take the noise's share of its weight.
+
+    There are as many copies as an epoch draws of them, at least one: what is drawn often is drawn in many forms.
+    """
+    kinds, shares = list(recipe.shares()), list(recipe.shares().values())
+    total = sum(shares)
+    if not total:
+        return list(pairs)
+    rng = random.Random(seed)
+    result = []
+    for pair in pairs:
+        count = math.ceil(pair.weight * total)
+        drawn = (
+            noisy_copy(kind, pair.source, pair.target, symbols, rng) for kind in rng.choices(kinds, shares, k=count)
+        )
+        copies = [texts for texts in drawn if texts]
+        each = pair.weight * total / max(count, 1)
+        result.append(dataclasses.replace(pair, weight=pair.weight - each * len(copies)))
+        result += [WeightedPair(*texts, each) for texts in copies]
+    return result
+
+
+def encode_corpus(
+    pairs: Sequence[WeightedPair], tokenizer: sentencepiece.SentencePieceProcessor, max_tokens: int
+) -> EncodedCorpus:
+    """Tokenize, and drop pairs with more than `max_tokens` on a side or characters that the tokenizer lacks.
+
+    The service never shows a model such characters: reserved symbols stand for them.
+    """
+    sources = tokenizer.encode([pair.source for pair in pairs], add_eos=True, num_threads=2)
+    targets = tokenizer.encode([pair.target for pair in pairs], add_eos=True, num_threads=2)
+    unknown = tokenizer.unk_id()
+    kept = [
+        i
+        for i, (source, target) in enumerate(zip(sources, targets, strict=True))
+        if max(len(source), len(target)) <= max_tokens and unknown not in source and unknown not in target
+    ]
+    source_ids, source_starts = _concatenate([sources[i] for i in kept])
+    target_ids, target_starts = _concatenate([targets[i] for i in kept])
+    weights = np.asarray([pairs[i].weight for i in kept], dtype=np.float32)
+    return EncodedCorpus(source_ids, target_ids, source_starts, target_starts, weights)
+
+
+def known_symbols(tokenizer: sentencepiece.SentencePieceProcessor) -> tuple[str, ...]:
+    """Return the reserved symbols that the tokenizer has as pieces."""
+    known = {tokenizer.id_to_piece(i) for i in range(tokenizer.get_piece_size())}
+    return tuple(symbol for symbol in reserved_symbols(MAX_SYMBOLS) if symbol in known)
 
 
 def _concatenate(rows: Sequence[Sequence[int]]) -> tuple[npt.NDArray[np.uint16], npt.NDArray[np.int64]]:

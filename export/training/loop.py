@@ -1,4 +1,4 @@
-"""The training loop: resumable, with a log to plot, and the last weights averaged in the end."""
+"""The training loop: resumable, with a log to plot; the best weights, averaged or not, are kept at every evaluation."""
 
 import dataclasses
 import itertools
@@ -12,28 +12,29 @@ from typing import Any
 import sentencepiece
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 from tqdm import tqdm
 
 from export.architecture import Transformer
 from export.training.batches import Batch, epoch_batches
 from export.training.corpus import EncodedCorpus
 from export.training.evaluation import translate_greedily, validation_loss
+from export.training.gradients import ParallelGradients, smoothed_loss
 from export.training.muon import Muon
 from export.training.recipe import OptimizerRecipe, Recipe, recipe_fingerprint
 
 STATE_NAME = "state.pt"
+FINISH_NAME = "finish.pt"  # the state of a decay that `finish` started; `state.pt` stays as it was before it
 LOG_NAME = "log.jsonl"
 
 
 @dataclass(frozen=True, slots=True)
 class Hardware:
-    """Where and how to compute. `minutes` ends the run by the clock: the learning rate then decays over that time."""
+    """Where and how to compute."""
 
     device: torch.device
+    workers: int  # threads that compute parts of a batch on a CPU
     bfloat16: bool
     compile: bool
-    minutes: float | None
 
 
 @dataclass(slots=True)
@@ -44,12 +45,14 @@ class Progress:
     epoch: int = 0
     batch: int = 0  # of the epoch
     tokens: int = 0
-    seconds: float = 0.0
+    cpu_seconds: float = 0.0  # of all threads: time in which the process was stopped, or others ran, doesn't count
+    end_step: int = 0
+    decay_steps: int = 0
     averaged: list[dict[str, Tensor]] = field(default_factory=list)  # the last weights, for averaging
 
 
 class Trainer:
-    """Trains `model` in place; `run` returns when the schedule or the clock is at its end."""
+    """Trains `model` in place; `keep` is given the model and its validation loss at every evaluation."""
 
     def __init__(
         self,
@@ -60,69 +63,84 @@ class Trainer:
         validation: list[Batch],
         output: Path,
         hardware: Hardware,
+        keep: Callable[[Transformer, float], None],
     ) -> None:
-        self.recipe, self.hardware, self.output = recipe, hardware, output
+        self.recipe, self.hardware, self.output, self.keep = recipe, hardware, output, keep
         self.model = model.to(hardware.device)
         self.tokenizer, self.training, self.validation = tokenizer, training, validation
-        self.progress = Progress()
+        self.progress = Progress(end_step=recipe.schedule.total_steps, decay_steps=recipe.schedule.decay_steps)
         self.optimizers = _optimizers(model, recipe.optimizer)
-        loss: Callable[[Tensor, Tensor], Tensor] = self._loss
-        self.loss = torch.compile(loss, dynamic=True) if hardware.compile else loss
+        self._add_gradients = self._gradients()
+        self._is_finishing = self._is_stopping = False
 
-    def run(self) -> None:
-        """Train to the end, then average the last weights into the model."""
-        schedule = self.recipe.schedule
-        bar = tqdm(total=schedule.total_steps, initial=self.progress.step, desc="train", unit="step", mininterval=5.0)
-        before = time.monotonic()
+    def run(self) -> bool:
+        """Train to the end. Return `False` if `stop` ended the run before."""
+        progress, schedule = self.progress, self.recipe.schedule
+        if progress.step >= progress.end_step:
+            return True
+        bar = tqdm(total=progress.end_step, initial=progress.step, desc="train", unit="step", mininterval=5.0)
+        before = time.process_time()
         for batch in self._batches():
             loss = self._step(batch)
-            now = time.monotonic()
-            self.progress.seconds, before = self.progress.seconds + now - before, now
+            now = time.process_time()
+            progress.cpu_seconds, before = progress.cpu_seconds + now - before, now
             bar.update()
-            if self.progress.step % 50 == 0:
+            if progress.step % 50 == 0:
                 self._log({"loss": loss, "rate_share": self.rate_share()})
-                rate = self.progress.tokens / self.progress.seconds
-                bar.set_postfix_str(f"loss {loss:.3f}, {rate / 1000:.1f}k tokens/s, {self._done():.0%}", refresh=False)
-            at_end = self._done() >= 1.0
-            if self.progress.step % schedule.evaluate_every == 0 or at_end:
+                rate = progress.tokens / progress.cpu_seconds
+                bar.set_postfix_str(f"loss {loss:.3f}, {rate / 1000:.1f}k tokens a CPU second", refresh=False)
+            at_end = progress.step >= progress.end_step
+            if progress.step % schedule.evaluate_every == 0 or at_end:
                 self._evaluate(bar)
+                before = time.process_time()  # evaluations don't count as training time
                 self._save()
-                before = time.monotonic()  # evaluations don't count as training time
-            if at_end:
+            if at_end or self._is_stopping:
                 break
         bar.close()
-        self._average()
+        if self._is_stopping:
+            self._save()
+        elif self._is_finishing:
+            (self.output / FINISH_NAME).unlink(missing_ok=True)
+        return not self._is_stopping
 
-    def resume(self) -> bool:
+    def stop(self) -> None:
+        """End the run after the current step, with its state on disk. Safe in a signal handler."""
+        self._is_stopping = True
+
+    def resume(self) -> None:
         """Go on from the state in the output folder, if there is one.
 
         Raises:
             ValueError: the state is that of another recipe.
         """
-        path = self.output / STATE_NAME
-        if not path.exists():
-            return False
-        state = torch.load(path, map_location=self.hardware.device, weights_only=True)
-        if state["recipe"] != recipe_fingerprint(self.recipe):
-            raise ValueError(f"{path} is the state of another recipe; choose another --output, or remove it.")
-        self.model.load_weights(state["model"])
-        for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=True):
-            optimizer.load_state_dict(saved)
-        self.progress = Progress(**state["progress"])
-        return True
+        if not (self.output / STATE_NAME).exists():
+            return
+        self._load(self.output / STATE_NAME)
+        schedule = self.recipe.schedule
+        self.progress.end_step, self.progress.decay_steps = schedule.total_steps, schedule.decay_steps
+
+    def finish(self, steps: int) -> None:
+        """Decay the learning rates over `steps` from the state in the output folder, which stays for going on later.
+
+        A decay that was interrupted goes on as it was begun.
+
+        Raises:
+            ValueError: there is no state, or it is that of another recipe.
+        """
+        started, stable = self.output / FINISH_NAME, self.output / STATE_NAME
+        if not stable.exists():
+            raise ValueError(f"{stable} is missing: there is no run to finish; train without --finish first.")
+        self._is_finishing = True
+        self._load(started if started.exists() else stable)
+        if not started.exists():
+            self.progress.end_step, self.progress.decay_steps = self.progress.step + steps, steps
 
     def rate_share(self) -> float:
-        """Share of the peak learning rates: linear warm-up over steps, and linear decay over what is done."""
-        optimizer = self.recipe.optimizer
-        warm = min(1.0, (self.progress.step + 1) / optimizer.warmup_steps)
-        decay = 1.0 - (1.0 - optimizer.final_rate_share) * min(1.0, self._done())
-        return warm * decay
-
-    def _done(self) -> float:
-        """Share of the run that is behind us, by steps or by the clock, whichever is further."""
-        by_steps = self.progress.step / self.recipe.schedule.total_steps
-        minutes = self.hardware.minutes
-        return max(by_steps, self.progress.seconds / 60 / minutes) if minutes else by_steps
+        """Share of the peak learning rates at this step: linear warm-up, the peak, and linear decay at the end."""
+        progress, optimizer = self.progress, self.recipe.optimizer
+        warm = min(1.0, (progress.step + 1) / optimizer.warmup_steps)
+        left = min(1.0, max(0, progress.end_step - progress.step) / progress.decay_steps)
+        return warm * (optimizer.final_rate_share + (1.0 - optimizer.final_rate_share) * left)
 
     def _batches(self) -> Iterator[Batch]:
         schedule, config = self.recipe.schedule, self.model.config
@@ -138,11 +156,7 @@ class Trainer:
 
     def _step(self, batch: Batch) -> float:
         self.model.train()
-        source = torch.from_numpy(batch.source_ids).to(self.hardware.device)
-        target = torch.from_numpy(batch.target_ids).to(self.hardware.device)
-        with torch.autocast(self.hardware.device.type, torch.bfloat16, enabled=self.hardware.bfloat16):
-            loss = self.loss(source, target)
-        loss.backward()
+        loss = self._add_gradients(batch)
         nn.utils.clip_grad_norm_(self.model.parameters(), self.recipe.optimizer.clip_norm)
         for optimizer in self.optimizers:
             for group in optimizer.param_groups:
@@ -151,26 +165,41 @@ class Trainer:
             optimizer.zero_grad(set_to_none=True)
         self.progress.step += 1
         self.progress.tokens += batch.num_tokens
-        return float(loss.detach())
+        return loss
 
-    def _loss(self, source: Tensor, target: Tensor) -> Tensor:
-        logits = self.model(source, target[:, :-1])  # (B, T, V)
-        return functional.cross_entropy(
-            logits.flatten(0, 1).float(),
-            target[:, 1:].flatten(),
-            ignore_index=self.model.config.pad_id,
-            label_smoothing=self.recipe.optimizer.label_smoothing,
-        )
+    def _gradients(self) -> Callable[[Batch], float]:
+        """Return what adds a batch's gradients up and returns its loss."""
+        hardware, smoothing = self.hardware, self.recipe.optimizer.label_smoothing
+        if hardware.device.type == "cpu" and not hardware.compile:
+            return ParallelGradients(self.model, smoothing, hardware.workers, hardware.bfloat16).add
+        summed_loss = torch.compile(smoothed_loss, dynamic=True) if hardware.compile else smoothed_loss
+
+        def add(batch: Batch) -> float:
+            source = torch.from_numpy(batch.source_ids).to(hardware.device)
+            target = torch.from_numpy(batch.target_ids).to(hardware.device)
+            count = int((batch.target_ids[:, 1:] != self.model.config.pad_id).sum())
+            with torch.autocast(hardware.device.type, torch.bfloat16, enabled=hardware.bfloat16):
+                loss: Tensor = summed_loss(self.model, source, target, smoothing) / count
+            loss.backward()
+            return float(loss.detach())
+
+        return add
 
     def _evaluate(self, bar: "tqdm[Any]") -> None:
+        last = {name: value.detach().clone() for name, value in self.model.weights().items()}
+        self.progress.averaged = [*self.progress.averaged, last][-self.recipe.schedule.average_last :]
         loss = validation_loss(self.model, self.validation, self.hardware.device)
+        self.keep(self.model, loss)
+        kept = self.progress.averaged
+        self.model.load_weights({name: torch.stack([weights[name] for weights in kept]).mean(0) for name in last})
+        averaged = validation_loss(self.model, self.validation, self.hardware.device)
+        self.keep(self.model, averaged)
         samples = translate_greedily(self.model, self.tokenizer, self.recipe.samples, self.hardware.device)
-        self._log({"validation_loss": loss, "samples": samples})
-        bar.write(f"step {self.progress.step}: validation loss {loss:.3f}")
-        for text in samples:
-            bar.write(f"    {text}")
-        weights = {name: value.detach().clone() for name, value in self.model.weights().items()}
-        self.progress.averaged = [*self.progress.averaged, weights][-self.recipe.schedule.average_last :]
+        self.model.load_weights(last)
+        self._log({"validation_loss": loss, "averaged_validation_loss": averaged, "samples": samples})
+        bar.write(f"step {self.progress.step}: validation loss {loss:.3f}, averaged {averaged:.3f}")
+        for text, translation in zip(self.recipe.samples, samples, strict=True):
+            bar.write(f"    {text} -> {translation}")
 
     def _save(self) -> None:
         state = {
@@ -179,23 +208,26 @@ class Trainer:
             "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
             "progress": {item.name: getattr(self.progress, item.name) for item in dataclasses.fields(Progress)},
         }
-        temporary = self.output / f"{STATE_NAME}.partial"
+        path = self.output / (FINISH_NAME if self._is_finishing else STATE_NAME)
+        temporary = path.with_suffix(".partial")
         torch.save(state, temporary)
-        temporary.replace(self.output / STATE_NAME)
+        temporary.replace(path)
+        if not self._is_finishing:
+            (self.output / FINISH_NAME).unlink(missing_ok=True)  # it began at an earlier state
 
-    def _average(self) -> None:
-        """Put the mean of the last evaluations' weights into the model, if that is better than the last weights."""
-        last = {name: value.detach().clone() for name, value in self.model.weights().items()}
-        before = validation_loss(self.model, self.validation, self.hardware.device)
-        kept = self.progress.averaged
-        self.model.load_weights({name: torch.stack([w[name] for w in kept]).mean(0) for name in last})
-        after = validation_loss(self.model, self.validation, self.hardware.device)
-        self._log({"validation_loss_last": before, "validation_loss_averaged": after})
-        if after > before:
-            self.model.load_weights(last)
+    def _load(self, path: Path) -> None:
+        state = torch.load(path, map_location=self.hardware.device, weights_only=True)
+        if state["recipe"] != recipe_fingerprint(self.recipe):
+            raise ValueError(f"{path} is the state of another recipe; choose another --output, or remove it.")
+        self.model.load_weights(state["model"])
+        for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=True):
+            optimizer.load_state_dict(saved)
+        self.progress = Progress(**state["progress"])
 
     def _log(self, record: dict[str, Any]) -> None:
-        place = {"step": self.progress.step, "tokens": self.progress.tokens, "seconds": round(self.progress.seconds, 1)}
+        progress = self.progress
+        place = {"time": round(time.time()), "cpu_seconds": round(progress.cpu_seconds, 1)}
+        place |= {"step": progress.step, "tokens": progress.tokens}
         with (self.output / LOG_NAME).open("a", encoding="utf-8") as file:
             file.write(json.dumps({**place, **record}, ensure_ascii=False) + "\n")
 

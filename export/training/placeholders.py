@@ -15,13 +15,18 @@ def reserved_symbols(count: int) -> tuple[str, ...]:
     return tuple(chr(FIRST_SYMBOL + i) for i in range(count))
 
 
+def shared_items(source: str, target: str) -> list[str]:
+    """Numbers, names and identifiers that stand exactly once on each side, in the order of the source."""
+    in_source, in_target = _CANDIDATE.findall(source), _CANDIDATE.findall(target)
+    return [item for item in dict.fromkeys(in_source) if in_source.count(item) == in_target.count(item) == 1]
+
+
 def substitute(source: str, target: str, symbols: tuple[str, ...], rng: random.Random) -> tuple[str, str] | None:
     """Put different random symbols in place of one to three items that stand exactly once on each side.
 
     Returns `None` if the pair shares no such item.
     """
-    in_source, in_target = _CANDIDATE.findall(source), _CANDIDATE.findall(target)
-    shared = [item for item in dict.fromkeys(in_source) if in_source.count(item) == in_target.count(item) == 1]
+    shared = shared_items(source, target)
     if not shared:
         return None
     chosen = rng.sample(shared, min(len(shared), rng.randint(1, 3)))

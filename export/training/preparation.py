@@ -10,7 +10,16 @@ import sentencepiece
 from tqdm import tqdm
 
 from export.importers.native_folder import TOKENIZER_NAME
-from export.training.corpus import EncodedCorpus, Pair, encode_corpus, hold_out, read_pairs
+from export.training.corpus import (
+    EncodedCorpus,
+    add_noise,
+    encode_corpus,
+    hold_out,
+    known_symbols,
+    read_pairs,
+    weigh,
+    without_sources,
+)
 from export.training.recipe import Recipe
 from export.training.tokenizer import train_tokenizer
 
@@ -49,8 +58,10 @@ def prepare(recipe: Recipe, data: list[Path], output: Path, init_tokenizer: Path
 def _prepare(recipe: Recipe, data: list[Path], output: Path, init_tokenizer: Path | None) -> None:
     seed = recipe.schedule.seed
     stages = tqdm(total=4, desc="prepare", unit="stage")
-    pairs: list[Pair] = [pair for path in data for pair in read_pairs(path)]
-    training, validation = hold_out(pairs, recipe.data.validation_lines, seed)
+    # Validation lines come from the first file: they stay the same whatever is added to it.
+    first, validation = hold_out(read_pairs(data[0]), recipe.data.validation_lines, seed)
+    others = without_sources([pair for path in data[1:] for pair in read_pairs(path)], validation)
+    training = list(dict.fromkeys([*first, *others]))
     stages.update()
     tokenizer_path = output / TOKENIZER_NAME
     if init_tokenizer is not None:
@@ -60,16 +71,20 @@ def _prepare(recipe: Recipe, data: list[Path], output: Path, init_tokenizer: Pat
         train_tokenizer(texts, recipe.tokenizer, tokenizer_path, seed)
     stages.update()
     tokenizer = sentencepiece.SentencePieceProcessor(model_file=str(tokenizer_path))
-    encode_corpus(training, tokenizer, recipe.data, seed).save(output / TRAINING_NAME)
+    symbols = known_symbols(tokenizer)
+    weighted = add_noise(weigh(training, recipe.data, symbols, seed), recipe.noise, symbols, seed)
+    encode_corpus(weighted, tokenizer, recipe.data.max_tokens).save(output / TRAINING_NAME)
     stages.update()
-    encode_corpus(validation, tokenizer, recipe.data, seed + 1).save(output / VALIDATION_NAME)
+    weighted = weigh(validation, recipe.data, symbols, seed + 1)
+    encode_corpus(weighted, tokenizer, recipe.data.max_tokens).save(output / VALIDATION_NAME)
     stages.update()
     stages.close()
 
 
 def _fingerprint(recipe: Recipe, data: list[Path], init_tokenizer: Path | None) -> str:
     digest = hashlib.sha256()
-    digest.update(json.dumps([asdict(recipe.tokenizer), asdict(recipe.data), recipe.schedule.seed]).encode())
+    sections = [asdict(recipe.tokenizer), asdict(recipe.data), asdict(recipe.noise), recipe.schedule.seed]
+    digest.update(json.dumps(sections).encode())
     for path in [*data, *([init_tokenizer] if init_tokenizer else [])]:
         digest.update(hashlib.sha256(path.read_bytes()).digest())
     return digest.hexdigest()

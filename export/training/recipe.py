@@ -24,14 +24,41 @@ class DataRecipe:
 
     weights: dict[str, float]
     default_weight: float
+    short_words: int
+    short_weights: dict[str, float]  # set -> the weight of its pairs with at most `short_words` words in the source
     max_tokens: int  # pairs with more tokens on a side are left out
     validation_lines: int
     placeholder_share: float  # of the pairs, with reserved symbols in place of what stands on both sides
 
+    def weight(self, part: str, source: str) -> float:
+        """How often an epoch draws a pair of this set with this source, on average."""
+        weight = self.weights.get(part, self.default_weight)
+        return self.short_weights.get(part, weight) if len(source.split()) <= self.short_words else weight
+
+
+@dataclass(frozen=True, slots=True)
+class NoiseRecipe:
+    """Shares of the pairs an epoch shows that are changed on both sides; `export.training.noise` says how."""
+
+    no_final_punctuation: float
+    lower_case: float
+    upper_case: float
+    title_case: float
+    leading_mark: float
+    symbol_pair: float
+
+    def shares(self) -> dict[str, float]:
+        """Kind of noise -> its share."""
+        return dataclasses.asdict(self)
+
 
 @dataclass(frozen=True, slots=True)
 class OptimizerRecipe:
-    """Muon for hidden matrices, AdamW for the rest; warm-up, then linear decay to `final_rate_share` of the peaks."""
+    """Muon for hidden matrices, AdamW for the rest.
+
+    The rates warm up to their peaks, stay there, and decay linearly to `final_rate_share` of them in the end: so a run
+    can be ended, or gone on with, at any step.
+    """
 
     matrix_learning_rate: float
     other_learning_rate: float
@@ -50,8 +77,9 @@ class ScheduleRecipe:
 
     batch_tokens: int  # source and target tokens of one step, padding included
     total_steps: int
+    decay_steps: int  # the last steps, over which the learning rates decay
     evaluate_every: int
-    average_last: int  # weights at the last so many evaluations are averaged in the end
+    average_last: int  # weights at the last so many evaluations are averaged; the better of mean and last is kept
     seed: int
 
 
@@ -66,6 +94,7 @@ class Recipe:
     model: dict[str, Any]  # `ModelConfig` without the vocabulary sizes, which the tokenizer gives
     tokenizer: TokenizerRecipe
     data: DataRecipe
+    noise: NoiseRecipe
     optimizer: OptimizerRecipe
     schedule: ScheduleRecipe
 
@@ -83,6 +112,7 @@ def load_recipe(path: Path) -> Recipe:
     sections = {
         "tokenizer": TokenizerRecipe,
         "data": DataRecipe,
+        "noise": NoiseRecipe,
         "optimizer": OptimizerRecipe,
         "schedule": ScheduleRecipe,
     }
@@ -91,15 +121,27 @@ def load_recipe(path: Path) -> Recipe:
         values[name] = _section(kind, document.get(name, {}), f"{path}: [{name}]")
     if isinstance(values.get("samples"), list):
         values["samples"] = tuple(values["samples"])
+    _check_shares(values["noise"], f"{path}: [noise]")
+    if values["schedule"].decay_steps < 1:
+        raise ValueError(f"{path}: [schedule]: decay_steps is {values['schedule'].decay_steps}; expected at least 1.")
     recipe: Recipe = _section(Recipe, values, str(path))
     return recipe
 
 
 def recipe_fingerprint(recipe: Recipe) -> str:
-    """SHA-256 of all that a recipe says but the run's length: what a resumed run must share with its beginning."""
+    """SHA-256 of a recipe but for its samples and the run's length: what a resumed run shares with its beginning."""
     document = dataclasses.asdict(recipe)
-    del document["schedule"]["total_steps"]
+    del document["samples"], document["schedule"]["total_steps"], document["schedule"]["decay_steps"]
     return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
+
+
+def _check_shares(noise: NoiseRecipe, where: str) -> None:
+    for name, share in noise.shares().items():
+        if not 0 <= share <= 1:
+            raise ValueError(f"{where}: {name} is {share}; expected a share from 0 to 1.")
+    total = sum(noise.shares().values())
+    if total > 1:
+        raise ValueError(f"{where}: the shares add up to {total:.2f}; give at most 1 in all, the rest stays as it is.")
 
 
 def _section(kind: Any, values: dict[str, Any], where: str) -> Any:

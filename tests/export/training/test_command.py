@@ -2,6 +2,7 @@
 
 import json
 import random
+import signal
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,10 @@ import torch
 from click.testing import CliRunner, Result
 from safetensors.torch import load_file
 
+from export.architecture import ModelConfig, Transformer
 from export.importers.native import import_native
+from export.training.batches import Batch
+from export.training.best import BestCheckpoint
 from export.training.command import score, train
 from export.training.loop import Trainer
 
@@ -40,9 +44,19 @@ character_coverage = 1.0
 [data]
 weights = {}
 default_weight = 1.0
+short_words = 3
+short_weights = { toy = 2.0 }
 max_tokens = 30
 validation_lines = 20
 placeholder_share = 0.08
+
+[noise]
+no_final_punctuation = 0.1
+lower_case = 0.1
+upper_case = 0.0
+title_case = 0.0
+leading_mark = 0.0
+symbol_pair = 0.1
 
 [optimizer]
 matrix_learning_rate = 2e-2
@@ -58,6 +72,7 @@ label_smoothing = 0.0
 [schedule]
 batch_tokens = 200
 total_steps = 80
+decay_steps = 40
 evaluate_every = 20
 average_last = 2
 seed = 7
@@ -119,11 +134,77 @@ def test_an_interrupted_run_ends_where_an_unbroken_one_does(
     with monkeypatch.context() as patch:
         patch.setattr(Trainer, "_save", save_and_die)
         assert run_train(*inputs, tmp_path).exit_code != 0
-    assert not (tmp_path / "checkpoint").exists()
+    assert import_native(tmp_path / "checkpoint").name == "toy"  # an interrupted run has left its best
     assert "Going on from step 40" in run_train(*inputs, tmp_path).output
     expected = load_file(run / "checkpoint" / "model.safetensors")
     for name, value in load_file(tmp_path / "checkpoint" / "model.safetensors").items():
         torch.testing.assert_close(value, expected[name], msg=name)
+
+
+def test_a_signal_ends_a_run_after_its_step(
+    inputs: tuple[Path, Path], run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    step = Trainer._step
+
+    def step_and_signal(trainer: Trainer, batch: Batch) -> float:
+        if trainer.progress.step == 29:
+            signal.raise_signal(signal.SIGTERM)
+        return step(trainer, batch)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Trainer, "_step", step_and_signal)
+        assert "Stopped after 30 steps" in run_train(*inputs, tmp_path).output
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    assert "Going on from step 30" in run_train(*inputs, tmp_path).output
+    expected = load_file(run / "checkpoint" / "model.safetensors")
+    for name, value in load_file(tmp_path / "checkpoint" / "model.safetensors").items():
+        torch.testing.assert_close(value, expected[name], msg=name)
+
+
+def test_a_run_is_finished_early_and_can_go_on_all_the_same(
+    inputs: tuple[Path, Path], run: Path, tmp_path: Path
+) -> None:
+    recipe = tmp_path / "stable.toml"
+    recipe.write_text(
+        RECIPE.replace("total_steps = 80", "total_steps = 40").replace("decay_steps = 40", "decay_steps = 1")
+    )
+    output = tmp_path / "run"
+    assert "there is no run to finish" in run_train(recipe, inputs[1], output, "--finish", "20").output
+    run_train(recipe, inputs[1], output)
+    state = (output / "state.pt").read_bytes()
+    assert "60 steps" in run_train(recipe, inputs[1], output, "--finish", "20").output
+    shares = [record["rate_share"] for record in log(output) if "rate_share" in record]
+    assert shares == pytest.approx([0.55])  # at step 50: half way from 1.0 to 0.1
+    assert (output / "state.pt").read_bytes() == state
+    assert not (output / "finish.pt").exists()
+    assert "Wrote" in run_train(inputs[0], inputs[1], output).output
+    assert log(output)[-1]["step"] == 80
+
+
+def test_the_best_weights_stay_on_disk(tmp_path: Path) -> None:
+    written: list[int] = []
+    best = BestCheckpoint(tmp_path, lambda model: written.append(model.config.d_model))
+    for width, loss in ((8, 3.0), (16, 2.0), (32, 2.5)):
+        best.offer(tiny_model(width), loss)
+    again = BestCheckpoint(tmp_path, lambda model: written.append(model.config.d_model))
+    again.offer(tiny_model(64), 2.2)
+    assert written == [8, 16]
+
+
+def tiny_model(width: int) -> Transformer:
+    return Transformer(
+        ModelConfig.from_document(
+            {
+                "source_vocabulary_size": 8,
+                "target_vocabulary_size": 8,
+                "d_model": width,
+                "d_ff": 8,
+                "num_heads": 1,
+                "num_encoder_layers": 1,
+                "num_decoder_layers": 1,
+            }
+        )
+    )
 
 
 def test_init_goes_on_from_given_weights(inputs: tuple[Path, Path], run: Path, tmp_path: Path) -> None:

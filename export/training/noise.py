@@ -1,0 +1,75 @@
+"""Noisy copies of training pairs: the same change on both sides, so that a model takes text as people type it."""
+
+import random
+import re
+from collections.abc import Callable
+from functools import partial
+
+from export.training.placeholders import shared_items
+
+MARKS = ("#", "##", "###", "-", ">")  # and numbers, and reserved symbols: they stand for what a tokenizer lacks, as "*"
+_FINAL = re.compile(r"(?<=[^\W_])[.!?]$")
+_MAX_ITEM_NUMBER = 20
+
+Texts = tuple[str, str]
+
+
+def noisy_copy(kind: str, source: str, target: str, symbols: tuple[str, ...], rng: random.Random) -> Texts | None:
+    """Change both sides as `kind`, a field of `NoiseRecipe`, says. Return `None` where that changes nothing.
+
+    Changes of case and leading marks also take away the final punctuation half of the time, as people do.
+    """
+    changes: dict[str, Callable[[str, str], Texts | None]] = {
+        "no_final_punctuation": drop_final_punctuation,
+        "lower_case": lambda first, second: (first.lower(), second.lower()),
+        "upper_case": lambda first, second: (first.upper(), second.upper()),
+        "title_case": lambda first, second: (capitalize_words(first), second),  # only English capitalises headings
+        "leading_mark": partial(add_leading_mark, symbols=symbols, rng=rng),
+        "symbol_pair": partial(add_symbol_pair, symbols=symbols, rng=rng),
+    }
+    changed = changes[kind](source, target)
+    if changed is None or changed[0] == source:
+        return None
+    if kind not in ("no_final_punctuation", "symbol_pair") and rng.random() < 0.5:
+        return drop_final_punctuation(*changed) or changed
+    return changed
+
+
+def drop_final_punctuation(source: str, target: str) -> Texts | None:
+    """Take one full stop, exclamation or question mark from both ends, if both have one behind a letter or digit."""
+    if not (_FINAL.search(source) and _FINAL.search(target)):
+        return None
+    return source[:-1], target[:-1]
+
+
+def capitalize_words(text: str) -> str:
+    """Give each word a capital, and leave its other letters as they are."""
+    return re.sub(r"(?<!\S)\w", lambda first: first[0].upper(), text)
+
+
+def add_leading_mark(source: str, target: str, symbols: tuple[str, ...], rng: random.Random) -> Texts | None:
+    """Put the same heading, bullet, quotation or number mark before both sides, unless they begin with one."""
+    if not (source[:1].isalnum() and target[:1].isalnum()):
+        return None
+    mark = rng.choice((*MARKS, f"{rng.randint(1, _MAX_ITEM_NUMBER)}.", *_free(symbols, source, target, rng)[:1]))
+    return f"{mark} {source}", f"{mark} {target}"
+
+
+def add_symbol_pair(source: str, target: str, symbols: tuple[str, ...], rng: random.Random) -> Texts | None:
+    """Put two reserved symbols around a word that both sides share, as tags stand; around the whole text if none is."""
+    free = _free(symbols, source, target, rng)
+    if len(free) < 2:
+        return None
+    opening, closing = free[:2]
+    shared = [item for item in shared_items(source, target) if source.count(item) == target.count(item) == 1]
+    if not shared:
+        return f"{opening}{source}{closing}", f"{opening}{target}{closing}"
+    word = rng.choice(shared)
+    return source.replace(word, f"{opening}{word}{closing}"), target.replace(word, f"{opening}{word}{closing}")
+
+
+def _free(symbols: tuple[str, ...], source: str, target: str, rng: random.Random) -> list[str]:
+    """Return the symbols that are on neither side, in random order."""
+    free = [symbol for symbol in symbols if symbol not in source and symbol not in target]
+    rng.shuffle(free)
+    return free

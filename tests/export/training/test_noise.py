@@ -1,0 +1,103 @@
+import random
+import re
+from dataclasses import fields
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from export.training.noise import (
+    add_leading_mark,
+    add_symbol_pair,
+    capitalize_words,
+    drop_final_punctuation,
+    noisy_copy,
+)
+from export.training.placeholders import reserved_symbols
+from export.training.recipe import NoiseRecipe
+
+SYMBOLS = reserved_symbols(32)
+KINDS = [item.name for item in fields(NoiseRecipe)]
+WORD = st.text(st.characters(categories=["L", "N"], max_codepoint=0x2FF), min_size=1) | st.sampled_from(
+    ["Straße", "3.50"]
+)
+WORDS = st.lists(WORD | st.sampled_from(SYMBOLS), min_size=1, max_size=8)
+TEXTS = st.builds(lambda words, end: " ".join(words) + end, WORDS, st.sampled_from(["", ".", "!", "?", "..."]))
+
+
+def symbols_of(text: str) -> list[str]:
+    return [character for character in text if character in SYMBOLS]
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "expected"),
+    [
+        ("Hello.", "Hallo!", ("Hello", "Hallo")),
+        ("Hello.", "Hallo", None),
+        ("Well...", "Nun...", None),
+        ("!", "!", None),
+    ],
+)
+def test_final_punctuation_is_taken_from_both_sides_or_none(
+    source: str, target: str, expected: tuple[str, str] | None
+) -> None:
+    assert drop_final_punctuation(source, target) == expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "allowed"),
+    [
+        ("no_final_punctuation", {("the Street is big", "Die Straße ist groß")}),
+        ("lower_case", {("the street is big", "die straße ist groß")}),
+        ("upper_case", {("THE STREET IS BIG", "DIE STRASSE IST GROSS")}),
+        ("title_case", {("The Street Is Big", "Die Straße ist groß")}),
+    ],
+)
+def test_case_and_punctuation(kind: str, allowed: set[tuple[str, str]]) -> None:
+    source, target = "the Street is big.", "Die Straße ist groß."
+    copies = {noisy_copy(kind, source, target, SYMBOLS, random.Random(seed)) for seed in range(30)}
+    if kind != "no_final_punctuation":
+        allowed = allowed | {(f"{first}.", f"{second}.") for first, second in allowed}  # with and without it
+    assert copies == allowed
+
+
+def test_words_get_capitals_and_keep_the_rest() -> None:
+    assert capitalize_words("it's a 3d-model of NASA") == "It's A 3d-model Of NASA"
+
+
+def test_both_sides_get_the_same_mark() -> None:
+    marks = set()
+    for seed in range(200):
+        marked = add_leading_mark("A title", "Ein Titel", SYMBOLS, random.Random(seed))
+        assert marked is not None
+        mark = marked[0].removesuffix(" A title")
+        assert marked[1] == f"{mark} Ein Titel"
+        marks.add(re.sub(r"\d+", "1", mark if mark not in SYMBOLS else "symbol"))
+    assert marks == {"#", "##", "###", "-", ">", "1.", "symbol"}
+    assert add_leading_mark("- a", "- b", SYMBOLS, random.Random(0)) is None
+
+
+def test_symbols_stand_around_the_same_word_like_tags() -> None:
+    paired = add_symbol_pair("My name is Anna.", "Ich heiße Anna.", SYMBOLS, random.Random(0))
+    assert paired is not None
+    opening, closing = symbols_of(paired[0])
+    assert paired == (f"My name is {opening}Anna{closing}.", f"Ich heiße {opening}Anna{closing}.")
+    whole = add_symbol_pair("a house", "ein Haus", SYMBOLS, random.Random(0))
+    assert whole is not None
+    assert whole[1] == f"{whole[1][0]}ein Haus{whole[1][-1]}"
+    assert add_symbol_pair("a house", "ein Haus", SYMBOLS[:1], random.Random(0)) is None
+
+
+@given(st.sampled_from(KINDS), TEXTS, TEXTS, st.integers(0, 1000))
+def test_reserved_symbols_stay_as_they_are(kind: str, source: str, target: str, seed: int) -> None:
+    copy = noisy_copy(kind, source, target, SYMBOLS, random.Random(seed))
+    assert copy == noisy_copy(kind, source, target, SYMBOLS, random.Random(seed))
+    if copy is None:
+        return
+    assert copy[0] != source
+    for before, after in zip((source, target), copy, strict=True):
+        old = symbols_of(before)
+        added = [symbol for symbol in symbols_of(after) if symbol not in old]
+        assert [symbol for symbol in symbols_of(after) if symbol in old] == old
+        assert len(added) == len(set(added)) <= 2
+    assert set(symbols_of(copy[0])) - set(symbols_of(source)) == set(symbols_of(copy[1])) - set(symbols_of(target))
