@@ -293,8 +293,7 @@ class Server:
         dropping.cancel()
         if self._tracing is not None and not await asyncio.to_thread(self._tracing.close, _LAST_SPANS_SECONDS):
             _LOG.warning("the last spans could not be sent within %g s", _LAST_SPANS_SECONDS)
-        for listener in self._http:
-            listener.stop()
+        await asyncio.gather(*(asyncio.to_thread(listener.stop) for listener in self._http))
         self._heartbeat.stop()
         self._translator.close()
 

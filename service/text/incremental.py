@@ -5,7 +5,7 @@ import unicodedata
 from collections.abc import Sequence
 from typing import Protocol
 
-from service.text.words import UNSPACED
+from service.text.scripts import UNSPACED
 
 # Punctuation of Chinese and Japanese stands without spaces too.
 _UNSPACED_CHARACTER = re.compile(f"[{UNSPACED}\\u3000-\\u303f\\uff00-\\uffef]")

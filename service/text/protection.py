@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from service.domain.checkpoint import paced
 from service.domain.translation import AlignedSpan, Flag
 from service.text.placeholders import find_placeholders
+from service.text.scripts import is_unspaced
 from service.text.spans import Span, inside
 from service.text.terms import TermIndex, find_terms
-from service.text.words import is_unspaced, is_word_boundary
+from service.text.words import is_word_boundary
 
 _OPENING = frozenset("([{<\"'“„‘‚«‹¿¡「『（【/-–—")
 _FINAL = ".!?…。！？।॥؟:;,，：；\"'”’»)]} "

@@ -5,20 +5,8 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 
+from service.text.scripts import MARKS, RARE_MARKS, UNSPACED, is_mark, is_unspaced
 from service.text.token_spans import TokenSpan
-
-# Scripts written without spaces: Thai, Lao and Tibetan; Myanmar; Khmer; kana and ideographs.
-_RANGES = (
-    ("\u0e00", "\u0fff"),
-    ("\u1000", "\u109f"),
-    ("\u1780", "\u17ff"),
-    ("\u3005", "\u3007"),
-    ("\u3040", "\u30ff"),
-    ("\u3400", "\u9fff"),
-    ("\uf900", "\ufaff"),
-    ("\U00020000", "\U0003ffff"),
-)
-UNSPACED = "".join(f"{first}-{last}" for first, last in _RANGES)  # for a character class of a regular expression
 
 _RUN = re.compile(r"\S+")
 _RESERVED = "\ue000-\uf8ff"  # the private use area, where reserved symbols are
@@ -27,17 +15,12 @@ _IS_RESERVED = re.compile(f"[{_RESERVED}]")
 _IS_UNSPACED = re.compile(f"[{UNSPACED}]")
 
 
-def is_unspaced(character: str) -> bool:
-    """Whether a character belongs to a script that is written without spaces."""
-    return character >= "\u0e00" and any(first <= character <= last for first, last in _RANGES)
-
-
 def is_word_boundary(text: str, position: int) -> bool:
     """Whether no word goes on across a position; in scripts without spaces, each character may begin one."""
     if not 0 < position < len(text):
         return True
     before, after = text[position - 1], text[position]
-    if unicodedata.combining(after) or unicodedata.category(after) in ("Mn", "Mc"):
+    if unicodedata.combining(after) or is_mark(after):
         return False
     return not (_is_in_word(before) and _is_in_word(after)) or is_unspaced(before) or is_unspaced(after)
 
@@ -98,25 +81,15 @@ def _is_mark(character: str) -> bool:
 
 
 def _is_in_word(character: str) -> bool:
-    return character.isalnum() or character == "_" or unicodedata.category(character) in ("Mn", "Mc")
+    return character.isalnum() or character == "_" or is_mark(character)
 
 
 def _unbroken() -> re.Pattern[str]:
     """A regular expression for what no word boundary lies in."""
     letter = f"[^\\W{UNSPACED}]"
-    first_plane = _ranges_of_marks(range(0x10000))
-    others = _ranges_of_marks((*range(0x10000, 0x20000), *range(0xE0000, 0xE0200)))
     # The class for the others takes long to say no: only characters that are none of the first plane are asked about.
-    mark = f"(?:[{first_plane}]|(?=[\U00010000-\U0010ffff])[{others}])"
+    mark = f"(?:[{MARKS}]|(?=[\U00010000-\U0010ffff])[{RARE_MARKS}])"
     return re.compile(f"(?:{letter}++|\\A(?={mark})|.)(?:{mark}++(?:(?<![{UNSPACED}]){letter}++)?)*+", re.DOTALL)
-
-
-def _ranges_of_marks(codes: Iterable[int]) -> str:
-    """Those that belong to the character before them, for a character class."""
-    marks = [code for code in codes if unicodedata.category(chr(code)) in ("Mn", "Mc")]
-    firsts = [code for code, before in zip(marks, (None, *marks), strict=False) if before != code - 1]
-    lasts = [code for code, after in zip(marks, (*marks[1:], None), strict=True) if after != code + 1]
-    return "".join(f"{chr(first)}-{chr(last)}" for first, last in zip(firsts, lasts, strict=True))
 
 
 _UNBROKEN = _unbroken()

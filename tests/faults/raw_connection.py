@@ -3,24 +3,14 @@
 import socket
 import time
 from collections.abc import Iterator
-from typing import Self
+from typing import Self, TypeVar
 
-from benchmarks.http2_frames import (
-    ACK,
-    DATA,
-    FIRST_WINDOW_BYTES,
-    HEADERS,
-    MAX_FRAME_BYTES,
-    PREFACE,
-    RST_STREAM,
-    SETTINGS,
-    WINDOW_UPDATE,
-    Frame,
-    FrameReader,
-    frame,
-    settings,
-)
+from hyperframe.frame import Frame, HeadersFrame, RstStreamFrame, SettingsFrame, WindowUpdateFrame
+
+from benchmarks import http2_frames as http2
 from tests.servers import TIMEOUT_SECONDS
+
+_Kind = TypeVar("_Kind", bound=Frame)
 
 METHOD = "/dragoman.v1.TranslationService/"  # and a name
 
@@ -31,8 +21,8 @@ class RawConnection:
     def __init__(self, port: int, values: dict[int, int] | None = None) -> None:
         """Connect, and send the preface with these settings."""
         self.socket = socket.create_connection(("127.0.0.1", port), TIMEOUT_SECONDS)
-        self._reader = FrameReader()
-        self.socket.sendall(PREFACE + settings(values))
+        self._reader = http2.FrameReader()
+        self.socket.sendall(http2.PREFACE + http2.settings(values))
 
     def __enter__(self) -> Self:
         return self
@@ -44,13 +34,13 @@ class RawConnection:
         """Send bytes, whatever they are."""
         self.socket.sendall(content)
 
-    def greeted(self) -> Frame:
+    def greeted(self) -> SettingsFrame:
         """The server's SETTINGS, which are acknowledged: from here on it counts us as connected."""
-        found = self.until(SETTINGS)
-        self.send(frame(SETTINGS, ACK))
+        found = self.until(SettingsFrame)
+        self.send(http2.settings_ack())
         return found
 
-    def until(self, kind: int, timeout_seconds: float = TIMEOUT_SECONDS) -> Frame:
+    def until(self, kind: type[_Kind], timeout_seconds: float = TIMEOUT_SECONDS) -> _Kind:
         """The next frame of this kind.
 
         Raises:
@@ -58,25 +48,25 @@ class RawConnection:
             TimeoutError: there was none in time.
         """
         for found in self.frames(timeout_seconds):
-            if found.kind == kind:
+            if isinstance(found, kind):
                 return found
-        raise ConnectionError(f"the server closed the connection without a frame of kind {kind}")
+        raise ConnectionError(f"the server closed the connection without a {kind.__name__}")
 
     def pour(self, messages: dict[int, bytes], window_bytes: int, rest_seconds: float = 0.5) -> dict[int, bytes]:
         """Send streams' bytes as far as the server's windows allow, first of all `window_bytes` of each, until all are
         sent or ended, or the server says nothing more for a while.
 
         Returns:
-            The fields that ended streams, as HPACK has them.
+            The fields that ended streams, as HPACK has them; none of a stream that was reset.
         """
         left = {stream: memoryview(content) for stream, content in messages.items()}
-        windows = dict.fromkeys([*left], window_bytes) | {0: FIRST_WINDOW_BYTES}
+        windows = dict.fromkeys([*left], window_bytes) | {0: http2.FIRST_WINDOW_BYTES}
         ended: dict[int, bytes] = {}
         while True:
             for stream in [*left]:
-                while left[stream] and (room := min(windows[stream], windows[0], MAX_FRAME_BYTES)) > 0:
-                    part = left[stream][:room]
-                    self.send(frame(DATA, stream=stream, payload=bytes(part)))
+                while left[stream] and (room := min(windows[stream], windows[0], http2.MAX_FRAME_BYTES)) > 0:
+                    part = bytes(left[stream][:room])
+                    self.send(http2.data(stream, part))
                     left[stream] = left[stream][room:]
                     windows[stream] -= len(part)
                     windows[0] -= len(part)
@@ -84,11 +74,11 @@ class RawConnection:
                 found = next(self.frames(rest_seconds))
             except (TimeoutError, StopIteration):
                 return ended
-            if found.kind == WINDOW_UPDATE and found.stream in windows:
-                windows[found.stream] += int.from_bytes(found.payload)
-            elif found.kind == HEADERS or found.kind == RST_STREAM:
-                ended.setdefault(found.stream, found.payload)
-                left.pop(found.stream, None)
+            if isinstance(found, WindowUpdateFrame) and found.stream_id in windows:
+                windows[found.stream_id] += found.window_increment
+            elif isinstance(found, HeadersFrame | RstStreamFrame):
+                ended.setdefault(found.stream_id, found.data if isinstance(found, HeadersFrame) else b"")
+                left.pop(found.stream_id, None)
             if not left:
                 return ended
 

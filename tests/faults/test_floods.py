@@ -12,6 +12,7 @@ from typing import Any
 
 import grpc
 import pytest
+from hyperframe.frame import DataFrame, HeadersFrame, SettingsFrame
 
 from benchmarks import http2_frames as http2
 from service.client import Client
@@ -74,7 +75,7 @@ def send_compressed(port: int, method: str, content: bytes) -> bytes:
     with RawConnection(port) as raw:
         greeting = raw.greeted()
         raw.send(http2.call(1, method, {"grpc-encoding": "gzip"}))
-        window = greeting.settings.get(http2.INITIAL_WINDOW_SIZE, http2.FIRST_WINDOW_BYTES)
+        window = greeting.settings.get(SettingsFrame.INITIAL_WINDOW_SIZE, http2.FIRST_WINDOW_BYTES)
         ended = raw.pour({1: struct.pack(">BI", 1, len(content)) + content}, window, rest_seconds=patient(10.0))
         return ended[1]
 
@@ -115,14 +116,14 @@ def test_answers_are_not_compressed(serve: Serve) -> None:
     """A caller that would take it, as gRPC's clients say of themselves, gets plain text."""
     server = serve()
     body = pb.TranslateRequest(texts=["12345 " * 1000], **CODES).SerializeToString()
-    with RawConnection(server.server.port, {http2.INITIAL_WINDOW_SIZE: MIB}) as raw:
+    with RawConnection(server.server.port, {SettingsFrame.INITIAL_WINDOW_SIZE: MIB}) as raw:
         raw.greeted()
         raw.send(http2.call(1, TRANSLATE, {"grpc-accept-encoding": "identity, deflate, gzip"}))
         raw.send(http2.message(1, body))
         raw.send(http2.window_update(0, MIB))
-        headers, data = raw.until(http2.HEADERS), raw.until(http2.DATA)
-        assert b"grpc-encoding" not in headers.payload
-        assert data.payload[0] == 0
+        headers, data = raw.until(HeadersFrame), raw.until(DataFrame)
+        assert b"grpc-encoding" not in headers.data
+        assert data.data[0] == 0
 
 
 def flood(server: ServerProcess, body: bytes, num_calls: int, num_connections: int = 20) -> "Counter[str]":
@@ -175,7 +176,7 @@ def half_sent(port: int, num_connections: int, calls_each: int, num_bytes: int) 
     raws = [stack.enter_context(RawConnection(port)) for _ in range(num_connections)]
     for raw in raws:
         greeting = raw.greeted()
-        window = greeting.settings.get(http2.INITIAL_WINDOW_SIZE, http2.FIRST_WINDOW_BYTES)
+        window = greeting.settings.get(SettingsFrame.INITIAL_WINDOW_SIZE, http2.FIRST_WINDOW_BYTES)
         streams = range(1, 2 * calls_each, 2)
         raw.send(b"".join(http2.call(stream, TRANSLATE) for stream in streams))
         raw.pour(dict.fromkeys(streams, half), window)
@@ -233,13 +234,13 @@ def test_answers_that_nobody_reads_count(serve: Serve) -> None:
 
     eventually(lambda: in_flight() == 0)
     body = pb.TranslateRequest(texts=["12345 " * 10_000], **CODES).SerializeToString()
-    with RawConnection(server.server.port, {http2.INITIAL_WINDOW_SIZE: 0}) as raw:
-        window = raw.greeted().settings[http2.INITIAL_WINDOW_SIZE]
+    with RawConnection(server.server.port, {SettingsFrame.INITIAL_WINDOW_SIZE: 0}) as raw:
+        window = raw.greeted().settings[SettingsFrame.INITIAL_WINDOW_SIZE]
         assert window == connections.UNREAD_BYTES
         streams = range(1, 20, 2)
         raw.send(b"".join(http2.call(stream, TRANSLATE) for stream in streams))
         raw.pour({stream: struct.pack(">BI", 0, len(body)) + body for stream in streams}, window)
-        raw.send(b"".join(http2.frame(http2.DATA, http2.END_STREAM, stream) for stream in streams))
+        raw.send(b"".join(http2.data(stream, ends=True) for stream in streams))
         eventually(lambda: server.metric("dragoman_inflight_requests") == 0)
         assert in_flight() > 10 * 55_000
     eventually(lambda: in_flight() == 0)

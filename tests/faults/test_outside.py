@@ -13,6 +13,7 @@ from typing import Any
 import grpc
 import psutil
 import pytest
+from hyperframe.frame import ContinuationFrame, GoAwayFrame, HeadersFrame, PingFrame, RstStreamFrame, SettingsFrame
 
 from benchmarks import http2_frames as http2
 from service import targets
@@ -21,7 +22,7 @@ from service.config.server_config import ServerConfig
 from service.faces.grpc import connections
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
-from service.faces.http import listener as http_listener
+from service.faces.http import bounds as http_bounds
 from tests.faults.fault_proxy import Fault, FaultProxy
 from tests.faults.raw_connection import METHOD, RawConnection
 from tests.patience import patient
@@ -46,7 +47,7 @@ def server(loop_thread: LoopThread, tiny_models: Any) -> Iterator[InProcessServe
         patch.setattr(connections, "PING_TIMEOUT_SECONDS", PING_TIMEOUT_SECONDS)
         patch.setattr(connections, "HANDSHAKE_SECONDS", HANDSHAKE_SECONDS)
         patch.setattr(connections, "MIN_PING_INTERVAL_SECONDS", 0.5)
-        patch.setattr(http_listener, "READ_SECONDS", 1.0)
+        patch.setattr(http_bounds, "READ_SECONDS", 1.0)
         config = ServerConfig(
             models=tiny_models,
             num_threads=1,
@@ -159,7 +160,7 @@ def inflight(server: InProcessServer) -> float:
 def test_callers_that_never_read(server: InProcessServer, method: str, proved: Proved) -> None:
     """They answer pings and set no deadline; the default one ends their calls."""
     started = server.metric("dragoman_request_duration_seconds_count", method=f"{NAME}/{method}", code="CANCELLED")
-    with RawConnection(server.server.port, {http2.INITIAL_WINDOW_SIZE: 0}) as raw:
+    with RawConnection(server.server.port, {SettingsFrame.INITIAL_WINDOW_SIZE: 0}) as raw:
         raw.greeted()
         for stream in range(1, 20, 2):
             raw.send(http2.call(stream, METHOD + method) + http2.message(stream, SHORT))
@@ -180,8 +181,8 @@ def answer_pings(raw: RawConnection, until: Callable[[], bool], limit_seconds: f
         assert time.monotonic() - began < limit_seconds
         try:
             for found in raw.frames(0.1):
-                if found.kind == http2.PING and not found.flags & http2.ACK:
-                    raw.send(http2.frame(http2.PING, http2.ACK, payload=found.payload))
+                if isinstance(found, PingFrame) and "ACK" not in found.flags:
+                    raw.send(http2.ping_ack(found))
         except TimeoutError:
             pass
     return time.monotonic() - began
@@ -191,7 +192,7 @@ def test_who_goes_while_an_answer_is_sent_is_no_error_of_ours(
     server: InProcessServer, caplog: pytest.LogCaptureFixture, proved: Proved
 ) -> None:
     tasks = num_tasks(server)
-    with RawConnection(server.server.port, {http2.INITIAL_WINDOW_SIZE: 0}) as raw:
+    with RawConnection(server.server.port, {SettingsFrame.INITIAL_WINDOW_SIZE: 0}) as raw:
         raw.greeted()
         for stream, method in ((1, "Translate"), (3, "TranslateStream"), (5, "Translate"), (7, "TranslateStream")):
             deadline = {"grpc-timeout": "500m"} if stream < 5 else {}
@@ -209,7 +210,7 @@ def test_callers_that_never_send(server: InProcessServer, proved: Proved) -> Non
     tasks = num_tasks(server)
     with RawConnection(server.server.port) as raw:
         raw.greeted()
-        half = http2.frame(http2.DATA, stream=1, payload=b"\0\0\0\1\0half")
+        half = http2.data(1, b"\0\0\0\1\0half")
         raw.send(http2.call(1, METHOD + "Translate") + half)
         for stream in range(3, 40, 2):
             raw.send(http2.call(stream, METHOD + "Translate"))
@@ -237,7 +238,7 @@ def test_clients_that_vanish(server: InProcessServer, begins_a_call: bool, prove
         if begins_a_call:
             raw.send(http2.call(1, "/grpc.health.v1.Health/Watch") + http2.message(1, b""))
         began = time.monotonic()
-        said = [found.payload[8:] for found in raw.frames() if found.kind == http2.GOAWAY]
+        said = [found.additional_data for found in raw.frames() if isinstance(found, GoAwayFrame)]
         seconds = time.monotonic() - began
         assert said == [b"ping_timeout"]
         assert seconds < KEEPALIVE_SECONDS + PING_TIMEOUT_SECONDS + SLACK_SECONDS
@@ -379,8 +380,8 @@ def test_pings_without_end(server: InProcessServer, proved: Proved) -> None:
     with RawConnection(server.server.port) as raw:
         raw.greeted()
         send_until_closed(raw, b"".join(map(http2.ping, range(100))), 100)
-        goodbye = raw.until(http2.GOAWAY)
-        assert (goodbye.error_code, goodbye.payload[8:]) == (http2.ENHANCE_YOUR_CALM, b"too_many_pings")
+        goodbye = raw.until(GoAwayFrame)
+        assert (goodbye.error_code, goodbye.additional_data) == (http2.ENHANCE_YOUR_CALM, b"too_many_pings")
     proved("faults-outside", cases=10_000)
 
 
@@ -394,7 +395,7 @@ def test_settings_without_end(server: InProcessServer, proved: Proved) -> None:
     with RawConnection(server.server.port) as raw:
         raw.greeted()
         raw.socket.settimeout(1.0)  # the server may stop reading from one who does not read
-        flood = b"".join(http2.settings({http2.INITIAL_WINDOW_SIZE: 65_535 + each}) for each in range(100))
+        flood = b"".join(http2.settings({SettingsFrame.INITIAL_WINDOW_SIZE: 65_535 + each}) for each in range(100))
         send_until_closed(raw, flood, 100)
     proved("faults-outside", cases=10_000)
 
@@ -405,10 +406,9 @@ def test_a_header_block_without_end(server: InProcessServer, proved: Proved) -> 
     with RawConnection(server.server.port) as raw:
         raw.greeted()
         raw.socket.settimeout(1.0)
-        beginning = http2.call(1, METHOD + "Translate")
-        raw.send(beginning[:4] + b"\0" + beginning[5:])  # without END_HEADERS
+        raw.send(HeadersFrame(1, http2.header_block(METHOD + "Translate")).serialize())  # without END_HEADERS
         field = b"\x00\x01a\x7f\x80\x7f" + b"x" * 16_383
-        send_until_closed(raw, http2.frame(9, stream=1, payload=field[:16_384]), 2000)
+        send_until_closed(raw, ContinuationFrame(1, field[:16_384]).serialize(), 2000)
     assert psutil.Process().memory_info().rss - memory < 50 * 2**20
     proved("faults-outside", cases=2000)
 
@@ -427,7 +427,7 @@ def rapid_resets(server: InProcessServer, num_streams: int, *, with_message: boo
                 )
             )
         raw.send(http2.ping(7))
-        while not raw.until(http2.PING).flags & http2.ACK:
+        while "ACK" not in raw.until(PingFrame).flags:
             pass
 
 
@@ -441,12 +441,12 @@ def test_calls_begun_and_reset_at_once(
 
 def test_a_connection_has_so_many_calls_and_no_more(server: InProcessServer, proved: Proved) -> None:
     with RawConnection(server.server.port) as raw:
-        assert raw.greeted().settings[3] == connections.MAX_CALLS
+        assert raw.greeted().settings[SettingsFrame.MAX_CONCURRENT_STREAMS] == connections.MAX_CALLS
         for first in range(1, 2 * connections.MAX_CALLS + 200, 100):
             raw.send(b"".join(http2.call(each, METHOD + "Translate") for each in range(first, first + 100, 2)))
         refused = 0
         for found in raw.frames():
-            refused += found.kind == http2.RST_STREAM and found.error_code == http2.REFUSED_STREAM
+            refused += isinstance(found, RstStreamFrame) and found.error_code == http2.REFUSED_STREAM
             if refused == 100:
                 break
     proved("faults-outside", cases=connections.MAX_CALLS + 100)
@@ -464,8 +464,8 @@ def test_metadata_and_messages_that_are_huge(server: InProcessServer, proved: Pr
             assert rpc_error(raised).code() is grpc.StatusCode.RESOURCE_EXHAUSTED
     with RawConnection(server.server.port) as raw:  # a message that only says that it is huge
         raw.greeted()
-        raw.send(http2.call(1, METHOD + "Translate") + http2.frame(0, stream=1, payload=b"\0\xff\xff\xff\xff"))
-        assert raw.until(http2.HEADERS).stream == 1  # refused at once
+        raw.send(http2.call(1, METHOD + "Translate") + http2.data(1, b"\0\xff\xff\xff\xff"))
+        assert raw.until(HeadersFrame).stream_id == 1  # refused at once
     proved("faults-outside", cases=4)
 
 
@@ -501,7 +501,7 @@ def test_slow_senders_on_the_http_ports(server: InProcessServer, proved: Proved)
     slowest = 0.0
     with ExitStack() as stack:
         for port in (monitoring, admin):
-            for _ in range(3 * http_listener.MAX_CONNECTIONS):
+            for _ in range(3 * http_bounds.MAX_CONNECTIONS):
                 slow = stack.enter_context(socket.create_connection(("127.0.0.1", port), patient(30)))
                 slow.sendall(b"GET /readyz HTTP/1.1\r\nX-Word: a")
         for _ in range(10):
@@ -510,7 +510,7 @@ def test_slow_senders_on_the_http_ports(server: InProcessServer, proved: Proved)
                 assert http_get(url)[0] == 200
                 slowest = max(slowest, time.monotonic() - began)
     assert slowest < HEALTHY_SECONDS
-    proved("faults-outside", cases=6 * http_listener.MAX_CONNECTIONS, worst_ms=slowest * 1000)
+    proved("faults-outside", cases=6 * http_bounds.MAX_CONNECTIONS, worst_ms=slowest * 1000)
 
 
 @pytest.mark.full

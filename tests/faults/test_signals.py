@@ -14,6 +14,7 @@ from typing import Any
 import grpc
 import psutil
 import pytest
+from hyperframe.frame import DataFrame, GoAwayFrame, HeadersFrame, PingFrame, SettingsFrame
 
 from benchmarks import http2_frames as http2
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
@@ -124,10 +125,10 @@ def test_idle_with_connections(start: Start, number: signal.Signals, proved: Pro
         silent.greeted()
         watch.greeted()
         watch.send(http2.call(1, "/grpc.health.v1.Health/Watch") + http2.message(1, b""))
-        watch.until(http2.HEADERS)
+        watch.until(HeadersFrame)
         begun.greeted()
         begun.send(http2.call(1, METHOD + "Translate") + http2.ping())
-        begun.until(http2.PING)
+        begun.until(PingFrame)
         with socket.create_connection(("127.0.0.1", process.port), patient(30)):
             seconds = end(process, number)
     proved("signals", cases=1, seconds=seconds)
@@ -139,7 +140,7 @@ def request(num_texts: int) -> Any:
 
 def answered(raw: RawConnection) -> list[int]:
     """How many translations each message has that came until the server closed the connection."""
-    messages = [frame.payload[5:] for frame in raw.frames() if frame.kind == http2.DATA and frame.payload]
+    messages = [frame.data[5:] for frame in raw.frames() if isinstance(frame, DataFrame) and frame.data]
     return [len(pb.TranslateResponse.FromString(message).translations) for message in messages]
 
 
@@ -148,9 +149,9 @@ def test_a_begun_call_that_is_sent_after_the_signal_is_answered(start: Start, pr
     with RawConnection(process.port) as raw:
         raw.greeted()
         raw.send(http2.call(1, METHOD + "Translate") + http2.ping())
-        raw.until(http2.PING)
+        raw.until(PingFrame)
         process.signal(signal.SIGTERM)
-        raw.until(http2.GOAWAY)
+        raw.until(GoAwayFrame)
         raw.send(http2.message(1, request(2).SerializeToString()))
         assert answered(raw) == [2]
     assert process.wait(STOP_SECONDS) == (0, "", "")
@@ -160,10 +161,10 @@ def test_a_begun_call_that_is_sent_after_the_signal_is_answered(start: Start, pr
 def test_an_answer_that_is_read_late_is_not_lost(start: Start, proved: Proved) -> None:
     """The control of what a stop does not wait for: this one is not in flight any more, nor with its caller yet."""
     process = start()
-    with RawConnection(process.port, {http2.INITIAL_WINDOW_SIZE: 0}) as raw:
+    with RawConnection(process.port, {SettingsFrame.INITIAL_WINDOW_SIZE: 0}) as raw:
         raw.greeted()
         raw.send(http2.call(1, METHOD + "Translate") + http2.message(1, request(2).SerializeToString()))
-        raw.until(http2.HEADERS)
+        raw.until(HeadersFrame)
         process.signal(signal.SIGTERM)
         with pytest.raises(subprocess.TimeoutExpired):
             process.process.wait(2 * LAST_MESSAGE_SECONDS)
@@ -245,7 +246,7 @@ def test_while_reloading(
 def test_while_a_client_has_vanished_in_its_call(start: Start, number: signal.Signals, proved: Proved) -> None:
     """It neither reads nor answers: the stop takes the grace, and no longer."""
     process = start("--grace-seconds", "1")
-    with RawConnection(process.port, {http2.INITIAL_WINDOW_SIZE: 0}) as raw:
+    with RawConnection(process.port, {SettingsFrame.INITIAL_WINDOW_SIZE: 0}) as raw:
         raw.greeted()
         content = pb.TranslateRequest(texts=["Hello"], **CODES).SerializeToString()
         raw.send(http2.call(1, METHOD + "TranslateStream") + http2.message(1, content))

@@ -185,7 +185,7 @@ def certificate(data: bytes) -> None:
     source = Source(data)
     wraps = source.pick((False, True))
     body = source.bytes()
-    pem = ssl.DER_cert_to_PEM_cert(body) if wraps else body.decode("utf-8", "ignore")
+    pem = ssl.DER_cert_to_PEM_cert(body).encode() if wraps else body
     try:
         found = read_certificate(pem)
     except ValueError:

@@ -6,7 +6,7 @@ import math
 import re
 import time
 from collections.abc import Callable, Coroutine, Sequence
-from concurrent.futures import CancelledError, Future
+from concurrent.futures import Future
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
@@ -19,7 +19,8 @@ from service.faces.admin.page_builder import build_page
 from service.faces.admin.same_site import refusal
 from service.faces.admin.status import errors_of, models_of, numbers_of
 from service.faces.grpc.status import status_of
-from service.faces.http.listener import HttpAnswer, HttpListener, HttpRequest
+from service.faces.http.application import HttpAnswer, HttpRequest, application
+from service.faces.http.listener import HttpListener
 from service.models.loaded_model import LoadedModel
 from service.observe.metrics import Metrics
 from service.observe.recent_errors import RecentErrors
@@ -61,7 +62,7 @@ class ServerView:
 
 
 class AdminServer:
-    """Answers requests on their own threads; what they ask of models is done on the event loop."""
+    """Answers requests on the listener's event loop; what they ask of models is done on the server's."""
 
     def __init__(
         self,
@@ -84,35 +85,35 @@ class AdminServer:
         self._page = build_page()
         self._started_seconds = time.monotonic()
 
-    def answer(self, request: HttpRequest) -> HttpAnswer:
-        """Answer one request; called on a thread of its own."""
+    async def answer(self, request: HttpRequest) -> HttpAnswer:
+        """Answer one request; called on the listener's event loop."""
         if reason := refusal(request.method, request.headers, self._own_host):
             return _failure(HTTPStatus.FORBIDDEN, "PERMISSION_DENIED", reason)
         if request.method == "GET":
-            return self._get(request)
-        return self._post(request)
+            return await self._get(request)
+        return await self._post(request)
 
-    def _get(self, request: HttpRequest) -> HttpAnswer:
+    async def _get(self, request: HttpRequest) -> HttpAnswer:
         if request.path == "/":
             headers = {**_HEADERS, "Content-Security-Policy": self._page.policy}
             return HttpAnswer(HTTPStatus.OK, "text/html; charset=utf-8", self._page.body, headers)
         if request.path == "/status.json":
-            return _json(self._status())
+            return await asyncio.to_thread(lambda: _json(self._status()))  # it takes locks of the models'
         if request.path == "/api/models":
-            return self._awaited(self._calls.models(), _READ_SECONDS)
+            return await self._awaited(self._calls.models(), _READ_SECONDS)
         return _not_here(request, "/, /status.json, /api/models")
 
-    def _post(self, request: HttpRequest) -> HttpAnswer:
+    async def _post(self, request: HttpRequest) -> HttpAnswer:
         headers = request.headers
         if request.path == "/api/translate":
             work = self._calls.translate(request.body, headers)
-            return self._awaited(work, self._deadline_seconds + _LAST_SECONDS)
+            return await self._awaited(work, self._deadline_seconds + _LAST_SECONDS)
         if request.path == "/api/reload":
-            return self._awaited(self._calls.reload(headers), _CHANGE_SECONDS)
+            return await self._awaited(self._calls.reload(headers), _CHANGE_SECONDS)
         if found := _MODEL_ACTION.fullmatch(request.path):
             name = unquote(found[1])
             act = self._calls.load if found[2] == "load" else self._calls.unload
-            return self._awaited(act(name, headers), _CHANGE_SECONDS)
+            return await self._awaited(act(name, headers), _CHANGE_SECONDS)
         return _not_here(request, "/api/translate, /api/reload, /api/models/<name>/load, /api/models/<name>/unload")
 
     def _status(self) -> Document:
@@ -128,17 +129,17 @@ class AdminServer:
             "errors": errors_of(self._errors.latest()),
         }
 
-    def _awaited(self, work: Coroutine[Any, Any, Document], timeout_seconds: float) -> HttpAnswer:
-        """Have the event loop do it, and answer what came of it."""
+    async def _awaited(self, work: Coroutine[Any, Any, Document], timeout_seconds: float) -> HttpAnswer:
+        """Have the server's event loop do it, and answer what came of it."""
         started = time.monotonic()
         future: Future[Document] = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
-            document = future.result(timeout_seconds)
+            async with asyncio.timeout(timeout_seconds):
+                document = await asyncio.wrap_future(future)  # cancelled with it; changes are shielded from that
         except TimeoutError:
-            future.cancel()  # changes are shielded from that
             late = f"not done within {timeout_seconds:g} s; a change that has begun goes on."
             return _of_error(DeadlineExceeded(late))
-        except CancelledError:
+        except asyncio.CancelledError:
             return _of_error(Unavailable("the server is stopping; what was asked may not have been done."))
         except ServiceError as error:
             return _of_error(error)
@@ -153,7 +154,7 @@ def admin_listener(host: str, port: int, server: AdminServer, max_request_bytes:
         PortError: the port can't be listened on.
     """
     max_body_bytes = min(max_request_bytes, _MAX_BODY_BYTES)
-    return HttpListener(host, port, "the status page", "--admin-port", server.answer, max_body_bytes)
+    return HttpListener(host, port, "the status page", "--admin-port", application(server.answer, max_body_bytes))
 
 
 def _of_error(error: ServiceError) -> HttpAnswer:

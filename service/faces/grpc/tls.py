@@ -9,7 +9,6 @@ import grpc
 
 from service.config.server_config import ServerConfig
 from service.config.watched_files import FileProblem, WatchedFiles, read_file, warn_if_world_readable
-from service.faces.grpc.certificate import read_certificate
 
 _NO_PASSWORD = "no password"  # noqa: S105  # so that OpenSSL does not ask for one on the terminal
 
@@ -78,9 +77,10 @@ def _read(certificate: Path, key: Path, client_ca: Path | None) -> _Identity:
     chain, private = read_file(certificate, "the TLS certificate"), read_file(key, "the TLS key")
     authorities = read_file(client_ca, "authorities of clients' certificates") if client_ca else None
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    from service.faces.grpc.certificate import read_certificate  # its library is heavy for servers without TLS
+
     try:
-        pem = chain.decode("ascii")
-        found = read_certificate(pem)
+        found = read_certificate(chain)
     except ValueError as error:
         raise FileProblem(f"{certificate} holds no certificate; it must be PEM, the server's own first.") from error
     try:

@@ -1,223 +1,134 @@
-"""A small HTTP listener in threads of its own: requests in, answers out; what they mean is others' business."""
+"""HTTP on a port: uvicorn in a thread with an event loop of its own, which answers when the server's loop is stuck."""
 
-import contextlib
-import errno
+import asyncio
 import logging
 import socket
 import threading
-import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from functools import partial
-from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from socketserver import TCPServer
 from typing import Any
 
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from service.faces.http.application import Application
+from service.faces.http.bounds import CONNECTION, MAX_CONNECTIONS, READ_SECONDS, Connection, Connections, bounded
 from service.process.ports import check_port, port_error
 
 _LOG = logging.getLogger(__name__)
 
-MAX_CONNECTIONS = 64  # each has a thread
-READ_SECONDS = 10.0  # that a client may take to send its request
-
-_STOP_SECONDS = 0.1  # that a stop may take to be noticed
-_OUT_OF_RESOURCES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
-
-PLAIN = "text/plain; charset=utf-8"
-
-
-@dataclass(frozen=True, slots=True)
-class HttpRequest:
-    """What was asked: `path` has no query, the names of `headers` are in lower case, and a HEAD is a GET."""
-
-    method: str
-    path: str
-    headers: Mapping[str, str]
-    body: bytes = b""
-
-
-@dataclass(frozen=True, slots=True)
-class HttpAnswer:
-    """What to answer; the length is told by itself."""
-
-    status: HTTPStatus
-    content_type: str
-    body: bytes
-    headers: Mapping[str, str] = field(default_factory=dict)
+_MAX_HEAD_BYTES = 131_072  # of an incomplete request line with headers; `application` rejects half of that by status
+_LAST_ANSWER_SECONDS = 1  # at a stop
+_STOP_SECONDS = 5.0
 
 
 class HttpListener:
     """Listens from construction on; answers from `start` to `stop`."""
 
-    def __init__(
-        self,
-        host: str,
-        port: int,
-        purpose: str,
-        flag: str,
-        answer: Callable[[HttpRequest], HttpAnswer],
-        max_body_bytes: int = 0,
-    ) -> None:
-        """Open the port; 0 takes any free one. `answer` is called from other threads, of which each request has one.
+    def __init__(self, host: str, port: int, purpose: str, flag: str, app: Application) -> None:
+        """Open the port; 0 takes any free one. `app` is an ASGI application, called on this listener's event loop.
 
-        `purpose` and `flag`, the setting of the port, are for messages. Larger bodies than `max_body_bytes` are
-        refused.
+        `purpose` and `flag`, the setting of the port, are for messages.
 
         Raises:
             PortError: the port can't be listened on.
         """
         check_port(host, port, purpose, flag)
         try:
-            self._http = _HttpServer(host, port, partial(_RequestHandler, answer, max_body_bytes))
+            self._socket = _listening_socket(host, port)
         except OSError as error:
             raise port_error(host, port, purpose, flag, error) from error
-        self._thread = threading.Thread(
-            target=self._http.serve_forever, args=(_STOP_SECONDS,), name=purpose, daemon=True
+        self.port: int = self._socket.getsockname()[1]
+        self._connections = Connections()
+        config = uvicorn.Config(
+            bounded(app),
+            http=partial(_Protocol, self._connections),  # type: ignore[arg-type]  # a factory does as well
+            ws="none",
+            lifespan="off",
+            interface="asgi3",
+            log_config=None,
+            log_level=logging.CRITICAL,  # what goes wrong in `app` it logs itself, and the rest is what strangers send
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+            headers=[("Server", "dragoman")],
+            backlog=1,
+            timeout_keep_alive=round(READ_SECONDS),
+            timeout_graceful_shutdown=_LAST_ANSWER_SECONDS,
+            h11_max_incomplete_event_size=_MAX_HEAD_BYTES,
         )
+        self._server = _Server(config)
+        self._thread = threading.Thread(target=asyncio.run, args=(self._serve(),), name=purpose, daemon=True)
 
     @property
-    def port(self) -> int:
-        """The port that is listened on."""
-        return self._http.server_port
+    def num_connections(self) -> int:
+        """How many connections are open."""
+        return len(self._connections)
 
     def start(self) -> None:
         """Begin to answer."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop answering and close the port."""
+        """Close the port, and stop once requests that have arrived are answered: after a second at most.
+
+        Blocks for so long.
+        """
+        self._server.should_exit = True
         if self._thread.is_alive():
-            self._http.shutdown()
-        self._http.server_close()
+            self._thread.join(_STOP_SECONDS)
+        self._socket.close()
+
+    async def _serve(self) -> None:
+        asyncio.get_running_loop().set_exception_handler(_log_quietly)
+        await self._server.serve(sockets=[self._socket])
 
 
-class _HttpServer(ThreadingHTTPServer):
-    """Of its connections, those that still send their request have to make room for new ones: so whoever opens many and
-    says little keeps nobody out."""
+class _Server(uvicorn.Server):
+    """uvicorn's server, which accepts one connection at a time.
 
-    daemon_threads = True
-    block_on_close = False
-    request_queue_size = MAX_CONNECTIONS
+    asyncio accepts as many at once as the backlog has, and without descriptors it plans as many new attempts, each of
+    which then makes as many again (Python 3.11).
+    """
 
-    def __init__(self, host: str, port: int, handler: Any) -> None:
-        self._lock = threading.Lock()
-        self._reading: dict[socket.socket, float] = {}  # since when, the oldest first
-        self._answering: set[socket.socket] = set()
-        self.address_family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0][0]
-        super().__init__((host, port), handler)
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        for each in sockets or ():
+            each.listen(MAX_CONNECTIONS)
 
-    def server_bind(self) -> None:
-        TCPServer.server_bind(self)  # HTTPServer's asks the name service who we are, which may take its time
-        self.server_name, self.server_port = self.server_address[:2]  # type: ignore[assignment]
 
-    def get_request(self) -> tuple[socket.socket, Any]:
-        try:
-            return super().get_request()
-        except OSError as error:
-            if error.errno in _OUT_OF_RESOURCES:
-                time.sleep(_STOP_SECONDS)  # the client goes on waiting, and we would go on asking
-            raise
+class _Protocol(H11Protocol):
+    """uvicorn's protocol, within bounds. It overrides methods of `asyncio.Protocol` only."""
 
-    def process_request(self, request: Any, client_address: Any) -> None:
-        """Called with each new connection, and by one thread only."""
-        with self._lock:
-            is_full = len(self._reading) + len(self._answering) >= MAX_CONNECTIONS
-            if is_full and self._reading:
-                self._give_up(next(iter(self._reading)))
-                is_full = False
-            if not is_full:
-                self._reading[request] = time.monotonic()
-        if is_full:
-            self.shutdown_request(request)
+    def __init__(self, connections: Connections, *, app_state: dict[str, Any], **given: Any) -> None:
+        self._connection = Connection(connections)
+        self._is_admitted = False
+        super().__init__(app_state={**app_state, CONNECTION: self._connection}, **given)
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        self._is_admitted = self._connection.open(transport)
+        if self._is_admitted:
+            super().connection_made(transport)
         else:
-            super().process_request(request, client_address)
+            transport.abort()
 
-    def service_actions(self) -> None:
-        """Called several times a second."""
-        late_seconds = time.monotonic() - READ_SECONDS
-        with self._lock:
-            for connection in [each for each, since_seconds in self._reading.items() if since_seconds < late_seconds]:
-                self._give_up(connection)
+    def connection_lost(self, exc: Exception | None) -> None:
+        if exc is not None:
+            _LOG.debug("a client went away: %r", exc)
+        self._connection.leave()
+        if self._is_admitted:
+            super().connection_lost(exc)
 
-    def has_read(self, connection: socket.socket) -> None:
-        """A whole request has arrived."""
-        with self._lock:
-            if self._reading.pop(connection, None) is not None:
-                self._answering.add(connection)
-
-    def shutdown_request(self, request: Any) -> None:
-        with self._lock:
-            self._reading.pop(request, None)
-            self._answering.discard(request)
-        super().shutdown_request(request)
-
-    def _give_up(self, connection: socket.socket) -> None:
-        """Have its thread, which waits for bytes, find that there won't be any."""
-        del self._reading[connection]
-        with contextlib.suppress(OSError):
-            connection.shutdown(socket.SHUT_RDWR)
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that goes away is not worth its traceback on standard error."""
-        _LOG.debug("a client went away", exc_info=True)
+    def eof_received(self) -> bool:  # type: ignore[override]  # as asyncio has it
+        """Keep the connection of a client that has sent its request and no more will, until it is answered."""
+        self._connection.reads_no_more()
+        return not self._connection.is_reading
 
 
-class _RequestHandler(BaseHTTPRequestHandler):
-    server_version = "dragoman"
-    sys_version = ""
-    timeout = READ_SECONDS  # of silence, or for taking the answer
-    server: _HttpServer
+def _listening_socket(host: str, port: int) -> socket.socket:
+    family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+    return socket.create_server(address[:2], family=family, backlog=MAX_CONNECTIONS)
 
-    def __init__(self, answer: Callable[[HttpRequest], HttpAnswer], max_body_bytes: int, *connection: Any) -> None:
-        self._answer = answer
-        self._max_body_bytes = max_body_bytes
-        super().__init__(*connection)
 
-    def do_GET(self) -> None:
-        self._send(self._answered("GET", b""))
-
-    do_HEAD = do_GET  # noqa: N815
-
-    def do_POST(self) -> None:
-        size = self.headers.get("Content-Length", "")
-        if not (size.isascii() and size.isdigit()):
-            return self._refuse(HTTPStatus.LENGTH_REQUIRED, "Content-Length is missing; say how long the body is")
-        if len(size) > 12 or int(size) > self._max_body_bytes:
-            return self._refuse(
-                HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the body has {size:.20} bytes; allowed is {self._max_body_bytes}"
-            )
-        body = self.rfile.read(int(size))
-        if len(body) == int(size):  # else the client went away
-            self._send(self._answered("POST", body))
-        return None
-
-    def _answered(self, method: str, body: bytes) -> HttpAnswer:
-        self.server.has_read(self.connection)
-        headers = {name.lower(): value for name, value in self.headers.items()}
-        try:
-            return self._answer(HttpRequest(method, self.path.partition("?")[0], headers, body))
-        except Exception:
-            _LOG.exception("%s %s failed", method, self.path)
-            return HttpAnswer(HTTPStatus.INTERNAL_SERVER_ERROR, PLAIN, b"internal error; the server's log says more\n")
-
-    def _send(self, answer: HttpAnswer) -> None:
-        self.send_response(answer.status)
-        self.send_header("Content-Type", answer.content_type)
-        self.send_header("Content-Length", str(len(answer.body)))
-        for name, value in answer.headers.items():
-            self.send_header(name, value)
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(answer.body)
-
-    def _refuse(self, status: HTTPStatus, message: str) -> None:
-        self._send(HttpAnswer(status, PLAIN, f"{message}\n".encode()))
-        with contextlib.suppress(OSError):  # closing on unread bytes would take the answer back
-            self.connection.shutdown(socket.SHUT_WR)
-            self.connection.settimeout(1.0)
-            while self.connection.recv(65_536):
-                pass
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-        """Scrapes are not worth a line in the log."""
+def _log_quietly(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Keep out of the log what strangers can bring about: broken connections, and more than there are descriptors."""
+    _LOG.debug("%s", context["message"], exc_info=context.get("exception"))

@@ -1,9 +1,11 @@
 """Answers /metrics, /readyz and /livez over HTTP."""
 
+import asyncio
 from collections.abc import Callable
 from http import HTTPStatus
 
-from service.faces.http.listener import PLAIN, HttpAnswer, HttpListener, HttpRequest
+from service.faces.http.application import PLAIN, HttpAnswer, HttpRequest, application
+from service.faces.http.listener import HttpListener
 from service.observe.metrics import Metrics
 from service.process.lifecycle import Phase
 
@@ -21,11 +23,12 @@ def monitoring_listener(
         PortError: the port can't be listened on.
     """
 
-    def answer(request: HttpRequest) -> HttpAnswer:
+    async def answer(request: HttpRequest) -> HttpAnswer:
         if request.method != "GET":
             return HttpAnswer(HTTPStatus.METHOD_NOT_ALLOWED, PLAIN, b"only GET is possible here\n", {"Allow": "GET"})
         if request.path == "/metrics":
-            body, content_type = metrics.render(request.headers.get("accept", ""))
+            # On a thread, so that probes are answered whatever a metric waits for.
+            body, content_type = await asyncio.to_thread(metrics.render, request.headers.get("accept", ""))
             return HttpAnswer(HTTPStatus.OK, content_type, body)
         now = phase()
         fine = {"/readyz": now.is_ready, "/livez": now.is_alive}.get(request.path)
@@ -37,4 +40,4 @@ def monitoring_listener(
         status = HTTPStatus.OK if fine else HTTPStatus.SERVICE_UNAVAILABLE
         return HttpAnswer(status, PLAIN, f"{now.value}\n".encode())
 
-    return HttpListener(host, port, "metrics", "--metrics-port", answer)
+    return HttpListener(host, port, "metrics", "--metrics-port", application(answer))

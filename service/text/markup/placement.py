@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 
 from service.domain.checkpoint import checkpoint, paced
 from service.domain.translation import AlignedSpan
+from service.text.scripts import MARKS, UNSPACED
 from service.text.spans import Span
 
 _MAX_DEPTH = 32
@@ -33,17 +34,10 @@ _PUNCTUATION = (
     r"\u066a-\u066d\u06d4\u0964\u0965\u2010-\u2027\u2030-\u205e\u3001-\u3003\u3008-\u3011\u3014-\u301f\u30fb"
     r"\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65"
 )
-_UNSPACED = (  # Thai, Lao, Myanmar, Khmer, Chinese, Japanese: no spaces between words, so each letter is one
-    r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30fa\u30fc-\u30ff\u3400-\u4dbf"
-    r"\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-)
-_COMBINING = (
-    r"\u0300-\u036f\u0e31\u0e34-\u0e3a\u0e47-\u0e4e\u0eb1\u0eb4-\u0ebc\u0ec8-\u0ece\u102b-\u103e\u17b4-\u17d3"
-    r"\u3099\u309a"
-)
-_LETTERS = rf"[^\s{_PUNCTUATION}{_UNSPACED}]"
+_LETTERS = rf"[^\s{_PUNCTUATION}{UNSPACED}]"
 _WORD = re.compile(
-    rf"(?P<word>{_LETTERS}++(?:[!-/:-@\[-`{{-~\u2019\u00b7\u2010\u2011]++{_LETTERS}++)*|[{_UNSPACED}][{_COMBINING}]*+)|\S"
+    rf"(?P<word>{_LETTERS}++(?:[!-/:-@\[-`{{-~\u2019\u00b7\u2010\u2011]++{_LETTERS}++)*"
+    rf"|(?![{_PUNCTUATION}])[{UNSPACED}][{MARKS}]*+)|\S"  # where no spaces are written, each letter is a word
 )
 
 

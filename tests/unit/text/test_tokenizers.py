@@ -152,8 +152,8 @@ def check_source_spans(tokenizer: Tokenizer, text: str) -> None:
 
 
 def is_visible(character: str) -> bool:
-    """Not what normalization drops: controls, marks of direction; nor SentencePiece's mark for a space."""
-    return character != "▁" and unicodedata.category(character) not in ("Cc", "Cf")
+    """Not what normalization drops: controls, marks of direction; nor what SentencePiece takes for a space."""
+    return character not in "▁\ufffd" and unicodedata.category(character) not in ("Cc", "Cf")
 
 
 def check_target_spans(tokenizer: Tokenizer, ids: list[int]) -> None:

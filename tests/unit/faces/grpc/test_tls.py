@@ -24,16 +24,16 @@ def test_dates_and_kind_are_what_cryptography_reads(
     authority: Authority, kind: str, is_usable: bool, ends_days: float
 ) -> None:
     pem = authority.pair(kind=kind, ends_days=ends_days).certificate
-    theirs, ours = x509.load_pem_x509_certificate(pem), read_certificate("bag attributes\n" + pem.decode())
+    theirs, ours = x509.load_pem_x509_certificate(pem), read_certificate(b"bag attributes\n" + pem)
     assert (ours.not_before, ours.not_after) == (theirs.not_valid_before_utc, theirs.not_valid_after_utc)
     assert ours.has_usable_key is is_usable
 
 
 @pytest.mark.parametrize(
     "pem",
-    ["", "-----BEGIN CERTIFICATE-----\n", "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"],
+    [b"", b"-----BEGIN CERTIFICATE-----\n", b"-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"],
 )
-def test_what_is_no_certificate_is_a_value_error(pem: str) -> None:
+def test_what_is_no_certificate_is_a_value_error(pem: bytes) -> None:
     with pytest.raises(ValueError, match=r"."):
         read_certificate(pem)
 

@@ -1,5 +1,7 @@
 """The HTTP listener: what it passes on, what it refuses by itself, and that no client can break it."""
 
+import asyncio
+import contextlib
 import errno
 import http.client
 import logging
@@ -10,19 +12,19 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from http import HTTPStatus
-from socketserver import TCPServer
 
 import pytest
 
-from service.faces.http import listener as http_listener
-from service.faces.http.listener import PLAIN, HttpAnswer, HttpListener, HttpRequest
+from service.faces.http import bounds
+from service.faces.http.application import PLAIN, HttpAnswer, HttpRequest, application
+from service.faces.http.listener import HttpListener
 from service.process.ports import PortError
 from tests.servers import TIMEOUT_SECONDS, eventually
 
 Address = tuple[str, int]
 
 
-def echo(request: HttpRequest) -> HttpAnswer:
+async def echo(request: HttpRequest) -> HttpAnswer:
     if request.path == "/broken":
         raise ValueError("a fault of ours")
     said = f"{request.method} {request.path} {request.headers.get('x-word')} {request.body.decode()}"
@@ -31,7 +33,7 @@ def echo(request: HttpRequest) -> HttpAnswer:
 
 @pytest.fixture(params=["127.0.0.1", "::1"])
 def address(request: pytest.FixtureRequest) -> Iterator[Address]:
-    listener = HttpListener(request.param, 0, "tests", "--test-port", echo, max_body_bytes=10)
+    listener = HttpListener(request.param, 0, "tests", "--test-port", application(echo, max_body_bytes=10))
     listener.start()
     yield request.param, listener.port
     listener.stop()
@@ -56,9 +58,14 @@ def test_what_is_asked_arrives(address: Address) -> None:
 def test_too_much_is_refused(address: Address) -> None:
     assert ask(address, "POST", "/", b"12345678901") == (413, "the body has 11 bytes; allowed is 10\n")
     assert ask(address, "POST", "/", b"x" * 1_000_000)[0] == 413
-    for length in ("", "-1", "1e3", "²"):
-        assert raw(address, f"POST / HTTP/1.1\r\nContent-Length: {length}\r\n\r\n").startswith(b"HTTP/1.0 411 ")
-    assert raw(address, f"POST / HTTP/1.1\r\nContent-Length: {'9' * 5000}\r\n\r\n").startswith(b"HTTP/1.0 413 ")
+    assert raw(address, "POST / HTTP/1.1\r\nHost: a\r\n\r\n").startswith(b"HTTP/1.1 411 ")
+    chunks = "Transfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n"
+    assert raw(address, f"POST / HTTP/1.1\r\nHost: a\r\n{chunks}").startswith(b"HTTP/1.1 411 ")
+    for length in ("", "-1", "1e3", "²", "9" * 5000):
+        head = f"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n"
+        assert raw(address, head).startswith(b"HTTP/1.1 400 ")
+    head = f"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: {'9' * 20}\r\n\r\n"
+    assert raw(address, head).startswith(b"HTTP/1.1 413 ")
     assert ask(address, "PUT", "/", b"1")[0] == 501
 
 
@@ -88,7 +95,7 @@ def test_a_client_that_goes_away_is_no_noise(
 
 def test_a_taken_port_is_one_line(address: Address) -> None:
     with pytest.raises(PortError, match=r"for tests: Address already in use.*--test-port"):
-        HttpListener(*address, "tests", "--test-port", echo)
+        HttpListener(*address, "tests", "--test-port", application(echo))
 
 
 def test_who_is_slow_makes_room_for_others(address: Address) -> None:
@@ -100,17 +107,18 @@ def test_who_is_slow_makes_room_for_others(address: Address) -> None:
         for _ in range(20):
             assert ask(address, "GET", "/")[0] == 200
         assert slow[0].recv(1) == b""  # the oldest went first
-        eventually(lambda: threading.active_count() <= threads + http_listener.MAX_CONNECTIONS)
+        eventually(lambda: threading.active_count() <= threads + bounds.MAX_CONNECTIONS)
 
 
 def test_a_request_has_to_arrive_in_time(monkeypatch: pytest.MonkeyPatch, address: Address) -> None:
     """However busily its client sends: a byte now and then is no request."""
-    monkeypatch.setattr(http_listener, "READ_SECONDS", 0.3)
+    monkeypatch.setattr(bounds, "READ_SECONDS", 0.3)
     for begun in (
         b"",
         b"GET / HTTP/1.1\r\n",
-        b"POST / HTTP/1.1\r\nContent-Length: 9\r\n\r\n",
-        b"POST / HTTP/1.1\r\n\r\n",
+        b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n",
+        b"POST / HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: a\r\n\r\n",  # and nothing more on the same connection
     ):
         with socket.create_connection(address, TIMEOUT_SECONDS) as client:
             client.sendall(begun)
@@ -122,49 +130,87 @@ def test_a_request_has_to_arrive_in_time(monkeypatch: pytest.MonkeyPatch, addres
 
 
 def test_requests_at_work_are_not_disturbed_and_are_not_too_many() -> None:
-    released = threading.Event()
+    released, at_work = threading.Event(), []
 
-    def work(request: HttpRequest) -> HttpAnswer:
-        released.wait(TIMEOUT_SECONDS)
+    async def work(request: HttpRequest) -> HttpAnswer:
+        at_work.append(request)
+        await asyncio.get_running_loop().run_in_executor(pool, released.wait, TIMEOUT_SECONDS)
         return HttpAnswer(HTTPStatus.OK, PLAIN, b"done")
 
-    listener = HttpListener("127.0.0.1", 0, "tests", "--test-port", work)
+    listener = HttpListener("127.0.0.1", 0, "tests", "--test-port", application(work))
     listener.start()
-    at_work = "127.0.0.1", listener.port
+    address = "127.0.0.1", listener.port
     try:
-        with ThreadPoolExecutor(http_listener.MAX_CONNECTIONS) as pool:
-            answers = [pool.submit(ask, at_work, "GET", "/") for _ in range(http_listener.MAX_CONNECTIONS)]
-            eventually(lambda: len(listener._http._answering) == http_listener.MAX_CONNECTIONS)
+        with ThreadPoolExecutor(2 * bounds.MAX_CONNECTIONS) as pool:
+            answers = [pool.submit(ask, address, "GET", "/") for _ in range(bounds.MAX_CONNECTIONS)]
+            eventually(lambda: len(at_work) == bounds.MAX_CONNECTIONS)
             with pytest.raises((ConnectionError, http.client.RemoteDisconnected)):
-                ask(at_work, "GET", "/")
+                ask(address, "GET", "/")
             released.set()
             assert {answer.result(TIMEOUT_SECONDS) for answer in answers} == {(200, "done")}
-        assert ask(at_work, "GET", "/") == (200, "done")
-        eventually(lambda: not listener._http._answering and not listener._http._reading)
+            assert ask(address, "GET", "/") == (200, "done")
+        eventually(lambda: listener.num_connections == 0)
+    finally:
+        released.set()
+        listener.stop()
+
+
+def test_one_connection_takes_many_requests_one_after_the_other(address: Address) -> None:
+    connection = http.client.HTTPConnection(*address, timeout=TIMEOUT_SECONDS)
+    with contextlib.closing(connection):
+        for number in range(3):
+            connection.request("POST", f"/{number}", b"123")
+            assert connection.getresponse().read() == f"POST /{number} None 123".encode()
+    pipelined = "GET /a HTTP/1.1\r\nHost: a\r\n\r\n" * 2 + "GET /b HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+    with socket.create_connection(address, TIMEOUT_SECONDS) as client:
+        client.sendall(pipelined.encode())
+        answered = b"".join(iter(lambda: client.recv(65_536), b""))
+    assert [answered.count(each) for each in (b"HTTP/1.1 200 ", b"GET /a None", b"GET /b None")] == [3, 2, 1]
+
+
+def test_an_answer_has_to_be_taken_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def much(_: HttpRequest) -> HttpAnswer:
+        return HttpAnswer(HTTPStatus.OK, PLAIN, bytes(50_000_000))
+
+    monkeypatch.setattr(bounds, "READ_SECONDS", 0.3)
+    listener = HttpListener("127.0.0.1", 0, "tests", "--test-port", application(much))
+    listener.start()
+    try:
+        with socket.create_connection(("127.0.0.1", listener.port), TIMEOUT_SECONDS) as client:
+            client.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+            eventually(lambda: listener.num_connections == 1)
+            eventually(lambda: listener.num_connections == 0)
+            with pytest.raises(ConnectionError):  # noqa: PT012
+                while client.recv(65_536):
+                    pass
+                raise ConnectionError("it ended")
     finally:
         listener.stop()
 
 
-def test_without_descriptors_it_waits_and_recovers(monkeypatch: pytest.MonkeyPatch, address: Address) -> None:
-    attempts = []
-    accept = TCPServer.get_request
+def test_without_descriptors_it_waits_and_recovers(
+    monkeypatch: pytest.MonkeyPatch, address: Address, caplog: pytest.LogCaptureFixture
+) -> None:
+    attempts: list[float] = []
+    accept = socket.socket.accept
 
-    def refused(server: TCPServer) -> object:
-        attempts.append(1)
+    def refused(_: socket.socket) -> object:
+        attempts.append(time.monotonic())
         raise OSError(errno.EMFILE, "Too many open files")
 
-    monkeypatch.setattr(TCPServer, "get_request", refused)
+    monkeypatch.setattr("asyncio.constants.ACCEPT_RETRY_DELAY", 0.1)
+    monkeypatch.setattr(socket.socket, "accept", refused)
     with socket.create_connection(address, TIMEOUT_SECONDS) as client:
-        client.sendall(b"GET / HTTP/1.1\r\n\r\n")
-        began = time.monotonic()
+        client.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
         eventually(lambda: len(attempts) >= 4)
-        assert time.monotonic() - began > 0.2  # it does not ask all the time
-        monkeypatch.setattr(TCPServer, "get_request", accept)
-        assert client.recv(65_536).startswith(b"HTTP/1.0 200 ")
+        assert attempts[3] - attempts[0] > 0.2  # it does not ask all the time
+        monkeypatch.setattr(socket.socket, "accept", accept)
+        assert client.recv(65_536).startswith(b"HTTP/1.1 200 ")
+    assert not caplog.records
 
 
 def test_lines_and_headers_have_a_limit(address: Address) -> None:
-    assert raw(address, f"GET /{'a' * 70_000} HTTP/1.1\r\n\r\n").startswith(b"HTTP/1.0 414 ")
-    assert raw(address, f"GET / HTTP/1.1\r\nX-Word: {'a' * 70_000}\r\n\r\n").startswith(b"HTTP/1.0 431 ")
-    assert raw(address, "GET / HTTP/1.1\r\n" + "X-Word: a\r\n" * 200 + "\r\n").startswith(b"HTTP/1.0 431 ")
+    assert raw(address, f"GET /{'a' * 70_000} HTTP/1.1\r\nHost: a\r\n\r\n").startswith(b"HTTP/1.1 414 ")
+    assert raw(address, f"GET / HTTP/1.1\r\nHost: a\r\nX-Word: {'a' * 70_000}\r\n\r\n").startswith(b"HTTP/1.1 431 ")
+    assert raw(address, "GET / HTTP/1.1\r\nHost: a\r\n" + "X-Word: a\r\n" * 200 + "\r\n").startswith(b"HTTP/1.1 431 ")
     assert ask(address, "GET", "/")[0] == 200

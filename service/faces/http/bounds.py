@@ -1,0 +1,122 @@
+"""How many connections a port has, and how long each may take to send its request and to take the answer.
+
+Connections that still send their request make room for new ones: whoever opens many and says little keeps nobody out.
+"""
+
+import asyncio
+
+from service.faces.http.application import Application, Message, Receive, Scope, Send
+
+MAX_CONNECTIONS = 64
+READ_SECONDS = 10.0  # for sending a request, from the connection or the answer before it on; and for taking the answer
+
+CONNECTION = "dragoman.connection"  # where an ASGI scope's state has its `Connection`
+
+
+class Connections:
+    """The open connections of one port; they belong to its event loop's thread."""
+
+    def __init__(self) -> None:
+        self.all: set[Connection] = set()
+        self.reading: dict[Connection, None] = {}  # those that wait for a request, the one that began first in front
+
+    def __len__(self) -> int:
+        return len(self.all)
+
+
+class Connection:
+    """One connection: it waits for a request, works on it, sends the answer, and waits again."""
+
+    def __init__(self, connections: Connections) -> None:
+        self._connections = connections
+        self._transport: asyncio.Transport | None = None
+        self._deadline: asyncio.TimerHandle | None = None
+        self._is_last = False
+
+    @property
+    def is_reading(self) -> bool:
+        """Whether no whole request has arrived that is not answered yet."""
+        return self in self._connections.reading
+
+    def open(self, transport: asyncio.Transport) -> bool:
+        """Begin, if need be in the place of another one; return False if all others are being answered."""
+        if len(self._connections.all) >= MAX_CONNECTIONS:
+            if not self._connections.reading:
+                return False
+            next(iter(self._connections.reading))._give_up()
+        self._transport = transport
+        self._connections.all.add(self)
+        self.reads()
+        return True
+
+    def reads(self) -> None:
+        """Wait for a request."""
+        if self._transport is not None:
+            if self._is_last:
+                self._transport.close()
+            self._connections.reading[self] = None
+            self._within(READ_SECONDS)
+
+    def works(self) -> None:
+        """Work on a request that has arrived whole; whatever that takes has deadlines of its own."""
+        if self._transport is not None:
+            self._connections.reading.pop(self, None)
+            self._within(None)
+
+    def sends(self) -> None:
+        """Send the answer."""
+        if self._transport is not None:
+            self._connections.reading.pop(self, None)
+            self._within(READ_SECONDS)
+
+    def reads_no_more(self) -> None:
+        """Close when what has arrived is answered; the client sends no more."""
+        self._is_last = True
+
+    def leave(self) -> None:
+        """End; the connection is closed."""
+        self._within(None)
+        self._transport = None
+        self._connections.all.discard(self)
+        self._connections.reading.pop(self, None)
+
+    def _within(self, seconds: float | None) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+        if seconds is not None:
+            self._deadline = asyncio.get_running_loop().call_later(seconds, self._give_up)
+
+    def _give_up(self) -> None:
+        transport = self._transport
+        self.leave()
+        if transport is not None:
+            transport.abort()
+
+
+def bounded(app: Application) -> Application:
+    """Return an ASGI application that tells its `Connection` how far a request is."""
+
+    async def handle(scope: Scope, receive: Receive, send: Send) -> None:
+        connection: Connection = scope["state"][CONNECTION]
+        has_begun = False
+
+        async def receive_all() -> Message:
+            message = await receive()
+            if not has_begun and message["type"] == "http.request" and not message.get("more_body", False):
+                connection.works()
+            return message
+
+        async def send_in_time(message: Message) -> None:
+            nonlocal has_begun
+            if not has_begun:
+                has_begun = True
+                connection.sends()
+            await send(message)
+
+        try:
+            await app(scope, receive_all, send_in_time)
+        finally:
+            connection.reads()
+
+    return handle
