@@ -2,33 +2,30 @@
 
 import functools
 from collections.abc import Callable
-from dataclasses import fields
 from typing import Any, TypeVar
 
 import click
 
 from service.client import Wishes
-from service.domain.translation import Priority, RequestedOptions, SplitSentences, Term
+from service.domain.options import OPTIONS, Option, RequestedOptions
+from service.domain.translation import Priority, SplitSentences, Term
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-_DECODING_OPTIONS = tuple(each.name for each in fields(RequestedOptions) if each.name != "return_scores")
-_DECODING = (
-    click.option("--beam-size", type=int, help="Hypotheses kept alive: 1 is fastest. Default: the model's."),
-    click.option("--length-penalty", type=float, help="Above 0 favours longer translations. Default: the model's."),
-    click.option("--num-hypotheses", type=int, help="Print this many candidates per text, with line number and score."),
-    click.option("--max-output-tokens", type=int, help="Most tokens per segment. Default: the model's limit."),
-    click.option("--temperature", type=float, help="Above 0: draw tokens by chance instead of searching. Default: 0."),
-    click.option("--top-k", type=int, help="With --temperature: draw from so many tokens. Default: 64."),
-    click.option("--top-p", type=float, help="With --temperature: draw from this share of probability. Default: 1."),
-    click.option("--seed", type=click.IntRange(0, 2**64 - 1), help="With --temperature: the same seed draws the same."),
-    click.option("--max-repeats", type=int, help="End what repeats itself more often. Default: 0, never."),
-    click.option(
-        "--max-length-ratio",
-        type=float,
-        help="End what has more tokens than this per token of the text. Default: 0, never.",
-    ),
-)
+_MAX_INT32 = 2**31 - 1
+
+
+def _flag(option: Option) -> Callable[[Command], Command]:
+    """Return the flag of a decoding option; the server checks its range, unless the message can't carry the value."""
+    low, high = option.low, option.high
+    kind = click.IntRange(int(low), int(high)) if low is not None and high and high > _MAX_INT32 else option.kind
+    needs = "Needs --temperature. " if option.needs_sampling else ""
+    text = f"{option.help} {needs}Allowed: {option.allowed()}. Default: {option.default_words}."
+    return click.option(option.flag, type=kind, help=text)
+
+
+# Candidates are printed with their scores, so asking for candidates asks for scores.
+_DECODING = {name: _flag(option) for name, option in OPTIONS.items() if name != "return_scores"}
 
 
 class _TermType(click.ParamType[Term]):
@@ -93,7 +90,7 @@ def request_options(command: Command) -> Command:
     ) -> Any:
         if model_version and not model:
             raise click.UsageError("--model-version needs --model.")
-        decoding = {option: others.pop(option) for option in _DECODING_OPTIONS}
+        decoding = {option: others.pop(option) for option in _DECODING}
         is_ranked = decoding["num_hypotheses"] is not None
         wishes = Wishes(
             model=model,
@@ -108,6 +105,6 @@ def request_options(command: Command) -> Command:
         )
         return command(wishes=wishes, **others)
 
-    for option in reversed(_OTHERS + _DECODING):
+    for option in reversed((*_OTHERS, *_DECODING.values())):
         with_wishes = option(with_wishes)
     return with_wishes  # type: ignore[return-value]

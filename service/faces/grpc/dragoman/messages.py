@@ -6,6 +6,7 @@ from typing import Protocol, TypeVar
 
 from service.domain.checkpoint import paced
 from service.domain.errors import InvalidRequest, quoted
+from service.domain.options import OPTIONS, RequestedOptions
 from service.domain.translation import (
     AlignedSpan,
     DetectedLanguage,
@@ -13,7 +14,6 @@ from service.domain.translation import (
     Flag,
     MimeType,
     Priority,
-    RequestedOptions,
     Segment,
     SplitSentences,
     Term,
@@ -154,18 +154,7 @@ def model_to_pb(model: LoadedModel) -> pb.Model:
         ],
         max_source_tokens=limits.max_source_tokens,
         max_output_tokens=limits.max_output_tokens,
-        default_options=pb.DecodingOptions(
-            beam_size=defaults.beam_size,
-            length_penalty=defaults.length_penalty,
-            num_hypotheses=defaults.num_hypotheses,
-            max_output_tokens=defaults.max_output_tokens,
-            return_scores=defaults.return_scores,
-            temperature=defaults.temperature,
-            top_k=defaults.top_k,
-            top_p=defaults.top_p,
-            max_repeats=defaults.max_repeats,
-            max_length_ratio=defaults.max_length_ratio,
-        ),
+        default_options=pb.DecodingOptions(**{name: getattr(defaults, name) for name in OPTIONS}),
         precision=model.manifest.precision,
         any_to_any_language_codes=model.pairs.any_to_any,
     )

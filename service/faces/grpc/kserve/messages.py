@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from service.domain.errors import InvalidRequest, quoted
+from service.domain.options import OPTIONS, RequestedOptions
 from service.domain.translation import (
     MAX_TEXTS,
     MimeType,
     Priority,
-    RequestedOptions,
     SplitSentences,
     TranslationRequest,
 )
@@ -31,17 +31,7 @@ _TRANSLATION, _SCORE, _FINISH_REASON = "translation", "score", "finish_reason"
 _OUTPUTS = {_TRANSLATION: BYTES, _SCORE: FP32, _FINISH_REASON: BYTES}
 _DATA_TYPES = {BYTES: pb.TYPE_STRING, FP32: pb.TYPE_FP32}
 
-_OPTIONS: dict[str, type] = {
-    "beam_size": int,
-    "length_penalty": float,
-    "max_output_tokens": int,
-    "max_length_ratio": float,
-    "max_repeats": int,
-    "temperature": float,
-    "top_k": int,
-    "top_p": float,
-    "seed": int,
-}
+_OPTIONS = {name: option.kind for name, option in OPTIONS.items() if not option.shapes_answer}
 _FIELDS: dict[str, type] = {
     "mime_type": MimeType,
     "split_sentences": SplitSentences,
@@ -53,7 +43,6 @@ _KNOWN = {"priority": int, "timeout": int, "strict": bool, _SOURCE: str, _TARGET
 _IGNORED = {"sequence_id", "sequence_start", "sequence_end", "binary_data_output", "headers"}
 _IGNORED_PREFIX = "triton_"
 _PRIORITIES = {0: Priority.NORMAL, 1: Priority.HIGH, 2: Priority.NORMAL, 3: Priority.LOW}
-_MAX_SEED = 2**64 - 1
 _KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a string"}
 _NANOSECONDS = 10**9
 
@@ -306,8 +295,10 @@ def _parameters_from_pb(message: pb.ModelInferRequest) -> dict[str, Any]:
         raise _wrong_parameter("priority", f"is {given['priority']}; allowed are 1 (high), 2 or 0 (normal), 3 (low).")
     if given.get("timeout", 0) < 0:
         raise _wrong_parameter("timeout", f"is {given['timeout']}; allowed are microseconds, 0 for none.")
-    if not 0 <= given.get("seed", 0) <= _MAX_SEED:
-        raise _wrong_parameter("seed", f"is {given['seed']}; allowed is 0 to {_MAX_SEED}.")
+    for name in given.keys() & _OPTIONS.keys():
+        option = OPTIONS[name]
+        if not option.permits(given[name], option.high):
+            raise _wrong_parameter(name, f"is {given[name]}; allowed is {option.allowed()}.")
     return given
 
 
