@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import Any, Final
 
-from service.domain.errors import InvalidRequest
+from service.domain.errors import InvalidRequest, Path
 
 MAX_BEAM_SIZE: Final = 8
 MAX_TOP_K: Final = 64
@@ -264,14 +264,20 @@ class RequestedOptions:
         _check_ranges(options, defaults.max_output_tokens)
         if is_sampled and options.beam_size > 1:
             raise InvalidRequest(
-                f"options.beam_size is {options.beam_size} and options.temperature {options.temperature}; "
-                "sampling takes beam_size 1. Leave one of them out.",
-                field="options.beam_size",
+                "{path} is {beam_size} and {other} {temperature}",
+                Path("options", "beam_size"),
+                beam_size=options.beam_size,
+                other=Path("options", "temperature"),
+                temperature=options.temperature,
+                advice="sampling takes beam_size 1, so leave one of them out",
             )
         if not is_sampled and (alone := [name for name in _FOR_SAMPLING if name in chosen]):
             raise InvalidRequest(
-                f"options.{alone[0]} is {chosen[alone[0]]} without sampling; give options.temperature above 0 too.",
-                field=f"options.{alone[0]}",
+                "{path} is {value} without sampling, which takes {other} above 0",
+                Path("options", alone[0]),
+                value=chosen[alone[0]],
+                other=Path("options", "temperature"),
+                advice="set both, or neither",
             )
         return options
 
@@ -285,6 +291,5 @@ def _check_ranges(options: DecodingOptions, max_output_tokens: int) -> None:
         value = getattr(options, option.name)
         high = highs.get(option.name, option.high)
         if value is not None and not option.permits(value, high):
-            raise InvalidRequest(
-                f"options.{option.name} is {value}; allowed is {option.allowed(high)}.", field=f"options.{option.name}"
-            )
+            path = Path("options", option.name)
+            raise InvalidRequest("{path} is {value}", path, value=value, allowed=option.allowed(high))

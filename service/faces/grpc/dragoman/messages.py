@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Protocol, TypeVar
 
 from service.domain.checkpoint import paced
-from service.domain.errors import InvalidRequest, quoted
+from service.domain.errors import InvalidRequest, Path
 from service.domain.options import OPTIONS, RequestedOptions
 from service.domain.translation import (
     AlignedSpan,
@@ -103,7 +103,7 @@ def mime_type_from(value: str) -> MimeType:
     """
     mime_type = _MIME_TYPES.get(value.lower())
     if mime_type is None:
-        raise InvalidRequest(f"mime_type is {quoted(value)}; allowed are {', '.join(_MIME_TYPES)}.", "mime_type")
+        raise InvalidRequest("{path} is {value}", Path("mime_type"), value=value, allowed=", ".join(_MIME_TYPES))
     return mime_type
 
 
@@ -167,7 +167,7 @@ def _options_from_pb(message: pb.DecodingOptions) -> RequestedOptions:
 def _word(field: str, value: int, words: dict[int, Word], names: NamedNumbers) -> Word:
     if value not in words:
         known = ", ".join(map(names.Name, words))
-        raise InvalidRequest(f"{field} is {value}; allowed are {known}.", field)
+        raise InvalidRequest("{path} is {value}", Path(field), value=value, allowed=known)
     return words[value]
 
 

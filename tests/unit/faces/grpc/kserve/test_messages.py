@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.bundle.manifest import Language, LanguagePair, Manifest
-from service.domain.errors import InvalidRequest, ServiceError, TooLong, TooMany
+from service.domain.errors import InvalidRequest, Path, ServiceError, TooLong, TooMany
 from service.domain.options import RequestedOptions
 from service.domain.translation import (
     FinishReason,
@@ -21,7 +21,7 @@ from service.domain.translation import (
     Translation,
     TranslationRequest,
 )
-from service.faces.grpc.kserve.messages import InferCall, call_from_pb, config_to_pb, in_terms_of_tensors, results_to_pb
+from service.faces.grpc.kserve.messages import InferCall, call_from_pb, config_to_pb, results_to_pb, spelled
 from service.faces.grpc.kserve.tensors import elements_of, raw_of, texts_of
 from service.faces.grpc.pb.inference import grpc_service_pb2 as pb
 from service.models.language_pairs import LanguagePairs
@@ -287,10 +287,12 @@ def test_too_many_texts_are_refused_whatever_their_pairs() -> None:
 
 
 def test_an_error_of_a_part_names_the_text_as_the_caller_counts() -> None:
-    error = in_terms_of_tensors(TooLong("texts[5] has 99 tokens.", "texts[5]"))
-    assert (type(error), str(error), error.field) == (TooLong, "text[5] has 99 tokens.", "text[5]")
-    error = in_terms_of_tensors(InvalidRequest("options.top_k is 0; allowed is 1.", "options.top_k"))
-    assert (str(error), error.field) == ("top_k is 0; allowed is 1.", "top_k")
+    long = TooLong("{path} has {number} tokens", Path("texts", 5), number=99)
+    long.spelling = spelled
+    assert (str(long), long.field) == ("text[5] has 99 tokens.", "text[5]")
+    error = InvalidRequest("{path} is {value}", Path("options", "top_k"), value=0, allowed="1")
+    error.spelling = spelled
+    assert (str(error), error.field) == ("parameters[top_k] is 0; allowed is 1.", "parameters[top_k]")
 
 
 def test_a_config_tells_pairs_without_writing_out_forty_thousand() -> None:
