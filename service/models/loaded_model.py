@@ -74,7 +74,7 @@ class LoadedModel:
             max_output_tokens=self.manifest.limits.max_output_tokens,
             stops_early=generation.stops_early,
             forces_end=generation.forces_end,
-            **DEFAULTS,
+            **{**DEFAULTS, **generation.options},
         )
 
 
