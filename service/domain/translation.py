@@ -1,7 +1,9 @@
 """The domain's own words: what a caller asks for and what comes back, free of any wire format."""
 
 import enum
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from types import MappingProxyType
 
 from service.domain.options import LONGEST_REPEAT as LONGEST_REPEAT  # the engine imports these three from here
 from service.domain.options import RATIO_ALLOWANCE as RATIO_ALLOWANCE
@@ -83,6 +85,28 @@ class DetectedLanguage:
 
 
 @dataclass(frozen=True, slots=True)
+class RequestOption:
+    """What there is to know about an option of a request beside those of decoding.
+
+    `name` is that of the protobuf field, `attribute` that of `TranslationRequest`. It is a flag of the command line if
+    it is `in_commands`, with `metavar` for its value, and a parameter of KServe's if it is `in_parameters`.
+    """
+
+    name: str
+    attribute: str
+    kind: type[str] | type[bool] | type[enum.Enum]
+    help: str
+    default: str | bool | enum.Enum
+    metavar: str = ""
+    in_commands: bool = True
+    in_parameters: bool = True
+
+
+def _option(help: str, **rest: str | bool) -> dict[str, str | bool]:  # noqa: A002
+    return {"help": help, **rest}
+
+
+@dataclass(frozen=True, slots=True)
 class TranslationRequest:
     """One call: texts in one language to be translated into another, all with the same options.
 
@@ -99,20 +123,49 @@ class TranslationRequest:
     texts: tuple[str, ...]
     source_language_code: str
     target_language_code: str
-    model: str = ""
-    model_version: str = ""
+    model: str = field(
+        default="",
+        metadata=_option("Model to use. Default: the server's first that fits.", metavar="NAME", in_parameters=False),
+    )
+    model_version: str = field(
+        default="",
+        metadata=_option("Version of the model to use. Default: the highest.", metavar="V", in_parameters=False),
+    )
     options: RequestedOptions = field(default_factory=RequestedOptions)
-    priority: Priority = Priority.NORMAL
+    priority: Priority = field(
+        default=Priority.NORMAL,
+        metadata=_option("Which calls get slots first when the server is busy.", in_parameters=False),
+    )
     deadline_seconds: float | None = None
-    mime_type: MimeType = MimeType.PLAIN
-    split_sentences: SplitSentences = SplitSentences.ON
-    preserve_formatting: bool = False
+    mime_type: MimeType = field(
+        default=MimeType.PLAIN, metadata=_option("What the texts are written in.", in_commands=False)
+    )
+    split_sentences: SplitSentences = field(
+        default=SplitSentences.ON,
+        metadata=_option("Translate a text sentence by sentence; no-newlines: also those that go on after a line end."),
+    )
+    preserve_formatting: bool = field(
+        default=False, metadata=_option("Keep the text's final punctuation and the case of its first letter.")
+    )
     target_prefixes: tuple[str, ...] = ()
-    glossary: str = ""
+    glossary: str = field(default="", metadata=_option("Glossary of the server to follow.", metavar="NAME"))
     terms: tuple[Term, ...] = ()
     return_alignments: bool = False
-    is_strict: bool = False
+    is_strict: bool = field(
+        default=False,
+        metadata=_option("Reject what is too long for the model instead of cutting it.", name="strict"),
+    )
     labels: tuple[tuple[str, str], ...] = ()
+
+
+def _request_options() -> Iterator[RequestOption]:
+    for each in fields(TranslationRequest):
+        if each.metadata:
+            own = {"name": each.name, "attribute": each.name, "kind": each.type, "default": each.default}
+            yield RequestOption(**{**own, **each.metadata})
+
+
+REQUEST_OPTIONS: Mapping[str, RequestOption] = MappingProxyType({each.name: each for each in _request_options()})
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,7 +93,7 @@ def test_numbers_beyond_any_model_are_refused(document: Any, tmp_path: Path, fie
         ({"top_k": True}, "generation.options['top_k'] is True"),
         ({"top_p": float("nan")}, "generation.options[top_p] is nan"),
         ({"temperature": 10**400}, "generation.options[temperature]"),
-        ({"beam_size": 4}, "generation.options has 'beam_size'; this service knows max_length_ratio, "),
+        ({"beam_size": 4}, "generation.options has 'beam_size'; this service knows "),
         ({"max_output_tokens": 4}, "Upgrade the service"),
         ({"made_up": 1}, "generation.options has 'made_up'"),
     ],

@@ -13,6 +13,7 @@ from service.cli.main import dragoman
 from service.domain.errors import InvalidRequest
 from service.domain.options import DEFAULTS as SERVED
 from service.domain.options import OPTIONS, DecodingOptions, Option, RequestedOptions
+from service.domain.translation import REQUEST_OPTIONS
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from tests.servers import REPOSITORY
 
@@ -167,3 +168,16 @@ def test_the_document_lists_them() -> None:
     wrapped = "\n".join(textwrap.fill(line, 120, subsequent_indent="  ") for line in lines)
     document = (REPOSITORY / "docs/api.md").read_text(encoding="utf-8")
     assert f"\n\n{wrapped}\n\n" in document, f"docs/api.md should hold:\n\n{wrapped}"
+
+
+def test_the_wire_carries_the_options_of_a_request() -> None:
+    wire = {field.name for field in pb.TranslateRequest.DESCRIPTOR.fields}
+    assert REQUEST_OPTIONS.keys() <= wire
+    assert {"model", "glossary", "strict"} < REQUEST_OPTIONS.keys()
+
+
+def test_the_commands_help_tells_the_options_of_a_request() -> None:
+    output = CliRunner().invoke(dragoman, ["translate", "--help"]).output
+    for name, option in REQUEST_OPTIONS.items():
+        assert (f"--{name.replace('_', '-')} " in output) is option.in_commands
+        assert ("".join(option.help.split()) in "".join(output.split())) is option.in_commands

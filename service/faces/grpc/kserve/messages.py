@@ -9,9 +9,8 @@ from service.domain.errors import InvalidRequest, Path, Public, dotted
 from service.domain.options import OPTIONS, RequestedOptions
 from service.domain.translation import (
     MAX_TEXTS,
-    MimeType,
+    REQUEST_OPTIONS,
     Priority,
-    SplitSentences,
     TranslationRequest,
 )
 from service.faces.grpc.counts import check_counts
@@ -32,13 +31,8 @@ _OUTPUTS = {_TRANSLATION: BYTES, _SCORE: FP32, _FINISH_REASON: BYTES}
 _DATA_TYPES = {BYTES: pb.TYPE_STRING, FP32: pb.TYPE_FP32}
 
 _OPTIONS = {name: option.kind for name, option in OPTIONS.items() if not option.shapes_answer}
-_FIELDS: dict[str, type] = {
-    "mime_type": MimeType,
-    "split_sentences": SplitSentences,
-    "preserve_formatting": bool,
-    "glossary": str,
-}
-_KNOWN = {"priority": int, "timeout": int, "strict": bool, _SOURCE: str, _TARGET: str} | _FIELDS | _OPTIONS
+_FIELDS = {name: option.kind for name, option in REQUEST_OPTIONS.items() if option.in_parameters}
+_KNOWN = {"priority": int, "timeout": int, _SOURCE: str, _TARGET: str} | _FIELDS | _OPTIONS
 # What clients of Triton set by themselves, or for models of other kinds.
 _IGNORED = {"sequence_id", "sequence_start", "sequence_end", "binary_data_output", "headers"}
 _IGNORED_PREFIX = "triton_"
@@ -92,7 +86,7 @@ def call_from_pb(
     options = RequestedOptions(
         **{name: given[name] for name in _OPTIONS if name in given}, return_scores=True if _SCORE in outputs else None
     )
-    fields = {name: given[name] for name in _FIELDS if name in given}
+    fields = {REQUEST_OPTIONS[name].attribute: given[name] for name in _FIELDS if name in given}
     parts = tuple(
         Part(
             TranslationRequest(
@@ -105,7 +99,6 @@ def call_from_pb(
                 options=options,
                 priority=_PRIORITIES[given.get("priority", 0)],
                 deadline_seconds=min(deadline_seconds, now_seconds + timeout / 1e6) if timeout else deadline_seconds,
-                is_strict=given.get("strict", False),
                 **fields,
             ),
             tuple(chosen),
