@@ -20,7 +20,8 @@ from benchmarks.report import write_records
 from benchmarks.servers import running, serve_command
 from benchmarks.workload import held_out_texts
 from service.client import Client
-from service.domain.translation import RequestedOptions, Translation
+from service.domain.options import RequestedOptions
+from service.domain.translation import Translation
 
 
 @click.command()

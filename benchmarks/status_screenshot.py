@@ -14,7 +14,7 @@ import click
 from benchmarks.load_generator import Load
 from benchmarks.servers import running, send, serve_command
 from service.client import Client, ClientError
-from service.domain.translation import RequestedOptions
+from service.domain.options import RequestedOptions
 from tests.browser import Browser, browser
 from tests.servers import eventually
 

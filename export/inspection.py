@@ -39,6 +39,7 @@ def describe(directory: Path) -> dict[str, Any]:
             "length_penalty": manifest.generation.length_penalty,
             "stops_early": manifest.generation.stops_early,
             "forces_end": manifest.generation.forces_end,
+            **manifest.generation.options,
         },
         "verification": manifest.verification,
         "quality": manifest.quality,

@@ -12,6 +12,7 @@ from typing import Any, Self, TypedDict, Unpack
 import grpc
 from google.rpc import error_details_pb2, status_pb2
 
+from service.domain.options import RequestedOptions
 from service.domain.translation import (
     AlignedSpan,
     DetectedLanguage,
@@ -20,7 +21,6 @@ from service.domain.translation import (
     Hypothesis,
     MimeType,
     Priority,
-    RequestedOptions,
     Segment,
     SplitSentences,
     Term,
@@ -322,7 +322,7 @@ def _request(
         target_language_code=target_language_code,
         model=wishes.get("model", ""),
         model_version=wishes.get("model_version", ""),
-        options=_options_to_pb(wishes.get("options") or RequestedOptions()),
+        options=pb.DecodingOptions(**(wishes.get("options") or RequestedOptions()).chosen),
         priority=_PRIORITIES[wishes.get("priority", Priority.NORMAL)],
         mime_type=wishes.get("mime_type", MimeType.PLAIN).value,
         split_sentences=_SPLITS[wishes.get("split_sentences", SplitSentences.ON)],
@@ -336,22 +336,6 @@ def _request(
         return_alignments=wishes.get("return_alignments", False),
         strict=wishes.get("strict", False),
         labels=dict(wishes.get("labels", {})),
-    )
-
-
-def _options_to_pb(options: RequestedOptions) -> pb.DecodingOptions:
-    return pb.DecodingOptions(
-        beam_size=options.beam_size,
-        length_penalty=options.length_penalty,
-        num_hypotheses=options.num_hypotheses,
-        max_output_tokens=options.max_output_tokens,
-        return_scores=options.return_scores,
-        temperature=options.temperature,
-        top_k=options.top_k,
-        top_p=options.top_p,
-        seed=options.seed,
-        max_repeats=options.max_repeats,
-        max_length_ratio=options.max_length_ratio,
     )
 
 

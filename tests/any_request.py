@@ -4,6 +4,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from service.domain.options import OPTIONS, Option
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2 as google
 from service.faces.grpc.pb.inference import grpc_service_pb2 as kserve
@@ -18,15 +19,23 @@ def seldom(strategy: st.SearchStrategy[Any], absent: Any) -> st.SearchStrategy[A
 @st.composite
 def options(draw: st.DrawFn) -> pb.DecodingOptions:
     """Any within their ranges, though not all together are allowed."""
-    reals = {"temperature": (0.0, 10.0), "length_penalty": (-10.0, 10.0), "max_length_ratio": (0.0, 100.0)}
-    whole = {"num_hypotheses": 8, "beam_size": 8, "max_output_tokens": 96, "max_repeats": 100, "seed": 2**64 - 1}
-    chosen: dict[str, Any] = {name: draw(seldom(st.floats(*bounds), None)) for name, bounds in reals.items()}
-    chosen |= {name: draw(seldom(st.integers(1, high), None)) for name, high in whole.items()}
+    chosen = {name: draw(seldom(values_of(option), None)) for name, option in OPTIONS.items()}
     if chosen["temperature"]:
-        chosen |= {"beam_size": None, "top_k": draw(seldom(st.integers(1, 64), None))}
-        chosen["top_p"] = draw(seldom(st.floats(0.0, 1.0, exclude_min=True), None))
-    chosen["return_scores"] = draw(st.booleans())
+        chosen["beam_size"] = None
+    else:
+        chosen |= {name: None for name, option in OPTIONS.items() if option.needs_sampling}
     return pb.DecodingOptions(**{name: value for name, value in chosen.items() if value is not None})
+
+
+def values_of(option: Option) -> st.SearchStrategy[Any]:
+    """All that an option may be, of a model that writes up to 96 tokens."""
+    if option.kind is bool:
+        return st.booleans()
+    low, high = option.low, 96 if option.high is None else option.high
+    assert low is not None
+    if option.kind is int:
+        return st.integers(int(low), int(high))
+    return st.floats(low, high, exclude_min=option.excludes_low)
 
 
 def texts() -> st.SearchStrategy[str]:

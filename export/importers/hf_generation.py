@@ -9,7 +9,7 @@ from typing import Any
 
 from export.architecture.config import MAX_SIZE
 from service.bundle.manifest import GenerationDefaults
-from service.domain.translation import MAX_BEAM_SIZE
+from service.domain.options import MAX_BEAM_SIZE
 
 TAKEN_OVER = frozenset(
     {

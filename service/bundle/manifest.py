@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from service.domain.errors import shown
+from service.domain.errors import listed, shown
+from service.domain.options import OPTIONS
 
 SCHEMA_VERSION = 1
 MANIFEST_NAME = "manifest.json"
@@ -32,6 +33,7 @@ _MOST = {
     "generation.beam_size": 1_000,
     "generation.num_hypotheses": 1_000,
 }
+_NO_DEFAULTS = frozenset({"max_output_tokens", "return_scores", "seed"})  # the first is one of the limits
 _MAX_ID = 10_000_000
 _MAX_PENALTY = 1_000
 _MAX_PAIRS = 10_000
@@ -159,13 +161,17 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class GenerationDefaults:
-    """What a request that sets no options gets; the last two are the model's in any case (`DecodingOptions`)."""
+    """What a request that sets no options gets; `stops_early` and `forces_end` are the model's in any case.
+
+    `options` are further ones of the table in `service.domain.options` that the checkpoint sets, by name.
+    """
 
     beam_size: int = 1
     length_penalty: float = 1.0
     num_hypotheses: int = 1
     stops_early: bool = False
     forces_end: bool = False
+    options: dict[str, float] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,6 +343,7 @@ class Manifest:
                 f"{where}: generation.length_penalty is {shown(self.generation.length_penalty)}; expected a "
                 f"number from -{_MAX_PENALTY} to {_MAX_PENALTY}."
             )
+        self._check_options(where)
         for name, token_id in self._token_ids():
             if not 0 <= token_id < _MAX_ID:
                 raise BundleError(f"{where}: {name} has the id {shown(token_id)}; expected 0 to {_MAX_ID - 1}.")
@@ -345,6 +352,21 @@ class Manifest:
                 raise BundleError(
                     f"{where}: a target prefix has the id {max(pair.target_prefix_ids)}; the model has "
                     f"{self.model.vocabulary_size} tokens."
+                )
+
+    def _check_options(self, where: str) -> None:
+        further = OPTIONS.keys() - _hints(GenerationDefaults).keys() - _NO_DEFAULTS
+        for name, value in self.generation.options.items():
+            if name not in further:
+                raise BundleError(
+                    f"{where}: generation.options has {shown(name)}; this service knows {listed(sorted(further))}. "
+                    "Upgrade the service or export the bundle again."
+                )
+            option = OPTIONS[name]
+            is_of_kind = isinstance(value, (int, float) if option.kind is float else option.kind)
+            if not is_of_kind or not option.permits(value, option.high):
+                raise BundleError(
+                    f"{where}: generation.options[{name}] is {shown(value)}; expected a number from {option.allowed()}."
                 )
 
     @property

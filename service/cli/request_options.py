@@ -1,34 +1,32 @@
 """What a call may ask for, as options of a command: parsed into the client's `Wishes`."""
 
+import enum
 import functools
 from collections.abc import Callable
-from dataclasses import fields
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import click
 
 from service.client import Wishes
-from service.domain.translation import Priority, RequestedOptions, SplitSentences, Term
+from service.domain.options import OPTIONS, Option, RequestedOptions
+from service.domain.translation import REQUEST_OPTIONS, RequestOption, Term
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-_DECODING_OPTIONS = tuple(each.name for each in fields(RequestedOptions) if each.name != "return_scores")
-_DECODING = (
-    click.option("--beam-size", type=int, help="Hypotheses kept alive: 1 is fastest. Default: the model's."),
-    click.option("--length-penalty", type=float, help="Above 0 favours longer translations. Default: the model's."),
-    click.option("--num-hypotheses", type=int, help="Print this many candidates per text, with line number and score."),
-    click.option("--max-output-tokens", type=int, help="Most tokens per segment. Default: the model's limit."),
-    click.option("--temperature", type=float, help="Above 0: draw tokens by chance instead of searching. Default: 0."),
-    click.option("--top-k", type=int, help="With --temperature: draw from so many tokens. Default: 64."),
-    click.option("--top-p", type=float, help="With --temperature: draw from this share of probability. Default: 1."),
-    click.option("--seed", type=click.IntRange(0, 2**64 - 1), help="With --temperature: the same seed draws the same."),
-    click.option("--max-repeats", type=int, help="End what repeats itself more often. Default: 0, never."),
-    click.option(
-        "--max-length-ratio",
-        type=float,
-        help="End what has more tokens than this per token of the text. Default: 0, never.",
-    ),
-)
+_MAX_INT32 = 2**31 - 1
+
+
+def _flag(option: Option) -> Callable[[Command], Command]:
+    """Return the flag of a decoding option; the server checks its range, unless the message can't carry the value."""
+    low, high = option.low, option.high
+    kind = click.IntRange(int(low), int(high)) if low is not None and high and high > _MAX_INT32 else option.kind
+    needs = "Needs --temperature. " if option.needs_sampling else ""
+    text = f"{option.help} {needs}Allowed: {option.allowed()}. Default: {option.default_words}."
+    return click.option(option.flag, type=kind, help=text)
+
+
+# Candidates are printed with their scores, so asking for candidates asks for scores.
+_DECODING = {name: _flag(option) for name, option in OPTIONS.items() if name != "return_scores"}
 
 
 class _TermType(click.ParamType[Term]):
@@ -41,34 +39,31 @@ class _TermType(click.ParamType[Term]):
         return Term(source, target if equals else None)
 
 
-_OTHERS = (
-    click.option("--model", default="", metavar="NAME", help="Model to use. Default: the server's first that fits."),
-    click.option("--model-version", default="", metavar="V", help="Version of --model to use. Default: the highest."),
-    click.option("--glossary", default="", metavar="NAME", help="Glossary of the server's to follow."),
-    click.option(
-        "--term",
-        type=_TermType(),
-        multiple=True,
-        metavar="SOURCE[=TARGET]",
-        help="Translate SOURCE as TARGET, or leave it as it is. May be given several times; comes before --glossary.",
-    ),
-    click.option(
-        "--split-sentences",
-        type=click.Choice([each.value.replace("_", "-") for each in SplitSentences]),
-        default=SplitSentences.ON.value,
-        show_default=True,
-        help="Translate a text sentence by sentence; no-newlines: also those that go on after a line end.",
-    ),
-    click.option("--preserve-formatting", is_flag=True, help="End mark and first letter's case as in the text."),
-    click.option("--strict", is_flag=True, help="Refuse what is too long for the model instead of cutting it up."),
-    click.option(
-        "--priority",
-        type=click.Choice([priority.value for priority in Priority]),
-        default=Priority.NORMAL.value,
-        show_default=True,
-        help="Whose turn it is when the server is busy.",
-    ),
+_TERM = click.option(
+    "--term",
+    type=_TermType(),
+    multiple=True,
+    metavar="SOURCE[=TARGET]",
+    help="Translate SOURCE as TARGET, or leave it as it is. May be given several times; comes before --glossary.",
 )
+
+
+def _request_flag(option: RequestOption) -> Callable[[Command], Command]:
+    """Return the flag of an option of a request: a switch, a choice with hyphens for underscores, or a text."""
+    flag = f"--{option.name.replace('_', '-')}"
+    if option.kind is bool:
+        return click.option(flag, is_flag=True, help=option.help)
+    if isinstance(option.default, enum.Enum):
+        choice = click.Choice([_choice(each) for each in type(option.default)])
+        return click.option(flag, type=choice, default=_choice(option.default), show_default=True, help=option.help)
+    return click.option(flag, default=option.default, metavar=option.metavar, help=option.help)
+
+
+def _choice(value: enum.Enum) -> str:
+    return str(value.value).replace("_", "-")
+
+
+_REQUEST = {name: _request_flag(option) for name, option in REQUEST_OPTIONS.items() if option.in_commands}
 
 
 def request_options(command: Command) -> Command:
@@ -79,35 +74,21 @@ def request_options(command: Command) -> Command:
     """
 
     @functools.wraps(command)
-    def with_wishes(
-        *,
-        model: str,
-        model_version: str,
-        glossary: str,
-        term: tuple[Term, ...],
-        split_sentences: str,
-        preserve_formatting: bool,
-        strict: bool,
-        priority: str,
-        **others: Any,
-    ) -> Any:
-        if model_version and not model:
+    def with_wishes(*, term: tuple[Term, ...], **others: Any) -> Any:
+        asked = {name: _value(REQUEST_OPTIONS[name], others.pop(name)) for name in _REQUEST}
+        if asked["model_version"] and not asked["model"]:
             raise click.UsageError("--model-version needs --model.")
-        decoding = {option: others.pop(option) for option in _DECODING_OPTIONS}
+        decoding = {option: others.pop(option) for option in _DECODING}
         is_ranked = decoding["num_hypotheses"] is not None
-        wishes = Wishes(
-            model=model,
-            model_version=model_version,
-            options=RequestedOptions(**decoding, return_scores=is_ranked or None),
-            priority=Priority(priority),
-            split_sentences=SplitSentences(split_sentences.replace("-", "_")),
-            preserve_formatting=preserve_formatting,
-            glossary=glossary,
-            terms=term,
-            strict=strict,
-        )
+        options = RequestedOptions(**decoding, return_scores=is_ranked or None)
+        wishes = cast(Wishes, {**asked, "options": options, "terms": term})
         return command(wishes=wishes, **others)
 
-    for option in reversed(_OTHERS + _DECODING):
+    for option in reversed((*_REQUEST.values(), _TERM, *_DECODING.values())):
         with_wishes = option(with_wishes)
     return with_wishes  # type: ignore[return-value]
+
+
+def _value(option: RequestOption, given: Any) -> Any:
+    """Return what the client takes for what a flag gave."""
+    return type(option.default)(given.replace("-", "_")) if isinstance(option.default, enum.Enum) else given

@@ -96,7 +96,7 @@ def translate(
     """
     name = format_name or _FORMAT_OF_ENDING.get(input_file.suffix.lower() if input_file else "", "text")
     options = wishes["options"]
-    is_ranked = options is not None and options.num_hypotheses is not None
+    is_ranked = options is not None and "num_hypotheses" in options.chosen
     if texts and input_file:
         raise click.UsageError("give either texts or --file, not both.")
     if texts and name in ("tsv", "jsonl"):

@@ -49,7 +49,7 @@ class CallRecord:
     began_seconds: float = field(default_factory=time.monotonic)
     ended_seconds: float = 0.0
     code: str = "OK"  # the name of its gRPC status
-    message: str = ""  # what the caller was told went wrong
+    message: str = ""  # what went wrong, without the texts that the caller gave
     caller: str = ""
     trace_id: str = ""
     model: str = ""

@@ -16,12 +16,15 @@ ServiceError
  +-- Cancelled             the caller went away
  +-- EngineFailure         the server's own fault while decoding this call
 
-Every message is one line that names what was given, what is allowed, and what to do.
+An error is data: its reason, the path of the request's field that is at fault, what the caller gave, what is allowed
+and what to do. `str` puts these into one line, in which a face spells paths in its own terms; `redacted` is that line
+without the texts that the caller gave.
 """
 
 import reprlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import date, time
+from typing import Any
 
 _MAX_QUOTED = 60
 _MAX_LISTED = 20
@@ -50,20 +53,107 @@ def listed(names: Iterable[str]) -> str:
     return (", ".join(every[:_MAX_LISTED]) or "none") + more
 
 
+class Path(tuple[str | int, ...]):
+    """Where a field is in a request: names, and indices in lists, such as `Path("texts", 3)`."""
+
+    __slots__ = ()
+
+    def __new__(cls, *parts: str | int) -> "Path":
+        """Make a path of names and indices."""
+        return super().__new__(cls, parts)
+
+
+class Public(str):
+    """A part of a message that no caller wrote, or nothing but a language code: shown to operators as it is."""
+
+    __slots__ = ()
+
+
+class Quoted(str):
+    """A part of a message that may hold a caller's words, in quotes and short enough already."""
+
+    __slots__ = ()
+
+
+Spelling = Callable[[Path], str]
+
+
+def dotted(path: Path) -> str:
+    """Return a path as protobuf writes it, such as `texts[3]` or `options.top_k`; nothing for an empty one."""
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).removeprefix(".")
+
+
 class ServiceError(Exception):
     """Base of all errors that a caller is told about."""
 
     reason = "internal"  # the bounded label value that metrics count rejections by
 
+    def __init__(
+        self, problem: str, path: Path | str = "", *, allowed: str = "", advice: str = "", **given: Any
+    ) -> None:
+        """Keep the parts of the message.
+
+        `problem` says in words what is wrong. If there is anything `given`, or if it begins with `{path}`, it is a
+        format string, in which each name stands for what was given under it: a caller's text is shortened and quoted, a
+        `Path` is spelled in the terms of the API, and `Public` text and numbers are shown as they are. `allowed` and
+        `advice` follow, as clauses without a final point.
+        """
+        super().__init__(problem)
+        self.problem = problem
+        self.path = _path(path)
+        self.allowed = allowed
+        self.advice = advice
+        self.given = given
+        self.spelling: Spelling = dotted
+
+    def __str__(self) -> str:
+        return self._message(shows_texts=True)
+
+    @property
+    def redacted(self) -> str:
+        """The message without the texts that the caller gave."""
+        return self._message(shows_texts=False)
+
+    @property
+    def field(self) -> str:
+        """The path in the terms of the API, such as `texts[3]`; empty if no field is at fault."""
+        return self.spelling(self.path) if self.path else ""
+
+    def _message(self, *, shows_texts: bool) -> str:
+        problem = self.problem
+        if self.given or problem.startswith("{path}"):
+            shown = {name: self._shown(value, shows_texts) for name, value in self.given.items()}
+            problem = problem.format(path=self.field, **shown)
+        elif not (self.allowed or self.advice):
+            return problem
+        if not self.allowed:
+            return _ended(f"{problem}; {self.advice}" if self.advice else problem)
+        several = isinstance(self, TooMany | TooLong) or ", " in self.allowed
+        message = f"{problem}; allowed {'are' if several else 'is'} {self.allowed}."
+        return _ended(f"{message} {self.advice[0].upper()}{self.advice[1:]}") if self.advice else message
+
+    def _shown(self, value: object, shows_texts: bool) -> str:
+        if isinstance(value, Path):
+            return self.spelling(value)
+        if not isinstance(value, str) or isinstance(value, Public):
+            return str(value)
+        if not shows_texts:
+            return "'…'"
+        return str(value) if isinstance(value, Quoted) else quoted(value)
+
+
+def _ended(message: str) -> str:
+    return message if message.endswith(".") else f"{message}."
+
+
+def _path(path: Path | str) -> Path:
+    return path if isinstance(path, Path) else Path(path) if path else Path()
+
 
 class InvalidRequest(ServiceError):
-    """The caller's input is wrong. `field` names the request's field, such as `texts[3]`, where there is one."""
+    """The caller's input is wrong. `path` is the request's field, where there is one."""
 
     reason = "invalid"
-
-    def __init__(self, message: str, field: str = "") -> None:
-        super().__init__(message)
-        self.field = field
 
 
 class TooLong(InvalidRequest):
@@ -83,18 +173,24 @@ class NotFound(ServiceError):
 
     reason = "not_found"
 
-    def __init__(self, message: str, resource_type: str = "", resource_name: str = "") -> None:
-        super().__init__(message)
+    def __init__(
+        self, problem: str, resource_type: str = "", resource_name: str = "", *, advice: str = "", **given: Any
+    ) -> None:
+        super().__init__(problem, advice=advice, **given)
         self.resource_type = resource_type
         self.resource_name = resource_name
 
 
 class PairNotFound(NotFound):
-    """No model translates this pair. `field` is that of the two language codes which is at fault."""
+    """No model translates this pair. `path` is that of the two language codes which is at fault."""
 
-    def __init__(self, message: str, field: str) -> None:
-        super().__init__(message)
-        self.field = field
+    def __init__(self, problem: str, path: Path | str, **given: Any) -> None:
+        super().__init__(problem, **given)
+        self.path = _path(path)
+
+    def as_invalid(self) -> InvalidRequest:
+        """Return the same error for an API that has codes of languages, but no pairs."""
+        return InvalidRequest(self.problem, self.path, **self.given)
 
 
 class Unimplemented(ServiceError):
@@ -114,8 +210,8 @@ class Overloaded(ServiceError):
 
     reason = "queue_full"
 
-    def __init__(self, message: str, retry_after_seconds: float) -> None:
-        super().__init__(message)
+    def __init__(self, problem: str, retry_after_seconds: float) -> None:
+        super().__init__(problem)
         self.retry_after_seconds = retry_after_seconds
 
 

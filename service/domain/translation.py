@@ -1,18 +1,17 @@
 """The domain's own words: what a caller asks for and what comes back, free of any wire format."""
 
 import enum
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
+from types import MappingProxyType
 
-from service.domain.errors import InvalidRequest
+from service.domain.options import LONGEST_REPEAT as LONGEST_REPEAT  # the engine imports these three from here
+from service.domain.options import RATIO_ALLOWANCE as RATIO_ALLOWANCE
+from service.domain.options import DecodingOptions as DecodingOptions
+from service.domain.options import RequestedOptions
 
-MAX_BEAM_SIZE = 8
-MAX_TOP_K = 64
 MAX_TEXTS = 1024
-MAX_LENGTH_RATIO = 100.0
-MAX_REPEATS = 100
-RATIO_ALLOWANCE = 16  # tokens that `max_length_ratio` grants to any source: short ones may well become long
 ENTRY_CHARACTERS = 16  # what an entry of numbers in an answer counts, about its size on the wire
-LONGEST_REPEAT = 16  # tokens of what `max_repeats` sees coming again
 
 
 class FinishReason(enum.Enum):
@@ -86,115 +85,25 @@ class DetectedLanguage:
 
 
 @dataclass(frozen=True, slots=True)
-class DecodingOptions:
-    """How to decode, fully resolved.
+class RequestOption:
+    """What there is to know about an option of a request beside those of decoding.
 
-    `length_penalty` divides a hypothesis' summed log-probability by its length to that power, as transformers'
-    `generate` does: above 0 favours longer output. `max_output_tokens` does not count the end-of-sentence token's
-    absence: a hypothesis has at most that many tokens, its end-of-sentence token included.
-
-    A beam search `stops_early` as soon as `beam_size` hypotheses are finished; else it goes on while the best running
-    one may beat them. What reaches `max_output_tokens` is cut there, or, with `forces_end`, ended for free with the
-    end-of-sentence token, which then counts as one more. Both belong to the model, not to the caller: they are
-    transformers' `early_stopping` and `forced_eos_token_id`.
-
-    `temperature` above 0 means sampling, from the `top_k` most probable tokens and of these the fewest that hold
-    `top_p` of the probability; then `beam_size` is 1, hypotheses are independent samples, and the same `seed` gives the
-    same ones. `seed` is `None` where the caller leaves it to chance.
-
-    Two guards are off at 0. With `max_length_ratio`, what the model writes has at most that many tokens per source
-    token, plus `RATIO_ALLOWANCE`; a hypothesis that reaches this is cut there with `FinishReason.RATIO`. With
-    `max_repeats`, no run of up to `LONGEST_REPEAT` tokens comes more often than that in a row, unless something does in
-    the source: when the model has written it once too often, that last one is taken off and the hypothesis ends with
-    `FinishReason.REPETITION`. Of beams, such a one is given up for others, and is returned only where too few others
-    end.
+    `name` is that of the protobuf field, `attribute` that of `TranslationRequest`. It is a flag of the command line if
+    it is `in_commands`, with `metavar` for its value, and a parameter of KServe's if it is `in_parameters`.
     """
 
-    beam_size: int
-    length_penalty: float
-    num_hypotheses: int
-    max_output_tokens: int
-    return_scores: bool = False
-    temperature: float = 0.0
-    top_k: int = MAX_TOP_K
-    top_p: float = 1.0
-    seed: int | None = None
-    stops_early: bool = False
-    forces_end: bool = False
-    max_length_ratio: float = 0.0
-    max_repeats: int = 0
-
-    @property
-    def is_sampled(self) -> bool:
-        """Whether tokens are drawn, not ranked."""
-        return self.temperature > 0.0
+    name: str
+    attribute: str
+    kind: type[str] | type[bool] | type[enum.Enum]
+    help: str
+    default: str | bool | enum.Enum
+    metavar: str = ""
+    in_commands: bool = True
+    in_parameters: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class RequestedOptions:
-    """The part of the options that a caller set; `None` leaves the model's default."""
-
-    beam_size: int | None = None
-    length_penalty: float | None = None
-    num_hypotheses: int | None = None
-    max_output_tokens: int | None = None
-    return_scores: bool | None = None
-    temperature: float | None = None
-    top_k: int | None = None
-    top_p: float | None = None
-    seed: int | None = None
-    max_length_ratio: float | None = None
-    max_repeats: int | None = None
-
-    def resolve(self, defaults: DecodingOptions) -> DecodingOptions:
-        """Lay the caller's choices over the model's `defaults`.
-
-        `defaults.max_output_tokens` is also the model's limit. Asking for more hypotheses than the default beam
-        widens the beam, unless the caller chose one. Asking for a temperature means sampling without a beam.
-
-        Raises:
-            InvalidRequest: an option is out of range, `num_hypotheses` exceeds the beam that was asked for, or a beam
-                was asked for together with sampling, or options of sampling without it.
-        """
-        chosen = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) is not None}
-        values = {f.name: chosen.get(f.name, getattr(defaults, f.name)) for f in fields(DecodingOptions)}
-        is_sampled = values["temperature"] > 0.0
-        if is_sampled and "beam_size" not in chosen:
-            values["beam_size"] = 1
-            values["num_hypotheses"] = chosen.get("num_hypotheses", 1)
-        elif "num_hypotheses" in chosen and "beam_size" not in chosen:
-            values["beam_size"] = max(values["beam_size"], min(values["num_hypotheses"], MAX_BEAM_SIZE))
-        if "beam_size" in chosen and "num_hypotheses" not in chosen:
-            values["num_hypotheses"] = min(values["num_hypotheses"], max(values["beam_size"], 1))
-        options = DecodingOptions(**values)
-        _check_range("beam_size", options.beam_size, 1, MAX_BEAM_SIZE)
-        most_hypotheses = MAX_BEAM_SIZE if is_sampled else options.beam_size
-        _check_range("num_hypotheses", options.num_hypotheses, 1, most_hypotheses)
-        _check_range("max_output_tokens", options.max_output_tokens, 1, defaults.max_output_tokens)
-        _check_range("length_penalty", options.length_penalty, -10.0, 10.0)
-        _check_range("max_length_ratio", options.max_length_ratio, 0.0, MAX_LENGTH_RATIO)
-        _check_range("max_repeats", options.max_repeats, 0, MAX_REPEATS)
-        _check_range("temperature", options.temperature, 0.0, 10.0)
-        _check_range("top_k", options.top_k, 1, MAX_TOP_K)
-        if not 0.0 < options.top_p <= 1.0:
-            raise InvalidRequest(f"options.top_p is {options.top_p}; allowed is above 0 to 1.", field="options.top_p")
-        if is_sampled and options.beam_size > 1:
-            raise InvalidRequest(
-                f"options.beam_size is {options.beam_size} and options.temperature {options.temperature}; "
-                "sampling takes beam_size 1. Leave one of them out.",
-                field="options.beam_size",
-            )
-        if not is_sampled and (alone := [name for name in ("top_k", "top_p") if name in chosen]):
-            raise InvalidRequest(
-                f"options.{alone[0]} is {chosen[alone[0]]} without sampling; give options.temperature above 0 too.",
-                field=f"options.{alone[0]}",
-            )
-        return options
-
-
-def _check_range(name: str, value: float, low: float, high: float) -> None:
-    if not low <= value <= high:  # also false for NaN
-        raise InvalidRequest(f"options.{name} is {value}; allowed is {low} to {high}.", field=f"options.{name}")
+def _option(help: str, **rest: str | bool) -> dict[str, str | bool]:  # noqa: A002
+    return {"help": help, **rest}
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,20 +123,49 @@ class TranslationRequest:
     texts: tuple[str, ...]
     source_language_code: str
     target_language_code: str
-    model: str = ""
-    model_version: str = ""
+    model: str = field(
+        default="",
+        metadata=_option("Model to use. Default: the server's first that fits.", metavar="NAME", in_parameters=False),
+    )
+    model_version: str = field(
+        default="",
+        metadata=_option("Version of the model to use. Default: the highest.", metavar="V", in_parameters=False),
+    )
     options: RequestedOptions = field(default_factory=RequestedOptions)
-    priority: Priority = Priority.NORMAL
+    priority: Priority = field(
+        default=Priority.NORMAL,
+        metadata=_option("Which calls get slots first when the server is busy.", in_parameters=False),
+    )
     deadline_seconds: float | None = None
-    mime_type: MimeType = MimeType.PLAIN
-    split_sentences: SplitSentences = SplitSentences.ON
-    preserve_formatting: bool = False
+    mime_type: MimeType = field(
+        default=MimeType.PLAIN, metadata=_option("What the texts are written in.", in_commands=False)
+    )
+    split_sentences: SplitSentences = field(
+        default=SplitSentences.ON,
+        metadata=_option("Translate a text sentence by sentence; no-newlines: also those that go on after a line end."),
+    )
+    preserve_formatting: bool = field(
+        default=False, metadata=_option("Keep the text's final punctuation and the case of its first letter.")
+    )
     target_prefixes: tuple[str, ...] = ()
-    glossary: str = ""
+    glossary: str = field(default="", metadata=_option("Glossary of the server to follow.", metavar="NAME"))
     terms: tuple[Term, ...] = ()
     return_alignments: bool = False
-    is_strict: bool = False
+    is_strict: bool = field(
+        default=False,
+        metadata=_option("Reject what is too long for the model instead of cutting it.", name="strict"),
+    )
     labels: tuple[tuple[str, str], ...] = ()
+
+
+def _request_options() -> Iterator[RequestOption]:
+    for each in fields(TranslationRequest):
+        if each.metadata:
+            own = {"name": each.name, "attribute": each.name, "kind": each.type, "default": each.default}
+            yield RequestOption(**{**own, **each.metadata})
+
+
+REQUEST_OPTIONS: Mapping[str, RequestOption] = MappingProxyType({each.name: each for each in _request_options()})
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Mapping
 
 from service.bundle.manifest import LanguagePair
-from service.domain.errors import InvalidRequest, NotFound, PairNotFound, listed, quoted
+from service.domain.errors import InvalidRequest, NotFound, PairNotFound, Path, Public, listed
 from service.models.loaded_model import LoadedModel
 from service.models.repository import version_number
-from service.text.languages import is_well_formed
+from service.text.languages import in_message, is_well_formed
 
 _MAX_KEPT = 1024  # calls spell codes and names as they like
 
@@ -69,7 +69,11 @@ class Catalogue:
     def _candidates(self, name: str, version: str) -> list[LoadedModel]:
         if version and not name:
             raise InvalidRequest(
-                f"model_version is {quoted(version)} and model is empty; name the model too.", "model_version"
+                "{path} is {version} and {model} is empty",
+                Path("model_version"),
+                version=version,
+                model=Path("model"),
+                advice="name the model too",
             )
         return [self.find(name, version)] if name else [_highest(each) for each in self._models.values()]
 
@@ -82,16 +86,23 @@ class Catalogue:
         versions = self._models.get(name)
         if versions is None:
             raise NotFound(
-                f"model {quoted(name)} is not served here; served are {listed(self._models)}.", "model", name
+                "model {name} is not served here; served are {served}",
+                "model",
+                name,
+                name=name,
+                served=Public(listed(self._models)),
             )
         model = versions.get(version) if version else _highest(versions)
         if model is None:
             raise NotFound(
-                f"version {quoted(version)} of model {name!r} is not served here; served are {listed(versions)}."
+                "version {version} of model {name} is not served here; served are {served}"
                 if any(versions)
-                else f"model {name!r} has no versions here, and {quoted(version)} was asked for; leave it out.",
+                else "model {name} has no versions here, and {version} was asked for; leave it out",
                 "model version",
                 f"{name}/{version}",
+                version=version,
+                name=Public(repr(name)),
+                served=Public(listed(versions)),
             )
         return model
 
@@ -102,31 +113,50 @@ def _highest(versions: Mapping[str, LoadedModel]) -> LoadedModel:
 
 def _check_code(field: str, code: str) -> None:
     if not code:
-        raise InvalidRequest(f"{field} is empty; give a BCP 47 code such as 'en'.", field)
+        raise InvalidRequest("{path} is empty", Path(field), advice="give a BCP 47 code such as 'en'")
     if not is_well_formed(code):
-        raise InvalidRequest(f"{field} is {quoted(code)}; expected a BCP 47 code such as 'en' or 'pt-BR'.", field)
+        expected = "expected a BCP 47 code such as 'en' or 'pt-BR'"
+        raise InvalidRequest("{path} is {code}", Path(field), code=code, advice=expected)
 
 
 def _unknown_pair(name: str, source: str, target: str, models: list[LoadedModel]) -> PairNotFound:
-    who = f"model {name!r} does not translate" if name else "no model here translates"
-    if targets := sorted({code for model in models for code in model.pairs.targets(source)}):
-        nearest = _nearest(model.pairs.nearest_target(target) for model in models)
-        served = f"from {source!r} it can be {listed(targets)}"
-        return PairNotFound(f"{who} from {source!r} into {target!r}; {nearest}{served}.", "target_language_code")
+    path = Path("source_language_code")
     nearest = _nearest(model.pairs.nearest_source(source) for model in models)
-    message = f"{who} from {source!r} into {target!r}; {nearest}served are {_directions(models)}."
-    return PairNotFound(message, "source_language_code")
+    served = "served are {directions}"
+    if targets := sorted({code for model in models for code in model.pairs.targets(source)}):
+        path = Path("target_language_code")
+        nearest = _nearest(model.pairs.nearest_target(target) for model in models)
+        served = "from {source} it can be {targets}"
+    return PairNotFound(
+        f"{{who}} from {{source}} into {{target}}; {{nearest}}{served}",
+        path,
+        who=_who(name),
+        source=in_message(source),
+        target=in_message(target),
+        nearest=nearest,
+        targets=Public(listed(targets)),
+        directions=Public(_directions(models)),
+    )
 
 
 def _unknown_target(name: str, target: str, models: list[LoadedModel]) -> PairNotFound:
-    who = f"model {name!r} does not translate" if name else "no model here translates"
-    nearest = _nearest(model.pairs.nearest_target(target) for model in models)
-    return PairNotFound(f"{who} into {target!r}; {nearest}served are {_directions(models)}.", "target_language_code")
+    return PairNotFound(
+        "{who} into {target}; {nearest}served are {served}",
+        Path("target_language_code"),
+        who=_who(name),
+        target=in_message(target),
+        nearest=_nearest(model.pairs.nearest_target(target) for model in models),
+        served=Public(_directions(models)),
+    )
 
 
-def _nearest(codes: Iterable[str | None]) -> str:
+def _who(name: str) -> Public:
+    return Public(f"model {name!r} does not translate" if name else "no model here translates")
+
+
+def _nearest(codes: Iterable[str | None]) -> Public:
     code = next(filter(None, codes), None)
-    return "" if code is None else f"the nearest code is {code!r}; "
+    return Public("" if code is None else f"the nearest code is {code!r}; ")
 
 
 def _directions(models: list[LoadedModel]) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Coroutine
 from typing import Any
 
 from service.bundle.manifest import BundleError
-from service.domain.errors import NotFound, NotPossible, listed, quoted
+from service.domain.errors import NotFound, NotPossible, Public, listed
 from service.models.fleet import Fleet
 from service.models.index import ModelState
 
@@ -55,7 +55,9 @@ class ModelControl:
         folders = [folder for folder in on_disk if (folder.bundles or folder.faults) and folder.name == name]
         if not folders:
             known = listed(folder.name for folder in on_disk if folder.bundles)
-            raise NotFound(f"there is no model {quoted(name)} on disk; there are {known}.", "model", name)
+            raise NotFound(
+                "there is no model {name} on disk; there are {known}", "model", name, name=name, known=Public(known)
+            )
         faults = [fault for folder in folders for fault in folder.faults]
         reasons = faults or await self._fleet.bring(folders[0])
         if reasons:
@@ -64,7 +66,13 @@ class ModelControl:
     async def _unload(self, name: str) -> None:
         loaded = {model.name for model in self._fleet.models}
         if name not in loaded:
-            raise NotFound(f"model {quoted(name)} is not loaded; loaded are {listed(sorted(loaded))}.", "model", name)
+            raise NotFound(
+                "model {name} is not loaded; loaded are {loaded}",
+                "model",
+                name,
+                name=name,
+                loaded=Public(listed(sorted(loaded))),
+            )
         await self._fleet.drop(name)
 
     async def _in_turn(self, work: Coroutine[Any, Any, None]) -> None:

@@ -4,7 +4,7 @@ import hashlib
 from dataclasses import dataclass, field
 
 from service.bundle.manifest import Manifest
-from service.domain.translation import DecodingOptions
+from service.domain.options import DEFAULTS, DecodingOptions
 from service.engine.engine import Engine
 from service.engine.runtime.aligner import Aligner
 from service.models.language_pairs import LanguagePairs
@@ -14,10 +14,6 @@ from service.models.self_test import self_test
 from service.models.statistics import InferenceStatistics
 from service.text.tokenizers import Tokenizer
 from service.text.unknown import UnknownCharacters
-
-# Loops end, and normal sentences are left alone.
-_MAX_LENGTH_RATIO = 3.0
-_MAX_REPEATS = 10
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,7 +65,7 @@ class LoadedModel:
 
     @property
     def default_options(self) -> DecodingOptions:
-        """What a request that sets nothing gets; `max_output_tokens` is the model's limit as well."""
+        """Return what a request that sets no options gets; `max_output_tokens` is the model's limit as well."""
         generation = self.manifest.generation
         return DecodingOptions(
             beam_size=generation.beam_size,
@@ -78,8 +74,7 @@ class LoadedModel:
             max_output_tokens=self.manifest.limits.max_output_tokens,
             stops_early=generation.stops_early,
             forces_end=generation.forces_end,
-            max_length_ratio=_MAX_LENGTH_RATIO,
-            max_repeats=_MAX_REPEATS,
+            **{**DEFAULTS, **generation.options},
         )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence as Sequence_
 import numpy as np
 
 from service.bundle.manifest import BundleError, GoldenPair, LanguagePair, Manifest, one_line
-from service.domain.translation import DecodingOptions
+from service.domain.options import DecodingOptions
 from service.engine.config import EngineConfig
 from service.engine.runner import Runner
 from service.engine.runtime.aligner import Aligner

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from service.bundle.manifest import BundleError, one_line
-from service.domain.translation import DecodingOptions
+from service.domain.options import DecodingOptions
 from service.engine.config import EngineConfig
 from service.engine.runner import EncodeJob, Fetch, Runner
 from service.engine.runtime.onnx_runner import OnnxRunner

@@ -21,7 +21,10 @@ from langcodes.data_dicts import (
 from langcodes.language_distance import tuple_distance_cached
 from langcodes.tag_parser import LanguageTagError, parse_tag
 
+from service.domain.errors import Public
+
 _LONGEST_CODE = 64
+_PLAIN = re.compile("[A-Za-z]{2,3}([-_][A-Za-z]{4})?([-_]([A-Za-z]{2}|[0-9]{3}))?")
 _WELL_FORMED = re.compile(r"[A-Za-z]{2,8}([-_][A-Za-z0-9]{1,8})*")
 
 # A language that also goes by the code of a group in which it is the main one: "cmn" is meant by "zh".
@@ -39,6 +42,14 @@ _SIMILAR = 10  # CLDR's number up to which a language is worth a hint
 def is_well_formed(code: str) -> bool:
     """Whether `code` looks like a BCP 47 code: a language and optional subtags, such as `pt-BR`."""
     return len(code) <= _LONGEST_CODE and _WELL_FORMED.fullmatch(code) is not None
+
+
+def in_message(code: str) -> str:
+    """Return a code as it goes into an error: for operators too if it is a language, a script and a region at most.
+
+    A longer one may hold a word of the caller's.
+    """
+    return Public(repr(code)) if _PLAIN.fullmatch(code) else code
 
 
 def folded(code: str) -> str:

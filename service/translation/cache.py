@@ -7,7 +7,7 @@ from typing import NamedTuple
 from cachetools import LRUCache
 
 from service.bundle.manifest import LanguagePair
-from service.domain.translation import DecodingOptions
+from service.domain.options import DecodingOptions
 from service.engine.sequence import DecodedHypothesis
 
 _ENTRY_BYTES = 600  # the objects of an entry, its key and its place in the table, text and token ids excluded

@@ -9,7 +9,8 @@ from dataclasses import replace
 
 from service.bundle.manifest import LanguagePair
 from service.domain import origin
-from service.domain.translation import CallLimits, DecodingOptions, Translation, TranslationRequest
+from service.domain.options import DecodingOptions
+from service.domain.translation import CallLimits, Translation, TranslationRequest
 from service.engine.search.sampling import stream_seed
 from service.engine.sequence import Sequence
 from service.models.loaded_model import LoadedModel

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from service.domain.errors import InvalidRequest, TooLong, quoted
+from service.domain.errors import InvalidRequest, Path, Public, TooLong
 from service.domain.translation import MAX_TEXTS, MimeType, TranslationRequest
 
 MAX_TERM_CHARACTERS = 200
@@ -19,34 +19,44 @@ def check_request(request: TranslationRequest, max_characters: int) -> None:
     num_characters = sum(map(len, request.target_prefixes))
     if num_characters > max_characters:
         raise TooLong(
-            f"target_prefixes have {num_characters} characters together; allowed are {max_characters} per call, as in "
-            "texts.",
-            "target_prefixes",
+            "{path} have {number} characters together",
+            Path("target_prefixes"),
+            number=num_characters,
+            allowed=f"{max_characters} per call, as in texts",
         )
     num_prefixes, num_texts = len(request.target_prefixes), len(request.texts)
     if num_prefixes and num_prefixes != num_texts:
         raise InvalidRequest(
-            f"target_prefixes has {num_prefixes} entries for {num_texts} texts; give one for each, or none.",
-            "target_prefixes",
+            "{path} has {number} entries for {num_texts} texts",
+            Path("target_prefixes"),
+            number=num_prefixes,
+            num_texts=num_texts,
+            advice="give one for each, or none",
         )
     if any(request.target_prefixes) and request.mime_type is not MimeType.PLAIN:
         raise InvalidRequest(
-            f"target_prefixes can't go with mime_type {request.mime_type.value!r}; send plain text, or leave them out.",
-            "target_prefixes",
+            "{path} can't go with mime_type {mime_type}",
+            Path("target_prefixes"),
+            mime_type=Public(repr(request.mime_type.value)),
+            advice="send plain text, or leave them out",
         )
     for number, term in enumerate(request.terms):
         if not len(term.source.strip()) > 0 or max(len(term.source), len(term.target or "")) > MAX_TERM_CHARACTERS:
             raise InvalidRequest(
-                f"terms[{number}] has {len(term.source)} characters to find and {len(term.target or '')} to put; "
-                f"allowed are 1 to {MAX_TERM_CHARACTERS}, not only white space.",
-                f"terms[{number}]",
+                "{path} has {source} characters to find and {target} to put",
+                Path("terms", number),
+                source=len(term.source),
+                target=len(term.target or ""),
+                allowed=f"1 to {MAX_TERM_CHARACTERS}, not only white space",
             )
     for key, value in request.labels:
         if not key or max(len(key), len(value)) > _MAX_LABEL_CHARACTERS:
             raise InvalidRequest(
-                f"labels has {quoted(key)} = {quoted(value)}; keys have 1 to {_MAX_LABEL_CHARACTERS} characters, "
-                "values at most as many.",
-                "labels",
+                "{path} has {key} = {value}",
+                Path("labels"),
+                key=key,
+                value=value,
+                advice=f"keys have 1 to {_MAX_LABEL_CHARACTERS} characters, values at most as many",
             )
 
 
@@ -57,11 +67,13 @@ def check_texts(texts: Collection[str], max_characters: int) -> None:
         InvalidRequest: none, or too long ones.
     """
     if not texts:
-        raise InvalidRequest(f"texts is empty; give 1 to {MAX_TEXTS} texts.", "texts")
+        raise InvalidRequest("{path} is empty", Path("texts"), advice=f"give 1 to {MAX_TEXTS} texts")
     num_characters = sum(map(len, texts))
     if num_characters > max_characters:
         raise TooLong(
-            f"texts have {num_characters} characters together; allowed are {max_characters} per call. Send several "
-            "calls.",
-            "texts",
+            "{path} have {number} characters together",
+            Path("texts"),
+            number=num_characters,
+            allowed=f"{max_characters} per call",
+            advice="send several calls",
         )

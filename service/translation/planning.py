@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from service.bundle.manifest import LanguagePair, Manifest
 from service.domain.checkpoint import checkpoint, paced
-from service.domain.errors import InvalidRequest, TooLong, TooMany, quoted
+from service.domain.errors import InvalidRequest, Path, Public, TooLong, TooMany
 from service.domain.translation import MimeType, SplitSentences, TranslationRequest
 from service.text.long_segments import chunks, split_long
 from service.text.markup import Block, HtmlDocument, blocks
@@ -150,9 +150,10 @@ class Planner:
         self._num_segments += bool(segment.source_ids)
         if self._num_segments > self._max_segments:
             raise TooMany(
-                f"texts have more than {self._max_segments} segments together, such as sentences, each sample of one "
-                f"counted; at most {self._max_segments} can wait at once. Send less text per call.",
-                "texts",
+                "{path} have more than {most} segments together, such as sentences, each sample of one counted",
+                Path("texts"),
+                most=self._max_segments,
+                advice=f"at most {self._max_segments} can wait at once. Send less text per call",
             )
         return segment
 
@@ -252,9 +253,12 @@ class Planner:
         written = self._tokenizer.decode(ids)
         if _normalized(written) != _normalized(prefix):
             raise InvalidRequest(
-                f"target_prefixes[{index}] has characters that {self._manifest.name} can't write: of {quoted(prefix)} "
-                f"there is {quoted(written)} left. Leave them out.",
-                f"target_prefixes[{index}]",
+                "{path} has characters that {model} can't write: of {prefix} there is {written} left",
+                Path("target_prefixes", index),
+                model=Public(self._manifest.name),
+                prefix=prefix,
+                written=written,
+                advice="leave them out",
             )
         return ids
 
@@ -265,12 +269,13 @@ class Planner:
         return len(self._source_ids(self._tokenizer.encode(text)))
 
     def _too_long(self, index: int, size: str) -> TooLong:
-        field = f"texts[{index}]"
-        limit = self._manifest.limits.max_source_tokens
         return TooLong(
-            f"{field} has a segment of {size}; {self._manifest.name} takes up to {limit} tokens. "
-            "Cut it, or leave `strict` out.",
-            field,
+            "{path} has a segment of {size}; {model} takes up to {limit} tokens",
+            Path("texts", index),
+            size=Public(size),
+            model=Public(self._manifest.name),
+            limit=self._manifest.limits.max_source_tokens,
+            advice="cut it, or leave `strict` out",
         )
 
 

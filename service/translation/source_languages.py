@@ -1,13 +1,13 @@
 """Calls that leave the source language out: one call becomes several, each with the texts of one language."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from service.domain.checkpoint import paced
-from service.domain.errors import InvalidRequest
+from service.domain.errors import InvalidRequest, Path
 from service.domain.translation import MimeType, TranslationRequest
 from service.text.detection import UNDETERMINED
+from service.text.languages import in_message
 from service.text.markup import parse
 
 
@@ -20,10 +20,9 @@ class Part:
 
     def name_in_whole(self, error: InvalidRequest) -> None:
         """Have an error about one of the part's texts name it by its place in the whole request."""
-        if (place := re.fullmatch(r"(texts|target_prefixes)\[(\d+)\]", error.field)) is not None:
-            field = f"{place[1]}[{self.indices[int(place[2])]}]"
-            error.args = (str(error).replace(error.field, field, 1),)
-            error.field = field
+        match error.path:
+            case ("texts" | "target_prefixes" as name, int(index)):
+                error.path = Path(name, self.indices[index])
 
 
 def parts_by_language(request: TranslationRequest, language_codes: Sequence[str]) -> list[Part]:
@@ -39,11 +38,11 @@ def parts_by_language(request: TranslationRequest, language_codes: Sequence[str]
         if code != UNDETERMINED:
             indices.setdefault(code, []).append(index)
         elif any(character.isalpha() for character in _plain(request.texts[index], request.mime_type)):
-            field = f"texts[{index}]"
             raise InvalidRequest(
-                f"{field} is in no language that can be translated into {request.target_language_code!r} here; "
-                "give source_language_code.",
-                field,
+                "{path} is in no language that can be translated into {target} here",
+                Path("texts", index),
+                target=in_message(request.target_language_code),
+                advice="give source_language_code",
             )
     return [Part(_part(request, code, chosen), tuple(chosen)) for code, chosen in indices.items()]
 

@@ -12,7 +12,7 @@ from service.bundle.manifest import LanguagePair
 from service.domain import call_record, origin
 from service.domain.call_record import Phase
 from service.domain.checkpoint import done_within, paced
-from service.domain.errors import DeadlineExceeded, InvalidRequest, NotFound, Overloaded, Unavailable, listed, quoted
+from service.domain.errors import DeadlineExceeded, InvalidRequest, NotFound, Overloaded, Public, Unavailable, listed
 from service.domain.origin import Origin
 from service.domain.translation import (
     CallLimits,
@@ -347,10 +347,13 @@ class Translator:
             held = self.glossaries.glossaries
             there = (f"{each.name} from {each.source_language_code} into {each.target_language_code}" for each in held)
             raise NotFound(
-                f"glossary {quoted(request.glossary)} from {codes[0]} into {codes[1]} is not here; there are "
-                f"{listed(there)}.",
+                "glossary {glossary} from {source} into {target} is not here; there are {there}",
                 "glossary",
                 request.glossary,
+                glossary=request.glossary,
+                source=Public(codes[0]),
+                target=Public(codes[1]),
+                there=Public(listed(there)),
             )
         return [found.index]
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from service.client import Client, ClientError
-from service.domain.translation import RequestedOptions
+from service.domain.options import RequestedOptions
 from tests.servers import TIMEOUT_SECONDS, InProcessServer, distinct_texts, eventually
 
 JSON = {"Content-Type": "application/json"}

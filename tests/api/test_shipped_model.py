@@ -10,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from sacrebleu.metrics.bleu import BLEU
 
 from service.client import Client
-from service.domain.translation import RequestedOptions
+from service.domain.options import RequestedOptions
 from tests.patience import patient
 from tests.servers import REPOSITORY, ServerProcess
 

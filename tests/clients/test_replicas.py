@@ -12,7 +12,7 @@ import grpc
 import pytest
 
 from service.client import Client
-from service.domain.translation import RequestedOptions
+from service.domain.options import RequestedOptions
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from service.targets import target_of

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from service.client import Client, ClientError
-from service.domain.translation import RequestedOptions
+from service.domain.options import RequestedOptions
 from tests.patience import patient
 from tests.servers import ServerProcess, distinct_texts, dragoman, eventually, free_port, samples
 from tests.slow_file import slow_to_open

@@ -11,7 +11,7 @@ from export.architecture import ModelConfig
 from export.importers.json_file import read_json
 from export.importers.model_card import UNKNOWN_LICENCE
 from export.importers.notebook.attention import AttentionKind
-from service.domain.translation import MAX_BEAM_SIZE
+from service.domain.options import MAX_BEAM_SIZE
 
 SIZES = (
     "source_vocabulary_size",

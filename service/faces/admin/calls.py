@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from google.protobuf import json_format
 
 from service.domain import origin, request_id
-from service.domain.errors import InvalidRequest, ServiceError, Unavailable
+from service.domain.errors import InvalidRequest, Quoted, ServiceError, Unavailable
 from service.faces.grpc.counts import check_counts_of_json
 from service.faces.grpc.dragoman.messages import request_from_pb, result_to_pb
 from service.faces.grpc.failures import status_of_failure
@@ -99,7 +99,7 @@ class AdminCalls:
         except Exception as error:
             status = status_of_failure(error, method, self._metrics)
             code = status.code.name
-            self._errors.note(identifier, method, code, status.message)
+            self._errors.note(identifier, method, code, status.redacted)
             if isinstance(error, ServiceError):
                 raise
             raise ServiceError(status.message) from error
@@ -128,5 +128,6 @@ def parsed(body: bytes) -> pb.TranslateRequest:
         return json_format.Parse(body, pb.TranslateRequest())
     except (json_format.ParseError, ValueError, RecursionError) as error:
         reason = " ".join(str(error).split())[:200]
-        # In quotes, as all that may hold a caller's words.
-        raise InvalidRequest(f"the body is no TranslateRequest in JSON: {reason!r}.") from error
+        raise InvalidRequest(
+            "the body is no TranslateRequest in JSON: {reason}", reason=Quoted(repr(reason))
+        ) from error

@@ -5,7 +5,7 @@ from typing import Any
 
 from google.protobuf.message import Message
 
-from service.domain.errors import TooMany
+from service.domain.errors import Path, TooMany
 from service.domain.translation import MAX_TEXTS
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2 as google_pb
@@ -16,9 +16,9 @@ MAX_LABELS = 64
 MAX_PARAMETERS = 64
 MAX_TENSORS = 16  # more than a model has: so a wrong name is told by its name
 _MAX_DIMENSIONS = 8  # likewise
-_SEVERAL_CALLS = "Send several calls."
-_GLOSSARY = "Keep larger glossaries on the server."
-_FEWER = "Send fewer."
+_SEVERAL_CALLS = "send several calls"
+_GLOSSARY = "keep larger glossaries on the server"
+_FEWER = "send fewer"
 
 MAXIMA: Mapping[type[Message], Mapping[str, tuple[int, str]]] = {
     pb.TranslateRequest: {
@@ -71,4 +71,4 @@ def check_count(field: str, number: int, most: int, advice: str = _SEVERAL_CALLS
         TooMany: more than `most`.
     """
     if number > most:
-        raise TooMany(f"{field} has {number} entries; allowed are {most}. {advice}", field)
+        raise TooMany("{path} has {number} entries", Path(field), number=number, allowed=str(most), advice=advice)

@@ -34,4 +34,4 @@ def status_of_failure(error: Exception, method: str, metrics: Metrics) -> RpcSta
     identifier = request_id.current()
     _LOG.error("request %s failed: %s", identifier, method, exc_info=error)
     message = f"internal error; the server's log says more about request {identifier}."
-    return RpcStatus(grpc.StatusCode.INTERNAL, message)
+    return RpcStatus(grpc.StatusCode.INTERNAL, message, redacted=message)

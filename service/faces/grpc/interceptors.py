@@ -119,7 +119,7 @@ class ErrorInterceptor(Interceptor):
                 raise
             except Exception as error:
                 status = status_of_failure(error, details.method, self._metrics)
-            call_record.current().message = status.message
+            call_record.current().message = status.redacted
             trailers = (*(context.trailing_metadata() or ()), *_timing_trailer())
             return await end(context, status, trailers)
 

@@ -25,5 +25,5 @@ class Refusals:
         """
         identifier = request_id.begin(context.invocation_metadata() or ())
         status = status_of_failure(error, method, self._metrics)
-        self._observer.refused(method, status.code.name, status.message)
+        self._observer.refused(method, status.code.name, status.redacted)
         await end(context, status, ((request_id.METADATA_KEY, identifier),))

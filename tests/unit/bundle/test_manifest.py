@@ -85,6 +85,33 @@ def test_numbers_beyond_any_model_are_refused(document: Any, tmp_path: Path, fie
     assert field in refusal_of(document, tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("options", "part"),
+    [
+        ({"top_k": 65}, "generation.options[top_k] is 65; expected a number from 1 to 64."),
+        ({"top_k": 1.5}, "generation.options[top_k] is 1.5"),
+        ({"top_k": True}, "generation.options['top_k'] is True"),
+        ({"top_p": float("nan")}, "generation.options[top_p] is nan"),
+        ({"temperature": 10**400}, "generation.options[temperature]"),
+        ({"beam_size": 4}, "generation.options has 'beam_size'; this service knows "),
+        ({"max_output_tokens": 4}, "Upgrade the service"),
+        ({"made_up": 1}, "generation.options has 'made_up'"),
+    ],
+)
+def test_options_are_those_of_the_table_and_within_its_bounds(
+    document: Any, tmp_path: Path, options: dict[str, Any], part: str
+) -> None:
+    document["generation"]["options"] = options
+    assert part in refusal_of(document, tmp_path)
+
+
+def test_a_bundle_may_set_further_options(document: Any) -> None:
+    document["generation"]["options"] = {"max_repeats": 3, "max_length_ratio": 2}
+    assert Manifest.from_document(document, "").generation.options == {"max_repeats": 3, "max_length_ratio": 2}
+    del document["generation"]["options"]
+    assert Manifest.from_document(document, "").generation.options == {}
+
+
 @pytest.mark.parametrize("prefix", [[-1], [2**70], [100_000]])
 def test_prefixes_are_tokens_of_the_model(document: Any, tmp_path: Path, prefix: list[int]) -> None:
     document["languages"][0]["target_prefix_ids"] = prefix

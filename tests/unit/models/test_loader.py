@@ -57,6 +57,10 @@ def test_a_loaded_model_translates_its_golden_sentences(bundle: Path) -> None:
         assert model.tokenizer.decode(update.hypotheses[0].token_ids) == golden.translation
         limit = model.manifest.limits.max_output_tokens
         assert model.default_options == DecodingOptions(1, 1.0, 1, limit, max_length_ratio=3.0, max_repeats=10)
+        own = dataclasses.replace(model.manifest.generation, options={"max_repeats": 4})
+        manifest = dataclasses.replace(model.manifest, generation=own)
+        bundle_of_its_own = dataclasses.replace(model.bundle, manifest=manifest)
+        assert dataclasses.replace(model, bundle=bundle_of_its_own).default_options.max_repeats == 4
     finally:
         assert model.engine.stop(patient(30))
 

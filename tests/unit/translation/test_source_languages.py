@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.domain.errors import InvalidRequest
+from service.domain.errors import InvalidRequest, Path
 from service.domain.translation import TranslationRequest
 from service.translation.source_languages import parts_by_language
 
@@ -36,18 +36,19 @@ def test_letters_of_no_language_are_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("field", "message", "expected"),
+    ("path", "problem", "expected"),
     [
-        ("texts[1]", "texts[1] has 9 tokens", ("texts[3]", "texts[3] has 9 tokens")),
-        ("target_prefixes[0]", "target_prefixes[0] is", ("target_prefixes[0]", "target_prefixes[0] is")),
-        ("target_prefixes[1]", "target_prefixes[1] is", ("target_prefixes[3]", "target_prefixes[3] is")),
-        ("options.top_k", "options.top_k is 0", ("options.top_k", "options.top_k is 0")),
-        ("", "no", ("", "no")),
+        (Path("texts", 1), "{path} has 9 tokens", ("texts[3]", "texts[3] has 9 tokens.")),
+        (Path("target_prefixes", 0), "{path} is", ("target_prefixes[0]", "target_prefixes[0] is.")),
+        (Path("target_prefixes", 1), "{path} is", ("target_prefixes[3]", "target_prefixes[3] is.")),
+        (Path("options", "top_k"), "{path} is 0", ("options.top_k", "options.top_k is 0.")),
+        (Path("texts"), "{path} is empty", ("texts", "texts is empty.")),
+        (Path(), "no", ("", "no")),
     ],
 )
-def test_errors_name_texts_by_their_place_in_the_whole(field: str, message: str, expected: tuple[str, str]) -> None:
+def test_errors_name_texts_by_their_place_in_the_whole(path: Path, problem: str, expected: tuple[str, str]) -> None:
     parts = parts_by_language(request("a", "b", "c", "d"), ["fr", "en", "en", "fr"])
-    error = InvalidRequest(message, field)
+    error = InvalidRequest(problem, path)
     parts[0].name_in_whole(error)
     assert (error.field, str(error)) == expected
 

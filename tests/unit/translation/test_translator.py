@@ -25,12 +25,12 @@ from service.domain.errors import (
     TooLong,
     Unavailable,
 )
+from service.domain.options import RequestedOptions
 from service.domain.origin import Origin
 from service.domain.translation import (
     CallLimits,
     FinishReason,
     Priority,
-    RequestedOptions,
     SplitSentences,
     Term,
     TranslationRequest,

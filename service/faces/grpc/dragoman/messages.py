@@ -5,7 +5,8 @@ from collections.abc import Iterable
 from typing import Protocol, TypeVar
 
 from service.domain.checkpoint import paced
-from service.domain.errors import InvalidRequest, quoted
+from service.domain.errors import InvalidRequest, Path
+from service.domain.options import OPTIONS, RequestedOptions
 from service.domain.translation import (
     AlignedSpan,
     DetectedLanguage,
@@ -13,7 +14,6 @@ from service.domain.translation import (
     Flag,
     MimeType,
     Priority,
-    RequestedOptions,
     Segment,
     SplitSentences,
     Term,
@@ -103,7 +103,7 @@ def mime_type_from(value: str) -> MimeType:
     """
     mime_type = _MIME_TYPES.get(value.lower())
     if mime_type is None:
-        raise InvalidRequest(f"mime_type is {quoted(value)}; allowed are {', '.join(_MIME_TYPES)}.", "mime_type")
+        raise InvalidRequest("{path} is {value}", Path("mime_type"), value=value, allowed=", ".join(_MIME_TYPES))
     return mime_type
 
 
@@ -154,18 +154,7 @@ def model_to_pb(model: LoadedModel) -> pb.Model:
         ],
         max_source_tokens=limits.max_source_tokens,
         max_output_tokens=limits.max_output_tokens,
-        default_options=pb.DecodingOptions(
-            beam_size=defaults.beam_size,
-            length_penalty=defaults.length_penalty,
-            num_hypotheses=defaults.num_hypotheses,
-            max_output_tokens=defaults.max_output_tokens,
-            return_scores=defaults.return_scores,
-            temperature=defaults.temperature,
-            top_k=defaults.top_k,
-            top_p=defaults.top_p,
-            max_repeats=defaults.max_repeats,
-            max_length_ratio=defaults.max_length_ratio,
-        ),
+        default_options=pb.DecodingOptions(**{name: getattr(defaults, name) for name in OPTIONS}),
         precision=model.manifest.precision,
         any_to_any_language_codes=model.pairs.any_to_any,
     )
@@ -178,7 +167,7 @@ def _options_from_pb(message: pb.DecodingOptions) -> RequestedOptions:
 def _word(field: str, value: int, words: dict[int, Word], names: NamedNumbers) -> Word:
     if value not in words:
         known = ", ".join(map(names.Name, words))
-        raise InvalidRequest(f"{field} is {value}; allowed are {known}.", field)
+        raise InvalidRequest("{path} is {value}", Path(field), value=value, allowed=known)
     return words[value]
 
 

@@ -4,7 +4,17 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
-from service.domain.errors import InvalidRequest, NotFound, PairNotFound, ServiceError, Unimplemented, listed, quoted
+from service.domain.errors import (
+    InvalidRequest,
+    NotFound,
+    PairNotFound,
+    Path,
+    Public,
+    ServiceError,
+    Unimplemented,
+    dotted,
+    listed,
+)
 from service.domain.translation import (
     MAX_TEXTS,
     DetectedLanguage,
@@ -19,14 +29,14 @@ from service.faces.grpc.google.names import check_parent, entry_name, glossary_n
 from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2 as pb
 from service.models.loaded_model import LoadedModel
 from service.text.glossary import Glossary
-from service.text.languages import display_name, folded, is_well_formed, language_of
+from service.text.languages import display_name, folded, in_message, is_well_formed, language_of
 
 MAX_PAGE_SIZE = 1000
 
 _MAX_LABEL_LENGTH = 63
 _LABELS = f"up to {_MAX_LABEL_LENGTH} lower case letters, digits, '_' and '-'"
 _CONDITION = re.compile(r"(src|tgt)=(\S+)")
-_GOOGLES_FIELDS = {"texts": "contents", "glossary": "glossary_config.glossary"}
+_FIELDS = {"texts": "contents", "glossary": "glossary_config.glossary"}  # where Google's names differ from ours
 
 T = TypeVar("T")
 
@@ -41,7 +51,7 @@ def request_from_pb(message: pb.TranslateTextRequest, request_id: str, deadline_
     check_parent(message.parent)
     check_counts(message)
     if not message.contents:
-        raise InvalidRequest(f"contents is empty; give 1 to {MAX_TEXTS} texts.", "contents")
+        raise InvalidRequest("{path} is empty", Path("contents"), advice=f"give 1 to {MAX_TEXTS} texts")
     if message.transliteration_config.enable_transliteration:
         raise Unimplemented("transliteration_config is not supported by this server; leave it out.")
     if message.glossary_config.contextual_translation_enabled:
@@ -82,10 +92,14 @@ def labels_from_pb(labels: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     for key, value in labels.items():
         if not _is_label(key) or not key[:1].isalpha():
             raise InvalidRequest(
-                f"labels has the key {quoted(key)}; allowed are {_LABELS} beginning with a letter.", "labels"
+                "{path} has the key {key}; allowed are {allowed_keys}",
+                Path("labels"),
+                key=key,
+                allowed_keys=Public(f"{_LABELS} beginning with a letter"),
             )
         if not _is_label(value):
-            raise InvalidRequest(f"labels[{quoted(key)}] is {quoted(value)}; allowed are {_LABELS}.", f"labels[{key}]")
+            path = Path(f"labels[{key}]")
+            raise InvalidRequest("labels[{key}] is {value}", path, key=key, value=value, allowed=_LABELS)
     return tuple(sorted(labels.items()))
 
 
@@ -129,8 +143,10 @@ def languages_to_pb(models: Iterable[LoadedModel], display_language_code: str) -
     """
     if display_language_code and not is_well_formed(display_language_code):
         raise InvalidRequest(
-            f"display_language_code is {quoted(display_language_code)}; expected a BCP 47 code such as 'en'.",
-            "display_language_code",
+            "{path} is {code}",
+            Path("display_language_code"),
+            code=display_language_code,
+            advice="expected a BCP 47 code such as 'en'",
         )
     sources: set[str] = set()
     targets: set[str] = set()
@@ -162,7 +178,8 @@ def filtered(glossaries: Iterable[Glossary], conditions: str) -> list[Glossary]:
     for condition in conditions.split(" AND ") if conditions else ():
         found = _CONDITION.fullmatch(condition.strip())
         if found is None:
-            raise InvalidRequest(f"filter is {quoted(conditions)}; expected such as 'src=en AND tgt=de'.", "filter")
+            expected = "expected conditions such as 'src=en AND tgt=de'"
+            raise InvalidRequest("{path} is {filter}", Path("filter"), filter=conditions, advice=expected)
         wanted[found[1]] = folded(found[2])
     return [
         glossary
@@ -180,11 +197,17 @@ def page(items: Sequence[T], page_size: int, page_token: str) -> tuple[Sequence[
     """
     if page_size < 0:
         raise InvalidRequest(
-            f"page_size is {page_size}; allowed is 0, which is as many as possible, to {MAX_PAGE_SIZE}.", "page_size"
+            "{path} is {size}",
+            Path("page_size"),
+            size=page_size,
+            allowed=f"0 to {MAX_PAGE_SIZE}; 0 is the most",
         )
     if page_token and not re.fullmatch("[0-9]{1,9}", page_token):
         raise InvalidRequest(
-            f"page_token is {quoted(page_token)}; give the next_page_token of the page before, or none.", "page_token"
+            "{path} is {token}",
+            Path("page_token"),
+            token=page_token,
+            advice="give the next_page_token of the page before, or none",
         )
     start = int(page_token or 0)
     end = start + min(page_size or MAX_PAGE_SIZE, MAX_PAGE_SIZE)
@@ -205,15 +228,18 @@ def fitting(glossaries: Sequence[Glossary], request: TranslationRequest) -> Glos
         InvalidRequest: none is, or the request leaves its source language out.
     """
     if not request.source_language_code:
-        raise InvalidRequest("source_language_code is empty; a call with a glossary takes one.", "source_language_code")
+        path = Path("source_language_code")
+        raise InvalidRequest("{path} is empty", path, advice="a call with a glossary takes one")
     languages = [language_of(code) for code in (request.source_language_code, request.target_language_code)]
     for glossary in glossaries:
         if [language_of(glossary.source_language_code), language_of(glossary.target_language_code)] == languages:
             return glossary
     raise InvalidRequest(
-        f"glossary is {listed(map(glossary_id, glossaries))}; the call is from {quoted(request.source_language_code)} "
-        f"into {quoted(request.target_language_code)}.",
-        "glossary",
+        "{path} is {glossaries}; the call is from {source} into {target}",
+        Path("glossary"),
+        glossaries=Public(listed(map(glossary_id, glossaries))),
+        source=in_message(request.source_language_code),
+        target=in_message(request.target_language_code),
     )
 
 
@@ -244,19 +270,17 @@ def entry_to_pb(glossary: Glossary, full_name: str, number: int) -> pb.GlossaryE
 
 
 def in_googles_words(error: ServiceError, asked: pb.TranslateTextRequest) -> ServiceError:
-    """The same error for callers of Google's API: with its fields' names, its resources' names, and its status."""
-    if isinstance(error, InvalidRequest):
-        name, bracket, index = error.field.partition("[")
-        field = _GOOGLES_FIELDS.get(name, name) + bracket + index
-        message = str(error)
-        if error.field and message.startswith(error.field):
-            message = field + message.removeprefix(error.field)
-        return type(error)(message, field)
+    """Return the error for callers of Google's API: with its fields' names, its resources' names, and its status."""
     if isinstance(error, PairNotFound):
-        return InvalidRequest(str(error), error.field)
+        return error.as_invalid()
     if isinstance(error, NotFound) and error.resource_type == "model":
-        return NotFound(str(error), error.resource_type, asked.model)
+        error.resource_name = asked.model
+    error.spelling = _spelled
     return error
+
+
+def _spelled(path: Path) -> str:
+    return dotted(Path(_FIELDS.get(str(path[0]), path[0]), *path[1:]))
 
 
 def _is_label(text: str) -> bool:

@@ -2,7 +2,7 @@
 
 import re
 
-from service.domain.errors import InvalidRequest, quoted
+from service.domain.errors import InvalidRequest, Path
 
 _PARENT = r"projects/[^/]+(?:/locations/[^/]+)?"
 _LOCATION = r"projects/[^/]+/locations/[^/]+"
@@ -94,5 +94,5 @@ def _model_id(model: str, form: str) -> str:
 
 def _malformed(field: str, value: str, form: str) -> InvalidRequest:
     if not value:
-        return InvalidRequest(f"{field} is empty; give {form}.", field)
-    return InvalidRequest(f"{field} is {quoted(value)}; expected {form}.", field)
+        return InvalidRequest("{path} is empty", Path(field), advice=f"give {form}")
+    return InvalidRequest("{path} is {value}", Path(field), value=value, advice=f"expected {form}")

@@ -8,7 +8,7 @@ from typing import Any
 import grpc
 
 from service.domain import call_record, request_id
-from service.domain.errors import InvalidRequest, NotFound, ServiceError, listed, quoted
+from service.domain.errors import InvalidRequest, NotFound, Path, Public, ServiceError, listed
 from service.domain.translation import Translation, TranslationRequest
 from service.faces.grpc.counts import check_counts
 from service.faces.grpc.deadline import deadline_of
@@ -61,12 +61,14 @@ class GoogleServicer(pb_grpc.TranslationServiceServicer):
         model = names.detection_model_of(request.model)
         if model != names.DETECTION_MODEL:
             raise NotFound(
-                f"model {quoted(model)} does not detect languages; {names.DETECTION_MODEL} does.",
+                "model {model} does not detect languages",
                 "model",
                 request.model,
+                model=model,
+                advice=f"{names.DETECTION_MODEL} does",
             )
         if not request.HasField("content"):
-            raise InvalidRequest("content is missing; give the text.", "content")
+            raise InvalidRequest("{path} is missing", Path("content"), advice="give the text")
         call_record.current().texts = [request.content]
         deadline = deadline_of(context, self._default_deadline_seconds)
         (languages,) = await self._translator.detect([request.content], deadline, mime_type)
@@ -106,9 +108,12 @@ class GoogleServicer(pb_grpc.TranslationServiceServicer):
         number = int(entry) if entry.isascii() and entry.isdecimal() and len(entry) < 10 else 0
         if not 1 <= number <= len(glossary.terms):
             raise NotFound(
-                f"glossary {glossary.name!r} has no entry {quoted(entry)}; it has 1 to {len(glossary.terms)}.",
+                "glossary {glossary} has no entry {entry}",
                 "glossary entry",
                 request.name,
+                glossary=Public(repr(glossary.name)),
+                entry=entry,
+                advice=f"it has 1 to {len(glossary.terms)}",
             )
         return messages.entry_to_pb(glossary, full_name, number)
 
@@ -144,9 +149,11 @@ class GoogleServicer(pb_grpc.TranslationServiceServicer):
             return list(highest.values())
         if name not in highest:
             raise NotFound(
-                f"model {quoted(name)} is not served here; served are {listed(sorted(highest))}.",
+                "model {name} is not served here",
                 "model",
                 full_name,
+                name=name,
+                advice=f"served are {listed(sorted(highest))}",
             )
         return [highest[name]]
 
@@ -158,14 +165,19 @@ class GoogleServicer(pb_grpc.TranslationServiceServicer):
         ]
         if not found:
             held = listed(map(messages.glossary_id, self._translator.glossaries.glossaries))
-            raise NotFound(f"glossary {quoted(name)} is not on this server; there are {held}.", "glossary", full_name)
+            raise NotFound(
+                "glossary {name} is not on this server", "glossary", full_name, name=name, advice=f"there are {held}"
+            )
         return found
 
     def _one_glossary(self, field: str, full_name: str) -> Glossary:
         found = self._found(field, full_name)
         if len(found) > 1:
             raise InvalidRequest(
-                f"{field} means {len(found)} glossaries; name one of {listed(map(messages.glossary_id, found))}.", field
+                "{path} means {number} glossaries",
+                Path(field),
+                number=len(found),
+                advice=f"name one of {listed(map(messages.glossary_id, found))}",
             )
         return found[0]
 

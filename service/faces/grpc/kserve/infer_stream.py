@@ -110,7 +110,7 @@ class InferStream:
                 raise
             except Exception as error:
                 status = status_of_failure(error, self._method, self._metrics)
-                record.code, record.message = status.code.name, status.message
+                record.code, record.message = status.code.name, status.redacted
                 response = _failure(request, status)
             finally:
                 self.seconds.update({phase: record.seconds(phase) for phase in ENGINE_PHASES})

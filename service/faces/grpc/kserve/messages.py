@@ -5,13 +5,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from service.domain.errors import InvalidRequest, quoted
+from service.domain.errors import InvalidRequest, Path, Public, dotted
+from service.domain.options import OPTIONS, RequestedOptions
 from service.domain.translation import (
     MAX_TEXTS,
-    MimeType,
+    REQUEST_OPTIONS,
     Priority,
-    RequestedOptions,
-    SplitSentences,
     TranslationRequest,
 )
 from service.faces.grpc.counts import check_counts
@@ -31,29 +30,13 @@ _TRANSLATION, _SCORE, _FINISH_REASON = "translation", "score", "finish_reason"
 _OUTPUTS = {_TRANSLATION: BYTES, _SCORE: FP32, _FINISH_REASON: BYTES}
 _DATA_TYPES = {BYTES: pb.TYPE_STRING, FP32: pb.TYPE_FP32}
 
-_OPTIONS: dict[str, type] = {
-    "beam_size": int,
-    "length_penalty": float,
-    "max_output_tokens": int,
-    "max_length_ratio": float,
-    "max_repeats": int,
-    "temperature": float,
-    "top_k": int,
-    "top_p": float,
-    "seed": int,
-}
-_FIELDS: dict[str, type] = {
-    "mime_type": MimeType,
-    "split_sentences": SplitSentences,
-    "preserve_formatting": bool,
-    "glossary": str,
-}
-_KNOWN = {"priority": int, "timeout": int, "strict": bool, _SOURCE: str, _TARGET: str} | _FIELDS | _OPTIONS
+_OPTIONS = {name: option.kind for name, option in OPTIONS.items() if not option.shapes_answer}
+_FIELDS = {name: option.kind for name, option in REQUEST_OPTIONS.items() if option.in_parameters}
+_KNOWN = {"priority": int, "timeout": int, _SOURCE: str, _TARGET: str} | _FIELDS | _OPTIONS
 # What clients of Triton set by themselves, or for models of other kinds.
 _IGNORED = {"sequence_id", "sequence_start", "sequence_end", "binary_data_output", "headers"}
 _IGNORED_PREFIX = "triton_"
 _PRIORITIES = {0: Priority.NORMAL, 1: Priority.HIGH, 2: Priority.NORMAL, 3: Priority.LOW}
-_MAX_SEED = 2**64 - 1
 _KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a string"}
 _NANOSECONDS = 10**9
 
@@ -83,15 +66,18 @@ def call_from_pb(
     tensors, is_raw = _tensors_from_pb(message)
     texts = tensors.get(_TEXT)
     if not texts:
-        raise InvalidRequest(f"tensor '{_TEXT}' is missing or empty; give 1 to {MAX_TEXTS} texts.", f"inputs[{_TEXT}]")
+        raise InvalidRequest(
+            "tensor 'text' is missing or empty", f"inputs[{_TEXT}]", advice=f"give 1 to {MAX_TEXTS} texts"
+        )
     source, target = _only_pair(model)
     sources = _languages(tensors, given, _SOURCE, source, len(texts))
     targets = _languages(tensors, given, _TARGET, target, len(texts))
     if not all(targets):
         raise InvalidRequest(
-            f"tensor '{_TARGET}' is missing or has an empty element; model {model.name!r} translates several pairs: "
-            "give one code for all texts or one for each, as a tensor or as a parameter.",
+            "tensor 'target_language' is missing or has an empty element; model {model} translates several pairs",
             f"inputs[{_TARGET}]",
+            model=Public(repr(model.name)),
+            advice="give one code for all texts or one for each, as a tensor or as a parameter",
         )
     timeout = given.get("timeout", 0)
     positions: dict[tuple[str, str], list[int]] = {}
@@ -100,7 +86,7 @@ def call_from_pb(
     options = RequestedOptions(
         **{name: given[name] for name in _OPTIONS if name in given}, return_scores=True if _SCORE in outputs else None
     )
-    fields = {name: given[name] for name in _FIELDS if name in given}
+    fields = {REQUEST_OPTIONS[name].attribute: given[name] for name in _FIELDS if name in given}
     parts = tuple(
         Part(
             TranslationRequest(
@@ -113,7 +99,6 @@ def call_from_pb(
                 options=options,
                 priority=_PRIORITIES[given.get("priority", 0)],
                 deadline_seconds=min(deadline_seconds, now_seconds + timeout / 1e6) if timeout else deadline_seconds,
-                is_strict=given.get("strict", False),
                 **fields,
             ),
             tuple(chosen),
@@ -123,13 +108,14 @@ def call_from_pb(
     return InferCall(parts, outputs, is_raw)
 
 
-def in_terms_of_tensors(error: InvalidRequest) -> InvalidRequest:
-    """The same error, with texts and options called as the caller calls them."""
-
-    def named(text: str) -> str:
-        return text.replace("texts[", f"{_TEXT}[").replace("options.", "")
-
-    return type(error)(named(str(error)), named(error.field))
+def spelled(path: Path) -> str:
+    """Return the path of a request's field as the caller of this API knows it: a tensor's element, or a parameter."""
+    match path:
+        case ("texts", *rest):
+            return dotted(Path(_TEXT, *rest))
+        case ("options", str(name)):
+            return dotted(_path_of(name))
+    return dotted(path)
 
 
 def results_to_pb(call: InferCall, results: Sequence[TranslationResult], identifier: str) -> pb.ModelInferResponse:
@@ -259,14 +245,18 @@ def _tensors_from_pb(message: pb.ModelInferRequest) -> tuple[dict[str, list[str]
     for tensor in message.inputs:
         if tensor.HasField("contents"):
             raise InvalidRequest(
-                f"tensor {tensor.name!r} has contents, and the request has raw_input_contents; give one of the two.",
+                "tensor {tensor} has contents, and the request has raw_input_contents",
                 f"inputs[{tensor.name}]",
+                tensor=Public(repr(tensor.name)),
+                advice="give one of the two",
             )
     if len(raw) != len(message.inputs):
         names = ", ".join(repr(tensor.name) for tensor in message.inputs) or "none"
         raise InvalidRequest(
-            f"raw_input_contents has {len(raw)} entries; expected one for each input tensor: {names}.",
-            "raw_input_contents",
+            "{path} has {number} entries",
+            Path("raw_input_contents"),
+            number=len(raw),
+            advice=f"expected one for each input tensor: {names}",
         )
     return {tensor.name: texts_of(tensor, each) for tensor, each in zip(message.inputs, raw, strict=True)}, True
 
@@ -275,10 +265,20 @@ def _check_names(kind: str, names: Sequence[str], known: dict[str, str]) -> None
     for index, name in enumerate(names):
         if name not in known:
             raise InvalidRequest(
-                f"tensor {quoted(name)} is no {kind}; the model has {', '.join(known)}.", f"{kind}s[{name[:60]}]"
+                "tensor {tensor} is no {kind}",
+                f"{kind}s[{name[:60]}]",
+                tensor=name,
+                kind=Public(kind),
+                advice=f"the model has {', '.join(known)}",
             )
         if name in names[:index]:
-            raise InvalidRequest(f"tensor {name!r} is given twice as {kind}; give it once.", f"{kind}s[{name}]")
+            raise InvalidRequest(
+                "tensor {tensor} is given twice as {kind}",
+                f"{kind}s[{name}]",
+                tensor=Public(repr(name)),
+                kind=Public(kind),
+                advice="give it once",
+            )
 
 
 def _languages(
@@ -288,8 +288,11 @@ def _languages(
     codes = tensors.get(name, [given.get(name, "")])
     if len(codes) not in (1, num_texts):
         raise InvalidRequest(
-            f"tensor {name!r} has {len(codes)} elements; expected 1 or {num_texts}, as many as '{_TEXT}'.",
+            "tensor {tensor} has {number} elements",
             f"inputs[{name}]",
+            tensor=Public(repr(name)),
+            number=len(codes),
+            advice=f"expected 1 or {num_texts}, as many as '{_TEXT}'",
         )
     return [code or default for code in (codes if len(codes) == num_texts else codes * num_texts)]
 
@@ -301,13 +304,16 @@ def _parameters_from_pb(message: pb.ModelInferRequest) -> dict[str, Any]:
         if name in _KNOWN:
             given[name] = _parameter_from_pb(name, parameter, _KNOWN[name])
         elif name not in _IGNORED and not name.startswith(_IGNORED_PREFIX):
-            raise _wrong_parameter(name, f"is unknown; known are {', '.join(sorted(_KNOWN))}.")
+            known = ", ".join(sorted(_KNOWN))
+            raise InvalidRequest("parameter {name} is unknown", _path_of(name), name=name, advice=f"known are {known}")
     if given.get("priority", 0) not in _PRIORITIES:
-        raise _wrong_parameter("priority", f"is {given['priority']}; allowed are 1 (high), 2 or 0 (normal), 3 (low).")
+        raise _wrong("priority", given["priority"], "1 (high), 2 or 0 (normal), 3 (low)")
     if given.get("timeout", 0) < 0:
-        raise _wrong_parameter("timeout", f"is {given['timeout']}; allowed are microseconds, 0 for none.")
-    if not 0 <= given.get("seed", 0) <= _MAX_SEED:
-        raise _wrong_parameter("seed", f"is {given['seed']}; allowed is 0 to {_MAX_SEED}.")
+        raise _wrong("timeout", given["timeout"], "microseconds, 0 for none")
+    for name in given.keys() & _OPTIONS.keys():
+        option = OPTIONS[name]
+        if not option.permits(given[name], option.high):
+            raise _wrong(name, given[name], option.allowed())
     return given
 
 
@@ -317,14 +323,26 @@ def _parameter_from_pb(name: str, parameter: pb.InferParameter, kind: Any) -> An
     if issubclass(kind, enum.Enum):
         allowed = [each.value for each in kind]
         if value not in allowed:
-            raise _wrong_parameter(name, f"is {quoted(str(value))}; allowed are {', '.join(allowed)}.")
+            raise _wrong(name, str(value), ", ".join(allowed))
         return kind(value)
     if kind is float and type(value) is int:
         value = float(value)
     if type(value) is not kind:
-        raise _wrong_parameter(name, f"is {quoted(str(value))}; expected {_KINDS[kind]}.")
+        raise _wrong(name, str(value), advice=f"expected {_KINDS[kind]}")
     return value
 
 
-def _wrong_parameter(name: str, message: str) -> InvalidRequest:
-    return InvalidRequest(f"parameter {quoted(name)} {message}", f"parameters[{name[:60]}]")
+def _wrong(name: str, value: object, allowed: str = "", advice: str = "") -> InvalidRequest:
+    """Return the error of a parameter that is known here, for a value that is not allowed."""
+    return InvalidRequest(
+        "parameter {name} is {value}",
+        _path_of(name),
+        name=Public(repr(name)),
+        value=value,
+        allowed=allowed,
+        advice=advice,
+    )
+
+
+def _path_of(parameter: str) -> Path:
+    return Path(f"parameters[{parameter[:60]}]")

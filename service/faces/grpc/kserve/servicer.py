@@ -10,7 +10,7 @@ import grpc
 
 import service
 from service.domain import call_record, request_id
-from service.domain.errors import InvalidRequest, NotFound, Unavailable, Unimplemented, quoted
+from service.domain.errors import InvalidRequest, NotFound, Path, Unavailable, Unimplemented
 from service.faces.grpc.absent_callers import write
 from service.faces.grpc.byte_budget import ByteBudget
 from service.faces.grpc.deadline import deadline_of
@@ -19,9 +19,9 @@ from service.faces.grpc.kserve.messages import (
     InferCall,
     call_from_pb,
     config_to_pb,
-    in_terms_of_tensors,
     metadata_to_pb,
     results_to_pb,
+    spelled,
     state_to_pb,
     statistics_to_pb,
 )
@@ -149,8 +149,10 @@ class KServeServicer(pb_grpc.GRPCInferenceServiceServicer):
         """Load a model."""
         _check_repository(request.repository_name)
         if request.parameters:
-            name = quoted(next(iter(request.parameters)))
-            raise Unimplemented(f"parameter {quoted(name)} is not supported; models are loaded as they lie on disk.")
+            name = next(iter(request.parameters))
+            raise Unimplemented(
+                "parameter {name} is not supported", name=name, advice="models are loaded as they lie on disk"
+            )
         self._translator.models()  # else the first ones are being loaded
         await self._control.load(request.model_name)
         return pb.RepositoryModelLoadResponse()
@@ -184,7 +186,9 @@ class KServeServicer(pb_grpc.GRPCInferenceServiceServicer):
 
     async def _infer(self, message: pb.ModelInferRequest, context: Context) -> pb.ModelInferResponse:
         if not message.model_name:
-            raise InvalidRequest("model_name is empty; name a model, RepositoryIndex lists them.", "model_name")
+            raise InvalidRequest(
+                "{path} is empty", Path("model_name"), advice="name a model, RepositoryIndex lists them"
+            )
         model = self._translator.model(message.model_name, message.model_version)
         deadline = deadline_of(context, self._default_deadline_seconds)
         call = call_from_pb(message, model, request_id.current(), time.monotonic(), deadline)
@@ -209,9 +213,11 @@ class KServeServicer(pb_grpc.GRPCInferenceServiceServicer):
             return await self._translator.translate(part.request)
         except InvalidRequest as error:
             part.name_in_whole(error)
-            raise in_terms_of_tensors(error) from error
+            error.spelling = spelled
+            raise
 
 
 def _check_repository(name: str) -> None:
     if name:
-        raise Unimplemented(f"repository_name is {quoted(name)}; there is one repository, leave the name empty.")
+        advice = "there is one repository, leave the name empty"
+        raise Unimplemented("{path} is {name}", Path("repository_name"), name=name, advice=advice)

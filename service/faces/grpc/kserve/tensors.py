@@ -2,8 +2,9 @@
 
 import struct
 from collections.abc import Sequence
+from typing import Any
 
-from service.domain.errors import InvalidRequest, Unimplemented, quoted
+from service.domain.errors import InvalidRequest, Path, Public, Unimplemented
 from service.domain.translation import MAX_TEXTS
 from service.faces.grpc.counts import check_count, check_counts
 from service.faces.grpc.pb.inference import grpc_service_pb2 as pb
@@ -24,13 +25,13 @@ def texts_of(tensor: pb.ModelInferRequest.InferInputTensor, raw: bytes | None) -
     check_counts(tensor, f"inputs[{name[:60]}].")
     check_parameters(name, tensor.parameters)
     if tensor.datatype != BYTES:
-        raise _invalid(name, f"is of datatype {quoted(tensor.datatype)}; expected {BYTES}.")
+        raise _invalid(name, "is of datatype {datatype}", datatype=tensor.datatype, advice=f"expected {BYTES}")
     if len(tensor.shape) != 1 or tensor.shape[0] < 0:
-        raise _invalid(name, f"has shape {list(tensor.shape[:8])}; expected one dimension, [n].")
+        raise _invalid(name, f"has shape {list(tensor.shape[:8])}", advice="expected one dimension, [n]")
     check_count(f"inputs[{name[:60]}]", tensor.shape[0], MAX_TEXTS)
     elements = _typed(tensor) if raw is None else elements_of(name, raw, tensor.shape[0])
     if len(elements) != tensor.shape[0]:
-        raise _invalid(name, f"has shape [{tensor.shape[0]}] and {len(elements)} elements; expected as many.")
+        raise _invalid(name, f"has shape [{tensor.shape[0]}] and {len(elements)} elements", advice="give as many")
     try:
         return [element.decode() for element in elements]
     except UnicodeDecodeError:
@@ -47,7 +48,10 @@ def check_parameters(name: str, parameters: object) -> None:
     for parameter in parameters:  # type: ignore[attr-defined]  # the stubs' maps are Any
         if parameter.startswith("shared_memory_") or parameter == "classification":
             raise Unimplemented(
-                f"tensor {quoted(name)}: {quoted(parameter)} is not supported; send and take plain contents."
+                "tensor {tensor}: {parameter} is not supported",
+                tensor=name,
+                parameter=parameter,
+                advice="send and take plain contents",
             )
 
 
@@ -83,7 +87,7 @@ def raw_of_floats(values: Sequence[float]) -> bytes:
 def _typed(tensor: pb.ModelInferRequest.InferInputTensor) -> Sequence[bytes]:
     fields = [field.name for field, _ in tensor.contents.ListFields()]
     if others := [field for field in fields if field != "bytes_contents"]:
-        raise _invalid(tensor.name, f"has {others[0]}; expected bytes_contents.")
+        raise _invalid(tensor.name, f"has {others[0]}", advice="expected bytes_contents")
     return tensor.contents.bytes_contents
 
 
@@ -95,5 +99,7 @@ def _is_utf8(element: bytes) -> bool:
     return True
 
 
-def _invalid(name: str, message: str) -> InvalidRequest:
-    return InvalidRequest(f"tensor {quoted(name)} {message}", f"inputs[{name[:60]}]")
+def _invalid(name: str, problem: str, advice: str = "", **given: Any) -> InvalidRequest:
+    """Return the error of a tensor that the model has: its name is no caller's."""
+    path, tensor = Path(f"inputs[{name[:60]}]"), Public(repr(name))
+    return InvalidRequest("tensor {tensor} " + problem, path, advice=advice, tensor=tensor, **given)

@@ -3,7 +3,8 @@
 import pytest
 
 from service.domain.errors import InvalidRequest
-from service.domain.translation import FinishReason, Hypothesis, Priority, RequestedOptions, Translation
+from service.domain.options import RequestedOptions
+from service.domain.translation import FinishReason, Hypothesis, Priority, Translation
 from service.faces.grpc.dragoman.messages import FINISH_REASONS, request_from_pb, result_to_pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.translation.translator import TranslationResult
@@ -33,7 +34,17 @@ def test_a_request_keeps_everything() -> None:
     assert request.texts == ("a", "b")
     assert (request.source_language_code, request.target_language_code, request.model) == ("en", "de", "tiny")
     assert request.model_version == "3"
-    assert request.options == RequestedOptions(4, 0.6, 2, 9, True, 0.5, 7, 0.25, 2**64 - 1)
+    assert request.options == RequestedOptions(
+        beam_size=4,
+        length_penalty=0.6,
+        num_hypotheses=2,
+        max_output_tokens=9,
+        return_scores=True,
+        temperature=0.5,
+        top_k=7,
+        top_p=0.25,
+        seed=2**64 - 1,
+    )
     assert request.priority is Priority.HIGH
     assert (request.request_id, request.deadline_seconds) == ("id", 12.5)
 

@@ -8,7 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.domain.errors import InvalidRequest, NotFound, Overloaded, PairNotFound, TooLong, TooMany, Unimplemented
+from service.domain.errors import (
+    InvalidRequest,
+    NotFound,
+    Overloaded,
+    PairNotFound,
+    Path,
+    TooLong,
+    TooMany,
+    Unimplemented,
+)
 from service.domain.translation import FinishReason, Hypothesis, MimeType, Term, Translation
 from service.faces.grpc.google import messages as messages
 from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2 as pb
@@ -149,16 +158,17 @@ def test_finish_reasons_fit_into_trailers(reasons: list[FinishReason]) -> None:
 
 def test_errors_are_in_googles_words() -> None:
     message = asked(model=f"{PARENT}/models/huge")
-    long = messages.in_googles_words(TooLong("texts[3] has 99 tokens.", "texts[3]"), message)
-    assert (type(long), str(long), vars(long)["field"]) == (TooLong, "contents[3] has 99 tokens.", "contents[3]")
+    too_long = TooLong("{path} has {number} tokens", Path("texts", 3), number=99)
+    long = messages.in_googles_words(too_long, message)
+    assert (type(long), str(long), long.field) == (TooLong, "contents[3] has 99 tokens.", "contents[3]")
     same = messages.in_googles_words(InvalidRequest("texts are odd here.", ""), message)
     assert str(same) == "texts are odd here."
-    code = InvalidRequest("target_language_code is empty.", "target_language_code")
-    assert str(messages.in_googles_words(code, message)) == str(code)
+    code = InvalidRequest("{path} is empty", Path("target_language_code"))
+    assert str(messages.in_googles_words(code, message)) == "target_language_code is empty."
     glossary = messages.in_googles_words(InvalidRequest("glossary 'a' is for en to fr.", "glossary"), message)
-    assert vars(glossary)["field"] == "glossary_config.glossary"
+    assert glossary.field == "glossary_config.glossary"
     pair = messages.in_googles_words(PairNotFound("not into 'fr'.", "target_language_code"), message)
-    assert (type(pair), vars(pair)["field"]) == (InvalidRequest, "target_language_code")
+    assert (type(pair), pair.field) == (InvalidRequest, "target_language_code")
     model = messages.in_googles_words(NotFound("no model 'huge'.", "model", "huge"), message)
     assert vars(model)["resource_name"] == message.model
     overloaded = Overloaded("full", 1.0)

@@ -10,18 +10,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.bundle.manifest import Language, LanguagePair, Manifest
-from service.domain.errors import InvalidRequest, ServiceError, TooLong, TooMany
+from service.domain.errors import InvalidRequest, Path, ServiceError, TooLong, TooMany
+from service.domain.options import RequestedOptions
 from service.domain.translation import (
     FinishReason,
     Hypothesis,
     MimeType,
     Priority,
-    RequestedOptions,
     SplitSentences,
     Translation,
     TranslationRequest,
 )
-from service.faces.grpc.kserve.messages import InferCall, call_from_pb, config_to_pb, in_terms_of_tensors, results_to_pb
+from service.faces.grpc.kserve.messages import InferCall, call_from_pb, config_to_pb, results_to_pb, spelled
 from service.faces.grpc.kserve.tensors import elements_of, raw_of, texts_of
 from service.faces.grpc.pb.inference import grpc_service_pb2 as pb
 from service.models.language_pairs import LanguagePairs
@@ -189,7 +189,7 @@ def result(request: TranslationRequest) -> TranslationResult:
 def test_scores_are_four_bytes_each_and_zero_for_what_was_not_translated(raw: bool) -> None:
     asked = call(message("a", "", raw=raw, outputs=[pb.ModelInferRequest.InferRequestedOutputTensor(name="score")]))
     request = asked.parts[0].request
-    assert request.options.return_scores is True
+    assert request.options.chosen["return_scores"] is True
     untouched = Translation("", (Hypothesis("", None, 0),), FinishReason.STOP, 0)
     answer = dataclasses.replace(result(request), translations=(result(request).translations[0], untouched))
     response = results_to_pb(asked, [answer], "")
@@ -232,7 +232,17 @@ def test_parameters_become_options() -> None:
         .parts[0]
         .request
     )
-    assert request.options == RequestedOptions(4, 1.0, None, 9, None, 0.5, 7, 0.25, 3, 2.5, 4)
+    assert request.options == RequestedOptions(
+        beam_size=4,
+        length_penalty=1.0,
+        max_output_tokens=9,
+        temperature=0.5,
+        top_k=7,
+        top_p=0.25,
+        seed=3,
+        max_length_ratio=2.5,
+        max_repeats=4,
+    )
     assert (request.mime_type, request.split_sentences) == (MimeType.HTML, SplitSentences.NO_NEWLINES)
     assert (request.preserve_formatting, request.glossary, request.is_strict) == (True, "terms", True)
     assert (request.request_id, request.deadline_seconds, request.priority) == ("id", 60.0, Priority.NORMAL)
@@ -256,11 +266,12 @@ def test_a_timeout_is_in_microseconds_and_never_beyond_the_deadline() -> None:
         ({"timeout": -1}, r"'timeout' is -1"),
         ({"priority": 4}, r"'priority' is 4; allowed are 1 \(high\)"),
         ({"seed": -1}, "'seed' is -1"),
+        ({"top_k": 65}, "'top_k' is 65; allowed is 1 to 64"),
         ({"top_k": 1.5}, "'top_k' is '1.5'; expected a whole number"),
         ({"top_k": True}, "'top_k' is 'True'; expected a whole number"),
         ({"preserve_formatting": 1}, "expected true or false"),
         ({"mime_type": 1}, "allowed are text/plain, text/html"),
-        ({"num_hypotheses": 2}, "'num_hypotheses' is unknown; known are beam_size, glossary,"),
+        ({"num_hypotheses": 2}, "'num_hypotheses' is unknown; known are beam_size, .*glossary,"),
     ],
 )
 def test_wrong_parameters_are_refused_by_name(values: dict[str, Any], says: str) -> None:
@@ -276,10 +287,12 @@ def test_too_many_texts_are_refused_whatever_their_pairs() -> None:
 
 
 def test_an_error_of_a_part_names_the_text_as_the_caller_counts() -> None:
-    error = in_terms_of_tensors(TooLong("texts[5] has 99 tokens.", "texts[5]"))
-    assert (type(error), str(error), error.field) == (TooLong, "text[5] has 99 tokens.", "text[5]")
-    error = in_terms_of_tensors(InvalidRequest("options.top_k is 0; allowed is 1.", "options.top_k"))
-    assert (str(error), error.field) == ("top_k is 0; allowed is 1.", "top_k")
+    long = TooLong("{path} has {number} tokens", Path("texts", 5), number=99)
+    long.spelling = spelled
+    assert (str(long), long.field) == ("text[5] has 99 tokens.", "text[5]")
+    error = InvalidRequest("{path} is {value}", Path("options", "top_k"), value=0, allowed="1")
+    error.spelling = spelled
+    assert (str(error), error.field) == ("parameters[top_k] is 0; allowed is 1.", "parameters[top_k]")
 
 
 def test_a_config_tells_pairs_without_writing_out_forty_thousand() -> None:

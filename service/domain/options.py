@@ -1,0 +1,295 @@
+"""The one table of decoding options: the fields of `DecodingOptions` that carry an `Option`.
+
+Everything that accepts, checks, maps or documents a decoding option reads `OPTIONS`: range checks, the command line,
+protobuf, KServe's parameters and the table in `docs/api.md`. To add one, add a field here, a field of the same name and
+type to `dragoman.v1.DecodingOptions`, and what makes use of it; tests hold the other two against this table.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from types import MappingProxyType
+from typing import Any, Final
+
+from service.domain.errors import InvalidRequest, Path
+
+MAX_BEAM_SIZE: Final = 8
+MAX_TOP_K: Final = 64
+RATIO_ALLOWANCE: Final = 16  # tokens that `max_length_ratio` grants to any source: short ones may well become long
+LONGEST_REPEAT: Final = 16  # tokens of the longest run whose repetitions `max_repeats` counts
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """What there is to know about one option.
+
+    `name` is that of the protobuf field and, unless it `shapes_answer`, of KServe's parameter; the flag has hyphens.
+    `low` and `high` are the bounds, `None` for a boolean; `low` itself is not allowed where it `excludes_low`. Where
+    `high` depends on the model, `high_words` tells on what. `default` is the value of a request that leaves the option
+    out; a string says in words where that value comes from.
+    """
+
+    name: str
+    kind: type[bool] | type[int] | type[float]
+    help: str
+    default: float | str
+    low: float | None = None
+    high: float | None = None
+    high_words: str = ""
+    excludes_low: bool = False
+    needs_sampling: bool = False
+    shapes_answer: bool = False
+
+    @property
+    def flag(self) -> str:
+        """Return the command line's spelling, such as `--beam-size`."""
+        return f"--{self.name.replace('_', '-')}"
+
+    def permits(self, value: float, high: float | None) -> bool:
+        """Return whether a value is within the bounds, of which `high` is given where it depends on the request."""
+        if self.low is None or high is None:
+            return True
+        return self.low <= value <= high and not (self.excludes_low and value == self.low)  # false for NaN
+
+    def allowed(self, high: float | None = None) -> str:
+        """Return the bounds in words, such as `1 to 8`, up to `high` where it depends on the request."""
+        if self.low is None:
+            return "true or false"
+        high = self.high if high is None else high
+        most = self.high_words if high is None else _number(high)
+        return f"{'above ' if self.excludes_low else ''}{_number(self.low)} to {most}"
+
+    @property
+    def default_words(self) -> str:
+        """Return the default as text, such as `0.5`, `the model's` or `false`."""
+        return self.default if isinstance(self.default, str) else _number(self.default)
+
+
+def _number(value: float) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(int(value) if value == int(value) else value)
+
+
+def _option(help: str, default: float | str, **rest: Any) -> Mapping[str, Any]:  # noqa: A002
+    return {"help": help, "default": default, **rest}
+
+
+_MODELS: Final = "the model's"
+
+
+@dataclass(frozen=True, slots=True)
+class DecodingOptions:
+    """How to decode, fully resolved; the defaults here turn off whatever can be off.
+
+    `length_penalty` divides a hypothesis' summed log-probability by its length to that power, as transformers'
+    `generate` does. `max_output_tokens` counts the end-of-sentence token.
+
+    A beam search `stops_early` as soon as `beam_size` hypotheses are finished; else it goes on while the best running
+    one may beat them. What reaches `max_output_tokens` is cut there, or, with `forces_end`, ended for free with the
+    end-of-sentence token, which then counts as one more. Both belong to the model, not to the caller: they are
+    transformers' `early_stopping` and `forced_eos_token_id`.
+
+    `temperature` above 0 means sampling, from the `top_k` most probable tokens and of these the fewest that hold
+    `top_p` of the probability; then `beam_size` is 1, hypotheses are independent samples, and the same `seed` gives the
+    same ones. `seed` is `None` where the caller leaves it to chance.
+
+    Two guards are off at 0. With `max_length_ratio`, what the model writes has at most that many tokens per source
+    token, plus `RATIO_ALLOWANCE`; a hypothesis that reaches this is cut there with `FinishReason.RATIO`. With
+    `max_repeats`, no run of up to `LONGEST_REPEAT` tokens comes more often than that in a row, unless something does in
+    the source: when the model has written it once too often, that last one is taken off and the hypothesis ends with
+    `FinishReason.REPETITION`. Of beams, such a one is given up for others, and is returned only where too few others
+    end.
+    """
+
+    beam_size: int = field(
+        metadata=_option(
+            "Hypotheses kept alive while decoding; 1 is greedy search and fastest.", _MODELS, low=1, high=MAX_BEAM_SIZE
+        )
+    )
+    length_penalty: float = field(
+        metadata=_option(
+            "Divide a hypothesis' log-probability by its length to this power: above 0 favours longer translations. "
+            "Has no effect on greedy search.",
+            _MODELS,
+            low=-10.0,
+            high=10.0,
+        )
+    )
+    num_hypotheses: int = field(
+        metadata=_option(
+            "Candidates to return, best first; at most the beam size, which alone it widens as needed. With sampling, "
+            "this many independent samples, in no order.",
+            _MODELS,
+            low=1,
+            high=MAX_BEAM_SIZE,
+            shapes_answer=True,
+        )
+    )
+    max_output_tokens: int = field(
+        metadata=_option(
+            "Most tokens to generate per segment; a translation that reaches it ends with the finish reason LENGTH.",
+            "the model's limit",
+            low=1,
+            high_words="the model's limit",
+        )
+    )
+    return_scores: bool = field(
+        default=False, metadata=_option("Return each hypothesis' score.", False, shapes_answer=True)
+    )
+    temperature: float = field(
+        default=0.0,
+        metadata=_option(
+            "Above 0, sample: draw each token by its probability to the power of 1 / temperature. 0 searches instead.",
+            0.0,
+            low=0.0,
+            high=10.0,
+        ),
+    )
+    top_k: int = field(
+        default=MAX_TOP_K,
+        metadata=_option(
+            "Draw from this many of the most probable tokens only.",
+            MAX_TOP_K,
+            low=1,
+            high=MAX_TOP_K,
+            needs_sampling=True,
+        ),
+    )
+    top_p: float = field(
+        default=1.0,
+        metadata=_option(
+            "Draw from the fewest of the top_k tokens that hold this share of the probability.",
+            1.0,
+            low=0.0,
+            high=1.0,
+            excludes_low=True,
+            needs_sampling=True,
+        ),
+    )
+    seed: int | None = field(
+        default=None,
+        metadata=_option(
+            "With sampling, draw the same samples again for the same seed, text, options and model.",
+            "random",
+            kind=int,
+            low=0,
+            high=2**64 - 1,
+        ),
+    )
+    stops_early: bool = False
+    forces_end: bool = False
+    max_length_ratio: float = field(
+        default=0.0,
+        metadata=_option(
+            f"End a segment's output of more tokens than this for each token of its source, and {RATIO_ALLOWANCE} "
+            "more, with the finish reason RATIO. 0 allows any length.",
+            3.0,
+            low=0.0,
+            high=100.0,
+        ),
+    )
+    max_repeats: int = field(
+        default=0,
+        metadata=_option(
+            f"End an output in which the same run of up to {LONGEST_REPEAT} tokens comes more often than this in a "
+            "row, and more often than in the source, with the finish reason REPETITION. 0 allows any number.",
+            10,
+            low=0,
+            high=100,
+        ),
+    )
+
+    @property
+    def is_sampled(self) -> bool:
+        """Return whether tokens are drawn at random instead of ranked."""
+        return self.temperature > 0.0
+
+
+OPTIONS: Final[Mapping[str, Option]] = MappingProxyType(
+    {
+        each.name: Option(**{"name": each.name, "kind": each.type, **each.metadata})
+        for each in fields(DecodingOptions)
+        if each.metadata
+    }
+)
+
+# The values of options that are the same for every model. They end loops and leave ordinary sentences alone.
+DEFAULTS: Final[Mapping[str, Any]] = MappingProxyType(
+    {name: option.default for name, option in OPTIONS.items() if not isinstance(option.default, str)}
+)
+
+_BOUNDED = tuple(option for option in OPTIONS.values() if option.low is not None)
+_FOR_SAMPLING = tuple(option.name for option in OPTIONS.values() if option.needs_sampling)
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class RequestedOptions:
+    """The options that a caller set, by name; the model's defaults hold for the others."""
+
+    chosen: Mapping[str, Any] = field(hash=False)
+
+    def __init__(self, **chosen: float | None) -> None:
+        """Take the options of `OPTIONS` as keywords; `None` is an option that is not set.
+
+        Raises:
+            TypeError: there is no option of that name.
+        """
+        if unknown := chosen.keys() - OPTIONS.keys():
+            raise TypeError(
+                f"no decoding option is called {', '.join(sorted(unknown))}; known are {', '.join(OPTIONS)}"
+            )
+        object.__setattr__(self, "chosen", {name: value for name, value in chosen.items() if value is not None})
+
+    def resolve(self, defaults: DecodingOptions) -> DecodingOptions:
+        """Return the model's `defaults` with the caller's choices in their places.
+
+        `defaults.max_output_tokens` is also the model's limit. Asking for more hypotheses than the default beam
+        widens the beam, unless the caller chose one. Asking for a temperature means sampling without a beam.
+
+        Raises:
+            InvalidRequest: an option is out of range, `num_hypotheses` exceeds the beam that was asked for, or a beam
+                was asked for together with sampling, or options of sampling without it.
+        """
+        chosen = self.chosen
+        values = dict(chosen)
+        is_sampled = chosen.get("temperature", defaults.temperature) > 0.0
+        if is_sampled and "beam_size" not in chosen:
+            values["beam_size"] = 1
+            values.setdefault("num_hypotheses", 1)
+        elif "num_hypotheses" in chosen and "beam_size" not in chosen:
+            values["beam_size"] = max(defaults.beam_size, min(chosen["num_hypotheses"], MAX_BEAM_SIZE))
+        if "beam_size" in chosen and "num_hypotheses" not in chosen:
+            values["num_hypotheses"] = min(defaults.num_hypotheses, max(chosen["beam_size"], 1))
+        options = replace(defaults, **values)
+        _check_ranges(options, defaults.max_output_tokens)
+        if is_sampled and options.beam_size > 1:
+            raise InvalidRequest(
+                "{path} is {beam_size} and {other} {temperature}",
+                Path("options", "beam_size"),
+                beam_size=options.beam_size,
+                other=Path("options", "temperature"),
+                temperature=options.temperature,
+                advice="sampling takes beam_size 1, so leave one of them out",
+            )
+        if not is_sampled and (alone := [name for name in _FOR_SAMPLING if name in chosen]):
+            raise InvalidRequest(
+                "{path} is {value} without sampling, which takes {other} above 0",
+                Path("options", alone[0]),
+                value=chosen[alone[0]],
+                other=Path("options", "temperature"),
+                advice="set both, or neither",
+            )
+        return options
+
+
+def _check_ranges(options: DecodingOptions, max_output_tokens: int) -> None:
+    highs = {
+        "max_output_tokens": max_output_tokens,
+        "num_hypotheses": MAX_BEAM_SIZE if options.is_sampled else options.beam_size,
+    }
+    for option in _BOUNDED:
+        value = getattr(options, option.name)
+        high = highs.get(option.name, option.high)
+        if value is not None and not option.permits(value, high):
+            path = Path("options", option.name)
+            raise InvalidRequest("{path} is {value}", path, value=value, allowed=option.allowed(high))

@@ -1,0 +1,183 @@
+"""The table of decoding options: what a caller may ask for, what becomes of it, and who must agree with the table."""
+
+import math
+import re
+import textwrap
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from service.cli.main import dragoman
+from service.domain.errors import InvalidRequest
+from service.domain.options import DEFAULTS as SERVED
+from service.domain.options import OPTIONS, DecodingOptions, Option, RequestedOptions
+from service.domain.translation import REQUEST_OPTIONS
+from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
+from tests.servers import REPOSITORY
+
+DEFAULTS = DecodingOptions(beam_size=4, length_penalty=1.0, num_hypotheses=2, max_output_tokens=100)
+
+
+def resolve(**asked: Any) -> DecodingOptions:
+    return RequestedOptions(**asked).resolve(DEFAULTS)
+
+
+def test_who_asks_for_nothing_gets_the_models_defaults() -> None:
+    assert resolve() == DEFAULTS
+
+
+def test_more_hypotheses_widen_the_beam_and_a_narrow_beam_gives_fewer() -> None:
+    assert resolve(num_hypotheses=6) == replace(DEFAULTS, beam_size=6, num_hypotheses=6)
+    assert resolve(beam_size=1) == replace(DEFAULTS, beam_size=1, num_hypotheses=1)
+
+
+def test_a_temperature_means_sampling_without_a_beam() -> None:
+    sampled = resolve(temperature=0.5, seed=9)
+    assert sampled == replace(DEFAULTS, beam_size=1, num_hypotheses=1, temperature=0.5, seed=9)
+    assert sampled.is_sampled
+    assert resolve(temperature=0.5, num_hypotheses=8).num_hypotheses == 8
+    assert resolve(temperature=0.5, num_hypotheses=8).beam_size == 1
+
+
+def test_a_temperature_of_zero_is_search() -> None:
+    assert resolve(temperature=0.0) == DEFAULTS
+
+
+@pytest.mark.parametrize(
+    ("asked", "field"),
+    [
+        ({"temperature": -0.1}, "temperature"),
+        ({"temperature": math.nan}, "temperature"),
+        ({"temperature": math.inf}, "temperature"),
+        ({"temperature": 1.0, "top_k": 0}, "top_k"),
+        ({"temperature": 1.0, "top_k": 65}, "top_k"),
+        ({"temperature": 1.0, "top_p": 0.0}, "top_p"),
+        ({"temperature": 1.0, "top_p": 1.01}, "top_p"),
+        ({"temperature": 1.0, "top_p": math.nan}, "top_p"),
+        ({"temperature": 1.0, "beam_size": 2}, "beam_size"),
+        ({"temperature": 1.0, "num_hypotheses": 9}, "num_hypotheses"),
+        ({"top_k": 5}, "top_k"),
+        ({"temperature": 0.0, "top_p": 0.5}, "top_p"),
+        ({"num_hypotheses": 9}, "num_hypotheses"),
+        ({"beam_size": 2, "num_hypotheses": 3}, "num_hypotheses"),
+        ({"max_output_tokens": 101}, "max_output_tokens"),
+        ({"max_length_ratio": -0.5}, "max_length_ratio"),
+        ({"max_length_ratio": 101.0}, "max_length_ratio"),
+        ({"max_length_ratio": math.nan}, "max_length_ratio"),
+        ({"max_repeats": -1}, "max_repeats"),
+        ({"max_repeats": 101}, "max_repeats"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_by_name(asked: dict[str, Any], field: str) -> None:
+    with pytest.raises(InvalidRequest, match=rf"options\.{field} is ") as raised:
+        resolve(**asked)
+    assert raised.value.field == f"options.{field}"
+
+
+def test_guards_are_off_unless_somebody_asks() -> None:
+    assert (DEFAULTS.max_length_ratio, DEFAULTS.max_repeats) == (0.0, 0)
+    assert resolve(max_length_ratio=2.5, max_repeats=3) == replace(DEFAULTS, max_length_ratio=2.5, max_repeats=3)
+    guarded = replace(DEFAULTS, max_length_ratio=2.5, max_repeats=3)
+    assert RequestedOptions(max_length_ratio=0.0, max_repeats=0).resolve(guarded) == DEFAULTS
+
+
+def test_a_request_that_sets_no_guards_gets_them_all_the_same() -> None:
+    assert SERVED["max_length_ratio"] == 3.0
+    assert SERVED["max_repeats"] == 10
+    assert SERVED.keys() <= OPTIONS.keys()
+
+
+def test_no_other_option_can_be_asked_for() -> None:
+    with pytest.raises(TypeError, match="beam_sise"):
+        RequestedOptions(beam_sise=4)
+
+
+def test_what_is_not_set_is_not_chosen() -> None:
+    assert RequestedOptions(beam_size=None, return_scores=False) == RequestedOptions(return_scores=False)
+    assert hash(RequestedOptions(top_k=1)) is not None
+
+
+BOUNDED = [option for option in OPTIONS.values() if option.high is not None]
+
+
+@pytest.mark.parametrize("option", BOUNDED, ids=lambda option: option.name)
+def test_the_bounds_are_the_last_values_allowed(option: Option) -> None:
+    assert option.low is not None
+    assert option.high is not None
+    beyond = 1 if option.kind is int else 1e-9
+    beside = {"temperature": 1.0} if option.needs_sampling else {}
+    for value in (option.low, option.high):
+        if not (option.excludes_low and value == option.low):
+            assert getattr(resolve(**beside | {option.name: option.kind(value)}), option.name) == value
+    for value in (option.low - beyond, option.high + beyond, *([option.low] if option.excludes_low else [])):
+        with pytest.raises(InvalidRequest) as raised:
+            resolve(**beside | {option.name: option.kind(value)})
+        assert raised.value.field == f"options.{option.name}"
+        if option.name != "num_hypotheses":  # its message tells the beam that it was checked against
+            assert option.allowed() in str(raised.value)
+
+
+def test_bounds_and_defaults_in_words() -> None:
+    words = {name: (option.allowed(), option.default_words) for name, option in OPTIONS.items()}
+    assert words["beam_size"] == ("1 to 8", "the model's")
+    assert words["top_p"] == ("above 0 to 1", "1")
+    assert words["return_scores"] == ("true or false", "false")
+    assert words["max_output_tokens"] == ("1 to the model's limit", "the model's limit")
+    assert words["max_repeats"] == ("0 to 100", "10")
+    assert OPTIONS["max_output_tokens"].allowed(96) == "1 to 96"
+
+
+WIRE_TYPES = {"TYPE_INT32": int, "TYPE_UINT64": int, "TYPE_DOUBLE": float, "TYPE_BOOL": bool}
+
+
+def test_the_wire_carries_these_options_and_no_others() -> None:
+    wire = {field.name: field for field in pb.DecodingOptions.DESCRIPTOR.fields}
+    assert wire.keys() == OPTIONS.keys()
+    names = {number: name for name, number in vars(type(wire["seed"])).items() if name.startswith("TYPE_")}
+    for name, option in OPTIONS.items():
+        assert WIRE_TYPES[names[wire[name].type]] is option.kind
+        assert wire[name].has_presence  # else 0 could not be told from "not set"
+
+
+def test_the_contract_tells_the_bounds_of_each() -> None:
+    text = (REPOSITORY / "proto/dragoman/v1/translation.proto").read_text(encoding="utf-8")
+    message = text.partition("message DecodingOptions {")[2].partition("\n}")[0]
+    comments = re.findall(r"((?:^  //.*\n)+)  optional \w+ (\w+) =", message, re.MULTILINE)
+    told = {name: " ".join(comment.replace("//", " ").split()) for comment, name in comments}
+    assert told.keys() == OPTIONS.keys()
+    for option in BOUNDED:
+        if option.name != "seed":  # it has those of its type
+            assert option.allowed() in told[option.name], option.name
+
+
+def test_the_commands_help_tells_the_bounds_and_the_default_of_each() -> None:
+    output = " ".join(CliRunner().invoke(dragoman, ["translate", "--help"]).output.split())
+    for name, option in OPTIONS.items():
+        if name != "return_scores":
+            assert f"{option.flag} " in output
+            assert f"Allowed: {option.allowed()}. Default: {option.default_words}." in output
+    assert "Default: 0, never" not in output
+
+
+def test_the_document_lists_them() -> None:
+    lines = [
+        f"- `{each.name}` ({each.allowed()}; default: {each.default_words}): {each.help}" for each in OPTIONS.values()
+    ]
+    wrapped = "\n".join(textwrap.fill(line, 120, subsequent_indent="  ") for line in lines)
+    document = (REPOSITORY / "docs/api.md").read_text(encoding="utf-8")
+    assert f"\n\n{wrapped}\n\n" in document, f"docs/api.md should hold:\n\n{wrapped}"
+
+
+def test_the_wire_carries_the_options_of_a_request() -> None:
+    wire = {field.name for field in pb.TranslateRequest.DESCRIPTOR.fields}
+    assert REQUEST_OPTIONS.keys() <= wire
+    assert {"model", "glossary", "strict"} < REQUEST_OPTIONS.keys()
+
+
+def test_the_commands_help_tells_the_options_of_a_request() -> None:
+    output = CliRunner().invoke(dragoman, ["translate", "--help"]).output
+    for name, option in REQUEST_OPTIONS.items():
+        assert (f"--{name.replace('_', '-')} " in output) is option.in_commands
+        assert ("".join(option.help.split()) in "".join(output.split())) is option.in_commands
