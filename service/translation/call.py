@@ -8,7 +8,7 @@ from collections.abc import Sequence as Sequence_
 from dataclasses import replace
 
 from service.bundle.manifest import LanguagePair
-from service.domain import origin
+from service.domain.call import current_call
 from service.domain.translation import CallLimits, DecodingOptions, Translation, TranslationRequest
 from service.engine.search.sampling import stream_seed
 from service.engine.sequence import Sequence
@@ -44,7 +44,7 @@ class TranslationCall:
         self.texts: list[PlannedText] = []
         self.segments: list[PlannedSegment] = []
         self.places: list[tuple[int, int]] = []  # of each segment: its text's index, and its number in that text
-        self._origin = origin.current()
+        self._origin = current_call().origin
         self._pair = pair
         self._terms = terms
         self._aligned: list[bool] = []

@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from service.bundle.manifest import LanguagePair
-from service.domain import call_record, origin
-from service.domain.call_record import Phase
+from service.domain.call import Phase, current_call
 from service.domain.checkpoint import done_within, paced
 from service.domain.errors import DeadlineExceeded, InvalidRequest, NotFound, Overloaded, Unavailable, listed, quoted
 from service.domain.origin import Origin
@@ -129,7 +128,7 @@ class Translator:
         if not self._decoder.keeps:
             for model in self._catalogue.models():
                 try:
-                    model.engine.check_queue(priority, origin.current())
+                    model.engine.check_queue(priority, current_call().origin)
                 except Overloaded as error:
                     overload = error
                 except Unavailable:
@@ -320,16 +319,16 @@ class Translator:
         )
 
     async def _planned(self, request: TranslationRequest, model: LoadedModel, pair: LanguagePair) -> TranslationCall:
-        record = call_record.current()
-        record.uses(model.name, model.version)
+        current = current_call()
+        current.uses(model.name, model.version)
         if not self._decoder.keeps:  # else what is kept is given out whatever the queue is like
-            model.engine.check_queue(request.priority, origin.current())
+            model.engine.check_queue(request.priority, current.origin)
         call = TranslationCall(request, model, pair, self._terms(request, pair), self._limits)
         began = time.monotonic()
         if not (_is_small(request) and done_within(_MAX_INLINE_SECONDS, call.plan)):
             await self._run(call.plan, request, inline=False)
         ended = time.monotonic()
-        record.took(Phase.TOKENIZE, began, ended)
+        current.took(Phase.TOKENIZE, began, ended)
         seconds = ended - began
         self._metrics.model(model.name).tokenized(seconds)
         model.statistics.tokenize.add(seconds)
@@ -360,14 +359,14 @@ class Translator:
         inline = num_tokens <= _MAX_INLINE_TOKENS and not call.aligns
         candidates = await self._run(lambda: call.restore(decoded), call.request, inline=inline)
         ended = time.monotonic()
-        call_record.current().took(Phase.DETOKENIZE, began, ended)
+        current_call().took(Phase.DETOKENIZE, began, ended)
         seconds = ended - began
         self._metrics.model(call.model.name).detokenized(seconds)
         call.model.statistics.detokenize.add(seconds)
         return candidates
 
     def _count(self, call: TranslationCall, translations: Sequence[Translation]) -> None:
-        call_record.current().translated(translations)
+        current_call().translated(translations)
         texts = zip(call.request.texts, translations, strict=True)
         metrics = self._metrics.model(call.model.name)
         metrics.texts_translated(text for text, each in texts if each.num_source_tokens)
@@ -381,7 +380,7 @@ class Translator:
 
 def _caller() -> Origin:
     """Who shares the threads with others: a key, or a host, whatever its connections."""
-    return origin.current()[:1]
+    return current_call().origin[:1]
 
 
 def _is_small(request: TranslationRequest) -> bool:

@@ -1,4 +1,4 @@
-"""The one table from the tree of service errors to gRPC status codes, with the details that clients act on."""
+"""Turn service errors into gRPC statuses, with the details that clients act on."""
 
 import functools
 from collections.abc import Iterable
@@ -10,33 +10,8 @@ from google.protobuf.message import Message
 from google.rpc import error_details_pb2, status_pb2
 from grpc_status import rpc_status
 
-from service.domain.errors import (
-    Cancelled,
-    DeadlineExceeded,
-    EngineFailure,
-    InvalidRequest,
-    NotFound,
-    NotPossible,
-    Overloaded,
-    ServiceError,
-    Unauthenticated,
-    Unavailable,
-    Unimplemented,
-)
-
-CODES: dict[type[ServiceError], grpc.StatusCode] = {
-    InvalidRequest: grpc.StatusCode.INVALID_ARGUMENT,
-    NotFound: grpc.StatusCode.NOT_FOUND,
-    Unimplemented: grpc.StatusCode.UNIMPLEMENTED,
-    NotPossible: grpc.StatusCode.FAILED_PRECONDITION,
-    Overloaded: grpc.StatusCode.RESOURCE_EXHAUSTED,
-    Unauthenticated: grpc.StatusCode.UNAUTHENTICATED,
-    Unavailable: grpc.StatusCode.UNAVAILABLE,
-    DeadlineExceeded: grpc.StatusCode.DEADLINE_EXCEEDED,
-    Cancelled: grpc.StatusCode.CANCELLED,
-    EngineFailure: grpc.StatusCode.INTERNAL,
-    ServiceError: grpc.StatusCode.INTERNAL,
-}
+from service.calls.failures import code_of
+from service.domain.errors import InvalidRequest, NotFound, Overloaded, ServiceError
 
 ERROR_DOMAIN = "dragoman"
 
@@ -93,4 +68,4 @@ def _status(code: grpc.StatusCode, reason: str, message: str, details: Iterable[
 
 
 def _code_of(error: ServiceError) -> grpc.StatusCode:
-    return next(CODES[kind] for kind in type(error).__mro__ if kind in CODES)
+    return grpc.StatusCode[code_of(error)]

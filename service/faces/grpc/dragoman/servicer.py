@@ -6,7 +6,7 @@ from typing import Any
 
 import grpc
 
-from service.domain import call_record, request_id
+from service.domain.call import current_call
 from service.domain.translation import TranslationRequest
 from service.faces.grpc.absent_callers import write
 from service.faces.grpc.counts import check_counts
@@ -54,7 +54,7 @@ class TranslationServicer(pb_grpc.TranslationServiceServicer):
     ) -> pb.DetectLanguageResponse:
         """Tell which language each text is in."""
         check_counts(request)
-        call_record.current().texts = request.texts
+        current_call().texts = request.texts
         deadline = deadline_of(context, self._default_deadline_seconds)
         detected = await self._translator.detect(request.texts, deadline)
         return pb.DetectLanguageResponse(detections=[detection_to_pb(languages) for languages in detected])
@@ -64,6 +64,6 @@ class TranslationServicer(pb_grpc.TranslationServiceServicer):
         return pb.ListModelsResponse(models=[model_to_pb(model) for model in self._translator.models()])
 
     def _asked(self, request: pb.TranslateRequest, context: Context) -> TranslationRequest:
-        call_record.current().texts = request.texts
+        current_call().texts = request.texts
         deadline = deadline_of(context, self._default_deadline_seconds)
-        return request_from_pb(request, request_id.current(), deadline)
+        return request_from_pb(request, current_call().request_id, deadline)
