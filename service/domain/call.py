@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from service.domain.origin import Origin, origin_of_call
-from service.domain.translation import Translation
+from service.domain.translation import Priority, Translation
 
 TIMING_KEY = "server-timing"
 NO_ID = "-"  # outside of a call
@@ -79,6 +79,8 @@ class Call:
     num_source_tokens: int = 0
     num_output_tokens: int = 0
     intervals: list[Interval] = field(default_factory=list)
+    # The queue that had room when it was looked at for this call, and the priority that it was looked at for.
+    admitted_by: tuple[object, Priority] | None = None
 
     @property
     def key_name(self) -> str:

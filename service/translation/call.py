@@ -13,6 +13,7 @@ from service.domain.translation import CallLimits, DecodingOptions, Translation,
 from service.engine.search.sampling import stream_seed
 from service.engine.sequence import Sequence
 from service.models.loaded_model import LoadedModel
+from service.text.markup import HtmlDocument
 from service.text.terms import TermIndex
 from service.translation.answer_size import AnswerSize
 from service.translation.assembling import Candidates, assemble
@@ -32,8 +33,9 @@ class TranslationCall:
         pair: LanguagePair,
         terms: Sequence_[TermIndex],
         limits: CallLimits,
+        documents: Sequence_[HtmlDocument] = (),
     ) -> None:
-        """`terms` are those of the request's glossary.
+        """`terms` are those of the request's glossary; `documents` are as for `Planner`.
 
         Raises:
             InvalidRequest: an option is out of range.
@@ -49,6 +51,7 @@ class TranslationCall:
         self._terms = terms
         self._aligned: list[bool] = []
         self._limits = limits
+        self._documents = documents
         self._size = AnswerSize(limits.max_answer_characters)  # of what is assembled
         self._restorer = Restorer(
             model.tokenizer,
@@ -81,7 +84,15 @@ class TranslationCall:
         max_segments = limits.max_segments // (num_hypotheses if self.options.is_sampled else 1)
         size = AnswerSize(limits.max_answer_characters, num_hypotheses)
         planner = Planner(
-            request, model.manifest, self._pair, model.tokenizer, max_segments, size, terms, model.unknown
+            request,
+            model.manifest,
+            self._pair,
+            model.tokenizer,
+            max_segments,
+            size,
+            terms,
+            model.unknown,
+            self._documents,
         )
         self.texts = [planner.plan(index) for index in range(len(request.texts))]
         for index, text in enumerate(self.texts):

@@ -13,9 +13,9 @@ from service.faces.grpc.counts import check_counts
 from service.faces.grpc.deadline import deadline_of
 from service.faces.grpc.dragoman.messages import (
     detection_to_pb,
+    event_to_pb,
     model_to_pb,
     num_entries,
-    part_to_pb,
     request_from_pb,
     result_to_pb,
 )
@@ -44,9 +44,9 @@ class TranslationServicer(pb_grpc.TranslationServiceServicer):
     async def TranslateStream(self, request: pb.TranslateRequest, context: Context) -> None:  # noqa: N802
         """Translate texts and write the translations as they grow."""
         asked = self._asked(request, context)
-        async with aclosing(self._translator.stream(asked)) as parts:
-            async for part in parts:
-                message = await self._translator.convert(partial(part_to_pb, part), num_entries([part.translation]))
+        async with aclosing(self._translator.stream(asked)) as events:
+            async for event in events:
+                message = await self._translator.convert(partial(event_to_pb, event), num_entries([event.translation]))
                 await write(context, message, asked.deadline_seconds)
 
     async def DetectLanguage(  # noqa: N802

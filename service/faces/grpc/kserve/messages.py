@@ -13,6 +13,7 @@ from service.domain.translation import (
     RequestedOptions,
     SplitSentences,
     TranslationRequest,
+    TranslationResult,
 )
 from service.faces.grpc.counts import check_counts
 from service.faces.grpc.kserve.tensors import BYTES, FP32, check_parameters, raw_of, raw_of_floats, texts_of
@@ -21,7 +22,6 @@ from service.models.index import ModelState
 from service.models.loaded_model import LoadedModel
 from service.models.statistics import Duration
 from service.translation.source_languages import Part
-from service.translation.translator import TranslationResult
 
 PLATFORM = "dragoman"
 

@@ -12,6 +12,7 @@ import service
 from service.calls.pipeline import CallPipeline
 from service.domain.call import TIMING_KEY, current_call, server_timing
 from service.domain.errors import InvalidRequest, NotFound, Unavailable, Unimplemented, quoted
+from service.domain.translation import TranslationResult
 from service.faces.grpc.absent_callers import write
 from service.faces.grpc.byte_budget import ByteBudget
 from service.faces.grpc.deadline import deadline_of
@@ -33,7 +34,7 @@ from service.models.index import LoadState
 from service.models.loaded_model import LoadedModel
 from service.process.lifecycle import Phase
 from service.translation.source_languages import Part
-from service.translation.translator import TranslationResult, Translator
+from service.translation.translator import Translator
 
 SERVICE_NAME = pb.DESCRIPTOR.services_by_name["GRPCInferenceService"].full_name
 
