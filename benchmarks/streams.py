@@ -22,8 +22,8 @@ import service.server.server
 from benchmarks.report import write_records
 from benchmarks.workload import held_out_texts, spread
 from service.bundle.manifest import Manifest
+from service.calls.metadata import REQUEST_ID_KEY
 from service.config.server_config import ServerConfig
-from service.domain.request_id import METADATA_KEY
 from service.engine.sequence import Sequence as EngineSequence
 from service.engine.sequence import SequenceProgress, SequenceUpdate
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
@@ -75,7 +75,7 @@ def _read(address: str, count: int, num_readers: int) -> dict[str, tuple[float, 
             name = f"readers-{num_readers}-{number}"
             called = time.monotonic()
             arrived = 0.0
-            for part in stub.TranslateStream(request, timeout=CALL_SECONDS, metadata=[(METADATA_KEY, name)]):
+            for part in stub.TranslateStream(request, timeout=CALL_SECONDS, metadata=[(REQUEST_ID_KEY, name)]):
                 arrived = arrived or (time.monotonic() if part.delta else 0.0)
             return name, (called, arrived)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from service.config.server_config import ServerConfig
-from service.domain import request_id
+from service.domain.call import NO_ID, current_call
 from tests.patience import patient
 from tests.servers import InProcessServer, LoopThread, in_process
 from tests.tiny_bundle import write_tiny_bundle
@@ -38,7 +38,7 @@ def interruptible() -> None:
 def outside_of_calls() -> Iterator[None]:
     """A test that begins a call does so in a context of its own, or tests after it would be part of that call."""
     yield
-    assert request_id.current() == request_id.NONE
+    assert current_call().request_id == NO_ID
 
 
 @pytest.fixture(scope="session")

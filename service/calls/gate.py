@@ -8,7 +8,7 @@ from pathlib import Path
 from service.calls.keys import Key, KeyRing, read_keys
 from service.calls.usage import Usage
 from service.config.watched_files import WatchedFiles, warn_if_world_readable
-from service.domain.caller import Caller
+from service.domain.call import Caller
 from service.domain.errors import QuotaExceeded, Unauthenticated
 from service.observe.metrics import Metrics
 

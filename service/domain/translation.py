@@ -221,3 +221,29 @@ class Translation:
     segments: tuple[Segment, ...] = ()
     alignment: tuple[AlignedSpan, ...] = ()
     detected_language_code: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TranslationResult:
+    """The answer to one call: the model and version that were used and one translation per text, in order.
+
+    Where detected languages led to several models, it is the first text's.
+    """
+
+    model: str
+    model_version: str
+    translations: tuple[Translation, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StreamEvent:
+    """What a stream tells next of the text of that index: `delta` comes after all before it.
+
+    The last event of a text has its whole translation.
+    """
+
+    index: int
+    delta: str
+    model: str
+    model_version: str
+    translation: Translation | None = None

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from service.domain.call import Phase
 from service.engine.sequence import SequenceUpdate
 from service.engine.stats import TurnStats
 
@@ -54,6 +55,10 @@ class InferenceStatistics:
         self.succeeded.add(time.monotonic() - started)
         self.num_texts += num_texts
         self.last_used_seconds = time.time()
+
+    def took(self, phase: Phase, seconds: float) -> None:
+        """Count how long a call's texts were tokenized, or its translations detokenized."""
+        (self.tokenize if phase is Phase.TOKENIZE else self.detokenize).add(seconds)
 
     def decoded(self, updates: Sequence[SequenceUpdate]) -> None:
         """A call's sequences have come back from the engine."""

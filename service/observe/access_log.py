@@ -4,7 +4,7 @@ import hashlib
 import logging
 from typing import Any
 
-from service.domain.call_record import ENGINE_PHASES, CallRecord
+from service.domain.call import ENGINE_PHASES, Call
 
 LOGGER = "dragoman.access"
 
@@ -24,31 +24,31 @@ class AccessLog:
         self._ratio = ratio
         self._with_texts = with_texts
 
-    def finished(self, record: CallRecord) -> None:
+    def finished(self, call: Call) -> None:
         """A call has ended."""
-        level = _LEVELS.get(record.code, logging.INFO)
-        if level > logging.INFO or is_sampled(record.request_id, self._ratio):
-            _LOG.log(level, "%s %s", record.method, record.code, extra={"fields": self._fields(record)})
+        level = _LEVELS.get(call.code, logging.INFO)
+        if level > logging.INFO or is_sampled(call.request_id, self._ratio):
+            _LOG.log(level, "%s %s", call.method, call.code, extra={"fields": self._fields(call)})
 
-    def _fields(self, record: CallRecord) -> dict[str, Any]:
+    def _fields(self, call: Call) -> dict[str, Any]:
         fields: dict[str, Any] = {
-            "method": record.method,
-            "code": record.code,
-            "milliseconds": _milliseconds(record.total_seconds),
+            "method": call.method,
+            "code": call.code,
+            "milliseconds": _milliseconds(call.total_seconds),
         }
-        if record.caller:
-            fields["key"] = record.caller
-        if record.model:
-            fields |= {"model": record.model, "version": record.model_version}
-        if record.texts:
+        if call.key_name:
+            fields["key"] = call.key_name
+        if call.model:
+            fields |= {"model": call.model, "version": call.model_version}
+        if call.texts:
             fields |= {
-                "texts": len(record.texts),
-                "source_tokens": record.num_source_tokens,
-                "output_tokens": record.num_output_tokens,
+                "texts": len(call.texts),
+                "source_tokens": call.num_source_tokens,
+                "output_tokens": call.num_output_tokens,
             }
-            fields |= {f"{phase.value}_ms": _milliseconds(record.seconds(phase)) for phase in ENGINE_PHASES}
+            fields |= {f"{phase.value}_ms": _milliseconds(call.seconds(phase)) for phase in ENGINE_PHASES}
             if self._with_texts:
-                fields["source_texts"] = list(record.texts)
+                fields["source_texts"] = list(call.texts)
         return fields
 
 

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from service.config.server_config import ServerConfig
-from service.domain import call_record, request_id
+from service.domain.call import NO_ID, current_call
 from service.observe import access_log
 from service.process.standard_streams import ERROR, QueuedText, drain
 
@@ -50,10 +50,11 @@ class _Formatter(logging.Formatter):
     def fields(self, record: logging.LogRecord) -> dict[str, Any]:
         """What a line holds beside time, level, logger and message."""
         fields: dict[str, Any] = {}
-        if (call := request_id.current()) != request_id.NONE:
-            fields["request_id"] = call
-        if trace_id := call_record.current().trace_id:
-            fields["trace_id"] = trace_id
+        call = current_call()
+        if call.request_id != NO_ID:
+            fields["request_id"] = call.request_id
+        if call.trace_id:
+            fields["trace_id"] = call.trace_id
         return fields | getattr(record, "fields", {})
 
     def exception(self, record: logging.LogRecord) -> str:
@@ -61,7 +62,7 @@ class _Formatter(logging.Formatter):
         if not record.exc_info or record.exc_info[1] is None:
             return ""
         error = record.exc_info[1]
-        is_of_call = request_id.current() != request_id.NONE
+        is_of_call = current_call().request_id != NO_ID
         if self._shows_texts or (record.name.startswith("service.") and not is_of_call):
             return "".join(traceback.format_exception(error)).rstrip()
         return "".join(_without_messages(error)).rstrip()

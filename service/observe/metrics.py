@@ -16,6 +16,7 @@ from prometheus_client.gc_collector import GCCollector
 from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 
+from service.domain.call import Phase
 from service.domain.errors import Cancelled, DeadlineExceeded
 from service.domain.translation import FinishReason, Flag
 from service.engine.engine import Engine
@@ -400,13 +401,9 @@ class ModelMetrics:
     def _most(self, number: str) -> float:
         return max((getattr(engine.snapshot(), number) for engine in self._engines), default=0.0)
 
-    def tokenized(self, seconds: float) -> None:
-        """A call's texts were tokenized."""
-        self._tokenize_seconds.observe(seconds)
-
-    def detokenized(self, seconds: float) -> None:
-        """A call's translations were detokenized."""
-        self._detokenize_seconds.observe(seconds)
+    def took(self, phase: Phase, seconds: float) -> None:
+        """Observe how long a call's texts were tokenized, or its translations detokenized."""
+        (self._tokenize_seconds if phase is Phase.TOKENIZE else self._detokenize_seconds).observe(seconds)
 
     def looked_up(self, num_hits: int, num_misses: int) -> None:
         """A call's texts were looked up among finished translations."""

@@ -1,11 +1,12 @@
 """Spans of calls for OpenTelemetry, and its only importer: loaded only where spans have somewhere to go.
 
 A call's span is opened when it arrives, as only then its trace has an id; those of its phases are made from the
-call's record once it is over.
+call once it is over.
 """
 
 import threading
 import time
+from collections.abc import Iterable
 
 from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.resources import OTELResourceDetector, Resource
@@ -16,7 +17,7 @@ from opentelemetry.trace import Span, SpanKind, Status, StatusCode, format_trace
 from opentelemetry.trace import Tracer as OtelTracer
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from service.domain.call_record import CallRecord
+from service.domain.call import Call
 
 _PROPAGATED = ("traceparent", "tracestate")
 # The statuses that are the server's fault, which is what a server's span calls an error.
@@ -44,20 +45,23 @@ class Tracing:
         self._tracer = self._provider.get_tracer("dragoman", version)
         self._propagator = TraceContextTextMapPropagator()
 
-    def begin(self, record: CallRecord, metadata: tuple[tuple[str, str | bytes], ...]) -> "CallSpan | None":
+    def begin(self, call: Call, metadata: Iterable[tuple[str, str | bytes]]) -> "CallSpan | None":
         """A call arrived with this metadata; `None` for one that is not traced."""
         carrier = {key: value for key, value in metadata if key in _PROPAGATED and isinstance(value, str)}
         clock = _WallClock()
+        attributes = {"rpc.method": call.method}
+        if call.protocol:
+            attributes["rpc.system.name"] = call.protocol
         span = self._tracer.start_span(
-            record.method,
+            call.method,
             context=self._propagator.extract(carrier) if carrier else None,
             kind=SpanKind.SERVER,
-            attributes={"rpc.system.name": "grpc", "rpc.method": record.method},
-            start_time=clock.nanoseconds(record.began_seconds),
+            attributes=attributes,
+            start_time=clock.nanoseconds(call.began_seconds),
         )
         if not span.is_recording():
             return None
-        record.trace_id = format_trace_id(span.get_span_context().trace_id)
+        call.trace_id = format_trace_id(span.get_span_context().trace_id)
         return CallSpan(self._tracer, span, clock)
 
     def close(self, timeout_seconds: float) -> bool:
@@ -76,26 +80,26 @@ class CallSpan:
         self._span = span
         self._clock = clock
 
-    def end(self, record: CallRecord) -> None:
+    def end(self, call: Call) -> None:
         """The call is over: add what is known of it, and its phases."""
         span = self._span
-        span.set_attribute("rpc.response.status_code", record.code)
-        span.set_attribute("dragoman.request_id", record.request_id)
-        if record.code in _FAULTS:
+        span.set_attribute("rpc.response.status_code", call.code)
+        span.set_attribute("dragoman.request_id", call.request_id)
+        if call.code in _FAULTS:
             span.set_status(Status(StatusCode.ERROR))
-            span.set_attribute("error.type", record.code)
-        if record.texts:
-            span.set_attribute("dragoman.texts", len(record.texts))
-            span.set_attribute("dragoman.source_tokens", record.num_source_tokens)
-            span.set_attribute("dragoman.output_tokens", record.num_output_tokens)
-        if record.model:
-            span.set_attribute("dragoman.model", record.model)
-            span.set_attribute("dragoman.model_version", record.model_version)
+            span.set_attribute("error.type", call.code)
+        if call.texts:
+            span.set_attribute("dragoman.texts", len(call.texts))
+            span.set_attribute("dragoman.source_tokens", call.num_source_tokens)
+            span.set_attribute("dragoman.output_tokens", call.num_output_tokens)
+        if call.model:
+            span.set_attribute("dragoman.model", call.model)
+            span.set_attribute("dragoman.model_version", call.model_version)
         context = set_span_in_context(span)
-        for phase, began, ended in record.intervals:
+        for phase, began, ended in call.intervals:
             child = self._tracer.start_span(phase.value, context, start_time=self._clock.nanoseconds(began))
             child.end(self._clock.nanoseconds(ended))
-        span.end(self._clock.nanoseconds(record.ended_seconds))
+        span.end(self._clock.nanoseconds(call.ended_seconds))
 
 
 class _WallClock:

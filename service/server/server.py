@@ -17,6 +17,8 @@ from importlib import metadata
 from typing import TYPE_CHECKING
 
 import service
+from service.calls.observer import CallObserver
+from service.calls.pipeline import CallPipeline
 from service.config.server_config import ServerConfig
 from service.domain.translation import CallLimits
 from service.engine.config import EngineConfig
@@ -25,7 +27,6 @@ from service.faces.admin.calls import AdminCalls
 from service.faces.admin.server import AdminServer, ServerView, admin_listener
 from service.faces.grpc.intake import Memory
 from service.faces.grpc.kserve.servicer import KServeServicer
-from service.faces.grpc.observer import CallObserver
 from service.faces.grpc.server import build_grpc_server, new_health_servicer, new_open_calls
 from service.faces.grpc.tls import tls_of
 from service.faces.http.listener import HttpListener
@@ -123,6 +124,7 @@ class Server:
         self._tracing = _tracing(config)
         access_log = AccessLog(config.access_log_ratio, with_texts=config.log_text)
         observer = CallObserver(self._metrics, self._errors, access_log, self._tracing)
+        self._pipeline = CallPipeline(self._metrics, observer, self._translator.overload, self._gate)
         self._supervisor = Supervisor(self._fleet, self, config.stuck_turn_seconds)
         self._watching: asyncio.Task[None] | None = None
         self._control = ModelControl(self._fleet, is_explicit=self._is_explicit)
@@ -132,8 +134,7 @@ class Server:
         kserve = KServeServicer(
             self._translator,
             self._control,
-            self._metrics,
-            observer,
+            self._pipeline,
             lambda: self._phase,
             self._closing,
             config.default_deadline_seconds,
@@ -143,12 +144,10 @@ class Server:
         self._grpc = build_grpc_server(
             config,
             self._translator,
-            self._metrics,
-            observer,
+            self._pipeline,
             self._open_calls,
             self._health,
             kserve,
-            self._gate,
             memory,
         )
 
@@ -309,8 +308,7 @@ class Server:
             self._translator,
             self._control,
             self.reload,
-            self._metrics,
-            self._errors,
+            self._pipeline,
             view.phase,
             config.default_deadline_seconds,
         )

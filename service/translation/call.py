@@ -8,12 +8,13 @@ from collections.abc import Sequence as Sequence_
 from dataclasses import replace
 
 from service.bundle.manifest import LanguagePair
-from service.domain import origin
+from service.domain.call import current_call
 from service.domain.options import DecodingOptions
 from service.domain.translation import CallLimits, Translation, TranslationRequest
 from service.engine.search.sampling import stream_seed
 from service.engine.sequence import Sequence
 from service.models.loaded_model import LoadedModel
+from service.text.markup import HtmlDocument
 from service.text.terms import TermIndex
 from service.translation.answer_size import AnswerSize
 from service.translation.assembling import Candidates, assemble
@@ -33,8 +34,9 @@ class TranslationCall:
         pair: LanguagePair,
         terms: Sequence_[TermIndex],
         limits: CallLimits,
+        documents: Sequence_[HtmlDocument] = (),
     ) -> None:
-        """`terms` are those of the request's glossary.
+        """`terms` are those of the request's glossary; `documents` are as for `Planner`.
 
         Raises:
             InvalidRequest: an option is out of range.
@@ -45,11 +47,12 @@ class TranslationCall:
         self.texts: list[PlannedText] = []
         self.segments: list[PlannedSegment] = []
         self.places: list[tuple[int, int]] = []  # of each segment: its text's index, and its number in that text
-        self._origin = origin.current()
+        self._origin = current_call().origin
         self._pair = pair
         self._terms = terms
         self._aligned: list[bool] = []
         self._limits = limits
+        self._documents = documents
         self._size = AnswerSize(limits.max_answer_characters)  # of what is assembled
         self._restorer = Restorer(
             model.tokenizer,
@@ -82,7 +85,15 @@ class TranslationCall:
         max_segments = limits.max_segments // (num_hypotheses if self.options.is_sampled else 1)
         size = AnswerSize(limits.max_answer_characters, num_hypotheses)
         planner = Planner(
-            request, model.manifest, self._pair, model.tokenizer, max_segments, size, terms, model.unknown
+            request,
+            model.manifest,
+            self._pair,
+            model.tokenizer,
+            max_segments,
+            size,
+            terms,
+            model.unknown,
+            self._documents,
         )
         self.texts = [planner.plan(index) for index in range(len(request.texts))]
         for index, text in enumerate(self.texts):

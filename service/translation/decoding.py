@@ -7,8 +7,7 @@ from collections.abc import AsyncGenerator, Iterator, Mapping
 from collections.abc import Sequence as Sequence_
 from dataclasses import dataclass
 
-from service.domain import call_record, caller
-from service.domain.call_record import Phase
+from service.domain.call import Phase, current_call
 from service.engine.sequence import Sequence, SequenceProgress, SequenceUpdate
 from service.models.loaded_model import LoadedModel
 from service.observe.metrics import Metrics
@@ -94,7 +93,7 @@ class SegmentDecoder:
             return []
         with self._submitted(model, sequences) as pending:
             updates = await pending.wait()
-        caller.charge(_num_output_tokens(updates))
+        current_call().charge(_num_output_tokens(updates))
         model.statistics.decoded(updates)
         return updates
 
@@ -104,7 +103,7 @@ class SegmentDecoder:
         call = self._pending.open(sequences)
         try:
             model.engine.submit(sequences)
-            caller.charge(sum(len(sequence.source_ids) for sequence in sequences))  # who leaves early has paid
+            current_call().charge(sum(len(sequence.source_ids) for sequence in sequences))  # who leaves early has paid
             try:
                 yield call
             except BaseException:
@@ -160,7 +159,7 @@ def _charging(pending: PendingCall, charged: Counter[Sequence]) -> Iterator[None
 def _charge(news: SequenceProgress | SequenceUpdate, charged: Counter[Sequence]) -> None:
     """Charge the caller for what a sequence has grown by since it was charged last."""
     num_tokens = len(news.token_ids) if isinstance(news, SequenceProgress) else _num_output_tokens([news])
-    caller.charge(num_tokens - charged[news.sequence])
+    current_call().charge(num_tokens - charged[news.sequence])
     charged[news.sequence] = num_tokens
 
 
@@ -168,19 +167,19 @@ def _note(sequences: Sequence_[Sequence], finished_seconds: float | None) -> Non
     """Tell the call's record how long its sequences were where in the engine; those that are not done are there now."""
     if not sequences:
         return
-    record = call_record.current()
+    current = current_call()
     ended = time.monotonic() if finished_seconds is None else finished_seconds
     began = min(sequence.arrived_seconds for sequence in sequences)
     first = min((each for each in sequences if each.admitted_seconds), key=_admission, default=None)
     if first is None:
-        record.took(Phase.QUEUE, began, ended)
+        current.took(Phase.QUEUE, began, ended)
         return
     # One that joined a twin may have come when that had been taken in.
     admitted = min(max(first.admitted_seconds, began), ended)
     encoded = min(max(first.encoded_seconds, admitted), ended)
-    record.took(Phase.QUEUE, began, admitted)
-    record.took(Phase.ENCODE, admitted, encoded)
-    record.took(Phase.DECODE, encoded, ended)
+    current.took(Phase.QUEUE, began, admitted)
+    current.took(Phase.ENCODE, admitted, encoded)
+    current.took(Phase.DECODE, encoded, ended)
 
 
 def _admission(sequence: Sequence) -> float:

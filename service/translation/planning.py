@@ -82,11 +82,13 @@ class Planner:
         size: AnswerSize,
         terms: Sequence[TermIndex] = (),
         unknown: UnknownCharacters | None = None,
+        documents: Sequence[HtmlDocument] = (),
     ) -> None:
-        """`terms` are those of the request and of its glossary; the first that knows a term counts.
+        """All texts together have at most `max_segments`; `size` counts what of the answer is known already.
 
-        All texts together have at most `max_segments`; `size` counts what of the answer is known already; `unknown`
-        knows what the tokenizer does not: whoever plans often keeps one.
+        `terms` are those of the request and of its glossary; the first that knows a term counts. `unknown` knows what
+        the tokenizer does not: whoever plans often keeps one. `documents` are the texts, one for each, where they have
+        been parsed already.
         """
         self._request = request
         self._manifest = manifest
@@ -98,6 +100,7 @@ class Planner:
         self._size = size
         limit = manifest.limits.max_source_tokens
         self._max_read_characters = max(_LEAST_READ_CHARACTERS, _CHARACTERS_PER_TOKEN * limit)
+        self._documents = documents
         self._unknown = unknown or UnknownCharacters(tokenizer)
 
     def plan(self, index: int) -> PlannedText:
@@ -114,7 +117,8 @@ class Planner:
         text = request.texts[index]
         if request.mime_type is MimeType.HTML:
             # Block by block, so that nothing is read behind a limit.
-            read = [(block, self._block(block, index)) for block in blocks(text)]
+            found = self._documents[index].blocks if self._documents else blocks(text)
+            read = [(block, self._block(block, index)) for block in found]
             html = HtmlDocument(tuple(block for block, _ in read), text)
             return PlannedText(text, tuple(passage for _, passage in read), html)
         self._size.add(len(text))  # first: what is too long for an answer is not read

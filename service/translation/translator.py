@@ -3,14 +3,13 @@
 import asyncio
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import aclosing
-from dataclasses import dataclass, replace
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from contextlib import aclosing, contextmanager
+from dataclasses import replace
 from typing import TypeVar
 
 from service.bundle.manifest import LanguagePair
-from service.domain import call_record, origin
-from service.domain.call_record import Phase
+from service.domain.call import Phase, current_call
 from service.domain.checkpoint import done_within, paced
 from service.domain.errors import DeadlineExceeded, InvalidRequest, NotFound, Overloaded, Public, Unavailable, listed
 from service.domain.origin import Origin
@@ -21,8 +20,10 @@ from service.domain.translation import (
     Hypothesis,
     MimeType,
     Priority,
+    StreamEvent,
     Translation,
     TranslationRequest,
+    TranslationResult,
 )
 from service.engine.sequence import SequenceProgress, SequenceUpdate
 from service.models.catalogue import Catalogue
@@ -38,7 +39,7 @@ from service.translation.call import TranslationCall
 from service.translation.checks import check_request, check_texts
 from service.translation.compute_pool import ComputePool
 from service.translation.decoding import SegmentDecoder, SegmentProgress
-from service.translation.source_languages import Part, parts_by_language, plain_texts
+from service.translation.source_languages import Part, parts_by_language, read_texts
 
 # Up to here the event loop plans and restores by itself: about half a millisecond, less than a trip to another thread
 # costs under load. What is short and takes longer is begun anew on another thread.
@@ -49,29 +50,6 @@ _MAX_INLINE_TOKENS = 2_048
 _MAX_INLINE_ENTRIES = 1_024  # segments and links of alignments that the event loop puts into messages by itself
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class TranslationResult:
-    """The answer to one call: the model and version that were used and one translation per text, in order.
-
-    Where detected languages led to several models, it is the first text's.
-    """
-
-    model: str
-    model_version: str
-    translations: tuple[Translation, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class StreamUpdate:
-    """What a stream tells next: of which text, what comes after all before, and, at its end, the whole translation."""
-
-    index: int
-    delta: str
-    model: str
-    model_version: str
-    translation: Translation | None = None
 
 
 class Translator:
@@ -121,20 +99,23 @@ class Translator:
         self._decoder.deliver(updates, progress)
 
     def overload(self, priority: Priority) -> Overloaded | None:
-        """Why the call at hand, of this priority, would be refused, whatever it asks for; `None` if it may not be.
+        """Return why the call at hand, of this priority, would be refused, whatever it asks for; else `None`.
 
-        Calls that ask for what is kept from earlier ones are answered always.
+        Calls that ask for what is kept from earlier ones are always answered. The queue that has room is noted in the
+        call, so that nobody looks at it again.
         """
         overload = None
+        call = current_call()
         if not self._decoder.keeps:
             for model in self._catalogue.models():
                 try:
-                    model.engine.check_queue(priority, origin.current())
+                    model.engine.check_queue(priority, call.origin)
                 except Overloaded as error:
                     overload = error
                 except Unavailable:
                     continue
                 else:
+                    call.admitted_by = (model.engine, priority)
                     return None
         return overload
 
@@ -146,24 +127,28 @@ class Translator:
         Raises:
             ServiceError: see `service.domain.errors`; what can't be taken is refused before anything is decoded.
         """
-        self.models()
-        check_request(request, self._limits.max_characters)
-        if not request.source_language_code:
-            return await self._translate_detected(request)
-        model, pair = self._resolve(request)
-        # Its engine runs until this is over, though another version be served by then.
-        with model.leases.hold(), model.statistics.call(len(request.texts)):
-            call = await self._planned(request, model, pair)
-            candidates = await self._restored(call, await self._decoder.decode(call))
-            translations = await self._run(
-                lambda: tuple(call.translation(index, candidates) for index in range(len(request.texts))),
-                request,
-                inline=_is_small(request),
-            )
-            self._count(call, translations)
-            return TranslationResult(model.name, model.version, translations)
+        parts = await self._parts(request)
+        if len(parts) == 1:
+            results = [await self._translate(parts[0])]
+        else:
+            try:
+                async with asyncio.TaskGroup() as group:
+                    tasks = [group.create_task(self._translate(part)) for part in parts]
+            except BaseExceptionGroup as errors:  # the first ended the others
+                raise errors.exceptions[0] from None
+            results = [task.result() for task in tasks]
+        if request.source_language_code:
+            return results[0]
+        translations = list(map(_undetermined, request.texts))
+        for part, result in zip(parts, results, strict=True):
+            for index, translation in zip(part.indices, result.translations, strict=True):
+                translations[index] = translation
+        if results:
+            return replace(results[0], translations=tuple(translations))
+        model = self._model_into(request)
+        return TranslationResult(model.name, model.version, tuple(translations))
 
-    async def stream(self, request: TranslationRequest) -> AsyncGenerator[StreamUpdate]:
+    async def stream(self, request: TranslationRequest) -> AsyncGenerator[StreamEvent]:
         """Translate the request's texts and yield them as they grow; each ends with its whole translation.
 
         Closing this generator takes the request's sequences out of the engine; who may leave early must close it.
@@ -171,28 +156,17 @@ class Translator:
         Raises:
             ServiceError: as for `translate`; what was yielded before stays true.
         """
-        self.models()
-        check_request(request, self._limits.max_characters)
-        if request.source_language_code:
-            async with aclosing(self._stream(request)) as news:
-                async for each in news:
-                    yield each
-            return
         parts = await self._parts(request)
-        in_parts = {index for part in parts for index in part.indices}
-        for index, text in enumerate(request.texts):
-            if index not in in_parts:
-                model = self._model_into(request)
-                yield StreamUpdate(index, text, model.name, model.version, _undetermined(text))
+        if not request.source_language_code:
+            in_parts = {index for part in parts for index in part.indices}
+            for index, text in enumerate(request.texts):
+                if index not in in_parts:
+                    model = self._model_into(request)
+                    yield StreamEvent(index, text, model.name, model.version, _undetermined(text))
         for part in parts:
-            async with aclosing(self._stream(part.request)) as news:
-                try:
-                    async for each in news:
-                        whole = each.translation and _detected(each.translation, part)
-                        yield replace(each, index=part.indices[each.index], translation=whole)
-                except InvalidRequest as error:
-                    part.name_in_whole(error)
-                    raise
+            async with aclosing(self._stream(part)) as events:
+                async for event in events:
+                    yield event
 
     def check_texts(self, texts: Sequence[str]) -> None:
         """Check the texts of a call that asks for several translations of them together.
@@ -215,7 +189,7 @@ class Translator:
 
         def detected() -> list[tuple[DetectedLanguage, ...]]:
             detector = LanguageDetector()
-            return [detector.detect(text) for text in paced(plain_texts(texts, mime_type), every=4)]
+            return [detector.detect(each.plain) for each in paced(read_texts(texts, mime_type), every=4)]
 
         return await self._pool.run(detected, sum(map(len, texts)), deadline_seconds, _caller())
 
@@ -230,48 +204,51 @@ class Translator:
             return build()
         return await self._pool.run(build, num_entries, caller=_caller())
 
-    async def _translate_detected(self, request: TranslationRequest) -> TranslationResult:
-        """Translate each text from the language that it is in, of those from which the target can be reached."""
-        parts = await self._parts(request)
-        try:
-            async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(self._translate_part(part)) for part in parts]
-        except BaseExceptionGroup as errors:  # the first ended the others
-            raise errors.exceptions[0] from None
-        results = [task.result() for task in tasks]
-        translations = list(map(_undetermined, request.texts))
-        for part, result in zip(parts, results, strict=True):
-            for index, translation in zip(part.indices, result.translations, strict=True):
-                translations[index] = _detected(translation, part)
-        if results:
-            return replace(results[0], translations=tuple(translations))
-        model = self._model_into(request)
-        return TranslationResult(model.name, model.version, tuple(translations))
-
-    async def _translate_part(self, part: Part) -> TranslationResult:
-        try:
-            return await self.translate(part.request)
-        except InvalidRequest as error:
-            part.name_in_whole(error)
-            raise
-
     async def _parts(self, request: TranslationRequest) -> list[Part]:
-        """The request's texts by the languages that they are in, of those from which the target can be reached."""
+        """Check a request and split it by the languages of its texts: all in the one that the caller names, or each in
+        the one that it is in, of those from which the target can be reached."""
+        self.models()
+        check_request(request, self._limits.max_characters)
+        if request.source_language_code:
+            return [Part(request)]
         sources = self._catalogue.sources(request.model, request.model_version, request.target_language_code)
 
         def parts() -> list[Part]:
             detector = LanguageDetector(sources)
-            plain = plain_texts(request.texts, request.mime_type)
-            return parts_by_language(
-                request, [detector.detect(text)[0].language_code for text in paced(plain, every=4)]
-            )
+            read = read_texts(request.texts, request.mime_type)
+            codes = [detector.detect(each.plain)[0].language_code for each in paced(read, every=4)]
+            return parts_by_language(request, codes, read)
 
         return await self._run(parts, request, inline=False)
 
-    async def _stream(self, request: TranslationRequest) -> AsyncGenerator[StreamUpdate]:
-        model, pair = self._resolve(request)
-        with model.leases.hold(), model.statistics.call(len(request.texts)):
-            call = await self._planned(request, model, pair)
+    @contextmanager
+    def _model_for(self, part: Part) -> Iterator[tuple[LoadedModel, LanguagePair]]:
+        """Keep a part's model loaded through the `with` block, though another version be served by then, and count."""
+        try:
+            model, pair = self._resolve(part.request)
+            with model.leases.hold(), model.statistics.call(len(part.request.texts)):
+                yield model, pair
+        except InvalidRequest as error:
+            part.name_in_whole(error)
+            raise
+
+    async def _translate(self, part: Part) -> TranslationResult:
+        request = part.request
+        with self._model_for(part) as (model, pair):
+            call = await self._planned(part, model, pair)
+            candidates = await self._restored(call, await self._decoder.decode(call))
+            translations = await self._run(
+                lambda: tuple(part.told(call.translation(index, candidates)) for index in range(len(request.texts))),
+                request,
+                inline=_is_small(request),
+            )
+            self._count(call, translations)
+            return TranslationResult(model.name, model.version, translations)
+
+    async def _stream(self, part: Part) -> AsyncGenerator[StreamEvent]:
+        request = part.request
+        with self._model_for(part) as (model, pair):
+            call = await self._planned(part, model, pair)
             streams = call.streams()
             candidates: dict[int, Candidates] = {}
             translations: dict[int, Translation] = {}
@@ -279,21 +256,21 @@ class Translator:
             num_left = Counter(index for index, _ in call.places)
 
             async def assembled(index: int) -> Translation:
-                return await self._run(lambda: call.translation(index, candidates), request, inline=is_small)
+                return await self._run(lambda: part.told(call.translation(index, candidates)), request, inline=is_small)
 
-            def part(index: int, delta: str, translation: Translation | None = None) -> StreamUpdate:
-                return StreamUpdate(index, delta, model.name, model.version, translation)
+            def event(index: int, delta: str, translation: Translation | None = None) -> StreamEvent:
+                return StreamEvent(part.place(index), delta, model.name, model.version, translation)
 
             for index in range(len(request.texts)):
                 if not num_left[index]:
                     translations[index] = await assembled(index)
-                    yield part(index, translations[index].text, translations[index])
+                    yield event(index, translations[index].text, translations[index])
             async with aclosing(self._decoder.grow(call)) as all_news:
                 async for news in all_news:
                     if isinstance(news, SegmentProgress):
                         index, number = call.places[news.segment]
                         if delta := streams[index].feed(number, news.token_ids):
-                            yield part(index, delta)
+                            yield event(index, delta)
                         continue
                     restored = await self._restored(call, news)
                     candidates.update(restored)
@@ -303,9 +280,9 @@ class Translator:
                         num_left[index] -= 1
                         if not num_left[index]:
                             translations[index] = await assembled(index)
-                            yield part(index, delta + streams[index].finish(translations[index]), translations[index])
+                            yield event(index, delta + streams[index].finish(translations[index]), translations[index])
                         elif delta:
-                            yield part(index, delta)
+                            yield event(index, delta)
             self._count(call, [translations[index] for index in range(len(request.texts))])
 
     def _model_into(self, request: TranslationRequest) -> LoadedModel:
@@ -319,20 +296,18 @@ class Translator:
             request.model, request.model_version, request.source_language_code, request.target_language_code
         )
 
-    async def _planned(self, request: TranslationRequest, model: LoadedModel, pair: LanguagePair) -> TranslationCall:
-        record = call_record.current()
-        record.uses(model.name, model.version)
-        if not self._decoder.keeps:  # else what is kept is given out whatever the queue is like
-            model.engine.check_queue(request.priority, origin.current())
-        call = TranslationCall(request, model, pair, self._terms(request, pair), self._limits)
+    async def _planned(self, part: Part, model: LoadedModel, pair: LanguagePair) -> TranslationCall:
+        request = part.request
+        current = current_call()
+        current.uses(model.name, model.version)
+        # What is kept is given out whatever the queue is like.
+        if not self._decoder.keeps and current.admitted_by != (model.engine, request.priority):
+            model.engine.check_queue(request.priority, current.origin)
+        call = TranslationCall(request, model, pair, self._terms(request, pair), self._limits, part.documents)
         began = time.monotonic()
         if not (_is_small(request) and done_within(_MAX_INLINE_SECONDS, call.plan)):
             await self._run(call.plan, request, inline=False)
-        ended = time.monotonic()
-        record.took(Phase.TOKENIZE, began, ended)
-        seconds = ended - began
-        self._metrics.model(model.name).tokenized(seconds)
-        model.statistics.tokenize.add(seconds)
+        self._note(Phase.TOKENIZE, model, began)
         if request.deadline_seconds is not None and request.deadline_seconds <= time.monotonic():
             raise DeadlineExceeded("the deadline passed before decoding began.")
         return call
@@ -362,15 +337,18 @@ class Translator:
         began = time.monotonic()
         inline = num_tokens <= _MAX_INLINE_TOKENS and not call.aligns
         candidates = await self._run(lambda: call.restore(decoded), call.request, inline=inline)
-        ended = time.monotonic()
-        call_record.current().took(Phase.DETOKENIZE, began, ended)
-        seconds = ended - began
-        self._metrics.model(call.model.name).detokenized(seconds)
-        call.model.statistics.detokenize.add(seconds)
+        self._note(Phase.DETOKENIZE, call.model, began)
         return candidates
 
+    def _note(self, phase: Phase, model: LoadedModel, began_seconds: float) -> None:
+        """Note a phase of the call at hand that has just ended, for all that count it."""
+        ended_seconds = time.monotonic()
+        current_call().took(phase, began_seconds, ended_seconds)
+        self._metrics.model(model.name).took(phase, ended_seconds - began_seconds)
+        model.statistics.took(phase, ended_seconds - began_seconds)
+
     def _count(self, call: TranslationCall, translations: Sequence[Translation]) -> None:
-        call_record.current().translated(translations)
+        current_call().translated(translations)
         texts = zip(call.request.texts, translations, strict=True)
         metrics = self._metrics.model(call.model.name)
         metrics.texts_translated(text for text, each in texts if each.num_source_tokens)
@@ -384,7 +362,7 @@ class Translator:
 
 def _caller() -> Origin:
     """Who shares the threads with others: a key, or a host, whatever its connections."""
-    return origin.current()[:1]
+    return current_call().origin[:1]
 
 
 def _is_small(request: TranslationRequest) -> bool:
@@ -393,10 +371,6 @@ def _is_small(request: TranslationRequest) -> bool:
     if request.terms or request.glossary:
         num_characters = num_characters * _TERMS_FACTOR + sum(len(term.source) for term in request.terms)
     return num_characters <= _MAX_INLINE_CHARACTERS
-
-
-def _detected(translation: Translation, part: Part) -> Translation:
-    return replace(translation, detected_language_code=part.request.source_language_code)
 
 
 def _undetermined(text: str) -> Translation:

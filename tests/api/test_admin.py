@@ -10,8 +10,12 @@ from typing import Any
 
 import pytest
 
+from service.calls.keys import Quotas, key_lines, new_key
 from service.client import Client, ClientError
+from service.domain.call import Phase
 from service.domain.options import RequestedOptions
+from service.observe.access_log import LOGGER
+from tests.otlp_collector import otlp_collector
 from tests.servers import TIMEOUT_SECONDS, InProcessServer, distinct_texts, eventually
 
 JSON = {"Content-Type": "application/json"}
@@ -217,3 +221,43 @@ def test_there_may_be_no_listener(tiny_models: Path, serve: Callable[..., InProc
     server = serve(admin_port=-1)
     assert server.server.admin_port == -1
     assert server.get("/readyz")[0] == 200
+
+
+def test_a_call_is_logged_and_traced_as_any_other(
+    serve: Callable[..., InProcessServer], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, LOGGER)
+    with otlp_collector() as collector:
+        server = serve(otlp_endpoint=collector.endpoint, trace_ratio=1.0, access_log_ratio=1.0)
+        assert ask(server, "POST", "/api/translate", HELLO, {**JSON, "X-Request-Id": "mine"})[0] == 200
+        assert ask(server, "POST", "/api/reload", {})[0] == 200
+        server.close()  # sends what is left
+    lines = [record for record in caplog.records if record.name == LOGGER]
+    assert [line.getMessage() for line in lines] == ["admin/translate OK", "admin/reload OK"]
+    fields = vars(lines[0])["fields"]
+    assert (fields["model"], fields["texts"]) == ("tiny", 1)
+    assert fields["source_tokens"] > 0
+    (span,) = collector.named("admin/translate")
+    assert span.attributes["dragoman.request_id"] == "mine"
+    assert "rpc.system.name" not in span.attributes
+    assert [child.name for child in collector.children(span)] == [phase.value for phase in Phase]
+
+
+def test_operators_need_no_key_and_one_that_is_sent_counts(
+    serve: Callable[..., InProcessServer], tmp_path: Path
+) -> None:
+    key = new_key()
+    keys = tmp_path / "keys.toml"
+    keys.write_text(key_lines(key, "ci", None, Quotas(requests_per_minute=1)))
+    keys.chmod(0o600)
+    server = serve(api_keys=keys)
+    with_key = {**JSON, "X-API-Key": key}
+    assert ask(server, "POST", "/api/translate", HELLO)[0] == 200
+    assert ask(server, "POST", "/api/translate", HELLO, with_key)[0] == 200
+    assert server.metric("dragoman_key_requests_total", key="ci") == 1
+    code, answer = ask(server, "POST", "/api/translate", HELLO, with_key)
+    assert (code, answer["error"]["code"]) == (429, "RESOURCE_EXHAUSTED")
+    assert int(server.admin_headers["Retry-After"]) >= 1  # type: ignore[attr-defined]
+    code, answer = ask(server, "POST", "/api/translate", HELLO, {**JSON, "X-API-Key": "unknown"})
+    assert (code, answer["error"]["code"]) == (401, "UNAUTHENTICATED")
+    assert ask(server, "POST", "/api/translate", HELLO)[0] == 200

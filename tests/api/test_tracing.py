@@ -9,7 +9,7 @@ from typing import Any
 import grpc
 import pytest
 
-from service.domain.call_record import CallRecord, Phase
+from service.domain.call import Call, Phase
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from service.observe.tracing import Tracing
@@ -113,7 +113,7 @@ def test_who_brings_no_trace_is_traced_by_the_ratio(
 def test_only_the_server_s_faults_are_errors(collector: OtlpCollector) -> None:
     tracing = Tracing(collector.endpoint, 1.0, "0")
     for code in ("OK", "INVALID_ARGUMENT", "INTERNAL"):
-        record = CallRecord("m", "r", code=code)
+        record = Call("m", "r", code=code)
         span = tracing.begin(record, ())
         assert span is not None
         record.end()
@@ -127,7 +127,7 @@ def test_only_the_server_s_faults_are_errors(collector: OtlpCollector) -> None:
 def test_a_collector_that_does_not_answer_holds_up_nobody() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         tracing = Tracing(f"http://127.0.0.1:{silent.getsockname()[1]}", 1.0, "0")
-        record = CallRecord("m", "r")
+        record = Call("m", "r")
         span = tracing.begin(record, ())
         assert span is not None
         record.end()

@@ -5,27 +5,24 @@ import io
 import json
 import re
 import socket
-import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from contextvars import copy_context
 from http import HTTPStatus
 from typing import TypeVar
 from unittest.mock import patch
 
 from google.protobuf.message import DecodeError, Message
 
+from service.calls.metadata import api_key_in, request_id_in
 from service.cli.command_error import CommandError
 from service.cli.formats import Documents, Format, JsonField, TextLines, TsvColumn, render
 from service.cli.lines import Line, count_lines, read_document, read_lines
 from service.cli.output_file import _whole_lines
-from service.domain import request_id
-from service.domain.call_record import CallRecord
+from service.domain.call import Call
 from service.domain.errors import InvalidRequest, ServiceError, quoted
 from service.domain.translation import TranslationRequest
 from service.faces.admin.calls import parsed
 from service.faces.admin.same_site import refusal
-from service.faces.grpc.access import key_in
 from service.faces.grpc.dragoman import messages
 from service.faces.grpc.google import messages as google_messages
 from service.faces.grpc.google import names as google_names
@@ -114,17 +111,17 @@ def metadata(data: bytes) -> None:
     for _ in range(source.number() % 8):
         name, line = source.pick(names), source.line()
         pairs.append((name, line if source.number() % 8 else line.encode()))
-    key = key_in(pairs)
+    key = api_key_in(pairs)
     assert key == "" or any(key in value for _, value in pairs if isinstance(value, str))
-    identifier = copy_context().run(request_id.begin, pairs)
+    identifier = request_id_in(pairs)
     assert re.fullmatch(r"[\x21-\x7e]{1,128}", identifier)
     is_sampled(identifier, 0.5)
-    record = CallRecord("/dragoman.v1.TranslationService/Translate", identifier, time.monotonic())
-    span = _tracing().begin(record, tuple(pairs))
+    call = Call("/dragoman.v1.TranslationService/Translate", identifier)
+    span = _tracing().begin(call, tuple(pairs))
     good = [value for name, value in pairs if name == "traceparent" and isinstance(value, str)]
     if len(good) == 1 and (found := _TRACEPARENT.fullmatch(good[0])):
-        assert span is not None and record.trace_id == found[1]
-    assert span is None or re.fullmatch("[0-9a-f]{32}", record.trace_id)
+        assert span is not None and call.trace_id == found[1]
+    assert span is None or re.fullmatch("[0-9a-f]{32}", call.trace_id)
 
 
 @functools.cache

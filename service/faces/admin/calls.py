@@ -1,4 +1,4 @@
-"""What operators ask for by HTTP, done on the event loop: each is counted, and fails, like any call."""
+"""Operators' calls by HTTP, done on the event loop; each goes the way of every call."""
 
 import asyncio
 import json
@@ -8,15 +8,13 @@ from typing import Any, TypeVar
 
 from google.protobuf import json_format
 
-from service.domain import origin, request_id
+from service.calls.pipeline import CallPipeline
+from service.domain.call import current_call
 from service.domain.errors import InvalidRequest, Quoted, ServiceError, Unavailable
 from service.faces.grpc.counts import check_counts_of_json
 from service.faces.grpc.dragoman.messages import request_from_pb, result_to_pb
-from service.faces.grpc.failures import status_of_failure
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.models.control import ModelControl
-from service.observe.metrics import Metrics
-from service.observe.recent_errors import RecentErrors
 from service.process.lifecycle import Phase, ReloadOutcome
 from service.translation.translator import Translator
 
@@ -27,7 +25,8 @@ T = TypeVar("T")
 
 
 class AdminCalls:
-    """All methods belong to the event loop's thread. `headers` may hold the caller's `x-request-id`.
+    """All methods belong to the event loop's thread. `headers` have names in lower case, and may hold a request id, an
+    API key, to whose quotas the call is then held, and a trace context.
 
     They raise a ServiceError, and no other error.
     """
@@ -37,8 +36,7 @@ class AdminCalls:
         translator: Translator,
         control: ModelControl,
         reload: Callable[[], Awaitable[ReloadOutcome]],
-        metrics: Metrics,
-        errors: RecentErrors,
+        pipeline: CallPipeline,
         phase: Callable[[], Phase],
         deadline_seconds: float,
     ) -> None:
@@ -46,8 +44,7 @@ class AdminCalls:
         self._translator = translator
         self._control = control
         self._reload = reload
-        self._metrics = metrics
-        self._errors = errors
+        self._pipeline = pipeline
         self._phase = phase
         self._deadline_seconds = deadline_seconds
 
@@ -57,11 +54,13 @@ class AdminCalls:
         async def translated() -> Document:
             deadline = time.monotonic() + self._deadline_seconds
             message = await asyncio.to_thread(parsed, body)
-            request = request_from_pb(message, request_id.current(), deadline)
+            call = current_call()
+            call.texts = message.texts
+            request = request_from_pb(message, call.request_id, deadline)
             response = result_to_pb(await self._translator.translate(request))
             return json_format.MessageToDict(response, preserving_proto_field_name=True)
 
-        return await self._counted("translate", translated, headers)
+        return await self._served("translate", translated, headers)
 
     async def models(self) -> Document:
         """How each version stands that is on disk or in memory."""
@@ -71,11 +70,11 @@ class AdminCalls:
 
     async def load(self, name: str, headers: Mapping[str, str]) -> Document:
         """As `ModelControl.load`."""
-        return await self._counted("load", lambda: _done(self._control.load(name)), headers)
+        return await self._served("load", lambda: _done(self._control.load(name)), headers)
 
     async def unload(self, name: str, headers: Mapping[str, str]) -> Document:
         """As `ModelControl.unload`."""
-        return await self._counted("unload", lambda: _done(self._control.unload(name)), headers)
+        return await self._served("unload", lambda: _done(self._control.unload(name)), headers)
 
     async def reload(self, headers: Mapping[str, str]) -> Document:
         """As SIGHUP, and what came of it. It is brought to its end, though the caller go."""
@@ -83,28 +82,21 @@ class AdminCalls:
         async def reloaded() -> Document:
             return {"outcome": (await asyncio.shield(asyncio.ensure_future(self._reload()))).value}
 
-        return await self._counted("reload", reloaded, headers)
+        return await self._served("reload", reloaded, headers)
 
-    async def _counted(self, name: str, work: Callable[[], Awaitable[T]], headers: Mapping[str, str]) -> T:
-        identifier = request_id.begin(headers.items())
-        origin.begin(_OPERATORS)
-        method, code, started = f"admin/{name}", "OK", time.monotonic()
-        self._metrics.call_started()
+    async def _served(self, name: str, work: Callable[[], Awaitable[T]], headers: Mapping[str, str]) -> T:
+        metadata = tuple(headers.items())
+        call = self._pipeline.begin(f"admin/{name}", metadata, _OPERATORS)
         try:
+            self._pipeline.identify(call, metadata, needs_key=False)
+        except ServiceError as error:
+            raise self._pipeline.refuse(call, error) from None
+
+        async def done() -> T:
             self._check_phase()
             return await work()
-        except asyncio.CancelledError:
-            code = "CANCELLED"
-            raise
-        except Exception as error:
-            status = status_of_failure(error, method, self._metrics)
-            code = status.code.name
-            self._errors.note(identifier, method, code, status.redacted)
-            if isinstance(error, ServiceError):
-                raise
-            raise ServiceError(status.message) from error
-        finally:
-            self._metrics.call_finished(method, code, time.monotonic() - started)
+
+        return await self._pipeline.serve(call, done, metadata)
 
     def _check_phase(self) -> None:
         phase = self._phase()

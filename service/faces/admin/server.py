@@ -13,12 +13,12 @@ from typing import Any
 from urllib.parse import unquote
 
 import service
+from service.calls.failures import code_of
 from service.domain.errors import DeadlineExceeded, Overloaded, ServiceError, Unavailable
 from service.faces.admin.calls import AdminCalls, Document
 from service.faces.admin.page_builder import build_page
 from service.faces.admin.same_site import refusal
 from service.faces.admin.status import errors_of, models_of, numbers_of
-from service.faces.grpc.status import status_of
 from service.faces.http.application import HttpAnswer, HttpRequest, application
 from service.faces.http.listener import HttpListener
 from service.models.loaded_model import LoadedModel
@@ -43,6 +43,7 @@ _HEADERS = {
 _HTTP_STATUS = {
     "INVALID_ARGUMENT": HTTPStatus.BAD_REQUEST,
     "FAILED_PRECONDITION": HTTPStatus.BAD_REQUEST,
+    "UNAUTHENTICATED": HTTPStatus.UNAUTHORIZED,
     "NOT_FOUND": HTTPStatus.NOT_FOUND,
     "RESOURCE_EXHAUSTED": HTTPStatus.TOO_MANY_REQUESTS,
     "UNIMPLEMENTED": HTTPStatus.NOT_IMPLEMENTED,
@@ -158,7 +159,7 @@ def admin_listener(host: str, port: int, server: AdminServer, max_request_bytes:
 
 
 def _of_error(error: ServiceError) -> HttpAnswer:
-    code = status_of(error).code.name
+    code = code_of(error)
     headers = {}
     if isinstance(error, Overloaded):
         headers["Retry-After"] = str(math.ceil(error.retry_after_seconds))

@@ -11,6 +11,7 @@ from typing import Any
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
+from service.domain.errors import NotFound
 from service.faces.grpc.absent_callers import write
 
 SERVICE_NAME = health_pb2.DESCRIPTOR.services_by_name["Health"].full_name
@@ -39,7 +40,7 @@ class HealthServicer(health_pb2_grpc.HealthServicer):  # type: ignore[misc]
         """The status of one service, now."""
         status = self._statuses.get(request.service)
         if status is None:
-            await context.abort(grpc.StatusCode.NOT_FOUND, f"no service {request.service[:60]!r} here.")
+            raise NotFound(f"no service {request.service[:60]!r} here.")
         return health_pb2.HealthCheckResponse(status=status)
 
     async def Watch(self, request: Any, context: "grpc.aio.ServicerContext[Any, Any]") -> None:  # noqa: N802

@@ -8,11 +8,12 @@ from typing import Any, TypeVar
 
 import grpc
 
+from service.calls.pipeline import CallPipeline
 from service.domain.errors import InvalidRequest, ServiceError
 from service.faces.grpc.byte_budget import CALL_BYTES, ByteBudget, Hold
+from service.faces.grpc.calls import refuse
 from service.faces.grpc.interceptors import Context, Continuation, Handler, Interceptor
 from service.faces.grpc.receptions import Receptions
-from service.faces.grpc.refusals import Refusals
 
 T = TypeVar("T")
 
@@ -64,9 +65,9 @@ class IntakeInterceptor(Interceptor):
     it requests are bytes, one by one where a caller streams them. Must be outside of all that asks for messages.
     """
 
-    def __init__(self, memory: Memory, refusals: Refusals) -> None:
+    def __init__(self, memory: Memory, pipeline: CallPipeline) -> None:
         self._memory = memory
-        self._refusals = refusals
+        self._pipeline = pipeline
         self._large = asyncio.Lock()
 
     async def intercept_service(self, continuation: Continuation, details: grpc.HandlerCallDetails) -> Handler:
@@ -74,7 +75,6 @@ class IntakeInterceptor(Interceptor):
         handler: Any = await continuation(details)  # the stubs know sync handlers only
         if handler is None:
             return None  # type: ignore[return-value]
-        method = details.method.removeprefix("/")
         serialize = handler.response_serializer
 
         async def begun(context: Context) -> Hold:
@@ -117,7 +117,7 @@ class IntakeInterceptor(Interceptor):
                         return await call(context)
                     except ServiceError as error:
                         refusal = error.with_traceback(None)  # which would hold the message
-                    return await self._refusals.refuse(method, refusal, context)
+                    return await refuse(self._pipeline, refusal, context)
                 except grpc.aio.AbortError as error:
                     _forget(error)
                     raise

@@ -1,20 +1,13 @@
-"""What every call goes through: request id, metrics, logs and traces, and errors turned into status codes."""
+"""How interceptors wrap handlers, and those that know nothing of calls: make handlers once, and parse messages."""
 
-import asyncio
 import inspect
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import grpc
 from google.protobuf.message import DecodeError
 
-from service.domain import call_record, request_id
-from service.domain.call_record import CallRecord
 from service.domain.errors import InvalidRequest
-from service.faces.grpc.absent_callers import end
-from service.faces.grpc.failures import status_of_failure
-from service.faces.grpc.observer import CallObserver
-from service.observe.metrics import Metrics
 
 Context = grpc.aio.ServicerContext[Any, Any]
 Behaviour = Callable[[Any, Context], Awaitable[Any]]
@@ -48,82 +41,6 @@ class OnceInterceptor(Interceptor):
             if handler is not None:
                 self._handlers[details.method] = handler
         return handler
-
-
-class RequestIdInterceptor(Interceptor):
-    """Gives every call an id and sends it back as a trailer."""
-
-    async def intercept_service(self, continuation: Continuation, details: grpc.HandlerCallDetails) -> Handler:
-        """As `grpc.aio.ServerInterceptor`."""
-
-        async def with_id(call: Behaviour, request: Any, context: Context) -> Any:
-            context.set_trailing_metadata(_id_trailer(request_id.begin(context.invocation_metadata() or ())))
-            return await call(request, context)
-
-        return around(await continuation(details), with_id)
-
-
-class CallInterceptor(Interceptor):
-    """Has every call observed, and its timing sent as a trailer; on a stream of requests, each of them is a call, and
-    who answers it has it observed."""
-
-    def __init__(self, observer: CallObserver) -> None:
-        self._observer = observer
-
-    async def intercept_service(self, continuation: Continuation, details: grpc.HandlerCallDetails) -> Handler:
-        """As `grpc.aio.ServerInterceptor`."""
-        handler = await continuation(details)
-        method = details.method.removeprefix("/")
-
-        async def noted(call: Behaviour, requests: Any, context: Context) -> Any:
-            call_record.begin(CallRecord(method, request_id.current()))  # of which its calls take the caller
-            return await call(requests, context)
-
-        if handler is not None and handler.request_streaming:
-            return around(handler, noted)
-
-        async def observed(call: Behaviour, request: Any, context: Context) -> Any:
-            with self._observer.call(method, tuple(context.invocation_metadata() or ())) as record:
-                try:
-                    response = await call(request, context)
-                    record.end()
-                    if timing := _timing_trailer():
-                        context.set_trailing_metadata((*(context.trailing_metadata() or ()), *timing))
-                    return response
-                except asyncio.CancelledError:  # the caller's deadline passed, or the caller went away
-                    remaining = context.time_remaining()
-                    expired = remaining is not None and remaining <= 0
-                    record.code = (grpc.StatusCode.DEADLINE_EXCEEDED if expired else grpc.StatusCode.CANCELLED).name
-                    raise
-                except BaseException:
-                    record.code = (cast(grpc.StatusCode | None, context.code()) or grpc.StatusCode.UNKNOWN).name
-                    raise
-
-        return around(handler, observed)
-
-
-class ErrorInterceptor(Interceptor):
-    """Ends failed calls with the status that belongs to their error. Must be outside of all that raise errors."""
-
-    def __init__(self, metrics: Metrics) -> None:
-        self._metrics = metrics
-
-    async def intercept_service(self, continuation: Continuation, details: grpc.HandlerCallDetails) -> Handler:
-        """As `grpc.aio.ServerInterceptor`."""
-        handler = await continuation(details)
-
-        async def guarded(call: Behaviour, request: Any, context: Context) -> Any:
-            try:
-                return await call(request, context)
-            except (asyncio.CancelledError, grpc.aio.AbortError):
-                raise
-            except Exception as error:
-                status = status_of_failure(error, details.method, self._metrics)
-            call_record.current().message = status.redacted
-            trailers = (*(context.trailing_metadata() or ()), *_timing_trailer())
-            return await end(context, status, trailers)
-
-        return around(handler, guarded)
 
 
 class ParsingInterceptor(Interceptor):
@@ -161,18 +78,6 @@ def _parsed(handler: Handler, request: bytes) -> Any:
 async def _each_parsed(handler: Handler, requests: AsyncIterable[bytes]) -> AsyncIterator[Any]:
     async for request in requests:
         yield _parsed(handler, request)
-
-
-def _id_trailer(identifier: str) -> tuple[tuple[str, str | bytes], ...]:
-    return ((request_id.METADATA_KEY, identifier),)
-
-
-def _timing_trailer() -> tuple[tuple[str, str | bytes], ...]:
-    """How long the call at hand took, if it has any texts."""
-    record = call_record.current()
-    if not record.texts:
-        return ()
-    return ((call_record.TIMING_KEY, call_record.server_timing(record.seconds, record.total_seconds)),)
 
 
 def around(handler: H, wrapper: Callable[[Behaviour, Any, Context], Awaitable[Any]], *, parses: bool = True) -> H:

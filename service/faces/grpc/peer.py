@@ -1,29 +1,9 @@
 """Who calls, as far as the connection tells: a host, and one of its connections."""
 
 import socket
-from typing import Any
 from urllib.parse import unquote
 
-import grpc
-
-from service.domain import origin
-from service.faces.grpc.interceptors import Behaviour, Context, Continuation, Handler, Interceptor, around
-
 _MAPPED = bytes(10) + b"\xff\xff"  # addresses of IPv4, as a socket for both has them
-
-
-class PeerInterceptor(Interceptor):
-    """Notes where calls come from. Must be outside of all that asks for it, or that knows better: an API key's name."""
-
-    async def intercept_service(self, continuation: Continuation, details: grpc.HandlerCallDetails) -> Handler:
-        """As `grpc.aio.ServerInterceptor`."""
-
-        async def noted(call: Behaviour, request: Any, context: Context) -> Any:
-            peer = context.peer()
-            origin.begin(host_of(peer), peer)
-            return await call(request, context)
-
-        return around(await continuation(details), noted)
 
 
 def host_of(peer: str) -> str:

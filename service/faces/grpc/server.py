@@ -1,17 +1,17 @@
 """Puts servicers, interceptors, health, reflection and channel options together into one gRPC server."""
 
 import logging
-from typing import TYPE_CHECKING
 
 import grpc
 from grpc_health.v1 import health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
+from service.calls.pipeline import CallPipeline
 from service.config.server_config import ServerConfig
 from service.faces.grpc import health
 from service.faces.grpc.absent_callers import is_worth_logging
+from service.faces.grpc.calls import AdmissionInterceptor, ArrivalInterceptor, CallInterceptor
 from service.faces.grpc.connections import connection_options
-from service.faces.grpc.door import DoorInterceptor
 from service.faces.grpc.dragoman import servicer as translation_servicer
 from service.faces.grpc.dragoman.servicer import TranslationServicer
 from service.faces.grpc.google import servicer as google_servicer
@@ -19,28 +19,14 @@ from service.faces.grpc.google.servicer import GoogleServicer
 from service.faces.grpc.google.unsupported import UnsupportedMethods
 from service.faces.grpc.health import HealthServicer
 from service.faces.grpc.intake import IntakeInterceptor, Memory
-from service.faces.grpc.interceptors import (
-    CallInterceptor,
-    ErrorInterceptor,
-    OnceInterceptor,
-    ParsingInterceptor,
-    RequestIdInterceptor,
-)
+from service.faces.grpc.interceptors import OnceInterceptor, ParsingInterceptor
 from service.faces.grpc.kserve import servicer as kserve_servicer
 from service.faces.grpc.kserve.servicer import KServeServicer
-from service.faces.grpc.observer import CallObserver
 from service.faces.grpc.open_calls import OpenCalls
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as dragoman_grpc
 from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2_grpc as google_grpc
 from service.faces.grpc.pb.inference import grpc_service_pb2_grpc as kserve_grpc
-from service.faces.grpc.peer import PeerInterceptor
-from service.faces.grpc.refusals import Refusals
-from service.observe.metrics import Metrics
 from service.translation.translator import Translator
-
-if TYPE_CHECKING:
-    from service.calls.gate import Gate
-    from service.faces.grpc.access import KeyInterceptor, QuotaInterceptor
 
 _API_NAMES = (translation_servicer.SERVICE_NAME, google_servicer.SERVICE_NAME, kserve_servicer.SERVICE_NAME)
 _ALGORITHMS = 1  # the bit of gRPC's first "algorithm", which is none
@@ -61,29 +47,22 @@ def new_open_calls() -> OpenCalls:
 def build_grpc_server(
     config: ServerConfig,
     translator: Translator,
-    metrics: Metrics,
-    observer: CallObserver,
+    pipeline: CallPipeline,
     open_calls: OpenCalls,
     health_servicer: HealthServicer,
     kserve: KServeServicer,
-    gate: "Gate | None",
     memory: Memory,
 ) -> grpc.aio.Server:
-    """A server that is neither bound to a port nor started. Without a `gate` nobody is asked for a key."""
+    """Return a server that is neither bound to a port nor started."""
     logging.getLogger(_GRPC_LOGGER).addFilter(is_worth_logging)
-    refusals = Refusals(metrics, observer)
     server = grpc.aio.server(
         interceptors=[
             OnceInterceptor(),
-            PeerInterceptor(),
-            *_keys(gate, refusals),
-            IntakeInterceptor(memory, refusals),
+            ArrivalInterceptor(pipeline),
+            IntakeInterceptor(memory, pipeline),
             open_calls,
-            DoorInterceptor(translator, refusals),
-            RequestIdInterceptor(),
-            CallInterceptor(observer),
-            ErrorInterceptor(metrics),
-            *_quotas(gate),
+            AdmissionInterceptor(pipeline),
+            CallInterceptor(pipeline),
             ParsingInterceptor(),
         ],
         options=_channel_options(config),
@@ -100,22 +79,6 @@ def build_grpc_server(
     if config.reflection:
         reflection.enable_server_reflection([*_API_NAMES, health.SERVICE_NAME, reflection.SERVICE_NAME], server)
     return server
-
-
-def _keys(gate: "Gate | None", refusals: Refusals) -> list["KeyInterceptor"]:
-    if gate is None:
-        return []
-    from service.faces.grpc.access import KeyInterceptor
-
-    return [KeyInterceptor(gate, refusals)]
-
-
-def _quotas(gate: "Gate | None") -> list["QuotaInterceptor"]:
-    if gate is None:
-        return []
-    from service.faces.grpc.access import QuotaInterceptor
-
-    return [QuotaInterceptor()]
 
 
 def _channel_options(config: ServerConfig) -> list[tuple[str, int]]:

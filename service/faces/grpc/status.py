@@ -1,4 +1,4 @@
-"""The one table from the tree of service errors to gRPC status codes, with the details that clients act on."""
+"""Turn service errors into gRPC statuses, with the details that clients act on."""
 
 import functools
 from collections.abc import Iterable
@@ -10,33 +10,8 @@ from google.protobuf.message import Message
 from google.rpc import error_details_pb2, status_pb2
 from grpc_status import rpc_status
 
-from service.domain.errors import (
-    Cancelled,
-    DeadlineExceeded,
-    EngineFailure,
-    InvalidRequest,
-    NotFound,
-    NotPossible,
-    Overloaded,
-    ServiceError,
-    Unauthenticated,
-    Unavailable,
-    Unimplemented,
-)
-
-CODES: dict[type[ServiceError], grpc.StatusCode] = {
-    InvalidRequest: grpc.StatusCode.INVALID_ARGUMENT,
-    NotFound: grpc.StatusCode.NOT_FOUND,
-    Unimplemented: grpc.StatusCode.UNIMPLEMENTED,
-    NotPossible: grpc.StatusCode.FAILED_PRECONDITION,
-    Overloaded: grpc.StatusCode.RESOURCE_EXHAUSTED,
-    Unauthenticated: grpc.StatusCode.UNAUTHENTICATED,
-    Unavailable: grpc.StatusCode.UNAVAILABLE,
-    DeadlineExceeded: grpc.StatusCode.DEADLINE_EXCEEDED,
-    Cancelled: grpc.StatusCode.CANCELLED,
-    EngineFailure: grpc.StatusCode.INTERNAL,
-    ServiceError: grpc.StatusCode.INTERNAL,
-}
+from service.calls.failures import code_of
+from service.domain.errors import InvalidRequest, NotFound, Overloaded, ServiceError
 
 ERROR_DOMAIN = "dragoman"
 
@@ -48,11 +23,10 @@ Metadata = tuple[tuple[str, str | bytes], ...]
 
 @dataclass(frozen=True, slots=True)
 class RpcStatus:
-    """What ends a failed call. `redacted` is the message for operators, without the texts that the caller gave."""
+    """What ends a failed call."""
 
     code: grpc.StatusCode
     message: str
-    redacted: str
     trailing_metadata: Metadata = ()
 
 
@@ -74,24 +48,24 @@ def status_of(error: ServiceError) -> RpcStatus:
     if isinstance(error, NotFound) and error.resource_type:
         name = error.resource_name[:_MAX_NAME_LENGTH]
         details.append(error_details_pb2.ResourceInfo(resource_type=error.resource_type, resource_name=name))
-    return _status(_code_of(error), error.reason, message, error.redacted, details)
+    return _status(_code_of(error), error.reason, message, details)
 
 
 @functools.lru_cache(_MAX_KEPT_OVERLOADS)  # hundreds a second, in which few are different
 def _status_of_overload(code: grpc.StatusCode, reason: str, message: str, milliseconds: int) -> RpcStatus:
     delay = Duration()
     delay.FromMilliseconds(milliseconds)
-    status = _status(code, reason, message, message, [error_details_pb2.RetryInfo(retry_delay=delay)])
+    status = _status(code, reason, message, [error_details_pb2.RetryInfo(retry_delay=delay)])
     pushback = ("grpc-retry-pushback-ms", str(milliseconds))
     return replace(status, trailing_metadata=(*status.trailing_metadata, pushback))
 
 
-def _status(code: grpc.StatusCode, reason: str, message: str, redacted: str, details: Iterable[Message]) -> RpcStatus:
+def _status(code: grpc.StatusCode, reason: str, message: str, details: Iterable[Message]) -> RpcStatus:
     status = status_pb2.Status(code=code.value[0], message=message)
     for each in (*details, error_details_pb2.ErrorInfo(reason=reason.upper(), domain=ERROR_DOMAIN)):
         status.details.add().Pack(each)
-    return RpcStatus(code, message, redacted, tuple(rpc_status.to_status(status).trailing_metadata))
+    return RpcStatus(code, message, tuple(rpc_status.to_status(status).trailing_metadata))
 
 
 def _code_of(error: ServiceError) -> grpc.StatusCode:
-    return next(CODES[kind] for kind in type(error).__mro__ if kind in CODES)
+    return grpc.StatusCode[code_of(error)]

@@ -70,7 +70,7 @@ def test_more_than_any_quota_is_counted_too(clock: Clock) -> None:
 
 
 def test_a_server_without_keys_does_not_load_the_library() -> None:
-    names = ("service.domain.caller", "limits")
+    names = ("service.domain.call", "limits")
     script = f"import sys, service.server.server; print(*(name in sys.modules for name in {names}))"
     run = subprocess.run(
         [sys.executable, "-c", script], cwd=REPOSITORY, timeout=patient(60), capture_output=True, text=True

@@ -3,15 +3,15 @@
 import asyncio
 from contextvars import copy_context
 
-from service.domain import origin
-from service.domain.origin import Origin
+from service.domain.call import Call, begin_call, current_call
+from service.domain.origin import Origin, origin_of_call
 
 
 def test_each_call_of_a_caller_is_its_own() -> None:
     async def call(*caller: str) -> Origin:
-        origin.begin(*caller)
+        begin_call(Call(origin=origin_of_call(*caller)))
         await asyncio.sleep(0)
-        return origin.current()
+        return current_call().origin
 
     async def calls() -> tuple[Origin, ...]:
         return await asyncio.gather(call("host", "connection"), call("host", "connection"), call("key"))
@@ -25,11 +25,11 @@ def test_each_call_of_a_caller_is_its_own() -> None:
 
 def test_another_call_is_the_same_callers() -> None:
     def scenario() -> None:
-        origin.begin("host", "connection")
-        before = origin.current()
-        origin.begin_another()
-        assert origin.current()[:-1] == before[:-1]
-        assert origin.current() != before
+        begin_call(Call(origin=origin_of_call("host", "connection")))
+        before = current_call().origin
+        begin_call(current_call().another())
+        assert current_call().origin[:-1] == before[:-1]
+        assert current_call().origin != before
 
     copy_context().run(scenario)
-    assert origin.current() == ()
+    assert current_call().origin == ()

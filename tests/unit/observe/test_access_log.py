@@ -1,16 +1,18 @@
 """Which calls are logged, and what of them."""
 
 import logging
+from unittest.mock import Mock
 
 import pytest
 
-from service.domain.call_record import CallRecord, Phase
+from service.domain.call import Call, Caller, Phase
 from service.observe.access_log import LOGGER, AccessLog, is_sampled
 
+CI = Caller("ci", "", Mock())
 IDS = [f"{number:016x}" for number in range(4000)]
 
 
-def logged(caplog: pytest.LogCaptureFixture, log: AccessLog, *records: CallRecord) -> list[logging.LogRecord]:
+def logged(caplog: pytest.LogCaptureFixture, log: AccessLog, *records: Call) -> list[logging.LogRecord]:
     caplog.clear()
     with caplog.at_level(logging.INFO, LOGGER):
         for record in records:
@@ -33,7 +35,7 @@ def test_the_id_alone_decides_and_larger_shares_hold_smaller_ones() -> None:
     [("INTERNAL", "ERROR"), ("UNAVAILABLE", "WARNING"), ("OK", None), ("INVALID_ARGUMENT", None), ("CANCELLED", None)],
 )
 def test_the_server_s_faults_are_always_logged(caplog: pytest.LogCaptureFixture, code: str, level: str | None) -> None:
-    record = CallRecord("m", "r", code=code)
+    record = Call("m", "r", code=code)
     assert [each.levelname for each in logged(caplog, AccessLog(0.0, with_texts=False), record)] == [level] * bool(
         level
     )
@@ -42,7 +44,7 @@ def test_the_server_s_faults_are_always_logged(caplog: pytest.LogCaptureFixture,
 
 
 def test_a_line_tells_what_the_record_tells(caplog: pytest.LogCaptureFixture) -> None:
-    record = CallRecord("m", "r", began_seconds=1.0, ended_seconds=1.25, caller="ci", texts=("secret", "more"))
+    record = Call("m", "r", began_seconds=1.0, ended_seconds=1.25, caller=CI, texts=("secret", "more"))
     record.uses("tiny", "3")
     record.num_source_tokens, record.num_output_tokens = 7, 9
     record.took(Phase.QUEUE, 1.0, 1.1)

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from service.domain import call_record, request_id
-from service.domain.call_record import CallRecord
+from service.domain.call import Call, begin_call
 from service.observe.logs import JsonFormatter, TextFormatter
 
 TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
@@ -27,8 +26,7 @@ def in_call() -> Context:
     """The context of a call that is traced."""
 
     def begin() -> None:
-        request_id.begin([(request_id.METADATA_KEY, "r-1")])
-        call_record.begin(CallRecord(trace_id="abc"))
+        begin_call(Call(request_id="r-1", trace_id="abc"))
 
     context = copy_context()
     context.run(begin)

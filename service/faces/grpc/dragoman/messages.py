@@ -16,14 +16,15 @@ from service.domain.translation import (
     Priority,
     Segment,
     SplitSentences,
+    StreamEvent,
     Term,
     Translation,
     TranslationRequest,
+    TranslationResult,
 )
 from service.faces.grpc.counts import check_counts
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.models.loaded_model import LoadedModel
-from service.translation.translator import StreamUpdate, TranslationResult
 
 Word = TypeVar("Word", bound=enum.Enum)
 
@@ -131,14 +132,14 @@ def detection_to_pb(languages: Iterable[DetectedLanguage]) -> pb.Detection:
     )
 
 
-def part_to_pb(part: StreamUpdate) -> pb.TranslateStreamResponse:
-    """A part of a stream's answer."""
+def event_to_pb(event: StreamEvent) -> pb.TranslateStreamResponse:
+    """Return the message that tells a stream's next event."""
     return pb.TranslateStreamResponse(
-        text_index=part.index,
-        delta=part.delta,
-        translation=None if part.translation is None else translation_to_pb(part.translation),
-        model=part.model,
-        model_version=part.model_version,
+        text_index=event.index,
+        delta=event.delta,
+        translation=None if event.translation is None else translation_to_pb(event.translation),
+        model=event.model,
+        model_version=event.model_version,
     )
 
 

@@ -6,16 +6,16 @@ from typing import Any
 
 import grpc
 
-from service.domain import call_record, request_id
+from service.domain.call import current_call
 from service.domain.translation import TranslationRequest
 from service.faces.grpc.absent_callers import write
 from service.faces.grpc.counts import check_counts
 from service.faces.grpc.deadline import deadline_of
 from service.faces.grpc.dragoman.messages import (
     detection_to_pb,
+    event_to_pb,
     model_to_pb,
     num_entries,
-    part_to_pb,
     request_from_pb,
     result_to_pb,
 )
@@ -44,9 +44,9 @@ class TranslationServicer(pb_grpc.TranslationServiceServicer):
     async def TranslateStream(self, request: pb.TranslateRequest, context: Context) -> None:  # noqa: N802
         """Translate texts and write the translations as they grow."""
         asked = self._asked(request, context)
-        async with aclosing(self._translator.stream(asked)) as parts:
-            async for part in parts:
-                message = await self._translator.convert(partial(part_to_pb, part), num_entries([part.translation]))
+        async with aclosing(self._translator.stream(asked)) as events:
+            async for event in events:
+                message = await self._translator.convert(partial(event_to_pb, event), num_entries([event.translation]))
                 await write(context, message, asked.deadline_seconds)
 
     async def DetectLanguage(  # noqa: N802
@@ -54,7 +54,7 @@ class TranslationServicer(pb_grpc.TranslationServiceServicer):
     ) -> pb.DetectLanguageResponse:
         """Tell which language each text is in."""
         check_counts(request)
-        call_record.current().texts = request.texts
+        current_call().texts = request.texts
         deadline = deadline_of(context, self._default_deadline_seconds)
         detected = await self._translator.detect(request.texts, deadline)
         return pb.DetectLanguageResponse(detections=[detection_to_pb(languages) for languages in detected])
@@ -64,6 +64,6 @@ class TranslationServicer(pb_grpc.TranslationServiceServicer):
         return pb.ListModelsResponse(models=[model_to_pb(model) for model in self._translator.models()])
 
     def _asked(self, request: pb.TranslateRequest, context: Context) -> TranslationRequest:
-        call_record.current().texts = request.texts
+        current_call().texts = request.texts
         deadline = deadline_of(context, self._default_deadline_seconds)
-        return request_from_pb(request, request_id.current(), deadline)
+        return request_from_pb(request, current_call().request_id, deadline)

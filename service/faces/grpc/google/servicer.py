@@ -7,7 +7,7 @@ from typing import Any
 
 import grpc
 
-from service.domain import call_record, request_id
+from service.domain.call import current_call
 from service.domain.errors import InvalidRequest, NotFound, Path, Public, ServiceError, listed
 from service.domain.translation import Translation, TranslationRequest
 from service.faces.grpc.counts import check_counts
@@ -40,8 +40,8 @@ class GoogleServicer(pb_grpc.TranslationServiceServicer):
     ) -> pb.TranslateTextResponse:
         """Translate texts, and with a glossary translate them without it too."""
         deadline = deadline_of(context, self._default_deadline_seconds)
-        call_record.current().texts = request.contents
-        asked = messages.request_from_pb(request, request_id.current(), deadline)
+        current_call().texts = request.contents
+        asked = messages.request_from_pb(request, current_call().request_id, deadline)
         try:
             answers = await self._answers(request, asked)
         except ServiceError as error:
@@ -69,7 +69,7 @@ class GoogleServicer(pb_grpc.TranslationServiceServicer):
             )
         if not request.HasField("content"):
             raise InvalidRequest("{path} is missing", Path("content"), advice="give the text")
-        call_record.current().texts = [request.content]
+        current_call().texts = [request.content]
         deadline = deadline_of(context, self._default_deadline_seconds)
         (languages,) = await self._translator.detect([request.content], deadline, mime_type)
         return messages.detected_to_pb(languages)

@@ -5,17 +5,13 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
-import grpc
-
-from service.domain import caller, origin
-from service.domain.call_record import ENGINE_PHASES, Phase
+from service.calls.failures import code_of
+from service.calls.metadata import Metadata
+from service.calls.pipeline import CallPipeline
+from service.domain.call import ENGINE_PHASES, Phase, begin_call, current_call
 from service.domain.errors import ServiceError, Unavailable
 from service.faces.grpc.byte_budget import Hold
-from service.faces.grpc.failures import status_of_failure
-from service.faces.grpc.observer import CallObserver, Metadata
 from service.faces.grpc.pb.inference import grpc_service_pb2 as pb
-from service.faces.grpc.status import RpcStatus
-from service.observe.metrics import Metrics
 
 # Of one stream. Who sends more waits: nothing more is read, and gRPC's flow control holds the sender up.
 MAX_IN_FLIGHT = 64
@@ -30,23 +26,13 @@ class InferStream:
     """Answers in the order of requests, as Triton does for models that are not decoupled: an error has no id that its
     clients would see. Cancelling `run` cancels all that is not answered."""
 
-    def __init__(
-        self,
-        infer: Infer,
-        metrics: Metrics,
-        observer: CallObserver,
-        hold: Hold,
-        method: str,
-        metadata: Metadata = (),
-    ) -> None:
-        """Each request is observed as a call of `method`, with the stream's metadata. It counts in `hold`, and so does
-        its answer until that is written."""
+    def __init__(self, infer: Infer, pipeline: CallPipeline, hold: Hold, metadata: Metadata = ()) -> None:
+        """Each request is served as a call of its own, with the stream's metadata. It counts in `hold`, and so does its
+        answer until that is written."""
         self.seconds: Counter[Phase] = Counter()  # in all requests so far
         self._infer = infer
-        self._metrics = metrics
-        self._observer = observer
+        self._pipeline = pipeline
         self._hold = hold
-        self._method = method
         self._metadata = metadata
         self._room = asyncio.Semaphore(MAX_IN_FLIGHT)
         self._answers: asyncio.Queue[asyncio.Task[_Held] | None] = asyncio.Queue()
@@ -96,30 +82,28 @@ class InferStream:
         reading.cancel()
 
     async def _answer(self, request: pb.ModelInferRequest, num_bytes: int) -> "_Held":
-        """With the bytes that are held until the answer is written: it and the request, which has `num_bytes`."""
-        origin.begin_another()
-        with self._observer.call(self._method, self._metadata) as record:
-            try:
-                with caller.call():
-                    response = pb.ModelStreamInferResponse(infer_response=await self._infer(request))
-                answer_bytes = response.ByteSize()
-                self._hold.grow(answer_bytes)
-                num_bytes += answer_bytes
-            except asyncio.CancelledError:
-                record.code = grpc.StatusCode.CANCELLED.name
-                raise
-            except Exception as error:
-                status = status_of_failure(error, self._method, self._metrics)
-                record.code, record.message = status.code.name, status.redacted
-                response = _failure(request, status)
-            finally:
-                self.seconds.update({phase: record.seconds(phase) for phase in ENGINE_PHASES})
+        """Return the answer, with the bytes that are held until it is written: its own and the `num_bytes` so far."""
+        call = current_call().another()
+        begin_call(call)
+
+        async def answered() -> _Held:
+            response = pb.ModelStreamInferResponse(infer_response=await self._infer(request))
+            answer_bytes = response.ByteSize()
+            self._hold.grow(answer_bytes)
+            return response, num_bytes + answer_bytes
+
+        try:
+            response, num_bytes = await self._pipeline.serve(call, answered, self._metadata)
+        except ServiceError as error:
+            response = _failure(request, error)
+        finally:
+            self.seconds.update({phase: call.seconds(phase) for phase in ENGINE_PHASES})
         if request.parameters["triton_enable_empty_final_response"].bool_param:
             response.infer_response.parameters["triton_final_response"].bool_param = True
         return response, num_bytes
 
 
-def _failure(request: pb.ModelInferRequest, status: RpcStatus) -> pb.ModelStreamInferResponse:
+def _failure(request: pb.ModelInferRequest, error: ServiceError) -> pb.ModelStreamInferResponse:
     return pb.ModelStreamInferResponse(
-        error_message=f"{status.code.name}: {status.message}", infer_response=pb.ModelInferResponse(id=request.id)
+        error_message=f"{code_of(error)}: {error}", infer_response=pb.ModelInferResponse(id=request.id)
     )

@@ -12,6 +12,7 @@ from service.domain.translation import (
     REQUEST_OPTIONS,
     Priority,
     TranslationRequest,
+    TranslationResult,
 )
 from service.faces.grpc.counts import check_counts
 from service.faces.grpc.kserve.tensors import BYTES, FP32, check_parameters, raw_of, raw_of_floats, texts_of
@@ -20,7 +21,6 @@ from service.models.index import ModelState
 from service.models.loaded_model import LoadedModel
 from service.models.statistics import Duration
 from service.translation.source_languages import Part
-from service.translation.translator import TranslationResult
 
 PLATFORM = "dragoman"
 

@@ -9,8 +9,10 @@ from typing import Any
 import grpc
 
 import service
-from service.domain import call_record, request_id
+from service.calls.pipeline import CallPipeline
+from service.domain.call import TIMING_KEY, current_call, server_timing
 from service.domain.errors import InvalidRequest, NotFound, Path, Unavailable, Unimplemented
+from service.domain.translation import TranslationResult
 from service.faces.grpc.absent_callers import write
 from service.faces.grpc.byte_budget import ByteBudget
 from service.faces.grpc.deadline import deadline_of
@@ -25,16 +27,14 @@ from service.faces.grpc.kserve.messages import (
     state_to_pb,
     statistics_to_pb,
 )
-from service.faces.grpc.observer import CallObserver
 from service.faces.grpc.pb.inference import grpc_service_pb2 as pb
 from service.faces.grpc.pb.inference import grpc_service_pb2_grpc as pb_grpc
 from service.models.control import ModelControl
 from service.models.index import LoadState
 from service.models.loaded_model import LoadedModel
-from service.observe.metrics import Metrics
 from service.process.lifecycle import Phase
 from service.translation.source_languages import Part
-from service.translation.translator import TranslationResult, Translator
+from service.translation.translator import Translator
 
 SERVICE_NAME = pb.DESCRIPTOR.services_by_name["GRPCInferenceService"].full_name
 
@@ -51,8 +51,7 @@ class KServeServicer(pb_grpc.GRPCInferenceServiceServicer):
         self,
         translator: Translator,
         control: ModelControl,
-        metrics: Metrics,
-        observer: CallObserver,
+        pipeline: CallPipeline,
         phase: Callable[[], Phase],
         closing: asyncio.Event,
         default_deadline_seconds: float,
@@ -62,8 +61,7 @@ class KServeServicer(pb_grpc.GRPCInferenceServiceServicer):
         held of those on streams counts in `budget`."""
         self._translator = translator
         self._control = control
-        self._metrics = metrics
-        self._observer = observer
+        self._pipeline = pipeline
         self._phase = phase
         self._closing = closing
         self._default_deadline_seconds = default_deadline_seconds
@@ -123,15 +121,13 @@ class KServeServicer(pb_grpc.GRPCInferenceServiceServicer):
             return self._infer(request, context)
 
         metadata = tuple(context.invocation_metadata() or ())
-        stream = InferStream(
-            infer, self._metrics, self._observer, self._budget.hold(), f"{SERVICE_NAME}/ModelStreamInfer", metadata
-        )
+        stream = InferStream(infer, self._pipeline, self._budget.hold(), metadata)
         began_seconds = time.monotonic()
         try:
             await stream.run(requests, partial(write, context), self._closing)
         finally:
-            timing = call_record.server_timing(stream.seconds.__getitem__, time.monotonic() - began_seconds)
-            context.set_trailing_metadata((*(context.trailing_metadata() or ()), (call_record.TIMING_KEY, timing)))
+            timing = server_timing(stream.seconds.__getitem__, time.monotonic() - began_seconds)
+            context.set_trailing_metadata((*(context.trailing_metadata() or ()), (TIMING_KEY, timing)))
 
     async def RepositoryIndex(  # noqa: N802
         self, request: pb.RepositoryIndexRequest, context: Context
@@ -191,9 +187,9 @@ class KServeServicer(pb_grpc.GRPCInferenceServiceServicer):
             )
         model = self._translator.model(message.model_name, message.model_version)
         deadline = deadline_of(context, self._default_deadline_seconds)
-        call = call_from_pb(message, model, request_id.current(), time.monotonic(), deadline)
+        call = call_from_pb(message, model, current_call().request_id, time.monotonic(), deadline)
         texts = [text for part in call.parts for text in part.request.texts]
-        call_record.current().texts = texts
+        current_call().texts = texts
         self._translator.check_texts(texts)
         return results_to_pb(call, await self._translate(call), message.id)
 

@@ -4,10 +4,9 @@ import pytest
 
 from service.domain.errors import InvalidRequest
 from service.domain.options import RequestedOptions
-from service.domain.translation import FinishReason, Hypothesis, Priority, Translation
+from service.domain.translation import FinishReason, Hypothesis, Priority, Translation, TranslationResult
 from service.faces.grpc.dragoman.messages import FINISH_REASONS, request_from_pb, result_to_pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
-from service.translation.translator import TranslationResult
 
 
 def test_a_request_keeps_everything() -> None:

@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 
+from service.calls.observer import CallObserver
+from service.calls.pipeline import CallPipeline
+from service.domain.call import Call, begin_call
 from service.domain.errors import InvalidRequest, NotFound, Unavailable
 from service.faces.grpc.byte_budget import ByteBudget
 from service.faces.grpc.kserve.infer_stream import MAX_IN_FLIGHT, InferStream
-from service.faces.grpc.observer import CallObserver
 from service.faces.grpc.pb.inference import grpc_service_pb2 as pb
 from service.observe.access_log import AccessLog
 from service.observe.metrics import Metrics
@@ -31,13 +33,10 @@ class Scene:
         self.cancelled: list[str] = []
 
     def start(self, requests: AsyncIterator[pb.ModelInferRequest]) -> asyncio.Task[None]:
-        stream = InferStream(
-            self.infer,
-            self.metrics,
-            CallObserver(self.metrics, RecentErrors(), AccessLog(0.0, with_texts=False)),
-            ByteBudget(2**20, 1024).hold(),
-            METHOD,
-        )
+        begin_call(Call(METHOD))
+        observer = CallObserver(self.metrics, RecentErrors(), AccessLog(0.0, with_texts=False))
+        pipeline = CallPipeline(self.metrics, observer, lambda _: None)
+        stream = InferStream(self.infer, pipeline, ByteBudget(2**20, 1024).hold())
         return asyncio.create_task(stream.run(requests, self.write, self.closing))
 
     async def infer(self, request: pb.ModelInferRequest) -> pb.ModelInferResponse:

@@ -20,12 +20,12 @@ from service.domain.translation import (
     SplitSentences,
     Translation,
     TranslationRequest,
+    TranslationResult,
 )
 from service.faces.grpc.kserve.messages import InferCall, call_from_pb, config_to_pb, results_to_pb, spelled
 from service.faces.grpc.kserve.tensors import elements_of, raw_of, texts_of
 from service.faces.grpc.pb.inference import grpc_service_pb2 as pb
 from service.models.language_pairs import LanguagePairs
-from service.translation.translator import TranslationResult
 from tests.unit.models.bare_manifest import MANIFEST
 
 

@@ -6,16 +6,15 @@ from typing import Any, cast
 import grpc
 import pytest
 
+from service.calls.observer import CallObserver
+from service.calls.pipeline import CallPipeline
 from service.domain.errors import Overloaded
 from service.domain.translation import Priority
-from service.faces.grpc.door import DoorInterceptor
-from service.faces.grpc.observer import CallObserver
+from service.faces.grpc.calls import AdmissionInterceptor
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
-from service.faces.grpc.refusals import Refusals
 from service.observe.access_log import AccessLog
 from service.observe.metrics import Metrics
 from service.observe.recent_errors import RecentErrors
-from service.translation.translator import Translator
 
 OWN = "/dragoman.v1.TranslationService/Translate"
 GOOGLE = "/google.cloud.translation.v3.TranslationService/TranslateText"
@@ -50,7 +49,8 @@ def call(
     """Send a call to the door; what it was answered, or ended with."""
     metrics, errors = Metrics(), RecentErrors()
     observer = CallObserver(metrics, errors, AccessLog(1.0, with_texts=False))
-    door, context = DoorInterceptor(cast(Translator, Busy(*welcome)), Refusals(metrics, observer)), Context()
+    pipeline = CallPipeline(metrics, observer, Busy(*welcome).overload)
+    door, context = AdmissionInterceptor(pipeline), Context()
 
     async def answer(request: bytes, context: Any) -> str:
         return "answered"
@@ -61,6 +61,7 @@ def call(
     async def scenario() -> Any:
         details = cast(grpc.HandlerCallDetails, type("Details", (), {"method": method}))
         handler: Any = await door.intercept_service(continuation, details)
+        pipeline.begin(method.removeprefix("/"), context.invocation_metadata())
         message = pb.TranslateRequest(priority=priority).SerializeToString() if body is None else body  # type: ignore[arg-type]
         return await handler.unary_unary(message, context)
 

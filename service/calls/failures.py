@@ -1,0 +1,60 @@
+"""Turn what a call raised into an error that its caller is told, with the name of its status."""
+
+import logging
+
+from service.domain.call import Call
+from service.domain.errors import (
+    Cancelled,
+    DeadlineExceeded,
+    EngineFailure,
+    InvalidRequest,
+    NotFound,
+    NotPossible,
+    Overloaded,
+    ServiceError,
+    TooLate,
+    Unauthenticated,
+    Unavailable,
+    Unimplemented,
+)
+from service.observe.metrics import Metrics
+
+_LOG = logging.getLogger(__name__)
+
+# Names of google.rpc.Code, for every protocol.
+CODES: dict[type[ServiceError], str] = {
+    InvalidRequest: "INVALID_ARGUMENT",
+    NotFound: "NOT_FOUND",
+    Unimplemented: "UNIMPLEMENTED",
+    NotPossible: "FAILED_PRECONDITION",
+    Overloaded: "RESOURCE_EXHAUSTED",
+    Unauthenticated: "UNAUTHENTICATED",
+    Unavailable: "UNAVAILABLE",
+    DeadlineExceeded: "DEADLINE_EXCEEDED",
+    Cancelled: "CANCELLED",
+    EngineFailure: "INTERNAL",
+    ServiceError: "INTERNAL",
+}
+
+_REJECTIONS = (InvalidRequest, NotFound, Unimplemented, NotPossible, Overloaded, TooLate, Unauthenticated, Unavailable)
+
+
+def code_of(error: ServiceError) -> str:
+    """Return the name of the status that belongs to an error."""
+    return next(CODES[kind] for kind in type(error).__mro__ if kind in CODES)
+
+
+def failed(call: Call, error: Exception, metrics: Metrics) -> ServiceError:
+    """Note in a call that it raised `error`, count it if it was rejected, and return what its caller is told.
+
+    Of a bug, which is logged, callers are told only where to read about it.
+    """
+    if isinstance(error, ServiceError):
+        if isinstance(error, _REJECTIONS):
+            metrics.rejected(error.reason)
+        failure = error
+    else:
+        _LOG.error("request %s failed: %s", call.request_id, call.method, exc_info=error)
+        failure = ServiceError(f"internal error; the server's log says more about request {call.request_id}.")
+    call.code, call.message = code_of(failure), failure.redacted
+    return failure

@@ -1,0 +1,65 @@
+"""Follow every call from its arrival to its end, and tell metrics, access log, recent errors and traces of it."""
+
+import contextlib
+import time
+from collections.abc import Iterator
+from typing import Protocol
+
+from service.calls.metadata import Metadata
+from service.domain.call import Call
+from service.observe.access_log import AccessLog
+from service.observe.metrics import Metrics
+from service.observe.recent_errors import RecentErrors
+
+
+class Span(Protocol):
+    """The trace of one call; see `service.observe.tracing`."""
+
+    def end(self, call: Call) -> None:
+        """End the span with its call."""
+        ...
+
+
+class Tracer(Protocol):
+    """Where traces begin; see `service.observe.tracing`."""
+
+    def begin(self, call: Call, metadata: Metadata) -> Span | None:
+        """Begin the span of a call with this metadata; `None` for one that is not traced."""
+        ...
+
+
+class CallObserver:
+    """What counts, logs and traces calls."""
+
+    def __init__(
+        self, metrics: Metrics, errors: RecentErrors, access_log: AccessLog, tracer: Tracer | None = None
+    ) -> None:
+        self._metrics = metrics
+        self._errors = errors
+        self._access_log = access_log
+        self._tracer = tracer
+
+    def refused(self, call: Call) -> None:
+        """Count a call that was refused before it was looked at; it is neither traced nor logged."""
+        self._metrics.call_refused(call.method, call.code)
+        self._errors.note(call.request_id, call.method, call.code, call.message)
+
+    @contextlib.contextmanager
+    def observed(self, call: Call, metadata: Metadata = ()) -> Iterator[None]:
+        """Follow a call through the `with` block.
+
+        Whoever answers it notes in the record what it did, and its `code` before the block ends.
+        """
+        call.began_seconds = time.monotonic()
+        span = self._tracer.begin(call, metadata) if self._tracer else None
+        self._metrics.call_started()
+        try:
+            yield
+        finally:
+            call.end()
+            self._metrics.call_finished(call.method, call.code, call.total_seconds, call.trace_id)
+            self._access_log.finished(call)
+            if call.message:
+                self._errors.note(call.request_id, call.method, call.code, call.message)
+            if span is not None:
+                span.end(call)

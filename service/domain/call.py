@@ -1,0 +1,155 @@
+"""The call at hand: its id, who makes it, what it did and when.
+
+There is one record for each call. It is found by `current_call` from any of the call's tasks, noted in by the event
+loop's thread only, and read for the call's trailers, its line in the access log and its spans.
+"""
+
+import enum
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+from service.domain.origin import Origin, origin_of_call
+from service.domain.translation import Priority, Translation
+
+TIMING_KEY = "server-timing"
+NO_ID = "-"  # outside of a call
+
+
+class Phase(enum.Enum):
+    """What a call does, in this order; parts of it, such as texts of different languages, each by itself."""
+
+    TOKENIZE = "tokenize"
+    QUEUE = "queue"  # until the first of its sequences has slots
+    ENCODE = "encode"  # the encoder run of that one
+    DECODE = "decode"  # from there until the last of its sequences has ended
+    DETOKENIZE = "detokenize"
+
+
+ENGINE_PHASES = (Phase.QUEUE, Phase.ENCODE, Phase.DECODE)
+
+
+class Interval(NamedTuple):
+    """When a phase began and ended, on `time.monotonic()`'s clock."""
+
+    phase: Phase
+    began_seconds: float
+    ended_seconds: float
+
+
+class Accounts(Protocol):
+    """Where the tokens that callers use are written down."""
+
+    def charge(self, name: str, num_tokens: int) -> None:
+        """Charge this key for so many tokens."""
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """The name of a caller's API key, and the key as it was sent."""
+
+    name: str
+    key: str = field(repr=False)
+    accounts: Accounts = field(repr=False)
+
+
+@dataclass(slots=True, eq=False)
+class Call:
+    """One call. `caller` is `None` where no API key was asked for; `trace_id` is empty unless the trace is kept.
+
+    Where a call leads to several models, `model` is the first one. Tokens are those of its translations, cached ones
+    included, and 0 for a call that failed.
+    """
+
+    method: str = ""
+    request_id: str = NO_ID
+    origin: Origin = ()
+    caller: Caller | None = None
+    protocol: str = ""  # as OpenTelemetry's `rpc.system.name` has it, such as grpc; empty for plain HTTP
+    began_seconds: float = field(default_factory=time.monotonic)
+    ended_seconds: float = 0.0
+    code: str = "OK"  # the name of its status, one of google.rpc.Code
+    message: str = ""  # what went wrong, without the texts that the caller gave
+    trace_id: str = ""
+    model: str = ""
+    model_version: str = ""
+    texts: Sequence[str] = ()
+    num_source_tokens: int = 0
+    num_output_tokens: int = 0
+    intervals: list[Interval] = field(default_factory=list)
+    # The queue that had room when it was looked at for this call, and the priority that it was looked at for.
+    admitted_by: tuple[object, Priority] | None = None
+
+    @property
+    def key_name(self) -> str:
+        """The name of the caller's API key; empty if none was asked for."""
+        return self.caller.name if self.caller else ""
+
+    @property
+    def total_seconds(self) -> float:
+        """Return the time from its arrival to its end, or, before that, to now."""
+        return (self.ended_seconds or time.monotonic()) - self.began_seconds
+
+    def uses(self, model: str, version: str) -> None:
+        """Note which model translates; the first one is kept."""
+        if not self.model:
+            self.model, self.model_version = model, version
+
+    def took(self, phase: Phase, began_seconds: float, ended_seconds: float) -> None:
+        """Note when a phase began and ended."""
+        self.intervals.append(Interval(phase, began_seconds, ended_seconds))
+
+    def another(self) -> "Call":
+        """Return a new call of the same caller's, such as the next request on a stream."""
+        origin = origin_of_call(*self.origin[:-1])
+        return Call(self.method, self.request_id, origin, self.caller, self.protocol)
+
+    def charge(self, num_tokens: int) -> None:
+        """Charge the caller for so many tokens."""
+        if self.caller:
+            self.caller.accounts.charge(self.caller.name, num_tokens)
+
+    def end(self) -> None:
+        """Note that the answer is there, or the error. Idempotent."""
+        self.ended_seconds = self.ended_seconds or time.monotonic()
+
+    def translated(self, translations: Iterable[Translation]) -> None:
+        """Add the tokens of translations."""
+        for each in translations:
+            self.num_source_tokens += each.num_source_tokens
+            self.num_output_tokens += each.hypotheses[0].num_tokens
+
+    def seconds(self, phase: Phase) -> float:
+        """Return how long any part of the call was in a phase; what went on side by side counts once."""
+        intervals = [each for each in self.intervals if each[0] is phase]
+        if len(intervals) > 1:
+            intervals.sort()
+        total = until = 0.0
+        for _, began, ended in intervals:
+            total += max(ended - max(began, until), 0.0)
+            until = max(until, ended)
+        return total
+
+
+_current: ContextVar[Call | None] = ContextVar("call", default=None)
+
+
+def begin_call(call: Call) -> None:
+    """Have this task, and those that it starts, work for this call from now on."""
+    _current.set(call)
+
+
+def current_call() -> Call:
+    """Return the call that this task serves; outside of one, a record that nobody reads."""
+    return _current.get() or Call()
+
+
+def server_timing(seconds: Callable[[Phase], float], total_seconds: float) -> str:
+    """Return the phases in the engine and the whole call in milliseconds, in W3C's Server-Timing syntax."""
+    queue, encode, decode = map(seconds, ENGINE_PHASES)
+    return (
+        f"queue;dur={1000 * queue:.1f}, encode;dur={1000 * encode:.1f}, decode;dur={1000 * decode:.1f}, "
+        f"total;dur={1000 * total_seconds:.1f}"
+    )
