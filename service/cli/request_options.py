@@ -1,4 +1,4 @@
-"""What a call may ask for, as options of a command: parsed into the client's `Wishes`."""
+"""What a call may ask for, as options of a command: parsed into the client's `RequestFields`."""
 
 import functools
 from collections.abc import Callable
@@ -7,12 +7,11 @@ from typing import Any, TypeVar
 
 import click
 
-from service.client import Wishes
-from service.domain.translation import Priority, RequestedOptions, SplitSentences, Term
+from dragoman_client import Options, Priority, RequestFields, SplitSentences, Term
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-_DECODING_OPTIONS = tuple(each.name for each in fields(RequestedOptions) if each.name != "return_scores")
+_DECODING_OPTIONS = tuple(each.name for each in fields(Options) if each.name != "return_scores")
 _DECODING = (
     click.option("--beam-size", type=int, help="Hypotheses kept alive: 1 is fastest. Default: the model's."),
     click.option("--length-penalty", type=float, help="Above 0 favours longer translations. Default: the model's."),
@@ -72,14 +71,14 @@ _OTHERS = (
 
 
 def request_options(command: Command) -> Command:
-    """Give a command these options; it gets `wishes: Wishes` in their stead.
+    """Give a command these options; it gets `request_fields: RequestFields` in their stead.
 
     Raises, when the command is called:
         UsageError: one lacks another.
     """
 
     @functools.wraps(command)
-    def with_wishes(
+    def with_fields(
         *,
         model: str,
         model_version: str,
@@ -95,10 +94,10 @@ def request_options(command: Command) -> Command:
             raise click.UsageError("--model-version needs --model.")
         decoding = {option: others.pop(option) for option in _DECODING_OPTIONS}
         is_ranked = decoding["num_hypotheses"] is not None
-        wishes = Wishes(
+        request_fields = RequestFields(
             model=model,
             model_version=model_version,
-            options=RequestedOptions(**decoding, return_scores=is_ranked or None),
+            options=Options(**decoding, return_scores=is_ranked or None),
             priority=Priority(priority),
             split_sentences=SplitSentences(split_sentences.replace("-", "_")),
             preserve_formatting=preserve_formatting,
@@ -106,8 +105,8 @@ def request_options(command: Command) -> Command:
             terms=term,
             strict=strict,
         )
-        return command(wishes=wishes, **others)
+        return command(request_fields=request_fields, **others)
 
     for option in reversed(_OTHERS + _DECODING):
-        with_wishes = option(with_wishes)
-    return with_wishes  # type: ignore[return-value]
+        with_fields = option(with_fields)
+    return with_fields  # type: ignore[return-value]

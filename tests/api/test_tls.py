@@ -8,7 +8,7 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from service.client import Client, NotSecure, Tls
+from dragoman_client import Client, NotSecure, Tls
 from tests.api.callers import Callers
 from tests.certificates import Authority, Pair, replace
 from tests.servers import InProcessServer, eventually

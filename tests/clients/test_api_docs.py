@@ -12,7 +12,7 @@ from tests.servers import REPOSITORY, ServerProcess, environment
 
 EXAMPLES = re.findall(r"```python\n(.*?)```", (REPOSITORY / "docs" / "api.md").read_text(encoding="utf-8"), re.DOTALL)
 SAID = {
-    "from service.client": ["Wo ist der Bahnhof?", "<b>", "Akte", "en", "Mein Bruder"],
+    "dragoman_client": ["Wo ist der Bahnhof?", "<b>", "Akte", "en", "Mein Bruder"],
     "google.cloud": ["en Wo ist der Bahnhof?", "en Speichern Sie die Datei"],
     "tritonclient": ["Wo ist der Bahnhof? -0.", "Speichern Sie die Datei. -0."],
 }

@@ -15,8 +15,7 @@ import psutil
 import pytest
 
 from benchmarks import http2_frames as http2
-from service import targets
-from service.client import Client, ClientError
+from dragoman_client import Client, ClientError, targets
 from service.config.server_config import ServerConfig
 from service.faces.grpc import connections
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb

@@ -1,6 +1,6 @@
 """The Python client: plain types in and out, clear errors, retries where they help. Safe to use from many threads."""
 
-import itertools
+import dataclasses
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,27 +10,26 @@ from types import TracebackType
 from typing import Any, Self, TypedDict, Unpack
 
 import grpc
-from google.rpc import error_details_pb2, status_pb2
 
-from service.domain.translation import (
+from dragoman_client.options import MimeType, Options, Priority, SplitSentences, Term
+from dragoman_client.pb import rpc_pb2
+from dragoman_client.pb import translation_pb2 as pb
+from dragoman_client.targets import target_of
+from dragoman_client.translation import (
     AlignedSpan,
     DetectedLanguage,
     FinishReason,
     Flag,
     Hypothesis,
-    MimeType,
-    Priority,
-    RequestedOptions,
+    Model,
     Segment,
-    SplitSentences,
-    Term,
+    StreamEvent,
     Translation,
 )
-from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
-from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
-from service.targets import target_of
 
 DEFAULT_SERVER = "127.0.0.1:50051"
+
+_METHODS = "/dragoman.v1.TranslationService/"
 
 _PRIORITIES = {
     Priority.LOW: pb.PRIORITY_LOW,
@@ -108,30 +107,7 @@ class Tls:
         return grpc.ssl_channel_credentials(authorities, key, certificate)
 
 
-@dataclass(frozen=True, slots=True)
-class ServedModel:
-    """A model as the server describes it.
-
-    `language_pairs` are (source, target) codes; besides, it translates each of `any_to_any_language_codes` into each
-    other one.
-    """
-
-    name: str
-    version: str
-    language_pairs: tuple[tuple[str, str], ...]
-    max_source_tokens: int
-    max_output_tokens: int
-    beam_size: int
-    precision: str
-    any_to_any_language_codes: tuple[str, ...] = ()
-
-    def pairs(self) -> Iterator[tuple[str, str]]:
-        """Every direction as (source, target) codes."""
-        yield from self.language_pairs
-        yield from itertools.permutations(self.any_to_any_language_codes, 2)
-
-
-class Wishes(TypedDict, total=False):
+class RequestFields(TypedDict, total=False):
     """What a call may ask for beside texts and languages; what each is, `proto/dragoman/v1/translation.proto` tells.
 
     An empty `model` is the server's nearest to this pair, an empty `model_version` its highest.
@@ -139,7 +115,7 @@ class Wishes(TypedDict, total=False):
 
     model: str
     model_version: str
-    options: RequestedOptions | None
+    options: Options | None
     priority: Priority
     mime_type: MimeType
     split_sentences: SplitSentences
@@ -150,15 +126,6 @@ class Wishes(TypedDict, total=False):
     return_alignments: bool
     strict: bool
     labels: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class StreamPart:
-    """What a stream tells next: of which text, what comes after all before, and, at its end, the whole translation."""
-
-    text_index: int
-    delta: str
-    translation: Translation | None
 
 
 class Client:
@@ -197,7 +164,20 @@ class Client:
             else grpc.insecure_channel(to.target, to.options)
         )
         self._closed = threading.Event()
-        self._stub = pb_grpc.TranslationServiceStub(self._channel)
+        self._translate = self._channel.unary_unary(
+            _METHODS + "Translate", pb.TranslateRequest.SerializeToString, pb.TranslateResponse.FromString
+        )
+        self._translate_stream = self._channel.unary_stream(
+            _METHODS + "TranslateStream", pb.TranslateRequest.SerializeToString, pb.TranslateStreamResponse.FromString
+        )
+        self._detect_language = self._channel.unary_unary(
+            _METHODS + "DetectLanguage",
+            pb.DetectLanguageRequest.SerializeToString,
+            pb.DetectLanguageResponse.FromString,
+        )
+        self._list_models = self._channel.unary_unary(
+            _METHODS + "ListModels", pb.ListModelsRequest.SerializeToString, pb.ListModelsResponse.FromString
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -211,7 +191,11 @@ class Client:
         self._channel.close()
 
     def translate(
-        self, texts: Sequence[str], source_language_code: str, target_language_code: str, **wishes: Unpack[Wishes]
+        self,
+        texts: Sequence[str],
+        source_language_code: str,
+        target_language_code: str,
+        **fields: Unpack[RequestFields],
     ) -> list[Translation]:
         """Translate texts; the result has one translation per text, in order.
 
@@ -221,11 +205,11 @@ class Client:
             NoServer: nobody answers.
             ClientError: the server refused or failed.
         """
-        request = _request(texts, source_language_code, target_language_code, wishes)
+        request = _request(texts, source_language_code, target_language_code, fields)
         give_up_seconds = time.monotonic() + self._patience_seconds
         while True:
             try:
-                response = self._stub.Translate(request, timeout=self._timeout_seconds, metadata=self._metadata)
+                response = self._translate(request, timeout=self._timeout_seconds, metadata=self._metadata)
                 return [_translation_from_pb(translation) for translation in response.translations]
             except grpc.RpcError as rpc_error:
                 error = self._error(rpc_error)
@@ -236,19 +220,23 @@ class Client:
                 raise error
 
     def stream(
-        self, texts: Sequence[str], source_language_code: str, target_language_code: str, **wishes: Unpack[Wishes]
-    ) -> Iterator[StreamPart]:
+        self,
+        texts: Sequence[str],
+        source_language_code: str,
+        target_language_code: str,
+        **fields: Unpack[RequestFields],
+    ) -> Iterator[StreamEvent]:
         """Translate texts and yield the translations as they grow; a text's deltas together are its translation.
 
         Raises:
             NoServer: nobody answers.
             ClientError: the server refused or failed. A server that is overloaded is not asked again.
         """
-        request = _request(texts, source_language_code, target_language_code, wishes)
+        request = _request(texts, source_language_code, target_language_code, fields)
         try:
-            for part in self._stub.TranslateStream(request, timeout=self._timeout_seconds, metadata=self._metadata):
+            for part in self._translate_stream(request, timeout=self._timeout_seconds, metadata=self._metadata):
                 translation = _translation_from_pb(part.translation) if part.HasField("translation") else None
-                yield StreamPart(part.text_index, part.delta, translation)
+                yield StreamEvent(part.text_index, part.delta, translation, part.model, part.model_version)
         except grpc.RpcError as error:
             raise self._error(error) from None
 
@@ -260,7 +248,7 @@ class Client:
             ClientError: the server refused or failed.
         """
         try:
-            response = self._stub.DetectLanguage(
+            response = self._detect_language(
                 pb.DetectLanguageRequest(texts=texts), timeout=self._timeout_seconds, metadata=self._metadata
             )
         except grpc.RpcError as error:
@@ -270,7 +258,7 @@ class Client:
             for detection in response.detections
         ]
 
-    def models(self) -> list[ServedModel]:
+    def models(self) -> list[Model]:
         """The models that the server has loaded, in order of names, and of each the highest version first.
 
         Raises:
@@ -278,9 +266,7 @@ class Client:
             ClientError: the server refused or failed.
         """
         try:
-            response = self._stub.ListModels(
-                pb.ListModelsRequest(), timeout=self._timeout_seconds, metadata=self._metadata
-            )
+            response = self._list_models(pb.ListModelsRequest(), timeout=self._timeout_seconds, metadata=self._metadata)
         except grpc.RpcError as error:
             raise self._error(error) from None
         return [_model_from_pb(model) for model in response.models]
@@ -302,57 +288,46 @@ class Client:
         request_id = str(trailers.get("x-request-id", ""))
         if code == "UNAVAILABLE" and not request_id:
             return self._no_connection(message, code)
-        details = status_pb2.Status.FromString(trailers.get("grpc-status-details-bin", b""))
         field, retry_after_seconds = "", None
-        for detail in details.details:
-            bad_request, retry_info = error_details_pb2.BadRequest(), error_details_pb2.RetryInfo()
-            if detail.Unpack(bad_request) and bad_request.field_violations:
-                field = bad_request.field_violations[0].field
-            elif detail.Unpack(retry_info):
-                retry_after_seconds = retry_info.retry_delay.ToTimedelta().total_seconds()
+        for detail in rpc_pb2.Status.FromString(trailers.get("grpc-status-details-bin", b"")).details:
+            kind = detail.type_url.rpartition("/")[2]
+            if kind == "google.rpc.BadRequest":
+                violations = rpc_pb2.BadRequest.FromString(detail.value).field_violations
+                field = violations[0].field if violations else ""
+            elif kind == "google.rpc.RetryInfo":
+                delay = rpc_pb2.RetryInfo.FromString(detail.value).retry_delay
+                retry_after_seconds = delay.ToTimedelta().total_seconds()
         return ClientError(message, code, request_id, field, retry_after_seconds)
 
 
 def _request(
-    texts: Sequence[str], source_language_code: str, target_language_code: str, wishes: Wishes
+    texts: Sequence[str], source_language_code: str, target_language_code: str, fields: RequestFields
 ) -> pb.TranslateRequest:
     return pb.TranslateRequest(
         texts=texts,
         source_language_code=source_language_code,
         target_language_code=target_language_code,
-        model=wishes.get("model", ""),
-        model_version=wishes.get("model_version", ""),
-        options=_options_to_pb(wishes.get("options") or RequestedOptions()),
-        priority=_PRIORITIES[wishes.get("priority", Priority.NORMAL)],
-        mime_type=wishes.get("mime_type", MimeType.PLAIN).value,
-        split_sentences=_SPLITS[wishes.get("split_sentences", SplitSentences.ON)],
-        preserve_formatting=wishes.get("preserve_formatting", False),
-        target_prefixes=wishes.get("target_prefixes", ()),
-        glossary=wishes.get("glossary", ""),
+        model=fields.get("model", ""),
+        model_version=fields.get("model_version", ""),
+        options=_options_to_pb(fields.get("options") or Options()),
+        priority=_PRIORITIES[fields.get("priority", Priority.NORMAL)],
+        mime_type=fields.get("mime_type", MimeType.PLAIN).value,
+        split_sentences=_SPLITS[fields.get("split_sentences", SplitSentences.ON)],
+        preserve_formatting=fields.get("preserve_formatting", False),
+        target_prefixes=fields.get("target_prefixes", ()),
+        glossary=fields.get("glossary", ""),
         terms=[
-            pb.Term(source=term.source, target=term.target, case_sensitive=term.is_case_sensitive)
-            for term in wishes.get("terms", ())
+            pb.Term(source=term.source, target=term.target, case_sensitive=term.case_sensitive)
+            for term in fields.get("terms", ())
         ],
-        return_alignments=wishes.get("return_alignments", False),
-        strict=wishes.get("strict", False),
-        labels=dict(wishes.get("labels", {})),
+        return_alignments=fields.get("return_alignments", False),
+        strict=fields.get("strict", False),
+        labels=dict(fields.get("labels", {})),
     )
 
 
-def _options_to_pb(options: RequestedOptions) -> pb.DecodingOptions:
-    return pb.DecodingOptions(
-        beam_size=options.beam_size,
-        length_penalty=options.length_penalty,
-        num_hypotheses=options.num_hypotheses,
-        max_output_tokens=options.max_output_tokens,
-        return_scores=options.return_scores,
-        temperature=options.temperature,
-        top_k=options.top_k,
-        top_p=options.top_p,
-        seed=options.seed,
-        max_repeats=options.max_repeats,
-        max_length_ratio=options.max_length_ratio,
-    )
+def _options_to_pb(options: Options) -> pb.DecodingOptions:
+    return pb.DecodingOptions(**{each.name: getattr(options, each.name) for each in dataclasses.fields(options)})
 
 
 def _translation_from_pb(message: pb.Translation) -> Translation:
@@ -394,14 +369,14 @@ def _finish_reason(value: pb.FinishReason) -> FinishReason:
     return FinishReason[pb.FinishReason.Name(value).removeprefix("FINISH_REASON_")]
 
 
-def _model_from_pb(message: pb.Model) -> ServedModel:
-    return ServedModel(
+def _model_from_pb(message: pb.Model) -> Model:
+    return Model(
         name=message.name,
         version=message.version,
         language_pairs=tuple((pair.source_language_code, pair.target_language_code) for pair in message.language_pairs),
         max_source_tokens=message.max_source_tokens,
         max_output_tokens=message.max_output_tokens,
-        beam_size=message.default_options.beam_size,
+        default_options=Options(**{field.name: value for field, value in message.default_options.ListFields()}),
         precision=message.precision,
         any_to_any_language_codes=tuple(message.any_to_any_language_codes),
     )
