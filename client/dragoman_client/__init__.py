@@ -6,8 +6,12 @@ with Client("127.0.0.1:50051") as client:
     [translation] = client.translate(["Where is the train station?"], "en", "de")
 """
 
-from dragoman_client.client import DEFAULT_SERVER, Client, ClientError, NoServer, NotSecure, RequestFields, Tls
+from dragoman_client.async_client import AsyncClient
+from dragoman_client.client import Client
+from dragoman_client.connection import DEFAULT_SERVER, Tls
+from dragoman_client.errors import ClientError, NoServer, NotSecure, TlsAdvice
 from dragoman_client.options import MimeType, Options, Priority, SplitSentences, Term
+from dragoman_client.request import RequestFields
 from dragoman_client.targets import Target, target_of
 from dragoman_client.translation import (
     AlignedSpan,
@@ -26,6 +30,7 @@ __version__ = "0.1.0"
 __all__ = [
     "DEFAULT_SERVER",
     "AlignedSpan",
+    "AsyncClient",
     "Client",
     "ClientError",
     "DetectedLanguage",
@@ -45,6 +50,7 @@ __all__ = [
     "Target",
     "Term",
     "Tls",
+    "TlsAdvice",
     "Translation",
     "__version__",
     "target_of",
