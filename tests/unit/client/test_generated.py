@@ -2,7 +2,11 @@
 
 import dataclasses
 import enum
+import os
+import subprocess
+import sys
 import types
+from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 import pytest
@@ -12,7 +16,8 @@ import dragoman_client
 from dragoman_client import Options, RequestFields
 from dragoman_client.pb import translation_pb2 as client_pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as server_pb
-from tests.servers import REPOSITORY
+from tests.patience import patient
+from tests.servers import REPOSITORY, environment
 
 MESSAGES = client_pb.DESCRIPTOR.message_types_by_name
 PYTHON_TYPES = {
@@ -38,9 +43,18 @@ def test_one_process_holds_both() -> None:
     assert server_pb.TranslateRequest.FromString(request.SerializeToString()) == request
 
 
-def test_the_file_has_the_name_that_users_own_stubs_give_it() -> None:
-    assert client_pb.DESCRIPTOR.name == "dragoman/v1/translation.proto"
-    assert (REPOSITORY / "proto" / client_pb.DESCRIPTOR.name).is_file()
+def test_users_own_stubs_live_beside_the_client(tmp_path: Path) -> None:
+    protoc = [sys.executable, "-m", "grpc_tools.protoc", "-Iproto", f"--python_out={tmp_path}"]
+    subprocess.run([*protoc, "dragoman/v1/translation.proto"], cwd=REPOSITORY, check=True, timeout=patient(30))
+    script = (
+        "from dragoman.v1 import translation_pb2 as own\n"
+        "from dragoman_client.pb import translation_pb2 as client\n"
+        "assert own.TranslateRequest(texts=['Hello']) == client.TranslateRequest(texts=['Hello'])\n"
+    )
+    path = os.pathsep.join((str(tmp_path), environment()["PYTHONPATH"]))
+    subprocess.run(
+        [sys.executable, "-c", script], env=environment() | {"PYTHONPATH": path}, check=True, timeout=patient(30)
+    )
 
 
 @pytest.mark.parametrize(
