@@ -57,7 +57,7 @@ class AsyncClient:
 
     @property
     def server(self) -> str:
-        """The address as it was given."""
+        """Return the address as it was given."""
         return self._connection.server
 
     async def __aenter__(self) -> Self:

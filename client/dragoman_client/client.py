@@ -55,7 +55,7 @@ class Client:
 
     @property
     def server(self) -> str:
-        """The address as it was given."""
+        """Return the address as it was given."""
         return self._connection.server
 
     def __enter__(self) -> Self:

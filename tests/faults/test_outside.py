@@ -307,8 +307,8 @@ def test_answers_that_are_cut_short(
 def test_our_client_gives_up_by_its_deadline_and_recovers(
     server: InProcessServer, proxy: FaultProxy, monkeypatch: pytest.MonkeyPatch, proved: Proved
 ) -> None:
-    monkeypatch.setattr(targets, "_KEEPALIVE_SECONDS", 1)
-    monkeypatch.setattr(targets, "_PING_TIMEOUT_SECONDS", 1)
+    monkeypatch.setattr(targets, "KEEPALIVE_SECONDS", 1)
+    monkeypatch.setattr(targets, "PING_TIMEOUT_SECONDS", 1)
     with Client(proxy.address, timeout_seconds=1.0) as client:
         assert client.translate(["Hello"], "en", "de")
         proxy.lose_clients()
