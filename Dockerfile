@@ -7,28 +7,31 @@ ENV PIP_CONSTRAINT=/src/constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT
 WORKDIR /src
 COPY constraints.txt pyproject.toml README.md LICENSE ./
 COPY service/__init__.py service/
+COPY client/pyproject.toml client/README.md client/LICENSE client/
+COPY client/dragoman_client/__init__.py client/dragoman_client/
 RUN --mount=type=cache,target=/root/.cache/pip \
     pip install --constraint constraints.txt pip && \
     python -m venv --without-pip /opt/dragoman
 
 FROM build AS dependencies-cpu
 RUN --mount=type=cache,target=/root/.cache/pip \
-    pip --python /opt/dragoman/bin/python install --constraint constraints.txt --only-deps '.[cpu,otel]'
+    pip --python /opt/dragoman/bin/python install --constraint constraints.txt --only-deps ./client '.[cpu,otel]'
 
 FROM build AS dependencies-cuda
 RUN --mount=type=cache,target=/root/.cache/pip \
-    pip --python /opt/dragoman/bin/python install --constraint constraints.txt --only-deps '.[gpu,otel]'
+    pip --python /opt/dragoman/bin/python install --constraint constraints.txt --only-deps ./client '.[gpu,otel]'
 
 FROM build AS dependencies-export
 RUN --mount=type=cache,target=/root/.cache/pip \
-    pip --python /opt/dragoman/bin/python install --constraint constraints.txt --only-deps '.[cpu,export]'
+    pip --python /opt/dragoman/bin/python install --constraint constraints.txt --only-deps ./client '.[cpu,export]'
 
 # --- This project, installed below /package: a small layer on top of its dependencies, which change seldom.
 FROM build AS package
+COPY client client
 COPY service service
 COPY export export
 RUN --mount=type=cache,target=/root/.cache/pip \
-    pip --python /opt/dragoman/bin/python install --constraint constraints.txt --no-deps --root /package .
+    pip --python /opt/dragoman/bin/python install --constraint constraints.txt --no-deps --root /package ./client .
 
 # --- What is in the image, as CycloneDX, of the installed distributions with their licences.
 FROM build AS sbom
@@ -56,7 +59,7 @@ RUN --mount=type=cache,target=/root/.cache/pip \
     --mount=type=bind,source=checkpoints,target=/src/checkpoints \
     --mount=type=bind,source=models,target=/src/models \
     if python -m service.bundle.freshness models checkpoints; then cp -R models /models; else \
-      pip --python /opt/dragoman/bin/python install --constraint constraints.txt --only-deps '.[cpu,export]' && \
+      pip --python /opt/dragoman/bin/python install --constraint constraints.txt --only-deps ./client '.[cpu,export]' && \
       for checkpoint in checkpoints/*; do \
         /opt/dragoman/bin/python -m export convert "$checkpoint" --precision int8 \
           --output "/models/${checkpoint##*/}/1" || exit; \

@@ -24,6 +24,7 @@ SHIPPED := $(notdir $(wildcard checkpoints/*))
 FLOAT32 := $(SHIPPED:%=build/float32/%/1/manifest.json)
 FLOAT16 := $(SHIPPED:%=build/float16/%/1/manifest.json)
 EXPORTS := $(SHIPPED:%=export-%)
+PB := service/faces/grpc/pb
 EXPORTER := $(wildcard export/convert.py export/architecture/*.py export/graphs/*.py export/importers/*.py service/bundle/*.py)
 
 .PHONY: serve export $(EXPORTS) test test-full test-image soak check format proto bench clean help
@@ -64,9 +65,13 @@ format: .venv/installed-dev ## Format the code and mend what ruff can mend
 	@$(BIN)/ruff check --quiet --fix
 	@$(BIN)/ruff format --quiet
 
-proto: .venv/installed-dev ## Generate service/faces/grpc/pb from proto/
-	@$(BIN)/python -m grpc_tools.protoc -Iservice/faces/grpc/pb=proto --python_out=. --pyi_out=. --grpc_python_out=. \
+# A process that loads both copies of one message, the server's and the client's, needs them under the same file name.
+proto: .venv/installed-dev ## Generate the messages of the server and of the client from proto/
+	@$(BIN)/python -m grpc_tools.protoc -I$(PB)=proto --python_out=. --pyi_out=. --grpc_python_out=. \
 	    $$(find proto -name '*.proto')
+	@$(BIN)/python -m grpc_tools.protoc -Iproto --python_out=$(PB) --pyi_out=$(PB) dragoman/v1/translation.proto
+	@cp $(PB)/dragoman/v1/translation_pb2.py $(PB)/dragoman/v1/translation_pb2.pyi client/dragoman_client/pb/
+	@$(BIN)/python -m grpc_tools.protoc -Iclient/proto --python_out=client --pyi_out=client dragoman_client/pb/rpc.proto
 
 bench: .venv/installed-dev $(FLOAT32) ## Run the benchmarks; results in build/bench
 	@$(BIN)/python -m benchmarks
@@ -95,21 +100,21 @@ $(FLOAT16): build/float16/%/1/manifest.json: $(CHECKPOINT) $(EXPORTER) | .venv/i
 	@touch $@
 
 # Installing one build of ONNX Runtime removes the other: they share files and break each other.
-.venv/installed-cpu: pyproject.toml constraints.txt | .venv/created
+.venv/installed-cpu: pyproject.toml client/pyproject.toml constraints.txt | .venv/created
 	@echo "Installing the server (CPU) ..."
 	@if [ -e .venv/installed-gpu ]; then $(PIP) uninstall --quiet --yes onnxruntime-gpu; rm .venv/installed-gpu; fi
-	@$(INSTALL) --editable '.[cpu]'
+	@$(INSTALL) --editable client --editable '.[cpu]'
 	@touch $@
 
-.venv/installed-gpu: pyproject.toml constraints.txt | .venv/created
+.venv/installed-gpu: pyproject.toml client/pyproject.toml constraints.txt | .venv/created
 	@echo "Installing the server (GPU) ..."
 	@if [ -e .venv/installed-cpu ]; then $(PIP) uninstall --quiet --yes onnxruntime; rm .venv/installed-cpu; fi
-	@$(INSTALL) --editable '.[gpu]'
+	@$(INSTALL) --editable client --editable '.[gpu]'
 	@touch $@
 
-.venv/installed-export: pyproject.toml constraints.txt | .venv/created
+.venv/installed-export: pyproject.toml client/pyproject.toml constraints.txt | .venv/created
 	@echo "Installing the exporter (torch, onnx) ..."
-	@$(INSTALL) --editable '.[export]'
+	@$(INSTALL) --editable client --editable '.[export]'
 	@touch $@
 
 .venv/installed-dev: pyproject.toml constraints.txt | .venv/installed-$(RUNTIME) .venv/installed-export

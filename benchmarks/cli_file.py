@@ -24,8 +24,8 @@ from benchmarks.peers.process import PeerProcess, Timing
 from benchmarks.report import write_records
 from benchmarks.servers import RunningServer, running, serve_command
 from benchmarks.workload import Task, held_out_texts
+from dragoman_client import Client
 from service.bundle.manifest import Manifest
-from service.client import Client
 from service.text.tokenizers import load_tokenizer
 
 SEED = 5

@@ -19,9 +19,7 @@ from tqdm import tqdm
 from benchmarks.report import write_records
 from benchmarks.servers import running, serve_command
 from benchmarks.workload import held_out_texts
-from service.client import Client
-from service.domain.options import RequestedOptions
-from service.domain.translation import Translation
+from dragoman_client import Client, Options, Translation
 
 
 @click.command()
@@ -36,7 +34,7 @@ def main(sentences: Path, models: str, source: str, target: str, count: int, cal
     """Print throughput, latency, mean step batch and the number of answers that changed under load."""
     texts = held_out_texts(sentences)
     texts = (texts * (count // len(texts) + 1))[:count]
-    options = RequestedOptions(beam_size=beam_size, max_repeats=0, max_length_ratio=0.0)
+    options = Options(beam_size=beam_size, max_repeats=0, max_length_ratio=0.0)
     with running(serve_command(models, "--max-queue-seconds", "86400")) as server:
         address, metrics_url = server.address, server.metrics_url
         alone, alone_seconds = _translate_all(address, texts, source, target, options, callers=1)
@@ -68,7 +66,7 @@ def main(sentences: Path, models: str, source: str, target: str, count: int, cal
 
 
 def _translate_all(
-    address: str, texts: Sequence[str], source: str, target: str, options: RequestedOptions, callers: int
+    address: str, texts: Sequence[str], source: str, target: str, options: Options, callers: int
 ) -> tuple[list[tuple[Translation, float]], float]:
     with Client(address) as client, ThreadPoolExecutor(callers) as pool:
 

@@ -23,9 +23,9 @@ import psutil
 from benchmarks.arrivals import poisson_schedule
 from benchmarks.light_channel import LightChannel
 from benchmarks.workload import held_out_texts, length_penalty_of
+from dragoman_client import Target, target_of
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
-from service.targets import Target, target_of
 
 TRANSLATE = "/dragoman.v1.TranslationService/Translate"
 

@@ -13,8 +13,7 @@ import click
 
 from benchmarks.load_generator import Load
 from benchmarks.servers import running, send, serve_command
-from service.client import Client, ClientError
-from service.domain.options import RequestedOptions
+from dragoman_client import Client, ClientError, Options
 from tests.browser import Browser, browser
 from tests.servers import eventually
 
@@ -60,7 +59,7 @@ def _fail(address: str, number: int) -> None:
     """What goes wrong in everyday life: one of three mistakes."""
     target, model, beam_size = (("fr", "", 1), ("de", "en-fr", 1), ("de", "", 32))[number % 3]
     with Client(address) as client, contextlib.suppress(ClientError):
-        client.translate([_TEXT], "en", target, model=model, options=RequestedOptions(beam_size=beam_size))
+        client.translate([_TEXT], "en", target, model=model, options=Options(beam_size=beam_size))
 
 
 def _translate(window: Browser) -> None:

@@ -25,7 +25,7 @@ import grpc
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from service.client import Client
+from dragoman_client import Client
 from service.config.server_config import ServerConfig
 from service.engine.integrity import IntegrityError
 from service.process.lifecycle import ReloadOutcome
@@ -225,7 +225,7 @@ def dragoman(
 
 def environment() -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("DRAGOMAN_")}
-    return kept | {"PYTHONPATH": str(REPOSITORY)}
+    return kept | {"PYTHONPATH": os.pathsep.join((str(REPOSITORY), str(REPOSITORY / "client")))}
 
 
 def read_line(process: "subprocess.Popen[str]", timeout_seconds: float = _QUICK_SECONDS) -> str:

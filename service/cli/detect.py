@@ -6,12 +6,11 @@ from pathlib import Path
 
 import click
 
+from dragoman_client import ClientError, DetectedLanguage
 from service.cli.lines import Line, read_lines
 from service.cli.options import Connection, connection_options
 from service.cli.pipeline import map_chunks
 from service.cli.streams import arguments, located, open_input, write
-from service.client import ClientError
-from service.domain.translation import DetectedLanguage
 
 
 @click.command()

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, suppress
 import click
 
 import service
+from dragoman_client import ClientError, NoServer, NotSecure, TlsAdvice
 from service.bundle.manifest import BundleError, one_line
 from service.cli import exit_codes
 from service.cli.command_error import CommandError, OutputClosed
@@ -18,10 +19,18 @@ from service.cli.options import API_KEY
 from service.cli.serve import serve
 from service.cli.streams import use_descriptors
 from service.cli.translate import translate
-from service.client import ClientError, NoServer, NotSecure
 from service.process.out_of_memory import memory_shortage
 from service.process.ports import PortError
 from service.process.standard_streams import leave
+
+# What the client tells of TLS, in the words of this command line.
+_TLS_ADVICE = {
+    TlsAdvice.TRUST: "name its authority with --tls-ca.",
+    TlsAdvice.OMIT_TLS: "call it without --tls.",
+    TlsAdvice.USE_TLS: "if it speaks TLS, say --tls.",
+    TlsAdvice.SHOW_CERTIFICATE: "if it asks for a certificate, give one that it trusts with --tls-certificate and "
+    "--tls-key.",
+}
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "DRAGOMAN"})
@@ -64,7 +73,8 @@ def _run(arguments: Sequence[str] | None) -> int:
     except NoServer as error:
         return _fail(error, f"{error} Start one with 'make serve', or name it with --server.", exit_codes.NO_SERVER)
     except NotSecure as error:
-        return _fail(error, str(error), exit_codes.NOT_SECURE)
+        advice = _TLS_ADVICE.get(error.advice, error.advice.value)
+        return _fail(error, f"{error.problem}; {advice}", exit_codes.NOT_SECURE)
     except ClientError as error:
         hint = f" This command takes it from {API_KEY}." if error.code == "UNAUTHENTICATED" else ""
         return _fail(error, f"{error}{hint}", exit_codes.OF_STATUS.get(error.code, exit_codes.SOFTWARE))

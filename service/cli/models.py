@@ -1,13 +1,12 @@
 """`dragoman models`: what a server has loaded."""
 
-import dataclasses
 import json
 from collections.abc import Sequence
 
 import click
 
+from dragoman_client import Model
 from service.cli.options import Connection, connection_options
-from service.client import ServedModel
 
 _HEADINGS = ("MODEL", "VERSION", "LANGUAGES", "MAX TOKENS", "BEAM", "PRECISION")
 _MAX_SHOWN = 6
@@ -29,25 +28,34 @@ def models(connection: Connection, as_json: bool) -> None:
         click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
 
 
-def _document(model: ServedModel) -> dict[str, object]:
+def _document(model: Model) -> dict[str, object]:
     pairs = [
         {"source_language_code": source, "target_language_code": target} for source, target in model.language_pairs
     ]
-    return {**dataclasses.asdict(model), "language_pairs": pairs}
+    return {
+        "name": model.name,
+        "version": model.version,
+        "language_pairs": pairs,
+        "max_source_tokens": model.max_source_tokens,
+        "max_output_tokens": model.max_output_tokens,
+        "beam_size": model.default_options.beam_size,
+        "precision": model.precision,
+        "any_to_any_language_codes": model.any_to_any_language_codes,
+    }
 
 
-def _row(model: ServedModel) -> tuple[str, ...]:
+def _row(model: Model) -> tuple[str, ...]:
     return (
         model.name,
         model.version or "-",
         _languages(model),
         f"{model.max_source_tokens}/{model.max_output_tokens}",
-        str(model.beam_size),
+        str(model.default_options.beam_size),
         model.precision,
     )
 
 
-def _languages(model: ServedModel) -> str:
+def _languages(model: Model) -> str:
     directions = [_shortened([f"{source}-{target}" for source, target in model.language_pairs])]
     if model.any_to_any_language_codes:
         directions.append(f"among {_shortened(model.any_to_any_language_codes)}")

@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 
 import click
 
+from dragoman_client import DEFAULT_SERVER, Client, Tls
 from service.cli import exit_codes
 from service.cli.command_error import CommandError
-from service.client import DEFAULT_SERVER, Client, Tls
 
 # No option: everybody on the machine can read the command lines of others.
 API_KEY = "DRAGOMAN_API_KEY"

@@ -1,4 +1,4 @@
-"""What a call may ask for, as options of a command: parsed into the client's `Wishes`."""
+"""What a call may ask for, as options of a command: parsed into the client's `RequestFields`."""
 
 import enum
 import functools
@@ -7,9 +7,10 @@ from typing import Any, TypeVar, cast
 
 import click
 
-from service.client import Wishes
-from service.domain.options import OPTIONS, Option, RequestedOptions
-from service.domain.translation import REQUEST_OPTIONS, RequestOption, Term
+import dragoman_client
+from dragoman_client import Options, RequestFields, Term
+from service.domain.options import OPTIONS, Option
+from service.domain.translation import REQUEST_OPTIONS, RequestOption
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -67,28 +68,30 @@ _REQUEST = {name: _request_flag(option) for name, option in REQUEST_OPTIONS.item
 
 
 def request_options(command: Command) -> Command:
-    """Give a command these options; it gets `wishes: Wishes` in their stead.
+    """Give a command these options; it gets `request_fields: RequestFields` in their stead.
 
     Raises, when the command is called:
         UsageError: one lacks another.
     """
 
     @functools.wraps(command)
-    def with_wishes(*, term: tuple[Term, ...], **others: Any) -> Any:
+    def with_fields(*, term: tuple[Term, ...], **others: Any) -> Any:
         asked = {name: _value(REQUEST_OPTIONS[name], others.pop(name)) for name in _REQUEST}
         if asked["model_version"] and not asked["model"]:
             raise click.UsageError("--model-version needs --model.")
         decoding = {option: others.pop(option) for option in _DECODING}
         is_ranked = decoding["num_hypotheses"] is not None
-        options = RequestedOptions(**decoding, return_scores=is_ranked or None)
-        wishes = cast(Wishes, {**asked, "options": options, "terms": term})
-        return command(wishes=wishes, **others)
+        options = Options(**decoding, return_scores=is_ranked or None)
+        request_fields = cast(RequestFields, {**asked, "options": options, "terms": term})
+        return command(request_fields=request_fields, **others)
 
     for option in reversed((*_REQUEST.values(), _TERM, *_DECODING.values())):
-        with_wishes = option(with_wishes)
-    return with_wishes  # type: ignore[return-value]
+        with_fields = option(with_fields)
+    return with_fields  # type: ignore[return-value]
 
 
 def _value(option: RequestOption, given: Any) -> Any:
-    """Return what the client takes for what a flag gave."""
-    return type(option.default)(given.replace("-", "_")) if isinstance(option.default, enum.Enum) else given
+    """Return what the client takes for what a flag gave: enums by the names that the domain's have, too."""
+    if not isinstance(option.default, enum.Enum):
+        return given
+    return getattr(dragoman_client, type(option.default).__name__)(given.replace("-", "_"))

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from dragoman_client import DEFAULT_SERVER
 from service.bundle.manifest import LanguagePair
 from service.cli import exit_codes
 from service.cli.command_error import CommandError
 from service.cli.settings import SettingsCommand
-from service.client import DEFAULT_SERVER
 from service.config.watched_files import FileProblem
 from service.process.ports import join_address
 from service.process.standard_streams import leave

@@ -1,8 +1,8 @@
 """The language to translate from, where the user leaves it out."""
 
+from dragoman_client import Client, Model
 from service.cli import exit_codes
 from service.cli.command_error import CommandError
-from service.client import Client, ServedModel
 
 _MAX_DIRECTIONS = 20  # of so many an error tells
 
@@ -27,9 +27,9 @@ def only_source(client: Client, target: str, model: str, version: str) -> str:
     raise CommandError(f"nothing here translates into {target!r}; served: {shown}.", exit_codes.USAGE)
 
 
-def _candidates(client: Client, model: str, version: str) -> list[ServedModel]:
+def _candidates(client: Client, model: str, version: str) -> list[Model]:
     """The served models that may answer a call that names these, or leaves them empty."""
-    served: dict[str, dict[str, ServedModel]] = {}
+    served: dict[str, dict[str, Model]] = {}
     for each in client.models():
         served.setdefault(each.name, {})[each.version] = each
     if model and model not in served:

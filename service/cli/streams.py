@@ -10,10 +10,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO, NoReturn, Protocol, TextIO
 
+from dragoman_client import ClientError
 from service.cli import exit_codes
 from service.cli.command_error import CommandError, OutputClosed
 from service.cli.lines import Line
-from service.client import ClientError
 from service.process.standard_streams import ERROR, OUTPUT, Descriptor
 
 

@@ -8,6 +8,7 @@ from typing import BinaryIO
 
 import click
 
+from dragoman_client import ClientError, MimeType, RequestFields, StreamEvent, Translation
 from service.cli.formats import Documents, Format, JsonField, Record, TextLines, TsvColumn, render
 from service.cli.lines import Line, read_document, read_lines
 from service.cli.options import Connection, connection_options
@@ -17,8 +18,6 @@ from service.cli.progress import progress
 from service.cli.request_options import request_options
 from service.cli.source_language import only_source
 from service.cli.streams import arguments, located, open_input, write
-from service.client import ClientError, StreamPart, Wishes
-from service.domain.translation import MimeType, Translation
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 _FORMATS = ("text", "html", "tsv", "jsonl")
@@ -82,7 +81,7 @@ def translate(
     field: str | None,
     target_field: str | None,
     stream: bool,
-    wishes: Wishes,
+    request_fields: RequestFields,
     timeout_seconds: float,
     connection: Connection,
 ) -> None:
@@ -95,8 +94,8 @@ def translate(
     Output is written in whole lines, so --resume can go on after any end.
     """
     name = format_name or _FORMAT_OF_ENDING.get(input_file.suffix.lower() if input_file else "", "text")
-    options = wishes["options"]
-    is_ranked = options is not None and "num_hypotheses" in options.chosen
+    options = request_fields["options"]
+    is_ranked = options is not None and options.num_hypotheses is not None
     if texts and input_file:
         raise click.UsageError("give either texts or --file, not both.")
     if texts and name in ("tsv", "jsonl"):
@@ -112,22 +111,22 @@ def translate(
     if texts:
         form = Documents()  # each may have several lines
     if name == "html":
-        wishes["mime_type"] = MimeType.HTML
+        request_fields["mime_type"] = MimeType.HTML
     with contextlib.ExitStack() as stack:
         input_stream = None if texts else stack.enter_context(open_input(input_file))
         client = stack.enter_context(connection.client(timeout_seconds))
-        source = source or only_source(client, target, wishes["model"], wishes["model_version"])
+        source = source or only_source(client, target, request_fields["model"], request_fields["model_version"])
         noun, lines = _input(texts, input_stream, name)
 
         def translate_chunk(chunk: list[Record]) -> list[Translation]:
             try:
-                return client.translate([record.text for record in chunk], source, target, **wishes)
+                return client.translate([record.text for record in chunk], source, target, **request_fields)
             except ClientError as error:
                 raise located(error, chunk, noun) from None
 
         if stream:
             for line in lines:
-                _print_stream(client.stream([line.text], source, target, **wishes), line)
+                _print_stream(client.stream([line.text], source, target, **request_fields), line)
             return
         output, num_done = stack.enter_context(open_output(output_file, input_file, lines if resume else None))
         bar = stack.enter_context(progress(input_stream, output_file, num_done, noun))
@@ -175,7 +174,7 @@ def _input(texts: tuple[str, ...], stream: BinaryIO | None, format_name: str) ->
     return ("document", read_document(stream)) if format_name == "html" else ("line", read_lines(stream))
 
 
-def _print_stream(parts: Iterable[StreamPart], line: Line) -> None:
+def _print_stream(parts: Iterable[StreamEvent], line: Line) -> None:
     """Print a text's translation as it grows."""
     try:
         for part in parts:

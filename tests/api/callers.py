@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
-from service.client import Client, Tls
+from dragoman_client import Client, Tls
 from tests.servers import eventually
 
 

@@ -10,10 +10,9 @@ from typing import Any
 
 import pytest
 
+from dragoman_client import Client, ClientError, Options
 from service.calls.keys import Quotas, key_lines, new_key
-from service.client import Client, ClientError
 from service.domain.call import Phase
-from service.domain.options import RequestedOptions
 from service.observe.access_log import LOGGER
 from tests.otlp_collector import otlp_collector
 from tests.servers import TIMEOUT_SECONDS, InProcessServer, distinct_texts, eventually
@@ -188,7 +187,7 @@ def test_a_server_that_loads_tells_that_and_takes_no_change(serve: Callable[...,
 
 def test_a_full_queue_says_when_to_come_again(serve: Callable[..., InProcessServer]) -> None:
     server = serve(max_slots=1, max_waiting=32)
-    short = RequestedOptions(max_output_tokens=24)
+    short = Options(max_output_tokens=24)
     with Client(server.address) as client, ThreadPoolExecutor(1) as pool:
         first = pool.submit(client.translate, distinct_texts(32), "en", "de", options=short)
         eventually(lambda: server.server.models[0].engine.snapshot().num_running > 0)

@@ -16,8 +16,8 @@ from grpc_status import rpc_status
 from hyperframe.frame import HeadersFrame
 
 from benchmarks import http2_frames as http2
+from dragoman_client import Client, ClientError
 from service.calls.keys import Quotas, key_lines, new_key
-from service.client import Client, ClientError
 from service.config.server_config import ServerConfig
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc

@@ -7,7 +7,7 @@ from typing import Any
 import grpc
 import pytest
 
-from service.client import Client, ClientError
+from dragoman_client import Client, ClientError
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from tests.patience import patient

@@ -10,6 +10,7 @@ import grpc
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from dragoman_client import ClientError, Flag, Options, Translation
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from service.faces.grpc.pb.inference import grpc_service_pb2 as kserve_pb
@@ -81,17 +82,9 @@ NAMES = {
 METHOD = "dragoman.v1.TranslationService/Translate"
 
 
-def translate(server: InProcessServer, texts: list[str], **options: Any) -> Any:
+def translate(server: InProcessServer, texts: list[str], **options: Any) -> list[Translation]:
     with server.client() as client:
-        return client._stub.Translate(
-            pb.TranslateRequest(
-                texts=texts,
-                source_language_code="en",
-                target_language_code="de",
-                options=pb.DecodingOptions(**options),
-            ),
-            timeout=patient(30),
-        )
+        return client.translate(texts, "en", "de", options=Options(**options))
 
 
 def test_all_names_and_labels_are_there(serve: Callable[..., InProcessServer]) -> None:
@@ -238,8 +231,8 @@ def test_only_those_who_ran_are_evicted(serve: Callable[..., InProcessServer], m
 def test_flagged_segments_are_counted(serve: Callable[..., InProcessServer]) -> None:
     server = serve()
     answer = translate(server, [f"{{{number}}} {text}" for number, text in enumerate(distinct_texts(8))])
-    flags = [flag for each in answer.translations for segment in each.segments for flag in segment.flags]
-    assert set(flags) == {pb.FLAG_PLACEHOLDER}, "the tiny model, which has learnt nothing, keeps placeholders"
+    flags = [flag for each in answer for segment in each.segments for flag in segment.flags]
+    assert set(flags) == {Flag.PLACEHOLDER}, "the tiny model, which has learnt nothing, keeps placeholders"
     assert server.metric("dragoman_segment_flags_total", model="tiny", flag="placeholder") == len(flags)
     assert server.metric("dragoman_segment_flags_total", model="tiny", flag="term") == 0
 
@@ -322,7 +315,7 @@ def documented() -> set[str]:
 def test_every_metric_is_documented_and_every_documented_one_is_there(serve: Callable[..., InProcessServer]) -> None:
     server = serve(triton_metrics=True)
     translate(server, ["Hello"])
-    with pytest.raises(grpc.RpcError):
+    with pytest.raises(ClientError):
         translate(server, [])
     types = re.findall(r"^# TYPE (\S+) ", server.get("/metrics")[2], re.MULTILINE)
     exposed = {name.removeprefix("dragoman_") for name in types if name.startswith(("dragoman_", "nv_"))}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from service.domain.translation import MimeType, Priority
+from dragoman_client import MimeType, Priority
 from service.text.markup.lexer import tokens
 from tests.servers import InProcessServer, distinct_texts
 

@@ -9,14 +9,13 @@ import pytest
 from google.rpc import error_details_pb2
 from grpc_status import rpc_status
 
-from service.client import ClientError
-from service.domain.options import RequestedOptions
+from dragoman_client import ClientError, Options
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from tests.patience import patient
 from tests.servers import InProcessServer, distinct_texts, eventually, rpc_error
 
-OPTIONS = RequestedOptions(max_output_tokens=24)
+OPTIONS = Options(max_output_tokens=24)
 
 
 def long_call(num_texts: int) -> Any:

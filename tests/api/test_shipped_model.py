@@ -9,8 +9,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from sacrebleu.metrics.bleu import BLEU
 
-from service.client import Client
-from service.domain.options import RequestedOptions
+from dragoman_client import Client, Options
 from tests.patience import patient
 from tests.servers import REPOSITORY, ServerProcess
 
@@ -69,7 +68,7 @@ def test_answers_under_load_are_those_given_alone(
 
         def call(job: tuple[Sequence[int], int]) -> list[str]:
             rows, beam_size = job
-            options = RequestedOptions(beam_size=beam_size)
+            options = Options(beam_size=beam_size)
             return [t.text for t in client.translate([sources[i] for i in rows], "en", "de", options=options)]
 
         answers = list(pool.map(call, calls, timeout=TIMEOUT_SECONDS))
@@ -127,7 +126,7 @@ def test_beam_search_is_at_least_as_probable_as_greedy(server: ServerProcess, pa
             [
                 translation.hypotheses[0].score
                 for translation in client.translate(
-                    sources, "en", "de", options=RequestedOptions(beam_size=size, return_scores=True)
+                    sources, "en", "de", options=Options(beam_size=size, return_scores=True)
                 )
             ]
             for size in (1, 4)

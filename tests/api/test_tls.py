@@ -8,7 +8,7 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from service.client import Client, NotSecure, Tls
+from dragoman_client import Client, NotSecure, Tls
 from tests.api.callers import Callers
 from tests.certificates import Authority, Pair, replace
 from tests.patience import patient
@@ -62,8 +62,8 @@ def test_who_does_not_is_told_why_in_one_line(server: InProcessServer, trusted: 
     garbage = tmp_path / "garbage.crt"
     garbage.write_bytes(b"garbage")
     cases = {
-        Tls(other): "the server's certificate is not trusted; name its authority with --tls-ca.",
-        Tls(): "the server's certificate is not trusted; name its authority with --tls-ca.",
+        Tls(other): "the server's certificate is not trusted; name its authority with Tls(authorities=...).",
+        Tls(): "the server's certificate is not trusted; name its authority with Tls(authorities=...).",
         Tls(garbage): "the files for TLS can't be used; they must be PEM, and the certificate and key a pair.",
     }
     for tls, reason in cases.items():
@@ -72,7 +72,10 @@ def test_who_does_not_is_told_why_in_one_line(server: InProcessServer, trusted: 
         assert str(raised.value) == f"no TLS connection to {server.address}: {reason}"
     with Client(server.address.replace("127.0.0.1", "localhost"), tls=Tls(trusted)) as client:
         translate(client)
-    with server.client() as client, pytest.raises(NotSecure, match=r"closed the connection; if it speaks TLS, say --t"):
+    with (
+        server.client() as client,
+        pytest.raises(NotSecure, match=r"closed the connection; if it speaks TLS, give t"),
+    ):
         translate(client)
 
 
@@ -105,7 +108,10 @@ def test_a_server_can_ask_clients_for_certificates(
     with server.client(tls=Tls(trusted, *good)) as client:
         translate(client)
     for tls in (Tls(trusted), Tls(trusted, *unknown), Tls(trusted, *expired)):
-        with server.client(tls=tls) as client, pytest.raises(NotSecure, match=r"with --tls-certificate and --tls-key"):
+        with (
+            server.client(tls=tls) as client,
+            pytest.raises(NotSecure, match=r"with Tls\(certificate=.*, key=.*\)"),
+        ):
             translate(client)
     new = Authority("The next authority")
     replace(trusted, new.certificate)  # which signs clients from now on

@@ -1,4 +1,4 @@
-"""The examples of docs/api.md run as they stand there, port aside, against the shipped models."""
+"""The examples of docs/api.md and client/README.md run as they stand there, port aside, against the shipped models."""
 
 import re
 import subprocess
@@ -10,9 +10,16 @@ import pytest
 from tests.patience import patient
 from tests.servers import REPOSITORY, ServerProcess, environment
 
-EXAMPLES = re.findall(r"```python\n(.*?)```", (REPOSITORY / "docs" / "api.md").read_text(encoding="utf-8"), re.DOTALL)
+DOCUMENTS = [REPOSITORY / path for path in ("docs/api.md", "client/README.md")]
+EXAMPLES = [
+    example
+    for document in DOCUMENTS
+    for example in re.findall(r"```python\n(.*?)```", document.read_text(encoding="utf-8"), re.DOTALL)
+]
 SAID = {
-    "from service.client": ["Wo ist der Bahnhof?", "<b>", "Akte", "en", "Mein Bruder"],
+    "import Client, MimeType": ["Wo ist der Bahnhof?", "<b>", "Akte", "en", "Mein Bruder"],
+    "import AsyncClient": ["Speichern Sie die Datei.", "Mein Bruder"],
+    "import Client, Options": ["Wo ist der Bahnhof?"],
     "google.cloud": ["en Wo ist der Bahnhof?", "en Speichern Sie die Datei"],
     "tritonclient": ["Wo ist der Bahnhof? -0.", "Speichern Sie die Datei. -0."],
 }

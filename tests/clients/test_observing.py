@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from service.client import Client
+from dragoman_client import Client
 from tests.otlp_collector import otlp_collector
 from tests.servers import REPOSITORY, TIMEOUT_SECONDS, ServerProcess, dragoman, environment, free_port
 

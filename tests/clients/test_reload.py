@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import grpc
 import pytest
 
+from dragoman_client import Client
 from service.bundle.manifest import Manifest
-from service.client import Client
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from tests.patience import patient

@@ -11,11 +11,9 @@ from typing import Any
 import grpc
 import pytest
 
-from service.client import Client
-from service.domain.options import RequestedOptions
+from dragoman_client import Client, Options, target_of
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
-from service.targets import target_of
 from tests.patience import patient
 from tests.proxies import envoy, nginx
 from tests.servers import ServerProcess, distinct_texts, eventually, read_line, samples
@@ -176,7 +174,7 @@ def test_each_server_gets_about_half_of_the_calls(way: str, replicas: Replicas, 
     before = replicas.num_translated()
     with Client(addresses[way]) as client:
         for text in distinct_texts(40):
-            client.translate([text], "en", "de", options=RequestedOptions(max_output_tokens=4))
+            client.translate([text], "en", "de", options=Options(max_output_tokens=4))
     shares = [after - earlier for after, earlier in zip(replicas.num_translated(), before, strict=True)]
     assert sum(shares) == 40
     assert min(shares) >= 12

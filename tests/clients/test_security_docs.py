@@ -5,8 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from dragoman_client import Client, Tls
 from service.calls.keys import read_keys
-from service.client import Client, Tls
 from service.config.server_config import ServerConfig
 from tests.patience import patient
 from tests.servers import REPOSITORY, LoopThread, environment, in_process

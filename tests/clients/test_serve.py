@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from service.client import Client, ClientError
-from service.domain.options import RequestedOptions
+from dragoman_client import Client, ClientError, Options
 from tests.patience import patient
 from tests.servers import ServerProcess, distinct_texts, dragoman, eventually, free_port, samples
 from tests.slow_file import slow_to_open
@@ -66,9 +65,7 @@ def test_calls_that_race_with_the_stop_succeed_or_find_no_server(start: Any) -> 
     def call_until_refused(client: Client) -> None:
         try:
             while True:
-                outcomes.append(
-                    len(client.translate(["Hello"], "en", "de", options=RequestedOptions(max_output_tokens=1)))
-                )
+                outcomes.append(len(client.translate(["Hello"], "en", "de", options=Options(max_output_tokens=1))))
         except ClientError as error:
             outcomes.append(error.code)
 

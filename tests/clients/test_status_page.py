@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from service.client import Client, ClientError
+from dragoman_client import Client, ClientError
 from tests.browser import Browser, browser
 from tests.servers import ServerProcess, distinct_texts, eventually, http_get
 

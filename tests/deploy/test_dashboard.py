@@ -14,7 +14,7 @@ import pytest
 from benchmarks import panels
 from benchmarks.prometheus import Prometheus, QueryError, scraping
 from deploy.grafana import build
-from service.client import ClientError
+from dragoman_client import ClientError
 from service.config.server_config import ServerConfig
 from tests.deploy.deployed import ONLY_WITH_TLS, known_metrics, rules
 from tests.servers import InProcessServer, LoopThread, distinct_texts, eventually, in_process

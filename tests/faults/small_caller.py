@@ -9,7 +9,7 @@ import select
 import sys
 import time
 
-from service.client import Client
+from dragoman_client import Client
 
 _PAUSE_SECONDS = 0.01
 _PATIENCE_SECONDS = 120.0

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from service.client import ClientError
+from dragoman_client import ClientError
 from service.config.server_config import ServerConfig
 from service.domain.translation import Priority
 from service.engine import waiting

@@ -15,7 +15,7 @@ import pytest
 from hyperframe.frame import DataFrame, HeadersFrame, SettingsFrame
 
 from benchmarks import http2_frames as http2
-from service.client import Client
+from dragoman_client import Client
 from service.domain.errors import Overloaded
 from service.faces.grpc import connections
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb

@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from service.client import Client
+from dragoman_client import Client
 from service.faces.http import bounds as http_bounds
 from tests.faults.raw_connection import RawConnection
 from tests.patience import patient

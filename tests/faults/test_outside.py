@@ -16,8 +16,7 @@ import pytest
 from hyperframe.frame import ContinuationFrame, GoAwayFrame, HeadersFrame, PingFrame, RstStreamFrame, SettingsFrame
 
 from benchmarks import http2_frames as http2
-from service import targets
-from service.client import Client, ClientError
+from dragoman_client import Client, ClientError, targets
 from service.config.server_config import ServerConfig
 from service.faces.grpc import connections
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
@@ -309,8 +308,8 @@ def test_answers_that_are_cut_short(
 def test_our_client_gives_up_by_its_deadline_and_recovers(
     server: InProcessServer, proxy: FaultProxy, monkeypatch: pytest.MonkeyPatch, proved: Proved
 ) -> None:
-    monkeypatch.setattr(targets, "_KEEPALIVE_SECONDS", 1)
-    monkeypatch.setattr(targets, "_PING_TIMEOUT_SECONDS", 1)
+    monkeypatch.setattr(targets, "KEEPALIVE_SECONDS", 1)
+    monkeypatch.setattr(targets, "PING_TIMEOUT_SECONDS", 1)
     with Client(proxy.address, timeout_seconds=1.0) as client:
         assert client.translate(["Hello"], "en", "de")
         proxy.lose_clients()

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
+from dragoman_client import Client
 from service.cli import exit_codes
-from service.client import Client
 from tests.patience import patient
 from tests.servers import REPOSITORY, ServerProcess, distinct_texts, environment, eventually
 

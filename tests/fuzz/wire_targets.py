@@ -13,6 +13,7 @@ from unittest.mock import patch
 
 from google.protobuf.message import DecodeError, Message
 
+from dragoman_client import target_of
 from service.calls.metadata import api_key_in, request_id_in
 from service.cli.command_error import CommandError
 from service.cli.formats import Documents, Format, JsonField, TextLines, TsvColumn, render
@@ -36,7 +37,6 @@ from service.faces.http.listener import HttpListener
 from service.observe.access_log import is_sampled
 from service.observe.recent_errors import RecentErrors
 from service.observe.tracing import Tracing
-from service.targets import target_of
 from service.translation.checks import check_request
 from tests.fuzz.source import Source
 

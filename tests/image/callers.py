@@ -6,7 +6,7 @@ Prints `under way` when all calls are, then, once the server has stopped being r
 import json
 from concurrent.futures import ThreadPoolExecutor
 
-from service.client import Client
+from dragoman_client import Client
 from tests.servers import distinct_texts, eventually, http_get, samples
 
 NUM_CALLS = 8

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from benchmarks.servers import RunningServer
-from service.client import Client
+from dragoman_client import Client
 from tests.soak.watch import metrics_of
 from tests.tiny_bundle import put_bundle
 

@@ -1,4 +1,4 @@
-"""How a client reaches one server, or several behind its own balancing: gRPC's target and its channel options."""
+"""gRPC's target and channel options for one server, or for several among which the client balances its calls."""
 
 import ipaddress
 import json
@@ -14,24 +14,24 @@ _MIN_RESOLUTION_SECONDS = 5
 # What is kept of a call to try it again: the longest that a server takes. gRPC's own bound is 256 KiB.
 _RETRIED_BYTES = 8 * 2**20
 # A machine that vanished is noticed in the sum of these; servers allow a ping every 10 s.
-_KEEPALIVE_SECONDS = 20
-_PING_TIMEOUT_SECONDS = 10
+KEEPALIVE_SECONDS = 20
+PING_TIMEOUT_SECONDS = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What gRPC's channels take, `grpc.insecure_channel` and all others."""
+    """The arguments of `grpc.insecure_channel` and all other channels."""
 
     target: str
     options: tuple[tuple[str, str | int], ...]
 
 
 def target_of(server: str) -> Target:
-    """Of `host:port`, of several `ip:port` with commas between, or of a gRPC target such as `dns:///name:port`.
+    """Return the target of `host:port`, several `ip:port` with commas between, or a target such as `dns:///name:port`.
 
-    Calls that no server has begun, or that a stopping one gave up, are tried again. Of several servers, which are also
-    all addresses behind a target, each gets a call in turn, as long as its health is SERVING. A single address is
-    asked whatever its health: behind a proxy it would be that of one server.
+    Calls that no server has begun, or that a stopping one gave up, are tried again. Several servers, such as all
+    addresses behind a target, get calls in turn, each as long as its health is SERVING. A single address is asked
+    whatever its health: behind a proxy it would be that of one server.
 
     Raises:
         ValueError: several addresses that are not all of IPv4 or all of IPv6.
@@ -49,9 +49,9 @@ def target_of(server: str) -> Target:
         ("grpc.per_rpc_retry_buffer_size", _RETRIED_BYTES),
         ("grpc.max_reconnect_backoff_ms", _MAX_RECONNECT_SECONDS * 1000),
         ("grpc.dns_min_time_between_resolutions_ms", _MIN_RESOLUTION_SECONDS * 1000),
-        ("grpc.keepalive_time_ms", _KEEPALIVE_SECONDS * 1000),
-        ("grpc.keepalive_timeout_ms", _PING_TIMEOUT_SECONDS * 1000),
-        ("grpc.http2.ping_timeout_ms", _PING_TIMEOUT_SECONDS * 1000),  # of all other pings, which hold keepalive's off
+        ("grpc.keepalive_time_ms", KEEPALIVE_SECONDS * 1000),
+        ("grpc.keepalive_timeout_ms", PING_TIMEOUT_SECONDS * 1000),
+        ("grpc.http2.ping_timeout_ms", PING_TIMEOUT_SECONDS * 1000),  # of all other pings, which hold keepalive's off
         *more,
     )
     return Target(target, options)
@@ -68,7 +68,7 @@ def _target_of_several(addresses: list[str]) -> str:
 
 
 def _ip_version(address: str) -> int:
-    """4 or 6; 0 if it is no IP address with a port."""
+    """Return 4 or 6; 0 if it is no IP address with a port."""
     host, colon, port = address.rpartition(":")
     try:
         version = ipaddress.ip_address(host.removeprefix("[").removesuffix("]")).version

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from dragoman_client.targets import SERVICE_CONFIG, Target, target_of
 from service.config.server_config import ServerConfig
 from service.faces.grpc.dragoman import servicer as translation_servicer
 from service.faces.grpc.google import servicer as google_servicer
 from service.faces.grpc.kserve import servicer as kserve_servicer
 from service.faces.grpc.server import _channel_options
-from service.targets import SERVICE_CONFIG, Target, target_of
 from tests.servers import REPOSITORY
 
 

@@ -1,0 +1,109 @@
+"""What can go wrong with a call, made from what gRPC and the server tell."""
+
+import enum
+from typing import Any, Protocol
+
+from dragoman_client.pb import rpc_pb2
+
+
+class ClientError(Exception):
+    """A call failed. The message is the server's, or tells why there was none.
+
+    `code` is the name of the gRPC status; `request_id` is the call's id in the server's log, empty if no server
+    answered; `field` names the request's field that is wrong, such as `texts[3]`; `retry_after_seconds` is the
+    server's hint where it gave one.
+    """
+
+    def __init__(
+        self, message: str, code: str, request_id: str = "", field: str = "", retry_after_seconds: float | None = None
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.request_id = request_id
+        self.field = field
+        self.retry_after_seconds = retry_after_seconds
+
+
+class NoServer(ClientError):
+    """No server answers at this address."""
+
+
+class TlsAdvice(enum.Enum):
+    """What to do where there is no TLS connection; programs with words of their own tell the cases apart by these."""
+
+    RENEW = "have it renewed."
+    CHECK_CLOCKS = "check the clocks."
+    TRUST = "name its authority with Tls(authorities=...)."
+    RENAME = "call the server by the one in it."
+    OMIT_TLS = "call it without tls."
+    MEND_FILES = "they must be PEM, and the certificate and key a pair."
+    USE_TLS = "if it speaks TLS, give tls=Tls()."
+    SHOW_CERTIFICATE = "if it asks for a certificate, give one that it trusts with Tls(certificate=..., key=...)."
+
+
+class NotSecure(ClientError):
+    """There is no TLS connection: certificates do not fit, or only one side uses it.
+
+    The message is `problem` and what `advice` says.
+    """
+
+    def __init__(self, problem: str, advice: TlsAdvice, code: str) -> None:
+        super().__init__(f"{problem}; {advice.value}", code)
+        self.problem = problem
+        self.advice = advice
+
+
+class RpcError(Protocol):
+    """What the errors of gRPC and of its asyncio API have in common."""
+
+    def code(self) -> Any:
+        """Return the status."""
+
+    def details(self) -> str | None:
+        """Return the status' message."""
+
+    def trailing_metadata(self) -> Any:
+        """Return pairs of key and value."""
+
+
+# What gRPC's message of a failed handshake contains, the problem, and what to do.
+_HANDSHAKES = (
+    ("certificate has expired", "the server's certificate has expired", TlsAdvice.RENEW),
+    ("certificate is not yet valid", "the server's certificate is not valid yet", TlsAdvice.CHECK_CLOCKS),
+    ("CERTIFICATE_VERIFY_FAILED", "the server's certificate is not trusted", TlsAdvice.TRUST),
+    ("Hostname Verification", "the server's certificate is for another name", TlsAdvice.RENAME),
+    ("WRONG_VERSION_NUMBER", "the server speaks no TLS", TlsAdvice.OMIT_TLS),
+    ("Failed to create security handshaker", "the files for TLS can't be used", TlsAdvice.MEND_FILES),
+)
+_CLOSED = ("Socket closed", "Handshake read failed (Socket closed)", "Connection reset by peer")
+
+
+def client_error(error: RpcError, server: str, *, uses_tls: bool) -> ClientError:
+    """Return the error of a call to `server` that gRPC says has failed."""
+    trailers: dict[str, Any] = dict(error.trailing_metadata() or ())
+    code, message = error.code().name, error.details() or ""
+    request_id = str(trailers.get("x-request-id", ""))
+    if code == "UNAVAILABLE" and not request_id:
+        return _no_connection(message, code, server, uses_tls)
+    field, retry_after_seconds = "", None
+    for detail in rpc_pb2.Status.FromString(trailers.get("grpc-status-details-bin", b"")).details:
+        kind = detail.type_url.rpartition("/")[2]
+        if kind == "google.rpc.BadRequest":
+            violations = rpc_pb2.BadRequest.FromString(detail.value).field_violations
+            field = violations[0].field if violations else ""
+        elif kind == "google.rpc.RetryInfo":
+            delay = rpc_pb2.RetryInfo.FromString(detail.value).retry_delay
+            retry_after_seconds = delay.ToTimedelta().total_seconds()
+    return ClientError(message, code, request_id, field, retry_after_seconds)
+
+
+def _no_connection(message: str, code: str, server: str, uses_tls: bool) -> ClientError:
+    """Return why no server answered, from gRPC's message, which names the layer of its code that failed."""
+    for sign, problem, advice in _HANDSHAKES:
+        if sign in message:
+            return NotSecure(f"no TLS connection to {server}: {problem}", advice, code)
+    reason = message.rpartition(": ")[2]
+    if reason in _CLOSED:
+        advice = TlsAdvice.SHOW_CERTIFICATE if uses_tls else TlsAdvice.USE_TLS
+        return NotSecure(f"{server} closed the connection", advice, code)
+    return NoServer(f"no server answers at {server} ({reason}).", code)

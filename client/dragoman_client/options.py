@@ -1,0 +1,56 @@
+"""What a call may ask for beside texts and languages; the server's `translation.proto` describes each in full."""
+
+import enum
+from dataclasses import dataclass
+
+
+class Priority(enum.Enum):
+    """Which calls get slots first when the server is busy; a lower priority gets fewer of them, never none."""
+
+    LOW = "low"
+    NORMAL = "normal"
+    HIGH = "high"
+
+
+class MimeType(enum.Enum):
+    """The format of the texts."""
+
+    PLAIN = "text/plain"
+    HTML = "text/html"
+
+
+class SplitSentences(enum.Enum):
+    """Where a text is cut into segments, each of which is translated by itself."""
+
+    OFF = "off"  # nowhere: a text is one segment
+    ON = "on"  # where sentences end, and at line ends
+    NO_NEWLINES = "no_newlines"  # where sentences end; a line end within a sentence is a space like any other
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A term that must be translated as `target`; without a target it is left as it is."""
+
+    source: str
+    target: str | None = None
+    case_sensitive: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """How to decode; `None` takes the model's default. The fields are those of the message `DecodingOptions`.
+
+    The server checks the ranges, which may differ from one model to another.
+    """
+
+    beam_size: int | None = None  # 1 to 8; 1 is greedy search
+    length_penalty: float | None = None  # -10 to 10; above 0 favours longer translations
+    num_hypotheses: int | None = None  # 1 to beam_size, or with sampling 1 to 8
+    max_output_tokens: int | None = None  # per segment, 1 to the model's limit
+    return_scores: bool | None = None
+    temperature: float | None = None  # 0 to 10; above 0: sampling
+    top_k: int | None = None  # with sampling: 1 to 64
+    top_p: float | None = None  # with sampling: above 0 to 1
+    seed: int | None = None  # with sampling: the same seed draws the same
+    max_repeats: int | None = None  # 0 to 100; 0: no limit
+    max_length_ratio: float | None = None  # 0 to 100; 0: no limit

@@ -1,0 +1,126 @@
+"""What comes back from a server. Positions are code points, from start to before end."""
+
+import enum
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from dragoman_client.options import Options
+
+
+class FinishReason(enum.Enum):
+    """Why decoding ended."""
+
+    UNSPECIFIED = "unspecified"  # not known to this version of the client
+    STOP = "stop"  # the model ended the sentence, or there was nothing to translate
+    LENGTH = "length"  # max_output_tokens was reached
+    RATIO = "ratio"  # the output grew out of proportion to the input
+    REPETITION = "repetition"  # the output repeated itself
+    CANCELLED = "cancelled"
+    DEADLINE = "deadline"
+
+
+class Flag(enum.Enum):
+    """What to check in a segment's translation."""
+
+    UNSPECIFIED = "unspecified"  # not known to this version of the client
+    PLACEHOLDER = "placeholder"  # a placeholder's place was guessed: the model lost or doubled it
+    TERM = "term"  # the same of a glossary's term
+    UNKNOWN = "unknown"  # the same of characters that the model has no pieces for
+    EMPTY = "empty"  # the model wrote no letter and no number for a source that has letters
+
+
+@dataclass(frozen=True, slots=True)
+class Hypothesis:
+    """One candidate translation; `score` is its length-normalised log-probability, `None` unless asked for."""
+
+    text: str
+    score: float | None
+    num_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A part of a text that was translated by itself."""
+
+    source_start: int
+    source_end: int
+    target_start: int
+    target_end: int
+    finish_reason: FinishReason
+    num_source_tokens: int
+    num_output_tokens: int
+    flags: tuple[Flag, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AlignedSpan:
+    """A part of a text and the part of its translation that says the same."""
+
+    source_start: int
+    source_end: int
+    target_start: int
+    target_end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Translation:
+    """The answer to one text: the best hypothesis' text, all hypotheses best first, and how decoding ended.
+
+    `finish_reason` is that of the first segment that did not end by itself, if there is one. `alignment` is empty
+    unless asked for; `detected_language_code` is empty if the source language was given.
+    """
+
+    text: str
+    hypotheses: tuple[Hypothesis, ...]
+    finish_reason: FinishReason
+    num_source_tokens: int
+    segments: tuple[Segment, ...] = ()
+    alignment: tuple[AlignedSpan, ...] = ()
+    detected_language_code: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamEvent:
+    """The next part of a stream: `delta` follows all before it of the text `text_index`.
+
+    `translation` is the whole translation, set in the last event of each text. `model` and `model_version` name what
+    translates.
+    """
+
+    text_index: int
+    delta: str
+    translation: Translation | None
+    model: str = ""
+    model_version: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DetectedLanguage:
+    """A language that a text may be in, as a BCP 47 code; `confidence` is from 0 to 1."""
+
+    language_code: str
+    confidence: float
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A model that a server has loaded.
+
+    `language_pairs` are (source, target) codes; besides, it translates each of `any_to_any_language_codes` into each
+    other one. `default_options` are those of calls that set none.
+    """
+
+    name: str
+    version: str
+    language_pairs: tuple[tuple[str, str], ...]
+    max_source_tokens: int
+    max_output_tokens: int
+    default_options: Options
+    precision: str
+    any_to_any_language_codes: tuple[str, ...] = ()
+
+    def pairs(self) -> Iterator[tuple[str, str]]:
+        """Yield every direction as (source, target) codes."""
+        yield from self.language_pairs
+        yield from itertools.permutations(self.any_to_any_language_codes, 2)
