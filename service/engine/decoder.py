@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from service.domain.errors import EngineFailure
 from service.engine.batch import Batch
 from service.engine.integrity import expect
-from service.engine.runner import EncodeJob, Fetch, Runner, RunTerminated
-from service.engine.search.advance import Search
+from service.engine.runner import EncodeJob, Rows, Runner, RunTerminated
+from service.engine.search.search import Search
 from service.engine.sequence import DecodedHypothesis, Sequence
 
 _log = logging.getLogger(__name__)
@@ -22,6 +22,7 @@ class StepResult:
     failed: list[tuple[Sequence, EngineFailure]] = field(default_factory=list)
     first_tokens: list[Sequence] = field(default_factory=list)
     num_generated: int = 0
+    num_steps: int = 0  # of the run
     has_run_failed: bool = False  # it raised, or gave no row numbers
 
 
@@ -34,8 +35,8 @@ class Decoder:
     def __init__(self, runner: Runner, *, checks_integrity: bool = False) -> None:
         self.batch = Batch(runner.spec.max_slots, runner.spec.kv_capacity)
         self._runner = runner
-        self._search = Search(runner.spec.eos_id)
-        self._fetch: Fetch | None = None  # what the present company needs of a step; `None` when it has changed
+        self.search = Search(runner.spec.eos_id)
+        self._rows: Rows | None = None  # views of the live rows; `None` when somebody has joined or left
         self._without_token: list[Sequence] = []  # joined, but the model has not chosen a token for them yet
         self._checks_integrity = checks_integrity
 
@@ -44,9 +45,11 @@ class Decoder:
 
         If the run fails as a whole, each sequence is tried by itself, so that one bad input does not fail the others.
         """
-        self._fetch = None
+        self._rows = None
         start_id = self._runner.spec.decoder_start_id
         jobs = [EncodeJob(sequence.source_ids, self.batch.join(sequence, start_id)) for sequence in sequences]
+        for sequence in sequences:
+            self.search.join(sequence)
         self._without_token.extend(sequences)
         failures = self._encode(jobs, is_alone=is_alone)
         failed = [(sequence, failure) for sequence, failure in zip(sequences, failures, strict=True) if failure]
@@ -55,28 +58,28 @@ class Decoder:
         return failed
 
     def step(self, *, is_alone: bool = True) -> StepResult:
-        """Move every running sequence one token on. If the run itself fails, all of them do."""
-        batch, result = self.batch, StepResult()
-        live = slice(0, batch.num_rows)
-        try:
-            output = self._runner.step(
-                batch.token_ids[live],
-                batch.lengths[live],
-                batch.source_lengths[live],
-                self._needed(),
-                is_alone=is_alone,
+        """Give every running sequence the tokens of one run. If the run itself fails, all of them do."""
+        batch, search, result = self.batch, self.search, StepResult()
+        if self._rows is None:
+            live = slice(0, batch.num_rows)
+            self._rows = Rows(
+                batch.token_ids[live], batch.lengths[live], batch.source_lengths[live], batch.limits[live]
             )
+        most = self._runner.spec.max_steps
+        max_steps = min(search.max_steps(batch), most) if most > 1 else 1
+        try:
+            output = self._runner.run(self._rows, search.fetch(batch), max_steps, is_alone=is_alone)
         except Exception as error:
-            _log_failure(f"a step of {batch.num_rows} rows", error)
+            _log_failure(f"a run of {batch.num_rows} rows", error)
             result.has_run_failed = True
             result.failed = [(sequence, _failure(error)) for sequence in batch.sequences]
         else:
-            advance = self._search.advance(batch, output)
+            advance = search.advance(batch, output)
             if advance.copies:
                 sources, targets = zip(*advance.copies, strict=True)
                 self._runner.reorder(sources, targets, batch.lengths[list(sources)].tolist())
             self._note_first_tokens(result)
-            result.num_generated = batch.num_sequences - len(self._without_token)
+            result.num_generated, result.num_steps = advance.num_generated, output.num_steps
             result.finished = advance.finished
             result.failed = [
                 (sequence, EngineFailure("The decoder gave no numbers for this text; report it."))
@@ -91,14 +94,14 @@ class Decoder:
 
     def certain(self, sequence: Sequence) -> tuple[int, ...]:
         """The tokens with which a running sequence's best hypothesis will begin, the model's prefix left out."""
-        return self._search.certain(self.batch, sequence)
+        return self.search.certain(self.batch, sequence)
 
     def remove(self, sequence: Sequence) -> None:
         """Free a running sequence's rows and forget its search."""
-        self._fetch = None
+        self._rows = None
         for move in self.batch.leave(sequence):
             self._runner.move(*move)
-        self._search.forget(sequence)
+        self.search.leave(sequence)
         if sequence in self._without_token:
             self._without_token.remove(sequence)
 
@@ -110,7 +113,7 @@ class Decoder:
         """
         self.batch.check_integrity()
         running, lengths = set(self.batch.sequences), self.batch.lengths
-        expect(self._search.kept <= running, "a search is kept of a sequence that has left")
+        self.search.check_integrity(running)
         expected = {each for each in running if lengths[each.slots[0]] <= len(each.forced_ids)}
         is_known = len(self._without_token) == len(expected) and expected.issuperset(self._without_token)
         expect(is_known, f"{len(self._without_token)} wait for a first token, {len(expected)} should")
@@ -131,19 +134,6 @@ class Decoder:
             return [failure for job in jobs for failure in self._encode([job], is_alone=is_alone)]
         unusable = "The encoder gave no numbers for this text; report it."
         return [None if is_good else EngineFailure(unusable) for is_good in are_good]
-
-    def _needed(self) -> Fetch:
-        """What the searches of the running sequences need from the next step."""
-        if self._fetch is not None:
-            return self._fetch
-        batch, groups = self.batch, self.batch.groups
-        widest, live = max(groups), slice(0, self.batch.num_rows)
-        self._fetch = Fetch(
-            next_ids=1 in groups,
-            next_log_probs=bool(batch.wants_scores[live].any()),
-            num_candidates=max(2 * widest if widest > 1 else 0, int(batch.top_ks[live].max())),
-        )
-        return self._fetch
 
     def _note_first_tokens(self, result: StepResult) -> None:
         if not self._without_token:

@@ -401,7 +401,7 @@ class Engine:
                 if self._leaves(lane, leader):
                     self._roster.fail(leader, self._explained(error))
             if turn.num_rows and lane.turn_began is not None and not result.has_run_failed:
-                self._throughput.turned(turn.num_rows, self._clock() - lane.turn_began)
+                self._throughput.turned(turn.num_rows, (self._clock() - lane.turn_began) / result.num_steps)
             if self._config.checks_integrity:
                 self.check_integrity(lane)
             updates = self._roster.take_updates()

@@ -11,7 +11,7 @@ import numpy as np
 from service.bundle.manifest import BundleError, one_line
 from service.domain.translation import DecodingOptions
 from service.engine.config import EngineConfig
-from service.engine.runner import EncodeJob, Fetch, Runner
+from service.engine.runner import EncodeJob, Fetch, Rows, Runner
 from service.engine.runtime.onnx_runner import OnnxRunner
 from service.engine.runtime.session import DeviceUnavailable
 from service.engine.sequence import Sequence
@@ -110,11 +110,13 @@ def fastest_step(runner: Runner, source_ids: tuple[int, ...], max_encode_tokens:
         runner.encode(jobs[start : start + per_run], is_alone=is_alone)
     token_ids = np.full(num_rows, runner.spec.decoder_start_id, np.int64)
     source_lengths = np.full(num_rows, len(source_ids), np.int32)
+    limits = np.full(num_rows, runner.spec.kv_capacity, np.int32)
     seconds = []
     for length in range(min(_MAX_STEPS, runner.spec.kv_capacity)):
         began = time.perf_counter()
         lengths = np.full(num_rows, length, np.int32)
-        runner.step(token_ids, lengths, source_lengths, Fetch(True, False, 0), is_alone=is_alone)
+        rows = Rows(token_ids, lengths, source_lengths, limits)
+        runner.run(rows, Fetch(True, False, 0), 1, is_alone=is_alone)
         seconds.append(time.perf_counter() - began)
         if len(seconds) >= _LEAST_STEPS and sum(seconds) > _MEASURED_SECONDS:
             break

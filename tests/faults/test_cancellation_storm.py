@@ -80,7 +80,7 @@ class Left:
             "twins": len(roster._twins._waiting) + len(roster._twins._running) + len(roster._twins._watched),
             "homes": len(engine._homes),
             "doomed": sum(len(lane.doomed) for lane in engine._lanes),
-            "searches": sum(len(lane.decoder._search.kept) for lane in engine._lanes),
+            "searches": sum(lane.decoder.search.num_kept for lane in engine._lanes),
             "pending calls": len(self._server.server._translator._decoder._pending),
             "leases": model.leases._num_held,
             "tasks": self._loop.run(_num_tasks()),

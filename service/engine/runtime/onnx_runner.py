@@ -5,12 +5,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from numpy import typing as npt
 
 from service.bundle import graph_io
 from service.bundle.manifest import Manifest
 from service.engine.config import EngineConfig
-from service.engine.runner import EncodeJob, Fetch, RunnerSpec, StepOutput
+from service.engine.runner import EncodeJob, Fetch, Rows, RunnerSpec, RunOutput
 from service.engine.runtime.device_cache import DeviceCache
 from service.engine.runtime.host_cache import HostCache
 from service.engine.runtime.kv_cache import CacheShape, KVCache
@@ -53,7 +52,7 @@ class OnnxRunner:
         self._cross_names = graph_io.cross_names(num_layers)
         self._past_names = graph_io.past_names(num_layers)
         self._present_names = graph_io.present_names(num_layers)
-        self._bindings: dict[tuple[int, int, Fetch, bool], tuple[Binding, StepOutput]] = {}
+        self._bindings: dict[tuple[int, int, Fetch, bool], tuple[Binding, RunOutput]] = {}
         self._total_length = np.zeros(1, np.int32)
         self._next_ids = np.zeros(spec.max_slots, np.int64)
         self._next_log_probs = np.zeros(spec.max_slots, np.float32)
@@ -181,20 +180,12 @@ class OnnxRunner:
         rows = [job.rows for job in jobs]
         return self._cache.store_sources(rows, lengths.tolist(), num_live=min(own_rows[0] for own_rows in rows))
 
-    def step(
-        self,
-        token_ids: npt.NDArray[np.int64],
-        lengths: npt.NDArray[np.int32],
-        source_lengths: npt.NDArray[np.int32],
-        fetch: Fetch,
-        *,
-        is_alone: bool = True,
-    ) -> StepOutput:
-        """See `Runner.step`."""
-        num_rows = len(token_ids)
-        self._cache.prepare_step(int(source_lengths.max()), num_rows)
-        self._inputs.write(token_ids, lengths, source_lengths)
-        self._total_length[0] = lengths.max() + 1
+    def run(self, rows: Rows, fetch: Fetch, max_steps: int, *, is_alone: bool = True) -> RunOutput:
+        """See `Runner.run`. The graph makes one step."""
+        num_rows = len(rows.token_ids)
+        self._cache.prepare_step(int(rows.source_lengths.max()), num_rows)
+        self._inputs.write(rows.token_ids, rows.lengths, rows.source_lengths)
+        self._total_length[0] = rows.lengths.max() + 1
         binding, output = self._binding(num_rows, fetch, is_alone)
         self._decoder_step.session(is_alone=is_alone).run(binding)
         return output
@@ -223,7 +214,7 @@ class OnnxRunner:
         self._encoder.terminate()
         self._decoder_step.terminate()
 
-    def _binding(self, num_rows: int, fetch: Fetch, is_alone: bool) -> tuple[Binding, StepOutput]:
+    def _binding(self, num_rows: int, fetch: Fetch, is_alone: bool) -> tuple[Binding, RunOutput]:
         key = (num_rows, self._cache.source_bucket, fetch, is_alone)
         found = self._bindings.get(key)
         if found is None:
@@ -232,7 +223,7 @@ class OnnxRunner:
             found = self._bindings[key] = self._bind(num_rows, fetch, is_alone)
         return found
 
-    def _bind(self, num_rows: int, fetch: Fetch, is_alone: bool) -> tuple[Binding, StepOutput]:
+    def _bind(self, num_rows: int, fetch: Fetch, is_alone: bool) -> tuple[Binding, RunOutput]:
         """Bind the first `num_rows` rows of everything. K = 0 tells the graph that no log-probabilities are wanted."""
         num_candidates = min(fetch.num_candidates, self._vocabulary_size)
         past = self._cache.past(num_rows)
@@ -243,15 +234,17 @@ class OnnxRunner:
             **dict(zip(self._past_names, past, strict=True)),
             **dict(zip(self._cross_names, self._cache.cross(num_rows), strict=True)),
         }
-        output = StepOutput(
-            next_ids=self._next_ids[:num_rows] if fetch.next_ids else None,
-            next_log_probs=self._next_log_probs[:num_rows] if fetch.next_log_probs else None,
+        next_ids = self._next_ids[:num_rows] if fetch.next_ids else None
+        next_log_probs = self._next_log_probs[:num_rows] if fetch.next_log_probs else None
+        output = RunOutput(
+            next_ids=None if next_ids is None else next_ids[:, None],
+            next_log_probs=None if next_log_probs is None else next_log_probs[:, None],
             candidate_ids=np.zeros((num_rows, num_candidates), np.int64) if num_candidates else None,
             candidate_log_probs=np.zeros((num_rows, num_candidates), np.float32) if num_candidates else None,
         )
         fetched = {
-            graph_io.NEXT_IDS: output.next_ids,
-            graph_io.NEXT_LOG_PROBS: output.next_log_probs,
+            graph_io.NEXT_IDS: next_ids,
+            graph_io.NEXT_LOG_PROBS: next_log_probs,
             graph_io.CANDIDATE_IDS: output.candidate_ids,
             graph_io.CANDIDATE_LOG_PROBS: output.candidate_log_probs,
         }

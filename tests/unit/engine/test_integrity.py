@@ -74,9 +74,9 @@ FAULTS: dict[str, tuple[str, Falsify]] = {
     "a row ran past its limit": ("past its limit", lambda a: a.lane.batch.lengths.fill(39)),
     "forced rows are miscounted": ("begin with what is forced", lambda a: setattr(a.lane.batch, "num_forced", 1)),
     "guarded rows are miscounted": ("are guarded", lambda a: setattr(a.lane.batch, "num_guarded", 0)),
-    "a group is stale": ("groups are stale", lambda a: a.lane.batch.groups.pop(2)),
+    "a search is forgotten": ("follow a strategy", lambda a: a.lane.decoder.search.leave(a.beam)),
     "who runs is not known to run": ("owns", lambda a: setattr(a.running, "status", SequenceStatus.WAITING)),
-    "a search is kept": ("a search is kept", lambda a: a.lane.decoder._search._hypotheses.update({a.waiting: None})),  # type: ignore[dict-item]
+    "a search is kept": ("a search is kept", lambda a: a.lane.decoder.search.join(a.waiting)),
     "a first token is awaited": ("first token", lambda a: a.lane.decoder._without_token.append(a.running)),
     "a sequence has no rows at home": ("have no rows there", lambda a: a.lane.batch.leave(a.beam)),
     "a sequence has rows elsewhere": ("have a home", lambda a: a.engine._homes.pop(a.beam)),
