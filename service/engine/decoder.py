@@ -40,7 +40,7 @@ class Decoder:
         self._without_token: list[Sequence] = []  # joined, but the model has not chosen a token for them yet
         self._checks_integrity = checks_integrity
 
-    def admit(self, sequences: Sequence_[Sequence], *, is_alone: bool = True) -> list[tuple[Sequence, EngineFailure]]:
+    def admit(self, sequences: Sequence_[Sequence]) -> list[tuple[Sequence, EngineFailure]]:
         """Encode sequences together and let them join; returns those whose encoding failed, out of the batch again.
 
         If the run fails as a whole, each sequence is tried by itself, so that one bad input does not fail the others.
@@ -51,13 +51,13 @@ class Decoder:
         for sequence in sequences:
             self.search.join(sequence)
         self._without_token.extend(sequences)
-        failures = self._encode(jobs, is_alone=is_alone)
+        failures = self._encode(jobs)
         failed = [(sequence, failure) for sequence, failure in zip(sequences, failures, strict=True) if failure]
         self._remove_failed(failed)
         self._check()
         return failed
 
-    def step(self, *, is_alone: bool = True) -> StepResult:
+    def step(self) -> StepResult:
         """Give every running sequence the tokens of one run. If the run itself fails, all of them do."""
         batch, search, result = self.batch, self.search, StepResult()
         if self._rows is None:
@@ -68,7 +68,7 @@ class Decoder:
         most = self._runner.spec.max_steps
         max_steps = min(search.max_steps(batch), most) if most > 1 else 1
         try:
-            output = self._runner.run(self._rows, search.fetch(batch), max_steps, is_alone=is_alone)
+            output = self._runner.run(self._rows, search.fetch(batch), max_steps)
         except Exception as error:
             _log_failure(f"a run of {batch.num_rows} rows", error)
             result.has_run_failed = True
@@ -104,6 +104,8 @@ class Decoder:
         self.search.leave(sequence)
         if sequence in self._without_token:
             self._without_token.remove(sequence)
+        if not self.batch.num_rows:
+            self._runner.idle()
 
     def check_integrity(self) -> None:
         """Check the batch, and that nothing is kept for those who have left it.
@@ -124,14 +126,14 @@ class Decoder:
         for sequence, _ in failed:
             self.remove(sequence)
 
-    def _encode(self, jobs: Sequence_[EncodeJob], *, is_alone: bool) -> list[EngineFailure | None]:
+    def _encode(self, jobs: Sequence_[EncodeJob]) -> list[EngineFailure | None]:
         try:
-            are_good = self._runner.encode(jobs, is_alone=is_alone)
+            are_good = self._runner.encode(jobs)
         except Exception as error:
             _log_failure(f"encoding {len(jobs)} sources", error)
             if len(jobs) == 1:
                 return [_failure(error)]
-            return [failure for job in jobs for failure in self._encode([job], is_alone=is_alone)]
+            return [failure for job in jobs for failure in self._encode([job])]
         unusable = "The encoder gave no numbers for this text; report it."
         return [None if is_good else EngineFailure(unusable) for is_good in are_good]
 

@@ -305,7 +305,7 @@ class Engine:
         try:
             while (plan := self._next(lane)) is not None:
                 if plan.admitted or lane.batch.num_rows:
-                    turn = lane.run(plan, is_alone=self._is_alone(lane))
+                    turn = lane.run(plan)
                     self._conclude(lane, turn)
                     lane.count_failures(turn)
         except BaseException as error:
@@ -374,9 +374,6 @@ class Engine:
         """How many of those who wait this lane may take, so that all lanes have about as many."""
         total = self._roster.num_waiting + sum(each.batch.num_sequences for each in self._lanes)
         return -(-total // len(self._lanes)) - lane.batch.num_sequences
-
-    def _is_alone(self, lane: Lane) -> bool:
-        return all(other is lane or other.turn_began is None for other in self._lanes)
 
     def _conclude(self, lane: Lane, turn: Turn) -> None:
         """Give out what a turn led to."""

@@ -56,17 +56,17 @@ class Lane:
         budget = self._pace.encode_tokens(batch.num_rows, batch.num_free)
         return schedule(candidates, batch.num_free, budget, max_sequences)
 
-    def run(self, plan: StepPlan, *, is_alone: bool) -> Turn:
-        """Encode who joins, and move all rows one token on. `is_alone`: no other lane has anything to do.
+    def run(self, plan: StepPlan) -> Turn:
+        """Encode who joins, and move all rows one token on.
 
         Raises:
             RuntimeError: this and all the last turns failed.
         """
         began = self._clock()
-        refused = self.decoder.admit(plan.admitted, is_alone=is_alone) if plan.admitted else []
+        refused = self.decoder.admit(plan.admitted) if plan.admitted else []
         encoded = self._clock()
         num_rows = self.batch.num_rows
-        result = self.decoder.step(is_alone=is_alone) if num_rows else StepResult()
+        result = self.decoder.step() if num_rows else StepResult()
         turn = Turn(plan, began, encoded, self._clock(), num_rows, refused, result)
         if plan.admitted:
             self._pace.encoded(plan.num_padded_tokens, encoded - began)

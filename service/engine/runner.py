@@ -76,17 +76,15 @@ class Runner(Protocol):
         """Limits and special tokens; never change."""
         ...
 
-    def encode(self, jobs: Sequence[EncodeJob], *, is_alone: bool = True) -> list[bool]:
+    def encode(self, jobs: Sequence[EncodeJob]) -> list[bool]:
         """Run the encoder over all jobs at once and fill their rows, which lie behind the rows that are live already.
-
-        `is_alone` says that no other runner of the model is at work, so that this one may use all threads.
 
         Returns:
             Per job, whether the encoder gave numbers; the rows of a job that did not are unusable until cleared.
         """
         ...
 
-    def run(self, rows: Rows, fetch: Fetch, max_steps: int, *, is_alone: bool = True) -> RunOutput:
+    def run(self, rows: Rows, fetch: Fetch, max_steps: int) -> RunOutput:
         """Run the decoder for one token of each live row or more, up to `max_steps`, which is 1 where candidates are
         wanted. In every step but the first a row's input is the token that the step before chose for it.
 
@@ -104,6 +102,10 @@ class Runner(Protocol):
 
     def clear(self, rows: Sequence[int]) -> None:
         """Wipe rows whose sequence failed, so that nothing of it reaches the rows' next owner."""
+        ...
+
+    def idle(self) -> None:
+        """No row is live: leave all threads to the model's other runners until the next `encode`."""
         ...
 
     def reset(self) -> None:

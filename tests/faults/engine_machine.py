@@ -65,7 +65,7 @@ def solo(key: Key) -> tuple[DecodedHypothesis, ...] | None:
     while not recorder.updates:
         plan = engine._next(lane)
         assert plan is not None
-        engine._conclude(lane, lane.run(plan, is_alone=True))
+        engine._conclude(lane, lane.run(plan))
     (update,) = recorder.updates
     assert update.error is None or isinstance(update.error, EngineFailure)
     return update.hypotheses if update.error is None else None
@@ -296,7 +296,7 @@ class EngineMachine(RuleBasedStateMachine):
                 self.steps_past[sequence] += 1
                 assert self.steps_past[sequence] <= 2, "rows are held for nobody"
         if plan.admitted or lane.batch.num_rows:
-            self.turns[lane] = lane.run(plan, is_alone=self.engine._is_alone(lane))
+            self.turns[lane] = lane.run(plan)
             if self.turns[lane].num_rows:
                 result = self.turns[lane].result
                 is_to_fail = lane in self.faulty or lane.runner.is_terminated  # type: ignore[attr-defined]

@@ -41,9 +41,9 @@ class Turns:
     def _noting(self, lane: Lane) -> Callable[..., Turn]:
         run = lane.run
 
-        def noted(plan: StepPlan, *, is_alone: bool) -> Turn:
+        def noted(plan: StepPlan) -> Turn:
             began = time.monotonic()
-            turn = run(plan, is_alone=is_alone)
+            turn = run(plan)
             with self._lock:
                 self.ran.append((began, (*plan.admitted, *lane.batch.sequences)))
             return turn

@@ -39,8 +39,11 @@ class OnnxRunner:
         *,
         pad_id: int,
         vocabulary_size: int,
+        at_work: set["OnnxRunner"],
     ) -> None:
+        """`at_work` are those of the model's runners that have rows; all of them share it."""
         self.spec = spec
+        self._at_work = at_work
         self._encoder = encoder
         self._decoder_step = decoder_step
         self._cache = cache
@@ -127,12 +130,18 @@ class OnnxRunner:
             session_config,
             pad_id=tokens.pad_id,
             vocabulary_size=model.vocabulary_size,
+            at_work=set(),
         )
 
     @property
     def encoder(self) -> SharedGraph:
         """The encoder graph, for whoever else has sources to encode."""
         return self._encoder
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether no other runner of the model has rows, so that this one may use all threads."""
+        return len(self._at_work) <= 1
 
     def beside(self) -> "OnnxRunner":
         """Another runner on the same graphs, with as many rows of its own, for another thread."""
@@ -146,6 +155,7 @@ class OnnxRunner:
             self._session_config,
             pad_id=self._pad_id,
             vocabulary_size=self._vocabulary_size,
+            at_work=self._at_work,
         )
 
     def resize(self, max_slots: int) -> None:
@@ -163,15 +173,16 @@ class OnnxRunner:
         self._next_ids = np.zeros(max_slots, np.int64)
         self._next_log_probs = np.zeros(max_slots, np.float32)
 
-    def encode(self, jobs: Sequence[EncodeJob], *, is_alone: bool = True) -> list[bool]:
+    def encode(self, jobs: Sequence[EncodeJob]) -> list[bool]:
         """See `Runner.encode`."""
+        self._at_work.add(self)
         lengths = np.array([len(job.source_ids) for job in jobs], np.int32)
         width = self._cache.encoder_width(int(lengths.max()))
         source_ids = np.full((len(jobs), width), self._pad_id, np.int64)
         for row, job in zip(source_ids, jobs, strict=True):
             row[: len(job.source_ids)] = job.source_ids
         cross = self._cache.encoder_outputs(len(jobs), width)
-        session = self._encoder.session(is_alone=is_alone)
+        session = self._encoder.session(is_alone=self.is_alone)
         binding = session.bind(
             {graph_io.SOURCE_IDS: source_ids, graph_io.SOURCE_LENGTHS: lengths},
             dict(zip(self._cross_names, cross, strict=True)),
@@ -180,12 +191,13 @@ class OnnxRunner:
         rows = [job.rows for job in jobs]
         return self._cache.store_sources(rows, lengths.tolist(), num_live=min(own_rows[0] for own_rows in rows))
 
-    def run(self, rows: Rows, fetch: Fetch, max_steps: int, *, is_alone: bool = True) -> RunOutput:
+    def run(self, rows: Rows, fetch: Fetch, max_steps: int) -> RunOutput:
         """See `Runner.run`. The graph makes one step."""
         num_rows = len(rows.token_ids)
         self._cache.prepare_step(int(rows.source_lengths.max()), num_rows)
         self._inputs.write(rows.token_ids, rows.lengths, rows.source_lengths)
         self._total_length[0] = rows.lengths.max() + 1
+        is_alone = self.is_alone
         binding, output = self._binding(num_rows, fetch, is_alone)
         self._decoder_step.session(is_alone=is_alone).run(binding)
         return output
@@ -202,8 +214,13 @@ class OnnxRunner:
         """See `Runner.clear`."""
         self._cache.clear(rows)
 
+    def idle(self) -> None:
+        """See `Runner.idle`."""
+        self._at_work.discard(self)
+
     def reset(self) -> None:
         """See `Runner.reset`."""
+        self.idle()
         self._encoder.reset()
         self._decoder_step.reset()
         self._bindings.clear()

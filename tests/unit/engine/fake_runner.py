@@ -42,7 +42,8 @@ class FakeRunner:
         self.encoded: list[list[Sequence[int]]] = []
         self.batch_sizes: list[int] = []
         self.fetches: list[Fetch] = []
-        self.were_alone: list[bool] = []
+        self.num_runs = 0
+        self.is_at_work = False
         self.is_terminated = False
         self._vocabulary_size = vocabulary_size
         self._eos_weight = eos_weight
@@ -52,8 +53,9 @@ class FakeRunner:
         self._known: dict[tuple[tuple[int, ...], tuple[int, ...]], npt.NDArray[np.float32]] = {}
         self._unclean: set[int] = set()  # rows that hold no numbers and must be cleared before they are used again
 
-    def encode(self, jobs: Sequence[EncodeJob], *, is_alone: bool = True) -> list[bool]:
+    def encode(self, jobs: Sequence[EncodeJob]) -> list[bool]:
         self._check_terminated()
+        self.is_at_work = True
         self.num_encodes += 1
         self.encoded.append([job.source_ids for job in jobs])
         if any(BAD_SOURCE_ID in job.source_ids for job in jobs):
@@ -67,11 +69,12 @@ class FakeRunner:
                     self._unclean.add(row)
         return [NAN_SOURCE_ID not in job.source_ids for job in jobs]
 
-    def run(self, rows: Rows, fetch: Fetch, max_steps: int, *, is_alone: bool = True) -> RunOutput:
+    def run(self, rows: Rows, fetch: Fetch, max_steps: int) -> RunOutput:
         self._check_terminated()
         assert 1 <= max_steps <= self.spec.max_steps
         assert max_steps == 1 or not fetch.num_candidates
-        self.were_alone.append(is_alone)
+        self.num_runs += 1
+        assert self.is_at_work
         steps: list[RunOutput] = []
         token_ids, lengths = rows.token_ids, rows.lengths
         has_ended = np.zeros(len(token_ids), np.bool_)
@@ -167,7 +170,11 @@ class FakeRunner:
             self._sources[row] = None
         self._unclean -= set(rows)
 
+    def idle(self) -> None:
+        self.is_at_work = False
+
     def reset(self) -> None:
+        self.idle()
         self.is_terminated = False
         self._unclean.clear()
         self._sources = [None] * self.spec.max_slots

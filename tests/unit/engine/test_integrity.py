@@ -44,7 +44,7 @@ def scene() -> Scene:
     for _ in range(3):
         plan = engine._next(lane)
         assert plan is not None
-        engine._conclude(lane, lane.run(plan, is_alone=True))
+        engine._conclude(lane, lane.run(plan))
     return Scene(engine, lane, running, beam, follower, waiting)
 
 

@@ -41,7 +41,7 @@ def test_several_steps_in_one_run_change_no_answer(max_steps: int, seed: int) ->
     single = decode(FakeRunner(), greedy(seed), CONFIG)
     several = FakeRunner(max_steps=max_steps)
     assert told(decode(several, greedy(seed), CONFIG)) == told(single)
-    assert len(several.were_alone) < several.num_steps, "there were runs of several steps"
+    assert several.num_runs < several.num_steps, "there were runs of several steps"
     assert any(isinstance(update.error, EngineFailure) for update in single)
     assert any(update.error is None for update in single)
 
@@ -61,7 +61,7 @@ def test_a_run_ends_with_the_last_row() -> None:
     runner = FakeRunner(max_steps=64, eos_weight=-30.0)
     decode(runner, [new_sequence((5, 1), max_output_tokens=10)], CONFIG)
     assert runner.num_steps == 10
-    assert len(runner.were_alone) == 1
+    assert runner.num_runs == 1
 
 
 def test_nothing_that_a_run_holds_behind_a_rows_end_is_told() -> None:

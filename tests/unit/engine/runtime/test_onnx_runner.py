@@ -288,17 +288,32 @@ def test_lanes_share_the_graphs_and_the_slots_and_give_the_same_numbers(bundle: 
     assert [runner.spec.max_slots for runner in runners] == [20, 20]
     fetch = Fetch(next_ids=True, next_log_probs=True, num_candidates=4)
     outputs = []
-    for runner in runners:
+    for runner, other in (runners, runners[::-1]):
         for is_alone in (True, False):
             runner.reset()
+            other.reset()
+            if not is_alone:
+                other.encode([EncodeJob((5, 1), [0])])
             jobs = [EncodeJob((5 + row, 6, 7, 1), [row]) for row in range(3)]
-            assert runner.encode(jobs, is_alone=is_alone) == [True] * 3
+            assert runner.encode(jobs) == [True] * 3
+            assert runner.is_alone == is_alone
             sources = np.full(3, 4, np.int32)
-            output = step(runner, np.array([0, 3, 4]), np.zeros(3, np.int32), sources, fetch, is_alone=is_alone)
+            output = step(runner, np.array([0, 3, 4]), np.zeros(3, np.int32), sources, fetch)
             assert output.candidate_log_probs is not None
             outputs.append(output.candidate_log_probs.copy())
     for other in outputs[1:]:
         np.testing.assert_array_equal(other, outputs[0])
+
+
+def test_a_runner_is_alone_while_the_others_are_idle(bundle: Path) -> None:
+    first, second = OnnxRunner.load_lanes(bundle, manifest(), EngineConfig(max_slots=40), SessionConfig("cpu", 2))
+    first.encode([EncodeJob((5, 1), [0])])
+    assert first.is_alone
+    second.encode([EncodeJob((5, 1), [0])])
+    assert not first.is_alone
+    assert not second.is_alone
+    first.idle()
+    assert second.is_alone
 
 
 @pytest.mark.parametrize(("threads", "max_slots", "expected"), [(1, 64, 1), (2, 64, 2), (2, 31, 1), (16, 64, 4)])
