@@ -143,7 +143,7 @@ class Batch:
         The one place where lengths advance, and with them the rows' caches: the run that chose a token appended the
         one before. Returns the new lengths.
         """
-        lengths = self.lengths[rows]
+        lengths: npt.NDArray[np.int32] = self.lengths[rows]
         self.output_ids[self.row_numbers[rows], lengths] = token_ids
         self.token_ids[rows] = token_ids
         lengths += 1

@@ -301,8 +301,8 @@ def test_lanes_share_the_graphs_and_the_slots_and_give_the_same_numbers(bundle: 
             output = step(runner, np.array([0, 3, 4]), np.zeros(3, np.int32), sources, fetch)
             assert output.candidate_log_probs is not None
             outputs.append(output.candidate_log_probs.copy())
-    for other in outputs[1:]:
-        np.testing.assert_array_equal(other, outputs[0])
+    for each in outputs[1:]:
+        np.testing.assert_array_equal(each, outputs[0])
 
 
 def test_a_runner_is_alone_while_the_others_are_idle(bundle: Path) -> None:

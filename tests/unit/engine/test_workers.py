@@ -146,7 +146,7 @@ def test_when_one_lane_dies_all_are_told_once() -> None:
 
     runners[1].before_step = waits
     with rig:
-        rig.engine._lanes[0].decoder.step = dies  # type: ignore[assignment, method-assign]
+        rig.engine.workers[0].step = dies  # type: ignore[assignment, method-assign]
         rig.engine.submit(sequences)
         assert isinstance(rig.recorder.wait_for_failure(), MemoryError)
         rig.recorder.wait(4)

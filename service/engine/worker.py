@@ -1,17 +1,24 @@
-"""Runs the batch: newcomers are encoded and join, everyone goes one token on, leavers free their rows at once."""
+"""A worker: one runner's rows, and what the one thread that owns them does in a turn: newcomers are encoded and join,
+everyone goes on, and who has ended frees its rows at once."""
 
 import logging
+from collections.abc import Callable, Collection, Iterable
 from collections.abc import Sequence as Sequence_
 from dataclasses import dataclass, field
 
 from service.domain.errors import EngineFailure
 from service.engine.batch import Batch
 from service.engine.integrity import expect
+from service.engine.pace import Pace
 from service.engine.runner import EncodeJob, Rows, Runner, RunTerminated
+from service.engine.scheduler import StepPlan, schedule
 from service.engine.search.search import Search
 from service.engine.sequence import DecodedHypothesis, Sequence
+from service.engine.stats import TurnStats
 
 _log = logging.getLogger(__name__)
+
+_MAX_FAILED_TURNS = 5  # in a row; then the fault is not a sequence's but the engine's
 
 
 @dataclass(slots=True)
@@ -26,19 +33,94 @@ class StepResult:
     has_run_failed: bool = False  # it raised, or gave no row numbers
 
 
-class Decoder:
-    """The batch, the searches and the runner, kept in step with each other.
+@dataclass(slots=True)
+class Turn:
+    """What a turn did: who joined, who could not, what the step gave, and when each part began and ended."""
 
-    `checks_integrity` verifies the books after each change; for tests.
-    """
+    plan: StepPlan
+    began: float
+    encoded: float
+    stepped: float
+    num_rows: int = 0
+    refused: list[tuple[Sequence, EngineFailure]] = field(default_factory=list)
+    result: StepResult = field(default_factory=StepResult)
 
-    def __init__(self, runner: Runner, *, checks_integrity: bool = False) -> None:
+
+class Worker:
+    """Belongs to its thread; others read its sizes, and add to `abandoned` under the engine's lock."""
+
+    def __init__(
+        self, runner: Runner, max_encode_tokens: int, clock: Callable[[], float], *, checks_integrity: bool
+    ) -> None:
+        self.runner = runner
         self.batch = Batch(runner.spec.max_slots, runner.spec.kv_capacity)
-        self._runner = runner
         self.search = Search(runner.spec.eos_id)
+        self.abandoned: list[Sequence] = []  # running, but nobody waits for them: to be removed before the next turn
+        self.turn_began: float | None = None  # `None` between turns
+        self.unreported: list[TurnStats] = []
+        self._clock = clock
+        self._pace = Pace(max_encode_tokens)
+        self._num_failed_turns = 0
         self._rows: Rows | None = None  # views of the live rows; `None` when somebody has joined or left
         self._without_token: list[Sequence] = []  # joined, but the model has not chosen a token for them yet
         self._checks_integrity = checks_integrity
+
+    def remove_abandoned(self) -> None:
+        """Free the rows of those that nobody waits for."""
+        for sequence in self.abandoned:
+            self.remove(sequence)
+        self.abandoned.clear()
+
+    def schedule(self, candidates: Iterable[Sequence], max_sequences: int) -> StepPlan:
+        """Who joins in the next turn, at most `max_sequences`."""
+        batch = self.batch
+        budget = self._pace.encode_tokens(batch.num_rows, batch.num_free)
+        return schedule(candidates, batch.num_free, budget, max_sequences)
+
+    def run(self, plan: StepPlan) -> Turn:
+        """Encode who joins, and move all rows one token on.
+
+        Raises:
+            RuntimeError: this and all the last turns failed.
+        """
+        began = self._clock()
+        refused = self.admit(plan.admitted) if plan.admitted else []
+        encoded = self._clock()
+        num_rows = self.batch.num_rows
+        result = self.step() if num_rows else StepResult()
+        turn = Turn(plan, began, encoded, self._clock(), num_rows, refused, result)
+        if plan.admitted:
+            self._pace.encoded(plan.num_padded_tokens, encoded - began)
+        if num_rows:
+            self._pace.stepped(turn.stepped - encoded)
+        return turn
+
+    def check_integrity(self, at_home: Collection[Sequence], joining: Collection[Sequence] = ()) -> None:
+        """Check that those in the batch, and those who are `joining` it, are at home here, or abandoned.
+
+        Raises:
+            IntegrityError: it is not so; says what is wrong.
+        """
+        expect(len(set(self.abandoned)) == len(self.abandoned), "a sequence is abandoned twice")
+        expect(not set(self.abandoned).intersection(at_home), "somebody waits for a abandoned sequence")
+        expected, found = {*at_home, *self.abandoned}, {*self.batch.sequences, *joining}
+        lost, strange = len(expected - found), len(found - expected)
+        expect(not lost, f"{lost} of {len(expected)} sequences at home in a worker have no rows there")
+        expect(not strange, f"{strange} of {len(found)} sequences have rows in a worker where they are not at home")
+        needed = sum(sequence.num_slots for sequence in joining)
+        expect(needed <= self.batch.num_free, f"{needed} rows are promised, {self.batch.num_free} are free")
+
+    def count_failures(self, turn: Turn) -> None:
+        """Give up when turn after turn fails.
+
+        Raises:
+            RuntimeError: this was the last straw.
+        """
+        if turn.num_rows or turn.plan.admitted:
+            has_run = turn.num_rows > 0 and not turn.result.has_run_failed
+            self._num_failed_turns = 0 if has_run else self._num_failed_turns + 1
+        if self._num_failed_turns >= _MAX_FAILED_TURNS:
+            raise RuntimeError(f"{self._num_failed_turns} turns in a row failed; the log says why")
 
     def admit(self, sequences: Sequence_[Sequence]) -> list[tuple[Sequence, EngineFailure]]:
         """Encode sequences together and let them join; returns those whose encoding failed, out of the batch again.
@@ -46,7 +128,7 @@ class Decoder:
         If the run fails as a whole, each sequence is tried by itself, so that one bad input does not fail the others.
         """
         self._rows = None
-        start_id = self._runner.spec.decoder_start_id
+        start_id = self.runner.spec.decoder_start_id
         jobs = [EncodeJob(sequence.source_ids, self.batch.join(sequence, start_id)) for sequence in sequences]
         for sequence in sequences:
             self.search.join(sequence)
@@ -65,10 +147,10 @@ class Decoder:
             self._rows = Rows(
                 batch.token_ids[live], batch.lengths[live], batch.source_lengths[live], batch.limits[live]
             )
-        most = self._runner.spec.max_steps
+        most = self.runner.spec.max_steps
         max_steps = min(search.max_steps(batch), most) if most > 1 else 1
         try:
-            output = self._runner.run(self._rows, search.fetch(batch), max_steps)
+            output = self.runner.run(self._rows, search.fetch(batch), max_steps)
         except Exception as error:
             _log_failure(f"a run of {batch.num_rows} rows", error)
             result.has_run_failed = True
@@ -77,7 +159,7 @@ class Decoder:
             advance = search.advance(batch, output)
             if advance.copies:
                 sources, targets = zip(*advance.copies, strict=True)
-                self._runner.reorder(sources, targets, batch.lengths[list(sources)].tolist())
+                self.runner.reorder(sources, targets, batch.lengths[list(sources)].tolist())
             self._note_first_tokens(result)
             result.num_generated, result.num_steps = advance.num_generated, output.num_steps
             result.finished = advance.finished
@@ -100,14 +182,14 @@ class Decoder:
         """Free a running sequence's rows and forget its search."""
         self._rows = None
         for move in self.batch.leave(sequence):
-            self._runner.move(*move)
+            self.runner.move(*move)
         self.search.leave(sequence)
         if sequence in self._without_token:
             self._without_token.remove(sequence)
         if not self.batch.num_rows:
-            self._runner.idle()
+            self.runner.idle()
 
-    def check_integrity(self) -> None:
+    def check_rows(self) -> None:
         """Check the batch, and that nothing is kept for those who have left it.
 
         Raises:
@@ -122,13 +204,13 @@ class Decoder:
 
     def _remove_failed(self, failed: list[tuple[Sequence, EngineFailure]]) -> None:
         for sequence, _ in failed:  # all are wiped first: closing gaps must not spread what is not a number
-            self._runner.clear(sequence.slots)
+            self.runner.clear(sequence.slots)
         for sequence, _ in failed:
             self.remove(sequence)
 
     def _encode(self, jobs: Sequence_[EncodeJob]) -> list[EngineFailure | None]:
         try:
-            are_good = self._runner.encode(jobs)
+            are_good = self.runner.encode(jobs)
         except Exception as error:
             _log_failure(f"encoding {len(jobs)} sources", error)
             if len(jobs) == 1:
@@ -148,7 +230,7 @@ class Decoder:
 
     def _check(self) -> None:
         if self._checks_integrity:
-            self.check_integrity()
+            self.check_rows()
 
 
 def _log_failure(what: str, error: Exception) -> None:
