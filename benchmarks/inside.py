@@ -20,7 +20,6 @@ import numpy as np
 from benchmarks.load_generator import Load
 from benchmarks.measures import percentile
 from benchmarks.models import MODELS, PRECISIONS, prepare
-from benchmarks.peers.dragoman import STOP_SECONDS
 from benchmarks.peers.peer import PeerSettings
 from benchmarks.peers.process import PeerProcess
 from benchmarks.report import write_records
@@ -29,10 +28,9 @@ from benchmarks.workload import Task, held_out_texts, length_penalty_of
 from service.bundle.manifest import Manifest
 from service.domain.translation import DecodingOptions
 from service.engine.config import EngineConfig
-from service.engine.engine import Engine
-from service.engine.runtime.onnx_runner import OnnxRunner
+from service.engine.generate import OfflineEngine
 from service.engine.runtime.session import Binding, GraphSession, SessionConfig
-from service.engine.sequence import Sequence, SequenceProgress, SequenceUpdate
+from service.engine.sequence import Sequence, SequenceStatus
 from service.engine.stats import TurnStats
 from service.text.tokenizers import load_tokenizer
 
@@ -78,16 +76,18 @@ def waiting_for_a_slot(bundle: Path, sources: list[tuple[int, ...]]) -> dict[str
         rng = np.random.default_rng(3)
         singles: list[Sequence] = []
         big: list[Sequence] = []
+        outcomes = []
         while len(singles) < NUM_SINGLES:
-            if sum(sequence not in engine.ended for sequence in big) < CALL_OF_A_THOUSAND // 2:
+            if sum(sequence.status is not SequenceStatus.FINISHED for sequence in big) < CALL_OF_A_THOUSAND // 2:
                 more = engine.sequences(f"big-{len(big)}", sources, CALL_OF_A_THOUSAND)
                 big += more
                 engine.submit(more)
             time.sleep(float(rng.uniform(0.005, 0.05)))
             [single] = engine.sequences(f"single-{len(singles)}", [sources[len(singles)]], 1)
             singles.append(single)
-            engine.submit([single])
-        engine.wait_for(singles)
+            outcomes.append(engine.submit([single]))
+        for outcome in outcomes:
+            outcome.result()
         steps = [stats.step_seconds for _, stats in engine.turns if stats.num_encoded]
         lanes = [
             np.array([stats.ended_seconds for thread, stats in engine.turns if thread == lane])
@@ -114,7 +114,7 @@ def python_share(bundle: Path, sources: list[tuple[int, ...]]) -> dict[str, Any]
     """The part of the lanes' time that is not inside ONNX Runtime while all slots are in use; waits for each other's
     Python (the interpreter's lock) included."""
     with _timed_graphs() as runs, _Running(bundle, FULL_BATCH) as engine:
-        engine.wait_for(engine.submit(engine.sequences("python", sources, CALL_OF_A_THOUSAND)))
+        engine.submit(engine.sequences("python", sources, CALL_OF_A_THOUSAND)).result()
     lanes = {thread for thread, _ in engine.turns}
     slots = max(stats.batch_size for _, stats in engine.turns)
     total = in_runtime = 0.0
@@ -166,23 +166,23 @@ def grpc_share(bundle: Path, sources: list[tuple[int, ...]], max_output_tokens: 
 
 
 class _Running:
-    """An engine and all that it reports: an `EngineListener` with a memory."""
+    """An engine and what its turns reported."""
 
     def __init__(self, bundle: Path, max_slots: int) -> None:
         manifest = Manifest.load(bundle)
         config = EngineConfig(max_slots=max_slots)
         self.turns: list[tuple[int, TurnStats]] = []  # with the thread of the lane
-        self.ended: set[Sequence] = set()
         self._max_output_tokens = manifest.limits.max_output_tokens
         self._numbers = itertools.count()
-        self._engine = Engine(OnnxRunner.load_lanes(bundle, manifest, config, SessionConfig()), config, self)
+        self._engine = OfflineEngine.open(bundle, manifest, config, SessionConfig(), self._note)
+        self.submit = self._engine.submit
 
     def __enter__(self) -> "_Running":
-        self._engine.start()
+        self._engine.__enter__()
         return self
 
-    def __exit__(self, *error: object) -> None:
-        self._engine.stop(STOP_SECONDS)
+    def __exit__(self, *error: Any) -> None:
+        self._engine.__exit__(*error)
 
     def sequences(self, request_id: str, sources: list[tuple[int, ...]], count: int) -> list[Sequence]:
         """`count` sequences of one request, that arrive now."""
@@ -197,26 +197,8 @@ class _Running:
             max_output_tokens=self._max_output_tokens,
         )
 
-    def submit(self, sequences: list[Sequence]) -> list[Sequence]:
-        """Hand them to the engine."""
-        self._engine.submit(sequences)
-        return sequences
-
-    def wait_for(self, sequences: list[Sequence]) -> None:
-        """Until all have ended; every sequence that an engine took does."""
-        while not self.ended >= set(sequences):
-            time.sleep(0.01)
-
-    def on_updates(self, updates: list[SequenceUpdate], progress: list[SequenceProgress]) -> None:
-        """As `EngineListener.on_updates`."""
-        self.ended.update(update.sequence for update in updates)
-
-    def on_turn(self, stats: TurnStats) -> None:
-        """As `EngineListener.on_turn`."""
+    def _note(self, stats: TurnStats) -> None:
         self.turns.append((threading.get_ident(), stats))
-
-    def on_failure(self, error: BaseException) -> None:
-        """All sequences have had their update before this."""
 
 
 @contextlib.contextmanager

@@ -11,7 +11,7 @@ import click
 
 from benchmarks.models import SHIPPED_BUNDLES
 from benchmarks.report import write_records
-from export.engine_decode import EngineDecoder, greedy_options
+from export.engine_decode import greedy_options, open_engine
 from export.quantization.quality import scores
 from service.bundle.manifest import Manifest
 from service.text.tokenizers import load_tokenizer
@@ -56,8 +56,8 @@ def translated(bundle: Path, rows: Sequence[Sequence[str]]) -> list[str]:
     sources = [manifest.source_ids(tokenizer.encode(row[0]), pair) for row in rows]
     fitting = [index for index, ids in enumerate(sources) if len(ids) <= manifest.limits.max_source_tokens]
     texts = [""] * len(rows)
-    with EngineDecoder(bundle, manifest, max_slots=64) as decoder:
-        decoded = decoder.decode(
+    with open_engine(bundle, manifest, max_slots=64) as engine:
+        decoded = engine.decode(
             [(sources[index], pair.target_prefix_ids) for index in fitting], greedy_options(manifest)
         )
     for index, (best, *_) in zip(fitting, decoded, strict=True):

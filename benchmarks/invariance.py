@@ -16,11 +16,12 @@ from tqdm import tqdm
 
 from benchmarks.report import write_records
 from benchmarks.workload import held_out_texts
-from export.engine_decode import EngineDecoder
+from export.engine_decode import open_engine
 from export.graphs.execution import GraphPair
 from export.verify import TIE_GAP, first_difference
 from service.bundle.manifest import Manifest
 from service.domain.translation import DecodingOptions
+from service.engine.generate import OfflineEngine, sequences_of
 from service.text.tokenizers import load_tokenizer
 
 BATCH_SIZE = 32
@@ -49,11 +50,11 @@ def main(sentences: Path, bundle: Path, count: int, beam_size: int) -> None:
             max_output_tokens=manifest.limits.max_output_tokens,
         )
         target_prefix = manifest.first_pair.target_prefix_ids
-        with EngineDecoder(bundle, manifest, max_slots=BATCH_SIZE * size) as decoder:
-            alone = [_decode(decoder, [each], target_prefix, options)[0] for each in tqdm(sources, desc="alone")]
+        with open_engine(bundle, manifest, max_slots=BATCH_SIZE * size) as engine:
+            alone = [_decode(engine, [each], target_prefix, options)[0] for each in tqdm(sources, desc="alone")]
             companies = {
-                "batches": _in_batches(decoder, sources, target_prefix, options),
-                "random arrival": _at_random(decoder, sources, target_prefix, options),
+                "batches": _in_batches(engine, sources, target_prefix, options),
+                "random arrival": _at_random(engine, sources, target_prefix, options),
             }
         for company, given in companies.items():
             changed = [row for row in range(len(sources)) if given[row] != alone[row]]
@@ -80,30 +81,30 @@ def main(sentences: Path, bundle: Path, count: int, beam_size: int) -> None:
     click.echo(f"Wrote {write_records(f'invariance-{manifest.precision}', records)}.")
 
 
-def _decode(decoder: EngineDecoder, sources: Sequence_[Ids], prefix: Ids, options: DecodingOptions) -> list[Ids]:
-    return [best.token_ids for best, *_ in decoder.decode([(source, prefix) for source in sources], options)]
+def _decode(engine: OfflineEngine, sources: Sequence_[Ids], prefix: Ids, options: DecodingOptions) -> list[Ids]:
+    return [best.token_ids for best, *_ in engine.decode([(source, prefix) for source in sources], options)]
 
 
-def _in_batches(decoder: EngineDecoder, sources: Sequence_[Ids], prefix: Ids, options: DecodingOptions) -> list[Ids]:
+def _in_batches(engine: OfflineEngine, sources: Sequence_[Ids], prefix: Ids, options: DecodingOptions) -> list[Ids]:
     """32 at a time, each batch to its end."""
     outputs: list[Ids] = []
     for start in tqdm(range(0, len(sources), BATCH_SIZE), desc="batches"):
-        outputs += _decode(decoder, sources[start : start + BATCH_SIZE], prefix, options)
+        outputs += _decode(engine, sources[start : start + BATCH_SIZE], prefix, options)
     return outputs
 
 
-def _at_random(decoder: EngineDecoder, sources: Sequence_[Ids], prefix: Ids, options: DecodingOptions) -> list[Ids]:
+def _at_random(engine: OfflineEngine, sources: Sequence_[Ids], prefix: Ids, options: DecodingOptions) -> list[Ids]:
     """In a random order, a few at a time, at random moments while others run."""
     rng = random.Random(1)
     order = rng.sample(range(len(sources)), len(sources))
     waiting = []
     while order:
         rows = [order.pop() for _ in range(min(len(order), rng.randint(1, 6)))]
-        waiting.append((rows, decoder.submit([(sources[row], prefix) for row in rows], options)))
+        waiting.append((rows, engine.submit(sequences_of([(sources[row], prefix) for row in rows], options))))
         time.sleep(rng.expovariate(1 / 0.01))
     outputs: dict[int, Ids] = {}
     for rows, call in waiting:
-        outputs.update(zip(rows, (best.token_ids for best, *_ in decoder.wait(call)), strict=True))
+        outputs.update(zip(rows, (best.token_ids for best, *_ in call.result()), strict=True))
     return [outputs[row] for row in range(len(sources))]
 
 

@@ -188,7 +188,7 @@ def _write_base_bundle(model: BenchModel, destination: Path) -> None:
 
 
 def _golden(directory: Path, manifest: Manifest) -> tuple[GoldenPair, ...]:
-    from export.engine_decode import EngineDecoder
+    from export.engine_decode import open_engine
     from service.domain.translation import DecodingOptions
     from service.text.tokenizers import load_tokenizer
 
@@ -197,8 +197,8 @@ def _golden(directory: Path, manifest: Manifest) -> tuple[GoldenPair, ...]:
     options = DecodingOptions(
         beam_size=1, length_penalty=1.0, num_hypotheses=1, max_output_tokens=manifest.limits.max_output_tokens
     )
-    with EngineDecoder(directory, manifest) as decoder:
-        outputs = [best.token_ids for best, *_ in decoder.decode([(ids, ()) for ids in sources], options)]
+    with open_engine(directory, manifest) as engine:
+        outputs = [best.token_ids for best, *_ in engine.decode([(ids, ()) for ids in sources], options)]
     return tuple(
         GoldenPair("en", "de", text, source, output, tokenizer.decode(output))
         for text, source, output in zip(_GOLDEN_TEXTS, sources, outputs, strict=True)

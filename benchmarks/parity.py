@@ -16,7 +16,7 @@ from tqdm import tqdm
 
 from benchmarks.report import write_records
 from benchmarks.workload import held_out_texts
-from export.engine_decode import EngineDecoder
+from export.engine_decode import open_engine
 from export.importers.native import import_native
 from export.verify import TIE_GAP, first_difference, top_two_gap
 from service.bundle.manifest import Manifest
@@ -46,7 +46,7 @@ def main(sentences: Path, checkpoint: Path, bundle: Path, count: int, beam_size:
             sources.append(ids)
     reference = to_m2m100(import_native(checkpoint).model)
     records: list[dict[str, Any]] = []
-    with EngineDecoder(bundle, manifest) as decoder:
+    with open_engine(bundle, manifest) as engine:
         for size in (1, beam_size):
             options = DecodingOptions(
                 beam_size=size,
@@ -55,7 +55,7 @@ def main(sentences: Path, checkpoint: Path, bundle: Path, count: int, beam_size:
                 max_output_tokens=manifest.limits.max_output_tokens,
                 return_scores=True,
             )
-            ours = decoder.decode([(source, ()) for source in sources], options)
+            ours = engine.decode([(source, ()) for source in sources], options)
             theirs = _reference_outputs(reference, sources, options, manifest.suppressed_ids)
             same, ties = 0, 0
             for source, given, expected in zip(sources, ours, theirs, strict=True):

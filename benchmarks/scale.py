@@ -17,7 +17,7 @@ from benchmarks.models import MODELS, PRECISIONS, prepare
 from benchmarks.report import write_records
 from service.bundle.manifest import Manifest
 from service.engine.config import EngineConfig
-from service.engine.runner import EncodeJob, Fetch
+from service.engine.runner import EncodeJob, Fetch, Rows
 from service.engine.runtime.onnx_runner import OnnxRunner
 from service.engine.runtime.session import SessionConfig
 
@@ -99,11 +99,12 @@ def run_steps(runner: OnnxRunner, batch: int, source_tokens: int, num_steps: int
     encoded = time.perf_counter()
     token_ids = np.full(batch, runner.spec.decoder_start_id, np.int64)
     lengths = np.zeros(batch, np.int32)
+    limits = np.full(batch, runner.spec.kv_capacity, np.int32)
     source_lengths = np.full(batch, source_tokens, np.int32)
     for _ in range(num_steps):
-        output = runner.step(token_ids, lengths, source_lengths, GREEDY)
+        output = runner.run(Rows(token_ids, lengths, source_lengths, limits), GREEDY, 1)
         assert output.next_ids is not None
-        token_ids[:] = output.next_ids
+        token_ids[:] = output.next_ids[:, 0]
         lengths += 1
     return encoded - started, (time.perf_counter() - encoded) / num_steps
 

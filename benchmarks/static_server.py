@@ -11,8 +11,8 @@ from service.cli.main import main
 
 def make_static() -> None:
     """Let the scheduler admit nobody while anything runs. It takes all that waits as soon as the batch has ended."""
-    lane: Any = importlib.import_module("service.engine.lane")
-    continuous = lane.schedule
+    worker: Any = importlib.import_module("service.engine.worker")
+    continuous = worker.schedule
     most_free = 0
 
     def schedule(candidates: Any, num_free_slots: int, *rest: Any, **more: Any) -> Any:
@@ -21,7 +21,7 @@ def make_static() -> None:
         is_empty = num_free_slots == most_free
         return continuous(candidates if is_empty else (), num_free_slots, *rest, **more)
 
-    lane.schedule = schedule
+    worker.schedule = schedule
 
 
 if __name__ == "__main__":

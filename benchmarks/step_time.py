@@ -14,7 +14,7 @@ import numpy as np
 from benchmarks.report import write_records
 from service.bundle.manifest import Manifest
 from service.engine.config import EngineConfig
-from service.engine.runner import EncodeJob, Fetch
+from service.engine.runner import EncodeJob, Fetch, Rows
 from service.engine.runtime.onnx_runner import OnnxRunner
 from service.engine.runtime.session import SessionConfig
 
@@ -75,12 +75,13 @@ def _round(runner: OnnxRunner, batch_size: int, vocabulary_size: int) -> float:
     runner.encode([EncodeJob(source, [row]) for row, source in enumerate(sources)])
     token_ids = np.full(batch_size, runner.spec.decoder_start_id, np.int64)
     lengths = np.zeros(batch_size, np.int32)
+    limits = np.full(batch_size, runner.spec.kv_capacity, np.int32)
     source_lengths = np.full(batch_size, SOURCE_TOKENS, np.int32)
     started = time.perf_counter()
     for _ in range(STEPS):
-        output = runner.step(token_ids, lengths, source_lengths, GREEDY)
+        output = runner.run(Rows(token_ids, lengths, source_lengths, limits), GREEDY, 1)
         assert output.next_ids is not None
-        token_ids[:] = output.next_ids
+        token_ids[:] = output.next_ids[:, 0]
         lengths += 1
     return (time.perf_counter() - started) / STEPS
 

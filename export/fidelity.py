@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from export.engine_decode import ONE_LANE, EngineDecoder
+from export.engine_decode import ONE_LANE, open_engine
 from export.importers.imported import ImportedCheckpoint, Row
 from export.verification_sentences import Sentence
 from export.verify import (
@@ -81,9 +81,9 @@ def check_fidelity(
     """
     rows = [(sentence.source_ids, sentence.languages.target_prefix_ids) for sentence in expected.sentences]
     limit = expected.max_output_tokens
-    with EngineDecoder(directory, manifest, max_slots=ONE_LANE) as decoder:
+    with open_engine(directory, manifest, max_slots=ONE_LANE) as engine:
         greedy, beams = (
-            [best.token_ids for best, *_ in decoder.decode(rows, _options(manifest, beam_size, limit))]
+            [best.token_ids for best, *_ in engine.decode(rows, _options(manifest, beam_size, limit))]
             for beam_size in (1, BEAM_SIZE)
         )
     differing = [

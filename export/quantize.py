@@ -12,7 +12,7 @@ from onnx_ir.passes.common import RemoveUnusedNodesPass
 
 from export.alignment import Translated, identical_pieces, share_found
 from export.bundle_writer import bundle_bytes, check_destination, checksums, staged_bundle
-from export.engine_decode import EngineDecoder, decode_golden, greedy_options
+from export.engine_decode import decode_golden, greedy_options, open_engine
 from export.graphs.checks import check_alignment, check_decoder_step, check_encoder
 from export.graphs.execution import AlignmentRun, GraphPair
 from export.graphs.fusion import branch_scores, keep_token_axis
@@ -107,8 +107,8 @@ def _decode(directory: Path, manifest: Manifest, lines: Sequence[ParallelLine]) 
     """Greedy output ids, the end-of-sentence token left out."""
     prefix = manifest.first_pair.target_prefix_ids
     rows = [(line.source_ids, prefix) for line in lines]
-    with EngineDecoder(directory, manifest) as decoder:
-        return [best.token_ids for best, *_ in decoder.decode(rows, greedy_options(manifest))]
+    with open_engine(directory, manifest) as engine:
+        return [best.token_ids for best, *_ in engine.decode(rows, greedy_options(manifest))]
 
 
 def _best_method(source: Path, manifest: Manifest, histograms: _Histograms, rows: Sequence[Row]) -> str:

@@ -2,8 +2,6 @@
 
 import io
 import shutil
-import threading
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,11 +21,8 @@ from service.bundle.manifest import (
 )
 from service.domain.translation import DecodingOptions
 from service.engine.config import EngineConfig
-from service.engine.engine import Engine
-from service.engine.runtime.onnx_runner import OnnxRunner
+from service.engine.generate import OfflineEngine, sequences_of
 from service.engine.runtime.session import SessionConfig
-from service.engine.sequence import Sequence, SequenceProgress, SequenceUpdate
-from service.engine.stats import TurnStats
 from tests.patience import patient
 from tests.unit.engine.runtime.tiny_graphs import TinyModel, save_alignment, save_decoder_step, save_encoder
 
@@ -112,40 +107,13 @@ def decode(
     directory: Path, manifest: Manifest, sources: list[tuple[int, ...]], prefix_ids: tuple[int, ...] = ()
 ) -> list[tuple[int, ...]]:
     """Greedy outputs of a bundle's model, each source decoded by itself."""
-    config = EngineConfig(max_slots=1)
-    collector = _Collector()
-    engine = Engine(
-        OnnxRunner.load_lanes(directory, manifest, config, SessionConfig(intra_op_threads=1)), config, collector
-    )
-    engine.start()
-    outputs = []
-    for source_ids in sources:
-        # Guarded as a server does it by default.
-        options = DecodingOptions(1, 1.0, 1, manifest.limits.max_output_tokens, max_length_ratio=3.0, max_repeats=10)
-        collector.done.clear()
-        engine.submit([Sequence("golden", source_ids, options, time.monotonic(), prefix_ids)])
-        assert collector.done.wait(patient(30))
-        update = collector.updates.pop()
-        assert update.error is None, update.error
-        outputs.append(update.hypotheses[0].token_ids)
-    assert engine.stop(patient(30))
-    return outputs
-
-
-class _Collector:
-    def __init__(self) -> None:
-        self.done = threading.Event()
-        self.updates: list[SequenceUpdate] = []
-
-    def on_updates(self, updates: list[SequenceUpdate], progress: list[SequenceProgress]) -> None:
-        self.updates += updates
-        self.done.set()
-
-    def on_turn(self, stats: TurnStats) -> None:
-        pass
-
-    def on_failure(self, error: BaseException) -> None:
-        raise error
+    # Guarded as a server does it by default.
+    options = DecodingOptions(1, 1.0, 1, manifest.limits.max_output_tokens, max_length_ratio=3.0, max_repeats=10)
+    with OfflineEngine.open(
+        directory, manifest, EngineConfig(max_slots=1), SessionConfig(intra_op_threads=1)
+    ) as engine:
+        outputs = [engine.generate(sequences_of([(source, prefix_ids)], options), patient(30)) for source in sources]
+    return [best.token_ids for ((best, *_),) in outputs]
 
 
 def _train_tokenizer() -> bytes:

@@ -10,9 +10,9 @@ from pathlib import Path
 import onnx
 from onnx import TensorProto, helper
 
-import service.engine
+import service.engine.runtime
 
-DIRECTORY = Path(service.engine.__file__).parent / "graphs"
+DIRECTORY = Path(service.engine.runtime.__file__).parent / "graphs"
 _OPSET, _IR_VERSION = 21, 10
 
 

@@ -6,7 +6,7 @@ from service.domain.errors import Overloaded, TooLate
 from service.domain.origin import Origin
 from service.domain.translation import Priority
 from service.engine.controlled_delay import ControlledDelay
-from service.engine.roster import Roster
+from service.engine.requests import Requests
 from service.engine.sequence import Sequence
 from service.engine.throughput import Throughput
 
@@ -30,11 +30,11 @@ class Admission:
     Not thread-safe but for `wait_seconds` and `check_queue`, which read numbers of slightly different moments.
     """
 
-    def __init__(self, roster: Roster, throughput: Throughput, max_waiting: int, max_queue_seconds: float) -> None:
+    def __init__(self, requests: Requests, throughput: Throughput, max_waiting: int, max_queue_seconds: float) -> None:
         """At most `max_waiting` sequences wait, and nobody comes in who would wait longer than `max_queue_seconds` for
         a first slot; 0: longer than `ControlledDelay` allows, whose target is a quarter of a second, and of what a
         sequence takes in a full batch."""
-        self._roster = roster
+        self._requests = requests
         self._throughput = throughput
         self._max_waiting = max_waiting
         self._max_queue_seconds = max_queue_seconds
@@ -42,7 +42,7 @@ class Admission:
 
     def wait_seconds(self, num_free_slots: int, priority: Priority = Priority.NORMAL) -> float:
         """How long the queue is: the wait for a first slot if all calls took turns, whosesoever they are."""
-        return self._seconds_for(self._roster.num_calls_ahead(priority), num_free_slots)
+        return self._seconds_for(self._requests.waiting.num_calls_ahead(priority), num_free_slots)
 
     def check_queue(self, num_free_slots: int, priority: Priority, origin: Origin, now_seconds: float) -> None:
         """Refuse a call before anything is known of it but its priority and whose it is.
@@ -50,7 +50,7 @@ class Admission:
         Raises:
             Overloaded: whatever it is, it would wait too long.
         """
-        wait = self._seconds_for(self._roster.num_ahead(priority, origin), num_free_slots)
+        wait = self._seconds_for(self._requests.waiting.num_ahead(priority, origin), num_free_slots)
         limit = self._limit_seconds(num_free_slots, priority, now_seconds)
         if wait > limit:
             raise Overloaded(
@@ -69,11 +69,11 @@ class Admission:
         if not sequences:
             return
         priority, origin = sequences[0].priority, sequences[0].origin
-        room = self._roster.room(origin)
+        room = self._requests.waiting.room(origin)
         if (excess := len(sequences) - room) > 0:
             raise Overloaded(
-                f"{len(sequences)} sequences found {self._roster.num_waiting} of at most {self._max_waiting} waiting, "
-                f"which leaves room for {room} of this caller's; try again later.",
+                f"{len(sequences)} sequences found {len(self._requests.waiting)} of at most {self._max_waiting} "
+                f"waiting, which leaves room for {room} of this caller's; try again later.",
                 _hint(self._seconds_for(excess, 0)),
             )
         self.check_queue(num_free_slots, priority, origin, now_seconds)
@@ -93,7 +93,7 @@ class Admission:
                 f"The call has {max(left_seconds, 0.0):.2f} s left and takes about {alone:.2f} s; allow more time, or "
                 "send less text per call."
             )
-        num_ahead = self._roster.num_ahead(sequences[0].priority, sequences[0].origin, len(sequences))
+        num_ahead = self._requests.waiting.num_ahead(sequences[0].priority, sequences[0].origin, len(sequences))
         wait = self._seconds_for(num_ahead, num_free_slots)
         seconds = wait + self._decode_seconds(*work, num_rows + num_slots)
         if _BENEFIT_OF_DOUBT * seconds > left_seconds:
@@ -119,8 +119,8 @@ class Admission:
 
     def _seconds_for(self, num_ahead: int, num_free_slots: int) -> float:
         """How long it takes until so many sequences that wait have slots, and one more can have some."""
-        num_waiting, typical = self._roster.num_waiting, self._throughput.typical_tokens
-        rows = self._roster.waiting_rows / num_waiting if num_waiting else typical
+        num_waiting, typical = len(self._requests.waiting), self._throughput.typical_tokens
+        rows = self._requests.coalescing.waiting_rows / num_waiting if num_waiting else typical
         total = (num_ahead + 1) * rows - num_free_slots * typical
         return max(total, 0.0) * self._throughput.seconds_per_row
 

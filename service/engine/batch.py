@@ -25,11 +25,10 @@ class Batch:
     Per row, in arrays of `max_slots` entries: `token_ids` (the input of the next step), `lengths` (tokens already in
     the self-attention cache, which equals the number of output tokens, forced ones included), `source_lengths`,
     `forced_lengths`, `limits` (the length at which the output is cut), `log_probs` (summed over what the model chose),
-    `is_single` (rows of sequences that have no other), `wants_scores` (greedy rows whose score is asked for),
-    `temperatures`, `top_ks` (0 where the row is not sampled), `top_ps`, `seeds`, `max_repeats` (as asked for, or as
-    often as something comes in a row in the source; `UNGUARDED` where nobody asks) and `output_ids` (max_slots,
-    kv_capacity). Rows of one sequence are in the order of its `slots`, best beam first. `repeats` is kept only while
-    `num_guarded` is not 0.
+    `temperatures`, `top_ks`, `top_ps`, `seeds`, `max_repeats` (as asked for, or as often as something comes in a row
+    in the source; `UNGUARDED` where nobody asks) and `output_ids` (max_slots, kv_capacity). Rows of one sequence are in
+    the order of its `slots`, best beam first. `repeats` is kept only while `num_guarded` is not 0. `revision` changes
+    whenever somebody joins or leaves; in between rows stay where they are, but for beams within their sequence.
     """
 
     def __init__(self, max_slots: int, kv_capacity: int) -> None:
@@ -44,8 +43,6 @@ class Batch:
         self.row_numbers = np.arange(max_slots)  # 0, 1, 2...: to address an array's rows and columns at once
         self.num_forced = 0  # running sequences that begin with what is forced
         self.num_guarded = 0  # running sequences that may not repeat themselves
-        self.is_single = np.zeros(max_slots, np.bool_)
-        self.wants_scores = np.zeros(max_slots, np.bool_)
         self.temperatures = np.zeros(max_slots, np.float32)
         self.top_ks = np.zeros(max_slots, np.int32)
         self.top_ps = np.zeros(max_slots, np.float32)
@@ -55,12 +52,11 @@ class Batch:
         self.output_ids = np.zeros((max_slots, kv_capacity), np.int64)
         self._per_row: list[npt.NDArray[np.generic]] = [
             self.token_ids, self.lengths, self.source_lengths, self.forced_lengths, self.limits, self.log_probs,
-            self.is_single, self.wants_scores, self.temperatures, self.top_ks, self.top_ps, self.seeds,
-            self.max_repeats,
+            self.temperatures, self.top_ks, self.top_ps, self.seeds, self.max_repeats,
         ]  # fmt: skip
         self._owners: list[Sequence] = []
         self._sequences: dict[Sequence, None] = {}
-        self._groups: dict[int, list[Sequence]] = {}
+        self.revision = 0
 
     @property
     def num_rows(self) -> int:
@@ -81,11 +77,6 @@ class Batch:
     def num_sequences(self) -> int:
         """Running sequences."""
         return len(self._sequences)
-
-    @property
-    def groups(self) -> dict[int, list[Sequence]]:
-        """The running sequences by beam size; 1 is greedy search and sampling."""
-        return self._groups
 
     def owner(self, row: int) -> Sequence:
         """The sequence that a live row belongs to."""
@@ -109,10 +100,8 @@ class Batch:
         self.limits[rows] = len(sequence.target_prefix_ids) + sequence.max_tokens
         self.log_probs[rows] = -np.inf  # only the first beam counts at first: the others are its copies
         self.log_probs[first] = 0.0
-        self.is_single[rows] = sequence.num_slots == 1
-        self.wants_scores[rows] = options.return_scores and options.beam_size == 1
         self.temperatures[rows] = options.temperature
-        self.top_ks[rows] = options.top_k if options.is_sampled else 0
+        self.top_ks[rows] = options.top_k
         self.top_ps[rows] = options.top_p
         self.seeds[rows] = options.seed or 0
         self.max_repeats[rows] = options.max_repeats or UNGUARDED
@@ -125,7 +114,7 @@ class Batch:
             self.repeats.clear(rows)
         self._owners.extend([sequence] * sequence.num_slots)
         self._sequences[sequence] = None
-        self._groups.setdefault(sequence.num_slots, []).append(sequence)
+        self.revision += 1
         return sequence.slots
 
     def leave(self, sequence: Sequence) -> list[Move]:
@@ -145,11 +134,22 @@ class Batch:
         self.num_forced -= bool(sequence.forced_ids)
         self.num_guarded -= bool(sequence.options.max_repeats)
         del self._sequences[sequence]
-        group = self._groups[sequence.num_slots]
-        group.remove(sequence)
-        if not group:
-            del self._groups[sequence.num_slots]
+        self.revision += 1
         return moves
+
+    def append(self, rows: Any, token_ids: Ids) -> npt.NDArray[np.int32]:
+        """Append a token to each of `rows`, an index of n of them: the input of the next run; (n,) or one for all.
+
+        The one place where lengths advance, and with them the rows' caches: the run that chose a token appended the
+        one before. Returns the new lengths.
+        """
+        lengths: npt.NDArray[np.int32] = self.lengths[rows]
+        self.output_ids[self.row_numbers[rows], lengths] = token_ids
+        self.token_ids[rows] = token_ids
+        lengths += 1
+        if not isinstance(rows, slice):  # then they are a copy
+            self.lengths[rows] = lengths
+        return lengths
 
     def copy_outputs(self, source_rows: npt.NDArray[np.intp], target_rows: npt.NDArray[np.intp]) -> None:
         """Make beams' outputs those of other beams of the same sequence; no row is both a source and a target."""
@@ -191,9 +191,6 @@ class Batch:
             expect(len(sequence.slots) == sequence.num_slots, f"{sequence.slots} for {sequence.num_slots} beams")
             is_known = all(self._owners[row] is sequence for row in sequence.slots)
             expect(is_known, f"not the owner of {sequence.slots}")
-        grouped = [sequence for group in self._groups.values() for sequence in group]
-        expect(len(grouped) == len(self._sequences), "groups are stale")
-        expect(set(grouped) == self._sequences.keys(), "groups are stale")
         live = slice(0, self.num_rows)
         expect((self.lengths[live] <= self.limits[live]).all(), "a row is past its limit")
         expect((self.limits[live] <= self.kv_capacity).all(), "a row's limit is past the capacity")

@@ -23,14 +23,14 @@ from service.domain.translation import FinishReason, Priority
 from service.engine.admission import Admission
 from service.engine.config import EngineConfig
 from service.engine.integrity import expect
-from service.engine.lane import Lane, Turn
 from service.engine.niceness import set_back
-from service.engine.roster import Roster
+from service.engine.requests import Requests
 from service.engine.runner import Runner
 from service.engine.scheduler import StepPlan
 from service.engine.sequence import Sequence, SequenceProgress, SequenceStatus, SequenceUpdate
 from service.engine.stats import EngineSnapshot, TurnStats
 from service.engine.throughput import Throughput
+from service.engine.worker import Turn, Worker
 
 __all__ = ["Engine", "EngineConfig", "EngineListener", "EngineSnapshot", "TurnStats"]
 
@@ -64,9 +64,10 @@ class EngineListener(Protocol):
 class Engine:
     """Continuous batching: sequences join when slots are free and leave when they end; nobody waits for a batch.
 
-    Each runner is a lane with rows and a thread of its own: lanes wait for nothing but the lock, under which they take
-    sequences from one queue. Of sequences that ask for the same (`twins`), one is decoded and all get its answer, each
-    by its own deadline. Every sequence that `submit` accepted gets exactly one terminal update, whatever happens.
+    Each worker has a runner, rows and a thread of its own: workers wait for nothing but the lock, under which they
+    take sequences from one queue. Of sequences that ask for the same (`coalescing`), one is decoded and all get its
+    answer, each by its own deadline. Every sequence that `submit` accepted gets exactly one terminal update, whatever
+    happens.
 
     It starts once. Once it has failed, it may be restarted; once it was stopped, it stays so.
     """
@@ -80,14 +81,14 @@ class Engine:
         clock: Callable[[], float] = time.monotonic,
         full_turn_seconds: float = 0.0,
     ) -> None:
-        """`full_turn_seconds` is how long a lane's turn takes with all of its rows in use, as far as it was tried; 0
+        """`full_turn_seconds` is how long a worker's turn takes with all of its rows in use, as far as it was tried; 0
         where it was not, and then nobody is refused for the length of the queue before it is known."""
         self._config = config
         self._listener = listener
         self._clock = clock
         self._runners = runners
         self._throughput = Throughput(len(runners), runners[0].spec.max_slots, full_turn_seconds)
-        self._changed = threading.Condition()  # guards all that lanes share
+        self._changed = threading.Condition()  # guards all that workers share
         self._unavailable: str | None = "the engine has not started"
         self._failure: BaseException | None = None
         self._open_books()
@@ -95,23 +96,23 @@ class Engine:
     def _open_books(self) -> None:
         """Begin with nobody: rows, queue and threads are new."""
         config, clock = self._config, self._clock
-        self._lanes = [
-            Lane(runner, config.max_encode_tokens, clock, checks_integrity=config.checks_integrity)
+        self.workers = [
+            Worker(runner, config.max_encode_tokens, clock, checks_integrity=config.checks_integrity)
             for runner in self._runners
         ]
-        self._homes: dict[Sequence, Lane] = {}  # of sequences that have slots
-        self._roster = Roster(config.max_waiting, clock, self._throughput.expected_rows)
-        self._admission = Admission(self._roster, self._throughput, config.max_waiting, config.max_queue_seconds)
+        self.worker_of: dict[Sequence, Worker] = {}  # of sequences that have slots
+        self.requests = Requests(config.max_waiting, clock, self._throughput.expected_rows)
+        self._admission = Admission(self.requests, self._throughput, config.max_waiting, config.max_queue_seconds)
         self._aborted: list[Sequence] = []
         self._threads = [
-            threading.Thread(target=self._run, args=(lane,), name=f"engine-{number}", daemon=True)
-            for number, lane in enumerate(self._lanes)
+            threading.Thread(target=self._run, args=(worker,), name=f"engine-{number}", daemon=True)
+            for number, worker in enumerate(self.workers)
         ]
 
     @property
     def bytes_per_slot(self) -> int:
         """What the keys and values of one row take of the device's memory, reserved for its longest."""
-        return self._lanes[0].runner.spec.bytes_per_slot
+        return self.workers[0].runner.spec.bytes_per_slot
 
     @property
     def failure(self) -> BaseException | None:
@@ -124,10 +125,15 @@ class Engine:
         return any(thread.is_alive() for thread in self._threads)
 
     def start(self) -> None:
-        """Start the lanes' threads. An engine starts once."""
+        """Start the workers' threads. An engine starts once."""
+        self.open()
+        self._start_threads()
+
+    def open(self) -> None:
+        """Accept work without any thread, as tests do that lead each worker's turns (`turn`) themselves."""
         for runner in self._runners:
             runner.reset()
-        self._start_threads()
+        self._unavailable = self._failure = None
 
     def restart(self, prove: Callable[[Sequence_[Runner], EngineConfig], object]) -> None:
         """Start anew after a failure: on the same runners and with empty books, once `prove` has found that they work.
@@ -169,12 +175,12 @@ class Engine:
         self._check(sequences)
         with self._changed:
             self._check_available()
-            if any(sequence in self._roster for sequence in sequences):
+            if any(sequence in self.requests for sequence in sequences):
                 raise ValueError("a sequence was submitted twice")
-            num_rows = sum(lane.batch.num_rows for lane in self._lanes) // len(self._lanes)
+            num_rows = sum(worker.batch.num_rows for worker in self.workers) // len(self.workers)
             self._admission.check(sequences, self._num_free, num_rows, self._clock())
             try:
-                self._roster.admit(sequences)
+                self.requests.admit(sequences)
             except Exception as error:  # half of them may be in the books
                 failure = error
             else:
@@ -187,7 +193,7 @@ class Engine:
     def abort(self, sequences: Iterable[Sequence]) -> None:
         """Give sequences up: their slots are free within two steps. Thread-safe, idempotent."""
         with self._changed:
-            self._aborted.extend(sequence for sequence in sequences if sequence in self._roster)
+            self._aborted.extend(sequence for sequence in sequences if sequence in self.requests)
             self._changed.notify_all()
 
     def fail(self, error: BaseException, reason: str = _FAILED) -> None:
@@ -230,21 +236,38 @@ class Engine:
 
     def snapshot(self) -> EngineSnapshot:
         """Where the engine stands. Thread-safe; the numbers may be of slightly different moments."""
-        max_slots = sum(lane.batch.max_slots for lane in self._lanes)
-        began = [moment for lane in self._lanes if (moment := lane.turn_began) is not None] if self.has_threads else []
+        max_slots = sum(worker.batch.max_slots for worker in self.workers)
+        began = (
+            [moment for worker in self.workers if (moment := worker.turn_began) is not None] if self.has_threads else []
+        )
         turn_seconds = max(self._clock() - min(began), 0.0) if began else 0.0
         if self._unavailable is not None:  # all have been answered, whatever the books say
             return EngineSnapshot(0, 0, 0.0, 0, 0, max_slots, is_alive=False, turn_seconds=turn_seconds)
         return EngineSnapshot(
-            num_waiting=self._roster.num_waiting,
-            num_waiting_tokens=self._roster.num_waiting_tokens,
+            num_waiting=len(self.requests.waiting),
+            num_waiting_tokens=self.requests.waiting.num_tokens,
             wait_seconds=self._admission.wait_seconds(self._num_free),
-            num_running=sum(lane.batch.num_sequences for lane in self._lanes),
-            slots_used=sum(lane.batch.num_rows for lane in self._lanes),
+            num_running=sum(worker.batch.num_sequences for worker in self.workers),
+            slots_used=sum(worker.batch.num_rows for worker in self.workers),
             max_slots=max_slots,
             is_alive=True,
             turn_seconds=turn_seconds,
         )
+
+    def held(self) -> dict[str, int]:
+        """What the engine keeps for sequences that have not ended, by name: nothing when nobody is left. For tests."""
+        coalescing = self.requests.coalescing
+        return {
+            "live": len(self.requests.live),
+            "queued": len(self.requests.waiting),
+            "coalesced, waiting": len(coalescing.waiting),
+            "coalesced, running": len(coalescing.running),
+            "coalesced, watched": len(coalescing.watched),
+            "decoded by a worker": len(self.worker_of),
+            "abandoned": sum(len(worker.abandoned) for worker in self.workers),
+            "rows": sum(worker.batch.num_rows for worker in self.workers),
+            "searches": sum(worker.search.num_kept for worker in self.workers),
+        }
 
     def _start_threads(self) -> None:
         self._unavailable = self._failure = None
@@ -259,15 +282,15 @@ class Engine:
 
     @property
     def _num_free(self) -> int:
-        return sum(lane.batch.num_free for lane in self._lanes)
+        return sum(worker.batch.num_free for worker in self.workers)
 
     def _check_available(self) -> None:
         if self._unavailable is not None:
             raise Unavailable(f"Not taking work: {self._unavailable}; try another server, or again soon.")
 
     def _check(self, sequences: Sequence_[Sequence]) -> None:
-        spec = self._lanes[0].runner.spec
-        most_slots = max(lane.batch.max_slots for lane in self._lanes)
+        spec = self.workers[0].runner.spec
+        most_slots = max(worker.batch.max_slots for worker in self.workers)
         if len(sequences) > self._config.max_waiting:
             raise TooMany(
                 f"The call has {len(sequences)} segments to translate, each sample of one counted; at most "
@@ -298,120 +321,130 @@ class Engine:
             if not 1 <= slots <= most_slots:
                 raise InvalidRequest(f"options.beam_size is {slots}; this server allows 1 to {most_slots}.")
 
-    # The loop: everything below runs on a lane's thread, but for `_fail_everything`.
+    # The loop: everything below runs on a worker's thread, but for `_fail_everything`.
 
-    def _run(self, lane: Lane) -> None:
+    def turn(self, worker: Worker) -> bool:
+        """Lead a worker through one turn, once there is something to do; returns whether there may be another.
+
+        Raises:
+            RuntimeError: this and all the last turns failed.
+        """
+        plan = self.begin_turn(worker)
+        if plan is not None and (plan.admitted or worker.batch.num_rows):
+            turn = worker.run(plan)
+            self.end_turn(worker, turn)
+            worker.count_failures(turn)
+        return plan is not None
+
+    def _run(self, worker: Worker) -> None:
         set_back()
         try:
-            while (plan := self._next(lane)) is not None:
-                if plan.admitted or lane.batch.num_rows:
-                    turn = lane.run(plan, is_alone=self._is_alone(lane))
-                    self._conclude(lane, turn)
-                    lane.count_failures(turn)
+            while self.turn(worker):
+                pass
         except BaseException as error:
             _log.critical("the engine's loop died", exc_info=error)
             self.fail(error)
         else:
             self._fail_everything()
 
-    def _next(self, lane: Lane) -> StepPlan | None:
+    def begin_turn(self, worker: Worker) -> StepPlan | None:
         """Take in what was submitted and aborted, drop the expired, and choose who joins; `None` when stopping.
 
-        Waits while there is nothing for this lane to do.
+        Waits while there is nothing for this worker to do.
         """
         with self._changed:
-            lane.turn_began = None
-            while not self._has_work(lane):
+            worker.turn_began = None
+            while not self.has_work(worker):
                 self._changed.wait()
-            lane.turn_began = self._clock()
+            worker.turn_began = self._clock()
             if self._unavailable is not None:
                 return None
-            self._drop_unwanted(lane.turn_began)
-            lane.remove_doomed()
-            plan = self._scheduled(lane)
+            self._drop_unwanted(worker.turn_began)
+            worker.remove_abandoned()
+            plan = self._scheduled(worker)
             if self._config.checks_integrity:
-                self.check_integrity(lane, joining=plan.admitted)
-            updates = self._roster.take_updates()
+                self.check_integrity(worker, joining=plan.admitted)
+            updates = self.requests.take_updates()
         if updates:  # who was dropped need not wait for the step
             self._tell(updates, [])
         return plan
 
-    def _has_work(self, lane: Lane) -> bool:
+    def has_work(self, worker: Worker) -> bool:
+        """Whether a turn of this worker would find anything to do."""
         if self._unavailable is not None or self._aborted:
             return True
-        return bool(lane.batch.num_rows or lane.doomed or (self._roster.num_waiting and self._share(lane) > 0))
+        return bool(
+            worker.batch.num_rows or worker.abandoned or (len(self.requests.waiting) and self._share(worker) > 0)
+        )
 
     def _drop_unwanted(self, now_seconds: float) -> None:
         if self._aborted:
             aborted, self._aborted = self._aborted, []
             for sequence in aborted:
                 self._drop(sequence, Cancelled("The caller gave the call up."), FinishReason.CANCELLED)
-        for sequence in self._roster.pop_expired(now_seconds):
+        for sequence in self.requests.deadlines.pop_expired(now_seconds):
             self._drop(sequence, DeadlineExceeded("The call's deadline passed."), FinishReason.DEADLINE)
 
     def _drop(self, sequence: Sequence, error: ServiceError, reason: FinishReason) -> None:
-        leader = self._roster.drop(sequence, error, reason)
+        leader = self.requests.drop(sequence, error, reason)
         if leader is not None:
-            self._homes.pop(leader).doomed.append(leader)
-            self._changed.notify_all()  # its lane may be about to wait
+            self.worker_of.pop(leader).abandoned.append(leader)
+            self._changed.notify_all()  # its worker may be about to wait
 
-    def _scheduled(self, lane: Lane) -> StepPlan:
-        num_waiting, num_free = self._roster.num_waiting, lane.batch.num_free
+    def _scheduled(self, worker: Worker) -> StepPlan:
+        num_waiting, num_free = len(self.requests.waiting), worker.batch.num_free
         if not num_waiting or not num_free:
             return _NOBODY
-        share = self._share(lane)
-        candidates = self._roster.candidates()
+        share = self._share(worker)
+        candidates = self.requests.candidates()
         if share < num_waiting and share <= num_free:
-            # The other lanes have room for the rest: every second one, say, makes for lanes that are done together.
-            candidates = itertools.islice(candidates, 0, None, len(self._lanes))
-        plan = lane.schedule(candidates, share)
+            # The other workers have room for the rest: every second one, say, makes for workers that are done together.
+            candidates = itertools.islice(candidates, 0, None, len(self.workers))
+        plan = worker.schedule(candidates, share)
         if plan.admitted:
-            self._roster.start(plan.admitted)
-            self._homes.update(dict.fromkeys(plan.admitted, lane))
+            self.requests.start(plan.admitted)
+            self.worker_of.update(dict.fromkeys(plan.admitted, worker))
         return plan
 
-    def _share(self, lane: Lane) -> int:
-        """How many of those who wait this lane may take, so that all lanes have about as many."""
-        total = self._roster.num_waiting + sum(each.batch.num_sequences for each in self._lanes)
-        return -(-total // len(self._lanes)) - lane.batch.num_sequences
+    def _share(self, worker: Worker) -> int:
+        """How many of those who wait this worker may take, so that all workers have about as many."""
+        total = len(self.requests.waiting) + sum(each.batch.num_sequences for each in self.workers)
+        return -(-total // len(self.workers)) - worker.batch.num_sequences
 
-    def _is_alone(self, lane: Lane) -> bool:
-        return all(other is lane or other.turn_began is None for other in self._lanes)
-
-    def _conclude(self, lane: Lane, turn: Turn) -> None:
+    def end_turn(self, worker: Worker, turn: Turn) -> None:
         """Give out what a turn led to."""
         result = turn.result
         with self._changed:
-            joined = [*turn.plan.admitted, *self._roster.take_followers()]
+            joined = [*turn.plan.admitted, *self.requests.take_followers()]
             for sequence in joined:
                 sequence.admitted_seconds, sequence.encoded_seconds = turn.began, turn.encoded
             with_first_token = [
                 sequence
                 for leader in result.first_tokens
-                if leader in self._homes
-                for sequence in self._roster.followed_by(leader)
+                if leader in self.worker_of
+                for sequence in self.requests.coalescing.members(leader)
             ]
             for sequence in with_first_token:
                 sequence.first_token_seconds = turn.stepped
             for leader, hypotheses in result.finished:
                 self._throughput.ended(len(leader.source_ids), len(hypotheses[0].token_ids) + 1)
-                if self._leaves(lane, leader):
-                    self._roster.finish(leader, hypotheses)
+                if self._leaves(worker, leader):
+                    self.requests.finish(leader, hypotheses)
             for leader, error in (*turn.refused, *result.failed):
-                if self._leaves(lane, leader):
-                    self._roster.fail(leader, self._explained(error))
-            if turn.num_rows and lane.turn_began is not None and not result.has_run_failed:
-                self._throughput.turned(turn.num_rows, self._clock() - lane.turn_began)
+                if self._leaves(worker, leader):
+                    self.requests.fail(leader, self._explained(error))
+            if turn.num_rows and worker.turn_began is not None and not result.has_run_failed:
+                self._throughput.turned(turn.num_rows, (self._clock() - worker.turn_began) / result.num_steps)
             if self._config.checks_integrity:
-                self.check_integrity(lane)
-            updates = self._roster.take_updates()
-            progress = self._progress(lane)
-            if progress:  # told under the lock, so that another lane can't end one of these before it is heard of
+                self.check_integrity(worker)
+            updates = self.requests.take_updates()
+            progress = self._progress(worker)
+            if progress:  # told under the lock, so that another worker can't end one of these before it is heard of
                 self._tell(updates, progress)
         if updates and not progress:
             self._tell(updates, [])
         has_encoded = bool(turn.plan.admitted)
-        lane.unreported.append(
+        worker.unreported.append(
             TurnStats(
                 ended_seconds=turn.stepped,
                 encode_seconds=turn.encoded - turn.began if has_encoded else 0.0,
@@ -426,47 +459,47 @@ class Engine:
                 first_token_seconds=[turn.stepped - sequence.arrived_seconds for sequence in with_first_token],
             )
         )
-        if updates or len(lane.unreported) >= _REPORT_AFTER or not lane.batch.num_rows:
-            for stats in lane.unreported:
+        if updates or len(worker.unreported) >= _REPORT_AFTER or not worker.batch.num_rows:
+            for stats in worker.unreported:
                 self._listener.on_turn(stats)
-            lane.unreported.clear()
+            worker.unreported.clear()
 
     def _tell(self, updates: list[SequenceUpdate], progress: list[SequenceProgress]) -> None:
         try:
             self._listener.on_updates(updates, progress)
         except BaseException:
             with self._changed:
-                self._roster.put_back(updates)  # `_fail_everything` will tell them
+                self.requests.put_back(updates)  # `_fail_everything` will tell them
             raise
 
-    def check_integrity(self, lane: Lane, joining: Iterable[Sequence] = ()) -> None:
-        """Compare the books that lanes share with each other and with those of `lane`, whose thread this is.
+    def check_integrity(self, worker: Worker, joining: Iterable[Sequence] = ()) -> None:
+        """Compare the books that workers share with each other and with those of `worker`, whose thread this is.
 
         Raises:
             IntegrityError: they contradict each other; says where.
         """
         if self._unavailable is not None:  # all have been told, whatever the books say
             return
-        self._roster.check_integrity()
-        leaders = self._roster.leaders
-        is_right = len(leaders) == len(self._homes) and self._homes.keys() == set(leaders)
-        expect(is_right, f"{len(leaders)} sequences are decoded, {len(self._homes)} have a home")
-        lane.check_integrity([each for each, home in self._homes.items() if home is lane], list(joining))
+        self.requests.check_integrity()
+        leaders = self.requests.coalescing.leaders
+        is_right = len(leaders) == len(self.worker_of) and self.worker_of.keys() == set(leaders)
+        expect(is_right, f"{len(leaders)} sequences are decoded, {len(self.worker_of)} have a home")
+        worker.check_integrity([each for each, home in self.worker_of.items() if home is worker], list(joining))
 
-    def _progress(self, lane: Lane) -> list[SequenceProgress]:
+    def _progress(self, worker: Worker) -> list[SequenceProgress]:
         return [
             each
-            for leader in self._roster.watched
-            if self._homes[leader] is lane
-            for each in self._roster.progress(leader, lane.decoder.certain(leader))
+            for leader in self.requests.coalescing.watched
+            if self.worker_of[leader] is worker
+            for each in self.requests.progress(leader, worker.certain(leader))
         ]
 
-    def _leaves(self, lane: Lane, leader: Sequence) -> bool:
+    def _leaves(self, worker: Worker, leader: Sequence) -> bool:
         """Note that a sequence has left its rows; false if it was given up meanwhile, so that nobody is to be told."""
-        if leader in lane.doomed:
-            lane.doomed.remove(leader)
+        if leader in worker.abandoned:
+            worker.abandoned.remove(leader)
             return False
-        del self._homes[leader]
+        del self.worker_of[leader]
         return True
 
     def _explained(self, error: EngineFailure) -> ServiceError:
@@ -476,8 +509,8 @@ class Engine:
 
     def _fail_everything(self) -> None:
         with self._changed:
-            self._roster.fail_all(Unavailable(f"Not finished: {self._unavailable}; try another server, or again."))
-            updates = self._roster.take_updates()
+            self.requests.fail_all(Unavailable(f"Not finished: {self._unavailable}; try another server, or again."))
+            updates = self.requests.take_updates()
         try:
             if updates:
                 self._listener.on_updates(updates, [])

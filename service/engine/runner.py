@@ -18,6 +18,7 @@ class RunnerSpec:
     eos_id: int
     decoder_start_id: int
     bytes_per_slot: int  # what a row takes of the device's memory
+    max_steps: int = 1  # that one run can make
 
 
 class RunTerminated(Exception):
@@ -32,21 +33,35 @@ class EncodeJob(NamedTuple):
 
 
 class Fetch(NamedTuple):
-    """What a step has to compute. `num_candidates` is 0 where no beam runs."""
+    """What a run has to compute. `num_candidates` is 0 where nobody needs any."""
 
     next_ids: bool
     next_log_probs: bool
     num_candidates: int
 
 
-@dataclass(frozen=True, slots=True)
-class StepOutput:
-    """What a step computed for the n live rows: `None` where it was not asked for. Valid until the next step."""
+class Rows(NamedTuple):
+    """The n live rows as a run finds them; all (n,), as in `bundle.graph_io` but for `limits`."""
 
-    next_ids: npt.NDArray[np.int64] | None  # (n,); NO_TOKEN for a row that has no numbers
-    next_log_probs: npt.NDArray[np.float32] | None  # (n,)
-    candidate_ids: npt.NDArray[np.int64] | None  # (n, K), best first; K is less than asked only for tiny vocabularies
-    candidate_log_probs: npt.NDArray[np.float32] | None  # (n, K)
+    token_ids: npt.NDArray[np.int64]  # the input of the first step
+    lengths: npt.NDArray[np.int32]  # tokens in the self-attention cache
+    source_lengths: npt.NDArray[np.int32]
+    limits: npt.NDArray[np.int32]  # the length at which a row ends
+
+
+@dataclass(frozen=True, slots=True)
+class RunOutput:
+    """What a run of `num_steps` steps (K) computed for the n live rows: `None` where it was not asked for. Valid until
+    the next run.
+
+    A row may end within the run: by the end of the sentence, at its limit, or by NaN. What is behind is undefined.
+    """
+
+    next_ids: npt.NDArray[np.int64] | None  # (n, K); NO_TOKEN for a row that has NaN
+    next_log_probs: npt.NDArray[np.float32] | None  # (n, K)
+    candidate_ids: npt.NDArray[np.int64] | None  # (n, C) of a run of one step, best first; C is less than asked
+    candidate_log_probs: npt.NDArray[np.float32] | None  # (n, C)               only for tiny vocabularies
+    num_steps: int = 1
 
 
 class Runner(Protocol):
@@ -61,28 +76,19 @@ class Runner(Protocol):
         """Limits and special tokens; never change."""
         ...
 
-    def encode(self, jobs: Sequence[EncodeJob], *, is_alone: bool = True) -> list[bool]:
+    def encode(self, jobs: Sequence[EncodeJob]) -> list[bool]:
         """Run the encoder over all jobs at once and fill their rows, which lie behind the rows that are live already.
-
-        `is_alone` says that no other runner of the model is at work, so that this one may use all threads.
 
         Returns:
             Per job, whether the encoder gave numbers; the rows of a job that did not are unusable until cleared.
         """
         ...
 
-    def step(
-        self,
-        token_ids: npt.NDArray[np.int64],
-        lengths: npt.NDArray[np.int32],
-        source_lengths: npt.NDArray[np.int32],
-        fetch: Fetch,
-        *,
-        is_alone: bool = True,
-    ) -> StepOutput:
-        """Run the decoder for one token of each live row; all arrays are (n,), as in `bundle.graph_io`.
+    def run(self, rows: Rows, fetch: Fetch, max_steps: int) -> RunOutput:
+        """Run the decoder for one token of each live row or more, up to `max_steps`, which is 1 where candidates are
+        wanted. In every step but the first a row's input is the token that the step before chose for it.
 
-        Each row's token is appended to its cache. Running the same step again overwrites the same place.
+        Each input is appended to its row's cache. Running the same again overwrites the same places.
         """
         ...
 
@@ -96,6 +102,10 @@ class Runner(Protocol):
 
     def clear(self, rows: Sequence[int]) -> None:
         """Wipe rows whose sequence failed, so that nothing of it reaches the rows' next owner."""
+        ...
+
+    def idle(self) -> None:
+        """No row is live: leave all threads to the model's other runners until the next `encode`."""
         ...
 
     def reset(self) -> None:

@@ -42,11 +42,11 @@ def self_test(
     for golden in manifest.golden:
         _check_tokenizer(golden, pair_of[golden], manifest, tokenizer, str(where))
     sequences = [_sequence(golden, pair_of[golden], manifest.golden_limit(golden)) for golden in manifest.golden]
-    updates = run_trial(sequences, runners, engine_config, str(where))
+    outputs = run_trial(sequences, runners, engine_config, str(where))
     differing = [
         golden
-        for golden, update in zip(manifest.golden, updates, strict=True)
-        if update.hypotheses[0].token_ids != manifest.without_end(golden.output_ids)
+        for golden, (best, *_) in zip(manifest.golden, outputs, strict=True)
+        if best.token_ids != manifest.without_end(golden.output_ids)
     ]
     for golden in differing:
         _LOG.warning("self-test of %s: the output for %r differs from the exporter's", where, golden.text)
@@ -55,7 +55,7 @@ def self_test(
             f"{where} fails its self-test: {len(differing)} of {len(manifest.golden)} golden sentences come out "
             "differently. Export it again with 'make export'."
         )
-    _LOG.info("self-test of %s: %d of %d as exported", where, len(updates) - len(differing), len(updates))
+    _LOG.info("self-test of %s: %d of %d as exported", where, len(outputs) - len(differing), len(outputs))
 
 
 def check_aligner(bundle: FoundBundle, pairs: LanguagePairs, aligner: Aligner) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from service.bundle.manifest import BundleError, one_line
 from service.domain.options import DecodingOptions
 from service.engine.config import EngineConfig
-from service.engine.runner import EncodeJob, Fetch, Runner
+from service.engine.runner import EncodeJob, Fetch, Rows, Runner
 from service.engine.runtime.onnx_runner import OnnxRunner
 from service.engine.runtime.session import DeviceUnavailable
 from service.engine.sequence import Sequence
@@ -41,16 +41,17 @@ def warm_up(bundle: FoundBundle, runners: Sequence_[OnnxRunner], engine_config: 
         DeviceUnavailable: the device has no memory for the slots.
     """
     source_ids = min((golden.source_ids for golden in bundle.manifest.golden), key=len)
-    is_alone = len(runners) == 1
 
     def lanes_step_seconds() -> float:
         """As they will run: side by side, for the memory's and caches' sake."""
         with ThreadPoolExecutor(len(runners)) as pool:
-            lanes = [
-                pool.submit(fastest_step, runner, source_ids, engine_config.max_encode_tokens, is_alone=is_alone)
-                for runner in runners
-            ]
-            return max(lane.result() for lane in lanes)
+            for filled in [pool.submit(fill, each, source_ids, engine_config.max_encode_tokens) for each in runners]:
+                filled.result()
+            lanes = [pool.submit(fastest_step, runner, len(source_ids)) for runner in runners]
+            seconds = max(lane.result() for lane in lanes)
+        for runner in runners:
+            runner.idle()
+        return seconds
 
     def step_seconds(num_slots: int) -> float | None:
         try:
@@ -100,21 +101,27 @@ def knee(step_seconds: Callable[[int], float | None], slot_counts: tuple[int, ..
     return next(num_slots for num_slots, rate in rates.items() if rate >= _ENOUGH * max(rates.values()))
 
 
-def fastest_step(runner: Runner, source_ids: tuple[int, ...], max_encode_tokens: int, *, is_alone: bool) -> float:
-    """Seconds that the fastest of a few steps takes with all slots in use; no engine may run on the runner."""
+def fill(runner: Runner, source_ids: tuple[int, ...], max_encode_tokens: int) -> None:
+    """Give all slots the same source; no engine may run on the runner."""
     runner.reset()
-    num_rows = runner.spec.max_slots
-    jobs = [EncodeJob(source_ids, [row]) for row in range(num_rows)]
+    jobs = [EncodeJob(source_ids, [row]) for row in range(runner.spec.max_slots)]
     per_run = max(max_encode_tokens // len(source_ids), 1)
-    for start in range(0, num_rows, per_run):
-        runner.encode(jobs[start : start + per_run], is_alone=is_alone)
+    for start in range(0, len(jobs), per_run):
+        runner.encode(jobs[start : start + per_run])
+
+
+def fastest_step(runner: Runner, source_length: int) -> float:
+    """Seconds that the fastest of a few steps takes with all slots in use, which were filled before."""
+    num_rows = runner.spec.max_slots
     token_ids = np.full(num_rows, runner.spec.decoder_start_id, np.int64)
-    source_lengths = np.full(num_rows, len(source_ids), np.int32)
+    source_lengths = np.full(num_rows, source_length, np.int32)
+    limits = np.full(num_rows, runner.spec.kv_capacity, np.int32)
     seconds = []
     for length in range(min(_MAX_STEPS, runner.spec.kv_capacity)):
         began = time.perf_counter()
         lengths = np.full(num_rows, length, np.int32)
-        runner.step(token_ids, lengths, source_lengths, Fetch(True, False, 0), is_alone=is_alone)
+        rows = Rows(token_ids, lengths, source_lengths, limits)
+        runner.run(rows, Fetch(True, False, 0), 1)
         seconds.append(time.perf_counter() - began)
         if len(seconds) >= _LEAST_STEPS and sum(seconds) > _MEASURED_SECONDS:
             break

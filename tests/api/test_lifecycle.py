@@ -129,7 +129,7 @@ def test_an_engine_that_died_is_seen_everywhere_and_comes_back(
     def die(*_: Any, **__: Any) -> None:
         raise RuntimeError("boom")
 
-    monkeypatch.setattr(server.server.models[0].engine._lanes[0], "run", die)
+    monkeypatch.setattr(server.server.models[0].engine.workers[0], "run", die)
     with grpc.insecure_channel(server.address) as channel:
         stub = pb_grpc.TranslationServiceStub(channel)
         for _ in range(2):  # the call that meets it, and one after

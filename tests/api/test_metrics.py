@@ -168,7 +168,7 @@ class Gate:
     """Holds an engine's lane up before it runs a turn, until it is opened."""
 
     def __init__(self, server: InProcessServer, monkeypatch: pytest.MonkeyPatch) -> None:
-        (lane,) = server.server.models[0].engine._lanes
+        (lane,) = server.server.models[0].engine.workers
         self.is_reached, self._may_pass, run = threading.Event(), threading.Event(), lane.run
 
         def gated(*arguments: Any, **how: Any) -> Any:

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from export.architecture import PositionConfig, Transformer
-from export.engine_decode import EngineDecoder
+from export.engine_decode import open_engine
 from export.importers.native import import_native
 from export.verify import TIE_GAP, first_difference, top_two_gap
 from service.bundle.manifest import Manifest
@@ -60,8 +60,8 @@ def test_engine_translates_as_generate(
         max_output_tokens=MAX_OUTPUT_TOKENS,
         return_scores=True,
     )
-    with EngineDecoder(directory, manifest, max_slots=10) as decoder:
-        ours = decoder.decode([(source, ()) for source in sources], options)
+    with open_engine(directory, manifest, max_slots=10) as engine:
+        ours = engine.decode([(source, ()) for source in sources], options)
     theirs = generate(reference, sources, options, manifest.suppressed_ids)
     assert len({output.token_ids[0] for output in theirs}) > len(sources) // 3
     num_ties = 0

@@ -113,9 +113,9 @@ def _try(path: Path) -> str:
     from service.models.loader import load_model
     from service.models.repository import find_bundles
     from service.models.statistics import InferenceStatistics
-    from tests.unit.models.listening import Listener
+    from tests.unit.engine.recorder import Recorder
 
-    listener = Listener()
+    listener = Recorder()
     (bundle,) = find_bundles(path)
     session_config = SessionConfig(intra_op_threads=1)
     model = load_model(bundle, EngineConfig(max_slots=4), session_config, listener, InferenceStatistics())
@@ -124,7 +124,8 @@ def _try(path: Path) -> str:
             message.SerializeToString()
         source_ids = model.manifest.golden[0].source_ids
         model.engine.submit([Sequence("1", source_ids, model.default_options, time.monotonic())])
-        (update,) = listener.wait_for(1)
+        listener.wait(1)
+        (update,) = listener.updates
         if update.error is not None:
             raise update.error
         return model.tokenizer.decode(update.hypotheses[0].token_ids)

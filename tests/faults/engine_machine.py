@@ -1,7 +1,7 @@
 """A real engine on fake runners, its lanes led step by step in any order, against a model of what it promises.
 
-No thread is started: what a lane's thread does in a turn (`_next`, `run`, `_conclude`) is done by rules, so that any
-order of several lanes' turns, and all that may happen between, can be played and played again.
+No thread is started: what a lane's thread does in a turn (`begin_turn`, `run`, `end_turn`) is done by rules, so that
+any order of several lanes' turns, and all that may happen between, can be played and played again.
 """
 
 import itertools
@@ -27,9 +27,9 @@ from service.domain.origin import Origin
 from service.domain.translation import DecodingOptions, Priority
 from service.engine.config import EngineConfig
 from service.engine.engine import Engine
-from service.engine.lane import Lane, Turn
 from service.engine.scheduler import StepPlan
 from service.engine.sequence import DecodedHypothesis, Sequence, SequenceStatus
+from service.engine.worker import Turn, Worker
 from tests.clock import Clock
 from tests.unit.engine.fake_runner import BAD_SOURCE_ID, NAN_SOURCE_ID, NAN_STEP_SOURCE_ID, FakeRunner
 from tests.unit.engine.recorder import Recorder, new_sequence
@@ -59,23 +59,14 @@ def solo(key: Key) -> tuple[DecodedHypothesis, ...] | None:
     recorder = Recorder()
     runner = FakeRunner(MAX_SLOTS, KV_CAPACITY, MAX_SOURCE_TOKENS)
     engine = Engine([runner], EngineConfig(), recorder, clock=lambda: 0.0)
-    _open(engine)
+    engine.open()
     engine.submit([sequence])
-    (lane,) = engine._lanes
+    (lane,) = engine.workers
     while not recorder.updates:
-        plan = engine._next(lane)
-        assert plan is not None
-        engine._conclude(lane, lane.run(plan, is_alone=True))
+        assert engine.turn(lane)
     (update,) = recorder.updates
     assert update.error is None or isinstance(update.error, EngineFailure)
     return update.hypotheses if update.error is None else None
-
-
-def _open(engine: Engine) -> None:
-    """Do what `start` does, but for the threads."""
-    for lane in engine._lanes:
-        lane.runner.reset()
-    engine._unavailable = None
 
 
 @st.composite
@@ -116,11 +107,11 @@ class EngineMachine(RuleBasedStateMachine):
         self.aborted: list[Sequence] = []
         self.waiting: list[Sequence] = []
         self.led: dict[Sequence, set[Sequence]] = {}  # who is decoded, and who waits for its outcome
-        self.lane_of: dict[Sequence, Lane] = {}  # of all whose rows may not be free yet
+        self.lane_of: dict[Sequence, Worker] = {}  # of all whose rows may not be free yet
         self.steps_past: Counter[Sequence] = Counter()  # run for sequences that had been given up, or had expired
-        self.plans: dict[Lane, StepPlan] = {}  # lanes in the middle of a turn: chosen who joins,
-        self.turns: dict[Lane, Turn] = {}  # or run
-        self.faulty: set[Lane] = set()  # whose next step raises
+        self.plans: dict[Worker, StepPlan] = {}  # lanes in the middle of a turn: chosen who joins,
+        self.turns: dict[Worker, Turn] = {}  # or run
+        self.faulty: set[Worker] = set()  # whose next step raises
         self.has_ended = False
 
     @initialize(num_lanes=st.integers(1, 3), ending=st.sampled_from(("drain", "siege", "stop", "death")))
@@ -134,8 +125,8 @@ class EngineMachine(RuleBasedStateMachine):
             max_waiting=MAX_WAITING, max_queue_seconds=1e9, max_encode_tokens=24, checks_integrity=True
         )
         self.engine = Engine(runners, config, self.recorder, clock=self.now)
-        self.lanes = self.engine._lanes
-        _open(self.engine)
+        self.lanes = self.engine.workers
+        self.engine.open()
 
     def _before_step(self, number: int) -> Any:
         def raise_if_asked(_: int) -> None:
@@ -235,14 +226,14 @@ class EngineMachine(RuleBasedStateMachine):
     def begin(self, number: int) -> None:
         lane = self.lanes[number % len(self.lanes)]
         is_idle = lane not in self.plans and lane not in self.turns
-        if is_idle and not self.has_ended and self.engine._has_work(lane):
+        if is_idle and not self.has_ended and self.engine.has_work(lane):
             self._begin(lane)
 
-    def _begin(self, lane: Lane) -> None:
+    def _begin(self, lane: Worker) -> None:
         expected = self._receive()
-        has_cause = bool(expected or lane.doomed or self.aborted or lane.batch.num_rows)
+        has_cause = bool(expected or lane.abandoned or self.aborted or lane.batch.num_rows)
         self.aborted.clear()
-        plan = self.engine._next(lane)
+        plan = self.engine.begin_turn(lane)
         assert plan is not None
         for leader in plan.admitted:
             assert leader in self.waiting, "who joins did not wait"
@@ -287,7 +278,7 @@ class EngineMachine(RuleBasedStateMachine):
         if lane in self.plans:
             self._run(lane)
 
-    def _run(self, lane: Lane) -> None:
+    def _run(self, lane: Worker) -> None:
         plan = self.plans.pop(lane)
         for sequence in (*lane.batch.sequences, *plan.admitted):
             members = self.led.get(sequence, set())
@@ -296,7 +287,7 @@ class EngineMachine(RuleBasedStateMachine):
                 self.steps_past[sequence] += 1
                 assert self.steps_past[sequence] <= 2, "rows are held for nobody"
         if plan.admitted or lane.batch.num_rows:
-            self.turns[lane] = lane.run(plan, is_alone=self.engine._is_alone(lane))
+            self.turns[lane] = lane.run(plan)
             if self.turns[lane].num_rows:
                 result = self.turns[lane].result
                 is_to_fail = lane in self.faulty or lane.runner.is_terminated  # type: ignore[attr-defined]
@@ -313,7 +304,7 @@ class EngineMachine(RuleBasedStateMachine):
         if lane in self.turns:
             self._conclude(lane)
 
-    def _conclude(self, lane: Lane) -> None:
+    def _conclude(self, lane: Worker) -> None:
         turn = self.turns.pop(lane)
         expected: dict[Sequence, Any] = {}
         for leader, _ in turn.result.finished:
@@ -329,7 +320,7 @@ class EngineMachine(RuleBasedStateMachine):
             del self.lane_of[leader]
         if self.has_ended:  # all have been told
             expected = {sequence: told for sequence, told in expected.items() if sequence in self.live}
-        self.engine._conclude(lane, turn)
+        self.engine.end_turn(lane, turn)
         self._told(expected)
         try:
             lane.count_failures(turn)
@@ -342,9 +333,9 @@ class EngineMachine(RuleBasedStateMachine):
         """A lane's whole turn, or what is left of one."""
         self._turn(self.lanes[number % len(self.lanes)])
 
-    def _turn(self, lane: Lane) -> None:
+    def _turn(self, lane: Worker) -> None:
         if lane not in self.plans and lane not in self.turns:
-            if not self.engine._has_work(lane):
+            if not self.engine.has_work(lane):
                 return
             if self.has_ended:
                 self._leave_loop(lane)
@@ -367,15 +358,15 @@ class EngineMachine(RuleBasedStateMachine):
 
     # What may end an engine.
 
-    def _die(self, lane: Lane, error: BaseException) -> None:
+    def _die(self, lane: Worker, error: BaseException) -> None:
         """A lane's loop ends by an error, of which an engine that was stopped before does not tell."""
         tells = not self.has_ended
-        with patch.object(self.engine, "_next", side_effect=error):
+        with patch.object(self.engine, "begin_turn", side_effect=error):
             self.engine._run(lane)
         self._all_are_told()
         assert not tells or self.recorder.failures[-1] is error
 
-    def _leave_loop(self, lane: Lane) -> None:
+    def _leave_loop(self, lane: Worker) -> None:
         self.engine._run(lane)  # which sees that it is to end
         self._all_are_told()
 
@@ -404,15 +395,15 @@ class EngineMachine(RuleBasedStateMachine):
     @invariant()
     def somebody_looks_after_who_is_left(self) -> None:
         if self.live and not self.plans and not self.turns:
-            assert any(self.engine._has_work(lane) for lane in self.lanes), "all lanes sleep and somebody waits"
+            assert any(self.engine.has_work(lane) for lane in self.lanes), "all lanes sleep and somebody waits"
 
     @invariant()
     def the_queue_is_as_long_as_it_should_be(self) -> None:
         if not self.has_ended:
-            snapshot = self.engine._roster
+            snapshot = self.engine.snapshot()
             assert snapshot.num_waiting == len(self.waiting)
             assert snapshot.num_waiting_tokens == sum(len(each.source_ids) for each in self.waiting)
-            assert all(sequence in snapshot for sequence in self.live)
+            assert all(sequence in self.engine.requests for sequence in self.live)
 
     def teardown(self) -> None:
         if not hasattr(self, "engine"):
@@ -429,8 +420,7 @@ class EngineMachine(RuleBasedStateMachine):
         told = Counter(update.sequence for update in self.recorder.updates)
         assert told == Counter(self.accepted), "each is told once"
         if not self.has_ended:
-            assert not self.engine._homes
-            assert not any(lane.batch.num_rows or lane.doomed for lane in self.lanes), "rows are left over"
+            assert not any(self.engine.held().values()), "something is left over"
             self.engine.check_integrity(self.lanes[0])
         self._progress_was_true()
 
@@ -444,8 +434,8 @@ class EngineMachine(RuleBasedStateMachine):
                 self._turn(lane)
         raise AssertionError(f"{len(self.live)} are left after {most} rounds")
 
-    def _is_busy(self, lane: Lane) -> bool:
-        return lane in self.plans or lane in self.turns or bool(not self.has_ended and self.engine._has_work(lane))
+    def _is_busy(self, lane: Worker) -> bool:
+        return lane in self.plans or lane in self.turns or bool(not self.has_ended and self.engine.has_work(lane))
 
     def _besiege(self) -> None:
         """Newcomers of the highest priority fill the queue again and again; who was there is told all the same."""

@@ -1,21 +1,19 @@
 """Faults that several tests plant."""
 
-from typing import Any
-
 import pytest
 
-from service.engine.decoder import Decoder, StepResult
+from service.engine.worker import StepResult, Worker
 
 
 def swap_answers(patch: pytest.MonkeyPatch) -> None:
     """Two sequences that end in the same step get each other's tokens."""
-    step = Decoder.step
+    step = Worker.step
 
-    def swapped(self: Decoder, **how: Any) -> StepResult:
-        result = step(self, **how)
+    def swapped(self: Worker) -> StepResult:
+        result = step(self)
         if len(result.finished) > 1:
             (one, a), (other, b), *rest = result.finished
             result.finished = [(one, b), (other, a), *rest]
         return result
 
-    patch.setattr(Decoder, "step", swapped)
+    patch.setattr(Worker, "step", swapped)

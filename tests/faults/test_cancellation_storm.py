@@ -67,7 +67,7 @@ class Left:
     def _held(self) -> dict[str, float]:
         (model,) = self._server.server.models
         engine = model.engine
-        snapshot, roster = engine.snapshot(), engine._roster
+        snapshot = engine.snapshot()
         metrics = self._server.metrics()
         inflight = metrics["dragoman_inflight_requests", frozenset[tuple[str, str]]()]
         slots = metrics["dragoman_slots_running", frozenset({("model", "tiny")})]
@@ -76,11 +76,7 @@ class Left:
             "waiting tokens": snapshot.num_waiting_tokens,
             "running": snapshot.num_running,
             "slots": snapshot.slots_used,
-            "live": len(roster._live),
-            "twins": len(roster._twins._waiting) + len(roster._twins._running) + len(roster._twins._watched),
-            "homes": len(engine._homes),
-            "doomed": sum(len(lane.doomed) for lane in engine._lanes),
-            "searches": sum(len(lane.decoder._search.kept) for lane in engine._lanes),
+            **engine.held(),
             "pending calls": len(self._server.server._translator._decoder._pending),
             "leases": model.leases._num_held,
             "tasks": self._loop.run(_num_tasks()),

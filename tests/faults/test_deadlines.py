@@ -14,9 +14,9 @@ import pytest
 
 from service.domain.errors import DeadlineExceeded
 from service.engine.engine import Engine
-from service.engine.lane import Lane, Turn
 from service.engine.scheduler import StepPlan
 from service.engine.sequence import Sequence, SequenceProgress, SequenceUpdate
+from service.engine.worker import Turn, Worker
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from tests.patience import patient
@@ -35,15 +35,15 @@ class Turns:
     def __init__(self, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
         self.ran: list[tuple[float, tuple[Sequence, ...]]] = []
         self._lock = threading.Lock()
-        for lane in engine._lanes:
+        for lane in engine.workers:
             monkeypatch.setattr(lane, "run", self._noting(lane))
 
-    def _noting(self, lane: Lane) -> Callable[..., Turn]:
+    def _noting(self, lane: Worker) -> Callable[..., Turn]:
         run = lane.run
 
-        def noted(plan: StepPlan, *, is_alone: bool) -> Turn:
+        def noted(plan: StepPlan) -> Turn:
             began = time.monotonic()
-            turn = run(plan, is_alone=is_alone)
+            turn = run(plan)
             with self._lock:
                 self.ran.append((began, (*plan.admitted, *lane.batch.sequences)))
             return turn
@@ -76,7 +76,7 @@ def test_what_runs_out_of_time_is_told_at_the_next_step_and_its_slot_is_free_in_
     heard, rig.recorder.on_updates = rig.recorder.on_updates, on_updates  # type: ignore[method-assign]
 
     def before_step(number: int) -> None:
-        rows[number] = sum(lane.batch.num_rows for lane in rig.engine._lanes)
+        rows[number] = sum(lane.batch.num_rows for lane in rig.engine.workers)
         rig.clock.now += 1.0
 
     for runner in rig.runners:
@@ -122,7 +122,7 @@ def test_an_engine_that_forgets_deadlines_is_caught(
     server = serve(max_slots=8, num_threads=2, max_queue_seconds=60.0)
     engine = server.server.models[0].engine
     turns = Turns(engine, monkeypatch)
-    monkeypatch.setattr(engine._roster, "pop_expired", lambda now_seconds: [])
+    monkeypatch.setattr(engine.requests.deadlines, "pop_expired", lambda now_seconds: [])
     monkeypatch.setattr(engine, "abort", lambda sequences: None)  # what a cancelled handler does would help it
     send_with_deadlines(server, 60, seed=2)
     eventually(lambda: engine.snapshot().slots_used == engine.snapshot().num_waiting == 0)

@@ -13,20 +13,21 @@ from dragoman_client import ClientError
 from service.config.server_config import ServerConfig
 from service.domain.translation import Priority
 from service.engine import waiting
+from service.engine.coalescing import Coalescing
 from service.engine.deadlines import Deadlines
 from service.engine.engine import Engine
 from service.engine.integrity import IntegrityError
-from service.engine.lane import Lane
-from service.engine.roster import Roster
+from service.engine.requests import Requests
 from service.engine.sequence import Sequence
-from service.engine.twins import Twins
 from service.engine.waiting import WaitingQueue
+from service.engine.worker import Worker
 from tests.faults.engine_machine import EngineMachine
 from tests.faults.planted import swap_answers
 from tests.servers import LoopThread, in_process
 
 _QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 _SHORT, _LONG = (100, 40), (2000, 60)
+_PLANTED = (500, 40)  # of which the first that finds the fault is the last
 
 
 def play(num_examples: int, num_steps: int, phases: Sequence_[Phase] = tuple(Phase)) -> None:
@@ -64,22 +65,22 @@ class Planted:
 
     @staticmethod
     def nobody_is_given_up(patch: pytest.MonkeyPatch) -> None:
-        patch.setattr(Twins, "give_up", lambda self, sequence: None)
+        patch.setattr(Coalescing, "give_up", lambda self, sequence: None)
 
     @staticmethod
     def a_follower_is_not_told(patch: pytest.MonkeyPatch) -> None:
-        end = Twins.end
-        patch.setattr(Twins, "end", lambda self, leader: end(self, leader)[:1])
+        end = Coalescing.end
+        patch.setattr(Coalescing, "end", lambda self, leader: end(self, leader)[:1])
 
     @staticmethod
     def somebody_is_told_twice(patch: pytest.MonkeyPatch) -> None:
-        take = Roster.take_updates
-        patch.setattr(Roster, "take_updates", lambda self: 2 * take(self))
+        take = Requests.take_updates
+        patch.setattr(Requests, "take_updates", lambda self: 2 * take(self))
 
     @staticmethod
     def somebody_is_forgotten_when_the_engine_dies(patch: pytest.MonkeyPatch) -> None:
         patch.setattr(
-            Roster, "fail_all", lambda self, error: [self._end(each, error=error) for each in list(self._live)[1:]]
+            Requests, "fail_all", lambda self, error: [self._end(each, error=error) for each in list(self.live)[1:]]
         )
 
     @staticmethod
@@ -87,8 +88,8 @@ class Planted:
         patch.setitem(waiting._STRIDES, Priority.HIGH, 0)
 
     @staticmethod
-    def rows_of_the_doomed_stay(patch: pytest.MonkeyPatch) -> None:
-        patch.setattr(Lane, "remove_doomed", lambda self: None)
+    def rows_of_the_abandoned_stay(patch: pytest.MonkeyPatch) -> None:
+        patch.setattr(Worker, "remove_abandoned", lambda self: None)
 
     @staticmethod
     def answers_are_swapped(patch: pytest.MonkeyPatch) -> None:
@@ -103,14 +104,14 @@ class Planted:
 
     @staticmethod
     def a_wake_up_is_missed(patch: pytest.MonkeyPatch) -> None:
-        patch.setattr(Engine, "_has_work", lambda self, lane: bool(lane.batch.num_rows))
+        patch.setattr(Engine, "has_work", lambda self, lane: bool(lane.batch.num_rows))
 
 
 @pytest.mark.parametrize("fault", [name for name in vars(Planted) if not name.startswith("_")])
 def test_a_planted_fault_is_found(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
     getattr(Planted, fault)(monkeypatch)
     with pytest.raises(AssertionError):
-        play(*_SHORT, phases=[Phase.generate])
+        play(*_PLANTED, phases=[Phase.generate])
 
 
 def test_a_servers_engine_compares_its_books(loop_thread: LoopThread, tiny_models: Path) -> None:
@@ -119,7 +120,7 @@ def test_a_servers_engine_compares_its_books(loop_thread: LoopThread, tiny_model
 
     def translate_with_wrong_books() -> None:
         with in_process(loop_thread, config) as server, server.client() as client:
-            server.server.models[0].engine._roster._waiting.num_tokens += 1
+            server.server.models[0].engine.requests.waiting.num_tokens += 1
             with contextlib.suppress(ClientError):
                 client.translate(["Hello"], "en", "de")
 

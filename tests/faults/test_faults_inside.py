@@ -66,7 +66,7 @@ class Site:
 
     @property
     def lane(self) -> Any:
-        return self.engine._lanes[0]
+        return self.engine.workers[0]
 
     def session(self, graph: str) -> GraphSession:
         """Of "encoder" or "decoder_step"."""
@@ -273,14 +273,14 @@ def test_a_tokenizer_that_raises_fails_its_call_only(
     monkeypatch.undo()
     ids = tuple(tokenizer.encode(bad))
     poisoned: list[tuple[int, ...]] = []
-    finish = here.engine._roster.finish
+    finish = here.engine.requests.finish
 
     def watched(leader: Any, hypotheses: Any) -> None:
         if tuple(leader.source_ids[: len(ids)]) == ids:
             poisoned.append(tuple(hypotheses[0].token_ids))
         finish(leader, hypotheses)
 
-    monkeypatch.setattr(here.engine._roster, "finish", watched)
+    monkeypatch.setattr(here.engine.requests, "finish", watched)
     is_poisoned = lambda token_ids: bool(token_ids) and tuple(token_ids) in poisoned  # noqa: E731
     decode = Fault(tokenizer.decode, RuntimeError("broken piece"), ALWAYS, is_poisoned)
     monkeypatch.setattr(tokenizer, "decode", decode)
@@ -337,14 +337,14 @@ def test_a_cache_that_can_not_grow_fails_its_calls_only(
 
 THREAD: dict[str, Callable[[Any], tuple[Any, str]]] = {
     "scheduler": lambda site: (site.lane, "schedule"),
-    "lane": lambda site: (site.lane, "run"),
-    "roster, coming": lambda site: (site.engine._roster, "admit"),
-    "roster, starting": lambda site: (site.engine._roster, "start"),
-    "roster, going": lambda site: (site.engine._roster, "finish"),
-    "books": lambda site: (site.engine._roster, "take_updates"),
+    "worker": lambda site: (site.lane, "run"),
+    "requests, coming": lambda site: (site.engine.requests, "admit"),
+    "requests, starting": lambda site: (site.engine.requests, "start"),
+    "requests, going": lambda site: (site.engine.requests, "finish"),
+    "books": lambda site: (site.engine.requests, "take_updates"),
     "listener, updates": lambda site: (site.engine._listener, "on_updates"),
     "listener, statistics": lambda site: (site.engine._listener, "on_turn"),
-    "search": lambda site: (site.lane.decoder, "step"),
+    "search": lambda site: (site.lane, "step"),
 }
 
 

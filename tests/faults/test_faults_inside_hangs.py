@@ -91,7 +91,7 @@ def test_a_run_that_does_not_end_is_ended_and_the_engine_comes_back(
     """With a real graph, which ONNX Runtime ends."""
     server = serve(stuck_turn_seconds=2.0)
     engine = server.server.models[0].engine
-    session: Any = engine._lanes[0].runner._decoder_step.session(is_alone=True)  # type: ignore[attr-defined]
+    session: Any = engine.workers[0].runner._decoder_step.session(is_alone=True)  # type: ignore[attr-defined]
     save_endless(tiny_bundle / "decoder_step.onnx", tmp_path / "endless.onnx")
     names = graph_io.step_inputs(NUM_LAYERS), graph_io.step_outputs(NUM_LAYERS)
     endless: Any = GraphSession(tmp_path / "endless.onnx", SessionConfig(intra_op_threads=1), *names)
@@ -198,7 +198,7 @@ def down(
     monkeypatch.setattr("service.models.recovery._FIRST_DELAY_SECONDS", 25.0)
     server = serve(models=models, max_slots=4)
     (tiny,) = (model for model in server.server.models if model.name == "tiny")
-    monkeypatch.setattr(tiny.engine._lanes[0], "run", die)
+    monkeypatch.setattr(tiny.engine.workers[0], "run", die)
     assert ask(server.address, model="tiny")[0] is UNAVAILABLE
     assert server.server.phase is Phase.RECOVERING
     return server, models
@@ -282,7 +282,7 @@ def test_slots_of_a_hanging_engine_count_as_free(
     monkeypatch.setattr("service.models.supervisor._END_SECONDS", 0.2)
     server = serve(stuck_turn_seconds=1.0)
     engine = server.server.models[0].engine
-    session: Any = engine._lanes[0].runner._decoder_step.session(is_alone=True)  # type: ignore[attr-defined]
+    session: Any = engine.workers[0].runner._decoder_step.session(is_alone=True)  # type: ignore[attr-defined]
     released = threading.Event()
     work = session.run
 

@@ -12,7 +12,7 @@ from service.domain.errors import Overloaded
 from service.domain.translation import FinishReason
 from service.engine.admission import Admission
 from service.engine.controlled_delay import BURST_SECONDS, INTERVAL_SECONDS
-from service.engine.roster import Roster
+from service.engine.requests import Requests
 from service.engine.scheduler import schedule
 from service.engine.sequence import DecodedHypothesis, Sequence
 from service.engine.throughput import Throughput
@@ -62,16 +62,16 @@ def played(calls: Iterable[tuple[float, str]], max_queue_seconds: float = 0.0) -
     chance, clock = random.Random(7), Clock()
     throughput = Throughput(1, NUM_SLOTS, turn_seconds(NUM_SLOTS))
     throughput.ended(round(MEAN_TOKENS), round(MEAN_TOKENS))
-    roster = Roster(100_000, clock, throughput.expected_rows)
-    admission = Admission(roster, throughput, 100_000, max_queue_seconds)
+    requests = Requests(100_000, clock, throughput.expected_rows)
+    admission = Admission(requests, throughput, 100_000, max_queue_seconds)
     coming = sorted(calls, reverse=True)
     outcomes = {caller: Outcome() for _, caller in coming}
     owners: dict[Sequence, str] = {}
     steps: dict[Sequence, int] = {}
     left: dict[Sequence, int] = {}  # of those who run
     clock.now = 0.0
-    while coming or left or roster.num_waiting:
-        if not left and not roster.num_waiting:
+    while coming or left or len(requests.waiting):
+        if not left and not len(requests.waiting):
             clock.now = max(clock.now, coming[-1][0])
         while coming and coming[-1][0] <= clock.now:
             came, caller = coming.pop()
@@ -86,10 +86,10 @@ def played(calls: Iterable[tuple[float, str]], max_queue_seconds: float = 0.0) -
             except Overloaded:
                 outcomes[caller].refused.append(came)
             else:
-                roster.admit([sequence])
+                requests.admit([sequence])
                 owners[sequence] = caller
-        plan = schedule(roster.candidates(), NUM_SLOTS - len(left), 1024, NUM_SLOTS)
-        roster.start(plan.admitted)
+        plan = schedule(requests.candidates(), NUM_SLOTS - len(left), 1024, NUM_SLOTS)
+        requests.start(plan.admitted)
         for each in plan.admitted:
             left[each] = steps[each] = max(2, int(len(each.source_ids) * chance.uniform(0.7, 1.2)))
         seconds = turn_seconds(len(left))
@@ -99,7 +99,7 @@ def played(calls: Iterable[tuple[float, str]], max_queue_seconds: float = 0.0) -
             left[sequence] -= 1
             if not left[sequence]:
                 del left[sequence]
-                roster.finish(sequence, (DecodedHypothesis((), 0.0, FinishReason.STOP),))
+                requests.finish(sequence, (DecodedHypothesis((), 0.0, FinishReason.STOP),))
                 throughput.ended(len(sequence.source_ids), steps[sequence])
                 came = sequence.arrived_seconds
                 outcomes[owners[sequence]].accepted.append((came, clock.now - came))

@@ -5,11 +5,11 @@ from pathlib import Path
 import onnxruntime as ort
 import pytest
 
-import service.engine
+import service.engine.runtime
 from tests.unit.engine.runtime.half_precision import HALF, SINGLE, write_bundle
 
 CUDA = {"CUDAExecutionProvider"}
-GRAPHS = sorted((Path(service.engine.__file__).parent / "graphs").glob("*.onnx"))
+GRAPHS = sorted((Path(service.engine.runtime.__file__).parent / "graphs").glob("*.onnx"))
 
 
 def providers(path: Path) -> dict[str, set[str]]:

@@ -5,12 +5,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from numpy import typing as npt
 
 from service.bundle import graph_io
 from service.bundle.manifest import Manifest
 from service.engine.config import EngineConfig
-from service.engine.runner import EncodeJob, Fetch, RunnerSpec, StepOutput
+from service.engine.runner import EncodeJob, Fetch, Rows, RunnerSpec, RunOutput
 from service.engine.runtime.device_cache import DeviceCache
 from service.engine.runtime.host_cache import HostCache
 from service.engine.runtime.kv_cache import CacheShape, KVCache
@@ -40,8 +39,11 @@ class OnnxRunner:
         *,
         pad_id: int,
         vocabulary_size: int,
+        at_work: set["OnnxRunner"],
     ) -> None:
+        """`at_work` are those of the model's runners that have rows; all of them share it."""
         self.spec = spec
+        self._at_work = at_work
         self._encoder = encoder
         self._decoder_step = decoder_step
         self._cache = cache
@@ -53,7 +55,7 @@ class OnnxRunner:
         self._cross_names = graph_io.cross_names(num_layers)
         self._past_names = graph_io.past_names(num_layers)
         self._present_names = graph_io.present_names(num_layers)
-        self._bindings: dict[tuple[int, int, Fetch, bool], tuple[Binding, StepOutput]] = {}
+        self._bindings: dict[tuple[int, int, Fetch, bool], tuple[Binding, RunOutput]] = {}
         self._total_length = np.zeros(1, np.int32)
         self._next_ids = np.zeros(spec.max_slots, np.int64)
         self._next_log_probs = np.zeros(spec.max_slots, np.float32)
@@ -128,12 +130,18 @@ class OnnxRunner:
             session_config,
             pad_id=tokens.pad_id,
             vocabulary_size=model.vocabulary_size,
+            at_work=set(),
         )
 
     @property
     def encoder(self) -> SharedGraph:
         """The encoder graph, for whoever else has sources to encode."""
         return self._encoder
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether no other runner of the model has rows, so that this one may use all threads."""
+        return len(self._at_work) <= 1
 
     def beside(self) -> "OnnxRunner":
         """Another runner on the same graphs, with as many rows of its own, for another thread."""
@@ -147,6 +155,7 @@ class OnnxRunner:
             self._session_config,
             pad_id=self._pad_id,
             vocabulary_size=self._vocabulary_size,
+            at_work=self._at_work,
         )
 
     def resize(self, max_slots: int) -> None:
@@ -164,15 +173,16 @@ class OnnxRunner:
         self._next_ids = np.zeros(max_slots, np.int64)
         self._next_log_probs = np.zeros(max_slots, np.float32)
 
-    def encode(self, jobs: Sequence[EncodeJob], *, is_alone: bool = True) -> list[bool]:
+    def encode(self, jobs: Sequence[EncodeJob]) -> list[bool]:
         """See `Runner.encode`."""
+        self._at_work.add(self)
         lengths = np.array([len(job.source_ids) for job in jobs], np.int32)
         width = self._cache.encoder_width(int(lengths.max()))
         source_ids = np.full((len(jobs), width), self._pad_id, np.int64)
         for row, job in zip(source_ids, jobs, strict=True):
             row[: len(job.source_ids)] = job.source_ids
         cross = self._cache.encoder_outputs(len(jobs), width)
-        session = self._encoder.session(is_alone=is_alone)
+        session = self._encoder.session(is_alone=self.is_alone)
         binding = session.bind(
             {graph_io.SOURCE_IDS: source_ids, graph_io.SOURCE_LENGTHS: lengths},
             dict(zip(self._cross_names, cross, strict=True)),
@@ -181,20 +191,13 @@ class OnnxRunner:
         rows = [job.rows for job in jobs]
         return self._cache.store_sources(rows, lengths.tolist(), num_live=min(own_rows[0] for own_rows in rows))
 
-    def step(
-        self,
-        token_ids: npt.NDArray[np.int64],
-        lengths: npt.NDArray[np.int32],
-        source_lengths: npt.NDArray[np.int32],
-        fetch: Fetch,
-        *,
-        is_alone: bool = True,
-    ) -> StepOutput:
-        """See `Runner.step`."""
-        num_rows = len(token_ids)
-        self._cache.prepare_step(int(source_lengths.max()), num_rows)
-        self._inputs.write(token_ids, lengths, source_lengths)
-        self._total_length[0] = lengths.max() + 1
+    def run(self, rows: Rows, fetch: Fetch, max_steps: int) -> RunOutput:
+        """See `Runner.run`. The graph makes one step."""
+        num_rows = len(rows.token_ids)
+        self._cache.prepare_step(int(rows.source_lengths.max()), num_rows)
+        self._inputs.write(rows.token_ids, rows.lengths, rows.source_lengths)
+        self._total_length[0] = rows.lengths.max() + 1
+        is_alone = self.is_alone
         binding, output = self._binding(num_rows, fetch, is_alone)
         self._decoder_step.session(is_alone=is_alone).run(binding)
         return output
@@ -211,8 +214,13 @@ class OnnxRunner:
         """See `Runner.clear`."""
         self._cache.clear(rows)
 
+    def idle(self) -> None:
+        """See `Runner.idle`."""
+        self._at_work.discard(self)
+
     def reset(self) -> None:
         """See `Runner.reset`."""
+        self.idle()
         self._encoder.reset()
         self._decoder_step.reset()
         self._bindings.clear()
@@ -223,7 +231,7 @@ class OnnxRunner:
         self._encoder.terminate()
         self._decoder_step.terminate()
 
-    def _binding(self, num_rows: int, fetch: Fetch, is_alone: bool) -> tuple[Binding, StepOutput]:
+    def _binding(self, num_rows: int, fetch: Fetch, is_alone: bool) -> tuple[Binding, RunOutput]:
         key = (num_rows, self._cache.source_bucket, fetch, is_alone)
         found = self._bindings.get(key)
         if found is None:
@@ -232,7 +240,7 @@ class OnnxRunner:
             found = self._bindings[key] = self._bind(num_rows, fetch, is_alone)
         return found
 
-    def _bind(self, num_rows: int, fetch: Fetch, is_alone: bool) -> tuple[Binding, StepOutput]:
+    def _bind(self, num_rows: int, fetch: Fetch, is_alone: bool) -> tuple[Binding, RunOutput]:
         """Bind the first `num_rows` rows of everything. K = 0 tells the graph that no log-probabilities are wanted."""
         num_candidates = min(fetch.num_candidates, self._vocabulary_size)
         past = self._cache.past(num_rows)
@@ -243,15 +251,17 @@ class OnnxRunner:
             **dict(zip(self._past_names, past, strict=True)),
             **dict(zip(self._cross_names, self._cache.cross(num_rows), strict=True)),
         }
-        output = StepOutput(
-            next_ids=self._next_ids[:num_rows] if fetch.next_ids else None,
-            next_log_probs=self._next_log_probs[:num_rows] if fetch.next_log_probs else None,
+        next_ids = self._next_ids[:num_rows] if fetch.next_ids else None
+        next_log_probs = self._next_log_probs[:num_rows] if fetch.next_log_probs else None
+        output = RunOutput(
+            next_ids=None if next_ids is None else next_ids[:, None],
+            next_log_probs=None if next_log_probs is None else next_log_probs[:, None],
             candidate_ids=np.zeros((num_rows, num_candidates), np.int64) if num_candidates else None,
             candidate_log_probs=np.zeros((num_rows, num_candidates), np.float32) if num_candidates else None,
         )
         fetched = {
-            graph_io.NEXT_IDS: output.next_ids,
-            graph_io.NEXT_LOG_PROBS: output.next_log_probs,
+            graph_io.NEXT_IDS: next_ids,
+            graph_io.NEXT_LOG_PROBS: next_log_probs,
             graph_io.CANDIDATE_IDS: output.candidate_ids,
             graph_io.CANDIDATE_LOG_PROBS: output.candidate_log_probs,
         }

@@ -1,130 +1,173 @@
-"""Beam search with the semantics of transformers' `generate(num_beams=k, do_sample=False)`.
+"""Beam search over all sequences of one beam size at once; `beam_ranking` says by which rules."""
 
-Each step ranks the 2 k most probable continuations of the k running beams. Those among the first k that end (with
-the end-of-sentence token, or all of them at the length limit) become finished hypotheses, of which the k best by
-normalised score are kept; the first k that don't end run on. The search is over when k hypotheses are finished and
-the best running beam, normalised by its present length, does not beat the worst of them (with `stops_early`, which is
-`early_stopping=True`, whether it does or not), or at the length limit.
-
-One difference, on purpose: where transformers marks "impossible" with a score of -1e9, this uses minus infinity, so
-that real scores below -1e9 (long outputs under a strongly negative length penalty) still count as what they are.
-"""
-
-from typing import Any, NamedTuple
+from collections.abc import Iterable
 
 import numpy as np
-from numpy import typing as npt
 
-Ids = npt.NDArray[np.int64]
-Rows = npt.NDArray[np.intp]
-Scores = npt.NDArray[np.float32]
-
-
-class Continuations(NamedTuple):
-    """Beams of n searches, one token longer, best first; all (n, k)."""
-
-    parents: Rows  # which of the k beams each continues
-    token_ids: Ids
-    log_probs: Scores  # summed over the hypothesis
-
-    def of(self, which: Any) -> "Continuations":
-        """Some of them, by an index that numpy takes."""
-        return Continuations(self.parents[which], self.token_ids[which], self.log_probs[which])
+from service.engine.batch import Batch
+from service.engine.runner import Fetch, RunOutput
+from service.engine.search.beam_ranking import BeamHypotheses, Continuations, Rows, inherit, rank
+from service.engine.search.hypotheses import decoded, score
+from service.engine.search.strategy import Outcome
+from service.engine.sequence import DecodedHypothesis, Sequence
 
 
-class Ranking(NamedTuple):
-    """The best continuations of n searches of k beams."""
+class BeamSearch:
+    """A `Strategy`. Between runs it keeps the finished hypotheses of each sequence that has some."""
 
-    top: Continuations  # the k best, whether they end or not
-    running: Continuations  # the k best that don't end
-
-
-def rank(log_probs: Scores, candidate_ids: Ids, candidate_log_probs: Scores, eos_id: int) -> Ranking:
-    """Rank the continuations of n searches: `log_probs` (n, k) of their beams, candidates (n, k, K) with K >= 2 k.
-
-    2 k candidates hold at least k that don't end, as only one continuation of a beam does. Ties go to the earlier
-    beam and, within a beam, to the earlier candidate.
-    """
-    num_searches, beam_size = log_probs.shape
-    width = min(2 * beam_size, candidate_ids.shape[2])
-    ids = candidate_ids[:, :, :width].reshape(num_searches, -1)  # (n, k * width)
-    totals = (log_probs[:, :, None] + candidate_log_probs[:, :, :width]).reshape(num_searches, -1)
-    searches = np.arange(num_searches)[:, None]
-    order = (-totals).argsort(axis=1, kind="stable")[:, : 2 * beam_size]  # (n, 2 k)
-    ends = ids[searches, order] == eos_id
-    goes_on = order[searches, ends.argsort(axis=1, kind="stable")[:, :beam_size]]
-
-    def continuations(chosen: Rows) -> Continuations:
-        return Continuations(chosen // width, ids[searches, chosen], totals[searches, chosen])
-
-    return Ranking(continuations(order[:, :beam_size]), continuations(goes_on))
-
-
-class Finished(NamedTuple):
-    """A hypothesis that ended: `output_ids` with what was forced and, unless it was cut, the end-of-sentence token.
-
-    The last `excess` of them came once too often.
-    """
-
-    score: float  # normalised
-    output_ids: tuple[int, ...]
-    excess: int = 0
+    def __init__(self, eos_id: int, beam_size: int) -> None:
+        self._eos_id = eos_id
+        self._beam_size = beam_size
+        self._sequences: dict[Sequence, None] = {}
+        self._hypotheses: dict[Sequence, BeamHypotheses] = {}
 
     @property
-    def text_ids(self) -> tuple[int, ...]:
-        """Without the excess."""
-        return self.output_ids[: len(self.output_ids) - self.excess]
+    def sequences(self) -> Iterable[Sequence]:
+        """See `Strategy.sequences`."""
+        return self._sequences.keys()
+
+    def join(self, sequence: Sequence) -> None:
+        """See `Strategy.join`."""
+        self._sequences[sequence] = None
+
+    def leave(self, sequence: Sequence) -> None:
+        """See `Strategy.leave`."""
+        del self._sequences[sequence]
+        self._hypotheses.pop(sequence, None)
+
+    def fetch(self, batch: Batch) -> Fetch:
+        """See `Strategy.fetch`."""
+        return Fetch(next_ids=False, next_log_probs=False, num_candidates=2 * self._beam_size)
+
+    def max_steps(self, batch: Batch) -> int:
+        """Rank each token's continuations here."""
+        return 1
+
+    def advance(self, batch: Batch, output: RunOutput, outcome: Outcome) -> None:
+        """See `Strategy.advance`."""
+        assert output.candidate_ids is not None
+        assert output.candidate_log_probs is not None
+        sequences = list(self._sequences)
+        if batch.num_forced:
+            sequences = self._advance_forced(batch, sequences, output, outcome)
+        if not sequences:
+            return
+        outcome.num_generated += len(sequences)
+        rows: Rows = np.array([sequence.slots for sequence in sequences])  # (n, k)
+        log_probs = output.candidate_log_probs[rows]  # (n, k, K)
+        top, running = rank(batch.log_probs[rows], output.candidate_ids[rows], log_probs, self._eos_id)
+        is_at_limit = batch.lengths[rows[:, 0]] + 1 >= batch.limits[rows[:, 0]]
+        forces_end = np.array([sequence.options.forces_end for sequence in sequences])
+        is_ending = (top.token_ids == self._eos_id) | (is_at_limit & ~forces_end)[:, None]  # (n, k)
+        is_broken = np.isnan(log_probs.sum(axis=(1, 2)))
+        looks = is_ending.any(axis=1) | is_at_limit | is_broken
+        goes_on = np.ones(len(sequences), np.bool_)
+        for index, sequence in enumerate(sequences):
+            if not looks[index] and sequence not in self._hypotheses:
+                continue
+            if is_broken[index]:
+                outcome.failed.append(sequence)
+                goes_on[index] = False
+                continue
+            self._collect(batch, sequence, top.of((index, is_ending[index])))
+            is_done = self._is_done(batch, sequence, float(running.log_probs[index, 0]))
+            if is_at_limit[index] and forces_end[index] and not is_done:
+                self._collect(batch, sequence, running.of(index), num_forced=1)
+            if is_at_limit[index] or is_done:
+                outcome.finished.append((sequence, self._best(sequence)))
+                goes_on[index] = False
+        if not goes_on.all():
+            sequences = [sequence for sequence, stays in zip(sequences, goes_on, strict=True) if stays]
+            rows, running = rows[goes_on], running.of(goes_on)
+        self._go_on(batch, sequences, rows, running, outcome)
+
+    def certain(self, batch: Batch, sequence: Sequence) -> tuple[int, ...]:
+        """Return what the sequence's beams, and its best finished hypothesis, have in common."""
+        rows = sequence.slots
+        start, end = len(sequence.target_prefix_ids), int(batch.lengths[rows[0]])
+        if end <= batch.forced_lengths[rows[0]]:
+            return ()
+        alive = np.isfinite(batch.log_probs[rows])
+        rows = [row for row, is_alive in zip(rows, alive.tolist(), strict=True) if is_alive]
+        if sequence.options.max_repeats:
+            end -= max(batch.repeats.doubtful(row, int(batch.max_repeats[row])) for row in rows)
+        outputs = [tuple(batch.output_ids[row, start:end].tolist()) for row in rows]
+        if sequence in self._hypotheses:
+            outputs += [each.text_ids[start:] for each in self._hypotheses[sequence].best(1)]
+        return _common_beginning(outputs)
+
+    def _advance_forced(
+        self, batch: Batch, sequences: list[Sequence], output: RunOutput, outcome: Outcome
+    ) -> list[Sequence]:
+        """Append the forced tokens of those that have some left; returns the others."""
+        assert output.candidate_log_probs is not None
+        others = []
+        for sequence in sequences:
+            own = sequence.slots
+            length = int(batch.lengths[own[0]])
+            if length >= batch.forced_lengths[own[0]]:
+                others.append(sequence)
+            # Looked at though nothing is chosen: NaN would stay in the cache.
+            elif np.isnan(output.candidate_log_probs[own]).any():
+                outcome.failed.append(sequence)
+            else:
+                batch.append(own, batch.output_ids[own, length])
+                if sequence.options.max_repeats:
+                    batch.note_repeats(own, batch.token_ids[own], np.zeros(len(own), np.bool_))
+        return others
+
+    def _go_on(
+        self, batch: Batch, sequences: list[Sequence], rows: Rows, running: Continuations, outcome: Outcome
+    ) -> None:
+        """Let searches run on with other beams; `rows` are those of the present ones (n, k)."""
+        rows, sources, targets = inherit(rows, running.parents)
+        if len(sources):
+            batch.copy_outputs(sources, targets)
+            outcome.copies.extend(zip(sources.tolist(), targets.tolist(), strict=True))
+        for sequence, slots in zip(sequences, rows.tolist(), strict=True):
+            sequence.slots = slots
+        batch.append(rows, running.token_ids)
+        batch.log_probs[rows] = running.log_probs
+        if batch.num_guarded and len(sequences):
+            self._give_up(batch, batch.note_repeats(rows.ravel(), running.token_ids.ravel()), outcome)
+
+    def _give_up(self, batch: Batch, rows: list[int], outcome: Outcome) -> None:
+        """Let beams that repeat themselves die: others take their places in the next step, if any is left."""
+        for row in rows:
+            sequence, length = batch.owner(row), int(batch.lengths[row])
+            output_ids = tuple(batch.output_ids[row, :length].tolist())
+            own_score = score(sequence, float(batch.log_probs[row]), length)
+            self._hypotheses_of(sequence).give_up(own_score, output_ids, batch.excess(row))
+            batch.log_probs[row] = -np.inf
+            if np.isneginf(batch.log_probs[sequence.slots]).all():
+                outcome.finished.append((sequence, self._best(sequence)))
+
+    def _hypotheses_of(self, sequence: Sequence) -> BeamHypotheses:
+        hypotheses = self._hypotheses.get(sequence)
+        if hypotheses is None:
+            stops_early = sequence.options.stops_early
+            hypotheses = self._hypotheses[sequence] = BeamHypotheses(self._beam_size, stops_early=stops_early)
+        return hypotheses
+
+    def _collect(self, batch: Batch, sequence: Sequence, ending: Continuations, num_forced: int = 0) -> None:
+        """Keep the hypotheses of one search that end with the next token, each (m,), or `num_forced` tokens later."""
+        length, hypotheses = int(batch.lengths[sequence.slots[0]]), self._hypotheses_of(sequence)
+        for parent, token_id, log_prob in zip(*(part.tolist() for part in ending), strict=True):
+            begun = batch.output_ids[sequence.slots[parent], :length].tolist()
+            hypotheses.add(score(sequence, log_prob, length + 1 + num_forced), (*begun, token_id))
+
+    def _is_done(self, batch: Batch, sequence: Sequence, best_log_prob: float) -> bool:
+        best_running_score = score(sequence, best_log_prob, int(batch.lengths[sequence.slots[0]]) + 1)
+        return self._hypotheses[sequence].is_done(best_running_score)
+
+    def _best(self, sequence: Sequence) -> tuple[DecodedHypothesis, ...]:
+        best = self._hypotheses[sequence].best(sequence.options.num_hypotheses)
+        return tuple(decoded(sequence, *hypothesis, self._eos_id) for hypothesis in best)
 
 
-class BeamHypotheses:
-    """The at most k best finished hypotheses of one search, best first in `finished`."""
-
-    def __init__(self, beam_size: int, *, stops_early: bool = False) -> None:
-        self._beam_size = beam_size
-        self._stops_early = stops_early
-        self.finished: list[Finished] = []
-        self._given_up: list[Finished] = []
-
-    def add(self, score: float, output_ids: tuple[int, ...]) -> None:
-        """Keep a hypothesis if it is among the best."""
-        self._keep(self.finished, Finished(score, output_ids))
-
-    def give_up(self, score: float, output_ids: tuple[int, ...], excess: int) -> None:
-        """Note a hypothesis that repeats itself; it counts only where too few others end."""
-        self._keep(self._given_up, Finished(score, output_ids, excess))
-
-    def best(self, num_hypotheses: int) -> list[Finished]:
-        """The best ones, best first, and behind them those that were given up."""
-        return (self.finished + self._given_up)[:num_hypotheses]
-
-    def is_done(self, best_running_score: float) -> bool:
-        """Whether k hypotheses are finished and the best running beam does not beat the worst of them."""
-        if len(self.finished) < self._beam_size:
-            return False
-        if self._stops_early:
-            return True
-        return not best_running_score > self.finished[-1].score
-
-    def _keep(self, hypotheses: list[Finished], hypothesis: Finished) -> None:
-        hypotheses.append(hypothesis)
-        hypotheses.sort(key=lambda each: -each.score)  # stable: of equals, the earlier one stays ahead
-        del hypotheses[self._beam_size :]
-
-
-def inherit(rows: Rows, parents: Rows) -> tuple[Rows, Rows, Rows]:
-    """Place the next beams in their search's rows with as few copies as possible; `rows` and `parents` are (n, k).
-
-    The first child of a beam stays in its row; further children take rows of beams that have none.
-
-    Returns:
-        The rows of the next beams (n, k), and the copies that this needs: (source rows, target rows), each (m,). No
-        row is both a source and a target.
-    """
-    numbers, searches = np.arange(rows.shape[1]), np.arange(len(rows))[:, None]
-    is_same = parents[:, :, None] == parents[:, None, :]  # (n, k, k)
-    is_first = ~(is_same & (numbers < numbers[:, None])).any(axis=2)
-    is_orphaned = (parents[:, None, :] != numbers[:, None]).all(axis=2)
-    placed = rows[searches, parents]
-    sources, targets = placed[~is_first], rows[is_orphaned]  # as many of each in every search, search by search
-    placed[~is_first] = targets
-    return placed, sources, targets
+def _common_beginning(outputs: list[tuple[int, ...]]) -> tuple[int, ...]:
+    """The tokens with which all begin."""
+    for place, tokens in enumerate(zip(*outputs, strict=False)):
+        if any(token != tokens[0] for token in tokens):
+            return outputs[0][:place]
+    return min(outputs, key=len)

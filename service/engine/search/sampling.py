@@ -1,7 +1,14 @@
 """Sampling: one of a row's most probable tokens by chance, and where that chance comes from."""
 
+from typing import Any
+
 import numpy as np
 from numpy import typing as npt
+
+from service.engine.batch import Batch
+from service.engine.repeats import Ids
+from service.engine.runner import Fetch, RunOutput
+from service.engine.search.single_rows import Scores, SingleRows
 
 Rows = npt.NDArray[np.intp]
 Counts = npt.NDArray[np.int32]
@@ -10,6 +17,35 @@ Floats = npt.NDArray[np.float32]
 
 _COLDEST = np.finfo(np.float32).tiny  # a temperature below is 0 in float32
 _GAMMA = np.uint64(0x9E3779B97F4A7C15)
+
+
+class Sampling(SingleRows):
+    """A `Strategy`: one of the most probable tokens of each step by chance."""
+
+    def fetch(self, batch: Batch) -> Fetch:
+        """See `Strategy.fetch`."""
+        most = max(sequence.options.top_k for sequence in self._sequences)
+        return super().fetch(batch)._replace(num_candidates=most)
+
+    def max_steps(self, batch: Batch) -> int:
+        """Choose each token here."""
+        return 1
+
+    def choose(self, batch: Batch, rows: Any, output: RunOutput, step: int) -> tuple[Ids, Scores | None]:
+        """See `SingleRows.choose`."""
+        assert output.candidate_ids is not None
+        assert output.candidate_log_probs is not None
+        candidates = output.candidate_log_probs[rows]
+        positions = batch.lengths[rows] + 1 - batch.forced_lengths[rows]
+        columns = choose(
+            candidates,
+            batch.temperatures[rows],
+            batch.top_ks[rows],
+            batch.top_ps[rows],
+            uniforms(batch.seeds[rows], positions),
+        )
+        within = np.arange(len(columns))
+        return output.candidate_ids[rows][within, columns], candidates[within, columns]
 
 
 def stream_seed(seed: int, sample: int) -> int:

@@ -13,7 +13,7 @@ import torch
 from transformers import AutoModelForSeq2SeqLM
 
 from export.convert import convert
-from export.engine_decode import EngineDecoder
+from export.engine_decode import open_engine
 from export.importers.hf_generation import REFUSED, TAKEN_OVER, WITHOUT_EFFECT
 from export.importers.imported import CheckpointError, ImportedCheckpoint, Row
 from export.importers.selection import import_checkpoint
@@ -82,8 +82,8 @@ def by_the_engine(bundle: Path, manifest: Manifest, checkpoint: ImportedCheckpoi
         stops_early=generation.stops_early,
         forces_end=generation.forces_end,
     )
-    with EngineDecoder(bundle, manifest) as decoder:
-        return [best.token_ids for best, *_ in decoder.decode([(ids, ()) for ids in rows], options)]
+    with open_engine(bundle, manifest) as engine:
+        return [best.token_ids for best, *_ in engine.decode([(ids, ()) for ids in rows], options)]
 
 
 MIXED = {"num_beams": 6, "length_penalty": 0.2, "early_stopping": True, "no_repeat_ngram_size": 2, "max_length": 9}

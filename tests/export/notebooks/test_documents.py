@@ -12,7 +12,7 @@ from torch import nn
 
 from export.cached_decode import decode_cached
 from export.convert import convert
-from export.engine_decode import EngineDecoder
+from export.engine_decode import open_engine
 from export.golden_texts import GOLDEN_TEXTS
 from export.graphs.execution import Floats, GraphPair, Ids
 from export.quantize import quantize
@@ -186,8 +186,8 @@ def test_the_engine_searches_as_the_reading_does(
     options = [
         DecodingOptions(beam_size=size, length_penalty=0.8, num_hypotheses=1, max_output_tokens=16) for size in (1, 4)
     ]
-    with EngineDecoder(bundle, manifest) as decoder:
-        greedy, beams = (decoder.decode([(source, ()) for source in sources], each) for each in options)
+    with open_engine(bundle, manifest) as engine:
+        greedy, beams = (engine.decode([(source, ()) for source in sources], each) for each in options)
     num_ties = 0
     for source, plain, best in zip(sources, greedy, beams, strict=True):
 

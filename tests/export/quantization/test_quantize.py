@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from export.cli import main
-from export.engine_decode import EngineDecoder
+from export.engine_decode import open_engine
 from export.golden_texts import GOLDEN_TEXTS
 from export.graphs.execution import AlignmentRun, GraphPair
 from export.quantize import quantize
@@ -131,9 +131,9 @@ def test_greedy_and_beam_share_the_graph(quantized: tuple[Path, Manifest]) -> No
     scored = DecodingOptions(
         beam_size=1, length_penalty=1.0, num_hypotheses=1, max_output_tokens=32, return_scores=True
     )
-    with EngineDecoder(directory, manifest) as decoder:
-        plain = decoder.decode([(source, ()) for source in sources], greedy)
-        with_scores = decoder.decode([(source, ()) for source in sources], scored)
+    with open_engine(directory, manifest) as engine:
+        plain = engine.decode([(source, ()) for source in sources], greedy)
+        with_scores = engine.decode([(source, ()) for source in sources], scored)
     assert [best.token_ids for best, *_ in plain] == [best.token_ids for best, *_ in with_scores]
     assert all(best.score < 0 for best, *_ in with_scores)
 

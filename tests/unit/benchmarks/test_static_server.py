@@ -2,19 +2,19 @@ import pytest
 
 from benchmarks.static_server import make_static
 from service.domain.translation import DecodingOptions
-from service.engine import lane
+from service.engine import worker
 from service.engine.sequence import Sequence
 
 OPTIONS = DecodingOptions(beam_size=1, length_penalty=1.0, num_hypotheses=1, max_output_tokens=4)
 
 
 def test_static_batching_admits_nobody_while_anything_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lane, "schedule", lane.__dict__["schedule"])  # put back after the test
+    monkeypatch.setattr(worker, "schedule", worker.__dict__["schedule"])  # put back after the test
     waiting = [Sequence(str(number), (5, 2), OPTIONS, 0.0) for number in range(3)]
-    schedule = lane.__dict__["schedule"]
+    schedule = worker.__dict__["schedule"]
     assert len(schedule(waiting, 7, 100, 9).admitted) == 3
     make_static()
-    schedule = lane.__dict__["schedule"]
+    schedule = worker.__dict__["schedule"]
     assert len(schedule(waiting, 8, 100, 9).admitted) == 3
     assert schedule(waiting, 7, 100, 9).admitted == ()
     assert len(schedule(waiting, 8, 100, 9).admitted) == 3

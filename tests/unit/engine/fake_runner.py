@@ -7,7 +7,7 @@ import numpy as np
 from numpy import typing as npt
 
 from service.bundle.graph_io import NO_TOKEN
-from service.engine.runner import EncodeJob, Fetch, RunnerSpec, RunTerminated, StepOutput
+from service.engine.runner import EncodeJob, Fetch, Rows, RunnerSpec, RunOutput, RunTerminated
 
 EOS_ID = 1
 START_ID = 0
@@ -19,7 +19,8 @@ NAN_STEP_SOURCE_ID = 996  # a source that holds it gives no numbers from the thi
 class FakeRunner:
     """Keeps each row's source and inputs, as the real one keeps keys and values, so that misplaced rows show.
 
-    `before_step` is called at the start of each step with its number, and may raise or call the engine.
+    `before_step` is called at the start of each step with its number, and may raise or call the engine. A run makes as
+    many steps as it may, up to `max_steps`; a row that has ended gets tokens that mean nothing until the others have.
     """
 
     def __init__(
@@ -30,25 +31,31 @@ class FakeRunner:
         vocabulary_size: int = 50,
         eos_weight: float = 2.0,
         before_step: Callable[[int], None] | None = None,
+        max_steps: int = 1,
     ) -> None:
-        self.spec = RunnerSpec(max_slots, kv_capacity, max_source_tokens, EOS_ID, START_ID, bytes_per_slot=4096)
+        self.spec = RunnerSpec(
+            max_slots, kv_capacity, max_source_tokens, EOS_ID, START_ID, bytes_per_slot=4096, max_steps=max_steps
+        )
         self.before_step = before_step
         self.num_steps = 0
         self.num_encodes = 0
         self.encoded: list[list[Sequence[int]]] = []
         self.batch_sizes: list[int] = []
         self.fetches: list[Fetch] = []
-        self.were_alone: list[bool] = []
+        self.num_runs = 0
+        self.is_at_work = False
         self.is_terminated = False
         self._vocabulary_size = vocabulary_size
         self._eos_weight = eos_weight
         self._sources: list[tuple[int, ...] | None] = [None] * max_slots
         self._inputs: list[list[int]] = [[] for _ in range(max_slots)]
+        self._meaningless = np.zeros(vocabulary_size, np.float32)  # of a row behind its end
         self._known: dict[tuple[tuple[int, ...], tuple[int, ...]], npt.NDArray[np.float32]] = {}
         self._unclean: set[int] = set()  # rows that hold no numbers and must be cleared before they are used again
 
-    def encode(self, jobs: Sequence[EncodeJob], *, is_alone: bool = True) -> list[bool]:
+    def encode(self, jobs: Sequence[EncodeJob]) -> list[bool]:
         self._check_terminated()
+        self.is_at_work = True
         self.num_encodes += 1
         self.encoded.append([job.source_ids for job in jobs])
         if any(BAD_SOURCE_ID in job.source_ids for job in jobs):
@@ -62,25 +69,52 @@ class FakeRunner:
                     self._unclean.add(row)
         return [NAN_SOURCE_ID not in job.source_ids for job in jobs]
 
-    def step(
+    def run(self, rows: Rows, fetch: Fetch, max_steps: int) -> RunOutput:
+        self._check_terminated()
+        assert 1 <= max_steps <= self.spec.max_steps
+        assert max_steps == 1 or not fetch.num_candidates
+        self.num_runs += 1
+        assert self.is_at_work
+        steps: list[RunOutput] = []
+        token_ids, lengths = rows.token_ids, rows.lengths
+        has_ended = np.zeros(len(token_ids), np.bool_)
+        while not steps or (len(steps) < max_steps and not has_ended.all()):
+            steps.append(self._step(token_ids, lengths, rows.source_lengths, fetch, has_ended))
+            if steps[-1].next_ids is None:
+                return steps[-1]
+            token_ids, lengths = steps[-1].next_ids[:, 0], lengths + 1
+            has_ended |= (token_ids == EOS_ID) | (token_ids == NO_TOKEN) | (lengths >= rows.limits)
+        if len(steps) == 1:
+            return steps[0]
+        log_probs = [step.next_log_probs for step in steps if step.next_log_probs is not None]
+        return RunOutput(
+            np.concatenate([step.next_ids for step in steps if step.next_ids is not None], axis=1),
+            np.concatenate(log_probs, axis=1) if log_probs else None,
+            None,
+            None,
+            num_steps=len(steps),
+        )
+
+    def _step(
         self,
         token_ids: npt.NDArray[np.int64],
         lengths: npt.NDArray[np.int32],
         source_lengths: npt.NDArray[np.int32],
         fetch: Fetch,
-        *,
-        is_alone: bool = True,
-    ) -> StepOutput:
+        has_ended: npt.NDArray[np.bool_],
+    ) -> RunOutput:
         self._check_terminated()
         self.num_steps += 1
         self.batch_sizes.append(len(token_ids))
         self.fetches.append(fetch)
-        self.were_alone.append(is_alone)
         if self.before_step is not None:
             self.before_step(self.num_steps)
         self._check_terminated()
         rows = []
         for row, (token_id, length, source_length) in enumerate(zip(token_ids, lengths, source_lengths, strict=True)):
+            if has_ended[row]:
+                rows.append(self._meaningless)
+                continue
             source = self._sources[row]
             assert source is not None, f"row {row} was not encoded"
             assert len(source) == source_length, f"row {row} has another row's source"
@@ -93,9 +127,10 @@ class FakeRunner:
         order = np.argsort(-log_probs, axis=1, kind="stable")
         ranked = np.take_along_axis(log_probs, order, axis=1)
         width = fetch.num_candidates
-        return StepOutput(
-            np.where(np.isnan(log_probs).any(axis=1), NO_TOKEN, order[:, 0]) if fetch.next_ids else None,
-            ranked[:, 0] if fetch.next_log_probs else None,
+        next_ids = np.where(np.isnan(log_probs).any(axis=1), NO_TOKEN, order[:, 0])
+        return RunOutput(
+            next_ids[:, None] if fetch.next_ids else None,
+            ranked[:, :1] if fetch.next_log_probs else None,
             order[:, :width] if width else None,
             ranked[:, :width] if width else None,
         )
@@ -135,7 +170,11 @@ class FakeRunner:
             self._sources[row] = None
         self._unclean -= set(rows)
 
+    def idle(self) -> None:
+        self.is_at_work = False
+
     def reset(self) -> None:
+        self.idle()
         self.is_terminated = False
         self._unclean.clear()
         self._sources = [None] * self.spec.max_slots

@@ -1,4 +1,4 @@
-"""Who is let in: on a real roster, with measurements as the tests say."""
+"""Who is let in: on a real requests, with measurements as the tests say."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from service.domain.origin import Origin
 from service.domain.translation import Priority
 from service.engine.admission import Admission
 from service.engine.controlled_delay import INTERVAL_SECONDS
-from service.engine.roster import Roster
+from service.engine.requests import Requests
 from service.engine.sequence import Sequence
 from service.engine.throughput import Throughput
 from tests.unit.engine.recorder import new_sequence
@@ -27,12 +27,12 @@ class Door:
             self.throughput.turned(1, 0.04)
             self.throughput.turned(4, 0.08)
         self.now = NOW
-        self.roster = Roster(max_waiting, lambda: 0.0, self.throughput.expected_rows)
-        self.admission = Admission(self.roster, self.throughput, max_waiting, max_queue_seconds)
+        self.requests = Requests(max_waiting, lambda: 0.0, self.throughput.expected_rows)
+        self.admission = Admission(self.requests, self.throughput, max_waiting, max_queue_seconds)
 
     def enter(self, *sequences: Sequence, num_free: int = 0, num_rows: int = 4) -> None:
         self.admission.check(sequences, num_free, num_rows, now_seconds=self.now)
-        self.roster.admit(sequences)
+        self.requests.admit(sequences)
 
 
 def sequence(
@@ -63,7 +63,7 @@ def test_work_is_what_counts_not_calls() -> None:
     for number in range(5):
         greedy.enter(sequence(number))
         beams.enter(sequence(number, beam_size=4))
-    assert beams.roster.waiting_rows == pytest.approx(4 * greedy.roster.waiting_rows)
+    assert beams.requests.coalescing.waiting_rows == pytest.approx(4 * greedy.requests.coalescing.waiting_rows)
     assert beams.admission.wait_seconds(0) == pytest.approx(4 * greedy.admission.wait_seconds(0))
 
 
@@ -77,7 +77,7 @@ def test_whoever_would_wait_too_long_is_refused_with_a_hint() -> None:
     with pytest.raises(Overloaded):
         door.admission.check_queue(0, Priority.NORMAL, ("new",), NOW)
     door.admission.check_queue(0, Priority.HIGH, ("new",), NOW)
-    assert door.roster.num_waiting == 10
+    assert len(door.requests.waiting) == 10
 
 
 def test_a_call_of_many_texts_keeps_nobody_else_out() -> None:
@@ -92,7 +92,7 @@ def test_twins_are_one_sequence_of_work() -> None:
     door = Door(max_queue_seconds=1.0)
     for number in range(200):
         door.enter(sequence(5, str(number)))
-    assert door.roster.waiting_rows == pytest.approx(TOKENS)
+    assert door.requests.coalescing.waiting_rows == pytest.approx(TOKENS)
     assert door.admission.wait_seconds(0) < 0.5
 
 
@@ -140,7 +140,7 @@ def test_a_queue_that_is_full_of_one_callers_has_room_for_another() -> None:
     three = [sequence(30 + number, origin=("C", 1)) for number in range(3)]
     with pytest.raises(Overloaded):
         door.enter(*three)
-    assert door.roster.num_waiting == 18
+    assert len(door.requests.waiting) == 18
 
 
 def test_an_open_limit_lets_a_burst_in_and_no_standing_queue() -> None:
@@ -160,7 +160,7 @@ def test_the_open_limit_of_a_standing_queue_follows_a_slow_model() -> None:
         door.enter(sequence(number))
     slow = Throughput(1, 4, 2.0)
     slow.ended(10, 20)
-    admission = Admission(door.roster, slow, 1000, 0.0)
+    admission = Admission(door.requests, slow, 1000, 0.0)
     for now in (0.0, INTERVAL_SECONDS):
         with pytest.raises(Overloaded, match=r"10\.0 s is the longest"):  # a quarter of 40 s
             admission.check_queue(0, Priority.NORMAL, ("new",), now)

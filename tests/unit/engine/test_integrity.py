@@ -7,13 +7,14 @@ from typing import NamedTuple
 import pytest
 
 from service.domain.translation import Priority
+from service.engine.coalescing import Key, _key, _Waiting
 from service.engine.config import EngineConfig
 from service.engine.engine import Engine
 from service.engine.integrity import IntegrityError
-from service.engine.lane import Lane
+from service.engine.requests import Requests
 from service.engine.sequence import Sequence, SequenceStatus, SequenceUpdate
-from service.engine.twins import Key, _key, _Waiting
 from service.engine.waiting import _Class, _Round
+from service.engine.worker import Worker
 from tests.unit.engine.fake_runner import FakeRunner
 from tests.unit.engine.recorder import Recorder, new_sequence
 from tests.unit.engine.test_engine import Rig, endless
@@ -25,32 +26,34 @@ class Scene(NamedTuple):
     """An engine between two turns of its only lane, with somebody in every place."""
 
     engine: Engine
-    lane: Lane
+    lane: Worker
     running: Sequence
     beam: Sequence
     follower: Sequence
     waiting: Sequence
 
+    @property
+    def requests(self) -> Requests:
+        return self.engine.requests
+
 
 def scene() -> Scene:
     config = EngineConfig(max_waiting=_BOUND, checks_integrity=True)
     engine = Engine([FakeRunner(max_slots=3, eos_weight=-30.0)], config, Recorder())
-    (lane,) = engine._lanes
-    engine._unavailable = None  # as `start` does; its thread would not stand still
+    (lane,) = engine.workers
+    engine.open()  # a thread would not stand still
     running = new_sequence((2, 1), "running", max_output_tokens=38, wants_progress=True, max_repeats=3)
     beam = new_sequence((3, 1), "beam", beam_size=2, max_output_tokens=38, deadline_seconds=1e12)
     follower, waiting = replace(running, request_id="follower", slots=[]), endless(4, "waiting")
     engine.submit([running, beam, follower, waiting])
     for _ in range(3):
-        plan = engine._next(lane)
-        assert plan is not None
-        engine._conclude(lane, lane.run(plan, is_alone=True))
+        engine.turn(lane)
     return Scene(engine, lane, running, beam, follower, waiting)
 
 
 def check(a: Scene) -> None:
     a.engine.check_integrity(a.lane)
-    a.lane.decoder.check_integrity()
+    a.lane.check_rows()
 
 
 def test_books_that_are_right_pass() -> None:
@@ -74,19 +77,19 @@ FAULTS: dict[str, tuple[str, Falsify]] = {
     "a row ran past its limit": ("past its limit", lambda a: a.lane.batch.lengths.fill(39)),
     "forced rows are miscounted": ("begin with what is forced", lambda a: setattr(a.lane.batch, "num_forced", 1)),
     "guarded rows are miscounted": ("are guarded", lambda a: setattr(a.lane.batch, "num_guarded", 0)),
-    "a group is stale": ("groups are stale", lambda a: a.lane.batch.groups.pop(2)),
+    "a search is forgotten": ("follow a strategy", lambda a: a.lane.search.leave(a.beam)),
     "who runs is not known to run": ("owns", lambda a: setattr(a.running, "status", SequenceStatus.WAITING)),
-    "a search is kept": ("a search is kept", lambda a: a.lane.decoder._search._hypotheses.update({a.waiting: None})),  # type: ignore[dict-item]
-    "a first token is awaited": ("first token", lambda a: a.lane.decoder._without_token.append(a.running)),
+    "a search is kept": ("a search is kept", lambda a: a.lane.search.join(a.waiting)),
+    "a first token is awaited": ("first token", lambda a: a.lane._without_token.append(a.running)),
     "a sequence has no rows at home": ("have no rows there", lambda a: a.lane.batch.leave(a.beam)),
-    "a sequence has rows elsewhere": ("have a home", lambda a: a.engine._homes.pop(a.beam)),
+    "a sequence has rows elsewhere": ("have a home", lambda a: a.engine.worker_of.pop(a.beam)),
     "a stranger has rows": ("not at home", lambda a: a.lane.batch._sequences.update({a.waiting: None})),
-    "a sequence in demand is doomed": ("a doomed sequence", lambda a: a.lane.doomed.append(a.beam)),
-    "a sequence is doomed twice": ("doomed twice", lambda a: a.lane.doomed.extend([a.waiting] * 2)),
-    "the queue forgets one": ("the twins are known", lambda a: a.engine._roster._waiting.drop(a.waiting)),
-    "those who wait are miscounted": ("are counted", lambda a: setattr(a.engine._roster._waiting, "_num_waiting", 0)),
-    "waiting tokens are miscounted": ("tokens wait", lambda a: setattr(a.engine._roster._waiting, "num_tokens", 1)),
-    "the queue is over its bound": ("allowed are 0", lambda a: setattr(a.engine._roster._waiting, "_max_waiting", 0)),
+    "a sequence in demand is doomed": ("a abandoned sequence", lambda a: a.lane.abandoned.append(a.beam)),
+    "a sequence is abandoned twice": ("abandoned twice", lambda a: a.lane.abandoned.extend([a.waiting] * 2)),
+    "the queue forgets one": ("known to be coalesced", lambda a: a.requests.waiting.drop(a.waiting)),
+    "those who wait are miscounted": ("are counted", lambda a: setattr(a.requests.waiting, "_num_waiting", 0)),
+    "waiting tokens are miscounted": ("tokens wait", lambda a: setattr(a.requests.waiting, "num_tokens", 1)),
+    "the queue is over its bound": ("allowed are 0", lambda a: setattr(a.requests.waiting, "_max_waiting", 0)),
     "who waits is known to run": ("a running sequence waits", lambda a: setattr(a.waiting, "status", a.running.status)),
     "a priority changed in the queue": ("waits as", lambda a: setattr(a.waiting, "priority", Priority.LOW)),
     "an origin changed in the queue": ("waits as", lambda a: setattr(a.waiting, "origin", ("another",))),
@@ -94,32 +97,35 @@ FAULTS: dict[str, tuple[str, Falsify]] = {
     "those of a caller are miscounted": ("wait within", lambda a: setattr(_class(a).round, "size", 3)),
     "sizes of callers are wrong": ("sizes within", lambda a: _class(a).round._sizes.update({4: 1})),
     "a caller of nobody has a turn": ("nobody waits", lambda a: _class(a).round.turns.update({"none": _Round()})),
-    "a twin in the queue is forgotten": ("twins are known", lambda a: a.engine._roster._twins.leave_queue(a.waiting)),
-    "a follower is forgotten": ("are nowhere", lambda a: a.engine._roster._twins.give_up(a.follower)),
+    "a twin in the queue is forgotten": (
+        "known to be coalesced",
+        lambda a: a.requests.coalescing.leave_queue(a.waiting),
+    ),
+    "a follower is forgotten": ("are nowhere", lambda a: a.requests.coalescing.give_up(a.follower)),
     "a follower asks for something else": ("something else", lambda a: setattr(a.follower, "source_ids", (9, 1))),
     "a decoding is for nobody": ("nobody waits for", lambda a: _decoding(a).clear()),
-    "a watcher is forgotten": ("are watched", lambda a: a.engine._roster._twins._watched.clear()),
-    "waiting rows are miscounted": ("rows wait", lambda a: setattr(a.engine._roster._twins, "waiting_rows", 1.5)),
-    "twins of nobody wait": ("none is left", lambda a: _waiting(a).update({_key(a.beam): _Waiting(0.0)})),
-    "who was told is still here": ("still here", lambda a: a.engine._roster._live.remove(a.waiting)),
-    "who was told goes on": ("goes on", lambda a: a.engine._roster._updates.append(_update(a.running))),
-    "a sequence is told twice": ("told twice", lambda a: a.engine._roster._updates.extend([_update(endless())] * 2)),
-    "a deadline is forgotten": ("is not watched", lambda a: a.engine._roster._deadlines._heap.clear()),
-    "a deadline is watched twice": ("watched twice", lambda a: a.engine._roster._deadlines.add(a.beam)),
+    "a watcher is forgotten": ("are watched", lambda a: a.requests.coalescing.watched_by.clear()),
+    "waiting rows are miscounted": ("rows wait", lambda a: setattr(a.requests.coalescing, "waiting_rows", 1.5)),
+    "twins of nobody wait": ("nobody is left", lambda a: _waiting(a).update({_key(a.beam): _Waiting(0.0)})),
+    "who was told is still here": ("still here", lambda a: a.requests.live.remove(a.waiting)),
+    "who was told goes on": ("goes on", lambda a: a.requests.updates.append(_update(a.running))),
+    "a sequence is told twice": ("told twice", lambda a: a.requests.updates.extend([_update(endless())] * 2)),
+    "a deadline is forgotten": ("is not watched", lambda a: a.requests.deadlines._heap.clear()),
+    "a deadline is watched twice": ("watched twice", lambda a: a.requests.deadlines.add(a.beam)),
 }
 
 
 def _class(a: Scene) -> _Class:
-    return a.engine._roster._waiting._classes[a.waiting.priority]
+    return a.requests.waiting._classes[a.waiting.priority]
 
 
 def _decoding(a: Scene) -> dict[Sequence, None]:
-    twins = a.engine._roster._twins
-    return next(each.members for each in twins._running.values() if each.leader is a.beam)
+    twins = a.requests.coalescing
+    return next(each.members for each in twins.running.values() if each.leader is a.beam)
 
 
 def _waiting(a: Scene) -> dict[Key, _Waiting]:
-    return a.engine._roster._twins._waiting
+    return a.requests.coalescing.waiting
 
 
 def _update(sequence: Sequence) -> SequenceUpdate:
@@ -144,7 +150,7 @@ def test_rows_that_are_promised_must_be_free() -> None:
 def test_an_engine_with_wrong_books_fails_and_says_so() -> None:
     """The loop itself looks: what is planted while it runs ends it."""
     rig = Rig()
-    rig.runner.before_step = lambda number: setattr(rig.engine._roster._waiting, "num_tokens", 7)
+    rig.runner.before_step = lambda number: setattr(rig.engine.requests.waiting, "num_tokens", 7)
     with rig:
         rig.engine.submit([endless()])
         failure = rig.recorder.wait_for_failure()
@@ -155,7 +161,7 @@ def test_an_engine_with_wrong_books_fails_and_says_so() -> None:
 def test_nothing_is_compared_unless_asked_for() -> None:
     rig = Rig()
     rig.engine = Engine([rig.runner], EngineConfig(), rig.recorder)
-    rig.runner.before_step = lambda number: setattr(rig.engine._roster._waiting, "num_tokens", 7)
+    rig.runner.before_step = lambda number: setattr(rig.engine.requests.waiting, "num_tokens", 7)
     with rig:
         rig.engine.submit([sequence := endless()])
         assert rig.error(sequence) is None

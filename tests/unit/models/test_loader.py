@@ -20,7 +20,7 @@ from service.models.loader import load_model
 from service.models.repository import find_bundles
 from service.models.statistics import InferenceStatistics
 from tests.patience import patient
-from tests.unit.models.listening import Listener
+from tests.unit.engine.recorder import Recorder
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def load(directory: Path, listener: Any = None, **limits: Any) -> Any:
         found,
         EngineConfig(**limits),
         SessionConfig(intra_op_threads=1),
-        listener if listener else Listener(),
+        listener if listener else Recorder(),
         InferenceStatistics(),
     )
 
@@ -46,14 +46,15 @@ def change_golden(directory: Path, change: Any) -> None:
 
 
 def test_a_loaded_model_translates_its_golden_sentences(bundle: Path) -> None:
-    listener = Listener()
+    listener = Recorder()
     model = load(bundle, listener)
     try:
         options = dataclasses.replace(model.default_options, beam_size=1)
         golden = model.manifest.golden[0]
         sequence = Sequence("r", golden.source_ids, options, time.monotonic())
         model.engine.submit([sequence])
-        (update,) = listener.wait_for(1)  # and none of the self-test's
+        listener.wait(1)
+        (update,) = listener.updates  # and none of the self-test's
         assert model.tokenizer.decode(update.hypotheses[0].token_ids) == golden.translation
         limit = model.manifest.limits.max_output_tokens
         assert model.default_options == DecodingOptions(1, 1.0, 1, limit, max_length_ratio=3.0, max_repeats=10)

@@ -19,6 +19,7 @@ from service.engine.runtime.step_inputs import StepInputs
 from service.engine.sequence import Sequence
 from tests.unit.engine.recorder import decode, new_sequence
 from tests.unit.engine.runtime.device_access import get, put
+from tests.unit.engine.runtime.steps import step
 from tests.unit.engine.runtime.tiny_graphs import TinyModel, save_decoder_step, save_encoder
 
 PAD_ID, EOS_ID, START_ID = 0, 1, 0
@@ -78,13 +79,13 @@ def log_probs(
     runner: OnnxRunner, tokens: Sequence_[int], lengths: Sequence_[int], source_lengths: Sequence_[int]
 ) -> LogProbs:
     """One step: (n, V) by token id."""
-    output = runner.step(
-        np.array(tokens, np.int64), np.array(lengths, np.int32), np.array(source_lengths, np.int32), EVERYTHING
+    output = step(
+        runner, np.array(tokens, np.int64), np.array(lengths, np.int32), np.array(source_lengths, np.int32), EVERYTHING
     )
     assert output.candidate_ids is not None
     assert output.candidate_log_probs is not None
     assert output.next_ids is not None
-    np.testing.assert_array_equal(output.next_ids, output.candidate_ids[:, 0])
+    np.testing.assert_array_equal(output.next_ids, output.candidate_ids[:, :1])
     by_id = np.empty_like(output.candidate_log_probs)
     np.put_along_axis(by_id, output.candidate_ids, output.candidate_log_probs, axis=1)
     assert by_id.dtype == np.float32
@@ -122,7 +123,7 @@ def check_a_failed_rows_leavings_do_not_reach_its_next_owner(pair: Pair) -> None
         contents = get(buffer)
         contents[:] = np.nan
         put(buffer, contents)
-    output = runner.step(np.array([0]), np.array([3], np.int32), np.array([30], np.int32), EVERYTHING)
+    output = step(runner, np.array([0]), np.array([3], np.int32), np.array([30], np.int32), EVERYTHING)
     assert output.candidate_log_probs is not None
     assert np.isnan(output.candidate_log_probs).all(), "a positive control"
     runner.clear([0])

@@ -22,6 +22,7 @@ from service.engine.sequence import Sequence
 from tests.unit.engine import reference_search
 from tests.unit.engine.recorder import decode, new_sequence
 from tests.unit.engine.runtime.device_access import get, put
+from tests.unit.engine.runtime.steps import step
 from tests.unit.engine.runtime.tiny_graphs import TinyModel, save_decoder_step, save_encoder
 
 MODEL = TinyModel()
@@ -161,11 +162,11 @@ def test_rows_are_independent_of_company_bucket_and_place(bundle: Path, load: Lo
     fetch = Fetch(next_ids=True, next_log_probs=True, num_candidates=0)
 
     def one_step(lengths: list[int], tokens: list[int], sources: list[int]) -> npt.NDArray[np.float32]:
-        output = runner.step(
-            np.array(tokens), np.array(lengths, np.int32), np.array(sources, np.int32), fetch
+        output = step(
+            runner, np.array(tokens), np.array(lengths, np.int32), np.array(sources, np.int32), fetch
         ).next_log_probs
         assert output is not None
-        return output.copy()
+        return output[:, 0].copy()
 
     source = (5, 9, 13, 1)
     runner.encode([EncodeJob(source, [0])])
@@ -182,8 +183,8 @@ def test_rows_are_independent_of_company_bucket_and_place(bundle: Path, load: Lo
 def test_the_cache_grows_in_place(bundle: Path, load: Load) -> None:
     runner = load(bundle, EngineConfig(max_slots=3))
     runner.encode([EncodeJob((5, 6, 1), [0]), EncodeJob((7, 1), [1])])
-    runner.step(np.array([3, 4]), np.array([0, 0], np.int32), np.array([3, 2], np.int32), GREEDY)
-    runner.step(np.array([3, 4]), np.array([1, 1], np.int32), np.array([3, 2], np.int32), GREEDY)
+    step(runner, np.array([3, 4]), np.array([0, 0], np.int32), np.array([3, 2], np.int32), GREEDY)
+    step(runner, np.array([3, 4]), np.array([1, 1], np.int32), np.array([3, 2], np.int32), GREEDY)
     arenas = np.stack([get(buffer) for buffer in runner._cache.past(3)])
     assert (arenas[:, :2, :, :2] != 0).all(), "bound outputs are the arenas themselves"
     assert (arenas[:, :2, :, 2:] == 0).all()
@@ -197,14 +198,14 @@ def test_a_failed_rows_leavings_do_not_reach_its_next_owner(bundle: Path, load: 
 
     def first_step() -> npt.NDArray[np.float32]:
         runner.encode([EncodeJob((5,), [0])])
-        output = runner.step(np.array([0]), np.zeros(1, np.int32), one, fetch).candidate_log_probs
+        output = step(runner, np.array([0]), np.zeros(1, np.int32), one, fetch).candidate_log_probs
         assert output is not None
         return output.copy()
 
     clean = first_step()
     runner.encode([EncodeJob((5,) * 30, [0])])
     spoil_row(runner, 0)
-    output = runner.step(np.array([0]), np.array([3], np.int32), np.array([30], np.int32), fetch).candidate_log_probs
+    output = step(runner, np.array([0]), np.array([3], np.int32), np.array([30], np.int32), fetch).candidate_log_probs
     assert output is not None
     assert np.isnan(output).all(), "a positive control"
     runner.clear([0])
@@ -232,7 +233,7 @@ def test_the_same_rows_with_another_bucket_and_after_a_reset(bundle: Path, load:
 
     def first_step(runner: OnnxRunner, source_length: int) -> npt.NDArray[np.float32]:
         runner.encode([EncodeJob((5,) * source_length, [0])])
-        output = runner.step(np.array([0]), np.zeros(1, np.int32), np.array([source_length], np.int32), fetch)
+        output = step(runner, np.array([0]), np.zeros(1, np.int32), np.array([source_length], np.int32), fetch)
         assert output.candidate_log_probs is not None
         return output.candidate_log_probs.copy()
 
@@ -257,8 +258,12 @@ def test_a_terminated_runner_runs_again_after_reset(bundle: Path, load: Load) ->
 def test_more_candidates_than_tokens_are_cut_to_the_vocabulary(bundle: Path, load: Load) -> None:
     runner = load(bundle, EngineConfig(max_slots=1))
     runner.encode([EncodeJob((5,), [0])])
-    output = runner.step(
-        np.array([0]), np.zeros(1, np.int32), np.ones(1, np.int32), Fetch(False, False, MODEL.vocabulary_size + 5)
+    output = step(
+        runner,
+        np.array([0]),
+        np.zeros(1, np.int32),
+        np.ones(1, np.int32),
+        Fetch(False, False, MODEL.vocabulary_size + 5),
     )
     assert output.candidate_ids is not None
     assert output.candidate_ids.shape == (1, MODEL.vocabulary_size)
@@ -283,17 +288,31 @@ def test_lanes_share_the_graphs_and_the_slots_and_give_the_same_numbers(bundle: 
     assert [runner.spec.max_slots for runner in runners] == [20, 20]
     fetch = Fetch(next_ids=True, next_log_probs=True, num_candidates=4)
     outputs = []
-    for runner in runners:
+    for runner, other in (runners, runners[::-1]):
         for is_alone in (True, False):
             runner.reset()
+            other.reset()
+            if not is_alone:
+                other.encode([EncodeJob((5, 1), [0])])
             jobs = [EncodeJob((5 + row, 6, 7, 1), [row]) for row in range(3)]
-            assert runner.encode(jobs, is_alone=is_alone) == [True] * 3
+            assert runner.encode(jobs) == [True] * 3
+            assert runner.is_alone == is_alone
             sources = np.full(3, 4, np.int32)
-            output = runner.step(np.array([0, 3, 4]), np.zeros(3, np.int32), sources, fetch, is_alone=is_alone)
+            output = step(runner, np.array([0, 3, 4]), np.zeros(3, np.int32), sources, fetch)
             assert output.candidate_log_probs is not None
             outputs.append(output.candidate_log_probs.copy())
-    for other in outputs[1:]:
-        np.testing.assert_array_equal(other, outputs[0])
+    for each in outputs[1:]:
+        np.testing.assert_array_equal(each, outputs[0])
+
+
+def test_a_runner_is_alone_while_the_others_are_idle(bundle: Path) -> None:
+    first, second = OnnxRunner.load_lanes(bundle, manifest(), EngineConfig(max_slots=40), SessionConfig("cpu", 2))
+    first.encode([EncodeJob((5, 1), [0])])
+    assert [runner.is_alone for runner in (first, second)] == [True, False]
+    second.encode([EncodeJob((5, 1), [0])])
+    assert [runner.is_alone for runner in (first, second)] == [False, False]
+    first.idle()
+    assert [runner.is_alone for runner in (first, second)] == [False, True]
 
 
 @pytest.mark.parametrize(("threads", "max_slots", "expected"), [(1, 64, 1), (2, 64, 2), (2, 31, 1), (16, 64, 4)])

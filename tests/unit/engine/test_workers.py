@@ -48,12 +48,17 @@ def test_every_second_one_of_those_sorted_by_length_goes_to_either_lane() -> Non
 
 def test_a_lane_without_work_leaves_the_machine_to_the_other() -> None:
     runners = lanes()
+    at_work: list[int] = []
+    for runner in runners:
+        runner.before_step = lambda number: at_work.append(sum(each.is_at_work for each in runners))
     with Rig(*runners) as rig:
         rig.engine.submit([endless()])
         rig.recorder.wait(1)
-    (busy,) = [runner for runner in runners if runner.num_steps]
-    assert busy.num_steps == 38
-    assert busy.were_alone[-1]
+        rig.engine.submit([new_sequence((2, 1), max_output_tokens=2), new_sequence((3, 1), max_output_tokens=2)])
+        rig.recorder.wait(3)
+    assert at_work[:38] == [1] * 38
+    assert max(runner.num_steps for runner in runners) >= 38
+    assert not any(runner.is_at_work for runner in runners), "who has nothing to do says so"
 
 
 def test_what_is_given_up_leaves_the_lane_that_decodes_it() -> None:
@@ -141,7 +146,7 @@ def test_when_one_lane_dies_all_are_told_once() -> None:
 
     runners[1].before_step = waits
     with rig:
-        rig.engine._lanes[0].decoder.step = dies  # type: ignore[assignment, method-assign]
+        rig.engine.workers[0].step = dies  # type: ignore[assignment, method-assign]
         rig.engine.submit(sequences)
         assert isinstance(rig.recorder.wait_for_failure(), MemoryError)
         rig.recorder.wait(4)

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.engine.search.beam import BeamHypotheses, Continuations, inherit, rank
+from service.engine.search.beam_ranking import BeamHypotheses, Continuations, inherit, rank
 from service.engine.search.scores import normalized
 
 EOS_ID = 1

@@ -1,6 +1,6 @@
 import numpy as np
 
-from service.engine.search.greedy import ended
+from service.engine.search.single_rows import ended
 
 
 def test_rows_end_with_the_end_of_sentence_or_at_their_limit() -> None:

@@ -126,5 +126,4 @@ def test_nothing_is_kept_of_those_who_left() -> None:
     with Rig() as rig:
         rig.engine.submit([twin(str(number), max_output_tokens=3) for number in range(4)])
         rig.recorder.wait(4)
-    assert not rig.engine._roster._twins._waiting
-    assert not rig.engine._roster._twins._running
+    assert not any(rig.engine.held().values())

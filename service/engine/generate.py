@@ -1,0 +1,162 @@
+"""The engine for callers that wait: sequences in, hypotheses out. Used wherever nobody is served: by the exporter, a
+loading bundle's trials, benchmarks and tests."""
+
+import threading
+import time
+from collections.abc import Callable, Iterable
+from collections.abc import Sequence as Sequence_
+from concurrent.futures import Future
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from service.bundle.manifest import Manifest
+from service.domain.translation import DecodingOptions
+from service.engine.config import EngineConfig
+from service.engine.engine import Engine
+from service.engine.runner import Runner
+from service.engine.runtime.onnx_runner import OnnxRunner
+from service.engine.runtime.session import SessionConfig
+from service.engine.sequence import DecodedHypothesis, Sequence, SequenceProgress, SequenceUpdate
+from service.engine.stats import TurnStats
+
+_STOP_SECONDS = 300.0
+
+Hypotheses = tuple[DecodedHypothesis, ...]  # of one sequence, best first
+Row = tuple[Sequence_[int], Sequence_[int]]  # source ids, target prefix ids
+
+
+class OfflineEngine:
+    """An engine that runs as long as the `with` block. Any thread may submit, and wait for what it submitted."""
+
+    def __init__(
+        self, runners: Sequence_[Runner], config: EngineConfig, on_turn: Callable[[TurnStats], None] | None = None
+    ) -> None:
+        """`on_turn` is called on the engine's threads, as `EngineListener.on_turn`."""
+        self._results = _Results(on_turn)
+        self._engine = Engine(runners, config, self._results)
+
+    @classmethod
+    def open(
+        cls,
+        directory: Path,
+        manifest: Manifest,
+        config: EngineConfig,
+        session_config: SessionConfig,
+        on_turn: Callable[[TurnStats], None] | None = None,
+    ) -> Self:
+        """Open a bundle's graphs.
+
+        Raises:
+            DeviceUnavailable: the device can't be used here.
+            BundleError: a graph can't be opened, or does not fit the contract.
+        """
+        return cls(OnnxRunner.load_lanes(directory, manifest, config, session_config), config, on_turn)
+
+    def __enter__(self) -> Self:
+        self._engine.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if not self._engine.stop(_STOP_SECONDS) and error is None:
+            raise TimeoutError(f"A thread of the engine did not end within {_STOP_SECONDS:g} s.")
+
+    def submit(self, sequences: Sequence_[Sequence]) -> Future[list[Hypotheses]]:
+        """Start to decode sequences beside those that run; the result holds each one's hypotheses, in order.
+
+        The result raises what the first of them failed with: `ServiceError`.
+
+        Raises:
+            ServiceError: the engine refused them.
+        """
+        future = self._results.expect(sequences)
+        try:
+            self._engine.submit(sequences)
+        except BaseException:
+            self._results.forget(sequences)
+            raise
+        return future
+
+    def generate(self, sequences: Sequence_[Sequence], timeout_seconds: float | None = None) -> list[Hypotheses]:
+        """Decode sequences to their ends, together; returns each one's hypotheses, in order.
+
+        Raises:
+            ServiceError: the engine refused them, or one failed.
+            TimeoutError: they did not end in time.
+        """
+        return self.submit(sequences).result(timeout_seconds)
+
+    def decode(self, rows: Iterable[Row], options: DecodingOptions) -> list[Hypotheses]:
+        """As `generate`, for rows of (source ids, target prefix ids) with the same options."""
+        return self.generate(sequences_of(rows, options))
+
+
+def sequences_of(rows: Iterable[Row], options: DecodingOptions, request_id: str = "offline") -> list[Sequence]:
+    """Sequences of one call, which arrive now, for rows of (source ids, target prefix ids)."""
+    now = time.monotonic()
+    return [
+        Sequence(request_id, tuple(source_ids), options, now, target_prefix_ids=tuple(prefix_ids))
+        for source_ids, prefix_ids in rows
+    ]
+
+
+class _Call:
+    """Sequences that were submitted together."""
+
+    def __init__(self, sequences: Sequence_[Sequence]) -> None:
+        self.future: Future[list[Hypotheses]] = Future()
+        self._sequences = sequences
+        self._updates: dict[Sequence, SequenceUpdate] = {}
+        if not sequences:
+            self.future.set_result([])
+
+    def end(self, update: SequenceUpdate) -> bool:
+        """Note how one of them ended; returns whether all have."""
+        self._updates[update.sequence] = update
+        return len(self._updates) == len(self._sequences)
+
+    def conclude(self, cause: BaseException | None) -> None:
+        """Set the result; `cause` is what the engine died of."""
+        updates = [self._updates[sequence] for sequence in self._sequences]
+        error = next((update.error for update in updates if update.error is not None), None)
+        if error is None:
+            self.future.set_result([update.hypotheses for update in updates])
+            return
+        error.__cause__ = error.__cause__ or cause
+        self.future.set_exception(error)
+
+
+class _Results:
+    """An `EngineListener` that hands each call's outcome to who waits for it, waking him once."""
+
+    def __init__(self, on_turn: Callable[[TurnStats], None] | None) -> None:
+        self._on_turn = on_turn
+        self._lock = threading.Lock()
+        self._calls: dict[Sequence, _Call] = {}
+        self._failure: BaseException | None = None
+
+    def expect(self, sequences: Sequence_[Sequence]) -> Future[list[Hypotheses]]:
+        call = _Call(sequences)
+        with self._lock:
+            self._calls.update(dict.fromkeys(sequences, call))
+        return call.future
+
+    def forget(self, sequences: Iterable[Sequence]) -> None:
+        with self._lock:
+            for sequence in sequences:
+                self._calls.pop(sequence, None)
+
+    def on_updates(self, updates: list[SequenceUpdate], progress: list[SequenceProgress]) -> None:
+        with self._lock:
+            ended = [call for update in updates if (call := self._calls.pop(update.sequence)).end(update)]
+        for call in ended:
+            call.conclude(self._failure)
+
+    def on_turn(self, stats: TurnStats) -> None:
+        if self._on_turn is not None:
+            self._on_turn(stats)
+
+    def on_failure(self, error: BaseException) -> None:
+        self._failure = error  # what was accepted fails right after this

@@ -1,0 +1,134 @@
+"""What greedy search and sampling share: sequences of one row each, for which one token is chosen per step."""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy import typing as npt
+
+from service.bundle.graph_io import NO_TOKEN
+from service.engine.batch import Batch
+from service.engine.repeats import Counts, Ids, Mask
+from service.engine.runner import Fetch, RunOutput
+from service.engine.search.hypotheses import decoded, score
+from service.engine.search.strategy import Outcome
+from service.engine.sequence import DecodedHypothesis, Sequence
+
+Scores = npt.NDArray[np.float32]
+
+
+class SingleRows(ABC):
+    """A `Strategy` without its choice. All rows are advanced at once: this is Python's share of most turns."""
+
+    def __init__(self, eos_id: int) -> None:
+        self._eos_id = eos_id
+        self._sequences: dict[Sequence, None] = {}
+        self._rows: Any = None  # an index of all rows; valid for one revision of the batch
+        self._revision = -1
+
+    @property
+    def sequences(self) -> Iterable[Sequence]:
+        """See `Strategy.sequences`."""
+        return self._sequences.keys()
+
+    def join(self, sequence: Sequence) -> None:
+        """See `Strategy.join`."""
+        self._sequences[sequence] = None
+
+    def leave(self, sequence: Sequence) -> None:
+        """See `Strategy.leave`."""
+        del self._sequences[sequence]
+
+    def fetch(self, batch: Batch) -> Fetch:
+        """See `Strategy.fetch`."""
+        wants_scores = any(sequence.options.return_scores for sequence in self._sequences)
+        return Fetch(next_ids=True, next_log_probs=wants_scores, num_candidates=0)
+
+    @abstractmethod
+    def max_steps(self, batch: Batch) -> int:
+        """See `Strategy.max_steps`."""
+
+    @abstractmethod
+    def choose(self, batch: Batch, rows: Any, output: RunOutput, step: int) -> tuple[Ids, Scores | None]:
+        """Return the tokens that a step chose for `rows`, an index of n of them, and their log-probabilities where
+        they are known; each (n,)."""
+
+    def advance(self, batch: Batch, output: RunOutput, outcome: Outcome) -> None:
+        """See `Strategy.advance`."""
+        rows = self._own_rows(batch)
+        for step in range(output.num_steps):
+            goes_on = self._append(batch, rows, output, step, outcome)
+            if step + 1 < output.num_steps:  # what a run holds of a row behind its end is undefined
+                rows = batch.row_numbers[rows][goes_on]
+
+    def certain(self, batch: Batch, sequence: Sequence) -> tuple[int, ...]:
+        """See `Strategy.certain`."""
+        (row,) = sequence.slots
+        end = int(batch.lengths[row])
+        if end <= batch.forced_lengths[row]:
+            return ()
+        if sequence.options.max_repeats:
+            end -= batch.repeats.doubtful(row, int(batch.max_repeats[row]))
+        return tuple(batch.output_ids[row, len(sequence.target_prefix_ids) : end].tolist())
+
+    def _own_rows(self, batch: Batch) -> Any:
+        if self._revision != batch.revision:
+            self._revision = batch.revision
+            if len(self._sequences) == batch.num_rows:
+                self._rows = slice(0, batch.num_rows)  # whole arrays are views
+            else:
+                self._rows = np.sort([sequence.slots[0] for sequence in self._sequences])
+        return self._rows
+
+    def _append(self, batch: Batch, rows: Any, output: RunOutput, step: int, outcome: Outcome) -> Mask:
+        """Append one token to each row; returns which rows go on, (n,)."""
+        assert output.next_ids is not None
+        is_broken = output.next_ids[rows, step] == NO_TOKEN
+        chosen, log_probs = self.choose(batch, rows, output, step)
+        is_open = None  # not forced
+        if batch.num_forced:
+            lengths = batch.lengths[rows]
+            is_open = lengths >= batch.forced_lengths[rows]
+            chosen = np.where(is_open, chosen, batch.output_ids[batch.row_numbers[rows], lengths])
+        lengths = batch.append(rows, chosen)
+        is_ended = ended(chosen, lengths, batch.limits[rows], self._eos_id)
+        if batch.num_guarded:
+            for row in batch.note_repeats(rows, chosen, is_open):
+                is_ended |= batch.row_numbers[rows] == row
+        if is_open is not None:
+            is_ended &= is_open
+        if log_probs is not None:
+            is_broken |= np.isnan(log_probs)  # only the projection produced it
+            batch.log_probs[rows] += log_probs if is_open is None else np.where(is_open, log_probs, 0)
+        outcome.num_generated += len(chosen) if is_open is None else int(np.count_nonzero(is_open))
+        if is_broken.any():
+            is_ended &= ~is_broken
+            outcome.failed.extend(batch.owner(row) for row in batch.row_numbers[rows][is_broken].tolist())
+        if is_ended.any():
+            for row in batch.row_numbers[rows][is_ended].tolist():
+                sequence = batch.owner(row)
+                outcome.finished.append((sequence, (self._hypothesis(batch, sequence),)))
+        goes_on: Mask = ~(is_ended | is_broken)
+        return goes_on
+
+    def _hypothesis(self, batch: Batch, sequence: Sequence) -> DecodedHypothesis:
+        (row,) = sequence.slots
+        output_ids = tuple(batch.output_ids[row, : batch.lengths[row]].tolist())
+        own_score, options, is_cut = math.nan, sequence.options, output_ids[-1] != self._eos_id
+        if options.return_scores:
+            is_at_limit = len(output_ids) == batch.limits[row]
+            length = len(output_ids) + (is_cut and is_at_limit and options.forces_end)
+            own_score = score(sequence, float(batch.log_probs[row]), length)
+        excess = batch.excess(row) if is_cut and options.max_repeats else 0
+        return decoded(sequence, own_score, output_ids, excess, self._eos_id)
+
+
+def ended(chosen_ids: Ids, lengths: Counts, limits: Counts, eos_id: int) -> Mask:
+    """Return which rows are finished by a chosen token, the end of the sentence or the last allowed; all (n,).
+
+    `lengths` count the chosen token.
+    """
+    is_ended: Mask = (chosen_ids == eos_id) | (lengths >= limits)
+    return is_ended

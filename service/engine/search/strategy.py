@@ -1,0 +1,61 @@
+"""What every way of searching does with a run's output, and what it says before the run."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from service.engine.batch import Batch
+from service.engine.runner import Fetch, RunOutput
+from service.engine.sequence import DecodedHypothesis, Sequence
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a run led to.
+
+    `failed` are sequences for which the model produced NaN. `copies` (source row, target row) are beams that continue
+    another beam: their cache must follow before the next run. `num_generated` counts one token per sequence and step,
+    however wide its beam, without forced ones.
+    """
+
+    finished: list[tuple[Sequence, tuple[DecodedHypothesis, ...]]] = field(default_factory=list)
+    failed: list[Sequence] = field(default_factory=list)
+    copies: list[tuple[int, int]] = field(default_factory=list)
+    num_generated: int = 0
+
+
+class Strategy(Protocol):
+    """Continues the sequences that joined it; between runs it may keep what it needs of each.
+
+    Tokens reach the batch through `Batch.append` only, which advances the rows' lengths.
+    """
+
+    @property
+    def sequences(self) -> Iterable[Sequence]:
+        """Those that joined and have not left."""
+        ...
+
+    def join(self, sequence: Sequence) -> None:
+        """Take over a sequence that has rows in the batch."""
+        ...
+
+    def leave(self, sequence: Sequence) -> None:
+        """Forget a sequence, however it ended."""
+        ...
+
+    def fetch(self, batch: Batch) -> Fetch:
+        """Return what a run has to compute for the sequences; asked again only after somebody joined or left."""
+        ...
+
+    def max_steps(self, batch: Batch) -> int:
+        """Return how many steps a run may make before the next token must be chosen here."""
+        ...
+
+    def advance(self, batch: Batch, output: RunOutput, outcome: Outcome) -> None:
+        """Append each sequence's tokens to its rows and add to `outcome`; nobody leaves the batch."""
+        ...
+
+    def certain(self, batch: Batch, sequence: Sequence) -> tuple[int, ...]:
+        """Return the tokens with which the sequence's best hypothesis will begin, without the model's prefix; with each
+        run as many or more."""
+        ...

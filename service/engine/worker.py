@@ -1,0 +1,246 @@
+"""A worker: one runner's rows, and what the one thread that owns them does in a turn: newcomers are encoded and join,
+everyone goes on, and who has ended frees its rows at once."""
+
+import logging
+from collections.abc import Callable, Collection, Iterable
+from collections.abc import Sequence as Sequence_
+from dataclasses import dataclass, field
+
+from service.domain.errors import EngineFailure
+from service.engine.batch import Batch
+from service.engine.integrity import expect
+from service.engine.pace import Pace
+from service.engine.runner import EncodeJob, Rows, Runner, RunTerminated
+from service.engine.scheduler import StepPlan, schedule
+from service.engine.search.search import Search
+from service.engine.sequence import DecodedHypothesis, Sequence
+from service.engine.stats import TurnStats
+
+_log = logging.getLogger(__name__)
+
+_MAX_FAILED_TURNS = 5  # in a row; then the fault is not a sequence's but the engine's
+
+
+@dataclass(slots=True)
+class StepResult:
+    """Who left the batch in a step, and who got a first token."""
+
+    finished: list[tuple[Sequence, tuple[DecodedHypothesis, ...]]] = field(default_factory=list)
+    failed: list[tuple[Sequence, EngineFailure]] = field(default_factory=list)
+    first_tokens: list[Sequence] = field(default_factory=list)
+    num_generated: int = 0
+    num_steps: int = 0  # of the run
+    has_run_failed: bool = False  # it raised, or gave no row numbers
+
+
+@dataclass(slots=True)
+class Turn:
+    """What a turn did: who joined, who could not, what the step gave, and when each part began and ended."""
+
+    plan: StepPlan
+    began: float
+    encoded: float
+    stepped: float
+    num_rows: int = 0
+    refused: list[tuple[Sequence, EngineFailure]] = field(default_factory=list)
+    result: StepResult = field(default_factory=StepResult)
+
+
+class Worker:
+    """Belongs to its thread; others read its sizes, and add to `abandoned` under the engine's lock."""
+
+    def __init__(
+        self, runner: Runner, max_encode_tokens: int, clock: Callable[[], float], *, checks_integrity: bool
+    ) -> None:
+        self.runner = runner
+        self.batch = Batch(runner.spec.max_slots, runner.spec.kv_capacity)
+        self.search = Search(runner.spec.eos_id)
+        self.abandoned: list[Sequence] = []  # running, but nobody waits for them: to be removed before the next turn
+        self.turn_began: float | None = None  # `None` between turns
+        self.unreported: list[TurnStats] = []
+        self._clock = clock
+        self._pace = Pace(max_encode_tokens)
+        self._num_failed_turns = 0
+        self._rows: Rows | None = None  # views of the live rows; `None` when somebody has joined or left
+        self._without_token: list[Sequence] = []  # joined, but the model has not chosen a token for them yet
+        self._checks_integrity = checks_integrity
+
+    def remove_abandoned(self) -> None:
+        """Free the rows of those that nobody waits for."""
+        for sequence in self.abandoned:
+            self.remove(sequence)
+        self.abandoned.clear()
+
+    def schedule(self, candidates: Iterable[Sequence], max_sequences: int) -> StepPlan:
+        """Who joins in the next turn, at most `max_sequences`."""
+        batch = self.batch
+        budget = self._pace.encode_tokens(batch.num_rows, batch.num_free)
+        return schedule(candidates, batch.num_free, budget, max_sequences)
+
+    def run(self, plan: StepPlan) -> Turn:
+        """Encode who joins, and move all rows one token on.
+
+        Raises:
+            RuntimeError: this and all the last turns failed.
+        """
+        began = self._clock()
+        refused = self.admit(plan.admitted) if plan.admitted else []
+        encoded = self._clock()
+        num_rows = self.batch.num_rows
+        result = self.step() if num_rows else StepResult()
+        turn = Turn(plan, began, encoded, self._clock(), num_rows, refused, result)
+        if plan.admitted:
+            self._pace.encoded(plan.num_padded_tokens, encoded - began)
+        if num_rows:
+            self._pace.stepped(turn.stepped - encoded)
+        return turn
+
+    def check_integrity(self, at_home: Collection[Sequence], joining: Collection[Sequence] = ()) -> None:
+        """Check that those in the batch, and those who are `joining` it, are at home here, or abandoned.
+
+        Raises:
+            IntegrityError: it is not so; says what is wrong.
+        """
+        expect(len(set(self.abandoned)) == len(self.abandoned), "a sequence is abandoned twice")
+        expect(not set(self.abandoned).intersection(at_home), "somebody waits for a abandoned sequence")
+        expected, found = {*at_home, *self.abandoned}, {*self.batch.sequences, *joining}
+        lost, strange = len(expected - found), len(found - expected)
+        expect(not lost, f"{lost} of {len(expected)} sequences at home in a worker have no rows there")
+        expect(not strange, f"{strange} of {len(found)} sequences have rows in a worker where they are not at home")
+        needed = sum(sequence.num_slots for sequence in joining)
+        expect(needed <= self.batch.num_free, f"{needed} rows are promised, {self.batch.num_free} are free")
+
+    def count_failures(self, turn: Turn) -> None:
+        """Give up when turn after turn fails.
+
+        Raises:
+            RuntimeError: this was the last straw.
+        """
+        if turn.num_rows or turn.plan.admitted:
+            has_run = turn.num_rows > 0 and not turn.result.has_run_failed
+            self._num_failed_turns = 0 if has_run else self._num_failed_turns + 1
+        if self._num_failed_turns >= _MAX_FAILED_TURNS:
+            raise RuntimeError(f"{self._num_failed_turns} turns in a row failed; the log says why")
+
+    def admit(self, sequences: Sequence_[Sequence]) -> list[tuple[Sequence, EngineFailure]]:
+        """Encode sequences together and let them join; returns those whose encoding failed, out of the batch again.
+
+        If the run fails as a whole, each sequence is tried by itself, so that one bad input does not fail the others.
+        """
+        self._rows = None
+        start_id = self.runner.spec.decoder_start_id
+        jobs = [EncodeJob(sequence.source_ids, self.batch.join(sequence, start_id)) for sequence in sequences]
+        for sequence in sequences:
+            self.search.join(sequence)
+        self._without_token.extend(sequences)
+        failures = self._encode(jobs)
+        failed = [(sequence, failure) for sequence, failure in zip(sequences, failures, strict=True) if failure]
+        self._remove_failed(failed)
+        self._check()
+        return failed
+
+    def step(self) -> StepResult:
+        """Give every running sequence the tokens of one run. If the run itself fails, all of them do."""
+        batch, search, result = self.batch, self.search, StepResult()
+        if self._rows is None:
+            live = slice(0, batch.num_rows)
+            self._rows = Rows(
+                batch.token_ids[live], batch.lengths[live], batch.source_lengths[live], batch.limits[live]
+            )
+        most = self.runner.spec.max_steps
+        max_steps = min(search.max_steps(batch), most) if most > 1 else 1
+        try:
+            output = self.runner.run(self._rows, search.fetch(batch), max_steps)
+        except Exception as error:
+            _log_failure(f"a run of {batch.num_rows} rows", error)
+            result.has_run_failed = True
+            result.failed = [(sequence, _failure(error)) for sequence in batch.sequences]
+        else:
+            advance = search.advance(batch, output)
+            if advance.copies:
+                sources, targets = zip(*advance.copies, strict=True)
+                self.runner.reorder(sources, targets, batch.lengths[list(sources)].tolist())
+            self._note_first_tokens(result)
+            result.num_generated, result.num_steps = advance.num_generated, output.num_steps
+            result.finished = advance.finished
+            result.failed = [
+                (sequence, EngineFailure("The decoder gave no numbers for this text; report it."))
+                for sequence in advance.failed
+            ]
+            result.has_run_failed = len(advance.failed) == batch.num_sequences
+        self._remove_failed(result.failed)
+        for sequence, _ in result.finished:
+            self.remove(sequence)
+        self._check()
+        return result
+
+    def certain(self, sequence: Sequence) -> tuple[int, ...]:
+        """The tokens with which a running sequence's best hypothesis will begin, the model's prefix left out."""
+        return self.search.certain(self.batch, sequence)
+
+    def remove(self, sequence: Sequence) -> None:
+        """Free a running sequence's rows and forget its search."""
+        self._rows = None
+        for move in self.batch.leave(sequence):
+            self.runner.move(*move)
+        self.search.leave(sequence)
+        if sequence in self._without_token:
+            self._without_token.remove(sequence)
+        if not self.batch.num_rows:
+            self.runner.idle()
+
+    def check_rows(self) -> None:
+        """Check the batch, and that nothing is kept for those who have left it.
+
+        Raises:
+            IntegrityError: the books are wrong; says what.
+        """
+        self.batch.check_integrity()
+        running, lengths = set(self.batch.sequences), self.batch.lengths
+        self.search.check_integrity(running)
+        expected = {each for each in running if lengths[each.slots[0]] <= len(each.forced_ids)}
+        is_known = len(self._without_token) == len(expected) and expected.issuperset(self._without_token)
+        expect(is_known, f"{len(self._without_token)} wait for a first token, {len(expected)} should")
+
+    def _remove_failed(self, failed: list[tuple[Sequence, EngineFailure]]) -> None:
+        for sequence, _ in failed:  # all are wiped first: closing gaps must not spread what is not a number
+            self.runner.clear(sequence.slots)
+        for sequence, _ in failed:
+            self.remove(sequence)
+
+    def _encode(self, jobs: Sequence_[EncodeJob]) -> list[EngineFailure | None]:
+        try:
+            are_good = self.runner.encode(jobs)
+        except Exception as error:
+            _log_failure(f"encoding {len(jobs)} sources", error)
+            if len(jobs) == 1:
+                return [_failure(error)]
+            return [failure for job in jobs for failure in self._encode([job])]
+        unusable = "The encoder gave no numbers for this text; report it."
+        return [None if is_good else EngineFailure(unusable) for is_good in are_good]
+
+    def _note_first_tokens(self, result: StepResult) -> None:
+        if not self._without_token:
+            return
+        lengths = self.batch.lengths
+        result.first_tokens = [
+            sequence for sequence in self._without_token if lengths[sequence.slots[0]] > len(sequence.forced_ids)
+        ]
+        self._without_token = [sequence for sequence in self._without_token if sequence not in result.first_tokens]
+
+    def _check(self) -> None:
+        if self._checks_integrity:
+            self.check_rows()
+
+
+def _log_failure(what: str, error: Exception) -> None:
+    if isinstance(error, RunTerminated):
+        _log.info("%s was ended, as the engine has stopped or failed", what)
+    else:
+        _log.error("%s failed", what, exc_info=error)
+
+
+def _failure(error: Exception) -> EngineFailure:
+    failure = EngineFailure(f"Decoding failed on the server's side ({type(error).__name__}); try again.")
+    failure.__cause__ = error
+    return failure
