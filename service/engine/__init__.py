@@ -1,1 +1,1 @@
-"""Continuous batching of sequences over two ONNX graphs. Knows no gRPC, protobuf, Prometheus or asyncio."""
+"""Continuous batching of sequences over two ONNX graphs. Independent of gRPC, protobuf, Prometheus and asyncio."""

@@ -1,4 +1,4 @@
-"""Who is let in: estimates how long newcomers would wait and decode, and refuses those for whom that is too long."""
+"""Admission control: estimates how long new sequences would wait and decode, and rejects those that take too long."""
 
 from collections.abc import Sequence as Sequence_
 
@@ -10,30 +10,31 @@ from service.engine.requests import Requests
 from service.engine.sequence import Sequence
 from service.engine.throughput import Throughput
 
-# Where the limit is left open, of a queue that has stood: a part of what a sequence takes in a full batch, so that
-# whoever gets in is done not much later than without a queue.
+# The default target delay of a standing queue: a fraction of a sequence's time in a full batch, so that admitted
+# sequences finish not much later than without a queue.
 _QUEUE_SHARE = 0.25
 _LEAST_QUEUE_SECONDS = 0.25
-_BENEFIT_OF_DOUBT = 0.75  # of an estimate must fit into the time that a call has left
+_BENEFIT_OF_DOUBT = 0.75  # fraction of an estimate that must fit into the time a call has left
 _HINT_SECONDS = (0.1, 60.0)
 
 
 class Admission:
-    """Counts work, not calls: estimated steps of rows that wait, at the measured seconds of each.
+    """Measures the queue by work, not by calls: the estimated row-steps that wait, times the measured seconds of each.
 
-    As callers take turns, and within each his calls (`waiting`), what a newcomer waits for is not the whole queue: of
-    other callers as many sequences each as of his own, and of his other calls as many each as the new one has. So who
-    asks for too much is refused, and not who asks beside him. Estimates are about what is typical: a queue of many
-    comes close to them, a single text may be done much sooner or later, so it has the benefit of the doubt. While
-    nothing has been measured nobody is refused but for a full queue.
+    Callers take turns, and so do each caller's calls (`waiting`). A new call therefore does not wait for the whole
+    queue: ahead of it are at most as many sequences of each other caller as of its own caller, and as many of each of
+    its caller's other calls as it has itself. So excess demand leads to rejections of the caller that causes it, not of
+    others. Estimates describe typical sequences: a long queue comes close to them, while a single text may finish much
+    sooner or later and is given the benefit of the doubt. Until something has been measured, calls are rejected only if
+    the queue is full.
 
-    Not thread-safe but for `wait_seconds` and `check_queue`, which read numbers of slightly different moments.
+    Not thread-safe, except `wait_seconds` and `check_queue`, which may read values from slightly different moments.
     """
 
     def __init__(self, requests: Requests, throughput: Throughput, max_waiting: int, max_queue_seconds: float) -> None:
-        """At most `max_waiting` sequences wait, and nobody comes in who would wait longer than `max_queue_seconds` for
-        a first slot; 0: longer than `ControlledDelay` allows, whose target is a quarter of a second, and of what a
-        sequence takes in a full batch."""
+        """Allow at most `max_waiting` waiting sequences, and reject calls that would wait longer than
+        `max_queue_seconds` for a first slot; 0 means the limit given by `ControlledDelay`, whose target is a quarter of
+        a sequence's time in a full batch, at least a quarter of a second."""
         self._requests = requests
         self._throughput = throughput
         self._max_waiting = max_waiting
@@ -41,14 +42,14 @@ class Admission:
         self._delays = {priority: ControlledDelay() for priority in Priority}
 
     def wait_seconds(self, num_free_slots: int, priority: Priority = Priority.NORMAL) -> float:
-        """How long the queue is: the wait for a first slot if all calls took turns, whosesoever they are."""
+        """Return the length of the queue: the wait for a first slot if all calls took turns, regardless of caller."""
         return self._seconds_for(self._requests.waiting.num_calls_ahead(priority), num_free_slots)
 
     def check_queue(self, num_free_slots: int, priority: Priority, origin: Origin, now_seconds: float) -> None:
-        """Refuse a call before anything is known of it but its priority and whose it is.
+        """Reject a call based only on its priority and origin, before anything else is known about it.
 
         Raises:
-            Overloaded: whatever it is, it would wait too long.
+            Overloaded: any call from this origin would wait too long.
         """
         wait = self._seconds_for(self._requests.waiting.num_ahead(priority, origin), num_free_slots)
         limit = self._limit_seconds(num_free_slots, priority, now_seconds)
@@ -60,11 +61,13 @@ class Admission:
             )
 
     def check(self, sequences: Sequence_[Sequence], num_free_slots: int, num_rows: int, now_seconds: float) -> None:
-        """Refuse the sequences of one call, or none. `num_rows` are in use in each lane, on the average.
+        """Accept or reject the sequences of one call as a whole; `num_rows` is the average number of used rows per
+        worker.
 
         Raises:
-            Overloaded: too many wait, of all or of this caller's, or too long, be it for the call's own deadline.
-            TooLate: the call could not be done in time if nobody else were here.
+            Overloaded: too many sequences wait, in total or for this caller, or the wait would be too long, in general
+                or for the call's deadline.
+            TooLate: the call could not meet its deadline even on an idle server.
         """
         if not sequences:
             return
@@ -104,7 +107,7 @@ class Admission:
             )
 
     def _limit_seconds(self, num_free_slots: int, priority: Priority, now_seconds: float) -> float:
-        """The longest that anybody should wait for a first slot."""
+        """Return the longest acceptable wait for a first slot."""
         if self._max_queue_seconds:
             return self._max_queue_seconds
         typical = self._throughput.typical_tokens * self._throughput.full_turn_seconds
@@ -112,13 +115,13 @@ class Admission:
         return self._delays[priority].limit_seconds(now_seconds, self.wait_seconds(num_free_slots, priority), target)
 
     def _decode_seconds(self, rows: float, longest: float, num_rows: int) -> float:
-        """How long so many rows of steps take once it is their turn, beside so many rows of others in each lane;
-        `longest` is how many steps the longest sequence takes."""
+        """Estimate how long `rows` row-steps take once they have slots, with `num_rows` rows in use in each worker;
+        `longest` is the number of steps of the longest sequence."""
         throughput = self._throughput
         return max(rows * throughput.seconds_per_row, longest * throughput.turn_seconds(num_rows))
 
     def _seconds_for(self, num_ahead: int, num_free_slots: int) -> float:
-        """How long it takes until so many sequences that wait have slots, and one more can have some."""
+        """Estimate the time until `num_ahead` waiting sequences and one more have slots."""
         num_waiting, typical = len(self._requests.waiting), self._throughput.typical_tokens
         rows = self._requests.coalescing.waiting_rows / num_waiting if num_waiting else typical
         total = (num_ahead + 1) * rows - num_free_slots * typical
@@ -126,6 +129,6 @@ class Admission:
 
 
 def _hint(seconds: float) -> float:
-    """In tenths: it is an estimate, and equal ones make equal answers, which cost less."""
+    """Round to tenths and clamp: it is only an estimate, and equal hints make equal responses, which cost less."""
     least, most = _HINT_SECONDS
     return min(max(round(seconds, 1), least), most)

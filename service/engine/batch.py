@@ -12,7 +12,7 @@ from service.engine.sequence import Sequence, SequenceStatus
 
 
 class Move(NamedTuple):
-    """A row's content goes to another row because its old place leaves the live prefix."""
+    """A move of a row's content to another row, needed when the old row leaves the live prefix."""
 
     source_row: int
     target_row: int
@@ -20,15 +20,16 @@ class Move(NamedTuple):
 
 
 class Batch:
-    """Rows [0, num_rows) are live and each belongs to one running sequence; rows at and after `num_rows` are free.
+    """The rows of the running sequences: rows [0, num_rows) are live and each belongs to one sequence; the rest are
+    free.
 
     Per row, in arrays of `max_slots` entries: `token_ids` (the input of the next step), `lengths` (tokens already in
     the self-attention cache, which equals the number of output tokens, forced ones included), `source_lengths`,
-    `forced_lengths`, `limits` (the length at which the output is cut), `log_probs` (summed over what the model chose),
-    `temperatures`, `top_ks`, `top_ps`, `seeds`, `max_repeats` (as asked for, or as often as something comes in a row
-    in the source; `UNGUARDED` where nobody asks) and `output_ids` (max_slots, kv_capacity). Rows of one sequence are in
-    the order of its `slots`, best beam first. `repeats` is kept only while `num_guarded` is not 0. `revision` changes
-    whenever somebody joins or leaves; in between rows stay where they are, but for beams within their sequence.
+    `forced_lengths`, `limits` (the length at which the output is cut), `log_probs` (summed over the tokens the model
+    chose), `temperatures`, `top_ks`, `top_ps`, `seeds`, `max_repeats` (as requested, or as many repeats as the source
+    has; `UNGUARDED` if not requested) and `output_ids` (max_slots, kv_capacity). The rows of a sequence are in the
+    order of its `slots`, best beam first. `repeats` is maintained only while `num_guarded` is not 0. `revision` changes
+    whenever a sequence joins or leaves; in between, rows do not move, except beams within their sequence.
     """
 
     def __init__(self, max_slots: int, kv_capacity: int) -> None:
@@ -40,9 +41,9 @@ class Batch:
         self.forced_lengths = np.zeros(max_slots, np.int32)
         self.limits = np.zeros(max_slots, np.int32)
         self.log_probs = np.zeros(max_slots, np.float32)
-        self.row_numbers = np.arange(max_slots)  # 0, 1, 2...: to address an array's rows and columns at once
-        self.num_forced = 0  # running sequences that begin with what is forced
-        self.num_guarded = 0  # running sequences that may not repeat themselves
+        self.row_numbers = np.arange(max_slots)  # 0, 1, 2...: to index an array by row and column at once
+        self.num_forced = 0  # running sequences with forced tokens
+        self.num_guarded = 0  # running sequences with a limit on repeats
         self.temperatures = np.zeros(max_slots, np.float32)
         self.top_ks = np.zeros(max_slots, np.int32)
         self.top_ps = np.zeros(max_slots, np.float32)
@@ -60,34 +61,34 @@ class Batch:
 
     @property
     def num_rows(self) -> int:
-        """Live rows."""
+        """Return the number of live rows."""
         return len(self._owners)
 
     @property
     def num_free(self) -> int:
-        """Rows that a sequence may still take."""
+        """Return the number of free rows."""
         return self.max_slots - len(self._owners)
 
     @property
     def sequences(self) -> Iterable[Sequence]:
-        """The running sequences, oldest first."""
+        """Return the running sequences, oldest first."""
         return self._sequences.keys()
 
     @property
     def num_sequences(self) -> int:
-        """Running sequences."""
+        """Return the number of running sequences."""
         return len(self._sequences)
 
     def owner(self, row: int) -> Sequence:
-        """The sequence that a live row belongs to."""
+        """Return the sequence that a live row belongs to."""
         return self._owners[row]
 
     def can_join(self, sequence: Sequence) -> bool:
-        """Whether enough rows are free."""
+        """Return whether enough rows are free."""
         return sequence.num_slots <= self.num_free
 
     def join(self, sequence: Sequence, decoder_start_id: int) -> list[int]:
-        """Give a sequence its rows, reset for the first step. The caller asked `can_join` first."""
+        """Assign rows to a sequence, reset for the first step. Requires `can_join`."""
         assert self.can_join(sequence), "join without can_join"
         assert not sequence.slots, "a sequence runs once"
         assert sequence.status is not SequenceStatus.FINISHED, "a sequence runs once"
@@ -98,7 +99,7 @@ class Batch:
         self.source_lengths[rows] = len(sequence.source_ids)
         self.forced_lengths[rows] = len(forced)
         self.limits[rows] = len(sequence.target_prefix_ids) + sequence.max_tokens
-        self.log_probs[rows] = -np.inf  # only the first beam counts at first: the others are its copies
+        self.log_probs[rows] = -np.inf  # only the first beam counts at first: the others are copies of it
         self.log_probs[first] = 0.0
         self.temperatures[rows] = options.temperature
         self.top_ks[rows] = options.top_k
@@ -118,7 +119,7 @@ class Batch:
         return sequence.slots
 
     def leave(self, sequence: Sequence) -> list[Move]:
-        """Free a sequence's rows and close the gaps with the last ones; returns what moved, each row once."""
+        """Free a sequence's rows and fill the gaps with the last live rows; returns the moves, each row once."""
         num_left = self.num_rows - len(sequence.slots)
         holes = [row for row in sequence.slots if row < num_left]
         beyond = [row for row in range(num_left, self.num_rows) if self._owners[row] is not sequence]
@@ -138,31 +139,32 @@ class Batch:
         return moves
 
     def append(self, rows: Any, token_ids: Ids) -> npt.NDArray[np.int32]:
-        """Append a token to each of `rows`, an index of n of them: the input of the next run; (n,) or one for all.
+        """Append a token to each of `rows`, an index of n rows, as input of the next run; `token_ids` is (n,) or a
+        scalar.
 
-        The one place where lengths advance, and with them the rows' caches: the run that chose a token appended the
-        one before. Returns the new lengths.
+        This is the only place where lengths advance, and with them the rows' caches: the run that chose a token
+        appended the previous one. Returns the new lengths.
         """
         lengths: npt.NDArray[np.int32] = self.lengths[rows]
         self.output_ids[self.row_numbers[rows], lengths] = token_ids
         self.token_ids[rows] = token_ids
         lengths += 1
-        if not isinstance(rows, slice):  # then they are a copy
+        if not isinstance(rows, slice):  # not a view: the increment applied to a copy
             self.lengths[rows] = lengths
         return lengths
 
     def copy_outputs(self, source_rows: npt.NDArray[np.intp], target_rows: npt.NDArray[np.intp]) -> None:
-        """Make beams' outputs those of other beams of the same sequence; no row is both a source and a target."""
+        """Overwrite beams' outputs by those of other beams of the same sequence; no row is both source and target."""
         longest = int(self.lengths[source_rows].max())
         self.output_ids[target_rows, :longest] = self.output_ids[source_rows, :longest]
         if self.num_guarded:
             self.repeats.copy(source_rows, target_rows)
 
     def note_repeats(self, rows: Any, token_ids: Ids, is_chosen: Mask | None = None) -> list[int]:
-        """Note the tokens that `rows`, an index of n of them, got; (n,). Returns those that now repeat something more
-        often than they may.
+        """Record the tokens (n,) appended to `rows`, an index of n rows; returns the rows that exceed their limit on
+        repeats.
 
-        The source is looked at only here: hardly any output goes so far.
+        The source's own repeats are computed only here, lazily: hardly any output gets that far.
         """
         longest_run, allowed = self.repeats.append(rows, token_ids, is_chosen), self.max_repeats[rows]
         if longest_run < allowed.min():
@@ -174,14 +176,14 @@ class Batch:
         return [row for row in over if self.excess(row)]
 
     def excess(self, row: int) -> int:
-        """How many tokens at the end of a row come once more in a row than they may."""
+        """Return the number of tokens at the end of a row that repeat once more than allowed."""
         return self.repeats.excess(row, int(self.max_repeats[row]))
 
     def check_integrity(self) -> None:
         """Check that every live row has one owner, that owners know their rows, and that lengths are in range.
 
         Raises:
-            IntegrityError: the books are wrong; says which row or sequence.
+            IntegrityError: the state is inconsistent; names the row or sequence.
         """
         owned = [row for sequence in self._sequences for row in sequence.slots]
         expect(sorted(owned) == list(range(self.num_rows)), f"owned rows {sorted(owned)}, live {self.num_rows}")

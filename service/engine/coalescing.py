@@ -1,4 +1,4 @@
-"""Sequences that ask for the very same thing: one of them is decoded, and its answer is that of all."""
+"""Coalescing of identical sequences: one of them is decoded, and all get its answer."""
 
 import math
 from collections.abc import Collection, Iterable, Iterator
@@ -12,9 +12,9 @@ Key = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], object]
 
 @dataclass(slots=True)
 class _Waiting:
-    """Sequences that ask for the same, none of which has slots yet.
+    """Identical sequences, none of which has slots yet.
 
-    `rows` are how many rows of steps the one that gets some will probably take.
+    `rows` is the estimated number of row-steps that decoding one of them takes.
     """
 
     rows: float
@@ -23,33 +23,33 @@ class _Waiting:
 
 @dataclass(slots=True)
 class _Decoding:
-    """A sequence in the batch, and who waits for its outcome: itself too, unless it was given up."""
+    """A sequence in the batch and the sequences that wait for its outcome, itself included unless it was given up."""
 
     leader: Sequence
     members: dict[Sequence, None]
 
 
 class Coalescing:
-    """Which ask for the same, among the sequences that wait and those that run.
+    """Identical sequences among those that wait and those that run.
 
-    Equal ones have the same source, prefixes and options, seed included, so that one answer is right for all. The
-    first to get slots leads; the others follow it without slots of their own. A leader that is given up is decoded on
-    as long as it has followers. Any of them may want to hear of progress, whoever leads.
+    Identical sequences have the same source, prefixes and options, seed included, so that one answer is right for all.
+    The first to get slots is the leader; the others follow it without slots of their own. A leader that is given up is
+    still decoded as long as it has followers. Any of them may request progress, whichever leads.
     """
 
     def __init__(self) -> None:
         self.waiting: dict[Key, _Waiting] = {}
-        self.waiting_rows = 0.0  # that those who wait will take, equal ones counted once
+        self.waiting_rows = 0.0  # estimated for the waiting sequences, identical ones counted once
         self.running: dict[Key, _Decoding] = {}
-        self.watched_by: dict[Sequence, dict[Sequence, int]] = {}  # leaders -> readers, and tokens told so far
+        self.watched_by: dict[Sequence, dict[Sequence, int]] = {}  # leader -> watchers -> tokens reported
 
     @property
     def watched(self) -> Collection[Sequence]:
-        """The leaders of whose progress somebody wants to hear."""
+        """Return the leaders for which at least one sequence wants progress."""
         return self.watched_by.keys()
 
     def wait(self, sequence: Sequence, rows: float) -> None:
-        """Note a sequence that begins to wait, and how many rows of steps it will probably take."""
+        """Add a sequence that begins to wait, with an estimate of its row-steps."""
         key = _key(sequence)
         if key not in self.waiting:
             self.waiting[key] = _Waiting(rows)
@@ -57,7 +57,7 @@ class Coalescing:
         self.waiting[key].members[sequence] = None
 
     def leave_queue(self, sequence: Sequence) -> None:
-        """Forget a sequence that waits no longer and will not run."""
+        """Remove a sequence that no longer waits and will not run."""
         key = _key(sequence)
         group = self.waiting[key]
         del group.members[sequence]
@@ -65,7 +65,7 @@ class Coalescing:
             self._leave(key)
 
     def distinct(self, candidates: Iterable[Sequence]) -> Iterator[Sequence]:
-        """Of candidates that ask for the same only the first: once it runs, the others follow."""
+        """Yield only the first of identical candidates: once it runs, the others follow it."""
         seen: set[Key] = set()
         for sequence in candidates:
             key = _key(sequence)
@@ -74,7 +74,7 @@ class Coalescing:
                 yield sequence
 
     def lead(self, leader: Sequence) -> list[Sequence]:
-        """A waiting sequence gets slots; returns those that wait for the same, which follow it from now on."""
+        """Record that a waiting sequence gets slots; returns the identical waiting ones, which now follow it."""
         key = _key(leader)
         members = self._leave(key)
         self.running[key] = _Decoding(leader, members)
@@ -83,7 +83,7 @@ class Coalescing:
         return [sequence for sequence in members if sequence is not leader]
 
     def follow(self, sequence: Sequence) -> bool:
-        """Let a new sequence share a decoding of the same that runs already; false where there is none."""
+        """Let a new sequence follow an identical one that is being decoded; returns false if there is none."""
         decoding = self.running.get(_key(sequence))
         if decoding is None:
             return False
@@ -92,21 +92,21 @@ class Coalescing:
         return True
 
     def members(self, leader: Sequence) -> list[Sequence]:
-        """All who wait for the outcome of a sequence in the batch."""
+        """Return all sequences that wait for the outcome of a sequence in the batch."""
         return list(self.running[_key(leader)].members)
 
     def news(self, leader: Sequence, num_certain: int) -> list[Sequence]:
-        """Who wants to hear that so many tokens of a watched leader are certain, and has not heard of as many."""
+        """Return a leader's watchers that know of fewer than `num_certain` tokens, and mark them as informed."""
         told = self.watched_by[leader]
         behind = [sequence for sequence, num_told in told.items() if num_told < num_certain]
         told.update(dict.fromkeys(behind, num_certain))
         return behind
 
     def give_up(self, sequence: Sequence) -> Sequence | None:
-        """A running sequence, or one that follows, wants no answer any more.
+        """Remove a running sequence or a follower whose answer is no longer wanted.
 
         Returns:
-            The sequence in the batch that nobody waits for now and that should leave it; else `None`.
+            The sequence in the batch that nothing waits for any more and that should leave it; otherwise `None`.
         """
         key = _key(sequence)
         decoding = self.running[key]
@@ -118,20 +118,20 @@ class Coalescing:
         return decoding.leader
 
     def end(self, leader: Sequence) -> list[Sequence]:
-        """A sequence has left the batch; returns all whom its outcome concerns."""
+        """Remove a leader that has left the batch; returns all sequences that get its outcome."""
         self.watched_by.pop(leader, None)
         return list(self.running.pop(_key(leader)).members)
 
     @property
     def leaders(self) -> list[Sequence]:
-        """The sequences that are being decoded and for whose outcome somebody waits."""
+        """Return the sequences that are being decoded and whose outcome is still wanted."""
         return [decoding.leader for decoding in self.running.values()]
 
     def check_integrity(self, waiting: Collection[Sequence]) -> None:
-        """Check that those of `waiting` are known, and that each leader has members, who are like it, and watchers.
+        """Check that the `waiting` sequences are known, and each leader's members are identical and its watchers right.
 
         Raises:
-            IntegrityError: it is not so; says what is wrong.
+            IntegrityError: the state is inconsistent; says how.
         """
         noted = [sequence for group in self.waiting.values() for sequence in group.members]
         expect(len(noted) == len(waiting), f"{len(waiting)} wait, of whom {len(noted)} are known to be coalesced")
@@ -152,7 +152,7 @@ class Coalescing:
 
     def _leave(self, key: Key) -> dict[Sequence, None]:
         group = self.waiting.pop(key)
-        self.waiting_rows = self.waiting_rows - group.rows if self.waiting else 0.0  # without what rounding has left
+        self.waiting_rows = self.waiting_rows - group.rows if self.waiting else 0.0  # drops accumulated rounding errors
         return group.members
 
     def _watch(self, leader: Sequence, sequence: Sequence) -> None:

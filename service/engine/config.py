@@ -1,4 +1,4 @@
-"""The engine's settings: how much it holds at once."""
+"""The engine's settings: its limits."""
 
 from dataclasses import dataclass
 
@@ -7,13 +7,13 @@ from dataclasses import dataclass
 class EngineConfig:
     """Limits of one engine.
 
-    `max_slots` of `None` lets the model's loader measure how many pay here. `kv_capacity` is the most tokens a row can
-    hold, forced prefix included; `None` takes the model's limit plus its longest prefix. `max_encode_tokens` bounds the
-    padded area (rows times longest source) of one encoder run, so that newcomers don't stall the sequences that run
-    (`pace` may bound it further); a single longer source still gets a run of its own. At most `max_waiting` sequences
-    wait, each as long as `max_queue_seconds`; 0 leaves that to `admission`.
-    With `checks_integrity` all books are compared turn by turn, and the engine fails where they contradict each other;
-    for tests.
+    With `max_slots` `None`, the model loader measures how many are worthwhile on this machine. `kv_capacity` is the
+    maximum number of tokens per row, forced prefix included; `None` means the model's limit plus its longest prefix.
+    `max_encode_tokens` bounds the padded area (rows times longest source) of one encoder run, so that new sequences do
+    not stall running ones (`pace` may lower the bound); a single longer source still gets a run of its own. At most
+    `max_waiting` sequences wait, each at most `max_queue_seconds`; 0 leaves that limit to `admission`.
+
+    With `checks_integrity`, for tests, the engine checks its state in each turn and fails if it is inconsistent.
     """
 
     max_slots: int | None = None

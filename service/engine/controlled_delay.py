@@ -1,21 +1,22 @@
-"""How long a queue may be: some seconds while it is a burst that drains, and short once it has stood."""
+"""The limit on queueing delay: seconds for a burst that drains, short for a standing queue."""
 
-# A burst may wait so long for its first slots; what of it comes later than the interval meets the limit of a queue that
-# has stood. So the first is what an idle server takes in at once, the second how long it goes on doing so.
+# `BURST_SECONDS` is the longest wait for a first slot during a burst; the part of a burst that arrives after
+# `INTERVAL_SECONDS` meets the limit of a standing queue. So the first is how much an idle server accepts at once, and
+# the second for how long it does so.
 BURST_SECONDS = 10.0
 INTERVAL_SECONDS = 2.0
 
 
 class ControlledDelay:
-    """Tells a good queue from a bad one by time, as CoDel does: Nichols, Jacobson, "Controlling Queue Delay", ACM Queue
-    10 (5), 2012.
+    """Distinguishes a burst from a standing queue by time, as CoDel does.
 
     A queue that was short at some moment of the last interval holds a burst, which turns into throughput. One that was
-    longer than the target all the time only makes everybody wait. What CoDel then drops one by one, faster and faster,
-    is here refused before it comes in, by a limit that falls to the target; and as a queue that is held at a limit is
-    below it again and again, it has to be short for an interval to be trusted again.
+    above the target all the time only adds delay. Where CoDel then drops entries at an increasing rate, this rejects
+    new ones by lowering the limit to the target. A queue held at a limit falls below it again and again, so it has to
+    stay short for an interval before it counts as a burst again.
 
-    Has no clock: times are of any one that does not go back.
+    Source: Nichols, Jacobson, "Controlling Queue Delay", ACM Queue 10 (5), 2012. Has no clock of its own: times may
+    come from any monotonic clock.
     """
 
     def __init__(self) -> None:
@@ -24,9 +25,9 @@ class ControlledDelay:
         self._has_stood = False
 
     def limit_seconds(self, now_seconds: float, wait_seconds: float, target_seconds: float) -> float:
-        """The longest that a newcomer may wait, where the queue takes `wait_seconds` now and should `target_seconds`.
+        """Return the longest acceptable wait for a new sequence, given the queue's current and target waits.
 
-        Ask at each arrival: between two of them a queue can only get shorter.
+        Call it at each arrival: between arrivals a queue can only get shorter.
         """
         if wait_seconds < target_seconds:
             self._long_since = None

@@ -1,4 +1,4 @@
-"""What the CPUs can do, and how many of them this process may use: in a container that is less than there are."""
+"""The CPUs' capabilities, and how many of them this process may use: in a container perhaps fewer than there are."""
 
 import os
 from pathlib import Path
@@ -8,7 +8,7 @@ _CGROUP_QUOTA = Path("/sys/fs/cgroup/cpu.max")  # "<quota> <period>" in microsec
 
 
 def available_cpus(quota_file: Path = _CGROUP_QUOTA) -> int:
-    """CPUs by affinity, and by the container's quota where there is one; at least 1."""
+    """Return the number of CPUs allowed by affinity and by the container's quota, if there is one; at least 1."""
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     try:
         quota, period = quota_file.read_text(encoding="ascii").split()
@@ -18,7 +18,7 @@ def available_cpus(quota_file: Path = _CGROUP_QUOTA) -> int:
 
 
 def saturates_int8(cpu_info: Path = _CPU_INFO) -> bool:
-    """Whether sums of int8 products may overflow: on x86 without VNNI they are added up in pairs of 16 bits."""
+    """Return whether sums of int8 products may overflow: on x86 without VNNI they are added up in pairs of 16 bits."""
     try:
         lines = cpu_info.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:

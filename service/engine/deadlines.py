@@ -1,4 +1,4 @@
-"""Which sequences' deadlines have passed, without looking at those whose have not."""
+"""Finds sequences whose deadlines have passed without visiting the others."""
 
 import heapq
 from collections.abc import Collection
@@ -10,7 +10,7 @@ _MIN_COMPACTED = 64
 
 
 class Deadlines:
-    """Deadlines of sequences that wait or run; those of sequences that have finished are forgotten by and by."""
+    """Deadlines of waiting and running sequences; those of finished ones are removed lazily."""
 
     def __init__(self) -> None:
         self._heap: list[tuple[float, int, Sequence]] = []
@@ -32,7 +32,7 @@ class Deadlines:
             self._compact_at = 2 * len(self._heap) + _MIN_COMPACTED
 
     def pop_expired(self, now_seconds: float) -> list[Sequence]:
-        """Sequences whose deadline is not after `now_seconds`, earliest first, each once."""
+        """Return the sequences whose deadline is not after `now_seconds`, earliest first, each once."""
         expired = []
         while self._heap and self._heap[0][0] <= now_seconds:
             sequence = heapq.heappop(self._heap)[-1]
@@ -44,7 +44,7 @@ class Deadlines:
         """Check that the deadline of each of `live` is watched, and none twice.
 
         Raises:
-            IntegrityError: one would be missed, or come twice.
+            IntegrityError: a deadline would be missed, or would expire twice.
         """
         watched = [id(sequence) for _, _, sequence in self._heap]
         expect(len(set(watched)) == len(watched), "a deadline is watched twice")

@@ -1,4 +1,4 @@
-"""The engine: takes sequences in, runs them together turn by turn, and reports how each one ended."""
+"""The engine: accepts sequences, runs them together turn by turn, and reports how each one ended."""
 
 import itertools
 import logging
@@ -37,39 +37,38 @@ __all__ = ["Engine", "EngineConfig", "EngineListener", "EngineSnapshot", "TurnSt
 _log = logging.getLogger(__name__)
 
 _NOBODY = StepPlan(())
-_REPORT_AFTER = 16  # turns at the most: together they cost the CPU's caches less
+_REPORT_AFTER = 16  # turns at most: reporting them together is easier on the CPU's caches
 _FAILED = "the engine has failed, and is being restarted"
 
 
 class EngineListener(Protocol):
-    """Hears from the engine, on the engine's threads; must be quick, thread-safe, and never raise."""
+    """Receives the engine's events on the engine's threads; must be fast and thread-safe, and must not raise."""
 
     def on_updates(self, updates: list[SequenceUpdate], progress: list[SequenceProgress]) -> None:
-        """All terminal updates of one turn, and the progress of sequences that asked for it and go on.
+        """Receive all terminal updates of one turn, and the progress of running sequences that requested it.
 
-        Of a sequence no progress comes after its terminal update. Must not wait for the engine. Should it raise all
-        the same, the engine fails, and tells these updates once more.
+        No progress of a sequence follows its terminal update. Must not wait for the engine. If it raises anyway, the
+        engine fails and delivers these updates once more.
         """
         ...
 
     def on_turn(self, stats: TurnStats) -> None:
-        """A turn that ran something is over; its updates went out before. May come a few turns late."""
+        """Receive the statistics of a turn that ran something, after its updates, perhaps a few turns late."""
         ...
 
     def on_failure(self, error: BaseException) -> None:
-        """The engine has failed and takes nothing until it is restarted; what was accepted fails right after this."""
+        """Handle an engine failure: accepted sequences fail right after this; no more are accepted until a restart."""
         ...
 
 
 class Engine:
-    """Continuous batching: sequences join when slots are free and leave when they end; nobody waits for a batch.
+    """Continuous batching: sequences join when slots are free and leave when they end, without waiting for a batch.
 
-    Each worker has a runner, rows and a thread of its own: workers wait for nothing but the lock, under which they
-    take sequences from one queue. Of sequences that ask for the same (`coalescing`), one is decoded and all get its
-    answer, each by its own deadline. Every sequence that `submit` accepted gets exactly one terminal update, whatever
-    happens.
+    Each worker has a runner, rows and a thread of its own. Workers share only the lock under which they take sequences
+    from one queue. Of identical sequences (`coalescing`) one is decoded and all get its answer, each by its own
+    deadline. Every sequence accepted by `submit` gets exactly one terminal update, whatever happens.
 
-    It starts once. Once it has failed, it may be restarted; once it was stopped, it stays so.
+    An engine starts once. After a failure it may be restarted; once stopped, it stays stopped.
     """
 
     def __init__(
@@ -81,26 +80,29 @@ class Engine:
         clock: Callable[[], float] = time.monotonic,
         full_turn_seconds: float = 0.0,
     ) -> None:
-        """`full_turn_seconds` is how long a worker's turn takes with all of its rows in use, as far as it was tried; 0
-        where it was not, and then nobody is refused for the length of the queue before it is known."""
+        """Create an engine that is not started yet.
+
+        `full_turn_seconds` is the measured duration of a worker's turn with all of its rows in use; 0 if it was not
+        measured: then no call is rejected for the length of the queue until the engine has measured it.
+        """
         self._config = config
         self._listener = listener
         self._clock = clock
         self._runners = runners
         self._throughput = Throughput(len(runners), runners[0].spec.max_slots, full_turn_seconds)
-        self._changed = threading.Condition()  # guards all that workers share
+        self._changed = threading.Condition()  # guards all state shared by workers
         self._unavailable: str | None = "the engine has not started"
         self._failure: BaseException | None = None
         self._open_books()
 
     def _open_books(self) -> None:
-        """Begin with nobody: rows, queue and threads are new."""
+        """Initialize the state: empty rows and queue, new threads."""
         config, clock = self._config, self._clock
         self.workers = [
             Worker(runner, config.max_encode_tokens, clock, checks_integrity=config.checks_integrity)
             for runner in self._runners
         ]
-        self.worker_of: dict[Sequence, Worker] = {}  # of sequences that have slots
+        self.worker_of: dict[Sequence, Worker] = {}  # for sequences that have slots
         self.requests = Requests(config.max_waiting, clock, self._throughput.expected_rows)
         self._admission = Admission(self.requests, self._throughput, config.max_waiting, config.max_queue_seconds)
         self._aborted: list[Sequence] = []
@@ -111,17 +113,17 @@ class Engine:
 
     @property
     def bytes_per_slot(self) -> int:
-        """What the keys and values of one row take of the device's memory, reserved for its longest."""
+        """Return the device memory reserved for the keys and values of one row at its maximum length."""
         return self.workers[0].runner.spec.bytes_per_slot
 
     @property
     def failure(self) -> BaseException | None:
-        """What the engine died of, until it is restarted or stopped; `None` if it did not."""
+        """Return the error that made the engine fail, until it is restarted or stopped; `None` if it has not failed."""
         return self._failure
 
     @property
     def has_threads(self) -> bool:
-        """Whether a thread of the engine lives: after a failure, it is about to end, or hangs in native code."""
+        """Return whether a thread of the engine is alive: after a failure, about to end or hanging in native code."""
         return any(thread.is_alive() for thread in self._threads)
 
     def start(self) -> None:
@@ -130,17 +132,17 @@ class Engine:
         self._start_threads()
 
     def open(self) -> None:
-        """Accept work without any thread, as tests do that lead each worker's turns (`turn`) themselves."""
+        """Accept work without starting threads, for tests that run each worker's turns (`turn`) themselves."""
         for runner in self._runners:
             runner.reset()
         self._unavailable = self._failure = None
 
     def restart(self, prove: Callable[[Sequence_[Runner], EngineConfig], object]) -> None:
-        """Start anew after a failure: on the same runners and with empty books, once `prove` has found that they work.
+        """Restart after a failure, on the same runners and with empty state, once `prove` has verified that they work.
 
         Raises:
-            RuntimeError: the engine has not failed, was stopped meanwhile, or one of its old threads lives.
-            Exception: what `prove` raised; the engine stays as it was.
+            RuntimeError: the engine has not failed, was stopped meanwhile, or one of its old threads is alive.
+            Exception: raised by `prove`; the engine stays failed.
         """
         self._check_can_restart()
         prove(self._runners, self._config)
@@ -152,24 +154,24 @@ class Engine:
             self._start_threads()
 
     def check_queue(self, priority: Priority, origin: Origin) -> None:
-        """Refuse a call from there that comes now before any work is put into it, if it would wait too long.
-        Thread-safe, cheap.
+        """Reject a new call from this origin before any work is spent on it if it would wait too long. Thread-safe.
 
         Raises:
-            Overloaded: it would; carries an estimate of when it will not.
+            Overloaded: it would; carries an estimate of when it would not.
             Unavailable: the engine has stopped or failed.
         """
         self._check_available()
         self._admission.check_queue(self._num_free, priority, origin, self._clock())
 
     def submit(self, sequences: Sequence_[Sequence]) -> None:
-        """Take the sequences of one call in, all or none; all are of one priority and origin. Thread-safe.
+        """Accept the sequences of one call, all or none; all have the same priority and origin. Thread-safe.
 
         Raises:
-            InvalidRequest: one of them can never run here: too long, or too wide a beam; or they are too many.
-            Overloaded: there is too much work before them, be it for their deadline; carries an estimate of when there
-                will be less.
-            TooLate: they can't be done by their deadline, whatever else there is to do.
+            InvalidRequest: one of them can never run here because it is too long or its beam too wide, or there are too
+                many.
+            Overloaded: there is too much work ahead of them, in general or for their deadline; carries an estimate of
+                when there will be less.
+            TooLate: they can't meet their deadline even on an idle server.
             Unavailable: the engine has stopped or failed.
         """
         self._check(sequences)
@@ -181,7 +183,7 @@ class Engine:
             self._admission.check(sequences, self._num_free, num_rows, self._clock())
             try:
                 self.requests.admit(sequences)
-            except Exception as error:  # half of them may be in the books
+            except Exception as error:  # the state may be half updated
                 failure = error
             else:
                 self._changed.notify_all()
@@ -191,15 +193,16 @@ class Engine:
         raise Unavailable(f"Not taken: {_FAILED}; try another server, or again soon.")
 
     def abort(self, sequences: Iterable[Sequence]) -> None:
-        """Give sequences up: their slots are free within two steps. Thread-safe, idempotent."""
+        """Give up sequences: their slots are free within two steps. Thread-safe, idempotent."""
         with self._changed:
             self._aborted.extend(sequence for sequence in sequences if sequence in self.requests)
             self._changed.notify_all()
 
     def fail(self, error: BaseException, reason: str = _FAILED) -> None:
-        """End the runs under way, take nothing any more and fail what was accepted with `Unavailable`, which says why.
+        """Terminate the runs under way, accept no more work, and fail accepted sequences with `Unavailable` and
+        `reason`.
 
-        Thread-safe; does not wait for the threads. Does nothing to an engine that has failed before or was stopped.
+        Thread-safe; does not wait for the threads. Has no effect on an engine that has already failed or was stopped.
         """
         with self._changed:
             is_first = self._unavailable is None
@@ -215,7 +218,7 @@ class Engine:
             self._fail_everything()
 
     def stop(self, timeout_seconds: float) -> bool:
-        """Fail what is left with `Unavailable` and end the threads; runs under way are terminated. Idempotent.
+        """Fail what is left with `Unavailable`, terminate the runs under way and end the threads. Idempotent.
 
         Returns:
             Whether the threads ended in time. If not, one hangs in native code; its sequences are failed from here.
@@ -235,13 +238,13 @@ class Engine:
         return has_ended
 
     def snapshot(self) -> EngineSnapshot:
-        """Where the engine stands. Thread-safe; the numbers may be of slightly different moments."""
+        """Return the engine's current state. Thread-safe; the values may be from slightly different moments."""
         max_slots = sum(worker.batch.max_slots for worker in self.workers)
         began = (
             [moment for worker in self.workers if (moment := worker.turn_began) is not None] if self.has_threads else []
         )
         turn_seconds = max(self._clock() - min(began), 0.0) if began else 0.0
-        if self._unavailable is not None:  # all have been answered, whatever the books say
+        if self._unavailable is not None:  # all sequences have their updates, whatever the state still holds
             return EngineSnapshot(0, 0, 0.0, 0, 0, max_slots, is_alive=False, turn_seconds=turn_seconds)
         return EngineSnapshot(
             num_waiting=len(self.requests.waiting),
@@ -255,7 +258,7 @@ class Engine:
         )
 
     def held(self) -> dict[str, int]:
-        """What the engine keeps for sequences that have not ended, by name: nothing when nobody is left. For tests."""
+        """Return the sizes of what the engine keeps for live sequences, by name; all 0 if there are none. For tests."""
         coalescing = self.requests.coalescing
         return {
             "live": len(self.requests.live),
@@ -321,13 +324,13 @@ class Engine:
             if not 1 <= slots <= most_slots:
                 raise InvalidRequest(f"options.beam_size is {slots}; this server allows 1 to {most_slots}.")
 
-    # The loop: everything below runs on a worker's thread, but for `_fail_everything`.
+    # The loop: everything below runs on a worker's thread, except `_fail_everything`.
 
     def turn(self, worker: Worker) -> bool:
-        """Lead a worker through one turn, once there is something to do; returns whether there may be another.
+        """Run one turn of a worker, once there is something to do; returns whether there may be another.
 
         Raises:
-            RuntimeError: this and all the last turns failed.
+            RuntimeError: this turn and the last ones before it all failed.
         """
         plan = self.begin_turn(worker)
         if plan is not None and (plan.admitted or worker.batch.num_rows):
@@ -348,7 +351,7 @@ class Engine:
             self._fail_everything()
 
     def begin_turn(self, worker: Worker) -> StepPlan | None:
-        """Take in what was submitted and aborted, drop the expired, and choose who joins; `None` when stopping.
+        """Process submissions and aborts, drop expired sequences, and choose which join; returns `None` when stopping.
 
         Waits while there is nothing for this worker to do.
         """
@@ -365,12 +368,12 @@ class Engine:
             if self._config.checks_integrity:
                 self.check_integrity(worker, joining=plan.admitted)
             updates = self.requests.take_updates()
-        if updates:  # who was dropped need not wait for the step
+        if updates:  # dropped sequences need not wait for the step
             self._tell(updates, [])
         return plan
 
     def has_work(self, worker: Worker) -> bool:
-        """Whether a turn of this worker would find anything to do."""
+        """Return whether a turn of this worker would have anything to do."""
         if self._unavailable is not None or self._aborted:
             return True
         return bool(
@@ -398,7 +401,8 @@ class Engine:
         share = self._share(worker)
         candidates = self.requests.candidates()
         if share < num_waiting and share <= num_free:
-            # The other workers have room for the rest: every second one, say, makes for workers that are done together.
+            # The other workers have room for the rest: taking, for example, every second one evens out when workers
+            # finish.
             candidates = itertools.islice(candidates, 0, None, len(self.workers))
         plan = worker.schedule(candidates, share)
         if plan.admitted:
@@ -407,12 +411,12 @@ class Engine:
         return plan
 
     def _share(self, worker: Worker) -> int:
-        """How many of those who wait this worker may take, so that all workers have about as many."""
+        """Return how many waiting sequences this worker may take so that all workers run about equally many."""
         total = len(self.requests.waiting) + sum(each.batch.num_sequences for each in self.workers)
         return -(-total // len(self.workers)) - worker.batch.num_sequences
 
     def end_turn(self, worker: Worker, turn: Turn) -> None:
-        """Give out what a turn led to."""
+        """Record and report the results of a turn."""
         result = turn.result
         with self._changed:
             joined = [*turn.plan.admitted, *self.requests.take_followers()]
@@ -439,7 +443,7 @@ class Engine:
                 self.check_integrity(worker)
             updates = self.requests.take_updates()
             progress = self._progress(worker)
-            if progress:  # told under the lock, so that another worker can't end one of these before it is heard of
+            if progress:  # under the lock, so that no other worker ends one of these before its progress is reported
                 self._tell(updates, progress)
         if updates and not progress:
             self._tell(updates, [])
@@ -469,16 +473,16 @@ class Engine:
             self._listener.on_updates(updates, progress)
         except BaseException:
             with self._changed:
-                self.requests.put_back(updates)  # `_fail_everything` will tell them
+                self.requests.put_back(updates)  # `_fail_everything` will deliver them
             raise
 
     def check_integrity(self, worker: Worker, joining: Iterable[Sequence] = ()) -> None:
-        """Compare the books that workers share with each other and with those of `worker`, whose thread this is.
+        """Check the state shared by workers, and its consistency with that of `worker`, on whose thread this runs.
 
         Raises:
-            IntegrityError: they contradict each other; says where.
+            IntegrityError: the state is inconsistent; says where.
         """
-        if self._unavailable is not None:  # all have been told, whatever the books say
+        if self._unavailable is not None:  # all sequences have their updates, whatever the state still holds
             return
         self.requests.check_integrity()
         leaders = self.requests.coalescing.leaders
@@ -495,7 +499,7 @@ class Engine:
         ]
 
     def _leaves(self, worker: Worker, leader: Sequence) -> bool:
-        """Note that a sequence has left its rows; false if it was given up meanwhile, so that nobody is to be told."""
+        """Record that a sequence has left its rows; returns false if it was given up meanwhile and needs no update."""
         if leader in worker.abandoned:
             worker.abandoned.remove(leader)
             return False
@@ -504,7 +508,7 @@ class Engine:
 
     def _explained(self, error: EngineFailure) -> ServiceError:
         if self._unavailable is not None:
-            return Unavailable(f"Not finished: {self._unavailable}.")  # the run failed because `stop` ended it
+            return Unavailable(f"Not finished: {self._unavailable}.")  # the run failed because `stop` terminated it
         return error
 
     def _fail_everything(self) -> None:

@@ -1,5 +1,5 @@
-"""The engine for callers that wait: sequences in, hypotheses out. Used wherever nobody is served: by the exporter, a
-loading bundle's trials, benchmarks and tests."""
+"""A blocking interface to the engine: sequences in, hypotheses out. Used outside the server: by the exporter, a
+bundle's trials while it is loaded, benchmarks and tests."""
 
 import threading
 import time
@@ -27,12 +27,12 @@ Row = tuple[Sequence_[int], Sequence_[int]]  # source ids, target prefix ids
 
 
 class OfflineEngine:
-    """An engine that runs as long as the `with` block. Any thread may submit, and wait for what it submitted."""
+    """An engine that runs for the duration of a `with` block. Any thread may submit sequences and wait for results."""
 
     def __init__(
         self, runners: Sequence_[Runner], config: EngineConfig, on_turn: Callable[[TurnStats], None] | None = None
     ) -> None:
-        """`on_turn` is called on the engine's threads, as `EngineListener.on_turn`."""
+        """Create an engine, not started yet, that calls `on_turn` on its threads, like `EngineListener.on_turn`."""
         self._results = _Results(on_turn)
         self._engine = Engine(runners, config, self._results)
 
@@ -64,12 +64,12 @@ class OfflineEngine:
             raise TimeoutError(f"A thread of the engine did not end within {_STOP_SECONDS:g} s.")
 
     def submit(self, sequences: Sequence_[Sequence]) -> Future[list[Hypotheses]]:
-        """Start to decode sequences beside those that run; the result holds each one's hypotheses, in order.
+        """Start decoding sequences beside those that run; the future's result is each one's hypotheses, in order.
 
-        The result raises what the first of them failed with: `ServiceError`.
+        The result raises the `ServiceError` of the first sequence that failed.
 
         Raises:
-            ServiceError: the engine refused them.
+            ServiceError: the engine rejected them.
         """
         future = self._results.expect(sequences)
         try:
@@ -80,21 +80,21 @@ class OfflineEngine:
         return future
 
     def generate(self, sequences: Sequence_[Sequence], timeout_seconds: float | None = None) -> list[Hypotheses]:
-        """Decode sequences to their ends, together; returns each one's hypotheses, in order.
+        """Decode sequences together to their ends; returns each one's hypotheses, in order.
 
         Raises:
-            ServiceError: the engine refused them, or one failed.
+            ServiceError: the engine rejected them, or one failed.
             TimeoutError: they did not end in time.
         """
         return self.submit(sequences).result(timeout_seconds)
 
     def decode(self, rows: Iterable[Row], options: DecodingOptions) -> list[Hypotheses]:
-        """As `generate`, for rows of (source ids, target prefix ids) with the same options."""
+        """Decode rows of (source ids, target prefix ids) with the same options, like `generate`."""
         return self.generate(sequences_of(rows, options))
 
 
 def sequences_of(rows: Iterable[Row], options: DecodingOptions, request_id: str = "offline") -> list[Sequence]:
-    """Sequences of one call, which arrive now, for rows of (source ids, target prefix ids)."""
+    """Create the sequences of one call, arriving now, for rows of (source ids, target prefix ids)."""
     now = time.monotonic()
     return [
         Sequence(request_id, tuple(source_ids), options, now, target_prefix_ids=tuple(prefix_ids))
@@ -113,12 +113,12 @@ class _Call:
             self.future.set_result([])
 
     def end(self, update: SequenceUpdate) -> bool:
-        """Note how one of them ended; returns whether all have."""
+        """Record how one of them ended; returns whether all have."""
         self._updates[update.sequence] = update
         return len(self._updates) == len(self._sequences)
 
     def conclude(self, cause: BaseException | None) -> None:
-        """Set the result; `cause` is what the engine died of."""
+        """Set the result; `cause` is the error that made the engine fail."""
         updates = [self._updates[sequence] for sequence in self._sequences]
         error = next((update.error for update in updates if update.error is not None), None)
         if error is None:
@@ -129,7 +129,7 @@ class _Call:
 
 
 class _Results:
-    """An `EngineListener` that hands each call's outcome to who waits for it, waking him once."""
+    """An `EngineListener` that passes each call's outcome to its waiting caller, waking it once."""
 
     def __init__(self, on_turn: Callable[[TurnStats], None] | None) -> None:
         self._on_turn = on_turn
@@ -159,4 +159,4 @@ class _Results:
             self._on_turn(stats)
 
     def on_failure(self, error: BaseException) -> None:
-        self._failure = error  # what was accepted fails right after this
+        self._failure = error  # accepted sequences fail right after this

@@ -1,12 +1,12 @@
-"""What it means that the engine's books contradict each other; they are compared only in tests."""
+"""Consistency checks of the engine's state; they run only in tests."""
 
 
 class IntegrityError(AssertionError):
-    """Two of the engine's books contradict each other; the message names what is wrong."""
+    """The engine's state is inconsistent; the message says how."""
 
 
 def expect(holds: object, problem: str) -> None:
-    """Go on if something holds.
+    """Check that a condition holds.
 
     Raises:
         IntegrityError: it does not.

@@ -1,23 +1,24 @@
-"""Sets threads that compute back behind those that talk to callers."""
+"""Gives compute threads lower priority than the threads that serve callers."""
 
 import os
 import sys
 import threading
 from contextlib import suppress
 
-STEPS_BACK = 4  # of 19: with 1 and 2 refusals took as long as without, with 9 no less than with 4
+STEPS_BACK = 4  # of 19: with 1 or 2 rejections took as long as with 0, with 9 no less than with 4
 
 
 def set_back() -> None:
-    """Let the calling thread, and those that it starts from now on, go after the process's other threads.
+    """Give the calling thread, and those it starts from now on, lower priority than the process's other threads.
 
-    Lanes keep every CPU busy, and on equal terms the event loop waits for a CPU, up to a tick of 4 ms, at each of the
-    handful of wakings that a call takes, if it is not set aside in the midst of holding Python's lock. At five times
-    the load that it can do, a server on two CPUs refused calls within 20 to 46 ms (99 %), with its lanes set back
-    within 10 to 11. Other processes of the same control group go first as well.
+    Workers keep every CPU busy. At equal priority, each of the handful of times that a call wakes the event loop, it
+    waits up to a 4 ms tick for a CPU, or is preempted while it holds the GIL. At five times its capacity, a server on
+    two CPUs took 20 to 46 ms (99th percentile) to reject calls, and 10 to 11 ms with its workers at lower priority.
+    Other processes of the same control group take precedence as well.
 
-    Linux counts a thread's niceness from -20 to 19, and its children inherit it; other systems keep one for the whole
-    process, and nothing is done. Nor where a sandbox forbids it, nor to the main thread, from which steps are counted.
+    Linux has a niceness per thread, from -20 to 19, inherited by child threads; elsewhere it is per process, and
+    nothing is done. Nor is anything done where a sandbox forbids it, or for the main thread, whose niceness is the
+    reference.
     """
     own, main = threading.get_native_id(), os.getpid()
     if sys.platform == "linux" and own != main:

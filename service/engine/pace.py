@@ -1,32 +1,32 @@
-"""How much may be encoded between two steps, learnt from how long both have taken."""
+"""The encoder's share of a turn, learnt from the measured durations of encoder runs and steps."""
 
-_KEEP = 0.8  # of the estimate so far, at each new measurement
+_KEEP = 0.8  # weight of the estimate so far, at each new measurement
 
 
 class Pace:
-    """Shares the time of a turn between sequences that run and newcomers.
+    """Divides a turn's time between running and new sequences.
 
-    While an encoder run lasts, nobody gets a token; while it is put off, slots stay empty. So with half of the slots
-    or more in use, encoding may take as long as a step: then those who run are slowed down at most twofold. With more
-    slots empty it may take longer, in proportion to empty slots per slot in use.
+    During an encoder run no sequence gets a token; while it is postponed, slots stay empty. So with at least half of
+    the slots in use, encoding may take as long as a step: running sequences then slow down at most twofold. With more
+    empty slots it may take longer, in proportion to empty slots per slot in use.
     """
 
     def __init__(self, max_tokens: int) -> None:
-        """`max_tokens` bounds an encoder run's padded area, whatever the times."""
+        """Bound an encoder run's padded area by `max_tokens`, whatever the durations."""
         self._max_tokens = max_tokens
         self._token_seconds = 0.0  # per padded source token; 0 while unknown
         self._step_seconds = 0.0
 
     def encoded(self, num_padded_tokens: int, seconds: float) -> None:
-        """An encoder run took so long."""
+        """Record the duration of an encoder run."""
         self._token_seconds = _averaged(self._token_seconds, seconds / max(num_padded_tokens, 1))
 
     def stepped(self, seconds: float) -> None:
-        """A step took so long."""
+        """Record the duration of a step."""
         self._step_seconds = _averaged(self._step_seconds, seconds)
 
     def encode_tokens(self, num_rows: int, num_free: int) -> int:
-        """Most padded source tokens to encode in this turn, at least 1, with `num_rows` slots in use."""
+        """Return the maximum padded source tokens to encode in this turn, at least 1, with `num_rows` slots in use."""
         if not num_rows or not self._token_seconds:
             return self._max_tokens
         seconds = self._step_seconds * max(1.0, num_free / num_rows)

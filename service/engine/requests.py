@@ -1,4 +1,4 @@
-"""The sequences that were accepted and have not ended, wherever they stand, and the one update that each gets."""
+"""The live sequences (accepted and not ended), wherever they are, and the one update that each gets."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -20,15 +20,16 @@ from service.engine.waiting import WaitingQueue
 
 class Requests:
     """The accepted sequences: those in the queue (`waiting`), those that are decoded or share a decoding
-    (`coalescing`), and their `deadlines`. Each gets exactly one update, which `take_updates` gives out.
+    (`coalescing`), and their `deadlines`. Each gets exactly one update, which `take_updates` returns.
 
-    Not thread-safe: the engine's threads use it under one lock. Ask the parts what they know; change them here.
+    Not thread-safe: the engine's threads use it under one lock. Query the parts directly, but make changes through this
+    class only.
     """
 
     def __init__(
         self, max_waiting: int, clock: Callable[[], float], rows_of: Callable[[Sequence], float] = lambda _: 0.0
     ) -> None:
-        """`rows_of` estimates how many rows of steps a sequence will take."""
+        """Use `rows_of` to estimate the number of row-steps of a sequence."""
         self._clock = clock
         self._rows_of = rows_of
         self.waiting = WaitingQueue(max_waiting)
@@ -42,11 +43,11 @@ class Requests:
         return sequence in self.live
 
     def candidates(self) -> Iterator[Sequence]:
-        """Those who wait, in the order in which they should run; of those that ask for the same only the first."""
+        """Return the waiting sequences in the order in which they should run; of identical ones only the first."""
         return self.coalescing.distinct(self.waiting.candidates())
 
     def admit(self, sequences: Iterable[Sequence]) -> None:
-        """Take sequences in: each will get its update. They wait, or share a decoding that runs."""
+        """Accept sequences: each will get its update. They wait, or share a decoding under way."""
         for sequence in sequences:
             self.live.add(sequence)
             self.deadlines.add(sequence)
@@ -57,7 +58,7 @@ class Requests:
                 self.coalescing.wait(sequence, self._rows_of(sequence))
 
     def start(self, leaders: Iterable[Sequence]) -> None:
-        """Sequences get slots; those that wait for the same share their decoding."""
+        """Record that sequences get slots; waiting ones identical to them share their decoding."""
         for leader in leaders:
             self.waiting.take([leader])
             leader.status = SequenceStatus.RUNNING
@@ -66,23 +67,23 @@ class Requests:
                 self._followers.append(follower)
 
     def take_followers(self) -> list[Sequence]:
-        """Those who began to share a running decoding since the last call."""
+        """Return the sequences that began to share a running decoding since the last call."""
         followers, self._followers = self._followers, []
         return followers
 
     def progress(self, leader: Sequence, token_ids: tuple[int, ...]) -> list[SequenceProgress]:
-        """What to tell those who watch a sequence, now that these tokens are certain."""
+        """Return the progress messages for a leader's watchers, now that these tokens are certain."""
         return [
             SequenceProgress(sequence, token_ids)
             for sequence in self.coalescing.news(leader, len(token_ids))
-            if sequence in self.live  # else all were failed meanwhile
+            if sequence in self.live  # otherwise all were failed meanwhile
         ]
 
     def drop(self, sequence: Sequence, error: ServiceError, reason: FinishReason) -> Sequence | None:
-        """End a sequence before its time, wherever it stands; one that is unknown or has ended is left alone.
+        """End a sequence early, wherever it is; has no effect on one that is unknown or has ended.
 
         Returns:
-            The sequence that nobody waits for now and whose decoding should be given up; else `None`.
+            The sequence that nothing waits for any more and whose decoding should be given up; otherwise `None`.
         """
         if sequence not in self.live:
             return None
@@ -96,34 +97,34 @@ class Requests:
         return leader
 
     def finish(self, leader: Sequence, hypotheses: tuple[DecodedHypothesis, ...]) -> None:
-        """A sequence was decoded: give its outcome to all who wait for it."""
+        """Give a decoded sequence's outcome to all that wait for it."""
         for sequence in self.coalescing.end(leader):
             self._end(sequence, hypotheses[0].finish_reason, hypotheses)
 
     def fail(self, leader: Sequence, error: ServiceError) -> None:
-        """A sequence could not be decoded: tell all who wait for it."""
+        """Fail all that wait for a sequence that could not be decoded."""
         for sequence in self.coalescing.end(leader):
             self._end(sequence, error=error)
 
     def fail_all(self, error: ServiceError) -> None:
-        """Nobody will be decoded any more."""
+        """Fail all live sequences."""
         for sequence in list(self.live):
             self._end(sequence, error=error)
 
     def take_updates(self) -> list[SequenceUpdate]:
-        """The updates since the last call."""
+        """Return the updates since the last call."""
         updates, self.updates = self.updates, []
         return updates
 
     def put_back(self, updates: Iterable[SequenceUpdate]) -> None:
-        """These were taken and could not be told."""
+        """Put back updates that were taken and could not be delivered."""
         self.updates = [*updates, *self.updates]
 
     def check_integrity(self) -> None:
-        """Check that each accepted sequence is in one place, will be told, and nobody is told twice.
+        """Check that each accepted sequence is in exactly one place and that no sequence gets two updates.
 
         Raises:
-            IntegrityError: it is not so; says what is wrong.
+            IntegrityError: the state is inconsistent; says how.
         """
         self.waiting.check_integrity()
         waiting = list(self.waiting.candidates())
@@ -151,6 +152,6 @@ class Requests:
         if sequence not in self.live:  # all were failed meanwhile
             return
         self.live.remove(sequence)
-        if sequence.status is SequenceStatus.WAITING:  # else its worker lets it go, and has perhaps yet to take it in
+        if sequence.status is SequenceStatus.WAITING:  # otherwise its worker releases it, perhaps before it joins
             sequence.status = SequenceStatus.FINISHED
         self.updates.append(SequenceUpdate(sequence, reason, hypotheses, error, self._clock()))

@@ -1,4 +1,4 @@
-"""What the engine asks of whatever computes: encode newcomers, step the batch, keep each row's memory."""
+"""The interface of the engine's computation: encodes new sequences, steps the batch, stores each row's cache."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,19 +10,19 @@ from numpy import typing as npt
 
 @dataclass(frozen=True, slots=True)
 class RunnerSpec:
-    """What a runner can hold, and the model's special tokens."""
+    """A runner's limits, and the model's special tokens."""
 
     max_slots: int
     kv_capacity: int  # most tokens per row, forced prefix included
     max_source_tokens: int
     eos_id: int
     decoder_start_id: int
-    bytes_per_slot: int  # what a row takes of the device's memory
-    max_steps: int = 1  # that one run can make
+    bytes_per_slot: int  # device memory per row
+    max_steps: int = 1  # per run
 
 
 class RunTerminated(Exception):
-    """A run did not finish because of `Runner.terminate`: asked for, so no fault."""
+    """A run did not finish because of `Runner.terminate`: intended, so not an error."""
 
 
 class EncodeJob(NamedTuple):
@@ -33,7 +33,7 @@ class EncodeJob(NamedTuple):
 
 
 class Fetch(NamedTuple):
-    """What a run has to compute. `num_candidates` is 0 where nobody needs any."""
+    """The outputs that a run has to compute. `num_candidates` is 0 if none are needed."""
 
     next_ids: bool
     next_log_probs: bool
@@ -41,7 +41,7 @@ class Fetch(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """The n live rows as a run finds them; all (n,), as in `bundle.graph_io` but for `limits`."""
+    """The n live rows as a run finds them; all (n,), as in `bundle.graph_io` except `limits`."""
 
     token_ids: npt.NDArray[np.int64]  # the input of the first step
     lengths: npt.NDArray[np.int32]  # tokens in the self-attention cache
@@ -51,65 +51,66 @@ class Rows(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RunOutput:
-    """What a run of `num_steps` steps (K) computed for the n live rows: `None` where it was not asked for. Valid until
-    the next run.
+    """The outputs of a run of `num_steps` (K) steps for the n live rows, `None` if not requested; valid until the next
+    run.
 
-    A row may end within the run: by the end of the sentence, at its limit, or by NaN. What is behind is undefined.
+    A row may end within the run: by the end-of-sentence token, at its limit, or by NaN. Values after its end are
+    undefined.
     """
 
     next_ids: npt.NDArray[np.int64] | None  # (n, K); NO_TOKEN for a row that has NaN
     next_log_probs: npt.NDArray[np.float32] | None  # (n, K)
-    candidate_ids: npt.NDArray[np.int64] | None  # (n, C) of a run of one step, best first; C is less than asked
-    candidate_log_probs: npt.NDArray[np.float32] | None  # (n, C)               only for tiny vocabularies
+    candidate_ids: npt.NDArray[np.int64] | None  # (n, C), best first, for a run of one step
+    candidate_log_probs: npt.NDArray[np.float32] | None  # (n, C); C is less than requested only for tiny vocabularies
     num_steps: int = 1
 
 
 class Runner(Protocol):
-    """Computes and never decides. Rows [0, n) are live; the engine says what moves where.
+    """Computes without making decisions. Rows [0, n) are live; the engine decides what moves where.
 
-    All but `terminate` are called on the engine's thread. A method that raises has failed for all sequences of the
-    call, and the runner stays usable.
+    All methods except `terminate` are called on the engine's thread. A method that raises has failed for all sequences
+    of the call, and the runner stays usable.
     """
 
     @property
     def spec(self) -> RunnerSpec:
-        """Limits and special tokens; never change."""
+        """Return the limits and special tokens, which never change."""
         ...
 
     def encode(self, jobs: Sequence[EncodeJob]) -> list[bool]:
-        """Run the encoder over all jobs at once and fill their rows, which lie behind the rows that are live already.
+        """Run the encoder over all jobs at once and fill their rows, which follow the live rows.
 
         Returns:
-            Per job, whether the encoder gave numbers; the rows of a job that did not are unusable until cleared.
+            Per job, whether the encoder's output is finite; if not, the job's rows are unusable until cleared.
         """
         ...
 
     def run(self, rows: Rows, fetch: Fetch, max_steps: int) -> RunOutput:
-        """Run the decoder for one token of each live row or more, up to `max_steps`, which is 1 where candidates are
-        wanted. In every step but the first a row's input is the token that the step before chose for it.
+        """Run the decoder for one or more tokens of each live row, up to `max_steps`, which is 1 if candidates are
+        requested. In every step but the first, a row's input is the token that the previous step chose for it.
 
-        Each input is appended to its row's cache. Running the same again overwrites the same places.
+        Each input is appended to its row's cache. Repeating a run overwrites the same positions.
         """
         ...
 
     def move(self, source_row: int, target_row: int, length: int) -> None:
-        """Move a row with `length` live tokens to a row that is free."""
+        """Move a row with `length` live tokens to a free row."""
         ...
 
     def reorder(self, source_rows: Sequence[int], target_rows: Sequence[int], lengths: Sequence[int]) -> None:
-        """Overwrite beams by copies of other beams of the same sequence; no row is both a source and a target."""
+        """Overwrite beams with copies of other beams of the same sequence; no row is both a source and a target."""
         ...
 
     def clear(self, rows: Sequence[int]) -> None:
-        """Wipe rows whose sequence failed, so that nothing of it reaches the rows' next owner."""
+        """Zero rows whose sequence failed, so that nothing of it reaches the rows' next owner."""
         ...
 
     def idle(self) -> None:
-        """No row is live: leave all threads to the model's other runners until the next `encode`."""
+        """Leave all threads to the model's other runners until the next `encode`: no row is live."""
         ...
 
     def reset(self) -> None:
-        """Forget all rows and any `terminate`: called once by each engine that starts on this runner."""
+        """Clear all rows and undo `terminate`: called once by each engine that starts on this runner."""
         ...
 
     def terminate(self) -> None:

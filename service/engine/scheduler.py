@@ -1,4 +1,4 @@
-"""Decides which waiting sequences join the batch in the next turn; pure: it reads, counts and computes nothing else."""
+"""Decides which waiting sequences join the batch in the next turn. Pure functions."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -6,23 +6,23 @@ from dataclasses import dataclass
 from service.domain.origin import Origin
 from service.engine.sequence import Sequence
 
-_MAX_SKIPPED = 32  # how far to look behind sequences that don't suit this turn's encoder run
+_MAX_SKIPPED = 32  # how far to look past sequences that don't suit this turn's encoder run
 
 
 @dataclass(frozen=True, slots=True)
 class StepPlan:
-    """The next turn: `admitted` sequences are encoded together and join the running ones for the step."""
+    """The plan of the next turn: `admitted` sequences are encoded together and join the running ones for the step."""
 
     admitted: tuple[Sequence, ...]
 
     @property
     def num_tokens(self) -> int:
-        """Source tokens to encode."""
+        """Return the number of source tokens to encode."""
         return sum(len(sequence.source_ids) for sequence in self.admitted)
 
     @property
     def num_padded_tokens(self) -> int:
-        """The area of the encoder run: rows times longest source."""
+        """Return the area of the encoder run: rows times longest source."""
         return len(self.admitted) * max((len(sequence.source_ids) for sequence in self.admitted), default=0)
 
 
@@ -31,10 +31,10 @@ def schedule(
 ) -> StepPlan:
     """Choose the sequences to admit, at most `max_sequences`.
 
-    `candidates` come in fair order. Slots are given strictly in that order: a sequence that needs more than are free
-    holds back all behind it, so none can be overtaken for ever. Within the encoder run (padded area of at most
-    `max_encode_tokens`, at least half of it live) a sequence of unsuitable length may be passed over; then nothing
-    of its call is admitted before it, and as the first of the next turn it joins whatever its length.
+    `candidates` come in fair order. Slots are given strictly in that order: a sequence that needs more slots than are
+    free blocks all behind it, so none is overtaken forever. Within the encoder run (padded area of at most
+    `max_encode_tokens`, at least half of it live) a sequence of unsuitable length may be skipped; then nothing else of
+    its call is admitted before it, and as the first of the next turn it joins whatever its length.
     """
     admitted: list[Sequence] = []
     skipped: set[Origin] = set()

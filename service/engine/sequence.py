@@ -9,7 +9,7 @@ from service.domain.translation import RATIO_ALLOWANCE, DecodingOptions, FinishR
 
 
 class SequenceStatus(enum.Enum):
-    """Where a sequence stands. Only the engine's thread moves it on."""
+    """The state of a sequence. Only the engine's thread changes it."""
 
     WAITING = "waiting"
     RUNNING = "running"
@@ -18,14 +18,14 @@ class SequenceStatus(enum.Enum):
 
 @dataclass(slots=True, eq=False)
 class Sequence:
-    """What to decode and for whom; created by the translator, owned by the engine from `submit` to its update.
+    """One source to decode and its options; created by the translator, owned by the engine from `submit` to its update.
 
-    `source_ids` ends with the end-of-sentence token and holds the language pair's prefix; `target_prefix_ids` are
+    `source_ids` ends with the end-of-sentence token and includes the language pair's prefix; `target_prefix_ids` are
     forced at the start of the output and don't appear in the hypotheses. `output_prefix_ids` are the caller's own
     beginning of the translation: forced after those, part of every hypothesis and of `max_output_tokens`, but not of
-    scores, which are about what the model chose. A sequence is one sample at most: where `options` ask for several,
-    each is a sequence of its own with a seed of its own. Times are on `time.monotonic()`'s clock. Turns are taken by
-    `origin` (`waiting`), of which callers must not choose anything; `request_id`, which they may, is for messages only.
+    scores, which cover only tokens chosen by the model. A sequence is at most one sample: if `options` request several,
+    each is a sequence with its own seed. Times are on `time.monotonic()`'s clock. Turns are taken by `origin`
+    (`waiting`), no part of which callers may choose; `request_id`, which they may, is for messages only.
     """
 
     request_id: str
@@ -40,10 +40,10 @@ class Sequence:
     origin: Origin = ()
     status: SequenceStatus = SequenceStatus.WAITING
     slots: list[int] = field(default_factory=list)  # rows of the arena, one per live hypothesis
-    admitted_seconds: float = 0.0  # 0 until it joins a turn, as the two below
+    admitted_seconds: float = 0.0  # 0 until it joins a turn, like the two below
     encoded_seconds: float = 0.0
     first_token_seconds: float = 0.0
-    max_tokens: int = field(init=False)  # of a hypothesis: by `max_output_tokens`, or `max_length_ratio`
+    max_tokens: int = field(init=False)  # of a hypothesis, limited by `max_output_tokens` or `max_length_ratio`
 
     def __post_init__(self) -> None:
         options = self.options
@@ -54,26 +54,26 @@ class Sequence:
 
     @property
     def num_slots(self) -> int:
-        """Rows that the sequence needs while it runs."""
+        """Return the number of rows that the sequence needs while it runs."""
         return self.options.beam_size
 
     @property
     def forced_ids(self) -> tuple[int, ...]:
-        """What every hypothesis begins with, chosen by nobody."""
+        """Return the tokens that every hypothesis begins with, not chosen by the model."""
         return self.target_prefix_ids + self.output_prefix_ids
 
     @property
     def limit_reason(self) -> FinishReason:
-        """Why a hypothesis of `max_tokens` ends."""
+        """Return the finish reason of a hypothesis of `max_tokens` tokens."""
         return FinishReason.LENGTH if self.max_tokens == self.options.max_output_tokens else FinishReason.RATIO
 
 
 @dataclass(frozen=True, slots=True)
 class DecodedHypothesis:
-    """Token ids of one finished candidate, without start and prefix and without the end-of-sentence token.
+    """Token ids of one finished candidate, without start token, prefix and end-of-sentence token.
 
-    `score` is its length-normalised log-probability (NaN where scores were not asked for under greedy search), with
-    that of a repetition that was taken off.
+    `score` is its length-normalized log-probability (NaN if scores were not requested under greedy search), including
+    that of a repetition that was removed.
     """
 
     token_ids: tuple[int, ...]
@@ -83,9 +83,9 @@ class DecodedHypothesis:
 
 @dataclass(frozen=True, slots=True)
 class SequenceProgress:
-    """All tokens of a running sequence that are certain by now: its best hypothesis will begin with them.
+    """The tokens of a running sequence that are already certain: its best hypothesis will begin with them.
 
-    Each message holds what the one before held, and more.
+    Each message extends the one before.
     """
 
     sequence: Sequence
@@ -96,8 +96,8 @@ class SequenceProgress:
 class SequenceUpdate:
     """The one terminal message about a sequence.
 
-    Either `error` is set, or `hypotheses` holds `num_hypotheses` candidates, best first. A sequence that was
-    aborted or expired carries `Cancelled` or `DeadlineExceeded` as its error, and that finish reason.
+    Either `error` is set, or `hypotheses` holds `num_hypotheses` candidates, best first. For an aborted or expired
+    sequence `error` is `Cancelled` or `DeadlineExceeded`, with the matching finish reason.
     """
 
     sequence: Sequence

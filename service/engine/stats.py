@@ -1,4 +1,4 @@
-"""What a turn of the engine did, in plain numbers; turned into metrics elsewhere."""
+"""Statistics of the engine's turns, in plain numbers; turned into metrics elsewhere."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,12 +6,11 @@ from typing import NamedTuple
 
 
 class TurnStats(NamedTuple):
-    """One turn that ran something. Counts of the encoder are 0 when it did not run, those of the step likewise.
+    """One turn that ran something. The encoder's counts are 0 when it did not run, and likewise the step's.
 
-    `encoded_tokens` counts live source tokens and `padded_tokens` the area that was computed (rows times longest
-    source, so at least `encoded_tokens`). `num_followers` counts sequences that will get the answer of a twin that is
-    being decoded. `num_generated` counts one token per running sequence, however wide its
-    beam, forced prefix tokens left out.
+    `encoded_tokens` counts live source tokens and `padded_tokens` the computed area (rows times longest source, so at
+    least `encoded_tokens`). `num_followers` counts coalesced sequences that will get the answer of one that is being
+    decoded. `num_generated` counts one token per running sequence, however wide its beam, without forced prefix tokens.
     """
 
     ended_seconds: float  # on the engine's clock
@@ -29,10 +28,10 @@ class TurnStats(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class EngineSnapshot:
-    """Where the engine stands now. `turn_seconds` is the age of the turn under way, 0 when idle: a watchdog's input.
+    """The engine's current state. `turn_seconds` is the age of the turn under way, 0 when idle: input for a watchdog.
 
-    `num_waiting_tokens` counts the source tokens of those who wait, `wait_seconds` estimates how long a call that comes
-    now would, about, if all calls took turns, whosesoever they are: 0 while there are free slots.
+    `num_waiting_tokens` counts the source tokens of waiting sequences. `wait_seconds` estimates how long a new call
+    would wait if all calls took turns, regardless of caller: 0 while there are free slots.
     """
 
     num_waiting: int

@@ -1,4 +1,4 @@
-"""The queue in front of the engine: bounded, fair between callers and between each one's calls, in order within one."""
+"""The engine's queue: bounded, fair between callers and between each caller's calls, in order within a call."""
 
 from collections import Counter, OrderedDict, deque
 from collections.abc import Hashable, Iterable, Iterator
@@ -8,40 +8,41 @@ from service.domain.translation import Priority
 from service.engine.integrity import expect
 from service.engine.sequence import Sequence, SequenceStatus
 
-# Of sequences that wait in each priority, so many are taken in turn: a higher one goes first, and a lower one never
-# starves. What is counted is a class's distance to its next turn.
+# Slots per priority in each cycle: a higher priority goes first, and a lower one never starves. The stride is a
+# priority's distance to its next turn.
 _SHARES = {Priority.HIGH: 16, Priority.NORMAL: 4, Priority.LOW: 1}
 _STRIDES = {priority: max(_SHARES.values()) // share for priority, share in _SHARES.items()}
 
-# Who waits already may have so many times what is left of the queue's room.
+# An origin with waiting sequences may have up to this multiple of the queue's free room.
 _OF_FREE = 8
 
 
 class WaitingQueue:
     """Sequences that wait for slots.
 
-    Priorities share the slots 16 : 4 : 1 as long as each has somebody waiting (stride scheduling: Waldspurger, Weihl,
-    1995). Within one, turns are taken along the `origin` of sequences: callers take turns (a queue for each source:
+    Priorities share the slots 16 : 4 : 1 as long as each has waiting sequences (stride scheduling: Waldspurger, Weihl,
+    1995). Within a priority, turns follow the `origin` of sequences: callers take turns (a queue for each source:
     Nagle, "On Packet Switches With Infinite Storage", RFC 970, 1985), within a caller its parts, and so on (Bennett,
     Zhang, "Hierarchical packet fair queueing algorithms", SIGCOMM 1996), down to the sequences of a call, which are
-    taken in order. Each time one of its sequences is taken, whoever it comes from goes to the back of his round. So a
-    call with a thousand sentences delays a single one by one sentence, and a caller with a thousand calls another
-    caller's by one, not by a thousand.
+    taken in order. Each time a sequence is taken, every level of its origin goes to the back of its round. So a call
+    with a thousand sentences delays a single one by one sentence, and a caller with a thousand calls delays another
+    caller's call by one, not by a thousand.
 
-    Room is shared out by what is free of it (Choudhury, Hahne, "Dynamic queue length thresholds for shared-memory
-    packet switches", IEEE/ACM Transactions on Networking 6 (2), 1998): who fills the queue leaves some to others.
+    Room is limited in proportion to what is free (Choudhury, Hahne, "Dynamic queue length thresholds for shared-memory
+    packet switches", IEEE/ACM Transactions on Networking 6 (2), 1998): a caller that fills the queue leaves room for
+    others.
 
-    All operations are constant in the number of waiting sequences, but for `candidates`, which is lazy, and
-    `num_ahead`, which looks at the different sizes that callers' and calls' shares of the queue have: of n sequences
-    these are at most the square root of 2 n.
+    All operations take constant time in the number of waiting sequences, except `candidates`, which is lazy, and
+    `num_ahead`, which visits the distinct sizes of callers' and calls' shares of the queue: for n sequences at most the
+    square root of 2 n.
     """
 
     def __init__(self, max_waiting: int) -> None:
         self._max_waiting = max_waiting
         self._classes = {priority: _Class() for priority in _STRIDES}
-        self._clock = 0  # the distance at which a class was last taken from
+        self._clock = 0  # the distance at which a class last had a turn
         self._num_waiting = 0
-        self.num_tokens = 0  # of the sources that wait
+        self.num_tokens = 0  # source tokens of the waiting sequences
 
     def __len__(self) -> int:
         return self._num_waiting
@@ -50,16 +51,17 @@ class WaitingQueue:
         return sequence in self._classes[sequence.priority].round
 
     def can_admit(self, num_sequences: int) -> bool:
-        """Whether `admit` would take so many more."""
+        """Return whether `admit` would take `num_sequences` more."""
         return self._num_waiting + num_sequences <= self._max_waiting
 
     def room(self, origin: Origin) -> int:
-        """How many more from there should be admitted, never more than `admit` would take.
+        """Return how many more sequences of this origin should be admitted, never more than `admit` would take.
 
-        Who has nobody waiting may have all that is free; else what is free bounds what he has, so that some is left.
+        An origin without waiting sequences may have all that is free; otherwise the free room bounds its share, so that
+        some is left for others.
         """
         room = free = self._max_waiting - self._num_waiting
-        per_newcomer = 1  # by so much is less free, here, for each that is admitted
+        per_newcomer = 1  # the decrease of `free`, here, per admitted sequence
         rounds = [class_.round for class_ in self._classes.values()]
         for key in origin[:-1]:
             rounds = [part for each in rounds if isinstance(part := each.turns.get(key), _Round)]
@@ -71,26 +73,26 @@ class WaitingQueue:
         return max(min(room, free // per_newcomer), 0)
 
     def admit(self, sequences: Iterable[Sequence]) -> None:
-        """Append sequences. The caller asked `room` or `can_admit` first, and none of them waits already."""
+        """Append sequences. Requires `room` or `can_admit`, and that none of them already waits."""
         for sequence in sequences:
             assert self.can_admit(1), "admit without can_admit"
             assert sequence not in self, "a sequence waits once"
             class_ = self._classes[sequence.priority]
-            if not class_.round.size:  # time without anybody waiting is not saved up
+            if not class_.round.size:  # time without waiting sequences is not saved up
                 class_.next_turn = max(class_.next_turn, self._clock)
             class_.num_calls += class_.round.add(sequence)
             self._num_waiting += 1
             self.num_tokens += len(sequence.source_ids)
 
     def num_ahead(self, priority: Priority, origin: Origin, num_sequences: int = 1) -> int:
-        """How many of those who wait are taken, at most, before the last of so many that a new call brings; those that
-        come later are left out. Any thread may ask."""
+        """Return how many waiting sequences are taken, at most, before the last of a new call's `num_sequences`, not
+        counting later arrivals. Thread-safe."""
         ahead = self._classes[priority].round.num_ahead(origin, num_sequences)
         return self._with_other_classes(priority, ahead, num_sequences)
 
     def num_calls_ahead(self, priority: Priority) -> int:
-        """How many would be taken before a new call's first if all calls took turns, whosesoever they are: how long the
-        queue is, for those who are not its only caller's. Any thread may ask."""
+        """Return how many sequences would be taken before a new call's first if all calls took turns, regardless of
+        caller: the queue's length from the point of view of another caller. Thread-safe."""
         return self._with_other_classes(priority, self._classes[priority].num_calls, 1)
 
     def _with_other_classes(self, priority: Priority, num_ahead: int, num_sequences: int) -> int:
@@ -99,10 +101,10 @@ class WaitingQueue:
         return min(num_ahead + others, self._num_waiting)
 
     def candidates(self) -> Iterator[Sequence]:
-        """Sequences in the order in which they should run: priorities by their shares, and within each the first of
-        each caller's first call, then the first of each one's second...
+        """Yield sequences in the order in which they should run: priorities by their shares, and within each the first
+        sequence of each caller's first call, then the first of each one's second...
 
-        Reads only; the queue must not change while the iterator is in use.
+        Read-only; the queue must not change while the iterator is in use.
         """
         classes = {priority: class_.round.candidates() for priority, class_ in self._classes.items()}
         turns = {priority: class_.next_turn for priority, class_ in self._classes.items() if class_.round.size}
@@ -116,7 +118,7 @@ class WaitingQueue:
             yield sequence
 
     def take(self, sequences: Iterable[Sequence]) -> None:
-        """Remove sequences that start to run; who they come from goes to the back of the round."""
+        """Remove sequences that start to run; their origins go to the back of the round."""
         for sequence in sequences:
             class_ = self._classes[sequence.priority]
             self._clock = max(self._clock, class_.next_turn)
@@ -125,17 +127,17 @@ class WaitingQueue:
             class_.round.end_turn(sequence.origin)
 
     def drop(self, sequence: Sequence) -> None:
-        """Remove a sequence that needs no slots; those it comes from keep their places. It must be waiting."""
+        """Remove a waiting sequence that needs no slots; its origin keeps its place in the round."""
         class_ = self._classes[sequence.priority]
         class_.num_calls -= class_.round.remove(sequence)
         self._num_waiting -= 1
         self.num_tokens -= len(sequence.source_ids)
 
     def check_integrity(self) -> None:
-        """Check that the queue is within its bound, counts right, and holds each sequence in its place.
+        """Check that the queue is within its bound, its counts are right, and each sequence is in its place.
 
         Raises:
-            IntegrityError: it is not so; says what is wrong.
+            IntegrityError: the state is inconsistent; says how.
         """
         waiting = []
         for priority, class_ in self._classes.items():
@@ -159,19 +161,19 @@ class _Class:
 
     def __init__(self) -> None:
         self.round = _Round()
-        self.num_calls = 0  # of which somebody waits
-        self.next_turn = 0  # in strides; the class with the least is next
+        self.num_calls = 0  # with waiting sequences
+        self.next_turn = 0  # in strides; the class with the lowest is next
 
 
 class _Round:
-    """Those who take turns with each other: callers, say, each with a round of his own, or the sequences of a call."""
+    """Members that take turns: callers, for example, each with a round of its own, or the sequences of a call."""
 
     __slots__ = ("_sizes", "size", "turns")
 
     def __init__(self) -> None:
-        self.turns: OrderedDict[Hashable, _Round | Sequence] = OrderedDict()  # the front one is next
-        self.size = 0  # sequences in all
-        self._sizes: dict[int, int] = {}  # how many of those who take turns have so many sequences
+        self.turns: OrderedDict[Hashable, _Round | Sequence] = OrderedDict()  # the first one is next
+        self.size = 0  # total sequences
+        self._sizes: dict[int, int] = {}  # number of sequences -> how many members have as many
 
     def __contains__(self, sequence: Sequence) -> bool:
         part: _Round | Sequence | None = self
@@ -180,7 +182,7 @@ class _Round:
         return part is sequence
 
     def add(self, sequence: Sequence, depth: int = 0) -> bool:
-        """Append a sequence whose origin leads here after `depth` steps; returns whether nobody of its call waited."""
+        """Append a sequence whose origin leads here after `depth` steps; returns whether it is its call's only one."""
         if depth == len(sequence.origin):
             self.turns[sequence] = sequence
             self._resized(0, 1)
@@ -195,7 +197,7 @@ class _Round:
         return is_new
 
     def remove(self, sequence: Sequence, depth: int = 0) -> bool:
-        """The reverse of `add`; returns whether nobody of its call is left."""
+        """Remove a sequence, reversing `add`; returns whether none of its call is left."""
         if depth == len(sequence.origin):
             del self.turns[sequence]
             self._resized(1, 0)
@@ -218,15 +220,15 @@ class _Round:
             part = part.turns[key]
 
     def num_ahead(self, origin: Origin, num_sequences: int) -> int:
-        """As `WaitingQueue.num_ahead`, among these."""
-        path: list[tuple[_Round, int]] = []  # each round on the way, and what the one next on the way has
+        """Return `WaitingQueue.num_ahead` among these."""
+        path: list[tuple[_Round, int]] = []  # each round along the origin, and the size of its member there
         part: _Round | Sequence | None = self
         for key in origin:
             if not isinstance(part, _Round):
                 break
             within, part = part, part.turns.get(key)
             path.append((within, part.size if isinstance(part, _Round) else 0))
-        turns = num_sequences  # that are taken within a round up to the last newcomer, who is behind all others there
+        turns = num_sequences  # taken within a round up to the last new sequence, which is behind all others there
         for within, own in reversed(path):
             others = sum(min(size, turns) * count for size, count in within._sizes.copy().items())
             turns += others - min(own, turns)
@@ -249,7 +251,7 @@ class _Round:
                 break
 
     def check_integrity(self, origin: Origin = ()) -> Iterator[tuple[Origin, Sequence]]:
-        """Check what is counted here; gives each sequence with its place."""
+        """Check the counts of this round; yields each sequence with its origin."""
         sizes: Counter[int] = Counter()
         for key, part in self.turns.items():
             if isinstance(part, _Round):
@@ -264,7 +266,7 @@ class _Round:
         expect(total == self.size, f"{total} wait within {origin}, {self.size} are counted")
 
     def _resized(self, before: int, after: int) -> None:
-        """One of those who take turns has so many sequences now."""
+        """Update the counts for a member whose number of sequences has changed."""
         self.size += after - before
         if after:
             self._sizes[after] = self._sizes.get(after, 0) + 1

@@ -1,5 +1,5 @@
-"""A worker: one runner's rows, and what the one thread that owns them does in a turn: newcomers are encoded and join,
-everyone goes on, and who has ended frees its rows at once."""
+"""A worker: one runner's rows and the thread that owns them. In each turn new sequences are encoded and join, all
+running ones advance, and those that end free their rows at once."""
 
 import logging
 from collections.abc import Callable, Collection, Iterable
@@ -18,24 +18,24 @@ from service.engine.stats import TurnStats
 
 _log = logging.getLogger(__name__)
 
-_MAX_FAILED_TURNS = 5  # in a row; then the fault is not a sequence's but the engine's
+_MAX_FAILED_TURNS = 5  # in a row; then the engine is at fault, not a sequence
 
 
 @dataclass(slots=True)
 class StepResult:
-    """Who left the batch in a step, and who got a first token."""
+    """The sequences that left the batch in a step, and those that got a first token."""
 
     finished: list[tuple[Sequence, tuple[DecodedHypothesis, ...]]] = field(default_factory=list)
     failed: list[tuple[Sequence, EngineFailure]] = field(default_factory=list)
     first_tokens: list[Sequence] = field(default_factory=list)
     num_generated: int = 0
     num_steps: int = 0  # of the run
-    has_run_failed: bool = False  # it raised, or gave no row numbers
+    has_run_failed: bool = False  # it raised, or produced NaN for all sequences
 
 
 @dataclass(slots=True)
 class Turn:
-    """What a turn did: who joined, who could not, what the step gave, and when each part began and ended."""
+    """The record of a turn: which sequences joined, which could not, the step's result, and the times of its parts."""
 
     plan: StepPlan
     began: float
@@ -47,7 +47,7 @@ class Turn:
 
 
 class Worker:
-    """Belongs to its thread; others read its sizes, and add to `abandoned` under the engine's lock."""
+    """Owned by its thread; other threads read its sizes, and add to `abandoned` under the engine's lock."""
 
     def __init__(
         self, runner: Runner, max_encode_tokens: int, clock: Callable[[], float], *, checks_integrity: bool
@@ -55,34 +55,30 @@ class Worker:
         self.runner = runner
         self.batch = Batch(runner.spec.max_slots, runner.spec.kv_capacity)
         self.search = Search(runner.spec.eos_id)
-        self.abandoned: list[Sequence] = []  # running, but nobody waits for them: to be removed before the next turn
+        self.abandoned: list[Sequence] = []  # running, but no longer wanted: to be removed before the next turn
         self.turn_began: float | None = None  # `None` between turns
         self.unreported: list[TurnStats] = []
         self._clock = clock
         self._pace = Pace(max_encode_tokens)
         self._num_failed_turns = 0
-        self._rows: Rows | None = None  # views of the live rows; `None` when somebody has joined or left
+        self._rows: Rows | None = None  # views of the live rows; `None` after a sequence has joined or left
         self._without_token: list[Sequence] = []  # joined, but the model has not chosen a token for them yet
         self._checks_integrity = checks_integrity
 
     def remove_abandoned(self) -> None:
-        """Free the rows of those that nobody waits for."""
+        """Free the rows of abandoned sequences."""
         for sequence in self.abandoned:
             self.remove(sequence)
         self.abandoned.clear()
 
     def schedule(self, candidates: Iterable[Sequence], max_sequences: int) -> StepPlan:
-        """Who joins in the next turn, at most `max_sequences`."""
+        """Choose the sequences that join in the next turn, at most `max_sequences`."""
         batch = self.batch
         budget = self._pace.encode_tokens(batch.num_rows, batch.num_free)
         return schedule(candidates, batch.num_free, budget, max_sequences)
 
     def run(self, plan: StepPlan) -> Turn:
-        """Encode who joins, and move all rows one token on.
-
-        Raises:
-            RuntimeError: this and all the last turns failed.
-        """
+        """Encode the sequences that join, and advance all rows."""
         began = self._clock()
         refused = self.admit(plan.admitted) if plan.admitted else []
         encoded = self._clock()
@@ -96,10 +92,10 @@ class Worker:
         return turn
 
     def check_integrity(self, at_home: Collection[Sequence], joining: Collection[Sequence] = ()) -> None:
-        """Check that those in the batch, and those who are `joining` it, are at home here, or abandoned.
+        """Check that the batch's sequences and those `joining` it are the ones assigned to this worker, or abandoned.
 
         Raises:
-            IntegrityError: it is not so; says what is wrong.
+            IntegrityError: the state is inconsistent; says how.
         """
         expect(len(set(self.abandoned)) == len(self.abandoned), "a sequence is abandoned twice")
         expect(not set(self.abandoned).intersection(at_home), "somebody waits for a abandoned sequence")
@@ -111,10 +107,10 @@ class Worker:
         expect(needed <= self.batch.num_free, f"{needed} rows are promised, {self.batch.num_free} are free")
 
     def count_failures(self, turn: Turn) -> None:
-        """Give up when turn after turn fails.
+        """Count consecutive failed turns, and fail when there are too many.
 
         Raises:
-            RuntimeError: this was the last straw.
+            RuntimeError: there are too many.
         """
         if turn.num_rows or turn.plan.admitted:
             has_run = turn.num_rows > 0 and not turn.result.has_run_failed
@@ -123,9 +119,9 @@ class Worker:
             raise RuntimeError(f"{self._num_failed_turns} turns in a row failed; the log says why")
 
     def admit(self, sequences: Sequence_[Sequence]) -> list[tuple[Sequence, EngineFailure]]:
-        """Encode sequences together and let them join; returns those whose encoding failed, out of the batch again.
+        """Encode sequences together and let them join; returns those that failed, already removed from the batch.
 
-        If the run fails as a whole, each sequence is tried by itself, so that one bad input does not fail the others.
+        If the run fails as a whole, each sequence is tried alone, so that one bad input does not fail the others.
         """
         self._rows = None
         start_id = self.runner.spec.decoder_start_id
@@ -140,7 +136,7 @@ class Worker:
         return failed
 
     def step(self) -> StepResult:
-        """Give every running sequence the tokens of one run. If the run itself fails, all of them do."""
+        """Advance every running sequence by the tokens of one run. If the run itself fails, all of them fail."""
         batch, search, result = self.batch, self.search, StepResult()
         if self._rows is None:
             live = slice(0, batch.num_rows)
@@ -175,11 +171,11 @@ class Worker:
         return result
 
     def certain(self, sequence: Sequence) -> tuple[int, ...]:
-        """The tokens with which a running sequence's best hypothesis will begin, the model's prefix left out."""
+        """Return the tokens that a running sequence's best hypothesis will begin with, without the model's prefix."""
         return self.search.certain(self.batch, sequence)
 
     def remove(self, sequence: Sequence) -> None:
-        """Free a running sequence's rows and forget its search."""
+        """Free a running sequence's rows and end its search."""
         self._rows = None
         for move in self.batch.leave(sequence):
             self.runner.move(*move)
@@ -190,10 +186,10 @@ class Worker:
             self.runner.idle()
 
     def check_rows(self) -> None:
-        """Check the batch, and that nothing is kept for those who have left it.
+        """Check the batch, and that nothing is kept for sequences that have left it.
 
         Raises:
-            IntegrityError: the books are wrong; says what.
+            IntegrityError: the state is inconsistent; says how.
         """
         self.batch.check_integrity()
         running, lengths = set(self.batch.sequences), self.batch.lengths
@@ -203,7 +199,7 @@ class Worker:
         expect(is_known, f"{len(self._without_token)} wait for a first token, {len(expected)} should")
 
     def _remove_failed(self, failed: list[tuple[Sequence, EngineFailure]]) -> None:
-        for sequence, _ in failed:  # all are wiped first: closing gaps must not spread what is not a number
+        for sequence, _ in failed:  # all are zeroed first: moves must not spread NaN
             self.runner.clear(sequence.slots)
         for sequence, _ in failed:
             self.remove(sequence)

@@ -1,1 +1,1 @@
-"""The only place that knows ONNX Runtime: sessions, the runner and its caches."""
+"""The only package that uses ONNX Runtime: sessions, the runner and its caches."""

@@ -1,4 +1,4 @@
-"""Where the tokens of finished translations came from: one teacher-forced run, only for those who ask."""
+"""Alignment of finished translations with their sources: one teacher-forced run, only on request."""
 
 import dataclasses
 from collections.abc import Iterator, Sequence
@@ -15,22 +15,22 @@ from service.engine.runner import RunTerminated
 from service.engine.runtime.session import Array, GraphSession, SessionConfig
 from service.engine.runtime.shared_graph import SharedGraph
 
-_MAX_TOKENS = 1024  # in a run, padding included, on either side: bounds the memory for the encoder's output
-_WIDTH = 8  # sources are padded to multiples: at other widths the attention kernel adds in another order
+_MAX_TOKENS = 1024  # per run, padding included, on either side: bounds the memory for the encoder's output
+_WIDTH = 8  # sources are padded to multiples: at other widths the attention kernel sums in another order
 
 Pair = tuple[Sequence[int], Sequence[int]]  # source ids; target prefix and output ids, without start and end
 Attention = npt.NDArray[np.float32]
 
 
 class Aligner:
-    """Runs a bundle's alignment graph on whole translations. Thread-safe: it keeps nothing between calls.
+    """Runs a bundle's alignment graph on whole translations. Thread-safe: it keeps no state between calls.
 
-    Rows of the engine's caches are gone when a sequence is finished, so sources are encoded once more. The encoder's
-    sessions are the engine's own: another copy of its weights would cost more than alignments are worth.
+    A finished sequence's rows of the engine's caches are gone, so sources are encoded again. The encoder's sessions are
+    the engine's own: alignments are not worth a second copy of its weights.
     """
 
     def __init__(self, encoder: SharedGraph, alignment: GraphSession, manifest: Manifest) -> None:
-        """`alignment` is a session of `manifest`'s alignment graph."""
+        """Use `alignment`, a session of `manifest`'s alignment graph."""
         self._encoder = encoder
         self._alignment = alignment
         self._pad_id = manifest.tokenizer.pad_id
@@ -42,23 +42,24 @@ class Aligner:
     def load(
         cls, directory: Path, manifest: Manifest, encoder: SharedGraph, session_config: SessionConfig
     ) -> "Aligner | None":
-        """Open the alignment graph of the bundle whose encoder graph is `encoder`; `None` if it has none.
+        """Open the alignment graph of the bundle whose encoder graph is `encoder`; returns `None` if it has none.
 
         Raises:
             DeviceUnavailable: the device can't be used here.
-            BundleError: the graph can't be opened, or does not fit the contract.
+            BundleError: the graph can't be opened, or does not match the expected interface.
         """
         graphs = manifest.graphs
         if not graphs.alignment:
             return None
         inputs = graph_io.alignment_inputs(graphs.alignment_layer)
-        # Callers come on threads of their own; with more inside a run they wait for each other and for the lanes.
+        # Each caller runs on its own thread; with more threads per run, runs would wait for each other and for the
+        # workers.
         session_config = dataclasses.replace(session_config, intra_op_threads=1)
         path = directory / graphs.alignment
         return cls(encoder, GraphSession(path, session_config, inputs, [graph_io.ATTENTION]), manifest)
 
     def align(self, pairs: Sequence[Pair]) -> list[Attention]:
-        """Of each pair a (T, S) float32 array: how much each target token attended to each source token.
+        """Return a (T, S) float32 array per pair: how much each target token attended to each source token.
 
         Rows sum to 1. Runs on the caller's thread, pairs of similar lengths together, in runs of about 1,024 tokens,
         with a checkpoint before each.
@@ -78,7 +79,7 @@ class Aligner:
         return aligned
 
     def _run(self, pairs: Sequence[Pair]) -> Attention:
-        """(B, T, S) for pairs that have a target."""
+        """Return the attention (B, T, S) of pairs that have a target."""
         lengths = np.array([len(source) for source, _ in pairs], np.int32)
         width = -(-int(lengths.max()) // _WIDTH) * _WIDTH
         source_ids = _padded([source for source, _ in pairs], width, self._pad_id)
@@ -96,7 +97,7 @@ class Aligner:
 
 
 def _batches(pairs: Sequence[Pair]) -> Iterator[list[int]]:
-    """Indices of pairs that have a target, similar lengths together, each batch within the most tokens."""
+    """Yield the indices of pairs that have a target, similar lengths together, each batch within the maximum tokens."""
     ordered = sorted(
         (index for index, (_, target) in enumerate(pairs) if target),
         key=lambda index: (len(pairs[index][0]), len(pairs[index][1])),

@@ -1,4 +1,4 @@
-"""A device's memory in blocks of equal size, and the one way to change it from the host: copy blocks to blocks."""
+"""Device memory in blocks of equal size, changed from the host in one way only: by copying blocks to blocks."""
 
 from pathlib import Path
 
@@ -10,21 +10,21 @@ from service.engine.runtime.session import Buffer, DeviceMemory, GraphSession, S
 Indices = npt.NDArray[np.int64]
 
 _GRAPH = Path(__file__).parent / "graphs" / "copy_blocks.onnx"  # written by export.graphs.memory_graphs
-_WORD_BYTES = 8  # the graph copies numbers of 8 bytes, whatever they stand for
+_WORD_BYTES = 8  # the graph copies 8-byte words, whatever they contain
 
 
 def open_copy_graph(config: SessionConfig) -> GraphSession:
-    """The graph that copies blocks; one session serves all memories of a device."""
+    """Open the graph that copies blocks; one session serves all memories of a device."""
     inputs = ["memory", "source_bases", "source_offsets", "target_bases", "target_offsets"]
     return GraphSession(_GRAPH, config, inputs, ["moved"])
 
 
 class BlockMemory:
-    """`num_blocks` blocks of `block_bytes` on a device, zero at first, and one more that stays zero.
+    """`num_blocks` blocks of `block_bytes` on a device, initially zero, and one more that stays zero.
 
-    A copy is K rows of M blocks: block `source_bases[k] + source_offsets[m]` goes to `target_bases[k] +
-    target_offsets[m]`. All is read before anything is written, so source and target may overlap. Whatever K and M, it
-    is one transfer of indices and one run of a small graph, which borrows as much memory as it copies.
+    A copy has K rows of M blocks: block `source_bases[k] + source_offsets[m]` goes to `target_bases[k] +
+    target_offsets[m]`. Everything is read before anything is written, so source and target may overlap. For any K and M
+    it takes one transfer of indices and one run of a small graph, which temporarily needs as much memory as it copies.
     """
 
     def __init__(
@@ -49,13 +49,13 @@ class BlockMemory:
         self._binding = self._session.bind({"memory": words}, {"moved": words})
 
     def view(self, block: int, dtype: npt.DTypeLike, shape: tuple[int, ...]) -> Buffer:
-        """A tensor that starts with a block."""
+        """Return a view of the tensor that starts at a block."""
         return self._memory.view(block * self.block_bytes, dtype, shape)
 
     def copy(
         self, source_bases: Indices, source_offsets: Indices, target_bases: Indices, target_offsets: Indices
     ) -> None:
-        """Copy K rows of M blocks; (K,), (M,), (K,), (M,). On return it is done."""
+        """Copy K rows of M blocks; (K,), (M,), (K,), (M,). Complete on return."""
         num_rows, num_offsets = len(target_bases), len(target_offsets)
         if not num_rows or not num_offsets:
             return

@@ -1,4 +1,4 @@
-"""The rows' keys and values in a device's memory, moved about there by small graphs."""
+"""The rows' keys and values in device memory, moved within it by small graphs."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,7 +9,7 @@ from service.engine.runtime.block_memory import BlockMemory, Indices, open_copy_
 from service.engine.runtime.kv_cache import CacheShape, SourceBucket
 from service.engine.runtime.session import Array, Buffer, GraphSession, SessionConfig
 
-BLOCK_TOKENS = 8  # of one head of one part of one row; source buckets are multiples of it
+BLOCK_TOKENS = 8  # of one head, part and row; source buckets are multiples of it
 
 _GRAPHS = Path(__file__).parent / "graphs"  # written by export.graphs.memory_graphs
 
@@ -17,13 +17,13 @@ _GRAPHS = Path(__file__).parent / "graphs"  # written by export.graphs.memory_gr
 class DeviceCache:
     """Implements `kv_cache.KVCache` in blocks of `BLOCK_TOKENS` tokens.
 
-    The self-attention arenas are one memory, (2 L, max_slots, H, C, D), C rounded up to whole blocks. The
-    cross-attention keys and values are another: 2 L parts of max_slots rows, laid out for S from each part's start on,
-    and behind them the place where the encoder's outputs land, (2 L, B, H, width, D). So every change, from storing a
-    source to reordering beams, is a copy of blocks inside one memory: one small run, however many rows it concerns.
+    The self-attention arenas are one memory, (2 L, max_slots, H, C, D), with C rounded up to whole blocks. The
+    cross-attention keys and values are another: 2 L parts of max_slots rows, laid out for S from each part's start,
+    followed by the encoder's outputs, (2 L, B, H, width, D). So every change, from storing a source to reordering
+    beams, copies blocks within one memory: one small run, however many rows it affects.
 
-    Moves are gathered and done together before whatever comes next. Copies are of whole blocks, as many as the row
-    with the most live tokens has.
+    Moves are collected and done together before the next operation. Copies are of whole blocks, as many as the row with
+    the most live tokens has.
     """
 
     def __init__(self, shape: CacheShape, config: SessionConfig) -> None:
@@ -33,7 +33,7 @@ class DeviceCache:
         self._self_part = shape.max_slots * self._self_row
         self._cross_part = shape.max_slots * shape.num_heads * shape.longest_bucket // BLOCK_TOKENS
         self._staging = shape.num_parts * self._cross_part
-        # Padding to whole blocks adds at most a block's tokens less one to each source.
+        # Padding to whole blocks adds at most a block's tokens minus one to each source.
         widest = max(shape.max_encode_tokens + shape.max_slots * (BLOCK_TOKENS - 1), shape.longest_bucket)
         most_staged = shape.num_parts * shape.num_heads * _whole_blocks(widest) // BLOCK_TOKENS
         most_tokens = max(self._capacity, shape.longest_bucket)
@@ -52,7 +52,7 @@ class DeviceCache:
         self._finite = GraphSession(_GRAPHS / f"zero_if_finite.{shape.dtype.name}.onnx", config, ["encoded"], ["sums"])
         self._encoded_shape = (0, 0)  # sources and width of the last encoder run
         self._bucket = SourceBucket(shape.max_source_tokens)
-        self._moves: dict[int, tuple[int, int]] = {}  # target row -> the row whose content it gets, live tokens
+        self._moves: dict[int, tuple[int, int]] = {}  # target row -> (source row, live tokens)
 
     @property
     def source_bucket(self) -> int:
@@ -60,7 +60,7 @@ class DeviceCache:
         return self._bucket.length
 
     def clear_all(self) -> None:
-        """See `KVCache.clear_all`. The memory stays where it is; row by row, as zeroing borrows what it zeroes."""
+        """See `KVCache.clear_all`. Keeps the memory; goes row by row, as zeroing temporarily needs as much memory."""
         self._moves.clear()
         self._bucket = SourceBucket(self.shape.max_source_tokens)
         longest = self.shape.longest_bucket
@@ -70,7 +70,7 @@ class DeviceCache:
             self._cross.zero(_indices([row * self._cross_row(longest)]), offsets)
 
     def encoder_width(self, longest: int) -> int:
-        """See `KVCache.encoder_width`: whole blocks."""
+        """See `KVCache.encoder_width`; rounded up to whole blocks."""
         return _whole_blocks(longest)
 
     def encoder_outputs(self, num_sources: int, width: int) -> list[Buffer]:
@@ -84,7 +84,7 @@ class DeviceCache:
         ]
 
     def store_sources(self, rows: Sequence[Sequence[int]], lengths: Sequence[int], num_live: int) -> list[bool]:
-        """See `KVCache.store_sources`. What is behind a source's own tokens is the encoder's padding, then zero."""
+        """See `KVCache.store_sources`. A source's own tokens are followed by the encoder's padding, then by zeros."""
         self._do_moves()
         num_sources, width = self._encoded_shape
         self._lay_out(self._bucket.after_join(width, num_live), num_live)
@@ -120,8 +120,8 @@ class DeviceCache:
         ]
 
     def move(self, source_row: int, target_row: int, length: int) -> None:
-        """See `KVCache.move`; done with others before the next step or other change."""
-        origin, _ = self._moves.pop(source_row, (source_row, length))  # it may have been moved here a moment ago
+        """See `KVCache.move`; postponed until the next step or other change."""
+        origin, _ = self._moves.pop(source_row, (source_row, length))  # it may itself be the target of a postponed move
         self._moves[target_row] = (origin, length)
 
     def reorder(self, source_rows: Sequence[int], target_rows: Sequence[int], lengths: Sequence[int]) -> None:
@@ -180,13 +180,13 @@ class DeviceCache:
         return [bool(is_finite) for is_finite in np.isfinite(sums)]
 
     def _cross_row(self, width: int) -> int:
-        """Blocks from a row to the next in a part laid out for `width` source tokens."""
+        """Return the number of blocks from a row to the next in a part laid out for `width` source tokens."""
         return self.shape.num_heads * width // BLOCK_TOKENS
 
     def _offsets(self, part: int, width: int, first: int, last: int) -> Indices:
-        """Blocks of a row, counted from its first one, that hold the tokens [first, last) of all heads and parts.
+        """Return a row's blocks, relative to its first one, that hold the tokens [first, last) of all heads and parts.
 
-        `part` is the number of blocks from a part to the next, `width` the tokens that a head has room for.
+        `part` is the number of blocks from a part to the next, `width` the number of tokens that a head has room for.
         """
         assert last <= width, f"{last} tokens where there is room for {width}"
         parts = np.arange(self.shape.num_parts)[:, None, None] * part

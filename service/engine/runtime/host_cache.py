@@ -1,4 +1,4 @@
-"""The rows' keys and values in the host's memory, which the CPU provider reads and writes in place."""
+"""The rows' keys and values in host memory, which the CPU provider reads and writes in place."""
 
 from collections.abc import Sequence
 
@@ -9,11 +9,11 @@ from service.engine.runtime.session import Array, Buffer
 
 
 class HostCache:
-    """Implements `kv_cache.KVCache` with numpy.
+    """Implements `kv_cache.KVCache` with NumPy.
 
-    `self_arenas` (2 L, max_slots, H, C, D): each of its 2 L entries is one part, contiguous, so that a prefix of rows
-    can be bound as it lies. Reserved once; a step's cost does not depend on C, and pages that no row ever uses cost
-    nothing.
+    `self_arenas` (2 L, max_slots, H, C, D): each of the 2 L entries is one contiguous part, so that a prefix of rows
+    can be bound without copying. Reserved once; a step's cost does not depend on C, and pages that no row ever uses
+    cost nothing.
 
     `cross_views` (2 L, max_slots, H, S, D): a view of a flat buffer laid out for S.
     """
@@ -23,7 +23,7 @@ class HostCache:
         most_tokens = max(shape.max_encode_tokens, shape.max_source_tokens)
         encoded_shape = (shape.num_parts, most_tokens * shape.num_heads * shape.head_size)
         self._encoded_flat: Array = np.zeros(encoded_shape, shape.dtype)
-        self._encoded = self._encoded_flat  # the last encoder run's part of it, (2 L, B, H, width, D)
+        self._encoded = self._encoded_flat  # the part used by the last encoder run, (2 L, B, H, width, D)
         self.self_arenas: Array
         self.cross_views: Array
         self.clear_all()
@@ -100,12 +100,12 @@ class HostCache:
             self.cross_views[:, row] = 0
 
     def _are_finite(self) -> list[bool]:
-        """Per source of the last encoder run, whether its keys and values are numbers. A sum shows it in one pass."""
+        """Return, per source of the last encoder run, whether its keys and values are finite, usually by one sum."""
         num_parts, num_sources = self._encoded.shape[:2]
         with np.errstate(over="ignore", invalid="ignore"):
             sums = self._encoded.reshape(num_parts, num_sources, -1).sum(axis=2)
         are_finite = np.isfinite(sums).all(axis=0)
-        for source in np.flatnonzero(~are_finite):  # or the sum has overflown
+        for source in np.flatnonzero(~are_finite):  # unless only the sum overflowed
             are_finite[source] = np.isfinite(self._encoded[:, source]).all()
         return [bool(is_finite) for is_finite in are_finite]
 

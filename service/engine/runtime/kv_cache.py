@@ -1,4 +1,4 @@
-"""What a memory for the running rows must do: self-attention arenas, cross-attention keys and values, their sizes."""
+"""The interface of the running rows' memory: self-attention arenas, cross-attention keys and values, and sizes."""
 
 from bisect import bisect_left
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ _SHRINK_AFTER_STEPS = 16
 
 
 def source_buckets(max_source_tokens: int) -> list[int]:
-    """The source lengths that cross-attention is laid out for: 8, 16, 24, 32, 48, 64, 96, 128, 192, ..."""
+    """Return the source lengths that cross-attention is laid out for: 8, 16, 24, 32, 48, 64, 96, 128, 192, ..."""
     buckets = [8, 16, 24, 32]
     while buckets[-1] < max_source_tokens:
         buckets.append(buckets[-1] * 3 // 2)
@@ -27,8 +27,8 @@ def source_buckets(max_source_tokens: int) -> list[int]:
 class CacheShape:
     """Sizes of the keys and values of up to `max_slots` rows.
 
-    `kv_capacity` is the most target tokens of a row, `max_encode_tokens` the largest padded area (sources times the
-    longest) of one encoder run.
+    `kv_capacity` is the maximum number of target tokens of a row, `max_encode_tokens` the largest padded area (sources
+    times the longest) of one encoder run.
     """
 
     num_layers: int
@@ -42,31 +42,31 @@ class CacheShape:
 
     @property
     def num_parts(self) -> int:
-        """Keys and values of each layer."""
+        """Return the number of parts: keys and values of each layer."""
         return 2 * self.num_layers
 
     @property
     def token_bytes(self) -> int:
-        """What one token takes in one head of one part."""
+        """Return the bytes of one token in one head of one part."""
         return self.head_size * self.dtype.itemsize
 
     @property
     def longest_bucket(self) -> int:
-        """The source length that each row has room for."""
+        """Return the source length that each row has room for."""
         return source_buckets(self.max_source_tokens)[-1]
 
     @property
     def bytes_per_slot(self) -> int:
-        """What one row takes of the device's memory, reserved for its longest source and its whole capacity."""
+        """Return the device memory reserved per row for its longest source and whole capacity."""
         num_tokens = self.kv_capacity + self.longest_bucket
         return self.num_parts * self.num_heads * num_tokens * self.token_bytes
 
 
 class SourceBucket:
-    """The source length S that the rows are laid out for now.
+    """The source length S that the rows are currently laid out for.
 
-    A step's cost grows with S, so S follows the longest live source: up at once, down when a smaller bucket was enough
-    for a while (re-laying live rows costs a copy).
+    A step's cost grows with S, so S follows the longest live source: up immediately, down after a smaller bucket has
+    been enough for a while (changing the layout copies the live rows).
     """
 
     def __init__(self, max_source_tokens: int) -> None:
@@ -75,7 +75,7 @@ class SourceBucket:
         self.length = self._buckets[0]
 
     def after_join(self, source_length: int, num_live: int) -> int:
-        """The bucket for a source that joins `num_live` rows."""
+        """Return the bucket for a source that joins `num_live` rows."""
         wanted = self._fitting(source_length)
         if wanted > self.length or not num_live:
             self._steps_too_wide = 0
@@ -83,7 +83,7 @@ class SourceBucket:
         return self.length
 
     def for_step(self, longest: int) -> int:
-        """The bucket for a step whose longest source is `longest`; call it once per step."""
+        """Return the bucket for a step whose longest source is `longest`; call it once per step."""
         wanted = self._fitting(longest)
         assert wanted <= self.length, "a source longer than the bucket is live"
         self._steps_too_wide = self._steps_too_wide + 1 if wanted < self.length else 0
@@ -100,63 +100,63 @@ class KVCache(Protocol):
     """Keys and values of the running rows; the live ones are always the rows [0, n).
 
     L = layers, H = heads, D = head size, C = capacity, S = the current source bucket. There are 2 L parts: keys and
-    values of each layer. What `past` and `cross` give stays valid until the bucket changes or all is cleared.
-    Everything that a graph can read is finite: masked positions are still multiplied.
+    values of each layer. The buffers returned by `past` and `cross` stay valid until the bucket changes or everything
+    is cleared. Everything that a graph can read is finite, because masked positions are still multiplied.
     """
 
     shape: CacheShape
 
     @property
     def source_bucket(self) -> int:
-        """S."""
+        """Return S."""
         ...
 
     def clear_all(self) -> None:
-        """Start afresh with all rows zero. Whatever points to the old memory must be let go."""
+        """Zero all rows. Pointers to the old memory become invalid."""
         ...
 
     def encoder_width(self, longest: int) -> int:
-        """How wide to pad an encoder run whose longest source is `longest`."""
+        """Return the width to which to pad an encoder run whose longest source is `longest`."""
         ...
 
     def encoder_outputs(self, num_sources: int, width: int) -> list[Buffer]:
-        """Where the next encoder run has to put its 2 L outputs, each (num_sources, H, width, D)."""
+        """Return the buffers for the 2 L outputs of the next encoder run, each (num_sources, H, width, D)."""
         ...
 
     def store_sources(self, rows: Sequence[Sequence[int]], lengths: Sequence[int], num_live: int) -> list[bool]:
-        """Give each source of the last encoder run its rows, which lie behind the `num_live` first.
+        """Store each source of the last encoder run in its rows, which follow the first `num_live` rows.
 
         Returns:
-            Per source, whether the encoder gave numbers; if not, its rows are unusable until cleared.
+            Per source, whether the encoder's output is finite; if not, its rows are unusable until cleared.
         """
         ...
 
     def prepare_step(self, longest: int, num_live: int) -> None:
-        """Before each step: let all changes be done, and shrink S if less has been enough for a while."""
+        """Apply all postponed changes before a step, and shrink S if a smaller one has been enough for a while."""
         ...
 
     def past(self, num_rows: int) -> list[Buffer]:
-        """The 2 L self-attention arenas of the first rows, each (num_rows, H, C, D)."""
+        """Return the 2 L self-attention arenas of the first rows, each (num_rows, H, C, D)."""
         ...
 
     def cross(self, num_rows: int) -> list[Buffer]:
-        """The 2 L cross-attention keys and values of the first rows, each (num_rows, H, S, D)."""
+        """Return the 2 L cross-attention keys and values of the first rows, each (num_rows, H, S, D)."""
         ...
 
     def move(self, source_row: int, target_row: int, length: int) -> None:
-        """Give a row's `length` live tokens and its source to another row, as the last row does to close a gap.
+        """Move a row's `length` live tokens and its source to another row, as when the last row closes a gap.
 
-        The old row is free then.
+        The old row is then free.
         """
         ...
 
     def reorder(self, source_rows: Sequence[int], target_rows: Sequence[int], lengths: Sequence[int]) -> None:
-        """Let beams go on from other beams of the same sequence: copies live tokens; their source is the same.
+        """Copy the live tokens of beams to other beams of the same sequence; their source is the same.
 
         No row may be both a source and a target.
         """
         ...
 
     def clear(self, rows: Sequence[int]) -> None:
-        """Zero rows whose sequence failed: what is not a number there would reach the next owner through the mask."""
+        """Zero rows whose sequence failed: NaN left there would reach the next owner through the mask."""
         ...

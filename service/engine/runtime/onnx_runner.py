@@ -1,4 +1,4 @@
-"""The runner that serves: a bundle's two graphs in ONNX Runtime, on the rows of a `KVCache`."""
+"""The production runner: a bundle's two graphs in ONNX Runtime, on the rows of a `KVCache`."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -18,14 +18,14 @@ from service.engine.runtime.shared_graph import SharedGraph, num_lanes
 from service.engine.runtime.step_inputs import StepInputs
 
 _MAX_BINDINGS = 512
-_FIRST_SLOTS = 16  # until it is known how many pay: enough to test a bundle
+_FIRST_SLOTS = 16  # until the best number is measured: enough to test a bundle
 
 
 class OnnxRunner:
     """Implements `runner.Runner`.
 
-    Bindings are kept per number of rows, source bucket and kind of step, as setting one up costs more Python time
-    than the rest of a step; the memory behind them never moves. Outputs come to the host, and only those asked for.
+    Bindings are cached per number of rows, source bucket and kind of step, because creating one costs more Python time
+    than the rest of a step; the memory behind them never moves. Only requested outputs are copied to the host.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class OnnxRunner:
         vocabulary_size: int,
         at_work: set["OnnxRunner"],
     ) -> None:
-        """`at_work` are those of the model's runners that have rows; all of them share it."""
+        """Share `at_work` with the model's other runners: those that have rows."""
         self.spec = spec
         self._at_work = at_work
         self._encoder = encoder
@@ -64,7 +64,7 @@ class OnnxRunner:
     def load_lanes(
         cls, directory: Path, manifest: Manifest, config: EngineConfig, session_config: SessionConfig
     ) -> "list[OnnxRunner]":
-        """As `load`, but one runner for each lane that the device has threads for; they share the slots."""
+        """Open a bundle's graphs like `load`, with one runner for each of `num_lanes` workers; they share the slots."""
         lanes = num_lanes(session_config, config.max_slots)
         if config.max_slots is not None:
             config = dataclasses.replace(config, max_slots=config.max_slots // lanes)
@@ -80,11 +80,11 @@ class OnnxRunner:
         session_config: SessionConfig,
         lanes: int = 1,
     ) -> "OnnxRunner":
-        """Open a bundle's graphs, for so many lanes, and reserve one lane's rows.
+        """Open a bundle's graphs for the given number of workers, and reserve one worker's rows.
 
         Raises:
             DeviceUnavailable: the device can't be used here.
-            BundleError: a graph can't be opened, or does not fit the contract.
+            BundleError: a graph can't be opened, or does not match the expected interface.
         """
         model, limits, tokens = manifest.model, manifest.limits, manifest.tokenizer
         num_layers = model.num_decoder_layers
@@ -135,16 +135,16 @@ class OnnxRunner:
 
     @property
     def encoder(self) -> SharedGraph:
-        """The encoder graph, for whoever else has sources to encode."""
+        """Return the encoder graph, for other users that have sources to encode."""
         return self._encoder
 
     @property
     def is_alone(self) -> bool:
-        """Whether no other runner of the model has rows, so that this one may use all threads."""
+        """Return whether no other runner of the model has rows, so that this one may use all threads."""
         return len(self._at_work) <= 1
 
     def beside(self) -> "OnnxRunner":
-        """Another runner on the same graphs, with as many rows of its own, for another thread."""
+        """Create another runner on the same graphs, with as many rows of its own, for another thread."""
         shape = self._cache.shape
         return OnnxRunner(
             self._encoder,
@@ -159,7 +159,7 @@ class OnnxRunner:
         )
 
     def resize(self, max_slots: int) -> None:
-        """Reserve another number of rows; forgets all rows. No engine may run on this runner.
+        """Reserve a different number of rows; clears all rows. No engine may run on this runner.
 
         Raises:
             DeviceUnavailable: the device has no memory for so many.
@@ -167,7 +167,7 @@ class OnnxRunner:
         self._bindings.clear()
         self.spec = dataclasses.replace(self.spec, max_slots=max_slots)
         shape = dataclasses.replace(self._cache.shape, max_slots=max_slots)
-        del self._cache, self._inputs  # first, so that old and new rows need not fit beside each other
+        del self._cache, self._inputs  # first, so that old and new rows need not fit into memory together
         self._cache = _cache(shape, self._session_config)
         self._inputs = _step_inputs(max_slots, self._session_config)
         self._next_ids = np.zeros(max_slots, np.int64)
@@ -192,7 +192,7 @@ class OnnxRunner:
         return self._cache.store_sources(rows, lengths.tolist(), num_live=min(own_rows[0] for own_rows in rows))
 
     def run(self, rows: Rows, fetch: Fetch, max_steps: int) -> RunOutput:
-        """See `Runner.run`. The graph makes one step."""
+        """See `Runner.run`. The graph makes one step per run."""
         num_rows = len(rows.token_ids)
         self._cache.prepare_step(int(rows.source_lengths.max()), num_rows)
         self._inputs.write(rows.token_ids, rows.lengths, rows.source_lengths)
@@ -241,7 +241,7 @@ class OnnxRunner:
         return found
 
     def _bind(self, num_rows: int, fetch: Fetch, is_alone: bool) -> tuple[Binding, RunOutput]:
-        """Bind the first `num_rows` rows of everything. K = 0 tells the graph that no log-probabilities are wanted."""
+        """Bind the first `num_rows` rows of all tensors. K = 0 tells the graph to compute no log-probabilities."""
         num_candidates = min(fetch.num_candidates, self._vocabulary_size)
         past = self._cache.past(num_rows)
         inputs: dict[str, Array | Buffer] = {

@@ -1,10 +1,11 @@
-"""Which device serves which precision, as far as ONNX Runtime has kernels for it."""
+"""Which device runs which precision, according to the kernels that ONNX Runtime has."""
 
 from service.bundle.manifest import BundleError
 
-# Elsewhere they would run, but crawl. On CUDA GroupQueryAttention takes float16 and bfloat16 only, and the products of
-# int8 graphs have no kernel: ONNX Runtime would have the CPU do it and copy the arenas there and back in each step. On
-# the CPU MultiHeadAttention takes float32 only: a float16 graph would be cast back and forth in every layer.
+# Other combinations would run, but very slowly. On CUDA, GroupQueryAttention takes float16 and bfloat16 only, and the
+# matrix products of int8 graphs have no kernel: ONNX Runtime would run them on the CPU and copy the arenas there and
+# back in each step. On the CPU, MultiHeadAttention takes float32 only: a float16 graph would be cast back and forth in
+# every layer.
 DEVICE_OF_PRECISION = {"float32": "cpu", "int8": "cpu", "float16": "cuda"}
 
 

@@ -1,5 +1,4 @@
-"""ONNX Runtime: opens the graphs, picks the provider, holds device memory, binds buffers. The only importer of
-onnxruntime."""
+"""ONNX Runtime: opens graphs, selects the provider, holds device memory, binds buffers. Only it imports onnxruntime."""
 
 import math
 import os
@@ -15,7 +14,7 @@ from service.bundle.manifest import BundleError, one_line
 from service.engine.cpus import available_cpus
 from service.engine.runner import RunTerminated
 
-# Its official builds send events to their maker, unless they are told before they are loaded (its Privacy.md).
+# Official builds send telemetry to their maker unless it is disabled before loading (its Privacy.md).
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 import onnxruntime as ort  # type: ignore[import-untyped, unused-ignore]
 
@@ -26,16 +25,16 @@ _PROBE = Path(__file__).parent / "graphs" / "copy_blocks.onnx"  # small, and any
 
 
 class DeviceUnavailable(Exception):
-    """The device that was asked for can't be used here; the message says what to do."""
+    """The requested device can't be used here; the message says how to fix that."""
 
 
 @dataclass(frozen=True, slots=True)
 class SessionConfig:
     """How to run graphs.
 
-    `device` is "cpu" or "cuda". `intra_op_threads` is 0 for one thread per CPU that the process may use. Threads that
-    spin between runs are faster on an idle machine, and collapse when anything else wants the cores: off by default.
-    Prepacked weights are a copy in the kernels' own layout: faster runs for as much memory again.
+    `device` is "cpu" or "cuda". `intra_op_threads` 0 means one thread per CPU that the process may use. Threads that
+    spin between runs are faster on an idle machine but much slower when anything else needs the cores: off by default.
+    Prepacked weights are a copy in the kernels' own layout: faster runs for twice the memory.
     """
 
     device: str = "cpu"
@@ -51,10 +50,10 @@ class SessionConfig:
 
 
 def check_device(device: str) -> None:
-    """Check that the installed ONNX Runtime has a provider for the device, and that it starts on this machine.
+    """Check that the installed ONNX Runtime has a provider for the device, and that it works on this machine.
 
     Raises:
-        DeviceUnavailable: it has none, or it does not start.
+        DeviceUnavailable: there is none, or it does not work.
     """
     try:
         _open(_PROBE, SessionConfig(device))
@@ -65,7 +64,7 @@ def check_device(device: str) -> None:
 
 
 class Buffer(NamedTuple):
-    """A contiguous tensor in memory that `owner` keeps alive: on `device`, from `address` on."""
+    """A contiguous tensor at `address` on `device`, in memory that `owner` keeps alive."""
 
     device: str
     dtype: np.dtype[Any]
@@ -75,25 +74,25 @@ class Buffer(NamedTuple):
 
     @classmethod
     def of(cls, array: Array) -> "Buffer":
-        """The memory of a contiguous array on the host."""
+        """Return a buffer for the memory of a contiguous array on the host."""
         assert array.flags.c_contiguous, f"an array of shape {array.shape} is not contiguous and can't be bound"
         return cls("cpu", array.dtype, array.shape, array.ctypes.data, array)
 
     def rows(self, start: int, stop: int) -> "Buffer":
-        """The part from `start` to before `stop` of the first axis."""
+        """Return the part from `start` to before `stop` along the first axis."""
         assert 0 <= start <= stop <= self.shape[0], f"rows {start} to {stop} of {self.shape[0]}"
         row_bytes = math.prod(self.shape[1:]) * self.dtype.itemsize
         return self._replace(shape=(stop - start, *self.shape[1:]), address=self.address + start * row_bytes)
 
 
 class DeviceMemory:
-    """A number of bytes on a device, zero at first; `view` says where a tensor lies in it."""
+    """Bytes on a device, initially zero; `view` locates a tensor in them."""
 
     def __init__(self, device: str, num_bytes: int) -> None:
         """Reserve the memory.
 
         Raises:
-            DeviceUnavailable: there is not as much.
+            DeviceUnavailable: the device does not have as much.
         """
         self.device = device
         self.num_bytes = num_bytes
@@ -107,25 +106,25 @@ class DeviceMemory:
         self._address: int = self._value.data_ptr()
 
     def view(self, offset: int, dtype: npt.DTypeLike, shape: tuple[int, ...]) -> Buffer:
-        """A tensor that starts `offset` bytes into the memory."""
+        """Return a buffer for the tensor that starts `offset` bytes into the memory."""
         kind = np.dtype(dtype)
         end = offset + math.prod(shape) * kind.itemsize
         assert 0 <= offset <= end <= self.num_bytes, f"bytes {offset} to {end} of {self.num_bytes}"
         return Buffer(self.device, kind, shape, self._address + offset, self)
 
     def write(self, contents: npt.NDArray[np.uint8]) -> None:
-        """Overwrite all of it from the host; no run may be under way that reads it."""
+        """Overwrite the whole memory from the host; no run under way may read it."""
         self._value.update_inplace(contents)
 
     def read(self) -> npt.NDArray[np.uint8]:
-        """A copy of all of it on the host."""
+        """Return a copy of the whole memory on the host."""
         contents: npt.NDArray[np.uint8] = self._value.numpy()
         return contents
 
 
 @dataclass(slots=True)
 class Binding:
-    """Buffers bound to a session's inputs and outputs, alive as long as this is."""
+    """Buffers bound to a session's inputs and outputs, which the binding keeps alive."""
 
     bound: Any  # ort.IOBinding
     inputs: dict[str, Buffer]
@@ -140,7 +139,7 @@ class GraphSession:
 
         Raises:
             DeviceUnavailable: the device has no provider, or the provider fell back to the CPU.
-            BundleError: the file is no graph that this ONNX Runtime can run there, or its names differ.
+            BundleError: this ONNX Runtime can't run the file there, or its names differ.
         """
         try:
             self._session = _open(path, config)
@@ -152,19 +151,19 @@ class GraphSession:
         _check_names(path, "outputs", outputs, [item.name for item in self._session.get_outputs()])
         self._copies_from_host = config.device != "cpu"
         self._run_options = ort.RunOptions()
-        # No graph capture. Left unset, ONNX Runtime's wrapper finds that out by an exception: 0.1 ms at each run.
+        # No graph capture. If unset, ONNX Runtime's wrapper detects that by an exception: 0.1 ms per run.
         self._run_options.add_run_config_entry("gpu_graph_id", "-1")
 
     def input_dtype(self, name: str) -> np.dtype[Any]:
-        """The element type that an input wants."""
+        """Return the element type of an input."""
         kind = next(item.type for item in self._session.get_inputs() if item.name == name)
         return np.dtype({"tensor(float16)": np.float16, "tensor(float)": np.float32}[kind])
 
     def bind(self, inputs: Mapping[str, Array | Buffer], outputs: Mapping[str, Array | Buffer]) -> Binding:
-        """Bind buffers and contiguous arrays by address; only the outputs that are named are fetched.
+        """Bind buffers and contiguous arrays by address; only the outputs named here are fetched.
 
-        Contents may change between runs, and an output may be the same memory as an input (caches that grow in
-        place). What lies on the host is copied to and from the device at each run. The binding keeps all alive.
+        Contents may change between runs, and an output may share memory with an input (caches that grow in place). Host
+        memory is copied to and from the device at each run. The binding keeps all buffers alive.
         """
         binding = Binding(self._session.io_binding(), {}, {})
         self.rebind(binding, inputs)
@@ -174,19 +173,19 @@ class GraphSession:
         return binding
 
     def rebind(self, binding: Binding, inputs: Mapping[str, Array | Buffer]) -> None:
-        """Let some inputs of a binding be other memory from now on."""
+        """Bind some inputs of a binding to other memory."""
         for name, memory in inputs.items():
             buffer = binding.inputs[name] = memory if isinstance(memory, Buffer) else Buffer.of(memory)
             _bind_input(binding.bound, name, buffer)
 
     def run(self, binding: Binding) -> None:
-        """Run the graph once on a binding of this session; on return all outputs are there.
+        """Run the graph once on a binding of this session; all outputs are complete on return.
 
         Raises:
             RunTerminated: `terminate` was called.
-            Exception: ONNX Runtime's own, of many kinds, when the run fails.
+            Exception: ONNX Runtime's own, of many types, when the run fails.
         """
-        if self._copies_from_host:  # what the device needs of the host's memory is copied when it is bound
+        if self._copies_from_host:  # host memory is copied to the device when it is bound
             for name, buffer in binding.inputs.items():
                 if buffer.device == "cpu":
                     _bind_input(binding.bound, name, buffer)
@@ -202,7 +201,7 @@ class GraphSession:
         self._run_options.terminate = True
 
     def reset(self) -> None:
-        """Take `terminate` back."""
+        """Undo `terminate`."""
         self._run_options.terminate = False
 
 
@@ -214,7 +213,7 @@ def _open(path: Path, config: SessionConfig) -> ort.InferenceSession:
             "install dragoman[gpu] (onnxruntime-gpu) in place of dragoman[cpu], or choose device 'cpu'."
         )
     if config.device == "cuda":
-        ort.preload_dlls()  # the CUDA libraries that pip installed beside it lie where the loader does not look
+        ort.preload_dlls()  # pip puts the CUDA libraries beside it, where the loader does not look
     # Its own fallback would print to standard output.
     session = ort.InferenceSession(path, _session_options(config), providers=[provider], enable_fallback=0)
     if provider not in session.get_providers():
@@ -241,9 +240,9 @@ def _session_options(config: SessionConfig) -> ort.SessionOptions:
     options.inter_op_num_threads = 1
     options.add_session_config_entry("session.intra_op.allow_spinning", "1" if config.allow_spinning else "0")
     options.add_session_config_entry("session.disable_prepacking", "0" if config.prepacks_weights else "1")
-    options.add_session_config_entry("session.load_model_format", "ONNX")  # as was checked, whatever the file's name
-    options.enable_mem_pattern = False  # a pattern is kept per combination of shapes, and ours vary without end
-    options.log_severity_level = 4  # what goes wrong is raised too, and to print it a lane might wait for who reads
+    options.add_session_config_entry("session.load_model_format", "ONNX")  # as checked, whatever the file's name
+    options.enable_mem_pattern = False  # one is kept per combination of shapes, and ours vary without limit
+    options.log_severity_level = 4  # errors are raised too, and a worker that logs might block on a slow reader
     return options
 
 

@@ -1,8 +1,8 @@
-"""One graph for several lanes: with one lane's threads for those that run side by side, with all for one alone.
+"""One graph for several workers: one session with all threads for a worker that runs alone, one with a share of them.
 
-Between the threads of one run ONNX Runtime waits at every operator, and a thread that does not spin takes longer to
-wake than most operators of a step take to run. Lanes have no business with each other. The price is a second session,
-with its own copy of the weights.
+ONNX Runtime synchronizes the threads of a run at every operator, and a thread that does not spin takes longer to wake
+than most operators of a step take to run. Workers that run side by side, each with its share of the threads, need no
+such synchronization. The price is a second session, with its own copy of the weights.
 """
 
 import dataclasses
@@ -15,12 +15,12 @@ import numpy as np
 from service.engine.cpus import available_cpus
 from service.engine.runtime.session import GraphSession, SessionConfig
 
-_MAX_LANES = 4  # each reads all weights in each step: more lanes wait for memory instead of for each other
+_MAX_LANES = 4  # each reads all weights in each step: more workers would be limited by memory bandwidth
 _MIN_SLOTS_PER_LANE = 16
 
 
 def num_lanes(config: SessionConfig, max_slots: int | None) -> int:
-    """How many lanes a model should run in: one per thread up to a few, as long as each has slots enough."""
+    """Return how many workers a model should have: one per thread up to a maximum, as long as each has enough slots."""
     if config.device != "cpu":
         return 1
     threads = config.intra_op_threads or available_cpus()
@@ -29,12 +29,12 @@ def num_lanes(config: SessionConfig, max_slots: int | None) -> int:
 
 
 class SharedGraph:
-    """One graph, run by the threads of several lanes at once."""
+    """One graph, run concurrently by the threads of several workers."""
 
     def __init__(
         self, path: Path, config: SessionConfig, inputs: Sequence[str], outputs: Sequence[str], lanes: int
     ) -> None:
-        """Open a graph whose inputs and outputs must have the given names; raises what `GraphSession` does."""
+        """Open a graph whose inputs and outputs must have the given names; raises the same as `GraphSession`."""
         self._alone = GraphSession(path, config, inputs, outputs)
         self._beside_others = self._alone
         if lanes > 1:
@@ -43,11 +43,11 @@ class SharedGraph:
             self._beside_others = GraphSession(path, narrow, inputs, outputs)
 
     def session(self, *, is_alone: bool) -> GraphSession:
-        """The session for a lane that is alone, or for one beside others."""
+        """Return the session for a worker that runs alone, or for one among several."""
         return self._alone if is_alone else self._beside_others
 
     def input_dtype(self, name: str) -> np.dtype[Any]:
-        """The element type that an input wants."""
+        """Return the element type of an input."""
         return self._alone.input_dtype(name)
 
     def terminate(self) -> None:
@@ -56,6 +56,6 @@ class SharedGraph:
         self._beside_others.terminate()
 
     def reset(self) -> None:
-        """Take `terminate` back."""
+        """Undo `terminate`."""
         self._alone.reset()
         self._beside_others.reset()

@@ -1,4 +1,4 @@
-"""The per-row inputs of a decoder step, where the step graph reads them."""
+"""The per-row inputs of a decoder step, in memory that the step graph reads."""
 
 import numpy as np
 from numpy import typing as npt
@@ -8,9 +8,9 @@ from service.engine.runtime.session import Array, Buffer, DeviceMemory
 
 
 class StepInputs:
-    """Token ids, lengths and source lengths of up to `max_slots` rows, in one piece of memory.
+    """Token ids, lengths and source lengths of up to `max_slots` rows, in one contiguous block.
 
-    With a `device`, they go to its memory in one transfer per step; without, the graph reads the host's.
+    With a `device`, they are copied to its memory in one transfer per step; without, the graph reads host memory.
     """
 
     def __init__(self, max_slots: int, device: str | None) -> None:
@@ -35,7 +35,7 @@ class StepInputs:
             self._on_device.write(self._bytes)
 
     def buffers(self, num_rows: int) -> dict[str, Buffer]:
-        """Input name -> where the first `num_rows` entries lie; stays valid."""
+        """Return input names and the buffers of their first `num_rows` entries, which stay valid."""
         arrays: dict[str, Array] = {
             graph_io.TOKEN_IDS: self._token_ids,
             graph_io.LENGTHS: self._lengths,

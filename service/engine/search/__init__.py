@@ -1,1 +1,1 @@
-"""How the next token is chosen: pure functions over what a step gave."""
+"""Selection of the next token: pure functions of a step's output."""

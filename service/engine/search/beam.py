@@ -1,4 +1,4 @@
-"""Beam search over all sequences of one beam size at once; `beam_ranking` says by which rules."""
+"""Beam search over all sequences of one beam size at once; `beam_ranking` defines the rules."""
 
 from collections.abc import Iterable
 
@@ -13,7 +13,7 @@ from service.engine.sequence import DecodedHypothesis, Sequence
 
 
 class BeamSearch:
-    """A `Strategy`. Between runs it keeps the finished hypotheses of each sequence that has some."""
+    """A `Strategy`. Between runs it keeps the finished hypotheses of each sequence that has any."""
 
     def __init__(self, eos_id: int, beam_size: int) -> None:
         self._eos_id = eos_id
@@ -40,7 +40,7 @@ class BeamSearch:
         return Fetch(next_ids=False, next_log_probs=False, num_candidates=2 * self._beam_size)
 
     def max_steps(self, batch: Batch) -> int:
-        """Rank each token's continuations here."""
+        """Return 1: each token's continuations are ranked here."""
         return 1
 
     def advance(self, batch: Batch, output: RunOutput, outcome: Outcome) -> None:
@@ -82,7 +82,7 @@ class BeamSearch:
         self._go_on(batch, sequences, rows, running, outcome)
 
     def certain(self, batch: Batch, sequence: Sequence) -> tuple[int, ...]:
-        """Return what the sequence's beams, and its best finished hypothesis, have in common."""
+        """Return the common prefix of the sequence's beams and its best finished hypothesis."""
         rows = sequence.slots
         start, end = len(sequence.target_prefix_ids), int(batch.lengths[rows[0]])
         if end <= batch.forced_lengths[rows[0]]:
@@ -99,7 +99,7 @@ class BeamSearch:
     def _advance_forced(
         self, batch: Batch, sequences: list[Sequence], output: RunOutput, outcome: Outcome
     ) -> list[Sequence]:
-        """Append the forced tokens of those that have some left; returns the others."""
+        """Append the forced tokens of sequences that have some left; returns the other sequences."""
         assert output.candidate_log_probs is not None
         others = []
         for sequence in sequences:
@@ -107,7 +107,7 @@ class BeamSearch:
             length = int(batch.lengths[own[0]])
             if length >= batch.forced_lengths[own[0]]:
                 others.append(sequence)
-            # Looked at though nothing is chosen: NaN would stay in the cache.
+            # Checked although no token is chosen: NaN would stay in the cache.
             elif np.isnan(output.candidate_log_probs[own]).any():
                 outcome.failed.append(sequence)
             else:
@@ -119,7 +119,7 @@ class BeamSearch:
     def _go_on(
         self, batch: Batch, sequences: list[Sequence], rows: Rows, running: Continuations, outcome: Outcome
     ) -> None:
-        """Let searches run on with other beams; `rows` are those of the present ones (n, k)."""
+        """Continue searches with their next beams; `rows` (n, k) are those of the current ones."""
         rows, sources, targets = inherit(rows, running.parents)
         if len(sources):
             batch.copy_outputs(sources, targets)
@@ -132,7 +132,7 @@ class BeamSearch:
             self._give_up(batch, batch.note_repeats(rows.ravel(), running.token_ids.ravel()), outcome)
 
     def _give_up(self, batch: Batch, rows: list[int], outcome: Outcome) -> None:
-        """Let beams that repeat themselves die: others take their places in the next step, if any is left."""
+        """Give up beams that repeat themselves: in the next step others take their places, if any are left."""
         for row in rows:
             sequence, length = batch.owner(row), int(batch.lengths[row])
             output_ids = tuple(batch.output_ids[row, :length].tolist())
@@ -166,7 +166,7 @@ class BeamSearch:
 
 
 def _common_beginning(outputs: list[tuple[int, ...]]) -> tuple[int, ...]:
-    """The tokens with which all begin."""
+    """Return the longest common prefix."""
     for place, tokens in enumerate(zip(*outputs, strict=False)):
         if any(token != tokens[0] for token in tokens):
             return outputs[0][:place]

@@ -1,13 +1,13 @@
 """Beam search with the semantics of transformers' `generate(num_beams=k, do_sample=False)`.
 
-Each step ranks the 2 k most probable continuations of the k running beams. Those among the first k that end (with
-the end-of-sentence token, or all of them at the length limit) become finished hypotheses, of which the k best by
-normalised score are kept; the first k that don't end run on. The search is over when k hypotheses are finished and
-the best running beam, normalised by its present length, does not beat the worst of them (with `stops_early`, which is
+Each step ranks the 2 k most probable continuations of the k running beams. Those among the first k that end (with the
+end-of-sentence token, or all of them at the length limit) become finished hypotheses, of which the k best by normalized
+score are kept; the first k that don't end continue. The search is over when k hypotheses are finished and the best
+running beam, normalized by its current length, does not beat the worst of them (with `stops_early`, i.e.
 `early_stopping=True`, whether it does or not), or at the length limit.
 
-One difference, on purpose: where transformers marks "impossible" with a score of -1e9, this uses minus infinity, so
-that real scores below -1e9 (long outputs under a strongly negative length penalty) still count as what they are.
+One deliberate difference: where transformers marks "impossible" with a score of -1e9, this uses minus infinity, so that
+real scores below -1e9 (long outputs under a strongly negative length penalty) keep their order.
 """
 
 from typing import Any, NamedTuple
@@ -28,7 +28,7 @@ class Continuations(NamedTuple):
     log_probs: Scores  # summed over the hypothesis
 
     def of(self, which: Any) -> "Continuations":
-        """Some of them, by an index that numpy takes."""
+        """Return a selection, by a NumPy index."""
         return Continuations(self.parents[which], self.token_ids[which], self.log_probs[which])
 
 
@@ -42,7 +42,7 @@ class Ranking(NamedTuple):
 def rank(log_probs: Scores, candidate_ids: Ids, candidate_log_probs: Scores, eos_id: int) -> Ranking:
     """Rank the continuations of n searches: `log_probs` (n, k) of their beams, candidates (n, k, K) with K >= 2 k.
 
-    2 k candidates hold at least k that don't end, as only one continuation of a beam does. Ties go to the earlier
+    2 k candidates include at least k that don't end, as only one continuation of a beam does. Ties go to the earlier
     beam and, within a beam, to the earlier candidate.
     """
     num_searches, beam_size = log_probs.shape
@@ -61,9 +61,9 @@ def rank(log_probs: Scores, candidate_ids: Ids, candidate_log_probs: Scores, eos
 
 
 class Finished(NamedTuple):
-    """A hypothesis that ended: `output_ids` with what was forced and, unless it was cut, the end-of-sentence token.
+    """A hypothesis that ended: `output_ids` include forced tokens and, unless it was cut, the end-of-sentence token.
 
-    The last `excess` of them came once too often.
+    The last `excess` of them repeat once too often.
     """
 
     score: float  # normalised
@@ -72,7 +72,7 @@ class Finished(NamedTuple):
 
     @property
     def text_ids(self) -> tuple[int, ...]:
-        """Without the excess."""
+        """Return the output without the excess."""
         return self.output_ids[: len(self.output_ids) - self.excess]
 
 
@@ -86,19 +86,19 @@ class BeamHypotheses:
         self._given_up: list[Finished] = []
 
     def add(self, score: float, output_ids: tuple[int, ...]) -> None:
-        """Keep a hypothesis if it is among the best."""
+        """Keep a hypothesis if it is among the k best."""
         self._keep(self.finished, Finished(score, output_ids))
 
     def give_up(self, score: float, output_ids: tuple[int, ...], excess: int) -> None:
-        """Note a hypothesis that repeats itself; it counts only where too few others end."""
+        """Keep a hypothesis that repeats itself; it counts only if too few others end."""
         self._keep(self._given_up, Finished(score, output_ids, excess))
 
     def best(self, num_hypotheses: int) -> list[Finished]:
-        """The best ones, best first, and behind them those that were given up."""
+        """Return the best finished hypotheses, best first, followed by those that were given up."""
         return (self.finished + self._given_up)[:num_hypotheses]
 
     def is_done(self, best_running_score: float) -> bool:
-        """Whether k hypotheses are finished and the best running beam does not beat the worst of them."""
+        """Return whether k hypotheses are finished and the best running beam does not beat the worst of them."""
         if len(self.finished) < self._beam_size:
             return False
         if self._stops_early:
@@ -112,19 +112,19 @@ class BeamHypotheses:
 
 
 def inherit(rows: Rows, parents: Rows) -> tuple[Rows, Rows, Rows]:
-    """Place the next beams in their search's rows with as few copies as possible; `rows` and `parents` are (n, k).
+    """Assign the next beams to their search's rows with as few copies as possible; `rows` and `parents` are (n, k).
 
     The first child of a beam stays in its row; further children take rows of beams that have none.
 
     Returns:
-        The rows of the next beams (n, k), and the copies that this needs: (source rows, target rows), each (m,). No
-        row is both a source and a target.
+        The rows of the next beams (n, k), and the copies needed: (source rows, target rows), each (m,). No row is both
+        a source and a target.
     """
     numbers, searches = np.arange(rows.shape[1]), np.arange(len(rows))[:, None]
     is_same = parents[:, :, None] == parents[:, None, :]  # (n, k, k)
     is_first = ~(is_same & (numbers < numbers[:, None])).any(axis=2)
     is_orphaned = (parents[:, None, :] != numbers[:, None]).all(axis=2)
     placed = rows[searches, parents]
-    sources, targets = placed[~is_first], rows[is_orphaned]  # as many of each in every search, search by search
+    sources, targets = placed[~is_first], rows[is_orphaned]  # equally many of each per search, in the order of searches
     placed[~is_first] = targets
     return placed, sources, targets

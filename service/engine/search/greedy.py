@@ -1,4 +1,4 @@
-"""Greedy search: the graph chose the most probable tokens, in as many steps of one run as it likes."""
+"""Greedy search: the graph chooses the most probable tokens, in any number of steps per run."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ class Greedy(SingleRows):
     """A `Strategy`: the most probable token of each step."""
 
     def max_steps(self, batch: Batch) -> int:
-        """Let a run go on until it must be told a forced token."""
+        """Return 1 while tokens are forced, which a run can't do by itself; otherwise no limit."""
         if batch.num_forced and (batch.lengths[: batch.num_rows] < batch.forced_lengths[: batch.num_rows]).any():
             return 1
         return _ANY_NUMBER

@@ -1,4 +1,4 @@
-"""Turns what a strategy found into the hypothesis that its caller gets."""
+"""Converts a strategy's result into the hypothesis that its caller gets."""
 
 from service.domain.translation import FinishReason
 from service.engine.search.scores import normalized
@@ -14,7 +14,7 @@ def score(sequence: Sequence, log_prob: float, length: int) -> float:
 def decoded(
     sequence: Sequence, normalized_score: float, output_ids: tuple[int, ...], excess: int, eos_id: int
 ) -> DecodedHypothesis:
-    """Strip the model's prefix, the end-of-sentence token, and the last `excess` tokens, which came once too often."""
+    """Strip the model's prefix, the end-of-sentence token, and the last `excess` tokens, which repeat too often."""
     chosen = output_ids[len(sequence.target_prefix_ids) :]
     if excess:
         return DecodedHypothesis(chosen[:-excess], normalized_score, FinishReason.REPETITION)

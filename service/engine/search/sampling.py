@@ -1,4 +1,4 @@
-"""Sampling: one of a row's most probable tokens by chance, and where that chance comes from."""
+"""Sampling: draws one of a row's most probable tokens, with reproducible random numbers."""
 
 from typing import Any
 
@@ -15,12 +15,12 @@ Counts = npt.NDArray[np.int32]
 Seeds = npt.NDArray[np.uint64]
 Floats = npt.NDArray[np.float32]
 
-_COLDEST = np.finfo(np.float32).tiny  # a temperature below is 0 in float32
+_COLDEST = np.finfo(np.float32).tiny  # lower temperatures are 0 in float32
 _GAMMA = np.uint64(0x9E3779B97F4A7C15)
 
 
 class Sampling(SingleRows):
-    """A `Strategy`: one of the most probable tokens of each step by chance."""
+    """A `Strategy` that draws one of the most probable tokens in each step."""
 
     def fetch(self, batch: Batch) -> Fetch:
         """See `Strategy.fetch`."""
@@ -28,7 +28,7 @@ class Sampling(SingleRows):
         return super().fetch(batch)._replace(num_candidates=most)
 
     def max_steps(self, batch: Batch) -> int:
-        """Choose each token here."""
+        """Return 1: each token is chosen here."""
         return 1
 
     def choose(self, batch: Batch, rows: Any, output: RunOutput, step: int) -> tuple[Ids, Scores | None]:
@@ -49,17 +49,17 @@ class Sampling(SingleRows):
 
 
 def stream_seed(seed: int, sample: int) -> int:
-    """The seed of one sample's own sequence of random numbers; `seed` and `sample` are taken modulo 2 ** 64."""
+    """Return the seed of one sample's own random stream; `seed` and `sample` are taken modulo 2 ** 64."""
     words = np.array([seed, sample], dtype=object) % 2**64
     seeds, samples = words[:1].astype(np.uint64), words[1:].astype(np.uint64)
     return int(_mixed(_mixed(seeds + _GAMMA) + samples)[0])
 
 
 def uniforms(seeds: Seeds, positions: Counts) -> npt.NDArray[np.float64]:
-    """Random numbers in [0, 1), one per row, each a function of its row's seed and position alone; all (n,).
+    """Return random numbers in [0, 1), one per row, each a function only of its row's seed and position; all (n,).
 
-    SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014) read by position instead of
-    in order: a row needs no state that would have to move with it.
+    SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014), accessed by position instead
+    of in order: a row has no state that would have to move with it.
     """
     bits = _mixed(seeds + (positions.astype(np.uint64) + np.uint64(1)) * _GAMMA)
     return (bits >> np.uint64(11)).astype(np.float64) * 2.0**-53
@@ -74,8 +74,8 @@ def choose(
 ) -> Rows:
     """Choose one of each row's candidates: `log_probs` (n, K), best first; all else, and the result, (n,).
 
-    As transformers' `generate(do_sample=True)`: temperature, then the `top_k` best, then of these the fewest that hold
-    `top_p` of the probability. A candidate of probability 0 is never chosen.
+    The semantics are those of transformers' `generate(do_sample=True)`: temperature, then the `top_k` best, then the
+    fewest of these that hold `top_p` of the probability. A candidate of probability 0 is never chosen.
     """
     log_probs = log_probs.astype(np.float64)
     divisors = np.maximum(temperatures, _COLDEST)[:, None].astype(np.float64)

@@ -1,4 +1,4 @@
-"""The strategies of all running sequences: which one each follows, and what a run needs for all of them."""
+"""The strategies of all running sequences: which one each follows, and what a run must compute for all of them."""
 
 from collections.abc import Collection
 
@@ -16,7 +16,7 @@ _Kind = tuple[int, bool]
 
 
 def new_strategy(options: DecodingOptions, eos_id: int) -> Strategy:
-    """Choose the strategy for a sequence's options; those of one `_kind` share it."""
+    """Create the strategy for a sequence's options; sequences of one `_kind` share it."""
     if options.beam_size > 1:
         return BeamSearch(eos_id, options.beam_size)
     return Sampling(eos_id) if options.is_sampled else Greedy(eos_id)
@@ -27,7 +27,7 @@ def _kind(options: DecodingOptions) -> _Kind:
 
 
 class Search:
-    """The strategies that sequences of one batch follow, each with its sequences."""
+    """The strategies of a batch, each with its sequences."""
 
     def __init__(self, eos_id: int) -> None:
         self._eos_id = eos_id
@@ -37,18 +37,18 @@ class Search:
 
     @property
     def num_kept(self) -> int:
-        """Sequences that a strategy has not forgotten."""
+        """Return the number of sequences that strategies still hold."""
         return sum(len(list(strategy.sequences)) for strategy in self._strategies.values())
 
     def join(self, sequence: Sequence) -> None:
-        """Let a sequence that has joined the batch follow its strategy."""
+        """Assign a sequence that has joined the batch to its strategy."""
         kind = _kind(sequence.options)
         if kind not in self._strategies:
             self._strategies[kind] = new_strategy(sequence.options, self._eos_id)
         self._strategies[kind].join(sequence)
 
     def leave(self, sequence: Sequence) -> None:
-        """Forget a sequence that leaves the batch, however it ended."""
+        """Remove a sequence that leaves the batch, however it ended."""
         kind = _kind(sequence.options)
         strategy = self._strategies[kind]
         strategy.leave(sequence)
@@ -69,21 +69,21 @@ class Search:
         return min(strategy.max_steps(batch) for strategy in self._strategies.values())
 
     def advance(self, batch: Batch, output: RunOutput) -> Outcome:
-        """Give every running sequence the tokens of a run; nobody leaves the batch."""
+        """Append a run's tokens to every running sequence; no sequence leaves the batch."""
         outcome = Outcome()
         for strategy in self._strategies.values():
             strategy.advance(batch, output, outcome)
         return outcome
 
     def certain(self, batch: Batch, sequence: Sequence) -> tuple[int, ...]:
-        """As `Strategy.certain`."""
+        """See `Strategy.certain`."""
         return self._strategies[_kind(sequence.options)].certain(batch, sequence)
 
     def check_integrity(self, running: Collection[Sequence]) -> None:
-        """Check that each running sequence follows one strategy, the one for its options, and nobody else does.
+        """Check that each running sequence follows one strategy, the one for its options, and that no others do.
 
         Raises:
-            IntegrityError: it is not so; says what is wrong.
+            IntegrityError: the state is inconsistent; says how.
         """
         kept = [(kind, each) for kind, strategy in self._strategies.items() for each in strategy.sequences]
         expect({each for _, each in kept} <= set(running), "a search is kept of a sequence that has left")

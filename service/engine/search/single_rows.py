@@ -1,4 +1,4 @@
-"""What greedy search and sampling share: sequences of one row each, for which one token is chosen per step."""
+"""Common base of greedy search and sampling: sequences of one row each, with one token chosen per step."""
 
 import math
 from abc import ABC, abstractmethod
@@ -20,7 +20,7 @@ Scores = npt.NDArray[np.float32]
 
 
 class SingleRows(ABC):
-    """A `Strategy` without its choice. All rows are advanced at once: this is Python's share of most turns."""
+    """A `Strategy` except for the choice of tokens. All rows advance at once: this is Python's share of most turns."""
 
     def __init__(self, eos_id: int) -> None:
         self._eos_id = eos_id
@@ -52,15 +52,15 @@ class SingleRows(ABC):
 
     @abstractmethod
     def choose(self, batch: Batch, rows: Any, output: RunOutput, step: int) -> tuple[Ids, Scores | None]:
-        """Return the tokens that a step chose for `rows`, an index of n of them, and their log-probabilities where
-        they are known; each (n,)."""
+        """Return the tokens a step chose for `rows`, an index of n rows, and their log-probabilities or `None`; each
+        (n,)."""
 
     def advance(self, batch: Batch, output: RunOutput, outcome: Outcome) -> None:
         """See `Strategy.advance`."""
         rows = self._own_rows(batch)
         for step in range(output.num_steps):
             goes_on = self._append(batch, rows, output, step, outcome)
-            if step + 1 < output.num_steps:  # what a run holds of a row behind its end is undefined
+            if step + 1 < output.num_steps:  # a run's values after a row's end are undefined
                 rows = batch.row_numbers[rows][goes_on]
 
     def certain(self, batch: Batch, sequence: Sequence) -> tuple[int, ...]:
@@ -77,13 +77,13 @@ class SingleRows(ABC):
         if self._revision != batch.revision:
             self._revision = batch.revision
             if len(self._sequences) == batch.num_rows:
-                self._rows = slice(0, batch.num_rows)  # whole arrays are views
+                self._rows = slice(0, batch.num_rows)  # a slice gives views
             else:
                 self._rows = np.sort([sequence.slots[0] for sequence in self._sequences])
         return self._rows
 
     def _append(self, batch: Batch, rows: Any, output: RunOutput, step: int, outcome: Outcome) -> Mask:
-        """Append one token to each row; returns which rows go on, (n,)."""
+        """Append one token to each row; returns which rows continue, (n,)."""
         assert output.next_ids is not None
         is_broken = output.next_ids[rows, step] == NO_TOKEN
         chosen, log_probs = self.choose(batch, rows, output, step)
@@ -100,7 +100,7 @@ class SingleRows(ABC):
         if is_open is not None:
             is_ended &= is_open
         if log_probs is not None:
-            is_broken |= np.isnan(log_probs)  # only the projection produced it
+            is_broken |= np.isnan(log_probs)  # NaN only in the projection
             batch.log_probs[rows] += log_probs if is_open is None else np.where(is_open, log_probs, 0)
         outcome.num_generated += len(chosen) if is_open is None else int(np.count_nonzero(is_open))
         if is_broken.any():
@@ -126,9 +126,9 @@ class SingleRows(ABC):
 
 
 def ended(chosen_ids: Ids, lengths: Counts, limits: Counts, eos_id: int) -> Mask:
-    """Return which rows are finished by a chosen token, the end of the sentence or the last allowed; all (n,).
+    """Return which rows are finished by a chosen token, the end-of-sentence token or the last allowed; all (n,).
 
-    `lengths` count the chosen token.
+    `lengths` include the chosen token.
     """
     is_ended: Mask = (chosen_ids == eos_id) | (lengths >= limits)
     return is_ended

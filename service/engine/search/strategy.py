@@ -1,4 +1,4 @@
-"""What every way of searching does with a run's output, and what it says before the run."""
+"""The interface of search strategies: what they need from a run, and how they process its output."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -11,11 +11,11 @@ from service.engine.sequence import DecodedHypothesis, Sequence
 
 @dataclass(slots=True)
 class Outcome:
-    """What a run led to.
+    """The results of a run.
 
     `failed` are sequences for which the model produced NaN. `copies` (source row, target row) are beams that continue
-    another beam: their cache must follow before the next run. `num_generated` counts one token per sequence and step,
-    however wide its beam, without forced ones.
+    another beam: their cache must be copied before the next run. `num_generated` counts one token per sequence and
+    step, however wide its beam, without forced ones.
     """
 
     finished: list[tuple[Sequence, tuple[DecodedHypothesis, ...]]] = field(default_factory=list)
@@ -25,26 +25,26 @@ class Outcome:
 
 
 class Strategy(Protocol):
-    """Continues the sequences that joined it; between runs it may keep what it needs of each.
+    """Continues the sequences that joined it; between runs it may keep state for each.
 
-    Tokens reach the batch through `Batch.append` only, which advances the rows' lengths.
+    Tokens reach the batch only through `Batch.append`, which advances the rows' lengths.
     """
 
     @property
     def sequences(self) -> Iterable[Sequence]:
-        """Those that joined and have not left."""
+        """Return the sequences that joined and have not left."""
         ...
 
     def join(self, sequence: Sequence) -> None:
-        """Take over a sequence that has rows in the batch."""
+        """Add a sequence that has rows in the batch."""
         ...
 
     def leave(self, sequence: Sequence) -> None:
-        """Forget a sequence, however it ended."""
+        """Remove a sequence, however it ended."""
         ...
 
     def fetch(self, batch: Batch) -> Fetch:
-        """Return what a run has to compute for the sequences; asked again only after somebody joined or left."""
+        """Return what a run has to compute for the sequences; called again only after a sequence joins or leaves."""
         ...
 
     def max_steps(self, batch: Batch) -> int:
@@ -52,10 +52,10 @@ class Strategy(Protocol):
         ...
 
     def advance(self, batch: Batch, output: RunOutput, outcome: Outcome) -> None:
-        """Append each sequence's tokens to its rows and add to `outcome`; nobody leaves the batch."""
+        """Append each sequence's tokens to its rows and add to `outcome`; no sequence leaves the batch."""
         ...
 
     def certain(self, batch: Batch, sequence: Sequence) -> tuple[int, ...]:
-        """Return the tokens with which the sequence's best hypothesis will begin, without the model's prefix; with each
-        run as many or more."""
+        """Return the tokens that the best hypothesis will begin with, without the model's prefix; the result only
+        grows."""
         ...
