@@ -1,1 +1,1 @@
-"""Models on disk and in memory: where bundles lie, how one is loaded and proved, and which one answers a call."""
+"""Models on disk and in memory: finding bundles, loading and testing them, choosing the model that answers a call."""

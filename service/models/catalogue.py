@@ -1,4 +1,4 @@
-"""Which loaded model answers a call: by its name and version, or by the language pair alone."""
+"""Selects the loaded model that answers a call: by name and version, or by the language pair alone."""
 
 from collections.abc import Iterable, Mapping
 
@@ -8,11 +8,11 @@ from service.models.loaded_model import LoadedModel
 from service.models.repository import version_number
 from service.text.languages import in_message, is_well_formed
 
-_MAX_KEPT = 1024  # calls spell codes and names as they like
+_MAX_KEPT = 1024  # bounded: callers may spell codes and names in any way
 
 
 class Catalogue:
-    """The models that are served, each in one or more versions; never changes. Empty until they are loaded."""
+    """The models that are served, each in one or more versions; immutable. Empty until models are loaded."""
 
     def __init__(self, models: Iterable[LoadedModel] = ()) -> None:
         highest_first = sorted(models, key=lambda model: version_number(model.version), reverse=True)
@@ -22,18 +22,18 @@ class Catalogue:
         self._resolved: dict[tuple[str, str, str, str], tuple[LoadedModel, LanguagePair]] = {}
 
     def models(self) -> list[LoadedModel]:
-        """All models, in order of names, and of each name the highest version first."""
+        """Return all models, ordered by name, and for each name the highest version first."""
         return [model for versions in self._models.values() for model in versions.values()]
 
     def resolve(self, name: str, version: str, source: str, target: str) -> tuple[LoadedModel, LanguagePair]:
         """Find the model and its language pair.
 
-        An empty `name` takes the model whose pair is nearest to these codes, the first of equally near ones; an empty
-        `version` the highest that is served.
+        With an empty `name`, the model whose pair is nearest to these codes is chosen, the first of equally near ones;
+        with an empty `version`, the highest that is served.
 
         Raises:
             InvalidRequest: a language code is missing or malformed, or a version is given without a name.
-            NotFound: no such model or version, or none that translates this pair.
+            NotFound: there is no such model or version, or none that translates this pair.
         """
         asked = (name, version, source, target)
         resolved = self._resolved.get(asked)
@@ -54,7 +54,7 @@ class Catalogue:
         return model, match.pair
 
     def sources(self, name: str, version: str, target: str) -> list[str]:
-        """The languages that can be translated into `target`, as BCP 47 codes, sorted; `name` as for `resolve`.
+        """Return the languages that can be translated into `target`, as sorted BCP 47 codes; `name` as for `resolve`.
 
         Raises:
             InvalidRequest, NotFound: as for `resolve`.
@@ -78,7 +78,7 @@ class Catalogue:
         return [self.find(name, version)] if name else [_highest(each) for each in self._models.values()]
 
     def find(self, name: str, version: str) -> LoadedModel:
-        """The model of this name; its highest version if `version` is empty.
+        """Return the model of this name; its highest version if `version` is empty.
 
         Raises:
             NotFound: there is no such model or version.

@@ -1,4 +1,4 @@
-"""Models loaded and unloaded by name, as callers ask for it, one after the other."""
+"""Loads and unloads models by name at callers' request, one at a time."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -11,39 +11,39 @@ from service.models.index import ModelState
 
 
 class ModelControl:
-    """Belongs to the event loop's thread. What was begun is brought to its end, though the caller go."""
+    """Belongs to the event loop's thread. A started operation is completed even if the caller disconnects."""
 
     def __init__(self, fleet: Fleet, *, is_explicit: bool) -> None:
-        """Callers may load and unload only if it `is_explicit`; then nothing else does once the server has started."""
+        """Allow callers to load and unload only if `is_explicit`; nothing else then does so once the server runs."""
         self._fleet = fleet
         self._is_explicit = is_explicit
         self._turn = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def load(self, name: str) -> None:
-        """Load the model's versions on disk that are to be served, or those that have changed; serve them.
+        """Load those of the model's versions on disk that should be served and are new or changed; serve them.
 
         Raises:
             NotFound: there is no such model on disk.
-            NotPossible: callers may not, or it can't be loaded; what was served of it stays.
+            NotPossible: callers may not load models, or it can't be loaded; its versions already served stay.
         """
         await self._in_turn(self._load(name))
 
     async def unload(self, name: str) -> None:
-        """Serve the model no more; returns when its calls are answered and its engines have stopped.
+        """Stop serving the model; returns when its calls are answered and its engines have stopped.
 
         Raises:
             NotFound: it is not loaded.
-            NotPossible: callers may not.
+            NotPossible: callers may not unload models.
         """
         await self._in_turn(self._unload(name))
 
     async def states(self) -> list[ModelState]:
-        """How each version stands that is on disk or in memory."""
+        """Return the state of each version on disk or in memory."""
         return await self._fleet.states()
 
     def close(self) -> None:
-        """Give up what is being done."""
+        """Cancel all operations under way."""
         for task in self._tasks:
             task.cancel()
 
@@ -91,4 +91,4 @@ class ModelControl:
     def _forget(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if not task.cancelled():
-            task.exception()  # the caller may be gone: then it is nobody's
+            task.exception()  # the caller may have disconnected: nothing else retrieves the exception

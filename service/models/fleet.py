@@ -1,8 +1,8 @@
-"""The models that are served, and how they follow what lies on disk while calls go on.
+"""The served models, kept in line with the disk while calls go on.
 
-Reload: look at the disk -> plan -> load and prove one bundle -> serve it in place of what it replaces -> wait until no
-call holds what was replaced, then stop its engine -> the next bundle. So there is never more than one version too many
-in memory, and nothing good goes before its successor is served.
+Reload: read the disk -> plan -> load and test one bundle -> serve it in place of what it replaces -> wait until no call
+holds the replaced version, then stop its engine -> the next bundle. So there is never more than one extra version in
+memory, and no working version is retired before its successor is served.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ from service.process.lifecycle import ReloadOutcome
 _LOG = logging.getLogger(__name__)
 
 _ENGINE_STOP_SECONDS = 5.0
-# A bundle that is being replaced in place is gone for a moment: who is missing is looked for twice.
+# A bundle replaced in place is missing for a moment: models that are missing are looked for twice.
 _SECOND_LOOK_SECONDS = 1.0
 _STILL_LOADING_SECONDS = 60.0
 
@@ -37,31 +37,31 @@ T = TypeVar("T")
 
 
 class FleetListener(Protocol):
-    """Hears what becomes of models, on the event loop's thread."""
+    """Receives events about models, on the event loop's thread."""
 
     def on_loaded(self, model: LoadedModel, seconds: float) -> None:
-        """A bundle was loaded and proved, which took so long; it is not served yet."""
+        """Note that a bundle was loaded and tested in `seconds`; it is not served yet."""
         ...
 
     def on_served(self, models: Sequence[LoadedModel]) -> None:
-        """From now on calls are to be answered by these, and by no others."""
+        """Answer calls with these models, and no others, from now on."""
         ...
 
     def on_retired(self, model: LoadedModel) -> None:
-        """The engine of a model that is served no more has stopped."""
+        """Note that the engine of a model that is no longer served has stopped."""
         ...
 
     def on_restarted(self, model: LoadedModel) -> None:
-        """The engine of a model had failed, and works again."""
+        """Note that the engine of a model works again after a failure."""
         ...
 
     def on_refused(self, name: str) -> None:
-        """A bundle of this model can't be served; what was served goes on."""
+        """Note that a bundle of this model can't be served; models already served stay."""
         ...
 
 
 class Fleet:
-    """All methods belong to the event loop's thread; the disk is read and models are loaded on other threads."""
+    """All methods belong to the event loop's thread; reading the disk and loading models happen on other threads."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class Fleet:
         listener: FleetListener,
         drain_seconds: float,
     ) -> None:
-        """`load` is called on a thread of its own; `drain_seconds` bound the wait for the calls of a retired model."""
+        """Call `load` on a thread of its own; wait at most `drain_seconds` for the calls of a retired model."""
         self.models: list[LoadedModel] = []
         self._path = path
         self._max_versions = max_versions
@@ -82,20 +82,20 @@ class Fleet:
         self._loading: FoundBundle | None = None
         self._refused: dict[Path, Stamp] = {}
         self._reasons: dict[Path, str] = {}  # why they were refused
-        self._faults: set[str] = set()  # that have been told
-        self._work: set[Future[Any]] = set()  # of threads that read the disk or load
+        self._faults: set[str] = set()  # already reported
+        self._work: set[Future[Any]] = set()  # threads that read the disk or load
         self._is_stuck = False
 
     @property
     def has_threads_left(self) -> bool:
-        """Whether a thread is in native code, or in a read, where nothing can end it."""
+        """Return whether a thread is in native code or a read, where nothing can end it."""
         return self._is_stuck or any(not work.done() for work in self._work)
 
     async def load(self, names: Collection[str] = (ALL,)) -> None:
-        """Load the models of these names that are on disk, then serve them; `*` stands for all.
+        """Load the models of these names that are on disk, then serve them; `*` means all.
 
         Raises:
-            BundleError: one of them is not there, or a bundle is damaged or fails its self-test.
+            BundleError: one of them is missing, or a bundle is damaged or fails its self-test.
             DeviceUnavailable: the device can't be used here.
         """
         for bundle in await self._in_thread(lambda: find_bundles(self._path, self._max_versions, names)):
@@ -104,15 +104,16 @@ class Fleet:
                 model = await self._in_thread(functools.partial(self._load, bundle))
             self._tell_loaded(model, started)
             self.models.append(model)
-        await self._in_thread(give_back)  # loading takes more than a loaded model
+        await self._in_thread(give_back)  # loading takes more memory than a loaded model
         self._listener.on_served(self.models)
 
     async def reload(self) -> ReloadOutcome:
         """Serve what is on disk now. One call at a time.
 
-        What can't be read or loaded is logged and told to the listener once, and tried again when its files change.
+        Anything that can't be read or loaded is logged and reported to the listener once, and tried again when its
+        files change.
         """
-        before = [model.bundle for model in self.models]  # not the models: they are to go one by one
+        before = [model.bundle for model in self.models]  # bundles: models are released one by one
         try:
             on_disk = await self.read()
         except BundleError as error:
@@ -125,7 +126,7 @@ class Fleet:
         return ReloadOutcome.UNCHANGED if [model.bundle for model in self.models] == before else ReloadOutcome.CHANGED
 
     async def read(self) -> list[ModelDirectory]:
-        """What is on disk now, of each model as many versions as are to be served.
+        """Read what is on disk now, up to the maximum number of versions per model.
 
         Raises:
             BundleError: there is nothing, or it can't be read.
@@ -133,10 +134,10 @@ class Fleet:
         return await self._in_thread(lambda: read_models(self._path, self._max_versions))
 
     async def bring(self, folder: ModelDirectory) -> list[str]:
-        """Serve what lies in one model's folder, and all else as it is, whatever failed before. One call at a time.
+        """Serve the bundles in one model's folder, whatever failed before; other models stay. One call at a time.
 
         Returns:
-            Why a bundle could not be loaded, of each that could not; what was served of the model then stays.
+            For each bundle that could not be loaded, the reason; the model's versions already served then stay.
         """
         for bundle in folder.bundles:
             self._refused.pop(bundle.directory, None)
@@ -144,23 +145,23 @@ class Fleet:
         return await self._approach([*(ModelDirectory(each.model_directory, (each,)) for each in others), folder])
 
     async def drop(self, name: str) -> None:
-        """Serve the model of this name no more; returns when its engines have stopped. One call at a time."""
+        """Stop serving the model of this name; returns when its engines have stopped. One call at a time."""
         going = [model for model in self.models if model.name == name]
         await self._hand_over([model for model in self.models if model not in going], going)
-        going.clear()  # now nothing holds them
+        going.clear()  # drops the last references
         await self._in_thread(give_back)
 
     async def restart(self, model: LoadedModel) -> None:
-        """Bring back the engine of a model, which has failed.
+        """Restart the engine of a model after a failure.
 
         Raises:
-            Exception: as `LoadedModel.restart`.
+            Exception: as for `LoadedModel.restart`.
         """
         await self._in_thread(model.restart)
         self._listener.on_restarted(model)
 
     async def states(self) -> list[ModelState]:
-        """How each version stands that is on disk or in memory."""
+        """Return the state of each version on disk or in memory."""
         try:
             on_disk = await self._in_thread(lambda: read_models(self._path, sys.maxsize))
         except BundleError:  # nothing is there
@@ -169,12 +170,12 @@ class Fleet:
         return list_states(on_disk, self._reasons, retiring, self._loading, [model.bundle for model in self.models])
 
     async def stop(self) -> None:
-        """Stop all engines; the calls that are left are failed with `Unavailable`."""
+        """Stop all engines; remaining calls fail with `Unavailable`."""
         for model in (*self.models, *self._retiring):
             await self._stop_engine(model)
 
     async def _approach(self, on_disk: Sequence[ModelDirectory]) -> list[str]:
-        """Serve what is on disk; return why a bundle could not be loaded, of each that was tried and could not."""
+        """Serve what is on disk; returns the reason for each bundle that was tried and could not be loaded."""
         reasons = []
         before = [model.bundle for model in self.models]
         loading = plan_reload(before, on_disk, self._refused).load
@@ -190,7 +191,7 @@ class Fleet:
         return reasons
 
     async def _try(self, bundle: FoundBundle) -> LoadedModel | str:
-        """Load a bundle, or say why that fails, for whatever reason."""
+        """Load a bundle, or return the reason if that fails in any way."""
         started = time.monotonic()
         with self._watched(bundle):
             outcome = await self._in_thread(functools.partial(self._attempt, bundle))
@@ -204,20 +205,20 @@ class Fleet:
         return outcome
 
     def _attempt(self, bundle: FoundBundle) -> LoadedModel | str:
-        """The model, or in one line why there is none; the error itself would keep the memory of what it met."""
+        """Return the model, or a one-line reason if there is none: the error itself would keep memory alive."""
         try:
             return self._load(bundle)
         except Exception as error:
             return one_line(error)
 
     async def _serve(self, models: list[LoadedModel], on_disk: Sequence[ModelDirectory]) -> None:
-        """Serve these models, less those that may go by now; wait until those are gone."""
+        """Serve these models, except those that may be retired by now; wait until those have stopped."""
         retire = plan_reload([model.bundle for model in models], on_disk, self._refused).retire
         retiring = [model for model in models if model.bundle in retire]
         await self._hand_over([model for model in models if model not in retiring], retiring)
 
     async def _hand_over(self, staying: list[LoadedModel], retiring: list[LoadedModel]) -> None:
-        """From now on serve those who stay; wait until the others are gone."""
+        """Serve only `staying` from now on; wait until the others have stopped."""
         if staying == self.models:
             return
         self._retiring = retiring
@@ -234,7 +235,8 @@ class Fleet:
         _LOG.info("retired %s", model.bundle.directory)
 
     async def _stop_engine(self, model: LoadedModel) -> None:
-        # A pool's thread first tells the outcome and later lets go of what it ran: not to be left with the engine.
+        # A pool's thread reports the outcome before it releases what it ran, so it must not hold the last reference to
+        # the engine.
         engine = [model.engine]
         if not await asyncio.to_thread(lambda: engine.pop().stop(_ENGINE_STOP_SECONDS)):
             _LOG.warning("the engine of %s did not stop within %g s", model.bundle.directory, _ENGINE_STOP_SECONDS)
@@ -242,7 +244,7 @@ class Fleet:
 
     @contextlib.contextmanager
     def _watched(self, bundle: FoundBundle) -> Iterator[None]:
-        """It is being loaded; and where that takes long, the log says so from time to time, as nothing can end it."""
+        """Mark a bundle as being loaded and, if that takes long, log so from time to time, as nothing can end it."""
         started = time.monotonic()
 
         async def tell() -> None:
@@ -264,7 +266,7 @@ class Fleet:
         self._listener.on_loaded(model, seconds)
 
     def _tell_faults(self, faults: Mapping[str, str | None]) -> bool:
-        """Say what is wrong with the disk, once each, and of which model; whether there was anything new to say."""
+        """Report each fault on disk once, with its model if known; returns whether any was new."""
         new = faults.keys() - self._faults
         self._faults = set(faults)
         for fault in sorted(new):
@@ -275,7 +277,7 @@ class Fleet:
         return bool(new)
 
     def _name_of(self, folder: ModelDirectory) -> str:
-        """What a model is called whose manifest may be unreadable."""
+        """Return the name of a model whose manifest may be unreadable."""
         names = (model.name for model in self.models if model.bundle.model_directory == folder.path)
         return next(names, folder.path.name)
 
@@ -283,11 +285,11 @@ class Fleet:
         """Run `work` in a thread that does not keep the process alive: a stop must not wait for a model to load."""
         done: Future[None] = Future()
         self._work.add(done)
-        done.set_running_or_notify_cancel()  # who waits may be cancelled; the work goes on
-        outcome: list[T] = []  # taken out of here: the thread ends later, and is not to be left with a model
+        done.set_running_or_notify_cancel()  # the waiting task may be cancelled; the work goes on
+        outcome: list[T] = []  # emptied by the caller: the thread ends later and must not keep a model alive
 
         def run() -> None:
-            set_back()  # a new model's threads, and the CPUs that it takes to load, are behind what is served
+            set_back()  # a new model's threads, and the CPU time to load it, have lower priority than serving
             try:
                 outcome.append(work())
             except BaseException as error:

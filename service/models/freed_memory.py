@@ -1,4 +1,4 @@
-"""Gives memory that a model has left behind back to the system, and spares Python's collector what stays."""
+"""Returns memory freed by a model to the system, and exempts long-lived objects from Python's garbage collector."""
 
 import ctypes
 import gc
@@ -8,11 +8,11 @@ _LARGE_BYTES = 1 << 20
 
 
 def map_large_blocks() -> None:
-    """Have the C library ask the system for each block of a mebibyte or more, and return it when it is freed.
+    """Make the C library map each block of a mebibyte or more separately, and unmap it when it is freed.
 
-    glibc begins so by itself, but whenever such a block is freed it raises the bound up to 32 MiB: the weights of later
-    models then lie among smaller blocks, and their place is not returned. Over twelve replacements under traffic a
-    process held 640 to 780 MiB; with the bound fixed 360 to 420. See mallopt(3).
+    glibc starts that way, but whenever such a block is freed it raises the threshold, up to 32 MiB: the weights of
+    later models then lie among smaller blocks, and their memory is not returned. Over twelve replacements under traffic
+    a process held 640 to 780 MiB; with the threshold fixed, 360 to 420 MiB. See mallopt(3).
     """
     set_option = getattr(ctypes.CDLL(None), "mallopt", None)
     if set_option is not None:
@@ -20,14 +20,14 @@ def map_large_blocks() -> None:
 
 
 def give_back() -> None:
-    """Collect what is garbage, have the C library return free memory, and let the collector look only at what is made
-    from now on. All threads wait for it for some tens of milliseconds.
+    """Collect garbage, make the C library return free memory, and restrict the collector to objects created from now
+    on. Stops all threads for tens of milliseconds.
 
-    What a server has loaded are some 70,000 objects that stay. Looking through them stopped all threads for as long
-    again and again while there was much to do, which is why they are frozen.
+    A loaded server has some 70,000 permanent objects. Traversing them stopped all threads for as long, again and again
+    under load, which is why they are frozen.
 
-    glibc keeps what was freed for the arena in which it was allocated, and the threads that load models get one after
-    the other: after some reloads a process would hold several times of what it uses. See malloc_trim(3); other C
+    glibc keeps freed memory for the arena it was allocated in, and each thread that loads a model may use another
+    arena: after some reloads a process would hold several times the memory it uses. See malloc_trim(3); other C
     libraries have no such call, and nothing is returned.
     """
     gc.unfreeze()

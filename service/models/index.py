@@ -1,4 +1,4 @@
-"""How each version of each model stands, of those on disk and in memory. A pure function."""
+"""Lists the state of each version of each model on disk and in memory. Pure functions."""
 
 import enum
 from collections.abc import Mapping, Sequence
@@ -9,17 +9,17 @@ from service.models.repository import FoundBundle, ModelDirectory, version_numbe
 
 
 class LoadState(enum.Enum):
-    """Where a version stands."""
+    """The state of a version."""
 
     READY = "ready"
     LOADING = "loading"
-    UNLOADING = "unloading"  # found by no new call; has calls to answer
+    UNLOADING = "unloading"  # not selected by new calls; still has calls to answer
     UNAVAILABLE = "unavailable"
 
 
 @dataclass(frozen=True, slots=True)
 class ModelState:
-    """How one version stands, and why if it is unavailable. A folder that can't be read has no `version`."""
+    """The state of one version, and the reason if it is unavailable. A folder that can't be read has no `version`."""
 
     name: str
     version: str
@@ -34,9 +34,9 @@ def list_states(
     loading: FoundBundle | None,
     served: Sequence[FoundBundle],
 ) -> list[ModelState]:
-    """List versions in order of names, of each name the lowest first; `refused` says why bundles can't be loaded.
+    """List versions ordered by name, for each name the lowest first; `refused` is why bundles can't be loaded.
 
-    A version that is replaced in place is shown once: ready as long as one of the two is served.
+    A version that is replaced in place appears once: ready as long as one of the two is served.
     """
     states: dict[tuple[str, str], ModelState] = {}
 

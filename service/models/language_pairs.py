@@ -1,4 +1,4 @@
-"""Which of a model's language pairs a caller's codes mean, and how callers are told of its languages."""
+"""Maps a caller's language codes to a model's language pairs, and lists its languages for callers."""
 
 from dataclasses import dataclass
 
@@ -8,16 +8,16 @@ from service.text.languages import ServedLanguages, folded
 
 @dataclass(frozen=True, slots=True)
 class FoundPair:
-    """A language pair of a model, and how far its codes are from those asked for; 0 means the same codes."""
+    """A language pair of a model, and the distance of its codes from the requested ones; 0 means the same codes."""
 
     pair: LanguagePair
     distance: int
 
 
 class LanguagePairs:
-    """The language pairs of one manifest; a model of 200 languages has 40,000, which are never listed here.
+    """The language pairs of one manifest; a model of 200 languages has 40,000, which are never enumerated here.
 
-    Codes that come in are callers', in any spelling; codes that go out are BCP 47, those in a `LanguagePair` apart.
+    Codes passed in are callers', in any spelling; codes returned are BCP 47, except those in a `LanguagePair`.
     """
 
     def __init__(self, manifest: Manifest) -> None:
@@ -36,16 +36,16 @@ class LanguagePairs:
 
     @property
     def listed(self) -> list[tuple[str, str]]:
-        """The pairs that stand by themselves, source before target."""
+        """Return the pairs listed individually, source before target."""
         return [(self._spellings[source], self._spellings[target]) for source, target in self._listed]
 
     @property
     def any_to_any(self) -> list[str]:
-        """The languages each of which is translated into each other one."""
+        """Return the languages each of which is translated into every other one."""
         return [self._spellings[code] for code in self._any_to_any]
 
     def find(self, source: str, target: str) -> FoundPair | None:
-        """The pair nearest to these codes; of equally near ones the first in order of codes."""
+        """Return the pair nearest to these codes; of equally near ones the first in order of codes."""
         targets = self._targets.find(target)
         found = (
             FoundPair(pair, from_.distance + into.distance)
@@ -56,26 +56,26 @@ class LanguagePairs:
         return min(found, key=lambda each: each.distance, default=None)
 
     def sources(self, target: str) -> list[str]:
-        """The languages that can be translated into this one, sorted."""
+        """Return the languages that can be translated into this one, sorted."""
         targets = [folded(into.code) for into in self._targets.find(target)]
         listed = [source for source, into in self._listed if into in targets]
         among = [source for source in self._any_to_any if set(targets) & (self._any_to_any.keys() - {source})]
         return sorted({self._spellings[code] for code in (*listed, *among)})
 
     def targets(self, source: str) -> list[str]:
-        """The languages that this one can be translated into, sorted."""
+        """Return the languages that this one can be translated into, sorted."""
         sources = [folded(from_.code) for from_ in self._sources.find(source)]
         listed = [target for from_, target in self._listed if from_ in sources]
         among = [target for target in self._any_to_any if set(sources) & (self._any_to_any.keys() - {target})]
         return sorted({self._spellings[code] for code in (*listed, *among)})
 
     def nearest_source(self, code: str) -> str | None:
-        """A language that can be translated, to point a caller to who asked for one that can't."""
+        """Return the nearest language that can be translated, as a hint for a caller whose code can't be."""
         nearest = self._sources.nearest(code)
         return nearest and self._spellings[folded(nearest)]
 
     def nearest_target(self, code: str) -> str | None:
-        """A language that can be translated into, to point a caller to who asked for one that can't."""
+        """Return the nearest language that can be translated into, as a hint for a caller whose code can't be."""
         nearest = self._targets.nearest(code)
         return nearest and self._spellings[folded(nearest)]
 

@@ -1,4 +1,4 @@
-"""How many calls use a model, so that it can be given up once none does."""
+"""Counts the calls that use a model, so that it can be released once there are none."""
 
 import asyncio
 import contextlib
@@ -15,7 +15,7 @@ class Leases:
 
     @contextlib.contextmanager
     def hold(self) -> Iterator[None]:
-        """Keep the model's engine running for the time of a call."""
+        """Keep the model's engine running for the duration of a call."""
         self._num_held += 1
         self._none_held.clear()
         try:
@@ -26,7 +26,7 @@ class Leases:
                 self._none_held.set()
 
     async def none_held(self, timeout_seconds: float) -> bool:
-        """Wait until no call holds the model; false if some still do after the timeout."""
+        """Wait until no call holds the model; returns false if some still do after the timeout."""
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._none_held.wait(), timeout_seconds)
         return self._none_held.is_set()

@@ -18,11 +18,11 @@ from service.text.unknown import UnknownCharacters
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LoadedModel:
-    """One version of a model, in memory. Whoever uses it takes a lease.
+    """One version of a model, in memory. Every user holds a lease.
 
-    The `aligner` tells where the tokens of a translation came from; a bundle without an alignment graph has none.
-    `fingerprint` is a digest of everything in the bundle that a translation depends on. `unknown` knows what the
-    tokenizer does not.
+    The `aligner` computes where the tokens of a translation came from; `None` if the bundle has no alignment graph.
+    `fingerprint` is a digest of everything in the bundle that a translation depends on. `unknown` finds characters that
+    the tokenizer does not cover.
     """
 
     bundle: FoundBundle
@@ -41,31 +41,31 @@ class LoadedModel:
 
     @property
     def name(self) -> str:
-        """What a request's `model` and the metrics' label call it."""
+        """Return the model's name, as used in a request's `model` and in metrics labels."""
         return self.bundle.name
 
     @property
     def version(self) -> str:
-        """What a request's `model_version` calls it; empty for a bundle outside a repository."""
+        """Return the version, as used in a request's `model_version`; empty for a bundle outside a repository."""
         return self.bundle.version
 
     @property
     def manifest(self) -> Manifest:
-        """What the bundle says about itself."""
+        """Return the bundle's manifest."""
         return self.bundle.manifest
 
     def restart(self) -> None:
-        """Start its engine again after a failure, if its golden sentences come out as they should.
+        """Restart its engine after a failure, if its golden sentences are translated as expected.
 
         Raises:
-            BundleError: they do not.
+            BundleError: they are not.
             RuntimeError: the engine has not failed, was stopped meanwhile, or one of its threads hangs.
         """
         self.engine.restart(lambda runners, config: self_test(self.bundle, self.pairs, self.tokenizer, runners, config))
 
     @property
     def default_options(self) -> DecodingOptions:
-        """Return what a request that sets no options gets; `max_output_tokens` is the model's limit as well."""
+        """Return the options for a request that sets none; `max_output_tokens` is also the model's limit."""
         generation = self.manifest.generation
         return DecodingOptions(
             beam_size=generation.beam_size,

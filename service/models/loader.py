@@ -32,12 +32,12 @@ def load_model(
     listener: EngineListener,
     statistics: InferenceStatistics,
 ) -> LoadedModel:
-    """Load a bundle and prove that it works here; on return its engine runs and reports to `listener`.
+    """Load a bundle and verify that it works here; on return its engine runs and reports to `listener`.
 
-    `statistics` are the new model's; who listens feeds them with the engine's turns.
+    `statistics` are the new model's; the listener updates them with the engine's turns.
 
     Raises:
-        BundleError: the bundle is damaged, of a precision that the device does not run, wants more memory than there
+        BundleError: the bundle is damaged, has a precision that the device does not run, needs more memory than there
             is, or fails its self-test.
         DeviceUnavailable: the device can't be used here.
     """
@@ -54,7 +54,7 @@ def load_model(
         tokenizer = load_tokenizer(manifest.tokenizer, directory)
         runners = OnnxRunner.load_lanes(directory, manifest, engine_config, session_config)
         aligner = Aligner.load(directory, manifest, runners[0].encoder, session_config)
-        if aligner is not None:  # before the trials: the end of one terminates the encoder until the engine starts
+        if aligner is not None:  # before the trials: the end of a trial terminates the encoder until the engine starts
             check_aligner(bundle, pairs, aligner)
         self_test(bundle, pairs, tokenizer, runners, engine_config)
         full_turn_seconds = warm_up(bundle, runners, engine_config)
@@ -65,11 +65,11 @@ def load_model(
 
 @contextlib.contextmanager
 def _told_of(bundle: FoundBundle, device: str) -> Iterator[None]:
-    """What tokenizers, ONNX Runtime and numpy raise on bad files has no common base: all of it is a `BundleError`."""
+    """Convert what tokenizers, ONNX Runtime and NumPy raise on bad files, without a common base, to `BundleError`."""
     try:
         yield
     except Exception as error:
-        of_device = isinstance(error, DeviceUnavailable) and device != "cpu"  # it says itself whose memory ran out
+        of_device = isinstance(error, DeviceUnavailable) and device != "cpu"  # its message already names the memory
         shortage = memory_shortage(error)
         if shortage is not None and not of_device:
             raise BundleError(_no_memory(bundle, device, one_line(shortage))) from error

@@ -1,4 +1,4 @@
-"""What to load and what to retire, so that what is served becomes what lies on disk. A pure function."""
+"""Decides what to load and what to retire so that the served models match the disk. A pure function."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from service.models.repository import FoundBundle, ModelDirectory, Stamp
 
 @dataclass(frozen=True, slots=True)
 class ReloadPlan:
-    """Bundles to load, one after the other, and served ones that may go now. After each load a new plan is due."""
+    """Bundles to load, one after the other, and served ones that may be retired now. Plan again after each load."""
 
     load: list[FoundBundle]
     retire: list[FoundBundle]
@@ -18,11 +18,12 @@ class ReloadPlan:
 def plan_reload(
     served: Sequence[FoundBundle], on_disk: Sequence[ModelDirectory], refused: Mapping[Path, Stamp]
 ) -> ReloadPlan:
-    """Compare what is served with what lies on disk; `refused` are bundles that failed, as they were then.
+    """Compare the served bundles with those on disk; `refused` holds the stamps of bundles that failed to load.
 
-    A bundle that failed is loaded again only when its files have changed. Nothing goes before what replaces it is
-    served: a version that was replaced in place goes when its successor is there, another one when all that its model
-    should have are there. A model whose folder is gone goes when nothing is left to load, unless nothing would be left.
+    A bundle that failed is loaded again only when its files have changed. Nothing is retired before its replacement is
+    served: a version replaced in place is retired when its successor is served, another one when all versions wanted
+    for its model are. A model whose folder is gone is retired when nothing is left to load, unless nothing would be
+    left.
     """
     models = {model.path: model for model in on_disk}
     wanted = [bundle for model in on_disk for bundle in model.bundles]

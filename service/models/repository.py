@@ -1,4 +1,4 @@
-"""What lies on disk: `<root>/<model>/<version>/`, or one bundle by itself. Reads manifests, never weights."""
+"""Bundles on disk: `<root>/<model>/<version>/`, or a single bundle. Reads manifests, never weights."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
@@ -6,17 +6,17 @@ from pathlib import Path
 
 from service.bundle.manifest import MANIFEST_NAME, BundleError, Manifest
 
-ALL = "*"  # among names: all models
+ALL = "*"  # as a name: all models
 
-Stamp = frozenset[tuple[str, int, int]]  # name, size and time of the last change of every file of a bundle
+Stamp = frozenset[tuple[str, int, int]]  # name, size and ctime of every file of a bundle
 
 
 @dataclass(frozen=True, slots=True)
 class FoundBundle:
-    """A bundle that is to be served. `version` is the name of its folder; empty for a bundle outside a repository.
+    """A bundle that should be served. `version` is the name of its folder; empty for a bundle outside a repository.
 
-    Two are equal if they lie at the same place under the same manifest, and so under the same checksums. The `stamp`
-    tells whether its files were touched since, whatever the manifest says.
+    Two are equal if they have the same directory and the same manifest, hence the same checksums. The `stamp` shows
+    whether files were changed since, whatever the manifest contains.
     """
 
     directory: Path
@@ -26,19 +26,18 @@ class FoundBundle:
 
     @property
     def name(self) -> str:
-        """The model's name."""
+        """Return the model's name."""
         return self.manifest.name
 
     @property
     def model_directory(self) -> Path:
-        """Where the versions of this model lie; a bundle outside a repository is its model's only one."""
+        """Return the directory of the model's versions; a bundle outside a repository is its model's only one."""
         return self.directory.parent if self.version else self.directory
 
 
 @dataclass(frozen=True, slots=True)
 class ModelDirectory:
-    """A folder for one model: the bundles in it that should be served, highest version first, and a line about each
-    that can't be."""
+    """A model's folder: its bundles that should be served, highest version first, and a line on each that can't be."""
 
     path: Path
     bundles: tuple[FoundBundle, ...]
@@ -46,18 +45,18 @@ class ModelDirectory:
 
     @property
     def name(self) -> str:
-        """What the model is called: what its manifests say or, where none can be read, its folder."""
+        """Return the model's name: from its manifests or, if none can be read, from its folder."""
         return self.bundles[0].name if self.bundles else self.path.name
 
 
 def find_bundles(path: Path, max_versions: int = 1, names: Collection[str] = (ALL,)) -> list[FoundBundle]:
-    """List the bundles to serve, in order of model names, of each model the highest version first.
+    """List the bundles to serve, ordered by model name, for each model the highest version first.
 
-    `names` are the models that are wanted; `*` stands for all. If none is, nothing is read.
+    `names` are the requested models; `*` means all. If there are none, nothing is read.
 
     Raises:
-        BundleError: `path` is missing or holds no bundle, there is no model of one of the names, or of those that are
-            wanted a manifest is unusable, or two share a name.
+        BundleError: `path` is missing or holds no bundle, one of the names has no model, or among the requested models
+            a manifest is unusable or two share a name.
     """
     if not names:
         return []
@@ -75,13 +74,14 @@ def find_bundles(path: Path, max_versions: int = 1, names: Collection[str] = (AL
 
 
 def read_models(path: Path, max_versions: int) -> list[ModelDirectory]:
-    """List the folders at `path` in order, each with so many of its highest versions.
+    """List the folders at `path` in order, each with up to `max_versions` of its highest versions.
 
-    `path` is either one bundle or a repository `<root>/<model>/<version>/`, versions being whole numbers. Other
-    files are ignored. A version without a usable manifest is a fault, not a gap, and so is a name that models share.
+    `path` is either one bundle or a repository `<root>/<model>/<version>/`, where versions are whole numbers. Other
+    files are ignored. A version without a usable manifest is a fault, not a gap, and so is a name shared by several
+    models.
 
     Raises:
-        BundleError: `path` is missing or holds no bundle, or it is a single one with an unusable manifest.
+        BundleError: `path` is missing or holds no bundle, or is a single bundle with an unusable manifest.
     """
     try:
         if not path.is_dir():
@@ -103,7 +103,7 @@ def read_models(path: Path, max_versions: int) -> list[ModelDirectory]:
 def _read_model(folder: Path, max_versions: int) -> ModelDirectory:
     try:
         versions = [entry.name for entry in folder.iterdir() if _is_version(entry.name) and entry.is_dir()]
-    except FileNotFoundError:  # gone since it was listed
+    except FileNotFoundError:  # removed since it was listed
         versions = []
     except OSError as error:
         return ModelDirectory(folder, (), (f"{folder} can't be read: {error.strerror}.",))
@@ -112,13 +112,13 @@ def _read_model(folder: Path, max_versions: int) -> ModelDirectory:
         try:
             bundles.append(_read_bundle(folder / version, version))
         except BundleError as error:
-            if (folder / version).is_dir():  # else it is gone since it was listed
+            if (folder / version).is_dir():  # otherwise it was removed since it was listed
                 faults.append(str(error))
     return ModelDirectory(folder, tuple(bundles), tuple(faults))
 
 
 def version_number(version: str) -> int:
-    """By what versions are ordered; the empty one, of a bundle outside a repository, comes first."""
+    """Return the sort key of a version; the empty one, of a bundle outside a repository, comes first."""
     return int(version or -1)
 
 
@@ -127,24 +127,24 @@ def _is_version(name: str) -> bool:
 
 
 def _read_bundle(directory: Path, version: str) -> FoundBundle:
-    stamp = _stamp(directory)  # before the rest: what changes meanwhile is seen the next time
+    stamp = _stamp(directory)  # first, so that later changes are detected the next time
     return FoundBundle(directory, version, Manifest.load(directory), stamp)
 
 
 def _stamp(directory: Path) -> Stamp:
-    """The time is that of any change: of contents, permissions, or which file has the name."""
+    """Return the names, sizes and ctimes of a bundle's files: ctime changes with contents, permissions and renames."""
     files = set()
     try:
         for path in (directory, *directory.rglob("*")):
             status = path.stat()
             files.add((str(path), status.st_size, status.st_ctime_ns))
     except OSError:
-        pass  # it is being changed, or can't be read: the manifest or the checksums will tell
+        pass  # it is being changed, or can't be read: the manifest or the checksums will show that
     return frozenset(files)
 
 
 def _without_shared_names(models: Sequence[ModelDirectory]) -> list[ModelDirectory]:
-    """Refuse all bundles of a name that several models claim, as nobody can say which one is meant."""
+    """Reject all bundles of a name that several models share, as it is ambiguous."""
     homes: dict[str, dict[Path, None]] = {}
     for model in models:
         for bundle in model.bundles:

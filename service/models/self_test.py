@@ -1,4 +1,4 @@
-"""Proves on this very machine that a loaded bundle translates as its exporter saw it."""
+"""Verifies on this machine that a loaded bundle translates as it did at export."""
 
 import logging
 import time
@@ -19,7 +19,7 @@ from service.text.tokenizers import Tokenizer
 
 _LOG = logging.getLogger(__name__)
 
-# Other CPUs round differently, and a tie may then fall to the other side: one golden output in five may differ.
+# Other CPUs round differently, which may decide a tie otherwise: one golden output in five may differ.
 _GOLDEN_PER_ALLOWED_DIFFERENCE = 5
 
 
@@ -32,7 +32,7 @@ def self_test(
 ) -> None:
     """Translate the golden sentences, all at once, and compare.
 
-    Tokenizing must give the very same ids; of the outputs, one in five may differ.
+    Tokenization must produce exactly the same ids; of the outputs, one in five may differ.
 
     Raises:
         BundleError: too much differs, or decoding failed.
@@ -59,10 +59,10 @@ def self_test(
 
 
 def check_aligner(bundle: FoundBundle, pairs: LanguagePairs, aligner: Aligner) -> None:
-    """Align the golden pairs: where that fails, it would fail for callers.
+    """Align the golden pairs: if that fails, it would fail for callers.
 
     Raises:
-        BundleError: a run failed, or gave what is no probability.
+        BundleError: a run failed, or its output is not a probability distribution.
     """
     manifest = bundle.manifest
     translated = []

@@ -1,4 +1,4 @@
-"""What a loaded model has done since it was loaded, in plain sums: KServe's ModelStatistics."""
+"""Cumulative statistics of a loaded model, in plain sums: KServe's ModelStatistics."""
 
 import contextlib
 import threading
@@ -13,39 +13,39 @@ from service.engine.stats import TurnStats
 
 @dataclass(slots=True)
 class Duration:
-    """How often something was done, and how long it took all together."""
+    """How often something was done, and its total duration."""
 
     count: int = 0
     seconds: float = 0.0
 
     def add(self, seconds: float) -> None:
-        """Count it once more."""
+        """Count one more occurrence."""
         self.count += 1
         self.seconds += seconds
 
 
 class InferenceStatistics:
-    """The sums of one version of a model. All but `turn` and `step_seconds` belongs to the event loop's thread.
+    """The sums of one version of a model. All except `turn` and `step_seconds` belongs to the event loop's thread.
 
-    Phases are counted once per call: `queue` until the first of its texts was taken in by the engine, `decode` from
-    there until the last one was decoded. Only `detokenize` is counted more often where a call is streamed.
+    Phases are counted once per call: `queue` until the engine admitted the first of its texts, `decode` from then until
+    the last one was decoded. Only `detokenize` is counted more often when a call is streamed.
     """
 
     def __init__(self) -> None:
         self.succeeded = Duration()
-        self.failed = Duration()  # or given up by the caller
+        self.failed = Duration()  # or cancelled by the caller
         self.tokenize = Duration()
         self.queue = Duration()
         self.decode = Duration()
         self.detokenize = Duration()
-        self.num_texts = 0  # of calls that succeeded
+        self.num_texts = 0  # of successful calls
         self.last_used_seconds = 0.0  # since 1970; 0: never
         self._lock = threading.Lock()
         self._steps: dict[int, Duration] = {}
 
     @contextlib.contextmanager
     def call(self, num_texts: int) -> Iterator[None]:
-        """Time a call, and count whether it fails."""
+        """Time a call, and count it as succeeded or failed."""
         started = time.monotonic()
         try:
             yield
@@ -57,23 +57,23 @@ class InferenceStatistics:
         self.last_used_seconds = time.time()
 
     def took(self, phase: Phase, seconds: float) -> None:
-        """Count how long a call's texts were tokenized, or its translations detokenized."""
+        """Record how long a call's texts took to tokenize, or its translations to detokenize."""
         (self.tokenize if phase is Phase.TOKENIZE else self.detokenize).add(seconds)
 
     def decoded(self, updates: Sequence[SequenceUpdate]) -> None:
-        """A call's sequences have come back from the engine."""
+        """Record the times of a call's decoded sequences."""
         arrived = min(update.sequence.arrived_seconds for update in updates)
         admitted = min(update.sequence.admitted_seconds for update in updates)
         self.queue.add(max(admitted - arrived, 0.0))
         self.decode.add(max(max(update.finished_seconds for update in updates) - admitted, 0.0))
 
     def turn(self, stats: TurnStats) -> None:
-        """One turn of the engine ran something. Thread-safe."""
+        """Record a turn of the engine that ran something. Thread-safe."""
         if stats.batch_size:
             with self._lock:
                 self._steps.setdefault(stats.batch_size, Duration()).add(stats.step_seconds)
 
     def step_seconds(self) -> dict[int, Duration]:
-        """Runs of the decoder by how many rows they had, the fewest first. Thread-safe."""
+        """Return the durations of decoder runs by their number of rows, in ascending order. Thread-safe."""
         with self._lock:
             return {rows: Duration(took.count, took.seconds) for rows, took in sorted(self._steps.items())}

@@ -1,8 +1,8 @@
-"""Watches the engines of the models that are served: ends turns that do not end, and brings back what has failed.
+"""Supervises the engines of the served models: ends turns that hang, and restarts engines that have failed.
 
-Well -> (a thread dies, turn after turn fails, or a turn takes too long) -> failed: its runs are ended, its sequences
-failed -> its threads end -> after a delay the golden sentences are decoded on its runners -> restarted, well. Threads
-that do not end, or too many failures in a row, are beyond help: then only a new process helps.
+Healthy -> (a thread dies, turn after turn fails, or a turn takes too long) -> failed: its runs are terminated, its
+sequences failed -> its threads end -> after a delay the golden sentences are decoded on its runners -> restarted,
+healthy. Threads that do not end, or too many consecutive failures, can't be recovered from: only a new process helps.
 """
 
 import asyncio
@@ -18,29 +18,29 @@ from service.models.recovery import MAX_RESTARTS, Recovery
 
 _LOG = logging.getLogger(__name__)
 
-_LOOK_SECONDS = 1.0  # how often engines are looked at that are well; those that fail tell so
-_LOOK_AGAIN_SECONDS = 0.02  # how often at those that are being brought back
-_END_SECONDS = 5.0  # for threads of an engine that has failed: their runs were terminated
+_LOOK_SECONDS = 1.0  # polling interval for healthy engines; those that fail wake the supervisor
+_LOOK_AGAIN_SECONDS = 0.02  # polling interval during a recovery
+_END_SECONDS = 5.0  # for the threads of a failed engine: their runs were terminated
 
 
 class SupervisorListener(Protocol):
-    """Hears from the supervisor, on the event loop's thread."""
+    """Receives the supervisor's events, on the event loop's thread."""
 
     def on_recovering(self, recovering: bool) -> None:
-        """From now on an engine is being brought back, or none any more."""
+        """Note that an engine is being recovered from now on, or that none is any more."""
         ...
 
     def on_lost(self, reason: str) -> None:
-        """An engine can't be brought back, for this reason: only a new process helps. Told once."""
+        """Handle an engine that can't be recovered, for this reason: only a new process helps. Called once."""
         ...
 
 
 class _Patient:
-    """An engine that has failed, now or before."""
+    """The recovery state of an engine that has failed, now or before."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self.recovery = Recovery(clock)
-        self.failure: BaseException | None = None  # the one that is being dealt with
+        self.failure: BaseException | None = None  # the one being handled
         self.since = 0.0
         self.restart: asyncio.Task[None] | None = None
 
@@ -55,7 +55,7 @@ class Supervisor:
         stuck_turn_seconds: float,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """A turn that takes longer than `stuck_turn_seconds` is ended."""
+        """End turns that take longer than `stuck_turn_seconds`."""
         self._fleet = fleet
         self._listener = listener
         self._stuck_turn_seconds = stuck_turn_seconds
@@ -67,11 +67,11 @@ class Supervisor:
 
     @property
     def is_recovering(self) -> bool:
-        """Whether an engine of a model that is served is down."""
+        """Return whether an engine of a served model is down."""
         return self._is_recovering
 
     async def watch(self) -> None:
-        """Look after the engines until one can't be brought back."""
+        """Supervise the engines until one can't be recovered."""
         while not self._is_lost:
             self._look()
             well = min(_LOOK_SECONDS, self._stuck_turn_seconds / 4)
@@ -80,14 +80,14 @@ class Supervisor:
             self._woken.clear()
 
     def wake(self) -> None:
-        """Look at the engines now: one has failed."""
+        """Check the engines now: one has failed."""
         self._look()
         self._woken.set()
 
     def _look(self) -> None:
         if self._is_lost:
             return
-        models = list(self._fleet.models)  # who is being retired is served no more, and is not brought back
+        models = list(self._fleet.models)  # models being retired are no longer served, and not recovered
         self._patients = {model: patient for model, patient in self._patients.items() if model in models}
         for model in models:
             self._end_stuck_turn(model)
@@ -126,7 +126,7 @@ class Supervisor:
         try:
             await self._fleet.restart(model)
         except Exception as error:
-            if model.engine.failure is not None:  # else it was stopped meanwhile
+            if model.engine.failure is not None:  # otherwise it was stopped meanwhile
                 self._failed(model, patient, f"the engine could not be restarted ({_one_line(error)})")
         else:
             _LOG.warning("the engine of %s works again", model.bundle.directory)

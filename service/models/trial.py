@@ -1,4 +1,4 @@
-"""A trial: sequences decoded on an engine that lives only for them, before anybody is served."""
+"""A trial: sequences decoded on a temporary engine before a model is served."""
 
 import dataclasses
 from collections.abc import Sequence as Sequence_
@@ -16,11 +16,11 @@ _TIMEOUT_SECONDS = 300.0
 def run_trial(
     sequences: Sequence_[Sequence], runners: Sequence_[Runner], engine_config: EngineConfig, where: str
 ) -> list[Hypotheses]:
-    """Decode sequences to their ends and return each one's hypotheses, in order; all may wait at once, whatever
-    `engine_config` allows.
+    """Decode sequences to their ends; returns each one's hypotheses, in order. `engine_config`'s limits on waiting
+    don't apply.
 
     Raises:
-        BundleError: one of them failed, or there was no end; names `where`.
+        BundleError: one of them failed, or they did not end in time; names `where`.
     """
     config = dataclasses.replace(
         engine_config, max_waiting=max(engine_config.max_waiting, len(sequences)), max_queue_seconds=_TIMEOUT_SECONDS

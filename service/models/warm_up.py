@@ -1,4 +1,4 @@
-"""Warms a bundle up, so that the first callers don't pay for first times, and finds how many slots pay here."""
+"""Warms up a bundle, so that the first callers don't pay for one-time costs, and measures the best number of slots."""
 
 import logging
 import time
@@ -20,21 +20,21 @@ from service.models.trial import run_trial
 
 _LOG = logging.getLogger(__name__)
 
-SLOT_COUNTS = (16, 32, 64, 128)  # of all lanes together
+SLOT_COUNTS = (16, 32, 64, 128)  # of all workers together
 _NUM_ROUNDS = 2
-_ENOUGH = 0.8  # of the most rows per second
-_LONGEST_STEP_SECONDS = 0.1  # everybody waits that long for each token
-_LEAST_STEPS = 4  # the first one touches memory that none has touched before
+_ENOUGH = 0.8  # of the highest number of rows per second
+_LONGEST_STEP_SECONDS = 0.1  # every sequence waits that long for each token
+_LEAST_STEPS = 4  # the first one touches memory for the first time
 _MAX_STEPS = 32
 _MEASURED_SECONDS = 0.03
 _BEAM_SIZE = 4
 
 
 def warm_up(bundle: FoundBundle, runners: Sequence_[OnnxRunner], engine_config: EngineConfig) -> float:
-    """Run full batches and a beam for a few steps; where the number of slots was left open, choose it.
+    """Run full batches and a beam for a few steps; if the number of slots was left open, choose it.
 
-    On return each lane's runner has its slots, and an engine can start on them. Returns how many seconds the slowest
-    lane's step takes with all of its slots in use.
+    On return each worker's runner has its slots, and an engine can start on them. Returns the seconds of the slowest
+    worker's step with all of its slots in use.
 
     Raises:
         BundleError: a run failed.
@@ -43,7 +43,7 @@ def warm_up(bundle: FoundBundle, runners: Sequence_[OnnxRunner], engine_config: 
     source_ids = min((golden.source_ids for golden in bundle.manifest.golden), key=len)
 
     def lanes_step_seconds() -> float:
-        """As they will run: side by side, for the memory's and caches' sake."""
+        """Measure the workers' steps concurrently, as they will run, since they share memory bandwidth and caches."""
         with ThreadPoolExecutor(len(runners)) as pool:
             for filled in [pool.submit(fill, each, source_ids, engine_config.max_encode_tokens) for each in runners]:
                 filled.result()
@@ -79,12 +79,12 @@ def warm_up(bundle: FoundBundle, runners: Sequence_[OnnxRunner], engine_config: 
 
 
 def knee(step_seconds: Callable[[int], float | None], slot_counts: tuple[int, ...] = SLOT_COUNTS) -> int:
-    """The least of `slot_counts` that makes nearly as many rows per second as any.
+    """Return the smallest of `slot_counts` that yields nearly as many rows per second as any.
 
-    When all are in use, twice the slots make everybody's answer take twice as long, less what they make per second.
+    With all slots in use, doubling them doubles everyone's latency, except for the gain in rows per second.
 
-    `step_seconds` measures a step of so many rows; `None` says that there can't be so many. Each count is measured in
-    two rounds, as machines have bad moments.
+    `step_seconds` measures a step with the given number of rows; `None` means that there can't be so many. Each count
+    is measured in two rounds, as machines have momentary stalls.
     """
     fastest: dict[int, float] = {}
     for _ in range(_NUM_ROUNDS):
@@ -111,7 +111,7 @@ def fill(runner: Runner, source_ids: tuple[int, ...], max_encode_tokens: int) ->
 
 
 def fastest_step(runner: Runner, source_length: int) -> float:
-    """Seconds that the fastest of a few steps takes with all slots in use, which were filled before."""
+    """Return the seconds of the fastest of a few steps with all slots, previously filled, in use."""
     num_rows = runner.spec.max_slots
     token_ids = np.full(num_rows, runner.spec.decoder_start_id, np.int64)
     source_lengths = np.full(num_rows, source_length, np.int32)
