@@ -1,1 +1,1 @@
-"""The contract between export and service: what a bundle holds and how its graphs are called. Standard library only."""
+"""The contract between export and service: a bundle's files and its graphs' interfaces. Standard library only."""

@@ -1,4 +1,4 @@
-"""SHA-256 of files, so that a bundle that was damaged or mixed up is noticed before it is served."""
+"""SHA-256 of files, so that a damaged or inconsistent bundle is detected before it is served."""
 
 import hashlib
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from service.bundle.manifest import BundleError, Manifest
 
 
 def file_sha256(path: Path) -> str:
-    """Hexadecimal SHA-256 of a file's bytes.
+    """Return the hexadecimal SHA-256 of a file's bytes.
 
     Raises:
         OSError: the file can't be read.
@@ -19,8 +19,10 @@ def file_sha256(path: Path) -> str:
 
 
 def mismatches(directory: Path, checksums: Mapping[str, str]) -> list[str]:
-    """Say, one line a file, which files under `directory` are missing, can't be read or differ from their recorded
-    checksum. What is no file, such as a pipe or a device, is missing."""
+    """Return one line for each file under `directory` that is missing, can't be read or differs from its checksum.
+
+    Anything but a regular file, such as a pipe or a device, counts as missing.
+    """
     problems = []
     for name, expected in checksums.items():
         path = directory / name
@@ -35,10 +37,10 @@ def mismatches(directory: Path, checksums: Mapping[str, str]) -> list[str]:
 
 
 def check_intact(directory: Path, manifest: Manifest) -> None:
-    """Check every file of a bundle against its manifest, and that its graphs ask for nothing else.
+    """Check every file of a bundle against its manifest, and that its graphs refer to nothing else.
 
     Raises:
-        BundleError: files are missing or differ; names all of them. Or a graph is none that `check_graph` takes.
+        BundleError: files are missing or differ (all of them are listed), or `check_graph` rejects a graph.
     """
     problems = mismatches(directory, manifest.checksums)
     if problems:

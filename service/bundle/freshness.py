@@ -1,6 +1,7 @@
-"""Tells whether bundles were made from the checkpoints at hand: `python -m ...freshness MODELS CHECKPOINTS`.
+"""Checks whether bundles were made from the current checkpoints: `python -m ...freshness MODELS CHECKPOINTS`.
 
-`make serve` asks this before it installs what an export needs. Standard library only, as the rest of the package.
+`make serve` runs this before it installs the requirements of an export. Standard library only, like the rest of the
+package.
 """
 
 import sys
@@ -11,7 +12,7 @@ from service.bundle.manifest import BundleError, Manifest
 
 
 def staleness(bundle: Path, weights: Path) -> str | None:
-    """Why the bundle can't stand for the checkpoint's weights; `None` if it can."""
+    """Return why the bundle is not a current export of the checkpoint's weights; `None` if it is."""
     try:
         manifest = Manifest.load(bundle)
         check_intact(bundle, manifest)
@@ -23,7 +24,7 @@ def staleness(bundle: Path, weights: Path) -> str | None:
 
 
 def stale(models: Path, checkpoints: Path) -> list[str]:
-    """Why some checkpoints in the folder, each of which should have its bundle at MODELS/<name>/1, do not."""
+    """Return why checkpoints in the folder lack a current bundle at MODELS/<name>/1, one reason for each that does."""
     weights = sorted(checkpoints.glob("*/model.safetensors"))
     reasons = [staleness(models / path.parent.name / "1", path) for path in weights]
     return [reason for reason in reasons if reason is not None]

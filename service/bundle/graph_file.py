@@ -1,11 +1,11 @@
-"""What a graph's file refers to: operators and files with weights. Read before ONNX Runtime opens it.
+"""Check of the operators and weight files that a graph's file refers to, before ONNX Runtime opens it.
 
-ONNX Runtime runs whatever a graph says, some of it while it opens it (constants are folded), where nothing can end it:
-a loop without end would load for good. And it maps whatever file a tensor names. So a graph may have only operators
-that come to an end, and weights only in files that have a checksum.
+ONNX Runtime executes a graph, in part already while opening it (constants are folded), where nothing can interrupt it:
+an infinite loop would load forever. It also maps whatever file a tensor names. So a graph may contain only operators
+that terminate, and weights only in files that have a checksum.
 
-The file is ONNX's ModelProto, of which this reads no more than these: the wire format of protobuf is a list of fields,
-each a number, a kind and a value (protobuf.dev/programming-guides/encoding); what is not looked for is skipped.
+The file is ONNX's ModelProto, of which only these parts are read: protobuf's wire format is a list of fields, each a
+number, a type and a value (protobuf.dev/programming-guides/encoding); other fields are skipped.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 from service.bundle.manifest import BundleError
 from service.domain.errors import shown
 
-# By domain. All make tensors of tensors and then end; none loops, reads files, calls other code or draws numbers.
+# By domain. All compute tensors from tensors and terminate; none loops, reads files, calls other code or draws numbers.
 OPERATORS: Mapping[str, frozenset[str]] = {
     "": frozenset(
         """
@@ -32,11 +32,11 @@ OPERATORS: Mapping[str, frozenset[str]] = {
     "com.microsoft": frozenset({"GroupQueryAttention", "MatMulIntegerToFloat", "MultiHeadAttention"}),
 }
 
-_MAX_FIELDS = 1_000_000  # some twenty times those of models with 48 layers
+_MAX_FIELDS = 1_000_000  # about twenty times the number in models with 48 layers
 _MAX_DEPTH = 100  # protobuf's own limit
-_MAX_BYTES = 2**31 - 1  # as well
+_MAX_BYTES = 2**31 - 1  # protobuf's own limit, too
 
-# onnx.proto: message -> field -> the message that it holds; of all others nothing is asked.
+# onnx.proto: message -> field -> the message type in it; other fields are not read.
 _HOLDS: Mapping[str, Mapping[int, str]] = {
     "ModelProto": {7: "GraphProto", 20: "TrainingInfoProto", 25: "FunctionProto"},
     "TrainingInfoProto": {1: "GraphProto", 2: "GraphProto"},
@@ -60,13 +60,13 @@ _FIXED_BYTES = {_FIXED_64: 8, _FIXED_32: 4}
 
 
 class _NotReadable(Exception):
-    """The bytes are no fields, or too many."""
+    """The bytes are not valid fields, or too many."""
 
 
 def check_graph(path: Path, files: Collection[str]) -> None:
     """Check that a graph has only `OPERATORS`, no functions of its own, and weights only in itself and in `files`.
 
-    These are names in the graph's folder.
+    `files` are names in the graph's folder.
 
     Raises:
         BundleError: it has others, or can't be read.
@@ -103,16 +103,16 @@ def _operator_problem(domain: str, operator: str) -> str:
 
 
 def _location_problem(location: str, files: Collection[str]) -> str:
-    # A plain name: ONNX Runtime takes some paths, which are none, for addresses in memory.
+    # Plain names only: ONNX Runtime interprets some strings that are not paths as addresses in memory.
     if location and location in files and PurePosixPath(location).name == location:
         return ""
     return f"weights in {shown(location)}, which is no file of the bundle with a checksum"
 
 
 def _messages(data: bytes) -> Iterator[tuple[str, dict[int, bytes]]]:
-    """Every message of a model that `_HOLDS` leads to, with those of its fields that hold text, each by its number.
+    """Yield every message of a model reachable through `_HOLDS`, with its text fields by number.
 
-    Where a field is there twice the last one counts, as in protobuf.
+    If a field occurs twice the last one counts, as in protobuf.
     """
     left = _MAX_FIELDS
     waiting = [("ModelProto", 0, len(data), 0)]
@@ -134,9 +134,9 @@ def _messages(data: bytes) -> Iterator[tuple[str, dict[int, bytes]]]:
 
 
 def _fields(data: bytes, start: int, end: int) -> Iterator[tuple[int, int, int]]:
-    """The fields between two positions that hold bytes, as messages and texts do: number, begin and end.
+    """Yield the length-delimited fields between two positions, such as messages and texts: number, begin and end.
 
-    Others come with the number 0, to be counted.
+    Other fields have the number 0, so that they are counted.
     """
     at = start
     while at < end:
@@ -162,7 +162,7 @@ def _fields(data: bytes, start: int, end: int) -> Iterator[tuple[int, int, int]]
 
 
 def _varint(data: bytes, at: int, end: int) -> tuple[int, int]:
-    """A number of seven bits a byte, the lowest first, and where it ends."""
+    """Decode a number of seven bits a byte, the lowest first; return it and its end."""
     value = 0
     for shift in range(0, 70, 7):
         if at >= end:

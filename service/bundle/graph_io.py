@@ -7,39 +7,39 @@ Encoder graph
     in   source_ids        (B, S) int64     padded with pad_id on the right
          source_lengths    (B,)   int32     live tokens per row, at least 1
     out  cross_key.<l>     (B, H, S, D)     one pair per decoder layer l: cross-attention keys and values
-         cross_value.<l>   (B, H, S, D)     of padded positions are finite and masked by the step graph
+         cross_value.<l>   (B, H, S, D)     at padded positions they are finite and masked by the step graph
 
 Decoder step graph: one token per row; rows have different lengths
-    in   token_ids         (B,)   int64     the token that was chosen last (decoder_start_id at first)
+    in   token_ids         (B,)   int64     the last token chosen (decoder_start_id at first)
          lengths           (B,)   int32     tokens already in the row's self-attention cache
          total_length      (1,)   int32     max(lengths) + 1; read on the host, so always in CPU memory
          source_lengths    (B,)   int32     live source tokens per row
-         num_candidates    (1,)   int64     K; 0 if no log-probabilities are wanted; always in CPU memory
-         past_key.<l>      (B, H, C, D)     the arena; bind present_* to the same buffer: it is appended in place
+         num_candidates    (1,)   int64     K; 0 if no log-probabilities are needed; always in CPU memory
+         past_key.<l>      (B, H, C, D)     the arena; bind present_* to the same buffer: appended to in place
          past_value.<l>    (B, H, C, D)
          cross_key.<l>     (B, H, S, D)
          cross_value.<l>   (B, H, S, D)
     out  next_ids          (B,)   int64     arg-max over the allowed tokens: all that greedy search needs. NO_TOKEN
-                                            for a row whose last hidden state holds what is not a number
+                                            for a row whose last hidden state contains NaN
          next_log_probs    (B,)   float32   its log-probability
          candidate_ids     (B, K) int64     the K most probable allowed tokens, best first
          candidate_log_probs (B, K) float32
          present_key.<l>, present_value.<l> (B, H, C, D)
 
-Log-probabilities are normalised over the whole vocabulary, or over the allowed tokens if the model says so
+Log-probabilities are normalised over the whole vocabulary, or over the allowed tokens if the model requires it
 (transformers' `renormalize_logits`); tokens in the model's `suppressed_ids` are never chosen.
-With K = 0 they are not computed: then only `next_ids` may be fetched. With K = 1 and more all outputs are there.
-(`RunOptions.only_execute_path_to_fetches` has no effect on bound outputs, so the graph does it.)
+With K = 0 they are not computed: then only `next_ids` may be fetched. With K >= 1 all outputs are available.
+(`RunOptions.only_execute_path_to_fetches` has no effect on bound outputs, so the graph implements this itself.)
 
-Alignment graph: whole hypotheses in one teacher-forced run, as far up the decoder as the cross-attention of layer L
-    in   target_ids        (B, T) int64     target prefix and output, padded on the right; the graph itself puts
-                                            decoder_start_id before them
+Alignment graph: whole hypotheses in one teacher-forced run, up to the cross-attention of decoder layer L
+    in   target_ids        (B, T) int64     target prefix and output, padded on the right; the graph itself prepends
+                                            decoder_start_id
          source_lengths    (B,)   int32     live source tokens per row
          cross_key.<l>     (B, H, S, D)     for layers l < L
          cross_value.<l>   (B, H, S, D)
          cross_key.<L>     (B, H, S, D)     the chosen layer's, without its values
     out  attention         (B, T, S) float32  where each target token came from: the mean over the chosen heads; a row
-                                            sums to 1 over the live source tokens. Rows of padding say nothing.
+                                            sums to 1 over the live source tokens. Padding rows are meaningless.
 """
 
 SOURCE_IDS = "source_ids"
@@ -59,38 +59,38 @@ NO_TOKEN = -1
 
 
 def cross_names(num_layers: int) -> list[str]:
-    """Encoder outputs and step inputs: `cross_key.0, cross_value.0, cross_key.1, ...`."""
+    """Return encoder outputs, which are step inputs: `cross_key.0, cross_value.0, cross_key.1, ...`."""
     return _per_layer("cross", num_layers)
 
 
 def past_names(num_layers: int) -> list[str]:
-    """Step inputs that hold the self-attention cache before the step."""
+    """Return the step inputs that hold the self-attention cache before the step."""
     return _per_layer("past", num_layers)
 
 
 def present_names(num_layers: int) -> list[str]:
-    """Step outputs that hold the self-attention cache after the step, in the order of `past_names`."""
+    """Return the step outputs that hold the self-attention cache after the step, in the order of `past_names`."""
     return _per_layer("present", num_layers)
 
 
 def encoder_inputs() -> list[str]:
-    """Inputs of the encoder graph, in order."""
+    """Return the inputs of the encoder graph, in order."""
     return [SOURCE_IDS, SOURCE_LENGTHS]
 
 
 def step_inputs(num_layers: int) -> list[str]:
-    """Inputs of the decoder step graph, in order."""
+    """Return the inputs of the decoder step graph, in order."""
     scalars = [TOKEN_IDS, LENGTHS, TOTAL_LENGTH, SOURCE_LENGTHS, NUM_CANDIDATES]
     return scalars + past_names(num_layers) + cross_names(num_layers)
 
 
 def step_outputs(num_layers: int) -> list[str]:
-    """Outputs of the decoder step graph, in order."""
+    """Return the outputs of the decoder step graph, in order."""
     return [NEXT_IDS, NEXT_LOG_PROBS, CANDIDATE_IDS, CANDIDATE_LOG_PROBS, *present_names(num_layers)]
 
 
 def alignment_inputs(layer: int) -> list[str]:
-    """Inputs of an alignment graph that reads off decoder layer `layer`, in order."""
+    """Return the inputs of an alignment graph that uses decoder layer `layer`, in order."""
     return [TARGET_IDS, SOURCE_LENGTHS, *cross_names(layer + 1)[:-1]]
 
 

@@ -1,6 +1,6 @@
-"""`manifest.json`: what a bundle is, what it holds, and what the service must know to run it.
+"""`manifest.json`: a bundle's identity, its files, and the parameters that the service needs to run it.
 
-The schema version counts incompatible changes of this file; version 1 stays loadable for good.
+The schema version counts incompatible changes of this file; version 1 stays loadable forever.
 """
 
 import dataclasses
@@ -22,7 +22,7 @@ SCHEMA_VERSION = 1
 MANIFEST_NAME = "manifest.json"
 MAX_MANIFEST_BYTES = 4 * 1024 * 1024
 
-# Far beyond any model that there is. What a manifest says is believed before a graph is opened, and costs memory.
+# Far above any existing model. These numbers are trusted before a graph is opened, and determine memory use.
 _MOST = {
     "model.num_decoder_layers": 1_000,
     "model.num_heads": 1_000,
@@ -33,29 +33,29 @@ _MOST = {
     "generation.beam_size": 1_000,
     "generation.num_hypotheses": 1_000,
 }
-_NO_DEFAULTS = frozenset({"max_output_tokens", "return_scores", "seed"})  # the first is one of the limits
+_NO_DEFAULTS = frozenset({"max_output_tokens", "return_scores", "seed"})  # the first is in `limits`
 _MAX_ID = 10_000_000
 _MAX_PENALTY = 1_000
 _MAX_PAIRS = 10_000
-_MAX_LANGUAGES = 1_000  # each is translated into each other one
-MAX_NAME_BYTES = 255  # of models, languages and files: what file systems take
+_MAX_LANGUAGES = 1_000  # each is translated into every other one
+MAX_NAME_BYTES = 255  # of models, languages and files: the limit of file systems
 _ALLOWED_NAMES = f"allowed are plain relative names of at most {MAX_NAME_BYTES} bytes"
 _MAX_REASON_LENGTH = 1_000
 
 
 class BundleError(Exception):
-    """A bundle can't be used; the message says which one, why, and what to do."""
+    """A bundle can't be used; the message names it, the reason and the remedy."""
 
 
 def one_line(error: BaseException) -> str:
-    """What an error says, fit for a line of a log: libraries quote what they find in damaged files."""
+    """Return an error's message as one printable line for logs: libraries quote the contents of damaged files."""
     words = " ".join(str(error).split()) or type(error).__name__
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in words[:_MAX_REASON_LENGTH])
 
 
 @dataclass(frozen=True, slots=True)
 class ModelShape:
-    """Sizes that the service needs to lay out its buffers."""
+    """Sizes that determine the layout of the service's buffers."""
 
     num_decoder_layers: int
     num_heads: int
@@ -65,10 +65,10 @@ class ModelShape:
 
 @dataclass(frozen=True, slots=True)
 class Graphs:
-    """File names of the graphs, relative to the bundle; `alignment` is empty where a bundle has none.
+    """File names of the graphs, relative to the bundle; `alignment` is empty if there is none.
 
-    `alignment_layer` is the decoder layer whose cross-attention the alignment graph gives: it reads the keys and values
-    of those below.
+    `alignment_layer` is the decoder layer whose cross-attention the alignment graph outputs; the graph reads the keys
+    and values of the layers below it.
     """
 
     encoder: str = "encoder.onnx"
@@ -78,19 +78,19 @@ class Graphs:
 
     @property
     def files(self) -> tuple[str, ...]:
-        """Names of all that the bundle has."""
+        """Return the names of all graphs in the bundle."""
         return tuple(name for name in (self.encoder, self.decoder_step, self.alignment) if name)
 
 
 @dataclass(frozen=True, slots=True)
 class TokenizerSpec:
-    """Which tokenizer to build from which files, and the model's special token ids.
+    """The kind and files of the tokenizer, and the model's special token ids.
 
-    The kinds are those of `service.text.tokenizers`; files that a kind does without are empty. `target_file` and
-    `target_vocabulary_file` are for models that write otherwise than they read. `reserved_symbols` are pieces that
-    training showed to stand for themselves on both sides: place-holders. `special_tokens` maps the text of each special
-    token to its id, where the files don't tell (kinds "marian" and "m2m100"); `cleans_up_spaces` says that spaces
-    before punctuation are taken out of translations.
+    The kinds are those of `service.text.tokenizers`; files that a kind does not use are empty. `target_file` and
+    `target_vocabulary_file` are for models whose target tokenizer differs from the source's. `reserved_symbols` are
+    pieces that training has shown to be copied unchanged on both sides: placeholders. `special_tokens` maps the text of
+    each special token to its id, if the files lack them (kinds "marian" and "m2m100"); with `cleans_up_spaces`, spaces
+    before punctuation are removed from translations.
     """
 
     kind: str
@@ -103,19 +103,19 @@ class TokenizerSpec:
     target_file: str = ""
     vocabulary_file: str = ""
     target_vocabulary_file: str = ""
-    source_eos_id: int | None = None  # None: as `eos_id`, which is the target's
-    adds_source_eos: bool = True  # whether the encoder reads an end-of-sentence id at all
+    source_eos_id: int | None = None  # None: same as `eos_id`, which is the target's
+    adds_source_eos: bool = True  # whether the encoder's input ends with an end-of-sentence id
     special_tokens: dict[str, int] = field(default_factory=dict)
     cleans_up_spaces: bool = False
 
     @property
     def files(self) -> tuple[str, ...]:
-        """Names of all its files in the bundle."""
+        """Return the names of all its files in the bundle."""
         named = (self.file, self.target_file, self.vocabulary_file, self.target_vocabulary_file)
         return tuple(name for name in named if name)
 
     def source_ids(self, piece_ids: Iterable[int], pair: "LanguagePair") -> tuple[int, ...]:
-        """What the encoder reads: the pair's prefix, a text's pieces and the source's end-of-sentence id."""
+        """Return the encoder's input: the pair's prefix, a text's pieces and the source's end-of-sentence id."""
         if not self.adds_source_eos:
             return (*pair.source_prefix_ids, *piece_ids)
         eos_id = self.eos_id if self.source_eos_id is None else self.source_eos_id
@@ -124,7 +124,7 @@ class TokenizerSpec:
 
 @dataclass(frozen=True, slots=True)
 class LanguagePair:
-    """One direction that the model translates, with the ids it wants before the source and the target."""
+    """One direction that the model translates, with the prefix ids of the source and the target."""
 
     source_language_code: str
     target_language_code: str
@@ -134,9 +134,9 @@ class LanguagePair:
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """A language of a model that translates each of its languages into each other one.
+    """A language of a model that translates each of its languages into every other one.
 
-    `source_prefix_ids` come before a text in this language, `target_prefix_ids` before a translation into it.
+    `source_prefix_ids` precede a text in this language, `target_prefix_ids` a translation into it.
     """
 
     code: str
@@ -145,7 +145,7 @@ class Language:
 
 
 def directions(languages: Iterable[LanguagePair], any_to_any: Iterable[Language]) -> Iterator[LanguagePair]:
-    """The pairs themselves, and those from each of `any_to_any` into each other one."""
+    """Yield the pairs themselves, and those from each of `any_to_any` into every other one."""
     yield from languages
     for source, target in itertools.permutations(any_to_any, 2):
         yield LanguagePair(source.code, target.code, source.source_prefix_ids, target.target_prefix_ids)
@@ -153,7 +153,7 @@ def directions(languages: Iterable[LanguagePair], any_to_any: Iterable[Language]
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Most tokens per sequence, special tokens included."""
+    """Maximum tokens per sequence, special tokens included."""
 
     max_source_tokens: int
     max_output_tokens: int
@@ -161,9 +161,9 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class GenerationDefaults:
-    """What a request that sets no options gets; `stops_early` and `forces_end` are the model's in any case.
+    """Defaults for requests that set no options; `stops_early` and `forces_end` are the model's in any case.
 
-    `options` are further ones of the table in `service.domain.options` that the checkpoint sets, by name.
+    `options` are the checkpoint's values for other options of the table in `service.domain.options`, by name.
     """
 
     beam_size: int = 1
@@ -176,10 +176,10 @@ class GenerationDefaults:
 
 @dataclass(frozen=True, slots=True)
 class GoldenPair:
-    """A sentence with the greedy token ids that the exported model gave for it; the service's self-test.
+    """A sentence and the greedy token ids that the exported model produced for it; the service's self-test.
 
-    `output_ids` have neither `decoder_start_id` nor prefix. They end with `eos_id`, unless the model did not end in
-    time: then they are the beginning of what it says.
+    `output_ids` have neither `decoder_start_id` nor prefix. They end with `eos_id`, unless the model's output was cut
+    off.
     """
 
     source_language_code: str
@@ -192,12 +192,12 @@ class GoldenPair:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """The whole of `manifest.json`."""
+    """The contents of `manifest.json`."""
 
     name: str
     model: ModelShape
     tokenizer: TokenizerSpec
-    languages: tuple[LanguagePair, ...]  # directions, besides those among `any_to_any`
+    languages: tuple[LanguagePair, ...]  # directions, in addition to those among `any_to_any`
     limits: Limits
     golden: tuple[GoldenPair, ...]
     checksums: dict[str, str]  # every other file of the bundle -> SHA-256
@@ -206,38 +206,38 @@ class Manifest:
     suppressed_ids: tuple[int, ...] = ()
     generation: GenerationDefaults = field(default_factory=GenerationDefaults)
     graphs: Graphs = field(default_factory=Graphs)
-    tools: dict[str, str] = field(default_factory=dict)  # tool -> version that wrote the bundle
-    verification: dict[str, Any] = field(default_factory=dict)  # what export measured
-    quality: dict[str, Any] = field(default_factory=dict)  # what the precision costs against float32
-    architecture: dict[str, Any] = field(default_factory=dict)  # for people: what kind of model, its sizes and choices
+    tools: dict[str, str] = field(default_factory=dict)  # tool -> version, of those that wrote the bundle
+    verification: dict[str, Any] = field(default_factory=dict)  # measurements of the export
+    quality: dict[str, Any] = field(default_factory=dict)  # the precision's cost relative to float32
+    architecture: dict[str, Any] = field(default_factory=dict)  # for people: the model's type, sizes and variants
     licence: str = ""  # of the weights, as their model card states it
-    any_to_any: tuple[Language, ...] = ()  # each is translated into each other one
+    any_to_any: tuple[Language, ...] = ()  # each is translated into every other one
     schema_version: int = SCHEMA_VERSION
 
     def pairs(self) -> Iterator[LanguagePair]:
-        """Every direction that the model translates; of 200 languages there are 40,000."""
+        """Yield every direction that the model translates; for 200 languages that is 40,000."""
         return directions(self.languages, self.any_to_any)
 
     @property
     def longest_target_prefix(self) -> int:
-        """Most ids that come before a translation."""
+        """Return the largest number of ids that precede a translation."""
         return max(len(each.target_prefix_ids) for each in self._with_prefixes)
 
     @property
     def first_pair(self) -> LanguagePair:
-        """The direction to try the model with."""
+        """Return the direction to test the model with."""
         return next(self.pairs())
 
     def source_ids(self, piece_ids: Iterable[int], pair: LanguagePair) -> tuple[int, ...]:
-        """As `TokenizerSpec.source_ids`."""
+        """See `TokenizerSpec.source_ids`."""
         return self.tokenizer.source_ids(piece_ids, pair)
 
     def without_end(self, output_ids: tuple[int, ...]) -> tuple[int, ...]:
-        """A golden pair's output ids without the end-of-sentence id, if they have one."""
+        """Return a golden pair's output ids without the end-of-sentence id, if they have one."""
         return output_ids[:-1] if self._is_ended(output_ids) else output_ids
 
     def golden_limit(self, golden: GoldenPair) -> int:
-        """Most output tokens to decode of a golden pair's text, so that it can be compared."""
+        """Return the maximum number of output tokens to decode for a golden pair's text to be comparable."""
         return self.limits.max_output_tokens if self._is_ended(golden.output_ids) else len(golden.output_ids)
 
     def _is_ended(self, output_ids: tuple[int, ...]) -> bool:
@@ -253,11 +253,11 @@ class Manifest:
         """Read and check `manifest.json`; the other files are not touched.
 
         Raises:
-            BundleError: it is missing, no valid JSON, of a newer schema, or a field is missing or mistyped.
+            BundleError: it is missing, not valid JSON, of a newer schema, or a field is missing or mistyped.
         """
         path = directory / MANIFEST_NAME
         try:
-            if not stat.S_ISREG(path.stat().st_mode):  # a pipe would be waited for, a device read for good
+            if not stat.S_ISREG(path.stat().st_mode):  # reading a pipe would block, reading a device would never end
                 raise BundleError(f"{path} is no file; write a bundle with 'make export'.")
             with path.open("rb") as file:
                 data = file.read(MAX_MANIFEST_BYTES + 1)
@@ -266,7 +266,7 @@ class Manifest:
             document = json.loads(data.decode())
         except FileNotFoundError:
             raise BundleError(f"{directory} holds no {MANIFEST_NAME}; write a bundle with 'make export'.") from None
-        except (OSError, ValueError, RecursionError) as error:  # ValueError: no UTF-8, no JSON, numbers without end
+        except (OSError, ValueError, RecursionError) as error:  # ValueError: no UTF-8, no JSON, too many digits
             raise BundleError(f"{path} can't be read: {one_line(error)}.") from error
         return cls.from_document(document, str(path))
 
@@ -338,7 +338,7 @@ class Manifest:
             value = getattr(getattr(self, part), field_name)
             if not 1 <= value <= most:
                 raise BundleError(f"{where}: {name} is {shown(value)}; expected a number from 1 to {most}.")
-        if not -_MAX_PENALTY <= self.generation.length_penalty <= _MAX_PENALTY:  # also false for NaN
+        if not -_MAX_PENALTY <= self.generation.length_penalty <= _MAX_PENALTY:  # also rejects NaN
             raise BundleError(
                 f"{where}: generation.length_penalty is {shown(self.generation.length_penalty)}; expected a "
                 f"number from -{_MAX_PENALTY} to {_MAX_PENALTY}."
@@ -387,12 +387,12 @@ class Manifest:
 
 
 def is_name(name: str) -> bool:
-    """Whether it can stand in a line of a log, in a label of a metric and in a folder."""
+    """Return whether it can be in a log line, a metric's label and a path."""
     return name.isprintable() and 0 < len(name.encode()) <= MAX_NAME_BYTES
 
 
 def _build(kind: Any, value: Any, where: str, name: str) -> Any:
-    """Make a value of the annotated type `kind` out of parsed JSON, or raise a BundleError that names the field."""
+    """Build a value of the annotated type `kind` from parsed JSON, or raise a BundleError that names the field."""
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if dataclasses.is_dataclass(kind):
         if not isinstance(value, dict):
@@ -427,13 +427,13 @@ def _build(kind: Any, value: Any, where: str, name: str) -> Any:
     return value
 
 
-@functools.cache  # of a few classes; a manifest may hold thousands of objects of one of them
+@functools.cache  # few classes; a manifest may contain thousands of objects of one of them
 def _hints(kind: type) -> dict[str, Any]:
     return typing.get_type_hints(kind)
 
 
 def _is_unicode(text: str) -> bool:
-    """JSON can spell half a character, which no file, message or tokenizer takes."""
+    """Return whether a text is valid Unicode: JSON allows lone surrogates; files, messages and tokenizers don't."""
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -1,7 +1,7 @@
-"""Copies the bundles of a repository, checked: `python -m ...transfer SOURCE DESTINATION`.
+"""Copies and checks the bundles of a repository: `python -m ...transfer SOURCE DESTINATION`.
 
-Containers do this before the server starts: from a volume that many share to a disk of their own. Standard library
-only, as the rest of the package.
+Containers do this before the server starts: from a shared volume to a disk of their own. Standard library only, like
+the rest of the package.
 """
 
 import shutil
@@ -13,12 +13,12 @@ from service.bundle.manifest import MANIFEST_NAME, BundleError, Manifest
 
 
 def transfer(source: Path, destination: Path) -> list[str]:
-    """Copy every bundle `<source>/<model>/<version>/` that is not yet there, and tell the names `<model>/<version>`.
+    """Copy every missing bundle `<source>/<model>/<version>/`; return the names `<model>/<version>` of all in `source`.
 
-    What was copied is what is checked. A bundle appears at `destination` by a rename, whole or not at all.
+    The copies are checked, not the originals. A bundle appears at `destination` by a rename, complete or not at all.
 
     Raises:
-        BundleError: `source` holds no bundle, or one that is damaged.
+        BundleError: `source` contains no bundle, or a damaged one.
         OSError: something can't be read or written.
     """
     manifests = sorted(source.glob(f"*/*/{MANIFEST_NAME}"))
@@ -34,11 +34,11 @@ def transfer(source: Path, destination: Path) -> list[str]:
 
 def _copy(bundle: Path, target: Path) -> None:
     manifest = Manifest.load(bundle)
-    partial = target.with_name(f".{target.name}.partial")  # an earlier run may have left it
+    partial = target.with_name(f".{target.name}.partial")  # may be left over from an earlier run
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
     for name in (MANIFEST_NAME, *manifest.checksums):
-        if (bundle / name).is_file():  # what is missing is told below, with all else
+        if (bundle / name).is_file():  # missing files are reported below, with all other problems
             (partial / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(bundle / name, partial / name)
     try:

@@ -1,1 +1,1 @@
-"""Every setting, and where it comes from."""
+"""All settings and their sources."""

@@ -1,4 +1,4 @@
-"""Settings that the environment gives."""
+"""Settings from environment variables."""
 
 import os
 from collections.abc import Mapping
@@ -11,7 +11,9 @@ from service.config.server_config import SETTINGS, ServerConfig
 
 
 class _Environment(BaseSettings):
-    """Text becomes what a setting is. Empty variables count as unset; `load_model` holds names between spaces."""
+    """Converts text to the types of settings. Empty variables count as unset; `load_model` is names separated by
+    spaces.
+    """
 
     model_config = SettingsConfigDict(
         alias_generator=lambda name: SETTINGS[name].variable,
@@ -28,7 +30,7 @@ class _Environment(BaseSettings):
 
 
 def read_environment() -> tuple[dict[str, Any], dict[str, str]]:
-    """Values by the name of the setting, and text by the name of the setting that can't be its value."""
+    """Return values by setting, and the text of variables that are invalid by setting."""
     fields: Mapping[str, Any] = ServerConfig.__pydantic_fields__  # type: ignore[attr-defined]
     definitions: dict[str, Any] = {name: (field.annotation, field) for name, field in fields.items()}
     model = create_model("Environment", __base__=_Environment, **definitions)

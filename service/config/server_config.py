@@ -1,6 +1,6 @@
-"""Every setting of the server: what it is called, what it may be, what it is when nobody says, and what it does.
+"""All settings of the server: names, allowed values, defaults and descriptions.
 
-Flags, their help, the environment, the configuration file and the tests of the documentation follow from this.
+Flags, their help, the environment, the configuration file and the tests of the documentation are derived from this.
 """
 
 from collections.abc import Iterator, Mapping
@@ -19,20 +19,19 @@ _MAX_COUNT: Final = 1_000_000
 _DAY_SECONDS: Final = 86_400.0
 _GIB: Final = 2**30
 
-# An empty text is no path. Thus each setting has a value that can be written in a file.
+# An empty text means no path. Thus each setting has a value that can be written in a file.
 _OptionalPath = Annotated[Path | None, BeforeValidator(lambda value: None if value == "" else value)]
 
 
 @validated(frozen=True, slots=True, config=ConfigDict(strict=True, extra="forbid"))
 class ServerConfig:
-    """Everything that `dragoman serve` can be told; each field's description is what its flag's help says.
+    """The settings of `dragoman serve`; each field's description is the help of its flag.
 
-    `model_control` of "explicit" also means that SIGHUP and `reload_seconds` are for glossaries only. `grace_seconds`
-    is also what a version that was replaced has to finish its calls. The files of TLS may be replaced while the server
-    runs.
+    With `model_control` "explicit", SIGHUP and `reload_seconds` apply to glossaries only. `grace_seconds` is also the
+    time that a replaced version has to finish its calls. The files of TLS may be replaced while the server runs.
 
     Raises:
-        ValidationError: a value has the wrong type or is out of range, or a setting needs another (`NEEDS`).
+        ValidationError: a value has the wrong type or is out of range, or a setting requires another (`NEEDS`).
     """
 
     models: Path = Field(
@@ -166,7 +165,7 @@ class ServerConfig:
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """A setting that makes sense only if another is set, to `value` if that is given; `otherwise` says why."""
+    """A setting that requires another one to be set, to `value` if that is given; `otherwise` is the reason."""
 
     setting: str
     other: str
@@ -174,7 +173,7 @@ class Need:
     otherwise: str = ""
 
     def is_met(self, values: Mapping[str, Any]) -> bool:
-        """Whether these values, of all settings, are so."""
+        """Return whether these values, of all settings, meet the requirement."""
         other = values[self.other]
         return not values[self.setting] or (other == self.value if self.value else bool(other))
 
@@ -188,13 +187,13 @@ NEEDS = (
 
 
 def unmet_needs(values: Mapping[str, Any]) -> Iterator[Need]:
-    """What these values, of all settings, lack."""
+    """Yield the requirements that these values, of all settings, don't meet."""
     return (need for need in NEEDS if not need.is_met(values))
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A field of `ServerConfig` in plain words. `kind` is bool, int, float, str, Path or tuple (of texts)."""
+    """A field of `ServerConfig` in plain terms. `kind` is bool, int, float, str, Path or tuple (of texts)."""
 
     name: str
     kind: type
@@ -206,17 +205,17 @@ class Setting:
 
     @property
     def flag(self) -> str:
-        """Its flag on the command line."""
+        """Return its flag on the command line."""
         return "--" + self.name.replace("_", "-")
 
     @property
     def variable(self) -> str:
-        """Its variable in the environment."""
+        """Return its environment variable."""
         return ENVIRONMENT_PREFIX + self.name.upper()
 
     @property
     def allowed(self) -> str:
-        """What it may be, for a sentence that begins with "give"."""
+        """Return its allowed values, for a sentence that begins with "give"."""
         if self.choices:
             return " or ".join(self.choices)
         if self.kind in (int, float):
@@ -241,7 +240,7 @@ SETTINGS: Mapping[str, Setting] = {
 
 
 def wrong_settings(values: Mapping[str, Any]) -> list[str]:
-    """The names of settings, each of them known, that have the wrong type or are out of range."""
+    """Return the names of settings, all of them known, that have the wrong type or are out of range."""
     try:
         ServerConfig(**values)
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""Where settings come from: flags win over the environment, that over the configuration file, that over defaults."""
+"""Sources of settings: flags override the environment, which overrides the configuration file, then defaults."""
 
 import difflib
 import json
@@ -17,7 +17,7 @@ _MAX_SHOWN = 60  # characters of a wrong value
 
 
 class SettingsError(Exception):
-    """What is wrong with the settings, a line each. `is_in_file`: the configuration file has to do with it."""
+    """Problems with the settings, one per line. `is_in_file`: the configuration file is involved."""
 
     def __init__(self, problems: list[str], is_in_file: bool) -> None:
         super().__init__(" ".join(problems))
@@ -27,7 +27,7 @@ class SettingsError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A value, how the one who gave it calls it, and where it came from."""
+    """A value, its setting's name as the user spelled it, and its source."""
 
     value: Any
     spelled: str
@@ -36,17 +36,17 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The configuration that is in effect, and where each value came from."""
+    """The effective configuration, and the source of each value."""
 
     config: ServerConfig
     sources: Mapping[str, str]
 
 
 def resolve(flags: Mapping[str, Any], file: Path | None) -> Settings:
-    """Settings from flags, by their setting's name, this process' environment, a TOML file if there is one, defaults.
+    """Resolve settings from flags, by setting, this process' environment, a TOML file if there is one, and defaults.
 
     Raises:
-        SettingsError: there are problems; all of them.
+        SettingsError: there are problems; it has all of them.
     """
     from_file, file_problems = _from_file(file) if file else ({}, [])
     from_environment, problems = _from_environment()
@@ -66,7 +66,7 @@ def resolve(flags: Mapping[str, Any], file: Path | None) -> Settings:
 
 
 def toml_value(value: Any) -> str:
-    """A setting's value as TOML has it; no path is an empty text."""
+    """Format a setting's value as TOML; no path is an empty text."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, tuple | list):
@@ -78,18 +78,18 @@ def toml_value(value: Any) -> str:
 
 
 def _escaped(character: str) -> str:
-    """As TOML has it. Unicode's own line ends would make two lines of a message."""
+    """Escape a character as TOML does. Unicode's own line ends would split a message into two lines."""
     number = ord(character)
     return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
 
 
 def _from_file(path: Path) -> tuple[dict[str, Given], list[str]]:
-    # Not by pydantic-settings, which passes over a file that is missing or a pipe.
+    # Not by pydantic-settings, which ignores a file that is missing or a pipe.
     try:
         document = tomllib.loads(path.read_bytes().decode())
     except OSError as error:
         return {}, [f"can't read the configuration file {path}: {error.strerror}."]
-    except (ValueError, RecursionError) as error:  # TOML's errors and UTF-8's are ValueErrors
+    except (ValueError, RecursionError) as error:  # invalid TOML and invalid UTF-8 are ValueErrors
         return {}, [f"the configuration file {path} is not TOML: {error}."]
     unknown = [name for name in document if name not in SETTINGS]
     given = {
@@ -105,7 +105,7 @@ def _from_environment() -> tuple[dict[str, Given], list[str]]:
     if not variables:
         return {}, []
     from service.config.environment import (
-        read_environment,  # takes a while to import, and mostly there is nothing to read
+        read_environment,  # slow to import, and rarely needed
     )
 
     known = [setting.variable for setting in SETTINGS.values()]
@@ -141,7 +141,7 @@ def _unmet(need: Need, given: Mapping[str, Given]) -> str:
 
 
 def _alike(spelled: str, name: str) -> str:
-    """A setting as the user would write it where another is spelled so: a flag, a variable or a key."""
+    """Return a setting's name in the style of another one's: a flag, a variable or a key."""
     if spelled.startswith("--"):
         return SETTINGS[name].flag
     return SETTINGS[name].variable if spelled.startswith(ENVIRONMENT_PREFIX) else name

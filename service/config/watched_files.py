@@ -1,4 +1,4 @@
-"""Files that may be replaced while the server runs: what they say is read again, unless it can't be used."""
+"""Files that may be replaced while the server runs: they are read again, unless the new contents can't be used."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -13,14 +13,14 @@ T = TypeVar("T")
 
 
 class FileProblem(Exception):
-    """Files of the settings can't be used; one line that says which, why, and what to do."""
+    """Files of the settings can't be used; one line with their names, the reason and the remedy."""
 
 
 class WatchedFiles(Generic[T]):
-    """What some files say together. `refresh` belongs to one thread at a time, `current` may be read by any."""
+    """The combined contents of some files. Call `refresh` from one thread at a time; any may read `current`."""
 
     def __init__(self, paths: Sequence[Path], read: Callable[[], T]) -> None:
-        """`read` reads all of `paths` and raises `FileProblem` for what can't be used.
+        """Read the files with `read`, which reads all of `paths` and raises `FileProblem` for invalid ones.
 
         Raises:
             FileProblem: they can't be used now.
@@ -33,10 +33,10 @@ class WatchedFiles(Generic[T]):
         self._is_logged = False
 
     def refresh(self) -> bool:
-        """Read the files again if they have changed; says whether other ones are in use than before.
+        """Read the files again if they have changed; return whether the contents in use were replaced.
 
-        Files that can't be used are logged once, and what they said before stays. Only the second look in a row that
-        finds the same problem logs it: files that belong together are often replaced one after the other.
+        Files that can't be used are logged once, and the previous contents stay in use. A problem is logged only when
+        found twice in a row: files that belong together are often replaced one after the other.
         """
         stamp = self._look()
         if stamp == self._stamp:
@@ -51,7 +51,7 @@ class WatchedFiles(Generic[T]):
             self._is_logged = is_same
             self._problem = str(problem)
             return False
-        if self._look() != stamp:  # while they were read
+        if self._look() != stamp:  # changed while they were read
             return False
         self._stamp, self.current, self._problem, self._is_logged = stamp, fresh, "", False
         return True
@@ -69,7 +69,7 @@ def _stamp_of(path: Path) -> tuple[int, int, int, int] | None:
 
 
 def read_file(path: Path, what: str) -> bytes:
-    """The bytes of a file; `what` it holds, for the message.
+    """Return the bytes of a file; `what` describes them in the message.
 
     Raises:
         FileProblem: it can't be read.
@@ -81,10 +81,10 @@ def read_file(path: Path, what: str) -> bytes:
 
 
 def warn_if_world_readable(path: Path, what: str) -> None:
-    """Log that every user of the machine can read the file, if so."""
+    """Log a warning if every user of the machine can read the file."""
     try:
         is_open = bool(path.stat().st_mode & 0o004)
     except OSError:
-        return  # whoever reads it says so
+        return  # reported by the code that reads it
     if is_open:
         _LOG.warning("%s (%s) can be read by every user of this machine; chmod o-r it.", path, what)

@@ -1,1 +1,1 @@
-"""What is asked and answered, whose call it is, and the errors. Imports nothing of ours."""
+"""Requests, results, calls and errors. Imports no other package of this project."""

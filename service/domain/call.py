@@ -1,7 +1,7 @@
-"""The call at hand: its id, who makes it, what it did and when.
+"""The current call: its id, its caller, and what it did when.
 
-There is one record for each call. It is found by `current_call` from any of the call's tasks, noted in by the event
-loop's thread only, and read for the call's trailers, its line in the access log and its spans.
+Each call has one record, which `current_call` returns in any of the call's tasks. Only the event loop's thread writes
+to it; the call's trailers, its line in the access log and its spans are made from it.
 """
 
 import enum
@@ -19,11 +19,11 @@ NO_ID = "-"  # outside of a call
 
 
 class Phase(enum.Enum):
-    """What a call does, in this order; parts of it, such as texts of different languages, each by itself."""
+    """The phases of a call, in order; its parts, such as texts of different languages, pass them independently."""
 
     TOKENIZE = "tokenize"
     QUEUE = "queue"  # until the first of its sequences has slots
-    ENCODE = "encode"  # the encoder run of that one
+    ENCODE = "encode"  # the encoder run of that sequence
     DECODE = "decode"  # from there until the last of its sequences has ended
     DETOKENIZE = "detokenize"
 
@@ -40,10 +40,10 @@ class Interval(NamedTuple):
 
 
 class Accounts(Protocol):
-    """Where the tokens that callers use are written down."""
+    """Records callers' token usage."""
 
     def charge(self, name: str, num_tokens: int) -> None:
-        """Charge this key for so many tokens."""
+        """Charge the API key of this name for tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +57,9 @@ class Caller:
 
 @dataclass(slots=True, eq=False)
 class Call:
-    """One call. `caller` is `None` where no API key was asked for; `trace_id` is empty unless the trace is kept.
+    """One call. `caller` is `None` if no API key was required; `trace_id` is empty unless the trace is recorded.
 
-    Where a call leads to several models, `model` is the first one. Tokens are those of its translations, cached ones
+    If a call uses several models, `model` is the first one. Token counts are those of its translations, cached ones
     included, and 0 for a call that failed.
     """
 
@@ -67,11 +67,11 @@ class Call:
     request_id: str = NO_ID
     origin: Origin = ()
     caller: Caller | None = None
-    protocol: str = ""  # as OpenTelemetry's `rpc.system.name` has it, such as grpc; empty for plain HTTP
+    protocol: str = ""  # the value of OpenTelemetry's `rpc.system.name`, such as grpc; empty for plain HTTP
     began_seconds: float = field(default_factory=time.monotonic)
     ended_seconds: float = 0.0
-    code: str = "OK"  # the name of its status, one of google.rpc.Code
-    message: str = ""  # what went wrong, without the texts that the caller gave
+    code: str = "OK"  # the name of its status in google.rpc.Code
+    message: str = ""  # the error, without the caller's texts
     trace_id: str = ""
     model: str = ""
     model_version: str = ""
@@ -79,40 +79,40 @@ class Call:
     num_source_tokens: int = 0
     num_output_tokens: int = 0
     intervals: list[Interval] = field(default_factory=list)
-    # The queue that had room when it was looked at for this call, and the priority that it was looked at for.
+    # The queue that was checked for this call and had room, and the priority that it was checked for.
     admitted_by: tuple[object, Priority] | None = None
 
     @property
     def key_name(self) -> str:
-        """The name of the caller's API key; empty if none was asked for."""
+        """Return the name of the caller's API key; empty if none was required."""
         return self.caller.name if self.caller else ""
 
     @property
     def total_seconds(self) -> float:
-        """Return the time from its arrival to its end, or, before that, to now."""
+        """Return the time from the call's arrival to its end, or to now if it has not ended."""
         return (self.ended_seconds or time.monotonic()) - self.began_seconds
 
     def uses(self, model: str, version: str) -> None:
-        """Note which model translates; the first one is kept."""
+        """Record which model translates; only the first one is kept."""
         if not self.model:
             self.model, self.model_version = model, version
 
     def took(self, phase: Phase, began_seconds: float, ended_seconds: float) -> None:
-        """Note when a phase began and ended."""
+        """Record when a phase began and ended."""
         self.intervals.append(Interval(phase, began_seconds, ended_seconds))
 
     def another(self) -> "Call":
-        """Return a new call of the same caller's, such as the next request on a stream."""
+        """Return a new call of the same caller, such as the next request on a stream."""
         origin = origin_of_call(*self.origin[:-1])
         return Call(self.method, self.request_id, origin, self.caller, self.protocol)
 
     def charge(self, num_tokens: int) -> None:
-        """Charge the caller for so many tokens."""
+        """Charge the caller for tokens."""
         if self.caller:
             self.caller.accounts.charge(self.caller.name, num_tokens)
 
     def end(self) -> None:
-        """Note that the answer is there, or the error. Idempotent."""
+        """Record that the call has its answer or error. Idempotent."""
         self.ended_seconds = self.ended_seconds or time.monotonic()
 
     def translated(self, translations: Iterable[Translation]) -> None:
@@ -122,7 +122,7 @@ class Call:
             self.num_output_tokens += each.hypotheses[0].num_tokens
 
     def seconds(self, phase: Phase) -> float:
-        """Return how long any part of the call was in a phase; what went on side by side counts once."""
+        """Return how long any part of the call was in a phase; overlapping intervals count once."""
         intervals = [each for each in self.intervals if each[0] is phase]
         if len(intervals) > 1:
             intervals.sort()
@@ -137,17 +137,17 @@ _current: ContextVar[Call | None] = ContextVar("call", default=None)
 
 
 def begin_call(call: Call) -> None:
-    """Have this task, and those that it starts, work for this call from now on."""
+    """Make this call the current one of this task and of the tasks that it starts."""
     _current.set(call)
 
 
 def current_call() -> Call:
-    """Return the call that this task serves; outside of one, a record that nobody reads."""
+    """Return the call that this task serves; outside of one, a record that is discarded."""
     return _current.get() or Call()
 
 
 def server_timing(seconds: Callable[[Phase], float], total_seconds: float) -> str:
-    """Return the phases in the engine and the whole call in milliseconds, in W3C's Server-Timing syntax."""
+    """Return the durations of the engine's phases and of the whole call in milliseconds, as W3C's Server-Timing."""
     queue, encode, decode = map(seconds, ENGINE_PHASES)
     return (
         f"queue;dur={1000 * queue:.1f}, encode;dur={1000 * encode:.1f}, decode;dur={1000 * decode:.1f}, "

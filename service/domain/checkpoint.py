@@ -1,8 +1,8 @@
-"""Where long computations for a call may be interrupted: between blocks of about a millisecond.
+"""Points at which long computations for a call may be interrupted: between blocks of about a millisecond.
 
-Whatever scans a caller's text passes a checkpoint at least every few thousand characters. There a thread of the
-`ComputePool` lets shorter work go first, and ends work that nobody waits for any more. Elsewhere a checkpoint does
-nothing, so what passes one stays a pure function of its arguments. (The name is Trio's.)
+Code that scans a caller's text passes a checkpoint at least every few thousand characters. There a thread of the
+`ComputePool` yields to shorter work, and aborts work whose caller has gone. Elsewhere a checkpoint does nothing, so
+functions with checkpoints remain pure functions of their arguments. (The name is Trio's.)
 """
 
 import time
@@ -19,7 +19,7 @@ _current: ContextVar[Callable[[], None] | None] = ContextVar("checkpoint", defau
 
 
 def checkpoint() -> None:
-    """Let other work go first, if there is any that should.
+    """Yield to other work that should run first, if there is any.
 
     Raises:
         ServiceError: nobody waits for this work any more.
@@ -30,7 +30,7 @@ def checkpoint() -> None:
 
 
 def paced(items: Iterable[T], every: int = _EVERY) -> Iterator[T]:
-    """Pass a checkpoint before every so many of the items."""
+    """Yield the items, with a checkpoint before each `every` of them."""
     passed = _current.get()
     if passed is None:
         yield from items
@@ -43,7 +43,7 @@ def paced(items: Iterable[T], every: int = _EVERY) -> Iterator[T]:
 
 @contextmanager
 def checkpoints(passed: Callable[[], None]) -> Iterator[None]:
-    """Have `passed` called at each checkpoint within the `with` block."""
+    """Call `passed` at each checkpoint within the `with` block."""
     token = _current.set(passed)
     try:
         yield
@@ -52,7 +52,7 @@ def checkpoints(passed: Callable[[], None]) -> Iterator[None]:
 
 
 def done_within(seconds: float, function: Callable[[], None]) -> bool:
-    """Call a function, and give it up at the first checkpoint after so much CPU time; whether it was done."""
+    """Call a function, aborted at the first checkpoint after so much CPU time; return whether it finished."""
     end = time.thread_time() + seconds
 
     def passed() -> None:

@@ -1,24 +1,24 @@
-"""Everything that can go wrong with a call, as one tree; `rpc.status` maps it to gRPC status codes.
+"""All errors of a call, as one tree; `rpc.status` maps it to gRPC status codes.
 
 ServiceError
- +-- InvalidRequest        the caller's input is wrong; trying again won't help
+ +-- InvalidRequest        the caller's input is wrong; a retry won't help
  +-- NotFound              no such model, version, language pair or glossary
- +-- Unimplemented         another server of the same API may do this, this one does not
- +-- NotPossible           the server's settings, or what lies on disk, don't allow it
- +-- Overloaded            no room now; try again after `retry_after_seconds`
-      +-- QuotaExceeded    no room for this caller
+ +-- Unimplemented         another server of the same API may support this, this one does not
+ +-- NotPossible           the server's settings or the files on disk don't allow it
+ +-- Overloaded            no capacity now; retry after `retry_after_seconds`
+      +-- QuotaExceeded    the caller's quota is exhausted
       +-- MemoryFull       no room for the call's message or answer beside those of others
       +-- MessageTooSlow   its message did not arrive while others waited for theirs
- +-- Unauthenticated       no API key, or one that is not good
+ +-- Unauthenticated       no API key, or an invalid one
  +-- Unavailable           loading, draining or restarting; another server may answer
- +-- DeadlineExceeded      the caller's deadline passed before the answer was there
-      +-- TooLate          it would have passed, so nothing was begun
- +-- Cancelled             the caller went away
- +-- EngineFailure         the server's own fault while decoding this call
+ +-- DeadlineExceeded      the caller's deadline passed before the answer was ready
+      +-- TooLate          it would have passed, so nothing was started
+ +-- Cancelled             the caller disconnected
+ +-- EngineFailure         the server failed while decoding this call
 
-An error is data: its reason, the path of the request's field that is at fault, what the caller gave, what is allowed
-and what to do. `str` puts these into one line, in which a face spells paths in its own terms; `redacted` is that line
-without the texts that the caller gave.
+An error is data: its reason, the path of the request's invalid field, the value given, what is allowed and what to do.
+`str` joins these into one line, in which a face spells paths in its own terms; `redacted` is that line without the
+caller's texts.
 """
 
 import reprlib
@@ -28,49 +28,49 @@ from typing import Any
 
 _MAX_QUOTED = 60
 _MAX_LISTED = 20
-_SHORT = reprlib.Repr()  # goes six levels deep
+_SHORT = reprlib.Repr()  # limits nesting to six levels
 _SHORT.maxstring = _SHORT.maxlong = _SHORT.maxother = _MAX_QUOTED
 
 
 def quoted(value: str) -> str:
-    """A caller's text as a message shows it, which is never long: a status travels in 8 KiB of metadata."""
+    """Quote and shorten a caller's text for a message: a status is sent in 8 KiB of metadata."""
     return repr(value if len(value) <= _MAX_QUOTED else f"{value[: _MAX_QUOTED - 3]}...")
 
 
 def shown(value: object) -> str:
-    """A value that a file holds as a message shows it: however long, or deep, or written with how many digits."""
+    """Format a value from a file for a message: shortened if it is long, deep or has many digits."""
     try:
         text = str(value) if isinstance(value, date | time) else _SHORT.repr(value)
-    except ValueError:  # Python writes no numbers of more than 4300 digits
+    except ValueError:  # Python formats no numbers of more than 4300 digits
         return "a number of thousands of digits"
     return text if len(text) <= _MAX_QUOTED else f"{text[: _MAX_QUOTED - 3]}..."
 
 
 def listed(names: Iterable[str]) -> str:
-    """What there is, as a message tells it: the first of many, and how many more there are."""
+    """Format names for a message: the first of many, and the number of the others."""
     every = list(names)
     more = f" and {len(every) - _MAX_LISTED} more" if len(every) > _MAX_LISTED else ""
     return (", ".join(every[:_MAX_LISTED]) or "none") + more
 
 
 class Path(tuple[str | int, ...]):
-    """Where a field is in a request: names, and indices in lists, such as `Path("texts", 3)`."""
+    """The position of a field in a request: names, and indices in lists, such as `Path("texts", 3)`."""
 
     __slots__ = ()
 
     def __new__(cls, *parts: str | int) -> "Path":
-        """Make a path of names and indices."""
+        """Build a path from names and indices."""
         return super().__new__(cls, parts)
 
 
 class Public(str):
-    """A part of a message that no caller wrote, or nothing but a language code: shown to operators as it is."""
+    """A part of a message that no caller wrote, or just a language code: shown to operators unchanged."""
 
     __slots__ = ()
 
 
 class Quoted(str):
-    """A part of a message that may hold a caller's words, in quotes and short enough already."""
+    """A part of a message that may contain a caller's text, already quoted and shortened."""
 
     __slots__ = ()
 
@@ -79,24 +79,24 @@ Spelling = Callable[[Path], str]
 
 
 def dotted(path: Path) -> str:
-    """Return a path as protobuf writes it, such as `texts[3]` or `options.top_k`; nothing for an empty one."""
+    """Return a path in protobuf's notation, such as `texts[3]` or `options.top_k`; empty for an empty one."""
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).removeprefix(".")
 
 
 class ServiceError(Exception):
-    """Base of all errors that a caller is told about."""
+    """Base of all errors that are reported to callers."""
 
-    reason = "internal"  # the bounded label value that metrics count rejections by
+    reason = "internal"  # label value, of a bounded set, by which metrics count rejections
 
     def __init__(
         self, problem: str, path: Path | str = "", *, allowed: str = "", advice: str = "", **given: Any
     ) -> None:
-        """Keep the parts of the message.
+        """Store the parts of the message.
 
-        `problem` says in words what is wrong. If there is anything `given`, or if it begins with `{path}`, it is a
-        format string, in which each name stands for what was given under it: a caller's text is shortened and quoted, a
-        `Path` is spelled in the terms of the API, and `Public` text and numbers are shown as they are. `allowed` and
-        `advice` follow, as clauses without a final point.
+        `problem` describes the error. If there are `given` values, or if it begins with `{path}`, it is a format string
+        with these values by name: a caller's text is shortened and quoted, a `Path` is spelled in the terms of the API,
+        and `Public` text and numbers are shown unchanged. `allowed` and `advice` follow, as clauses without a final
+        period.
         """
         super().__init__(problem)
         self.problem = problem
@@ -111,12 +111,12 @@ class ServiceError(Exception):
 
     @property
     def redacted(self) -> str:
-        """The message without the texts that the caller gave."""
+        """Return the message without the caller's texts."""
         return self._message(shows_texts=False)
 
     @property
     def field(self) -> str:
-        """The path in the terms of the API, such as `texts[3]`; empty if no field is at fault."""
+        """Return the path in the terms of the API, such as `texts[3]`; empty if no field is invalid."""
         return self.spelling(self.path) if self.path else ""
 
     def _message(self, *, shows_texts: bool) -> str:
@@ -151,25 +151,25 @@ def _path(path: Path | str) -> Path:
 
 
 class InvalidRequest(ServiceError):
-    """The caller's input is wrong. `path` is the request's field, where there is one."""
+    """The caller's input is wrong. `path` is the request's field, if there is one."""
 
     reason = "invalid"
 
 
 class TooLong(InvalidRequest):
-    """A text has more tokens than the model takes, or a call more characters than the server."""
+    """A text exceeds the model's maximum tokens, or a call the server's maximum characters."""
 
     reason = "too_long"
 
 
 class TooMany(InvalidRequest):
-    """A call holds more texts, terms or the like than allowed."""
+    """A call contains more texts, terms or the like than allowed."""
 
     reason = "too_many"
 
 
 class NotFound(ServiceError):
-    """Something that the call names is not served here: `resource_type`, such as `model`, and its name."""
+    """The call refers to something that is not served here: `resource_type`, such as `model`, and its name."""
 
     reason = "not_found"
 
@@ -182,25 +182,25 @@ class NotFound(ServiceError):
 
 
 class PairNotFound(NotFound):
-    """No model translates this pair. `path` is that of the two language codes which is at fault."""
+    """No model translates this pair. `path` is the invalid one of the two language codes."""
 
     def __init__(self, problem: str, path: Path | str, **given: Any) -> None:
         super().__init__(problem, **given)
         self.path = _path(path)
 
     def as_invalid(self) -> InvalidRequest:
-        """Return the same error for an API that has codes of languages, but no pairs."""
+        """Return the same error for an API that has language codes, but no pairs."""
         return InvalidRequest(self.problem, self.path, **self.given)
 
 
 class Unimplemented(ServiceError):
-    """The call, or an option in it, belongs to an API that this server answers in part."""
+    """The call, or one of its options, belongs to an API that this server supports only in part."""
 
     reason = "unimplemented"
 
 
 class NotPossible(ServiceError):
-    """The server's settings, or what lies on disk, don't allow it; trying again won't help before they change."""
+    """The server's settings or the files on disk don't allow it; a retry won't help before they change."""
 
     reason = "not_possible"
 
@@ -216,13 +216,13 @@ class Overloaded(ServiceError):
 
 
 class QuotaExceeded(Overloaded):
-    """The caller's key has used up a quota of its own."""
+    """The caller's key has exhausted a quota of its own."""
 
     reason = "quota"
 
 
 class MemoryFull(Overloaded):
-    """The bytes of messages and answers that the server may hold at a time are used up."""
+    """The bytes that the server may hold in messages and answers at a time are exhausted."""
 
     reason = "memory_full"
 
@@ -234,7 +234,7 @@ class MessageTooSlow(Overloaded):
 
 
 class Unauthenticated(ServiceError):
-    """The caller sent no API key, or one that is unknown or has expired."""
+    """The caller sent no API key, or an unknown or expired one."""
 
     reason = "unauthenticated"
 
@@ -252,11 +252,11 @@ class DeadlineExceeded(ServiceError):
 
 
 class TooLate(DeadlineExceeded):
-    """The call can't be done by its deadline, so nothing was begun."""
+    """The call can't finish by its deadline, so nothing was started."""
 
 
 class Cancelled(ServiceError):
-    """The caller went away."""
+    """The caller disconnected."""
 
     reason = "cancelled"
 

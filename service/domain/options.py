@@ -1,8 +1,8 @@
-"""The one table of decoding options: the fields of `DecodingOptions` that carry an `Option`.
+"""The one table of decoding options: the fields of `DecodingOptions` that have an `Option`.
 
 Everything that accepts, checks, maps or documents a decoding option reads `OPTIONS`: range checks, the command line,
 protobuf, KServe's parameters and the table in `docs/api.md`. To add one, add a field here, a field of the same name and
-type to `dragoman.v1.DecodingOptions`, and what makes use of it; tests hold the other two against this table.
+type to `dragoman.v1.DecodingOptions`, and the code that uses it; tests compare the other two with this table.
 """
 
 from collections.abc import Mapping
@@ -14,18 +14,18 @@ from service.domain.errors import InvalidRequest, Path
 
 MAX_BEAM_SIZE: Final = 8
 MAX_TOP_K: Final = 64
-RATIO_ALLOWANCE: Final = 16  # tokens that `max_length_ratio` grants to any source: short ones may well become long
-LONGEST_REPEAT: Final = 16  # tokens of the longest run whose repetitions `max_repeats` counts
+RATIO_ALLOWANCE: Final = 16  # tokens that `max_length_ratio` grants to any source: short ones may grow by more
+LONGEST_REPEAT: Final = 16  # tokens in the longest run whose repetitions `max_repeats` counts
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """What there is to know about one option.
+    """The definition of one option.
 
-    `name` is that of the protobuf field and, unless it `shapes_answer`, of KServe's parameter; the flag has hyphens.
-    `low` and `high` are the bounds, `None` for a boolean; `low` itself is not allowed where it `excludes_low`. Where
-    `high` depends on the model, `high_words` tells on what. `default` is the value of a request that leaves the option
-    out; a string says in words where that value comes from.
+    `name` is the name of the protobuf field and, unless it `shapes_answer`, of KServe's parameter; the flag has
+    hyphens. `low` and `high` are the bounds, `None` for a boolean; `low` itself is not allowed if it `excludes_low`. If
+    `high` depends on the model, `high_words` describes it. `default` is the value for requests without the option; a
+    string describes where that value comes from.
     """
 
     name: str
@@ -45,13 +45,13 @@ class Option:
         return f"--{self.name.replace('_', '-')}"
 
     def permits(self, value: float, high: float | None) -> bool:
-        """Return whether a value is within the bounds, of which `high` is given where it depends on the request."""
+        """Return whether a value is within the bounds; `high` is given if it depends on the request."""
         if self.low is None or high is None:
             return True
         return self.low <= value <= high and not (self.excludes_low and value == self.low)  # false for NaN
 
     def allowed(self, high: float | None = None) -> str:
-        """Return the bounds in words, such as `1 to 8`, up to `high` where it depends on the request."""
+        """Return the bounds in words, such as `1 to 8`; `high` is given if it depends on the request."""
         if self.low is None:
             return "true or false"
         high = self.high if high is None else high
@@ -79,26 +79,25 @@ _MODELS: Final = "the model's"
 
 @dataclass(frozen=True, slots=True)
 class DecodingOptions:
-    """How to decode, fully resolved; the defaults here turn off whatever can be off.
+    """How to decode, fully resolved; the defaults here turn off every option that can be turned off.
 
-    `length_penalty` divides a hypothesis' summed log-probability by its length to that power, as transformers'
-    `generate` does. `max_output_tokens` counts the end-of-sentence token.
+    `length_penalty`: a hypothesis' summed log-probability is divided by its length to that power, as in transformers'
+    `generate`. `max_output_tokens` includes the end-of-sentence token.
 
-    A beam search `stops_early` as soon as `beam_size` hypotheses are finished; else it goes on while the best running
-    one may beat them. What reaches `max_output_tokens` is cut there, or, with `forces_end`, ended for free with the
-    end-of-sentence token, which then counts as one more. Both belong to the model, not to the caller: they are
-    transformers' `early_stopping` and `forced_eos_token_id`.
+    A beam search with `stops_early` ends as soon as `beam_size` hypotheses are finished; otherwise it continues while
+    the best running one may beat them. A hypothesis that reaches `max_output_tokens` is cut there, or, with
+    `forces_end`, ended at no cost with the end-of-sentence token, which then counts as one more. Both belong to the
+    model, not to the caller: they are transformers' `early_stopping` and `forced_eos_token_id`.
 
-    `temperature` above 0 means sampling, from the `top_k` most probable tokens and of these the fewest that hold
-    `top_p` of the probability; then `beam_size` is 1, hypotheses are independent samples, and the same `seed` gives the
-    same ones. `seed` is `None` where the caller leaves it to chance.
+    `temperature` above 0 means sampling, from the `top_k` most probable tokens and of these the fewest that have
+    `top_p` of the probability; then `beam_size` is 1, hypotheses are independent samples, and the same `seed`
+    reproduces them. `seed` is `None` for a random one.
 
-    Two guards are off at 0. With `max_length_ratio`, what the model writes has at most that many tokens per source
-    token, plus `RATIO_ALLOWANCE`; a hypothesis that reaches this is cut there with `FinishReason.RATIO`. With
-    `max_repeats`, no run of up to `LONGEST_REPEAT` tokens comes more often than that in a row, unless something does in
-    the source: when the model has written it once too often, that last one is taken off and the hypothesis ends with
-    `FinishReason.REPETITION`. Of beams, such a one is given up for others, and is returned only where too few others
-    end.
+    Two guards are off at 0. With `max_length_ratio`, the output has at most that many tokens per source token, plus
+    `RATIO_ALLOWANCE`; a hypothesis that reaches this is cut there with `FinishReason.RATIO`. With `max_repeats`, no run
+    of up to `LONGEST_REPEAT` tokens occurs more often than that in a row, unless one does in the source: after one
+    repetition too many, that repetition is removed and the hypothesis ends with `FinishReason.REPETITION`. In beam
+    search, such a hypothesis is dropped in favour of others, and returned only if too few others end.
     """
 
     beam_size: int = field(
@@ -201,7 +200,7 @@ class DecodingOptions:
 
     @property
     def is_sampled(self) -> bool:
-        """Return whether tokens are drawn at random instead of ranked."""
+        """Return whether tokens are sampled instead of ranked."""
         return self.temperature > 0.0
 
 
@@ -213,7 +212,7 @@ OPTIONS: Final[Mapping[str, Option]] = MappingProxyType(
     }
 )
 
-# The values of options that are the same for every model. They end loops and leave ordinary sentences alone.
+# Values of options that are the same for every model. They end loops and do not affect ordinary sentences.
 DEFAULTS: Final[Mapping[str, Any]] = MappingProxyType(
     {name: option.default for name, option in OPTIONS.items() if not isinstance(option.default, str)}
 )
@@ -224,12 +223,12 @@ _FOR_SAMPLING = tuple(option.name for option in OPTIONS.values() if option.needs
 
 @dataclass(frozen=True, slots=True, init=False)
 class RequestedOptions:
-    """The options that a caller set, by name; the model's defaults hold for the others."""
+    """The options that a caller set, by name; the others take the model's defaults."""
 
     chosen: Mapping[str, Any] = field(hash=False)
 
     def __init__(self, **chosen: float | None) -> None:
-        """Take the options of `OPTIONS` as keywords; `None` is an option that is not set.
+        """Take the options of `OPTIONS` as keywords; `None` means not set.
 
         Raises:
             TypeError: there is no option of that name.
@@ -241,14 +240,14 @@ class RequestedOptions:
         object.__setattr__(self, "chosen", {name: value for name, value in chosen.items() if value is not None})
 
     def resolve(self, defaults: DecodingOptions) -> DecodingOptions:
-        """Return the model's `defaults` with the caller's choices in their places.
+        """Return the model's `defaults` overridden by the caller's options.
 
-        `defaults.max_output_tokens` is also the model's limit. Asking for more hypotheses than the default beam
-        widens the beam, unless the caller chose one. Asking for a temperature means sampling without a beam.
+        `defaults.max_output_tokens` is also the model's limit. Asking for more hypotheses than the default beam widens
+        the beam, unless the caller set one. Asking for a temperature means sampling without a beam.
 
         Raises:
-            InvalidRequest: an option is out of range, `num_hypotheses` exceeds the beam that was asked for, or a beam
-                was asked for together with sampling, or options of sampling without it.
+            InvalidRequest: an option is out of range, `num_hypotheses` exceeds the requested beam, or a beam was
+                requested together with sampling, or options of sampling without it.
         """
         chosen = self.chosen
         values = dict(chosen)

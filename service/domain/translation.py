@@ -1,4 +1,4 @@
-"""The domain's own words: what a caller asks for and what comes back, free of any wire format."""
+"""The domain's data types: requests and results, independent of any wire format."""
 
 import enum
 from collections.abc import Iterator, Mapping
@@ -11,7 +11,7 @@ from service.domain.options import DecodingOptions as DecodingOptions
 from service.domain.options import RequestedOptions
 
 MAX_TEXTS = 1024
-ENTRY_CHARACTERS = 16  # what an entry of numbers in an answer counts, about its size on the wire
+ENTRY_CHARACTERS = 16  # size of an entry of numbers in an answer, about that on the wire
 
 
 class FinishReason(enum.Enum):
@@ -21,12 +21,12 @@ class FinishReason(enum.Enum):
     LENGTH = "length"  # max_output_tokens was reached
     RATIO = "ratio"  # the output grew out of proportion to the input
     REPETITION = "repetition"  # the output repeated itself
-    CANCELLED = "cancelled"  # the caller went away
+    CANCELLED = "cancelled"  # the caller disconnected
     DEADLINE = "deadline"  # the caller's deadline passed
 
 
 class Priority(enum.Enum):
-    """Whose turn it is when slots are scarce; a lower priority gets fewer of them, never none."""
+    """Precedence when slots are scarce; a lower priority gets fewer of them, but always some."""
 
     HIGH = "high"
     NORMAL = "normal"
@@ -34,32 +34,32 @@ class Priority(enum.Enum):
 
 
 class MimeType(enum.Enum):
-    """What a text is written in."""
+    """The format of a text."""
 
     PLAIN = "text/plain"
     HTML = "text/html"
 
 
 class SplitSentences(enum.Enum):
-    """Where a text is cut into segments, which are translated each by itself."""
+    """Where a text is split into segments, which are translated independently."""
 
     OFF = "off"  # nowhere: a text is one segment
-    ON = "on"  # where sentences end, and at line ends
-    NO_NEWLINES = "no_newlines"  # where sentences end; a line end within a sentence is a space like any other
+    ON = "on"  # at the ends of sentences and lines
+    NO_NEWLINES = "no_newlines"  # at the ends of sentences; a line end within a sentence counts as a space
 
 
 class Flag(enum.Enum):
-    """What a caller should look at in a segment's translation."""
+    """What a caller should review in a segment's translation."""
 
-    PLACEHOLDER = "placeholder"  # a placeholder's place was guessed: the model lost or doubled it
-    TERM = "term"  # the same of a glossary's term
-    UNKNOWN = "unknown"  # the same of characters that the model has no pieces for
-    EMPTY = "empty"  # the model wrote no letter and no number for a source that has letters
+    PLACEHOLDER = "placeholder"  # a placeholder's position was guessed: the model dropped or repeated it
+    TERM = "term"  # the same for a glossary's term
+    UNKNOWN = "unknown"  # the same for characters that the model has no pieces for
+    EMPTY = "empty"  # the model produced no letter and no number for a source with letters
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A glossary's entry: what `source` must become; without a `target` it stays as it is."""
+    """A glossary's entry: the required translation of `source`; without a `target` it is kept unchanged."""
 
     source: str
     target: str | None = None
@@ -68,7 +68,7 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class AlignedSpan:
-    """A part of a source and the part of its translation that says the same; code points, from start to before end."""
+    """A part of a source and the corresponding part of its translation; code points, from start to before end."""
 
     source_start: int
     source_end: int
@@ -86,10 +86,10 @@ class DetectedLanguage:
 
 @dataclass(frozen=True, slots=True)
 class RequestOption:
-    """What there is to know about an option of a request beside those of decoding.
+    """The definition of a request option other than those of decoding.
 
-    `name` is that of the protobuf field, `attribute` that of `TranslationRequest`. It is a flag of the command line if
-    it is `in_commands`, with `metavar` for its value, and a parameter of KServe's if it is `in_parameters`.
+    `name` is the name of the protobuf field, `attribute` that of `TranslationRequest`. It is a flag of the command line
+    if it is `in_commands`, with `metavar` for its value, and a parameter of KServe's if it is `in_parameters`.
     """
 
     name: str
@@ -110,13 +110,12 @@ def _option(help: str, **rest: str | bool) -> dict[str, str | bool]:  # noqa: A0
 class TranslationRequest:
     """One call: texts in one language to be translated into another, all with the same options.
 
-    `model` may be empty: then the language pair picks it. An empty `model_version` is the highest one. An empty
-    `source_language_code` means that each text's language is detected. `deadline_seconds` is on the clock of
-    `time.monotonic()`.
+    An empty `model` is chosen by the language pair. An empty `model_version` is the highest one. With an empty
+    `source_language_code`, each text's language is detected. `deadline_seconds` is on the clock of `time.monotonic()`.
 
-    `target_prefixes`, one for each text or none at all, are how the translations must begin. `glossary` names one of
-    the server's; `terms` come before its. A segment that is too long for the model is cut at the best place, or, where
-    the caller `is_strict`, refused.
+    `target_prefixes`, one for each text or none at all, are the required beginnings of the translations. `glossary`
+    names one of the server's; `terms` take precedence over it. A segment that is too long for the model is split at the
+    best position, or rejected if the request `is_strict`.
     """
 
     request_id: str
@@ -170,9 +169,9 @@ REQUEST_OPTIONS: Mapping[str, RequestOption] = MappingProxyType({each.name: each
 
 @dataclass(frozen=True, slots=True)
 class CallLimits:
-    """The most that one call may have: characters in its texts together, segments, and characters in its answer.
+    """Limits of one call: characters in all its texts, segments, and characters in its answer.
 
-    Of the answer all hypotheses count, and `ENTRY_CHARACTERS` for each segment and each link of an alignment.
+    The answer's size includes all hypotheses, and `ENTRY_CHARACTERS` for each segment and each link of an alignment.
     """
 
     max_characters: int
@@ -182,7 +181,7 @@ class CallLimits:
 
 @dataclass(frozen=True, slots=True)
 class Hypothesis:
-    """One candidate translation; `score` is its length-normalised log-probability, `None` unless asked for."""
+    """One candidate translation; `score` is its length-normalised log-probability, `None` unless requested."""
 
     text: str
     score: float | None
@@ -191,7 +190,8 @@ class Hypothesis:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A part of a text that was translated by itself: where it is in text and translation, and how its decoding ended.
+    """A part of a text that was translated independently: its position in text and translation, and how its decoding
+    ended.
 
     Positions are code points, from start to before end.
     """
@@ -210,8 +210,8 @@ class Segment:
 class Translation:
     """The answer to one text: the best hypothesis' text, all hypotheses best first, and how decoding ended.
 
-    `finish_reason` is that of the first segment that did not end by itself, if there is one. `alignment` is empty
-    unless asked for; `detected_language_code` unless the caller left the source language out.
+    `finish_reason` is that of the first segment that was cut off, if there is one. `alignment` is empty unless
+    requested; `detected_language_code` unless the request left the source language out.
     """
 
     text: str
@@ -225,9 +225,9 @@ class Translation:
 
 @dataclass(frozen=True, slots=True)
 class TranslationResult:
-    """The answer to one call: the model and version that were used and one translation per text, in order.
+    """The answer to one call: the model and version used, and one translation per text, in order.
 
-    Where detected languages led to several models, it is the first text's.
+    If detected languages led to several models, it is the first text's.
     """
 
     model: str
@@ -237,7 +237,7 @@ class TranslationResult:
 
 @dataclass(frozen=True, slots=True)
 class StreamEvent:
-    """What a stream tells next of the text of that index: `delta` comes after all before it.
+    """An increment of a stream for the text of that index: `delta` follows all earlier ones.
 
     The last event of a text has its whole translation.
     """

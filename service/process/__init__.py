@@ -1,1 +1,1 @@
-"""What the process is and prints: ports, phases, heartbeat, standard streams."""
+"""The server process: ports, phases, heartbeat, standard streams."""

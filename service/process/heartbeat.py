@@ -1,4 +1,4 @@
-"""Tells other threads whether the event loop still runs: a bug may hold it up, or a machine that stands still."""
+"""A heartbeat that shows other threads whether the event loop still runs: a bug or a suspended machine may block it."""
 
 import asyncio
 import time
@@ -8,7 +8,7 @@ _BEAT_SECONDS = 1.0
 
 
 class Heartbeat:
-    """A beat a second. `start` and `stop` belong to the event loop's thread; any may ask for `silent_seconds`."""
+    """One beat per second. Call `start` and `stop` on the event loop's thread; `silent_seconds` is thread-safe."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -16,15 +16,15 @@ class Heartbeat:
         self._next: asyncio.TimerHandle | None = None
 
     def silent_seconds(self) -> float:
-        """How long ago the last beat was: about a second at most, while all is well."""
+        """Return the time since the last beat: normally about a second at most."""
         return self._clock() - self._beat_at_seconds
 
     def start(self) -> None:
-        """Beat until `stop`."""
+        """Start beating."""
         self._beat(asyncio.get_running_loop())
 
     def stop(self) -> None:
-        """Beat no more."""
+        """Stop beating."""
         if self._next is not None:
             self._next.cancel()
 

@@ -1,8 +1,8 @@
-"""Tells whether memory ran out: Python, numpy, ONNX Runtime and the system's loader each say it in another way."""
+"""Detection of out-of-memory errors: Python, numpy, ONNX Runtime and the system's loader report them differently."""
 
 import errno
 
-# What C++ throws and kernels say is found in texts only. No thread is started without memory for its stack.
+# Errors of C++ and kernels are recognizable only by their text. Threads can't start without memory for their stacks.
 _SIGNS = (
     "bad_alloc",
     "bad allocation",
@@ -15,7 +15,7 @@ _SIGNS = (
 
 
 def memory_shortage(error: BaseException) -> BaseException | None:
-    """The first of the errors that led to this one, itself included, that is for want of memory; `None` if none is."""
+    """Return the earliest error in this one's chain, itself included, due to a lack of memory; `None` if none is."""
     found: BaseException | None = None
     each: BaseException | None = error
     while each is not None:

@@ -1,19 +1,19 @@
-"""Finds out whether a port can be listened on, before anything else is built on it."""
+"""Checks whether a port can be listened on, before anything depends on it."""
 
 import socket
 
 
 class PortError(Exception):
-    """A port can't be listened on; the message says which, why, and what to do."""
+    """A port can't be listened on; the message names it, the reason and the remedy."""
 
 
 def check_port(host: str, port: int, purpose: str, flag: str) -> None:
-    """Make sure that `host:port` is free at this moment.
+    """Ensure that `host:port` is free at this moment.
 
-    gRPC itself reports a taken port with several lines in its own log; this comes first and says it in one.
+    gRPC itself reports a taken port in several lines of its own log; this check runs first and reports it in one.
 
     Raises:
-        PortError: it is taken, not allowed, or `host` is no address of this machine.
+        PortError: it is taken, not allowed, or `host` is not an address of this machine.
     """
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
@@ -28,7 +28,7 @@ def check_port(host: str, port: int, purpose: str, flag: str) -> None:
 
 
 def port_error(host: str, port: int, purpose: str, flag: str, error: OSError) -> PortError:
-    """Say why `host:port` can't be listened on."""
+    """Return an error with the reason why `host:port` can't be listened on."""
     return PortError(
         f"can't listen on {join_address(host, port)} for {purpose}: {error.strerror}. "
         f"Stop what uses it, or choose another port with {flag}."
@@ -36,5 +36,5 @@ def port_error(host: str, port: int, purpose: str, flag: str, error: OSError) ->
 
 
 def join_address(host: str, port: int) -> str:
-    """`host:port`, with brackets around an IPv6 address."""
+    """Return `host:port`, with brackets around an IPv6 address."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

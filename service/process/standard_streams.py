@@ -1,7 +1,7 @@
-"""Standard output and standard error, whatever they are: closed, full, broken, or never read by anybody.
+"""Standard output and standard error in any state: closed, full, broken, or never read.
 
-Whoever writes to a pipe that is full waits until it is read, and a server must not wait for that: not to answer, and
-not to end. A command has nothing else to do, and waits; but where writing fails, it says so in its own way.
+Writing to a full pipe blocks until it is read, and a server must not block on that: neither to answer, nor to exit. A
+command has nothing else to do, and blocks; but if writing fails, it reports that in its own way.
 """
 
 import io
@@ -20,51 +20,51 @@ _LAST_LINES_SECONDS = 0.5
 
 
 def hold_numbers() -> None:
-    """Have those of the three standard descriptors that are closed stand for something that can't be used.
+    """Open unusable replacements for those of the three standard descriptors that are closed.
 
-    Else the next file or socket that is opened would get their number, and what is meant for people be written to it.
+    Otherwise the next file or socket opened would get their number, and output meant for people would be written to it.
     """
     for number in (0, OUTPUT, ERROR):
         try:
             os.fstat(number)
-        except OSError:  # the lowest free number is the one that is opened, so it is this one
+        except OSError:  # open() returns the lowest free number, so it is this one
             os.open(os.devnull, os.O_WRONLY if number == 0 else os.O_RDONLY)
 
 
 def leave(code: int) -> NoReturn:
-    """End the process now, whatever its threads do. Its last lines are written if that takes no time to speak of."""
+    """End the process now, whatever its threads do. Its last lines are written if that takes hardly any time."""
     drain(_LAST_LINES_SECONDS)
     os._exit(code)
 
 
 def drain(seconds: float = _LAST_LINES_SECONDS) -> None:
-    """Wait until what the process has told on standard error so far is written, for a bounded time."""
+    """Wait, for a bounded time, until everything written to standard error so far has left the process."""
     if isinstance(sys.stderr, QueuedText):
         sys.stderr.drain(seconds)
 
 
 class Descriptor(io.RawIOBase):
-    """Writes to a file descriptor, whole and at once. Nothing is kept, so nothing can fail later, or be waited for."""
+    """Writes to a file descriptor, completely and immediately. Unbuffered, so nothing can fail or block later."""
 
     def __init__(self, number: int, failed: Callable[[OSError], object]) -> None:
-        """`failed` is told of each write that fails, and raises what the writer is to see."""
+        """Call `failed` with the error of each failed write; it raises the exception for the writer."""
         self._number = number
         self._failed = failed
 
     def writable(self) -> bool:
-        """As `io.RawIOBase`."""
+        """See `io.RawIOBase`."""
         return True
 
     def fileno(self) -> int:
-        """As `io.RawIOBase`."""
+        """See `io.RawIOBase`."""
         return self._number
 
     def isatty(self) -> bool:
-        """As `io.RawIOBase`."""
+        """See `io.RawIOBase`."""
         return os.isatty(self._number)
 
     def write(self, data: Any) -> int:
-        """Write all of it; nothing is written, too, and fails where something would."""
+        """Write all of it; even empty data is written, and fails if other data would."""
         try:
             write_all(self._number, data)
         except OSError as error:
@@ -73,10 +73,10 @@ class Descriptor(io.RawIOBase):
 
 
 class QueuedText(io.TextIOBase):
-    """Text for a file descriptor that a thread of its own writes. Who prints never waits, on any thread.
+    """Text for a file descriptor, written by a thread of its own. Printing never blocks, on any thread.
 
-    What does not fit into the queue, of `_MOST_WAITING_BYTES`, is left out, as is what can't be written; when lines
-    can be written again, `tell_missing` is called with the number of those that were left out, on the writing thread.
+    Text beyond the queue's size, `_MOST_WAITING_BYTES`, is dropped, as is text that can't be written; when lines can be
+    written again, `tell_missing` is called with the number of dropped ones, on the writing thread.
     """
 
     encoding = "utf-8"
@@ -92,19 +92,19 @@ class QueuedText(io.TextIOBase):
         threading.Thread(target=self._write_chunks, name=f"descriptor {number}", daemon=True).start()
 
     def writable(self) -> bool:
-        """As `io.TextIOBase`."""
+        """See `io.TextIOBase`."""
         return True
 
     def fileno(self) -> int:
-        """As `io.TextIOBase`."""
+        """See `io.TextIOBase`."""
         return self._number
 
     def isatty(self) -> bool:
-        """As `io.TextIOBase`."""
+        """See `io.TextIOBase`."""
         return os.isatty(self._number)
 
     def write(self, text: str) -> int:
-        """Have the text written soon, or left out. Never waits."""
+        """Queue the text for writing, or drop it. Never blocks."""
         data = text.encode(self.encoding, self.errors)
         with self._lock:
             if self._waiting_bytes and self._waiting_bytes + len(data) > _MOST_WAITING_BYTES:
@@ -115,7 +115,7 @@ class QueuedText(io.TextIOBase):
         return len(text)
 
     def drain(self, seconds: float) -> bool:
-        """Wait until all that was printed so far is written, at most so long; whether it is."""
+        """Wait until all text so far is written, at most so long; return whether it is."""
         is_written = threading.Event()
         self._chunks.put(is_written)
         return is_written.wait(seconds)
@@ -136,14 +136,14 @@ class QueuedText(io.TextIOBase):
                 self._waiting_bytes -= len(chunk)
                 if not is_written:
                     self._num_missing += chunk.count(b"\n")
-                elif self._waiting_bytes <= _MOST_WAITING_BYTES // 2:  # there is room to tell it
+                elif self._waiting_bytes <= _MOST_WAITING_BYTES // 2:  # there is room to report it
                     num_missing, self._num_missing = self._num_missing, 0
             if num_missing:
                 self._tell_missing(num_missing)
 
 
 def write_all(number: int, data: bytes) -> None:
-    """Write to a file descriptor, also to one that does not wait by itself.
+    """Write to a file descriptor completely, even to a non-blocking one.
 
     Raises:
         OSError: writing failed; a part may be written.

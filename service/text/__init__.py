@@ -1,1 +1,1 @@
-"""Text in and out of token ids. Knows no engine, gRPC, protobuf, Prometheus or asyncio."""
+"""Conversion between text and token ids. Independent of the engine, gRPC, protobuf, Prometheus and asyncio."""

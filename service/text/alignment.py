@@ -1,4 +1,4 @@
-"""Which words of a source and of its translation say the same, from a model's attention; pure."""
+"""Word alignment of a source and its translation, computed from a model's attention; pure."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -11,9 +11,9 @@ from service.domain.translation import AlignedSpan
 from service.text.token_spans import TokenSpan
 from service.text.words import is_word, words
 
-_LITTLE = 0.05  # of a word's attention: as little as makes no link
-_MUCH = 0.4  # as much as makes another link beside the best one
-_ENOUGH = 0.2  # as much as links a source word that would have no link at all
+_LITTLE = 0.05  # share of a word's attention below which there is no link
+_MUCH = 0.4  # share that is enough for a link in addition to the best one
+_ENOUGH = 0.2  # share that is enough to link a source word that would otherwise have no link
 
 _Floats = npt.NDArray[np.floating[Any]]
 
@@ -21,15 +21,15 @@ _Floats = npt.NDArray[np.floating[Any]]
 def align_words(
     attention: _Floats, source: str, source_spans: Sequence[TokenSpan], target: str, target_spans: Sequence[TokenSpan]
 ) -> tuple[AlignedSpan, ...]:
-    """Links between words (`words`), in the order of the translation; a word may have several links or none.
+    """Return links between words (`words`), in the order of the translation; a word may have several links or none.
 
-    `attention` (T, S) says how much each token of the translation attended to each token of the source. The spans say
-    where those T and S tokens stand; a token with an empty span, as special ones have, does not count.
+    `attention` (T, S) is how much each token of the translation attended to each token of the source. The spans give
+    the positions of those T and S tokens; tokens with an empty span, such as special ones, do not count.
 
-    Every word of the translation is linked to the source word that it attended to most, and to another one that got
-    much of it too. A source word that none was linked to is linked to the word that attended to it most, if that was
-    enough. Punctuation is linked to punctuation only. Numbers, names and reserved symbols that stand once on both sides
-    are linked to each other, whatever the attention says.
+    Every word of the translation is linked to the source word that it attended to most, and to another one that also
+    received much of its attention. A source word without a link is linked to the word that attended to it most, if that
+    was enough. Punctuation is linked only to punctuation. Numbers, names and reserved symbols that occur once on both
+    sides are linked to each other, regardless of the attention.
     """
     source_words, target_words = words(source, source_spans), words(target, target_spans)
     if not source_words or not target_words:
@@ -49,7 +49,7 @@ def align_words(
 
 
 def _shares(found: Sequence[TokenSpan], tokens: Sequence[TokenSpan]) -> _Floats:
-    """(words, tokens): the share of each token's characters in words that is in this one."""
+    """Return (words, tokens): for each token, the share of its characters within words that belongs to each word."""
     starts, ends = np.array(found, np.int64).T[:, :, None]
     token_starts, token_ends = np.array(tokens, np.int64).reshape(-1, 2).T
     common = np.minimum(ends, token_ends) - np.maximum(starts, token_starts)
@@ -59,7 +59,7 @@ def _shares(found: Sequence[TokenSpan], tokens: Sequence[TokenSpan]) -> _Floats:
 
 
 def _links(by_word: _Floats) -> npt.NDArray[np.bool_]:
-    """Which words belong together, given how much each target word attended to each source word."""
+    """Return which words are linked, given how much each target word attended to each source word."""
     total = by_word.sum(axis=1, keepdims=True)
     by_word = np.divide(by_word, total, out=np.zeros_like(by_word), where=total > _LITTLE)
     links: npt.NDArray[np.bool_] = by_word >= np.clip(by_word.max(axis=1, keepdims=True), _LITTLE, _MUCH)
@@ -70,7 +70,7 @@ def _links(by_word: _Floats) -> npt.NDArray[np.bool_]:
 
 
 def _kept(in_source: Sequence[str], in_target: Sequence[str]) -> list[tuple[int, int]]:
-    """(target word, source word) of what was taken over as it stood, and stands once on either side."""
+    """Return (target word, source word) of the words that were copied unchanged and occur once on each side."""
     source_counts, target_counts = Counter(in_source), Counter(in_target)
     return [
         (at_target, in_source.index(word))
@@ -80,5 +80,5 @@ def _kept(in_source: Sequence[str], in_target: Sequence[str]) -> list[tuple[int,
 
 
 def _is_taken_over(word: str) -> bool:
-    """Whether a word that the translation has too must be the same: a number, a name, a reserved symbol."""
+    """Return whether a word that also occurs in the translation must be the same: a number, name or reserved symbol."""
     return is_word(word) and not (word.isalpha() and word.islower())

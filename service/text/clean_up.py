@@ -1,8 +1,8 @@
-"""Spaces that a tokenizer left before punctuation."""
+"""Removal of the spaces that a tokenizer leaves before punctuation."""
 
 import re
 
-# In this order, as `clean_up_tokenization` of transformers 5 (tokenization_utils_base.py) has it.
+# In the order of transformers 5's `clean_up_tokenization` (tokenization_utils_base.py).
 _REPLACEMENTS = (
     (" .", "."),
     (" ?", "?"),
@@ -15,14 +15,14 @@ _REPLACEMENTS = (
     (" 've", "'ve"),
     (" 're", "'re"),
 )
-# Words after which, or after whose beginnings, a space before them may go.
+# Words such that a space before them, or before a prefix of them, may be removed.
 _UNSETTLED = re.compile(r"(?: (?:n'?|'[vr]?)?)*\Z")
 
 
 def clean_up_spaces(text: str) -> str:
-    """The text as transformers' `clean_up_tokenization_spaces` makes it, which some checkpoints ask for.
+    """Return the text as transformers' `clean_up_tokenization_spaces` does, which some checkpoints require.
 
-    Nothing but spaces goes.
+    Only spaces are removed.
     """
     for spaced, clean in _REPLACEMENTS:
         text = text.replace(spaced, clean)
@@ -30,5 +30,5 @@ def clean_up_spaces(text: str) -> str:
 
 
 def settled(text: str) -> str:
-    """The part of a text that comes out of `clean_up_spaces` the same whatever follows the text."""
+    """Return the prefix of a text that `clean_up_spaces` leaves the same whatever follows the text."""
     return text[: _UNSETTLED.search(text).start()]  # type: ignore[union-attr]  # it matches the empty end, too

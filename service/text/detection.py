@@ -1,4 +1,4 @@
-"""Which language a text is in: its script, where that decides, else py3langid's model of 138 languages."""
+"""Language detection: by script where that is decisive, otherwise by py3langid's model of 138 languages."""
 
 import functools
 import math
@@ -11,18 +11,18 @@ from typing import Any
 from service.domain.translation import DetectedLanguage
 from service.text.languages import ServedLanguages, canonical, language_of, script_of
 
-UNDETERMINED = "und"  # BCP 47's code for a language that is not known
+UNDETERMINED = "und"  # BCP 47's code for an unknown language
 
-_MAX_CHARACTERS = 4_000  # of a text are looked at
+_MAX_CHARACTERS = 4_000  # only so much of a text is examined
 _LEAST_CONFIDENCE = 0.001
-_NO_LANGUAGE = "zxx"  # the model's answer to what is no language
+_NO_LANGUAGE = "zxx"  # the model's label for text that is not in any language
 
-# py3langid divides log-probabilities by the square root of the text's bytes to tell how sure it is: too modest.
-# At 0.7 of it, among English, German and Hindi, the mean confidence in 7,200 beginnings of sentences is within 0.01 of
-# accuracy from 5 characters on, and 0.04 below it for shorter ones.
+# To obtain a confidence, py3langid divides log-probabilities by the square root of the text's length in bytes, which is
+# underconfident. At 0.7 of it, among English, German and Hindi, the mean confidence in 7,200 beginnings of sentences is
+# within 0.01 of the accuracy from 5 characters on, and 0.04 below it for shorter ones.
 _TEMPERATURE = 0.7
 
-# Scripts by their ISO 15924 codes -> how Unicode's names of their letters begin.
+# Scripts by ISO 15924 code -> the first words of their letters' Unicode names.
 _LETTERS = {
     "Adlm": {"ADLAM"},
     "Arab": {"ARABIC"},
@@ -61,27 +61,26 @@ _LETTERS = {
     "Tibt": {"TIBETAN"},
 }
 _SCRIPTS = {"gcf": "Latn", "grc": "Grek", "hbo": "Hebr", "uzs": "Arab"}  # the model's languages that CLDR lacks
-# The character sets of mainland China and of Taiwan: what only one of them has is simplified, or traditional.
+# The character sets of mainland China and Taiwan: characters in only one of them are simplified or traditional.
 _CHARACTER_SETS = {"Hans": "gb2312", "Hant": "big5"}
 _LOADING = threading.Lock()
 
 
 class LanguageDetector:
-    """Tells languages apart. Safe to use from many threads.
+    """Language detector. Thread-safe.
 
-    The model inside is loaded for the first text whose script does not decide: 0.7 s and 80 MB, once per process.
+    The model is loaded for the first text whose script is not decisive: 0.7 s and 80 MB, once per process.
     """
 
     def __init__(self, candidates: Iterable[str] | None = None) -> None:
-        """`candidates` are the codes to choose from; without them, all languages that the model knows."""
+        """Set the codes to choose from; by default all languages that the model knows."""
         self._scripts = None if candidates is None else {code: script_of(code) for code in candidates}
 
     def detect(self, text: str) -> tuple[DetectedLanguage, ...]:
-        """The languages that `text` may be in, best first.
+        """Return the languages that `text` may be in, best first.
 
-        The confidences of all candidates sum to 1; those below 0.001 are left out. `text` is plain: take markup out
-        before. A text without letters, or in a script that no candidate is written in, is in `UNDETERMINED` with
-        confidence 0.
+        The confidences of all candidates sum to 1; those below 0.001 are omitted. `text` must be plain: remove markup
+        first. A text without letters, or in a script that no candidate uses, is `UNDETERMINED` with confidence 0.
         """
         text = text[:_MAX_CHARACTERS]
         letters = Counter(character for character in text if character.isalpha())
@@ -93,18 +92,18 @@ class LanguageDetector:
 
 
 def _rank(language: DetectedLanguage) -> tuple[float, bool, str]:
-    """Of equally probable ones English comes first: most texts too short to tell, such as "OK", are."""
+    """Return a sort key. Ties go to English: most texts too short to tell, such as "OK", are in English."""
     return -language.confidence, language_of(language.language_code) != "en", language.language_code
 
 
 def _written_in(letters: Counter[str], scripts: Mapping[str, str]) -> list[str]:
-    """The codes, of those in `scripts`, whose script has most of the letters."""
+    """Return the codes in `scripts` whose script has most of the letters."""
     counts: Counter[str] = Counter()
     for letter, count in letters.items():
         counts[unicodedata.name(letter, "").split(" ")[0]] += count
     known = {script: _num_written(letters, counts, script) for script in scripts.values() if script in _LETTERS}
     best = max(known.values(), default=0)
-    # Of an unknown script: it may be the one that fits best, or the one of all letters that no other candidate has.
+    # An unknown script may be the one that fits best, or account for all letters that fit no other candidate.
     unknown = max(best, letters.total() - best)
     num_written = {code: known.get(script, unknown) for code, script in scripts.items()}
     most = max(num_written.values(), default=0)
@@ -112,13 +111,13 @@ def _written_in(letters: Counter[str], scripts: Mapping[str, str]) -> list[str]:
 
 
 def _num_written(letters: Counter[str], counts: Counter[str], script: str) -> int:
-    """How many letters, or `counts` by their names' first words, are of this script."""
+    """Return how many letters are of this script; `counts` has them by the first words of their Unicode names."""
     num_others = _num_of_other_set(letters, script) if script in _CHARACTER_SETS else 0
     return sum(counts[name] for name in _LETTERS[script]) - num_others
 
 
 def _num_of_other_set(letters: Counter[str], script: str) -> int:
-    """How many of the letters are Chinese characters that the other script has and this one has not."""
+    """Return how many of the letters are Chinese characters that the other script has and this one lacks."""
     (other,) = _CHARACTER_SETS.keys() - {script}
     return sum(
         count
@@ -136,7 +135,9 @@ def _has(character_set: str, letter: str) -> bool:
 
 
 def _shares(text: str, candidates: list[str]) -> dict[str, float]:
-    """Candidates that the model knows -> their probability; codes of one of its languages share it evenly."""
+    """Return the probabilities of the candidates that the model knows; codes of the same model language share its
+    evenly.
+    """
     label_of = {code: label for code in candidates if (label := _label(code)) is not None}
     if not label_of:
         return {}
@@ -151,7 +152,7 @@ def _shares(text: str, candidates: list[str]) -> dict[str, float]:
 
 @functools.lru_cache(maxsize=4096)
 def _label(code: str) -> str | None:
-    """What the model calls a language; `None` if it does not know it."""
+    """Return the model's label for a language; `None` if it does not know the language."""
     found = _labels().find(language_of(code))
     return found[0].code if found else None
 
@@ -163,7 +164,7 @@ def _labels() -> ServedLanguages:
 
 @functools.cache
 def _known() -> dict[str, str]:
-    """Codes of the model's languages, and their scripts; it does not tell traditional from simplified Chinese."""
+    """Return the model's languages and their scripts; it does not distinguish traditional from simplified Chinese."""
     codes = [canonical(label) for label in _identifier().labels if label != _NO_LANGUAGE]
     return {code: script_of(code) or _SCRIPTS.get(code, "") for code in (*codes, "zh-Hant")}
 
@@ -175,6 +176,6 @@ def _identifier() -> Any:
 
 @functools.cache
 def _load() -> Any:
-    from py3langid.langid import MODEL_FILE, LanguageIdentifier  # takes 0.1 s, also for who never detects
+    from py3langid.langid import MODEL_FILE, LanguageIdentifier  # takes 0.1 s; not needed without detection
 
     return LanguageIdentifier.from_model_file(MODEL_FILE)

@@ -1,4 +1,4 @@
-"""Final punctuation and the case of the first letter, as the source has them."""
+"""Transfer of the source's final punctuation and first letter's case."""
 
 import re
 from collections.abc import Sequence
@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from service.text.terms import capitalized
 
 _CLOSING = "\"'“”‘’»›)]}」』）】"
-# Marks that mean the same, in one spelling. Greek's question mark is a semicolon.
+# Marks of the same meaning, mapped to one form. The Greek question mark is a semicolon.
 _SAME = str.maketrans("。।॥۔！？؟;；؛：，،、", "....!?????:,,,")
-_KEPT = "\ufffc"  # the sign for an object in a text
+_KEPT = "\ufffc"  # Unicode's object replacement character
 _FINAL = re.compile(r"[.!?…。！？।॥؟۔:;,，：；、]+$")
 
 
@@ -18,14 +18,14 @@ def preserve_formatting(
     kept_source: Sequence[tuple[int, int]] = (),
     kept: Sequence[tuple[int, int]] = (),
 ) -> str:
-    """Let a translation begin and end as its source does, as DeepL's option of this name.
+    """Make a translation begin and end as its source does, like DeepL's option of this name.
 
-    The first letter becomes a capital or small one if the source's first letter is one and both are letters with case.
-    Final punctuation is the source's, with other languages' forms of the same marks left as they are.
+    The first letter takes the case of the source's first letter if both are cased letters. Final punctuation is the
+    source's; other languages' forms of the same marks are left as they are.
 
-    `kept_source` and `kept` are the parts of either that are protected, from start to before end, in any order: they
-    are no text. No letter or mark in them counts or is changed. The case of a letter that follows one says nothing
-    about beginnings, so it only counts if such a part is before the first letter of both or of neither.
+    `kept_source` and `kept` are the protected parts of each, from start to before end, in any order: they are not text.
+    Letters and marks in them are neither considered nor changed. The case of a letter after a protected part is no
+    evidence of how a sentence begins, so it counts only if such a part precedes the first letter of both or of neither.
     """
     source = _masked(source, kept_source)
     masked = _masked(translated, kept)
@@ -42,7 +42,7 @@ def preserve_formatting(
 
 
 def _masked(text: str, kept: Sequence[tuple[int, int]]) -> str:
-    """The text, as long as it is, with a sign that is no letter, mark or space for each character of what is kept."""
+    """Return a text of the same length in which each kept character is neither a letter, a mark nor a space."""
     parts: list[str] = []
     done = 0
     for start, end in sorted(kept):
@@ -56,7 +56,7 @@ def _meaning(final: re.Match[str] | None) -> str:
 
 
 def _apart(text: str) -> tuple[str, str]:
-    """A text and what closes it behind its punctuation: quotation marks, brackets and white space."""
+    """Split off the quotation marks, brackets and white space after a text's final punctuation."""
     stripped = text.rstrip()
     core = stripped.rstrip(_CLOSING)
     return (core, text[len(core) :]) if _FINAL.search(core) else (stripped, text[len(stripped) :])

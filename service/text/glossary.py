@@ -1,4 +1,4 @@
-"""Glossaries: files of terms, and a folder of such files."""
+"""Glossaries: files of terms, and folders of such files."""
 
 import csv
 import logging
@@ -21,12 +21,12 @@ _MAX_SHOWN = 20
 
 
 class GlossaryError(ValueError):
-    """A glossary's file can't be used; one line that says which file, which of its lines, and why."""
+    """A glossary file can't be used; one line with the file, the line in it and the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Glossary:
-    """Terms from one language to another; `index` is what `find_terms` takes."""
+    """Terms from one language to another; `index` is for `find_terms`."""
 
     name: str
     source_language_code: str
@@ -41,20 +41,20 @@ class Glossary:
 def read_glossary(path: Path) -> Glossary:
     """Read a file of terms: `<name>.<source>-<target>.tsv`, such as `products.en-de.tsv`, or the same with `.csv`.
 
-    Codes in file names hold `_` for `-`: `products.en-pt_BR.tsv`. A name has letters, digits, `_`, `-` and dots. The
-    text is UTF-8, with or without a byte order mark. A line has the source term, the target term and, where upper and
-    lower case matter, the word `case`, apart by tabs (`.tsv`: no quoting) or commas (`.csv`: fields may be in quotation
-    marks). A target that is empty or left out means that the source term is not translated. Empty lines and lines that
-    begin with `#` are skipped, white space around terms is left out. A term has at most 200 characters.
+    Codes in file names use `_` for `-`: `products.en-pt_BR.tsv`. A name consists of letters, digits, `_`, `-` and dots.
+    The text is UTF-8, with or without a byte order mark. A line has the source term, the target term and, if the term
+    is case-sensitive, the word `case`, separated by tabs (`.tsv`: no quoting) or commas (`.csv`: fields may be in
+    quotation marks). If the target is empty or missing, the source term is not translated. Empty lines and lines that
+    begin with `#` are skipped, white space around terms is stripped. A term has at most 200 characters.
 
     Raises:
-        GlossaryError: the file can't be read, its name does not tell name and languages, or lines are bad: all of these
-            are listed.
+        GlossaryError: the file can't be read, its name lacks the name or the languages, or lines are invalid: all of
+            these are listed.
     """
     name = _FILE_NAME.fullmatch(path.name)
     if name is None:
         raise GlossaryError(f"{path}: the name must be <name>.<source>-<target>.tsv or .csv, as products.en-pt_BR.tsv.")
-    if path.exists() and not path.is_file():  # a pipe would be waited for, a device read for good
+    if path.exists() and not path.is_file():  # reading a pipe would block, reading a device would never end
         raise GlossaryError(f"{path} is no file; expected one with terms.")
     try:
         lines = path.read_bytes().decode("utf-8-sig").split("\n")
@@ -106,29 +106,29 @@ def _parse(fields: Sequence[str]) -> Term:
 
 
 class Glossaries(Protocol):
-    """What a server holds."""
+    """The glossaries of a server."""
 
     @property
     def glossaries(self) -> Sequence[Glossary]:
-        """All of them, by name and languages."""
+        """Return all of them, by name and languages."""
 
     def find(self, name: str, source_language_code: str, target_language_code: str) -> Glossary | None:
-        """The glossary of a name for a pair of languages."""
+        """Return the glossary with this name for a pair of languages."""
 
     def refresh(self) -> bool:
-        """Look for changes; says whether other terms are served now than before."""
+        """Check for changes; return whether the terms served have changed."""
 
 
 class NoGlossaries:
-    """What a server without glossaries holds."""
+    """The glossaries of a server that has none."""
 
     glossaries: tuple[Glossary, ...] = ()
 
     def find(self, name: str, source_language_code: str, target_language_code: str) -> None:
-        """None."""
+        """Return `None`."""
 
     def refresh(self) -> bool:
-        """Nothing changes."""
+        """Return `False`: nothing changes."""
         return False
 
 
@@ -136,10 +136,10 @@ class GlossaryFolder:
     """The glossaries of a folder's files, kept up to date. Safe to read while another thread refreshes it."""
 
     def __init__(self, path: Path) -> None:
-        """Load every `.tsv` and `.csv` file of the folder; those that are bad are logged and left out.
+        """Load every `.tsv` and `.csv` file of the folder; invalid ones are logged and skipped.
 
         Raises:
-            GlossaryError: there is no such folder.
+            GlossaryError: the folder does not exist.
         """
         if not path.is_dir():
             raise GlossaryError(f"{path} is no folder; expected one with glossaries such as products.en-de.tsv.")
@@ -151,21 +151,22 @@ class GlossaryFolder:
 
     @property
     def glossaries(self) -> tuple[Glossary, ...]:
-        """What is served, by name and languages."""
+        """Return the glossaries served, by name and languages."""
         served = self._served
         return tuple(served[key] for key in sorted(served))
 
     def find(self, name: str, source_language_code: str, target_language_code: str) -> Glossary | None:
-        """The glossary of a name for a pair of codes, else the first of that name for the same languages."""
+        """Return the glossary of this name for a pair of codes, else the first of that name for the same languages."""
         exact = self._served.get((name, folded(source_language_code), folded(target_language_code)))
         languages = language_of(source_language_code), language_of(target_language_code)
         alike = (each for each in self.glossaries if each.name == name and _languages(each) == languages)
         return exact or next(alike, None)
 
     def refresh(self) -> bool:
-        """Read the files whose time or size has changed; says whether other terms are served now than before.
+        """Read the files whose time or size has changed; return whether the terms served have changed.
 
-        A file that has become bad is logged once, and what it held before stays. A file that is gone is not served.
+        A file that has become invalid is logged once, and its previous terms stay. A file that was removed is not
+        served.
         """
         before = dict(self._files)
         try:
@@ -185,7 +186,7 @@ class GlossaryFolder:
         try:
             status = path.stat()
         except OSError:
-            return  # gone since it was listed: the next time it is not listed
+            return  # removed since it was listed: it will be missing from the next listing
         stamp = (status.st_mtime_ns, status.st_size)
         if self._stamps.get(path) == stamp:
             return

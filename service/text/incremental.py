@@ -1,4 +1,4 @@
-"""Text while it is being written: words as soon as they are complete, which together are the whole text."""
+"""Incremental detokenization: words as soon as they are complete; concatenated, they are the whole text."""
 
 import re
 import unicodedata
@@ -7,40 +7,39 @@ from typing import Protocol
 
 from service.text.scripts import UNSPACED
 
-# Punctuation of Chinese and Japanese stands without spaces too.
+# Chinese and Japanese punctuation is also written without spaces.
 _UNSPACED_CHARACTER = re.compile(f"[{UNSPACED}\\u3000-\\u303f\\uff00-\\uffef]")
 _JOINERS = "\u200c\u200d"
 
-_LONGEST_WORD = 128  # characters; what is longer is no word, and goes out in parts
-_MAX_WINDOW = 64  # tokens that are decoded anew each time
-_KEPT = 32  # of them, where the window moves on
-_CONTEXT = 8  # characters by which the same place is found again in the text of fewer tokens
+_LONGEST_WORD = 128  # characters; anything longer is not a word, and is emitted in parts
+_MAX_WINDOW = 64  # tokens that are decoded again each time
+_KEPT = 32  # tokens that remain when the window advances
+_CONTEXT = 8  # characters by which a position is found again in the text of fewer tokens
 
 
 class PieceDecoder(Protocol):
-    """What a `Tokenizer` can do that is needed here."""
+    """The part of `Tokenizer` that is needed here."""
 
     def decode(self, token_ids: Sequence[int]) -> str: ...  # noqa: D102
     def decode_settled(self, token_ids: Sequence[int]) -> str: ...  # noqa: D102
 
 
 class IncrementalDecoder:
-    """Turns the growing token ids of one sequence into parts of its text, each given out once and for good.
+    """Turns the growing token ids of one sequence into parts of its text, each emitted once and never changed.
 
-    Parts end where words do: before the space that follows them, so a word goes out with the space before it as soon
-    as the next one begins. In scripts without spaces a word is one character with its marks; and of a word that is
-    longer than `_LONGEST_WORD` characters the beginning goes out. All parts together are what `Tokenizer.decode`
-    makes of all ids.
+    Parts end at the ends of words, before the space that follows, so a word is emitted with the space before it as soon
+    as the next one begins. In scripts without spaces, a word is one character with its marks. A word longer than
+    `_LONGEST_WORD` characters is emitted in parts. All parts together are the result of `Tokenizer.decode` for all ids.
     """
 
     def __init__(self, tokenizer: PieceDecoder) -> None:
         self._tokenizer = tokenizer
-        self._start = 0  # the first token of the window: only from there on ids are decoded
-        self._told = 0  # characters of the window's text that were given out
-        self._num_told = 0  # characters that were given out in all
+        self._start = 0  # the first token of the window: ids before it are not decoded again
+        self._told = 0  # characters of the window's text that were emitted
+        self._num_told = 0  # characters that were emitted in total
 
     def feed(self, token_ids: Sequence[int]) -> str:
-        """What is new in the text of a sequence that goes on; `token_ids` are all of it so far."""
+        """Return the new text of a growing sequence; `token_ids` are all of its ids so far."""
         window = token_ids[self._start :]
         text = self._tokenizer.decode_settled(window)
         end = _end_of_words(text, self._told)
@@ -52,11 +51,11 @@ class IncrementalDecoder:
         return part
 
     def finish(self, token_ids: Sequence[int]) -> str:
-        """The rest of the text, now that these are all token ids."""
+        """Return the rest of the text; `token_ids` are final."""
         return self._tokenizer.decode(token_ids)[self._num_told :]
 
     def _move(self, token_ids: Sequence[int], text: str) -> None:
-        """Let the window begin later, if the text of what is left in it ends as it did: else its beginning matters."""
+        """Advance the window, unless the ids dropped affect how the text of the remaining ones ends."""
         start = len(token_ids) - _KEPT
         shorter = self._tokenizer.decode_settled(token_ids[start:])
         told = len(shorter) - (len(text) - self._told)
@@ -65,7 +64,7 @@ class IncrementalDecoder:
 
 
 def _end_of_words(text: str, told: int) -> int:
-    """Where the last complete word of a text ends; `told` if none ends behind it."""
+    """Return where the last complete word of a text ends; `told` if none ends after it."""
     end = len(text)
     while end > told and not text[end - 1].isspace():
         end -= 1
@@ -79,12 +78,12 @@ def _end_of_words(text: str, told: int) -> int:
 
 
 def _parts_words(text: str, place: int) -> bool:
-    """Whether one word ends and another one begins between two characters without a space."""
+    """Return whether one word ends and another one begins between two characters without a space."""
     return _UNSPACED_CHARACTER.search(text, place - 1, place + 1) is not None and _may_part(text, place)
 
 
 def _may_part(text: str, place: int) -> bool:
-    """Whether no space stands there alone, and no mark that belongs to the character before it."""
+    """Return whether a text may be split here: not after a space, and not before a mark of the previous character."""
     before, after = text[place - 1], text[place]
     is_joined = before in _JOINERS or after in _JOINERS or unicodedata.category(after).startswith("M")
     return not is_joined and not before.isspace()

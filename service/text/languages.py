@@ -1,8 +1,8 @@
-"""Language codes: which of the served ones a caller's BCP 47 code means, how they are spelled and called.
+"""Language codes: matching a caller's BCP 47 code to the served ones, and their spellings and names.
 
-Models bring codes of their own: `eng_Latn`, `cmn_Hans`, `pt_br`. What codes say about each other comes from langcodes,
-which has it from IANA's registry and from Unicode's CLDR. Its class `Language` keeps every code that it ever saw, so
-here, where strangers choose the codes, only its parser and its tables are used.
+Models bring codes of their own: `eng_Latn`, `cmn_Hans`, `pt_br`. Relations between codes come from langcodes, which
+takes them from IANA's registry and Unicode's CLDR. Its class `Language` keeps every code that it ever saw, so only its
+parser and its tables are used here, where untrusted callers choose the codes.
 """
 
 import functools
@@ -27,67 +27,68 @@ _LONGEST_CODE = 64
 _PLAIN = re.compile("[A-Za-z]{2,3}([-_][A-Za-z]{4})?([-_]([A-Za-z]{2}|[0-9]{3}))?")
 _WELL_FORMED = re.compile(r"[A-Za-z]{2,8}([-_][A-Za-z0-9]{1,8})*")
 
-# A language that also goes by the code of a group in which it is the main one: "cmn" is meant by "zh".
+# Languages that are also called by the code of a group in which they are the main one: "zh" means "cmn".
 _MACROLANGUAGES = NORMALIZED_MACROLANGUAGES | {"nb": "no"}
 _SAME_SCRIPTS = {"Hang": "Kore"}  # Korean is written in Hangul, with or without Chinese characters
 
-# How far a served code is from what was asked for; CLDR's numbers for regions lie between 1 and 5.
+# Distance of a served code from the requested one; CLDR's distances for regions are between 1 and 5.
 _SAME_TAG = 1
 _OTHER_SUBTAGS = 1  # variants, extensions
 _MACROLANGUAGE = 2
 _UNLIKELY_SCRIPT = 20
-_SIMILAR = 10  # CLDR's number up to which a language is worth a hint
+_SIMILAR = 10  # CLDR's distance up to which a language is worth suggesting
 
 
 def is_well_formed(code: str) -> bool:
-    """Whether `code` looks like a BCP 47 code: a language and optional subtags, such as `pt-BR`."""
+    """Return whether `code` looks like a BCP 47 code: a language and optional subtags, such as `pt-BR`."""
     return len(code) <= _LONGEST_CODE and _WELL_FORMED.fullmatch(code) is not None
 
 
 def in_message(code: str) -> str:
-    """Return a code as it goes into an error: for operators too if it is a language, a script and a region at most.
+    """Return a code for use in an error: shown to operators too if it has at most a language, a script and a region.
 
-    A longer one may hold a word of the caller's.
+    A longer one may contain the caller's own text.
     """
     return Public(repr(code)) if _PLAIN.fullmatch(code) else code
 
 
 def folded(code: str) -> str:
-    """What codes have in common that differ in upper and lower case and in `_` and `-` only."""
+    """Return the same key for codes that differ only in case and in `_` versus `-`."""
     return code.replace("_", "-").casefold()
 
 
 def canonical(code: str) -> str:
-    """The spelling of BCP 47: the shortest language code, and the script only where it is not the likely one.
+    """Return the BCP 47 spelling: the shortest language code, and the script only if it is not the likely one.
 
-    "eng_Latn" is "en", "zho_Hans" is "zh", "zho_Hant" is "zh-Hant", "pt_br" is "pt-BR". A code that is none stays.
+    "eng_Latn" becomes "en", "zho_Hans" "zh", "zho_Hant" "zh-Hant", "pt_br" "pt-BR". An invalid code is returned
+    unchanged.
     """
     tag = _parse(code)
     return code if tag is None else _spelled(tag, NORMALIZED_MACROLANGUAGES.get(tag.language, tag.language))
 
 
 def language_of(code: str) -> str:
-    """The language alone, without script and region: that of "zho_Hant" is "zh". A code that is none stays."""
+    """Return the language without script and region: "zh" for "zho_Hant". An invalid code is returned unchanged."""
     tag = _parse(code)
     return code if tag is None else NORMALIZED_MACROLANGUAGES.get(tag.language, tag.language)
 
 
 def script_of(code: str) -> str:
-    """The ISO 15924 code of the script that a language is written in, such as "Latn"; empty if that is not known."""
+    """Return the ISO 15924 code of the script that a language is written in, such as "Latn"; empty if unknown."""
     tag = _parse(code)
     return "" if tag is None else _script(tag)
 
 
 def display_name(code: str, in_language: str) -> str:
-    """What people who speak `in_language` call a language: `display_name("de-AT", "en")` is "German (Austria)".
+    """Return the name of a language in `in_language`: `display_name("de-AT", "en")` is "German (Austria)".
 
-    Names that are not known in that language come in English. The first call takes 0.1 s and 20 MB.
+    Names that are not known in that language are in English. The first call takes 0.1 s and 20 MB.
     """
-    from langcodes import Language  # its names, from language_data, are loaded here, by who asks for them
+    from langcodes import Language  # loads the names of language_data, so only callers that need them pay
 
     asked = _parse(in_language) if is_well_formed(in_language) else None
     spoken = "en"
-    if asked is not None:  # langcodes keeps what it sees: let it see the languages of its tables only
+    if asked is not None:  # langcodes keeps every code it sees: show it only the languages of its tables
         choices = (_joined(asked.language, _script(asked)), asked.language)
         spoken = next((choice for choice in choices if choice in LIKELY_SUBTAGS), spoken)
     return Language.get(canonical(code)).display_name(spoken)
@@ -95,17 +96,17 @@ def display_name(code: str, in_language: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ServedCode:
-    """One of the served codes, in its own spelling, and how far it is from what was asked for; 0 is the same code."""
+    """One of the served codes, in its own spelling, and its distance from the requested one; 0 is the same code."""
 
     code: str
     distance: int
 
 
 class ServedLanguages:
-    """The codes of the languages that something serves; never changes."""
+    """The codes of the languages that something serves. Immutable."""
 
     def __init__(self, codes: Iterable[str]) -> None:
-        self._codes = {folded(code): code for code in reversed(list(codes))}  # of equals the first stays
+        self._codes = {folded(code): code for code in reversed(list(codes))}  # of equal ones the first stays
         self._by_language: dict[str, list[tuple[str, _Tag]]] = {}
         for code in sorted(self._codes.values()):
             tag = _parse(code)
@@ -114,11 +115,11 @@ class ServedLanguages:
                     self._by_language.setdefault(language, []).append((code, tag))
 
     def find(self, code: str) -> list[ServedCode]:
-        """The served codes that `code` may mean, the nearest first; all are of the same language and script.
+        """Return the served codes that `code` may mean, the nearest first; all are of the same language and script.
 
-        Upper and lower case make no difference, nor do `-` and `_`. The same code comes before the same language
-        otherwise spelled, that before another region. A code that says nothing of the script, not even by its region,
-        may mean a script that is not its likely one, if nothing else is there.
+        Case makes no difference, nor does `-` versus `_`. The same code comes before another spelling of the same
+        language, which comes before another region. A code without a script, even one implied by its region, may match
+        a script that is not its likely one if there is no other match.
         """
         same = self._codes.get(folded(code))
         asked = _parse(code)
@@ -132,7 +133,7 @@ class ServedLanguages:
         return [ServedCode(same, 0), *found] if same is not None else found
 
     def nearest(self, code: str) -> str | None:
-        """A served code to point a caller to who asked for `code` in vain: another script, or a similar language."""
+        """Return a served code to suggest if `code` is not served: another script, or a similar language."""
         asked = _parse(code)
         if asked is None:
             return None
@@ -147,7 +148,7 @@ class ServedLanguages:
         return self._by_language[similar[0][1]][0][0] if similar else None
 
     def spellings(self) -> dict[str, str]:
-        """Served codes to how callers are told of them: canonical, unless two would then look the same."""
+        """Map served codes to the spellings shown to callers: canonical, unless two would then look the same."""
         spellings = {code: canonical(code) for code in self._codes.values()}
         for spell in (_exact_spelling, str):
             taken = list(spellings.values())
@@ -157,7 +158,7 @@ class ServedLanguages:
         return spellings
 
     def _of_language(self, asked: "_Tag") -> list[tuple[str, "_Tag"]]:
-        """Served codes of this language: the same, its macrolanguage, or one that it is the macrolanguage of."""
+        """Return the served codes of this language: the same, its macrolanguage, or a member of it."""
         served = self._by_language
         listed = [entry for language in _languages(asked) for entry in served.get(language, [])]
         return [
@@ -169,7 +170,7 @@ class ServedLanguages:
 
 @dataclass(frozen=True, slots=True)
 class _Tag:
-    """A code's subtags after deprecated and three-letter ones were replaced; empty where it says nothing."""
+    """A code's subtags after deprecated and three-letter ones were replaced; empty if absent."""
 
     language: str
     script: str
@@ -178,7 +179,7 @@ class _Tag:
 
 
 def _parse(code: str) -> _Tag | None:
-    """Read a code; `None` if it is none, such as one of megabytes, of which nothing should be kept."""
+    """Parse a code; return `None` if it is invalid. Invalid codes, which may be megabytes long, are not kept."""
     return _parsed(code) if len(code) <= _LONGEST_CODE else None
 
 
@@ -191,9 +192,9 @@ def _parsed(code: str) -> _Tag | None:
         others = []
         for kind, value in subtags:
             if kind == "language":
-                kinds.update(parse_tag(LANGUAGE_REPLACEMENTS.get(value, value)))  # of "sh" comes "sr-Latn"
+                kinds.update(parse_tag(LANGUAGE_REPLACEMENTS.get(value, value)))  # "sh" becomes "sr-Latn"
             elif kind == "extlang":
-                kinds.update(parse_tag(LANGUAGE_REPLACEMENTS[f"{kinds['language']}-{value}"]))  # of "zh-yue", "yue"
+                kinds.update(parse_tag(LANGUAGE_REPLACEMENTS[f"{kinds['language']}-{value}"]))  # "zh-yue" becomes "yue"
             elif kind == "territory":
                 kinds[kind] = TERRITORY_REPLACEMENTS.get(value.lower(), value)
             elif kind in kinds:
@@ -202,7 +203,7 @@ def _parsed(code: str) -> _Tag | None:
                 others.append(value)
     except (LanguageTagError, KeyError):
         return None
-    # What is no region says nothing. It also bounds what langcodes keeps about regions.
+    # An invalid region is ignored. This also bounds what langcodes keeps about regions.
     region = kinds["territory"] if VALIDITY.match(kinds["territory"]) else ""
     return _Tag(kinds["language"], kinds["script"], region, tuple(others))
 
@@ -214,7 +215,7 @@ def _languages(tag: _Tag) -> tuple[str, ...]:
 
 @functools.lru_cache(maxsize=4096)
 def _likely(tag: _Tag) -> tuple[str, str]:
-    """Script and region that CLDR takes as said by what a tag says; empty where it knows none."""
+    """Return the script and region that CLDR infers from a tag; empty where unknown."""
     for language in _languages(tag):
         for said in filter(None, (tag.region, tag.script)):
             if (known := LIKELY_SUBTAGS.get(f"{language}-{said}")) is not None:
@@ -235,7 +236,7 @@ def _script(tag: _Tag) -> str:
 
 
 def _distance(asked: _Tag, served: _Tag) -> int | None:
-    """How far two codes of one language are from each other; `None` if they say different scripts."""
+    """Return the distance between two codes of one language; `None` if their scripts differ."""
     script, served_script = _script(asked), _script(served)
     distance = _SAME_TAG if asked.language == served.language else _MACROLANGUAGE
     if script and served_script and script != served_script:
@@ -255,7 +256,7 @@ def _spelled(tag: _Tag, language: str) -> str:
 
 
 def _exact_spelling(code: str) -> str:
-    """As `canonical`, but for a language of a group never the group's code."""
+    """Like `canonical`, but never replace a language by the code of its group."""
     tag = _parse(code)
     return code if tag is None else _spelled(tag, tag.language)
 

@@ -1,4 +1,4 @@
-"""Segments that are too long for a model, cut at the best places."""
+"""Splitting of segments that are too long for a model, at the best positions."""
 
 import re
 import unicodedata
@@ -9,8 +9,8 @@ from itertools import islice
 from service.domain.checkpoint import checkpoint
 from service.text.spans import inside
 
-# How much worse than the best a place is, as the part of the text by which a better one may be further from the
-# middle. A place is after a mark and white space; where no spaces are written, as in Chinese, after the mark.
+# How much worse than the best a cut is, as the share of the text by which a better one may be further from the middle.
+# A cut is after a mark and white space; in scripts without spaces, such as Chinese, after the mark.
 _CLOSING = r"""["'“”‘’»›)\]}」』）】]*"""
 _PLACES = (
     (0.0, re.compile(rf"[.!?…।॥؟]{_CLOSING}\s+|[。！？]{_CLOSING}\s*")),
@@ -19,19 +19,20 @@ _PLACES = (
     (0.2, re.compile(r"[)\]}”»“]\s+|[」』）】]")),
     (0.3, re.compile(r"\s+")),
 )
-_EXTRA_PIECE = 0.25  # a place that makes one piece more is as much worse
-_COUNTED = 4  # times the limit: of longer texts' halves the tokens are estimated, else all is counted at every level
-_MAX_PLACES = 100  # of these as many are looked at on either side: several sentences' words
+_EXTRA_PIECE = 0.25  # penalty of a cut that results in one more piece
+_COUNTED = 4  # times the limit: for longer texts, tokens of halves are estimated, not all counted at every level
+_MAX_PLACES = 100  # candidates examined on either side: the words of several sentences
 
 
 def split_long(
     text: str, num_tokens: Callable[[str], int], limit: int, whole: Sequence[tuple[int, int]] = ()
 ) -> list[str]:
-    """Cut a text into pieces of at most `limit` tokens each; joined, the pieces are the text.
+    """Split a text into pieces of at most `limit` tokens each; joined, the pieces are the text.
 
-    Pieces are about equally long, and end where a sentence does, else after a semicolon, colon or dash, else after a
-    comma, a closing bracket or white space, else between two characters as a reader sees them. White space stays with
-    the piece before it. Nothing is cut within the spans `whole`, in order and apart, unless one is too long itself.
+    Pieces are of about equal length, and end at the end of a sentence, else after a semicolon, colon or dash, else
+    after a comma, a closing bracket or white space, else between two user-perceived characters. White space stays with
+    the preceding piece. No cut is within the spans `whole`, which are sorted and disjoint, unless one is too long
+    itself.
 
     `num_tokens` is called about twice for each piece.
 
@@ -66,11 +67,11 @@ def split_long(
 
 
 def chunks(text: str, size: int, whole: Sequence[tuple[int, int]] = ()) -> Iterator[str]:
-    """Cut a very long text into pieces of at most `size` characters, each found when it is asked for.
+    """Split a very long text lazily into pieces of at most `size` characters.
 
-    Joined, the pieces are the text. They end at the best place of their last eighth: at the last of those after which
-    `split_long` would cut first. Nothing is cut within the spans `whole`, in order and apart; one that is longer than
-    an eighth of `size` is a piece of its own, however long.
+    Joined, the pieces are the text. They end at the best cut in their last eighth: the last of those that `split_long`
+    prefers. No cut is within the spans `whole`, which are sorted and disjoint; one that is longer than an eighth of
+    `size` is a piece of its own, however long.
     """
     reach = size // 8
     is_inside = inside(whole)
@@ -95,7 +96,7 @@ def chunks(text: str, size: int, whole: Sequence[tuple[int, int]] = ()) -> Itera
 
 
 def _between_characters(text: str, end: int, reach: int, is_inside: Callable[[int], bool]) -> int:
-    """The last place to cut up to `end` that is outside of spans and between two characters as a reader sees them."""
+    """Return the last cut up to `end` that is outside of spans and between two user-perceived characters."""
     free = [at for at in range(end, end - reach, -1) if not is_inside(at)]
     return next((at for at in free if not is_one_character(text[at - 1], text[at])), free[0] if free else end)
 
@@ -108,7 +109,7 @@ def _best_place(
     places: Sequence[tuple[int, float]],
     is_inside: Callable[[int], bool],
 ) -> int:
-    """Where to cut text[start:end], which is `excess` times too long; `places` are positions with their penalties."""
+    """Return where to cut text[start:end], which is `excess` times too long; `places` are positions with penalties."""
     length = end - start
     num_pieces = -int(-excess // 1)
     ideal = start + max(1, length * (num_pieces // 2) // num_pieces)
@@ -130,7 +131,7 @@ def _best_place(
 
 
 def _outward(middle: int, start: int, end: int) -> Iterator[int]:
-    """The positions within, those next to `middle` first."""
+    """Yield the positions strictly between `start` and `end`, those closest to `middle` first."""
     for distance in range(end - start):
         if start < middle - distance:
             yield middle - distance
@@ -139,7 +140,9 @@ def _outward(middle: int, start: int, end: int) -> Iterator[int]:
 
 
 def is_one_character(before: str, after: str) -> bool:
-    """Whether two code points are shown as one character: a cautious short form of Unicode's grapheme clusters."""
+    """Return whether two code points are displayed as one character: a conservative subset of Unicode's grapheme
+    clusters.
+    """
     return (
         unicodedata.category(after).startswith("M")  # accents, vowel signs, variation selectors
         or "\u200d" in (before, after)  # joined emoji

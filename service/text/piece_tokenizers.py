@@ -1,16 +1,16 @@
-"""Tokenizers that cut texts with SentencePiece and number the pieces by a vocabulary of their own.
+"""Tokenizers that use SentencePiece to split texts and a separate vocabulary for the pieces' ids.
 
-They do as transformers 5's classes of the same names (`models/marian`, `models/m2m_100`, `tokenization_python`) do by
-default. For texts from outside this means:
+They behave as transformers 5's classes of the same names (`models/marian`, `models/m2m_100`, `tokenization_python`) by
+default. For untrusted texts this means:
 
-- A text that spells a special token, such as "</s>" or "__fr__", gets that token's id, in its place. It can't end the
-  sentence there or choose the language: a source is counted, never searched for its end, and the tokens that choose
-  languages come from the manifest and stand before the source and before the translation.
-- Marian's ">>fr<<" is a language token only where transformers would find one in the whole input. The prefix that the
-  manifest asks for is the beginning of that input, so a text that begins with another one does not replace it. Right
-  after a special token it is one, there as here; the prefix still comes first.
+- A special token spelled in a text, such as "</s>" or "__fr__", gets that token's id, in its place. It can't end the
+  sentence there or choose the language: a source has a length and is never searched for its end, and the tokens that
+  choose languages come from the manifest and precede the source and the translation.
+- Marian's ">>fr<<" is a language token only where transformers would find one in the whole input. The prefix from the
+  manifest is the beginning of that input, so a text that begins with another one does not replace it. Right after a
+  special token it is a language token, as in transformers; the prefix still comes first.
 
-Marian's punctuation normalizer (sacremoses) is set up by transformers 5 and never applied: here is none.
+Marian's punctuation normalizer (sacremoses) is set up but never applied by transformers 5, so it is omitted here.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,12 +24,12 @@ from service.text.vocabulary import marian_language, parse_vocabulary
 
 
 class M2M100Tokenizer:
-    """M2M100's: a SentencePiece model, the ids of its pieces, and special tokens whose ids may follow those."""
+    """M2M100's tokenizer: a SentencePiece model, the ids of its pieces, and special tokens, whose ids may follow."""
 
     def __init__(self, file: Path, vocabulary_file: Path, special_tokens: Mapping[str, int], unk_id: int) -> None:
         """Load `file`, the SentencePiece model, and `vocabulary_file`, a `vocab.json`.
 
-        `special_tokens` are found in texts and left out of translations; `unk_id` is for pieces without an id.
+        `special_tokens` are recognized in texts and omitted from translations; `unk_id` is for pieces without an id.
 
         Raises:
             BundleError: a file can't be read or is damaged.
@@ -43,11 +43,11 @@ class M2M100Tokenizer:
 
     @property
     def unk_id(self) -> int:
-        """As `Tokenizer.unk_id`."""
+        """See `Tokenizer.unk_id`."""
         return self._unk_id
 
     def encode(self, text: str) -> list[int]:
-        """As `Tokenizer.encode`."""
+        """See `Tokenizer.encode`."""
         (start, *others), special_ids = self._special.split(text)
         token_ids = self._encode_start(start)
         for special_id, following in zip(special_ids, others, strict=True):
@@ -56,11 +56,11 @@ class M2M100Tokenizer:
         return token_ids
 
     def decode(self, token_ids: Sequence[int]) -> str:
-        """As `Tokenizer.decode`."""
+        """See `Tokenizer.decode`."""
         return self._decode(self._pieces_of(token_ids)).strip()
 
     def source_spans(self, text: str) -> list[TokenSpan]:
-        """As `Tokenizer.source_spans`."""
+        """See `Tokenizer.source_spans`."""
         spans, start = [], 0
         for special in (*self._special.spans(text), None):
             end = len(text) if special is None else special[0]
@@ -72,7 +72,7 @@ class M2M100Tokenizer:
         return spans
 
     def target_spans(self, token_ids: Sequence[int]) -> list[TokenSpan]:
-        """As `Tokenizer.target_spans`."""
+        """See `Tokenizer.target_spans`."""
         pieces = self._pieces_of(token_ids)
         spans = stripped(self._model.spans_of_pieces(pieces), self._decode(pieces))
         return spread(spans, [index in self._pieces for index in token_ids])
@@ -85,47 +85,47 @@ class M2M100Tokenizer:
         return self._model.text_of_pieces(pieces)
 
     def _start_spans(self, text: str) -> list[TokenSpan]:
-        """Spans of what `_encode_start` gives."""
+        """Return the spans of the tokens from `_encode_start`."""
         return self._part_spans(text)
 
     def _part_spans(self, text: str) -> list[TokenSpan]:
-        """Spans of what `_encode_part` gives."""
+        """Return the spans of the tokens from `_encode_part`."""
         return self._model.spans(text)
 
     def encode_target(self, text: str) -> list[int]:
-        """As `Tokenizer.encode_target`."""
+        """See `Tokenizer.encode_target`."""
         ids = self._ids
         known = [ids[piece] for piece in self._model.pieces(text) if piece in ids]
         return [token_id for token_id in known if token_id in self._pieces]
 
     def decode_settled(self, token_ids: Sequence[int]) -> str:
-        """As `Tokenizer.decode_settled`; the bytes of a character that is not complete yet stand at the end."""
+        """See `Tokenizer.decode_settled`; the bytes of an incomplete character are at the end."""
         return self.decode(token_ids).rstrip(REPLACEMENT).rstrip()
 
     def _encode_start(self, text: str) -> list[int]:
-        """Ids of what is before the first special token."""
+        """Encode the text before the first special token."""
         return self._encode_part(text)
 
     def _encode_part(self, text: str) -> list[int]:
-        """Ids of a text between special tokens, which SentencePiece sees by itself."""
+        """Encode a text between special tokens, which SentencePiece sees in isolation."""
         ids, unk_id = self._ids, self._unk_id
         return [ids.get(piece, unk_id) for piece in self._model.pieces(text)]
 
 
 class MarianTokenizer(M2M100Tokenizer):
-    """Marian's (OPUS-MT): as M2M100's, and a part of a text may begin with a language token."""
+    """Marian's tokenizer (OPUS-MT): like M2M100's, and a part of a text may begin with a language token."""
 
     def __init__(self, file: Path, vocabulary_file: Path, special_tokens: Mapping[str, int], unk_id: int) -> None:
-        """As `M2M100Tokenizer`."""
+        """See `M2M100Tokenizer`."""
         super().__init__(file, vocabulary_file, special_tokens, unk_id)
         self._wants_prefix = any(map(marian_language, self._ids))
 
     def _decode(self, pieces: list[str]) -> str:
-        # Pieces may be the other side's, whose spaces SentencePiece then leaves marked.
+        # Pieces may be from the other side's model; SentencePiece then leaves their spaces marked.
         return super()._decode(pieces).replace("▁", " ")
 
     def _encode_start(self, text: str) -> list[int]:
-        # After the manifest's prefix no other is looked for; transformers looks once, at the input's beginning.
+        # The manifest's prefix precludes another one: transformers looks once, at the beginning of the input.
         return super()._encode_part(text) if self._wants_prefix else self._encode_part(text)
 
     def _encode_part(self, text: str) -> list[int]:
@@ -145,7 +145,7 @@ class MarianTokenizer(M2M100Tokenizer):
 
 
 def _language_token_end(text: str) -> int:
-    """Where the language token ends that a text begins with; 0 if there is none."""
+    """Return where the language token at the beginning of a text ends; 0 if there is none."""
     return text.find("<<") + 2 if text.startswith(">>") and "<<" in text else 0
 
 

@@ -1,4 +1,4 @@
-"""What must not be left to the model: placeholders and terms, put in their places whatever it says."""
+"""Placeholders and terms that must be in the translation whatever the model produces."""
 
 import functools
 import re
@@ -20,7 +20,7 @@ _FINAL = ".!?…。！？।॥؟:;,，：；\"'”’»)]} "
 
 @dataclass(frozen=True, slots=True)
 class Protected:
-    """A part of a source, what must stand for it in the translation, and how to flag it where its place was guessed."""
+    """A part of a source, its required translation, and the flag to set if its position was guessed."""
 
     start: int
     end: int
@@ -30,7 +30,7 @@ class Protected:
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """A part of an old text that was replaced, and where what replaced it stands in the new one."""
+    """A part of an old text that was replaced, and the position of its replacement in the new text."""
 
     old_start: int
     old_end: int
@@ -39,15 +39,15 @@ class Edit:
 
 
 class Offsets:
-    """Positions in a text before parts of it were replaced, as positions after that."""
+    """Maps positions in a text to positions after parts of it were replaced."""
 
     def __init__(self, edits: Sequence[Edit]) -> None:
-        """`edits` are in order and apart; between them the texts are the same."""
+        """Take `edits`, which are sorted and disjoint; between them the texts are the same."""
         self.edits = tuple(edits)
         self._starts = [edit.old_start for edit in edits]
 
     def span(self, start: int, end: int) -> Span:
-        """Where a part of the old text is in the new one; what was replaced in part counts as a whole."""
+        """Return the position in the new text of a part of the old one; partly replaced edits count as a whole."""
         if not self.edits:
             return Span(start, end)
         edit = self._before(bisect_right(self._starts, start))
@@ -57,7 +57,7 @@ class Offsets:
         return Span(new_start, max(new_start, new_end))
 
     def is_replaced(self, start: int, end: int) -> bool:
-        """Whether a part of the old text lies within one that was replaced."""
+        """Return whether a part of the old text lies within a replaced one."""
         return end <= self._before(bisect_right(self._starts, start)).old_end
 
     def _before(self, index: int) -> Edit:
@@ -66,10 +66,11 @@ class Offsets:
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """A translation with everything in its place, and what should be looked at.
+    """A translation with every target in its place, and flags for what should be reviewed.
 
-    `places` tells where each protected part's target is in `text`, in the order of the source. `source` turns positions
-    in what the model read into positions in the original source, `target` positions in what it wrote into `text`'s.
+    `places` are the positions in `text` of the protected parts' targets, in the order of the source. `source` maps
+    positions in the model's input to positions in the original source, `target` positions in its output to positions in
+    `text`.
     """
 
     text: str
@@ -80,9 +81,9 @@ class Restored:
     spans: tuple[Protected, ...]
 
     def alignment(self, alignment: Iterable[AlignedSpan]) -> tuple[AlignedSpan, ...]:
-        """Turn an alignment of what the model read and wrote into one of original source and `text`.
+        """Convert an alignment of the model's input and output into one of the original source and `text`.
 
-        A protected part is aligned to its target, and to nothing else.
+        A protected part is aligned to its target only.
         """
         aligned = [
             AlignedSpan(span.start, span.end, *place) for span, place in zip(self.spans, self.places, strict=True)
@@ -96,7 +97,7 @@ class Restored:
 
 @dataclass(frozen=True, slots=True)
 class ProtectedText:
-    """A source in which a reserved symbol of the model's stands for each protected part; `text` is what it reads."""
+    """A source with the model's reserved symbols in place of protected parts; `text` is the model's input."""
 
     text: str
     spans: tuple[Protected, ...]
@@ -104,12 +105,12 @@ class ProtectedText:
     source: Offsets
 
     def restore(self, translated: str, alignment: Sequence[AlignedSpan] = ()) -> Restored:
-        """Put each symbol's target in its place.
+        """Replace each symbol by its target.
 
-        Of a symbol that stands there several times the first one counts. One that is missing takes the place of
-        another's repetition, or of a symbol that nobody asked for, else the one that `alignment`, from `self.text` to
-        `translated`, or its place in the source suggests; its part is flagged, and so is one that was repeated. What
-        looks like a protected placeholder beside that is taken out.
+        If a symbol occurs several times, the first occurrence counts. A missing one takes the place of another's
+        repetition or of an unexpected symbol, else the one suggested by `alignment`, from `self.text` to `translated`,
+        or by its position in the source. Parts whose symbols were missing or repeated are flagged. Further copies of
+        protected placeholders are removed.
         """
         index_of = {symbol: index for index, symbol in enumerate(self.symbols[: len(self.spans)])}
         places: dict[int, Span] = {}
@@ -133,7 +134,7 @@ class ProtectedText:
 
 
 def beside_protected(spans: Sequence[Protected], unknown: Sequence[Span], text: str) -> list[Protected]:
-    """`spans`, and what of `unknown` is in none of them, to stay as it is; all are in order, and either apart."""
+    """Return `spans`, and the parts of `unknown` outside of them, to be kept unchanged; all sorted, each disjoint."""
     found = list(spans)
     following = 0
     for run in unknown:
@@ -151,14 +152,14 @@ def beside_protected(spans: Sequence[Protected], unknown: Sequence[Span], text: 
 
 
 def _unknown(text: str, start: int, end: int) -> list[Protected]:
-    """A part that stays as it is, if there is any."""
+    """Return a part that is kept unchanged, if it is more than white space."""
     return [Protected(start, end, text[start:end], Flag.UNKNOWN)] if text[start:end].strip() else []
 
 
 def find_protected(text: str, *indexes: TermIndex, kept: Sequence[Span] = ()) -> list[Protected]:
-    """Placeholders and terms of a source, in order and apart; a term within a placeholder is none.
+    """Find a source's placeholders and terms, sorted and disjoint; a term within a placeholder does not count.
 
-    `kept` are parts that stay as they are in any case, in order and apart: what touches one of them is none either.
+    `kept` are parts that are kept unchanged in any case, sorted and disjoint: no match may overlap one of them.
     """
     found = _verbatim(text, find_placeholders(text))
     if indexes:
@@ -172,7 +173,7 @@ def _verbatim(text: str, spans: Iterable[Span]) -> list[Protected]:
 
 
 def _beside(first: Sequence[Protected], others: Iterable[Protected]) -> list[Protected]:
-    """All of `first`, and of the others those that touch none of them; both are in order and apart."""
+    """Return all of `first`, and those of `others` that overlap none of them; both are sorted and disjoint."""
     spans = list(first)
     ends = [span.end for span in first]
     for span in paced(others):
@@ -183,11 +184,11 @@ def _beside(first: Sequence[Protected], others: Iterable[Protected]) -> list[Pro
 
 
 def protect(text: str, spans: Sequence[Protected], symbols: Sequence[str]) -> ProtectedText | None:
-    """Put the model's reserved `symbols` in place of the `spans`, which are in order and apart, and nothing else.
+    """Replace only the `spans`, which are sorted and disjoint, by the model's reserved `symbols`.
 
-    Each gets one of its own, and white space stays as it is: so they stand in training pairs, where a symbol takes the
-    place of one word. Only between a word and unknown characters, which may touch words as placeholders do not, are
-    spaces. Returns `None` if there are too few symbols, or the text holds one itself.
+    Each span gets a symbol of its own. White space is unchanged, as in training pairs, where a symbol replaces one
+    word. Only unknown characters, which unlike placeholders may be adjacent to words, are separated from them by
+    spaces. Returns `None` if there are too few symbols, or the text contains one itself.
     """
     if len(spans) > len(symbols) or any(symbol in text for symbol in symbols):
         return None
@@ -214,19 +215,19 @@ def _is_word(neighbour: str) -> bool:
 def replace_aligned(
     text: str, spans: Sequence[Protected], translated: str, alignment: Sequence[AlignedSpan] = ()
 ) -> Restored:
-    """Put each protected part's target in its place in a translation by a model without reserved symbols.
+    """Place each protected part's target in a translation by a model without reserved symbols.
 
-    Where a target stands in `translated` already (a placeholder also with other white space or case), that is its
-    place. Else it replaces what `alignment`, from `text` to `translated`, gives for the source's part, unknown
-    characters only words that come from nothing else; else it is put where the source suggests, and flagged. A
-    placeholder that the model repeated is flagged, and its repetitions taken out.
+    If `translated` already contains a target (for a placeholder, also with other white space or case), that is its
+    place. Otherwise it replaces the words that `alignment`, from `text` to `translated`, links to the source's part;
+    unknown characters replace only words without other links. Otherwise it is inserted at a position estimated from the
+    source, and flagged. A placeholder that the model repeated is flagged, and its repetitions are removed.
     """
     places: dict[int, Span] = {}
     flags: set[Flag] = set()
     waiting: dict[tuple[Flag, str], list[int]] = {}
     for index, span in enumerate(spans):
         waiting.setdefault((span.flag, _plain(span.target, span.flag)), []).append(index)
-    likely = set(find_placeholders(translated))  # "%s" of "100%sure" is the last to be taken for one
+    likely = set(find_placeholders(translated))  # "%s" of "100%sure" is the last choice
     matches = re.finditer(_targets(spans), translated)
     for found in sorted(matches, key=lambda found: (found.span() not in likely, found.start())):
         place = Span(*found.span())
@@ -254,7 +255,7 @@ def replace_aligned(
 
 
 def _plain(target: str, flag: Flag) -> str:
-    """What a target and a form of it that is taken for it have in common."""
+    """Return a key that a target shares with the forms of it that are accepted."""
     return "".join(target.split()).casefold() if flag is Flag.PLACEHOLDER else target
 
 
@@ -262,13 +263,13 @@ def _any_of(texts: Iterable[str]) -> str:
     return "|".join(map(re.escape, sorted(set(texts), key=len, reverse=True))) or "(?!)"
 
 
-@functools.lru_cache(maxsize=16)  # a model's symbols are always the same
+@functools.lru_cache(maxsize=16)  # a model's symbols never change
 def _any_symbol(symbols: tuple[str, ...]) -> re.Pattern[str]:
     return re.compile(_any_of(symbols))
 
 
 def _targets(spans: Sequence[Protected]) -> str:
-    """A regular expression for the targets, the longest first: placeholders in any case and with any white space."""
+    """Return a regular expression for the targets, longest first: placeholders in any case and with any white space."""
     placeholders = {"".join(span.target.split()) for span in spans if span.flag is Flag.PLACEHOLDER}
     longest_first = sorted(placeholders, key=len, reverse=True)
     loose = "|".join(r"\s*".join(map(re.escape, placeholder)) for placeholder in longest_first) or "(?!)"
@@ -280,7 +281,7 @@ def _targets(spans: Sequence[Protected]) -> str:
 
 
 class _Guesses:
-    """Where in a translation something belongs that is not there."""
+    """Estimates the positions in a translation of targets that it lacks."""
 
     def __init__(self, text: str, translated: str, alignment: Sequence[AlignedSpan], taken: Iterable[Span]) -> None:
         self._text = text
@@ -289,9 +290,9 @@ class _Guesses:
         self._taken = sorted(span for span in taken if span.start < span.end)
 
     def aligned(self, source_start: int, source_end: int, *, is_alone: bool = False) -> Span | None:
-        """The whole words that are aligned to a part of the source: the longest run of them that is free.
+        """Return the whole words aligned to a part of the source: the longest run of them that is free.
 
-        Where the part `is_alone`, none that are aligned to another one too.
+        If the part `is_alone`, words that are also aligned to another part are excluded.
         """
         parts = sorted(
             Span(part.target_start, part.target_end)
@@ -324,7 +325,7 @@ class _Guesses:
         return None
 
     def place(self, source_start: int, source_end: int) -> Span:
-        """An empty part between two words."""
+        """Return an empty span between two words."""
         position = self._near(source_start, source_end)
         is_taken = inside(self._taken)
         length = len(self._translated)
@@ -360,7 +361,7 @@ def _assemble(
     symbols: Sequence[str],
     source: Offsets,
 ) -> Restored:
-    """Write the targets into their places, take out what is too much, and note what has moved where."""
+    """Write the targets into their places, remove unwanted copies, and record the edits."""
     bounds = [0, *(position for read in source.edits for position in (read.old_start, read.old_end)), len(text)]
     unprotected = "\n".join(text[start:end] for start, end in zip(bounds[::2], bounds[1::2], strict=True))
     targets = {span.target for span in spans if span.flag is Flag.PLACEHOLDER}
@@ -385,7 +386,7 @@ def _assemble(
 
 
 def _with_added_spaces(read: str, translated: str, place: Span) -> Span:
-    """A place with the spaces beside it that the model wrote because `protect` put some where the source has none."""
+    """Extend a place by adjacent spaces that the model wrote because `protect` added some that the source lacks."""
     start, end = place
     if start == end:
         return place
@@ -395,22 +396,22 @@ def _with_added_spaces(read: str, translated: str, place: Span) -> Span:
 
 
 class _Writer:
-    """Copies a text with parts of it replaced, and without what nobody asked for."""
+    """Copies a text with parts of it replaced and unwanted symbols and placeholders removed."""
 
     def __init__(self, old: str, placeholders: Iterable[str], symbols: Iterable[str]) -> None:
         self.edits: list[Edit] = []
         self.left_out: set[str] = set()
         self._unwanted = (*placeholders, *symbols)
-        self.old_end = 0  # how far the old text was copied
+        self.old_end = 0  # end of the old text copied so far
         self._old = old
         self._parts: list[str] = []
         self._length = 0
         self._last = ""
 
     def write(self, place: Span, target: str, is_apart_before: bool, is_apart_after: bool) -> Span:
-        """Copy what is before a place, write the target there, and return where it stands.
+        """Copy the text before a place, write the target there, and return its position.
 
-        It is kept apart from words by spaces, if it was apart from them in the source.
+        The target is separated from words by spaces if it was in the source.
         """
         self._copy(place.start)
         new_start = self._length
@@ -450,7 +451,7 @@ class _Writer:
             parts.append((gap[gap_end:start], Span(start, found.end())))
             gap_end = found.end()
         kept = "".join([*(part for part, _ in parts), gap[gap_end:]])
-        if unwanted.search(kept):  # what is around something unwanted makes another one
+        if unwanted.search(kept):  # a removal may join its surroundings to another unwanted one
             while unwanted.search(kept):
                 kept = unwanted.sub("", kept)
             old_end = self.old_end + len(gap)
@@ -469,9 +470,9 @@ class _Writer:
 
 
 def _wants_space(neighbour: str, is_inserted: bool) -> bool:
-    """Whether a space belongs between a target and the character beside it, if there is one.
+    """Return whether a space belongs between a target and the adjacent character, if there is one.
 
-    What the model placed is only kept apart from words; what is inserted also from punctuation.
+    Targets at a place that the model chose are separated only from words; inserted ones also from punctuation.
     """
     if not neighbour or is_unspaced(neighbour):
         return False

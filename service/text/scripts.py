@@ -37,5 +37,5 @@ def _marks(codes: Iterable[int]) -> str:
     return "".join(f"{chr(first)}-{chr(last)}" for first, last in zip(firsts, lasts, strict=True))
 
 
-MARKS = _marks(range(0x10000))  # of the first plane
-RARE_MARKS = _marks((*range(0x10000, 0x20000), *range(0xE0000, 0xE0200)))  # of the others; slow to say no
+MARKS = _marks(range(0x10000))  # of plane 0
+RARE_MARKS = _marks((*range(0x10000, 0x20000), *range(0xE0000, 0xE0200)))  # of the others; slow where nothing matches

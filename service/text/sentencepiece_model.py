@@ -1,4 +1,4 @@
-"""SentencePiece models. The only importer of sentencepiece."""
+"""SentencePiece models. The only module that imports sentencepiece."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,13 +12,13 @@ REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
 
 class SentencePieceModel:
-    """Texts to pieces and back; encoding and decoding run without the interpreter's lock."""
+    """Converts texts to pieces and back; encoding and decoding release the GIL."""
 
     def __init__(self, file: Path) -> None:
         """Load a `.model` or `.spm` file.
 
         Raises:
-            BundleError: it can't be read, or is no SentencePiece model.
+            BundleError: it can't be read, or is not a SentencePiece model.
         """
         try:
             self._processor = sentencepiece.SentencePieceProcessor()
@@ -28,51 +28,51 @@ class SentencePieceModel:
 
     @property
     def size(self) -> int:
-        """Number of pieces; the model's own ids are below it."""
+        """Return the number of pieces; the model's own ids are below it."""
         return int(self._processor.get_piece_size())
 
     def ids(self, text: str) -> list[int]:
-        """The model's own ids of the text's pieces."""
+        """Return the model's own ids of the text's pieces."""
         return list(self._processor.encode(text))
 
     @property
     def unk_id(self) -> int:
-        """The id of what the model has no piece for."""
+        """Return the id of text without a piece."""
         return int(self._processor.unk_id())
 
     def pieces(self, text: str) -> list[str]:
-        """The text's pieces; what the model has no piece for stands for itself."""
+        """Return the text's pieces; text without a piece is returned as it is."""
         return list(self._processor.encode(text, out_type=str))
 
     def spans(self, text: str) -> list[TokenSpan]:
-        """Where the text's pieces stand in it. What normalization drops belongs to no piece."""
+        """Return the positions of the text's pieces. Characters dropped by normalization belong to no piece."""
         return list(self._processor.encode(text, return_type="offset_mapping")["offsets"])
 
     def text_of_ids(self, ids: list[int]) -> str:
-        """Text of the model's own ids."""
+        """Decode the model's own ids."""
         return str(self._processor.decode(ids))
 
     def text_of_pieces(self, pieces: list[str]) -> str:
-        """Text of pieces; those that the model does not have are left as they are."""
+        """Decode pieces; those that the model does not have are left unchanged."""
         return str(self._processor.decode(pieces))
 
     def spans_of_pieces(self, pieces: list[str]) -> list[TokenSpan]:
-        """Where pieces stand in `text_of_pieces`."""
+        """Return the positions of pieces in `text_of_pieces`."""
         return self._decoded_spans(pieces)
 
     def spans_of_ids(self, ids: list[int]) -> list[TokenSpan]:
-        """Where the model's own ids stand in `text_of_ids`."""
+        """Return the positions of the model's own ids in `text_of_ids`."""
         return self._decoded_spans(ids)
 
     def _decoded_spans(self, pieces: list[str] | list[int]) -> list[TokenSpan]:
-        decoded = self._processor.decode(pieces, return_type="proto")  # its own spans are of bytes
+        decoded = self._processor.decode(pieces, return_type="proto")  # its own spans are in bytes
         return consecutive(len(piece.surface) for piece in decoded.pieces)
 
 
 class SentencePieceTokenizer:
     """A SentencePiece model whose ids are the Transformer's.
 
-    Nothing in a text stands for a special token: SentencePiece's control pieces are never found in texts.
+    No text is encoded to a special token: SentencePiece never matches control pieces in texts.
     """
 
     def __init__(self, file: Path) -> None:
@@ -85,38 +85,38 @@ class SentencePieceTokenizer:
 
     @property
     def vocabulary_size(self) -> int:
-        """Number of pieces; ids are below it."""
+        """Return the number of pieces; ids are below it."""
         return self._model.size
 
     @property
     def unk_id(self) -> int:
-        """As `Tokenizer.unk_id`; a model that falls back to bytes never gives it."""
+        """See `Tokenizer.unk_id`; a model with byte fallback never produces it."""
         return self._model.unk_id
 
     def encode(self, text: str) -> list[int]:
-        """As `Tokenizer.encode`."""
+        """See `Tokenizer.encode`."""
         return self._model.ids(text)
 
     def decode(self, token_ids: Sequence[int]) -> str:
-        """As `Tokenizer.decode`."""
+        """See `Tokenizer.decode`."""
         size = self._model.size
         return self._model.text_of_ids([token_id for token_id in token_ids if token_id < size])
 
     def encode_target(self, text: str) -> list[int]:
-        """As `Tokenizer.encode_target`."""
+        """See `Tokenizer.encode_target`."""
         unk_id = self._model.unk_id
         return [token_id for token_id in self._model.ids(text) if token_id != unk_id]
 
     def decode_settled(self, token_ids: Sequence[int]) -> str:
-        """As `Tokenizer.decode_settled`; the bytes of a character that is not complete yet stand at the end."""
+        """See `Tokenizer.decode_settled`; the bytes of an incomplete character are at the end."""
         return self.decode(token_ids).rstrip(REPLACEMENT)
 
     def source_spans(self, text: str) -> list[TokenSpan]:
-        """As `Tokenizer.source_spans`."""
+        """See `Tokenizer.source_spans`."""
         return self._model.spans(text)
 
     def target_spans(self, token_ids: Sequence[int]) -> list[TokenSpan]:
-        """As `Tokenizer.target_spans`."""
+        """See `Tokenizer.target_spans`."""
         size = self._model.size
         has_text = [token_id < size for token_id in token_ids]
         spans = self._model.spans_of_ids([token_id for token_id in token_ids if token_id < size])

@@ -1,4 +1,4 @@
-"""Documents cut into segments, which are translated each by itself. The only importer of sentencex."""
+"""Segmentation of documents; segments are translated independently. The only module that imports sentencex."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -11,15 +11,15 @@ from service.domain.checkpoint import checkpoint, paced
 from service.domain.translation import SplitSentences
 from service.text.spans import inside
 
-# sentencex looks at all of a text for each quotation mark and ideographic full stop: 100,000 characters take seconds.
+# sentencex scans the whole text for each quotation mark and ideographic full stop: 100,000 characters take seconds.
 _WINDOW = 1000
 
 _LINE_ENDS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
-AS_SPACES = str.maketrans(dict.fromkeys(_LINE_ENDS, " "))  # line ends within a segment are spaces
+AS_SPACES = str.maketrans(dict.fromkeys(_LINE_ENDS, " "))  # line ends within a segment become spaces
 _LINE_END = re.compile(f"\r\n|[{_LINE_ENDS}]")
 _PARAGRAPH_ENDS = ("\f", "\u2029")
 
-# What a list's items, headings and quotations begin with. "A. " is no bullet: it begins names as well.
+# Markers of list items, headings and quotations. "A. " is not a bullet, as it also begins names.
 _BULLET = re.compile(
     r"""\s*+
     (?:(?:
@@ -37,7 +37,7 @@ _CLOSING = re.compile(r"""[)\]}"'“”‘’»]+\s+""")
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A part of a text: a segment, or what stands between segments and comes back as it is."""
+    """A part of a text: a segment, or the text between segments, which is copied unchanged."""
 
     text: str
     is_segment: bool
@@ -46,14 +46,14 @@ class Piece:
 def cut(
     text: str, language_code: str, mode: SplitSentences, whole: Sequence[tuple[int, int]] = ()
 ) -> tuple[Piece, ...]:
-    """Cut a text into segments and what is between them; joined, the pieces are the text.
+    """Split a text into segments and the text between them; joined, the pieces are the text.
 
-    A segment holds at least one letter and no white space at its ends. White space, line ends, bullets and numbers of
-    list items, and sentences without letters are no segments. In the mode `NO_NEWLINES` segments may hold line ends,
-    and lists and empty lines still end them; in the mode `OFF` there is at most one segment.
+    A segment contains at least one letter, and no white space at its ends. White space, line ends, bullets and numbers
+    of list items, and sentences without letters are not segments. In mode `NO_NEWLINES` segments may contain line ends,
+    but lists and empty lines still end them; in mode `OFF` there is at most one segment.
 
-    `language_code` tells which abbreviations end no sentence; for a language that sencentex does not know they are
-    those of English. Nothing is cut within the spans `whole`, from start to before end, in order and apart.
+    `language_code` determines which abbreviations do not end a sentence; languages that sencentex does not know use the
+    English ones. No cut is within the spans `whole`, from start to before end, sorted and disjoint.
     """
     return tuple(pieces(text, language_code, mode, whole))
 
@@ -61,7 +61,7 @@ def cut(
 def pieces(
     text: str, language_code: str, mode: SplitSentences, whole: Sequence[tuple[int, int]] = ()
 ) -> Iterator[Piece]:
-    """The pieces of `cut`, each found when it is asked for."""
+    """Yield the pieces of `cut` lazily."""
     end = 0
     for start, stop in _segments(text, language_code, mode, whole):
         if start > end:
@@ -75,7 +75,7 @@ def pieces(
 def _segments(
     text: str, language_code: str, mode: SplitSentences, whole: Sequence[tuple[int, int]]
 ) -> Iterator[tuple[int, int]]:
-    """Where the segments start and stop."""
+    """Yield the start and end of each segment."""
     language = re.split("[-_]", language_code, maxsplit=1)[0].lower()
     is_inside = inside(whole)
     block_start = 0
@@ -101,7 +101,7 @@ def _has_letter(text: str) -> bool:
 
 
 def _block_ends(text: str, mode: SplitSentences) -> Iterator[int]:
-    """Where the lines or paragraphs end: no segment goes beyond; the last one is the text's end."""
+    """Yield the ends of lines or paragraphs, which segments never cross; the last one is the end of the text."""
     end = 0
     if mode is not SplitSentences.OFF:
         is_joined = mode is SplitSentences.NO_NEWLINES
@@ -113,7 +113,7 @@ def _block_ends(text: str, mode: SplitSentences) -> Iterator[int]:
 
 
 def _lines(text: str) -> Iterator[str]:
-    """As `text.splitlines(keepends=True)`, one at a time."""
+    """Yield `text.splitlines(keepends=True)` lazily."""
     start = 0
     for found in _LINE_END.finditer(text):
         yield text[start : found.end()]
@@ -123,13 +123,13 @@ def _lines(text: str) -> Iterator[str]:
 
 
 def _goes_on(line: str, following: str) -> bool:
-    """Whether the following line belongs to the same paragraph."""
+    """Return whether the following line belongs to the same paragraph."""
     is_apart = not line.strip() or not following.strip() or line.endswith(_PARAGRAPH_ENDS)
     return not is_apart and _BULLET.match(following) is None
 
 
 def _sentence_ends(block: str, language: str) -> Iterator[int]:
-    """Where sentences end, with the white space that follows them; the last one's end is left out."""
+    """Yield the ends of sentences, trailing white space included, except the last one's."""
     start = 0
     while len(block) - start > _WINDOW:
         checkpoint()
@@ -137,7 +137,7 @@ def _sentence_ends(block: str, language: str) -> Iterator[int]:
         for sentence in sentencex.segment(language, block[start : start + _WINDOW])[:-1]:
             end += len(sentence)
             yield end
-        # A window's last sentence is looked at again, from its beginning, unless it fills half of the window.
+        # A window's last sentence is segmented again, from its beginning, unless it fills half of the window.
         start = max(end, start + _WINDOW // 2)
     for sentence in sentencex.segment(language, block[start:])[:-1]:
         start += len(sentence)
@@ -145,7 +145,7 @@ def _sentence_ends(block: str, language: str) -> Iterator[int]:
 
 
 def _repaired(block: str, ends: Iterator[int]) -> Iterator[int]:
-    """Take back what sentencex cuts within names such as `System.Text` and after an opening quotation mark."""
+    """Undo sentencex' cuts within names such as `System.Text` and after an opening quotation mark."""
     last = 0
     for found in ends:
         end = found

@@ -13,7 +13,7 @@ class Span(NamedTuple):
 
 
 def inside(spans: Sequence[tuple[int, int]]) -> Callable[[int], bool]:
-    """A function that says whether a cut at a position would break one of the spans, which are in order and apart."""
+    """Return a function that tests whether a cut at a position splits one of the spans (sorted and disjoint)."""
     starts, ends = [start for start, _ in spans], [end for _, end in spans]
 
     def is_inside(position: int) -> bool:

@@ -1,4 +1,4 @@
-"""Special tokens that a text spells: "</s>" in a text is that token, as it is for transformers' tokenizers."""
+"""Special tokens spelled in a text: "</s>" in a text is that token, as for transformers' tokenizers."""
 
 import itertools
 import re
@@ -8,30 +8,32 @@ from service.text.token_spans import TokenSpan
 
 
 class SpecialTokens:
-    """Finds special tokens in texts: the leftmost first, and of those that start there the longest.
+    """Finds special tokens in texts: the leftmost first, and of those at the same position the longest.
 
-    So does transformers, unless a special token is within another one.
+    transformers does the same, unless a special token is within another one.
     """
 
     def __init__(self, ids: Mapping[str, int]) -> None:
-        """`ids` maps each token's text, which is not empty, to its id; there is at least one."""
+        """Take `ids`, which maps each token's text, which is not empty, to its id; there is at least one."""
         self._ids = dict(ids)
         self._pattern = re.compile(f"({_any_of(ids)})")
 
     def split(self, text: str) -> tuple[list[str], list[int]]:
-        """Cut a text at its n special tokens: the n + 1 texts around them, which may be empty, and the tokens' ids."""
+        """Split a text at its n special tokens: return the n + 1 texts around them, which may be empty, and the tokens'
+        ids.
+        """
         parts = self._pattern.split(text)
         return parts[::2], [self._ids[token] for token in parts[1::2]]
 
     def spans(self, text: str) -> list[TokenSpan]:
-        """Where the special tokens that `split` finds stand in the text."""
+        """Return the positions of the special tokens that `split` finds."""
         return [found.span() for found in self._pattern.finditer(text)]
 
 
 def _any_of(words: Iterable[str]) -> str:
-    """A regular expression for the longest of the words, in which common beginnings stand once.
+    """Return a regular expression for the longest of the words, in which common prefixes are shared.
 
-    Looking for a hundred languages' tokens one by one takes ten times as long in a text of underscores.
+    An alternative for each of a hundred languages' tokens takes ten times as long on a text of underscores.
     """
     alternatives = []
     for first, group in itertools.groupby(sorted(words, reverse=True), key=lambda word: word[:1]):

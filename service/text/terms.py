@@ -1,4 +1,4 @@
-"""Terms of glossaries found in texts."""
+"""Search for glossary terms in texts."""
 
 import functools
 import itertools
@@ -10,12 +10,12 @@ from service.domain.checkpoint import checkpoint, paced
 from service.domain.translation import Term
 from service.text.words import is_word_boundary, unbroken
 
-_WINDOW = 8_192  # characters that are looked at together: no call for them holds the interpreter for long
+_WINDOW = 8_192  # characters searched at once, so that no call holds the interpreter for long
 
 
 @dataclass(frozen=True, slots=True)
 class FoundTerm:
-    """Where a term stands in a text, in code points, and what must stand for it in the translation."""
+    """The position of a term in a text, in code points, and its required translation."""
 
     start: int
     end: int
@@ -23,10 +23,10 @@ class FoundTerm:
 
 
 class TermIndex:
-    """Terms by what they begin with: made once for each glossary, in time that is linear in the length of its terms."""
+    """Terms indexed by prefix: built once for each glossary, in time linear in the length of its terms."""
 
     def __init__(self, terms: Iterable[Term]) -> None:
-        """Of terms that match the same words the case-sensitive one counts, else the first."""
+        """Index terms; of those that match the same words, a case-sensitive one wins, else the first."""
         exact: dict[str, Term] = {}
         in_any_case: dict[str, Term] = {}
         for term in terms:
@@ -41,9 +41,9 @@ class TermIndex:
         self.max_length = max(map(len, (*exact, *in_any_case)), default=0)
 
     def longest(self, text: str, folded: str, boundaries: Sequence[int], first: int) -> Term | None:
-        """The longest term that begins at the first of some word boundaries and ends at a later one.
+        """Return the longest term that begins at the word boundary with index `first` and ends at a later one.
 
-        They are all that there are in the text, which is given as it is, and folded; `first` is an index.
+        `boundaries` are all of the text's, which is given both as written and folded.
         """
         exact = self._exact.longest(text, boundaries, first)
         other = self._in_any_case.longest(folded, boundaries, first)
@@ -53,17 +53,17 @@ class TermIndex:
 
 
 class _Table:
-    """Terms, and some of their beginnings, in which the longest term at a place is found by few lookups, whatever the
-    terms are: the number of its parts, which lie between word boundaries, is found by halving.
+    """Terms and some of their prefixes, such that few lookups find the longest term at a position, whatever the terms
+    are: the number of its parts, which lie between word boundaries, is found by binary search.
 
-    Of a term of 13 = 8 + 4 + 1 parts the first 8, 12 and 13 are kept. So where the first 8 of a place are there, the
-    next 4 too, but not the next 2, there is at most 1 more. With each goes the longest term that it begins with: so
-    none has to be looked for where a longer one has begun and does not go on.
+    Of a term of 13 = 8 + 4 + 1 parts, the prefixes of 8, 12 and 13 parts are stored. So if the first 8 at a position
+    are present, and the next 4 too, but not the next 2, at most 1 more follows. Each prefix is stored with the longest
+    term that it begins with, so no backtracking is needed where a longer term has started but does not continue.
     (Waldvogel et al., Scalable High Speed IP Routing Lookups, 1997.)
     """
 
     def __init__(self, terms: Mapping[str, Term]) -> None:
-        """`terms` by what stands for them in texts."""
+        """Index `terms`, given by their form in texts."""
         boundaries = {source: _boundaries(unbroken(source)) for source in paced(terms)}
         max_parts = max(map(len, boundaries.values()), default=1) - 1
         self.first_parts = {source[: places[1]] for source, places in boundaries.items()}
@@ -76,11 +76,11 @@ class _Table:
                 if (len(places) - 1) & step:
                     num_parts += step
                     beginnings.setdefault(source[: places[num_parts]], places[: num_parts + 1])
-        for beginning in paced(sorted(beginnings, key=len)):  # so what it begins with is known
+        for beginning in paced(sorted(beginnings, key=len)):  # shortest first: so its prefixes' terms are known
             self._longest[beginning] = terms.get(beginning) or self.longest(beginning, beginnings[beginning], 0)
 
     def longest(self, text: str, boundaries: Sequence[int], first: int) -> Term | None:
-        """As for `TermIndex`."""
+        """See `TermIndex.longest`."""
         start, found, last = boundaries[first], None, first
         for step in self._steps:
             if last + step < len(boundaries):
@@ -92,12 +92,12 @@ class _Table:
 
 
 def find_terms(text: str, *indexes: TermIndex) -> list[FoundTerm]:
-    """Find terms at word boundaries, from left to right, the longest where several begin; in order and apart.
+    """Find terms at word boundaries, from left to right, the longest at each position; sorted and disjoint.
 
-    Of terms of the same length that of the first index counts, so a request's terms go before a glossary's. A term that
-    is not case-sensitive gives its target the case of what was found, if that has another case than the term: all in
-    capitals, or the first letter. What must not be translated stays as it was found. Time is linear in the length of
-    the text, and grows by the logarithm of the length of the longest term.
+    Of terms of the same length, that of the first index wins, so a request's terms take precedence over a glossary's.
+    The target of a term that is not case-sensitive takes the case of the match if that differs from the term's: all
+    capitals, or the first letter. Terms that must not be translated keep the match. Time is linear in the length of the
+    text, and logarithmic in the length of the longest term.
     """
     found: list[FoundTerm] = []
     max_length = max((index.max_length for index in indexes), default=0)
@@ -112,7 +112,7 @@ def find_terms(text: str, *indexes: TermIndex) -> list[FoundTerm]:
 
 
 def _terms_within(text: str, start: int, end: int, last: int, indexes: Sequence[TermIndex]) -> Iterator[FoundTerm]:
-    """The terms that begin before `last` in a window of a text, which none of these goes on to the end of."""
+    """Yield the terms that begin before `last` in a window of a text; the window extends beyond the longest of them."""
     window = text[start:end]
     folded = _folded(window)
     parts = unbroken(folded)
@@ -139,7 +139,7 @@ def _terms_within(text: str, start: int, end: int, last: int, indexes: Sequence[
 
 
 def _boundaries(parts: Iterable[str]) -> list[int]:
-    """The word boundaries of a text that has these parts between them."""
+    """Return the word boundaries of a text with these parts between them."""
     return list(itertools.accumulate(map(len, parts), initial=0))
 
 
@@ -156,13 +156,15 @@ def _target(term: Term, found: str) -> str:
 
 
 def capitalized(text: str) -> str:
-    """The text with a capital first letter, which stays one letter: German's ß, which has none, is left as it is."""
+    """Capitalize the first letter if that remains one letter: German's ß, which has no capital form, is unchanged."""
     first = text[:1].upper()
     return first + text[1:] if len(first) == 1 else text
 
 
 def _folded(text: str) -> str:
-    """The text in small letters, as long as before; the two small sigmas are one, as the capital one is."""
+    """Return the text in lower case, with the same length; both lower-case sigmas become one, as their capital is the
+    same.
+    """
     small = text.lower()
     if len(small) != len(text):
         small = "".join(c.lower() if len(c.lower()) == 1 else c for c in text)

@@ -1,4 +1,4 @@
-"""Where tokens stand in texts."""
+"""Positions of tokens in texts."""
 
 import itertools
 from collections.abc import Callable, Iterable, Sequence
@@ -7,13 +7,13 @@ TokenSpan = tuple[int, int]  # code points, from start to before end
 
 
 def consecutive(lengths: Iterable[int]) -> list[TokenSpan]:
-    """TokenSpans of the given lengths, one right after the other from 0 on."""
+    """Return adjacent spans of the given lengths, starting at 0."""
     ends = list(itertools.accumulate(lengths))
     return list(zip([0, *ends], ends, strict=False))
 
 
 def spread(spans: Iterable[TokenSpan], has_span: Iterable[bool]) -> list[TokenSpan]:
-    """The spans in order where there is one, and empty ones in between: each where the one before it ends."""
+    """Return the spans in order where `has_span` is true, and elsewhere empty ones at the end of the previous one."""
     left, end, result = iter(spans), 0, []
     for is_there in has_span:
         span = next(left) if is_there else (end, end)
@@ -23,7 +23,7 @@ def spread(spans: Iterable[TokenSpan], has_span: Iterable[bool]) -> list[TokenSp
 
 
 def disjoint(spans: Sequence[TokenSpan]) -> list[TokenSpan]:
-    """TokenSpans in order that share nothing: what several claim (bytes of one character) is the last one's."""
+    """Return sorted spans without overlaps: what several claim (bytes of one character) belongs to the last one."""
     result: list[TokenSpan] = []
     for start, end in reversed(spans):
         following = result[-1][0] if result else end
@@ -32,15 +32,16 @@ def disjoint(spans: Sequence[TokenSpan]) -> list[TokenSpan]:
 
 
 def stripped(spans: Iterable[TokenSpan], text: str) -> list[TokenSpan]:
-    """TokenSpans in a text as they are in `text.strip()`."""
+    """Convert spans in a text to spans in `text.strip()`."""
     before, length = len(text) - len(text.lstrip()), len(text.strip())
     return [(_clamped(start - before, length), _clamped(end - before, length)) for start, end in spans]
 
 
 def by_prefixes(decode: Callable[[Sequence[int]], str], token_ids: Sequence[int]) -> list[TokenSpan]:
-    """Each token's span in `decode(token_ids)`: what it adds to what the tokens before it say.
+    """Return each token's span in `decode(token_ids)`: what it adds to the text of the tokens before it.
 
-    For decoders that tell no spans. What changes with a later token (bytes of one character) is that later one's.
+    For decoders that return no spans. Text that changes with a later token (bytes of one character) belongs to that
+    token.
     """
     text, ends, end = decode(token_ids), [0], 0
     for count in range(1, len(token_ids) + 1):
@@ -51,7 +52,7 @@ def by_prefixes(decode: Callable[[Sequence[int]], str], token_ids: Sequence[int]
 
 
 def without_spaces(spans: Iterable[TokenSpan], text: str, kept: str) -> list[TokenSpan]:
-    """TokenSpans in a text as they are in `kept`, which is the same text with some spaces taken out."""
+    """Convert spans in a text to spans in `kept`, which is the same text with some spaces removed."""
     places, place = [], 0
     for character in text:
         places.append(place)
@@ -61,7 +62,7 @@ def without_spaces(spans: Iterable[TokenSpan], text: str, kept: str) -> list[Tok
 
 
 def _num_common(text: str, other: str) -> int:
-    """How many characters two texts begin with that are the same."""
+    """Return the length of two texts' common prefix."""
     if other.startswith(text):
         return len(text)
     return next((i for i, (a, b) in enumerate(zip(text, other, strict=False)) if a != b), min(len(text), len(other)))

@@ -1,4 +1,4 @@
-"""Tokenizers of the `tokenizers` library: a `tokenizer.json`. The only importer of tokenizers."""
+"""Tokenizers of the `tokenizers` library: a `tokenizer.json`. The only module that imports tokenizers."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,23 +9,22 @@ from service.bundle.manifest import BundleError, one_line
 from service.text.token_spans import TokenSpan, by_prefixes, disjoint
 
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
-_PROBE = "a \ufffd\U000f0000"  # holds characters that hardly any vocabulary has
-_STRANGE = "\U00012000\U00013001\U00014402"  # letters that hardly any has; as bytes they end differently
+_PROBE = "a \ufffd\U000f0000"  # contains characters that hardly any vocabulary has
+_STRANGE = "\U00012000\U00013001\U00014402"  # letters of hardly any vocabulary; their UTF-8 bytes end differently
 
 
 class JsonTokenizer:
-    """What a `tokenizer.json` describes, but without its template: prefix and end are the manifest's.
+    """The tokenizer of a `tokenizer.json`, without its template: prefix and end come from the manifest.
 
-    As in transformers, a text that spells one of the file's added tokens gets that token's id ("eng_Latn" in an
-    NLLB text), which chooses no language: the manifest's prefixes do. Encoding and decoding run without the
-    interpreter's lock.
+    As in transformers, the text of one of the file's added tokens gets that token's id ("eng_Latn" in an NLLB text),
+    which does not choose a language: the manifest's prefixes do. Encoding and decoding release the GIL.
     """
 
     def __init__(self, file: Path) -> None:
         """Load the file.
 
         Raises:
-            BundleError: it can't be read, is damaged, or has no token for what it doesn't know.
+            BundleError: it can't be read, is damaged, or has no unknown token.
         """
         try:
             self._tokenizer = tokenizers.Tokenizer.from_buffer(file.read_bytes())
@@ -37,7 +36,7 @@ class JsonTokenizer:
             raise BundleError(f"{file} can't be read: {error}.") from error
         except (KeyboardInterrupt, SystemExit):
             raise
-        except BaseException as error:  # the library raises plain Exceptions, and panics, which are not even those
+        except BaseException as error:  # the library raises plain Exceptions, and panics, which are BaseExceptions
             raise BundleError(f"{file} can't be used as a tokenizer: {one_line(error)}.") from error
 
         self._special_ids = frozenset(token_id for token_id, token in added.items() if token.special)
@@ -48,25 +47,25 @@ class JsonTokenizer:
 
     @property
     def unk_id(self) -> int | None:
-        """As `Tokenizer.unk_id`."""
+        """See `Tokenizer.unk_id`."""
         return self._unk_id
 
     def encode(self, text: str) -> list[int]:
-        """As `Tokenizer.encode`."""
+        """See `Tokenizer.encode`."""
         return self._tokenizer.encode(text, add_special_tokens=False).ids
 
     def decode(self, token_ids: Sequence[int]) -> str:
-        """As `Tokenizer.decode`."""
+        """See `Tokenizer.decode`."""
         return self._tokenizer.decode(token_ids, skip_special_tokens=True)
 
     def encode_target(self, text: str) -> list[int]:
-        """As `Tokenizer.encode_target`."""
+        """See `Tokenizer.encode_target`."""
         return [token_id for token_id in self.encode(text) if token_id not in self._special_ids]
 
     def decode_settled(self, token_ids: Sequence[int]) -> str:
-        """As `Tokenizer.decode_settled`.
+        """See `Tokenizer.decode_settled`.
 
-        Pieces of single bytes are text only if all that stand together are: those at the end are not settled.
+        Byte pieces are text only if all adjacent ones are, so those at the end are not settled.
         """
         end = len(token_ids)
         if self._byte_ids:
@@ -79,15 +78,15 @@ class JsonTokenizer:
         return has_text and token_id not in self._byte_ids
 
     def source_spans(self, text: str) -> list[TokenSpan]:
-        """As `Tokenizer.source_spans`."""
+        """See `Tokenizer.source_spans`."""
         return disjoint(self._tokenizer.encode(text, add_special_tokens=False).offsets)
 
     def target_spans(self, token_ids: Sequence[int]) -> list[TokenSpan]:
-        """As `Tokenizer.target_spans`."""
+        """See `Tokenizer.target_spans`."""
         return by_prefixes(self.decode, token_ids)
 
 
 def _unk_id(tokenizer: tokenizers.Tokenizer) -> int | None:
-    """The id of what there is no piece for. The library tells it of some kinds of models; this is what it does."""
+    """Return the id of text without a piece. The library reports it for some model types; this tests the behaviour."""
     ids = [tokenizer.encode(character, add_special_tokens=False).ids[-1:] for character in _STRANGE]
     return ids[0][0] if ids[0] and all(each == ids[0] for each in ids) else None

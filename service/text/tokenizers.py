@@ -16,52 +16,56 @@ _KINDS = ("sentencepiece", *_WITH_VOCABULARY, "tokenizers")
 
 
 class Tokenizer(Protocol):
-    """Turns text into ids of pieces and back. Safe to call from several threads at once."""
+    """Converts text into ids of pieces and back. Thread-safe."""
 
     @property
     def unk_id(self) -> int | None:
-        """The id that `encode` gives what there is no piece for; `None` where it can't happen, or leaves no trace."""
+        """Return the id that `encode` gives text without a piece; `None` if that can't occur or leaves no trace."""
         ...
 
     def encode(self, text: str) -> list[int]:
-        """Ids of the text's pieces, without prefix and end-of-sentence id; may be none if nothing visible is in it."""
+        """Return ids of the text's pieces, without prefix and end-of-sentence id; may be empty if nothing in it is
+        visible.
+        """
         ...
 
     def decode(self, token_ids: Sequence[int]) -> str:
-        """Text of pieces. Special ids have none, nor have ids beyond the vocabulary, which pad the output layer."""
+        """Return the text of pieces. Special ids, and ids beyond the vocabulary, which pad the output layer, have no
+        text.
+        """
         ...
 
     def encode_target(self, text: str) -> list[int]:
-        """Ids with which a translation begins that begins with a text, by the pieces that `decode` reads.
+        """Return the ids that a translation beginning with a text begins with, in the pieces that `decode` reads.
 
-        A special token that the text spells, and what there is no piece for, is left out.
+        Special tokens that the text spells, and text without a piece, are omitted.
         """
         ...
 
     def decode_settled(self, token_ids: Sequence[int]) -> str:
-        """The beginning of `decode` that stays the same whatever ids follow."""
+        """Return the prefix of `decode` that stays the same whatever ids follow."""
         ...
 
     def source_spans(self, text: str) -> list[TokenSpan]:
-        """Where the pieces stand whose ids `encode(text)` gives, one span of code points for each; some are empty.
+        """Return the positions in code points of the pieces of `encode(text)`, one span for each; some are empty.
 
-        They go from left to right. What the tokenizer drops or ignores, such as spaces, may be in none.
+        They are sorted. Text that the tokenizer drops or ignores, such as spaces, may be in none.
         """
         ...
 
     def target_spans(self, token_ids: Sequence[int]) -> list[TokenSpan]:
-        """Where each token stands in `decode(token_ids)`; those without text have an empty span.
+        """Return the position of each token in `decode(token_ids)`; those without text have an empty span.
 
-        The spans follow each other without gaps: together they are the whole text.
+        The spans are adjacent: together they cover the whole text.
         """
         ...
 
 
 def load_tokenizer(spec: TokenizerSpec, directory: Path) -> Tokenizer:
-    """Build the tokenizer that a bundle in `directory` asks for.
+    """Build the tokenizer that a bundle in `directory` specifies.
 
     Raises:
-        BundleError: its kind is unknown, it lacks what its kind needs, or a file is missing or damaged.
+        BundleError: its kind is unknown, it lacks something its kind requires, or a file is missing or damaged.
     """
     if spec.kind not in _KINDS:
         known = ", ".join(map(repr, _KINDS))
@@ -92,7 +96,7 @@ def _load(spec: TokenizerSpec, directory: Path, file: str, vocabulary_file: str)
 
 
 class _TwoSided:
-    """Reads with one tokenizer and writes with another."""
+    """Encodes with one tokenizer and decodes with another."""
 
     def __init__(self, source: Tokenizer, target: Tokenizer) -> None:
         self._source = source
@@ -122,7 +126,9 @@ class _TwoSided:
 
 
 class _Cleaned:
-    """Takes spaces before punctuation and English contractions out of translations, as transformers can be told to."""
+    """Removes spaces before punctuation and in English contractions from translations, as an option of transformers
+    does.
+    """
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer

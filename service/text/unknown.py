@@ -1,4 +1,4 @@
-"""Characters that a model can't read: what its tokenizer has no piece for must not get lost between two languages."""
+"""Characters unknown to a model: text that its tokenizer has no piece for must not be lost in translation."""
 
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
@@ -9,29 +9,29 @@ from service.text.spans import Span
 from service.text.tokenizers import Tokenizer
 from service.text.words import is_word_boundary
 
-# Marks that a keyboard has for others, in the form that every vocabulary has.
+# Typographic marks and their ASCII equivalents, which every vocabulary has.
 _PLAIN = {
     **dict.fromkeys("’‘‛ʼ′´", "'"),
     **dict.fromkeys("“”„‟«»″", '"'),
     **dict.fromkeys("—―–‒−", "-"),
     **dict.fromkeys("‐‑", "-"),
 }
-_AS_SPACE = "\ufffd\u2581"  # visible, but to SentencePiece's rules of normalization they are spaces
-_STRANGE = "\U00012000"  # cuneiform: who encodes it to nothing drops what there is no piece for
+_AS_SPACE = "\ufffd\u2581"  # visible, but SentencePiece's normalization rules treat them as spaces
+_STRANGE = "\U00012000"  # cuneiform: a tokenizer that encodes it to nothing drops text without a piece
 _IN_NUMBERS = frozenset(".,:")
 _INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Zs", "Zl", "Zp"})
-_WINDOW = 2000  # characters that are looked at together: what is too long for a model may be long indeed
+_WINDOW = 2000  # characters processed at once: texts too long for a model may be very long
 
 
 class UnknownCharacters:
-    """Finds what a tokenizer gives its unknown id, or drops: made once for each model. Thread-safe.
+    """Finds text that a tokenizer encodes to its unknown id, or drops: built once for each model. Thread-safe.
 
-    White space, control characters and others without a form of their own, such as zero-width spaces and soft hyphens,
-    are no loss and never found. Nor is what a tokenizer knows by another form, such as full-width letters.
+    White space, control characters and other invisible ones, such as zero-width spaces and soft hyphens, are no loss
+    and never found. Nor are characters that a tokenizer knows in another form, such as full-width letters.
     """
 
     def __init__(self, tokenizer: Tokenizer) -> None:
-        """`tokenizer` is the model's."""
+        """Take the model's `tokenizer`."""
         self._tokenizer = tokenizer
         self._is_ready = False
         self._drops = False
@@ -39,7 +39,7 @@ class UnknownCharacters:
         self._plain: dict[int, str] = {}
 
     def are_in(self, text: str, token_ids: Sequence[int]) -> bool:
-        """Whether there may be any in a text with these ids: a question of a microsecond, for `find` to answer."""
+        """Return whether a text with these ids may contain any: a check of a microsecond; `find` decides."""
         if self._tokenizer.unk_id in token_ids:
             return True
         if not self._is_ready:
@@ -47,20 +47,19 @@ class UnknownCharacters:
         return self._drops or (not text.isascii() and any(character in text for character in self._dropped))
 
     def plain(self, text: str) -> str:
-        """The text with quotation marks, apostrophes and dashes that are unknown in the plain form that is not.
+        """Replace unknown quotation marks, apostrophes and dashes by their ASCII form where that is known.
 
-        It is as long as before. Such a mark carried over by itself would break the word: "don't" in three.
+        The length stays the same. If such a mark were protected by itself, it would break the word: "don't" into three.
         """
         if not self._is_ready:
             self._prepare()
         return text.translate(self._plain)
 
     def find(self, text: str) -> list[Span]:
-        """The runs of unknown characters: in order, apart, not empty; in linear time.
+        """Find the runs of unknown characters: sorted, disjoint, not empty; in linear time.
 
-        A run is never a part of what a reader takes for one character. With an unknown letter its word is unknown, and
-        with an unknown sign the number beside it: "café", "£5.20". Runs with nothing but white space between them are
-        one.
+        A run never splits a user-perceived character. A word with an unknown letter is unknown as a whole, and so is a
+        number next to an unknown sign: "café", "£5.20". Runs separated only by white space are merged.
         """
         runs: list[Span] = []
         for found in _joined(text, self._found(text)):
@@ -72,7 +71,7 @@ class UnknownCharacters:
         return list(_joined(text, runs))
 
     def _found(self, text: str) -> Iterator[Span]:
-        """Where unknown characters are, from left to right; what touches may be in several parts."""
+        """Yield the positions of unknown characters, from left to right; adjacent ones may be in several parts."""
         for offset, window in paced(_windows(text), every=1):
             token_ids = self._tokenizer.encode(window)
             if self.are_in(window, token_ids):
@@ -82,7 +81,7 @@ class UnknownCharacters:
     def _found_within(self, text: str, token_ids: Sequence[int]) -> Iterable[tuple[int, int]]:
         unk_id = self._tokenizer.unk_id
         spans = self._tokenizer.source_spans(text)
-        # Of a character that is several pieces all but the last stand at its beginning, without a length.
+        # If a character is several pieces, all but the last have an empty span at its beginning.
         found = [
             (start, max(end, start + 1))
             for (start, end), token in zip(spans, token_ids, strict=True)
@@ -96,7 +95,7 @@ class UnknownCharacters:
         return sorted((start, min(end, len(text))) for start, end in found)
 
     def _prepare(self) -> None:
-        """Ask the tokenizer what it does; several threads may do this at once, to the same effect."""
+        """Determine the tokenizer's behaviour; idempotent, so several threads may do this at once."""
         encode, unk_id = self._tokenizer.encode, self._tokenizer.unk_id
         self._drops = not encode(_STRANGE)
         self._dropped = "".join(character for character in _AS_SPACE if encode(character) in ([], encode(" ")))
@@ -107,7 +106,7 @@ class UnknownCharacters:
 
 
 def _windows(text: str) -> Iterator[tuple[int, str]]:
-    """Parts of a text and where they begin, cut at white space where there is any."""
+    """Yield parts of a text and their offsets, split at white space if there is any."""
     start = 0
     while len(text) - start > _WINDOW:
         latest = start + _WINDOW
@@ -118,7 +117,7 @@ def _windows(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _joined(text: str, spans: Iterable[Span]) -> Iterator[Span]:
-    """Spans in order, those as one that have nothing but white space between them."""
+    """Merge sorted spans that are separated only by white space."""
     last: Span | None = None
     for span in spans:
         if last is not None and (span.start <= last.end or text[last.end : span.start].isspace()):
@@ -132,7 +131,7 @@ def _joined(text: str, spans: Iterable[Span]) -> Iterator[Span]:
 
 
 def _whole(text: str, start: int, end: int, done: int) -> tuple[int, int]:
-    """What must stay together with text[start:end], from `done` on."""
+    """Extend text[start:end] to everything that must stay together with it, but not to before `done`."""
     if (start == done or text[start - 1].isspace()) and (end == len(text) or text[end].isspace()):
         return start, end
     while start > done and is_one_character(text[start - 1], text[start]):
@@ -149,7 +148,7 @@ def _whole(text: str, start: int, end: int, done: int) -> tuple[int, int]:
 
 
 def _number_start(text: str, end: int, done: int) -> int:
-    """Where the number begins that is right before a place."""
+    """Return where the number that ends at a position begins."""
     start = end
     while start > done and text[start - 1].isdecimal():
         start -= 1
@@ -159,7 +158,7 @@ def _number_start(text: str, end: int, done: int) -> int:
 
 
 def _number_end(text: str, start: int) -> int:
-    """Where the number ends that is right after a place."""
+    """Return where the number that begins at a position ends."""
     end = start
     while text[end : end + 1].isdecimal():
         end += 1
@@ -169,7 +168,7 @@ def _number_end(text: str, start: int) -> int:
 
 
 def _visible(text: str, start: int, end: int) -> tuple[int, int]:
-    """text[start:end] without what has no form of its own at its ends."""
+    """Return text[start:end] without invisible characters at its ends."""
     while start < end and _is_invisible(text[start]):
         start += 1
     while start < end and _is_invisible(text[end - 1]):

@@ -1,4 +1,4 @@
-"""`vocab.json`: which piece has which id."""
+"""`vocab.json`: the ids of pieces."""
 
 import json
 import re
@@ -11,10 +11,10 @@ _MARIAN_LANGUAGE_TOKEN = re.compile(r">>([A-Za-z]{2,8}(?:[-_][A-Za-z0-9]{1,8})*)
 
 
 def parse_vocabulary(data: bytes) -> dict[str, int]:
-    """Read a vocabulary: one JSON object, pieces to ids, no id and no piece twice.
+    """Parse a vocabulary: one JSON object, pieces to ids, without duplicate ids or pieces.
 
     Raises:
-        ValueError: it is something else, or cut short; one line that says what is wrong, not in which file.
+        ValueError: it is anything else, or truncated; one line with the reason, without the file.
     """
     try:
         entries = json.loads(data, object_pairs_hook=_Entries)
@@ -37,15 +37,15 @@ def parse_vocabulary(data: bytes) -> dict[str, int]:
 
 
 def marian_language(piece: str) -> str | None:
-    """The code in one of Marian's language tokens: "de" of ">>de<<"; `None` if `piece` is no such token."""
+    """Return the code in one of Marian's language tokens: "de" for ">>de<<"; `None` if `piece` is not such a token."""
     found = _MARIAN_LANGUAGE_TOKEN.fullmatch(piece)
     return found and found.group(1)
 
 
 class _Entries(list[tuple[str, Any]]):
-    """A JSON object as its pairs, so that repeated keys are seen."""
+    """A JSON object as its pairs, so that duplicate keys are detected."""
 
 
 def _repeated(values: list[Any]) -> Any:
-    """The first value that is there twice."""
+    """Return the first value that occurs twice."""
     return next(value for value, count in Counter(values).items() if count > 1)

@@ -9,14 +9,14 @@ from service.text.scripts import MARKS, RARE_MARKS, UNSPACED, is_mark, is_unspac
 from service.text.token_spans import TokenSpan
 
 _RUN = re.compile(r"\S+")
-_RESERVED = "\ue000-\uf8ff"  # the private use area, where reserved symbols are
+_RESERVED = "\ue000-\uf8ff"  # the private use area, which contains the reserved symbols
 _RESERVED_OR_UNSPACED = re.compile(f"[{_RESERVED}{UNSPACED}]")
 _IS_RESERVED = re.compile(f"[{_RESERVED}]")
 _IS_UNSPACED = re.compile(f"[{UNSPACED}]")
 
 
 def is_word_boundary(text: str, position: int) -> bool:
-    """Whether no word goes on across a position; in scripts without spaces, each character may begin one."""
+    """Return whether a position is not within a word; in scripts without spaces, each character may begin one."""
     if not 0 < position < len(text):
         return True
     before, after = text[position - 1], text[position]
@@ -26,27 +26,27 @@ def is_word_boundary(text: str, position: int) -> bool:
 
 
 def unbroken(text: str) -> list[str]:
-    """The parts of a text between one word boundary and the next: words, and beside them one character each."""
+    """Split a text at all word boundaries: into words, and single characters between them."""
     return _UNBROKEN.findall(text)
 
 
 def words(text: str, tokens: Iterable[TokenSpan] = ()) -> list[TokenSpan]:
-    """TokenSpans of the words: maximal runs without white space, punctuation and symbols at their ends apart.
+    """Return the spans of words: maximal runs without white space; punctuation and symbols at their ends are separate.
 
-    So "3.5" and "isn't" are words, and "(" and "files" and "..." of "(files..." are. A reserved symbol is always by
-    itself. In scripts without spaces words are what `tokens` cut the text into.
+    So "3.5" and "isn't" are words, and "(files..." is "(", "files" and "...". A reserved symbol is always a word of its
+    own. In scripts without spaces, words are the parts into which `tokens` divide the text.
     """
     cuts = {end for span in tokens for end in span}
     return [span for run in _RUN.finditer(text) for span in _parts(text, *run.span(), cuts)]
 
 
 def is_word(word: str) -> bool:
-    """Whether one of `words` is more than punctuation; a reserved symbol stands for a word."""
+    """Return whether one of `words` is more than punctuation; a reserved symbol counts as a word."""
     return any(map(str.isalnum, word)) or _IS_RESERVED.search(word) is not None
 
 
 def _parts(text: str, start: int, end: int, cuts: set[int]) -> Iterator[TokenSpan]:
-    """Words of a run without white space."""
+    """Yield the words of a run without white space."""
     first, last = start, end
     while first < end and _is_mark(text[first]):
         first += 1
@@ -65,14 +65,14 @@ def _parts(text: str, start: int, end: int, cuts: set[int]) -> Iterator[TokenSpa
 
 
 def _marks(text: str, start: int, end: int) -> Iterator[TokenSpan]:
-    """Punctuation, equal marks in a row together: "..." is one."""
+    """Yield punctuation, runs of the same mark together: "..." is one."""
     for _, run in itertools.groupby(range(start, end), key=lambda place: text[place]):
         places = list(run)
         yield places[0], places[-1] + 1
 
 
 def _is_border(around: str, is_cut: bool) -> bool:
-    """Whether a word ends between two characters."""
+    """Return whether a word ends between two characters."""
     return _IS_RESERVED.search(around) is not None or (is_cut and _IS_UNSPACED.search(around) is not None)
 
 
@@ -85,9 +85,9 @@ def _is_in_word(character: str) -> bool:
 
 
 def _unbroken() -> re.Pattern[str]:
-    """A regular expression for what no word boundary lies in."""
+    """Return a regular expression for text without word boundaries in it."""
     letter = f"[^\\W{UNSPACED}]"
-    # The class for the others takes long to say no: only characters that are none of the first plane are asked about.
+    # The class for the other planes is slow to reject, so it is only tried on characters beyond plane 0.
     mark = f"(?:[{MARKS}]|(?=[\U00010000-\U0010ffff])[{RARE_MARKS}])"
     return re.compile(f"(?:{letter}++|\\A(?={mark})|.)(?:{mark}++(?:(?<![{UNSPACED}]){letter}++)?)*+", re.DOTALL)
 

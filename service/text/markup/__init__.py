@@ -1,4 +1,4 @@
-"""HTML in and out of a translation: texts out of markup, and translations back into it."""
+"""Translation of HTML: extraction of texts from markup, and insertion of translations into it."""
 
 from service.text.markup.document import Block, BlockTranslation, HtmlDocument, blocks, parse
 

@@ -1,4 +1,4 @@
-"""An HTML document as the texts that stand in it, and the document again with their translations."""
+"""Extraction of the texts of an HTML document, and rendering of the document with their translations."""
 
 import heapq
 import html as html_standard
@@ -18,13 +18,13 @@ _SPACES = re.compile(r"[\t\n\f\r ]+")
 _LONG_NUMBER = re.compile(r"&#0*[0-9]{8,}")
 _UNNESTABLE = re.compile(r"<(?:a|nobr)(?=[\t\n\f\r />])", re.IGNORECASE)  # as `elements.UNNESTABLE`
 _UNNESTABLE_END = re.compile(r"</(?:a|nobr)(?=[\t\n\f\r />])", re.IGNORECASE)
-_MAX_SEARCHES = 1000  # of texts that no link tells the place of
+_MAX_SEARCHES = 1000  # of texts whose positions no link gives
 _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "\u00a0": "&nbsp;"})
 
 
 @dataclass(frozen=True, slots=True)
 class BlockTranslation:
-    """What became of a block's text; `alignment` goes from the block's text to the translation and may be empty."""
+    """The translation of a block's text; `alignment`, from the block's text to the translation, may be empty."""
 
     text: str
     alignment: tuple[AlignedSpan, ...] = ()
@@ -32,16 +32,16 @@ class BlockTranslation:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A text between block-level tags, as a reader sees it: without tags, decoded, white space collapsed, trimmed.
+    """A text between block-level tags as a reader sees it: without tags, decoded, white space collapsed, trimmed.
 
-    `protected` are the parts of `text` that a translation must keep as they are: what elements hold that come back with
-    their tags, each as one thing.
+    `protected` are the parts of `text` that a translation must keep unchanged: the texts of elements that are copied
+    with their tags, each as a unit.
     """
 
     text: str
     protected: tuple[Span, ...]
     _root: Node = field(repr=False, compare=False)
-    _kept: tuple[Span, ...] = field(repr=False, compare=False)  # of each of `protected` the HTML, tags included
+    _kept: tuple[Span, ...] = field(repr=False, compare=False)  # the HTML of each of `protected`, tags included
     _start: int = field(repr=False, compare=False)
     _end: int = field(repr=False, compare=False)
     _before: str = field(repr=False, compare=False)
@@ -49,7 +49,7 @@ class Block:
 
     @property
     def needs_alignment(self) -> bool:
-        """Whether there are tags within the text, not only around it or what is protected."""
+        """Return whether there are tags within the text, apart from those around all of it or in protected parts."""
         pending = list(self._root.children)
         while pending:
             node = pending.pop()
@@ -67,13 +67,13 @@ class HtmlDocument:
     html: str = field(repr=False, compare=False)
 
     def render(self, translations: Sequence[BlockTranslation]) -> str:
-        """The document with `translations`, one for each block, in place of their texts.
+        """Return the document with `translations`, one for each block, in place of their texts.
 
-        Everything else comes back as it was, and a browser builds the same tree of elements, as long as no translation
-        is empty: but elements whose text is protected stand where that text does. That is where a link of the alignment
-        from just that text leads, else where the translation has it; what it lacks comes after it. A block whose
-        translation is its own text comes back byte for byte. Other translations are escaped and
-        else unchanged; alignments may be wrong, tags then stand at wrong words.
+        Everything else is unchanged, and a browser builds the same tree of elements, as long as no translation is
+        empty. The exception are elements with protected text, which are placed where that text is: where a link of the
+        alignment from exactly that text leads, else where the translation contains it; those that it lacks come after
+        it. A block whose translation equals its text is unchanged byte for byte. Other translations are escaped and
+        otherwise unchanged; if alignments are wrong, tags are at the wrong words.
 
         Raises:
             ValueError: there are more or fewer translations than blocks.
@@ -92,12 +92,12 @@ class HtmlDocument:
 
 
 def parse(html: str) -> HtmlDocument:
-    """Find the texts in `html`, a document or a fragment, however broken it is."""
+    """Find the texts in `html`, a document or a fragment, however malformed it is."""
     return HtmlDocument(tuple(blocks(html)), html)
 
 
 def blocks(html: str) -> Iterator[Block]:
-    """The blocks of `html`, each found when it is asked for."""
+    """Yield the blocks of `html` lazily."""
     run: list[Part] = []
     for part in paced(parts(html, list(paced(tokens(html))))):
         if part.role in (Role.BOUNDARY, Role.LINE_BREAK):
@@ -109,7 +109,7 @@ def blocks(html: str) -> Iterator[Block]:
 
 
 def _block(html: str, run: Sequence[Part]) -> Iterable[Block]:
-    """The block that `run` is, if there is anything to translate in it."""
+    """Return the block of `run`, if it contains anything to translate."""
     if not any(part.role is Role.TEXT for part in run):
         return
     texts: list[str] = []
@@ -138,7 +138,7 @@ def _block(html: str, run: Sequence[Part]) -> Iterable[Block]:
                 if text.startswith(" ") and (length == 0 or texts[-1].endswith(" ")):
                     text = text[1:]
                     if length and siblings and siblings[-1].is_mark and siblings[-1].start == length:
-                        siblings[-1].is_spaced = True  # the space after an image is seen beside the one before it
+                        siblings[-1].is_spaced = True  # the space after an image takes the place of the one before it
                 if text:
                     texts.append(text)
                     length += len(text)
@@ -162,7 +162,7 @@ def _block(html: str, run: Sequence[Part]) -> Iterable[Block]:
             case Role.CLOSE if path:
                 node = path.pop()
                 node.end, node.closing, node.html = length, raw, Span(node.html.start, part.end)
-            case Role.CLOSE:  # it was opened before a line break
+            case Role.CLOSE:  # opened before a line break
                 roots = [Node(0, length, "", raw, children=roots)]
             case _:
                 siblings.append(Node(length, length, raw, is_mark=not part.is_comment))
@@ -191,7 +191,7 @@ def _decoded(raw: str) -> str:
 
 
 def _shown(html: str) -> str:
-    """The text of an element that comes back as it is."""
+    """Return the text of an element that is copied unchanged."""
     return "".join(
         _decoded(html[token.start : token.end]) if token.kind is TokenKind.TEXT else " " * (token.name == "br")
         for token in tokens(html)
@@ -199,7 +199,7 @@ def _shown(html: str) -> str:
 
 
 def _trim(root: Node, text: str) -> None:
-    """Let elements begin and end at words, not at white space."""
+    """Trim white space at the start and end of elements."""
     pending = [root]
     while pending:
         node = pending.pop()
@@ -211,12 +211,12 @@ def _trim(root: Node, text: str) -> None:
 
 
 def _take_kept(root: Node, text: str) -> list[Node]:
-    """Take what comes back as it is out of the tree, in order: with the elements around it that hold nothing else."""
+    """Remove the kept nodes from the tree and return them in order, with the elements that contain nothing else."""
     spaces = [place for place, character in enumerate(text) if character == " "]
     nodes = [root]
     for node in nodes:
         nodes += node.children
-    lengths: dict[int, int] = {}  # by the node's identity: how much of its text is kept, white space aside
+    lengths: dict[int, int] = {}  # by node identity: the length of its text that is kept, white space aside
     for node in reversed(nodes):
         length = node.end - node.start - bisect_left(spaces, node.end) + bisect_left(spaces, node.start)
         lengths[id(node)] = length if node.is_kept else sum(lengths[id(child)] for child in node.children)
@@ -234,7 +234,7 @@ def _take_kept(root: Node, text: str) -> list[Node]:
 
 
 def _covers(spans: Sequence[Span], text: str) -> bool:
-    """Whether nothing but white space is outside of `spans`, which are in order."""
+    """Return whether there is only white space outside of `spans`, which are sorted."""
     done = 0
     for span in spans:
         if text[done : span.start].strip():
@@ -260,7 +260,7 @@ def _merged(html: str, block: Block, translation: BlockTranslation) -> Iterable[
 
 
 def _places(block: Block, translation: BlockTranslation) -> list[Span | None]:
-    """Where each protected text stands in the translation: in no two places, and none over another one's."""
+    """Return the position of each protected text in the translation; no two of them overlap."""
     text = translation.text
     links = {(link.source_start, link.source_end): link for link in translation.alignment}
     places: list[Span | None] = [None] * len(block.protected)
@@ -292,12 +292,12 @@ def _places(block: Block, translation: BlockTranslation) -> list[Span | None]:
 
 
 def _unnested(markup: list[tuple[int, int, str]]) -> list[tuple[int, int, str]]:
-    """The same, but no link that is kept as it is within another link: it stands before that one, or else after it."""
+    """Move kept links out of other links, to the position before the outer link, or else after it."""
     if not any(start < end and _UNNESTABLE.search(text) for start, end, text in markup):
         return markup
     ordered: list[tuple[int, int, str]] = []
     moved: list[tuple[int, int, str]] = []
-    opened: list[int] = []  # where in `ordered` the links begin that are not closed
+    opened: list[int] = []  # indices in `ordered` of the start tags of links that are not closed
     for start, end, text in markup:
         if start < end:
             is_moved = bool(opened) and _UNNESTABLE.search(text) is not None
@@ -313,7 +313,7 @@ def _unnested(markup: list[tuple[int, int, str]]) -> list[tuple[int, int, str]]:
             first = opened.pop()
             if not opened:
                 ordered[first:first], moved = moved, []
-        elif _UNNESTABLE_END.match(text):  # opened before a line break: what has come so far is in it
+        elif _UNNESTABLE_END.match(text):  # opened before a line break: everything so far is in it
             for index, (place, place_end, kept) in enumerate(ordered[:-1]):
                 if place < place_end and _UNNESTABLE.search(kept):
                     ordered[index] = (place, place_end, "")

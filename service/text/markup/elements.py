@@ -1,4 +1,4 @@
-"""Which HTML elements stand for themselves, and which are part of a sentence."""
+"""The HTML elements that are blocks of their own, and those that are part of a sentence."""
 
 VOID = frozenset(
     {

@@ -1,9 +1,9 @@
-"""HTML cut into tokens that cover it exactly, in linear time and without ever failing.
+"""An HTML lexer whose tokens cover the input exactly; linear time, never fails.
 
 This is the tokenizer of the HTML standard (https://html.spec.whatwg.org/multipage/parsing.html#tokenization) as far as
-it decides where a token ends. The standard library's `html.parser` is not it: in Python 3.11.7 it raises on "<![x",
-takes quadratic time for tags without an end, and what it calls a tag, a comment or a script's end differs from what
-browsers do and between Python's patches.
+it decides where tokens end. The standard library's `html.parser` won't do: in Python 3.11.7 it raises on "<![x", takes
+quadratic time for tags without an end, and its notion of a tag, a comment or a script's end differs from that of
+browsers and between Python's patch releases.
 """
 
 import enum
@@ -38,13 +38,13 @@ FOREIGN = frozenset({"svg", "math"})
 
 
 class TokenKind(enum.Enum):
-    """What a stretch of HTML is."""
+    """The kind of a token."""
 
     TEXT = "text"
     START = "start"
     END = "end"
     OTHER = "other"  # a comment, a doctype, a processing instruction, CDATA
-    RAW = "raw"  # the content of an element in RAW_TEXT, or a tag or comment that the input ends in
+    RAW = "raw"  # the content of an element in RAW_TEXT, or a tag or comment that is cut off by the end of the input
 
 
 class Token(NamedTuple):
@@ -57,7 +57,7 @@ class Token(NamedTuple):
 
 
 def tokens(html: str) -> Iterator[Token]:
-    """Cut `html` into tokens: each starts where the one before ends."""
+    """Split `html` into tokens: each starts where the previous one ends."""
     done = position = 0
     num_foreign = 0
     while (position := html.find("<", position)) >= 0:
@@ -89,7 +89,10 @@ def tokens(html: str) -> Iterator[Token]:
 
 
 def attributes(tag: str) -> dict[str, str]:
-    """Names, in lower case, and values, character references undecoded, of a start tag's attributes; the first wins."""
+    """Return the names, in lower case, and values of a start tag's attributes; the first of a name wins.
+
+    Character references are not decoded.
+    """
     found: dict[str, str] = {}
     name = re.match(r"<[^\t\n\f\r />]*", tag)
     for match in _ATTRIBUTE.finditer(tag, name.end() if name else 0):
@@ -100,7 +103,7 @@ def attributes(tag: str) -> dict[str, str]:
 def _markup(html: str, start: int, is_foreign: bool) -> Token | None:
     if _TAG_OPEN.match(html, start):
         match = _TAG.match(html, start)
-        if match is None:  # the input ends within the tag, which HTML then drops
+        if match is None:  # the input ends within the tag; HTML then drops the attribute
             return Token(TokenKind.RAW, start, len(html))
         return Token(TokenKind.END if match[1] else TokenKind.START, start, match.end(), match[2].lower())
     for pattern in (_COMMENT, _CDATA, _BOGUS_COMMENT) if is_foreign else (_COMMENT, _BOGUS_COMMENT):
@@ -115,7 +118,7 @@ def _end_of_raw_text(html: str, start: int, name: str) -> int:
 
 
 def _end_of_script(html: str, start: int) -> int:
-    """Where a script ends: not at the end tag of a script that itself writes in a comment."""
+    """Return where a script ends; an end tag that the script itself writes in a comment does not count."""
     is_comment = is_inner = False
     for match in _SCRIPT_EVENT.finditer(html, start):
         if match[0] == "<!":

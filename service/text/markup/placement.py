@@ -1,17 +1,18 @@
-"""Where in a translation the tags of its source belong.
+"""Placement of the source's tags in its translation.
 
 Tags keep their order, so elements keep their nesting and siblings their order. From the outside in, each element gets a
-span of the words that its parent got:
+span of its parent's words:
 
-1. Each word of the translation points at a place in the source: a number or a name that is once in either text at
-   itself, other words where the alignment says; without any alignment at the same relative place.
-2. Words that point into different siblings may be out of order. The longest sequence in which they are not is kept
-   (longest non-decreasing subsequence, O(n log n)); numbers and names count more.
-3. Of an element's words that is the span with the best balance: words that point into it count for it, words that
-   point elsewhere against it (maximum subarray, O(n)). Punctuation at its border is in only if the source has any.
+1. Each word of the translation points at a position in the source: a number or a name that occurs once in either text
+   at itself, other words according to the alignment; without any alignment at the same relative position.
+2. Words that point into different siblings may be out of order. The longest sequence in which they are in order is kept
+   (longest non-decreasing subsequence, O(n log n)); numbers and names have a higher weight.
+3. The element gets the span of these words with the best balance: words that point into it count for it, words that
+   point elsewhere against it (maximum subarray, O(n)). Punctuation at its border is included only if the source has
+       any.
 4. An element with text that got no word takes one between its neighbours.
 
-Elements deeper than `_MAX_DEPTH` are placed by relative place, which bounds all this to linear time.
+Elements deeper than `_MAX_DEPTH` are placed by relative position, which makes the total time linear.
 """
 
 import heapq
@@ -37,7 +38,7 @@ _PUNCTUATION = (
 _LETTERS = rf"[^\s{_PUNCTUATION}{UNSPACED}]"
 _WORD = re.compile(
     rf"(?P<word>{_LETTERS}++(?:[!-/:-@\[-`{{-~\u2019\u00b7\u2010\u2011]++{_LETTERS}++)*"
-    rf"|(?![{_PUNCTUATION}])[{UNSPACED}][{MARKS}]*+)|\S"  # where no spaces are written, each letter is a word
+    rf"|(?![{_PUNCTUATION}])[{UNSPACED}][{MARKS}]*+)|\S"  # in scripts without spaces, each letter is a word
 )
 
 
@@ -45,8 +46,9 @@ _WORD = re.compile(
 class Node:
     """An element, or a mark without text, over the source's code points from `start` to before `end`.
 
-    `opening` and `closing` are its tags as written, empty where a line break cuts the element. `html` is where it is in
-    the document, from tag to tag. One that `is_kept` with text is taken out of the tree: its text says where it is.
+    `opening` and `closing` are its tags as written, empty where a line break splits the element. `html` is its position
+    in the document, from tag to tag. A node with text that `is_kept` is removed from the tree: the position of its text
+    is its position.
     """
 
     start: int
@@ -58,11 +60,11 @@ class Node:
     is_kept: bool = False
     is_mark: bool = False
     is_spaced: bool = False  # a mark with white space before and after it
-    need: int = 0  # words, so that each element with text in it can have one
+    need: int = 0  # number of words needed for each element with text in it to have one
 
     @property
     def has_text(self) -> bool:
-        """Whether there is anything but tags in it."""
+        """Return whether the node contains anything but tags."""
         return self.start < self.end
 
 
@@ -82,11 +84,11 @@ def insertions(
     alignment: Sequence[AlignedSpan],
     kept: Sequence[tuple[Span, Span]] = (),
 ) -> Iterator[tuple[int, int, str]]:
-    """Give where in `translation` which tags stand, in order: as start, end (which is the same) and tags.
+    """Yield where to insert which tags into `translation`, in order, as (start, end, tags) with end = start.
 
-    `kept` are the parts of the source that are to be found in the translation, and where: no tag stands within those.
-    `root` is no element: it stands for the whole source. Spans of `alignment` may overlap, be out of order or out of
-    range.
+    `kept` are the parts of the source that the translation contains unchanged, and their positions there: no tag is
+    placed within those. `root` is not an element: it stands for the whole source. Spans of `alignment` may overlap, be
+    unsorted or be out of range.
     """
     placer = _Placer(source, translation, alignment, kept)
     words = placer.words
@@ -95,7 +97,7 @@ def insertions(
     while pending:
         checkpoint()
         node, low, high, is_after, depth = pending.pop()
-        if depth < 0:  # all that is in it has been placed
+        if depth < 0:  # everything in it has been placed
             done = max(done, words[high - 1].end) if low < high else done
             yield done, done, node.closing
             continue
@@ -107,7 +109,7 @@ def insertions(
             start = words[low].start if low < len(words) else len(translation)
         if node is not root:
             start = max(start, done)
-            # Between two words it has its own space; within one it would tear it apart.
+            # A mark between two words has its own space; within a word a space would split it.
             has_room = start in (0, len(translation)) or any(map(str.isspace, translation[start - 1 : start + 1]))
             yield start, start, node.opening + " " * (node.is_spaced and has_room)
             done = start
@@ -126,7 +128,7 @@ class _Word:
 
 
 class _Placer:
-    """A translation's words and, for each, the place in the source that it points at."""
+    """A translation's words and, for each, the position in the source that it points at."""
 
     def __init__(
         self, source: str, translation: str, alignment: Sequence[AlignedSpan], kept: Sequence[tuple[Span, Span]]
@@ -138,7 +140,7 @@ class _Placer:
         self._source_starts = [word.start for word in self._source_words]
         self._points = _points(self.words, len(source), len(translation), alignment)
         self._weights = [1] * len(self.words)
-        is_certain = bytearray(len(source))  # whether a place in the source is in the translation word for word
+        is_certain = bytearray(len(source))  # whether a position in the source occurs in the translation word for word
         source_places = _names_and_numbers(source, self._source_words)
         for name, place in _names_and_numbers(translation, self.words).items():
             if name in source_places:
@@ -155,7 +157,7 @@ class _Placer:
         self._last: dict[int, int] = {}
         for index, point in paced(enumerate(self._points)):
             if point >= 0 and is_certain[int(point)] and self._weights[index] != _ANCHOR_WEIGHT:
-                self._points[index] = -1.0  # what it points at is elsewhere
+                self._points[index] = -1.0  # the text that it points at is elsewhere
                 continue
             source_word = bisect_right(self._source_starts, point) - 1
             if source_word >= 0 and point < self._source_words[source_word].end:
@@ -163,9 +165,9 @@ class _Placer:
                 self._last[source_word] = index
 
     def regions(self, parent: Node, low: int, high: int, depth: int) -> list[tuple[int, int, bool]]:
-        """For each of `parent`'s children: its words, from start to before end, all within `low` to `high`.
+        """Return the words of each of `parent`'s children, from start to before end, all within `low` to `high`.
 
-        One without words stands before the word `low`, or, where the third value is true, after the word before.
+        A child without words is placed before the word `low`, or, if the third value is true, after the previous word.
         """
         elements = [child for child in parent.children if child.has_text]
         if len(elements) == 1 and (elements[0].start, elements[0].end) == (parent.start, parent.end):
@@ -199,7 +201,9 @@ class _Placer:
         return regions
 
     def _border(self, position: int, parent: Node, low: int, high: int) -> tuple[int, bool]:
-        """The word before which, or else (true) after the one before which, what stands at `position` belongs."""
+        """Return the word before which a tag at `position` belongs; if the second value is true, after the previous
+        word.
+        """
         if position <= parent.start:
             return low, False
         if position >= parent.end:
@@ -214,9 +218,9 @@ class _Placer:
         return low + int((position - parent.start) / (parent.end - parent.start) * (high - low)), False
 
     def _aligned(self, elements: Sequence[Node], low: int, high: int) -> list[tuple[int, int]]:
-        """Where siblings should be, in order and apart, but perhaps with fewer words than they need."""
+        """Return the spans of siblings, sorted and disjoint, but perhaps with fewer words than they need."""
         starts = [element.start for element in elements]
-        labels: list[int | None] = []  # which of `elements` a word points into; -1: none of them; None: nowhere
+        labels: list[int | None] = []  # index of the element that a word points into; -1: none of them; None: nowhere
         for point in paced(self._points[low:high]):
             label = bisect_right(starts, point) - 1
             is_within = label >= 0 and point < elements[label].end
@@ -235,7 +239,7 @@ class _Placer:
         return self._completed(elements, spans, low, high)
 
     def _without_punctuation(self, element: Node, start: int, end: int) -> tuple[int, int]:
-        """The span without punctuation at a border where the source has none."""
+        """Return the span without punctuation at borders where the source has none."""
         while end - start > 1 and self.words[start].is_punctuation and not _is_punctuation(self._source[element.start]):
             start += 1
         while (
@@ -249,7 +253,7 @@ class _Placer:
     def _completed(
         self, elements: Sequence[Node], spans: Sequence[tuple[int, int] | None], low: int, high: int
     ) -> list[tuple[int, int]]:
-        """`spans` with a guess for each that is missing: a word between its neighbours, or one of theirs."""
+        """Return `spans` with a guess for each missing one: a word between its neighbours, or one of theirs."""
         complete: list[tuple[int, int]] = []
         index = 0
         while index < len(spans):
@@ -278,7 +282,7 @@ class _Placer:
 
 
 def _words(text: str, kept: Sequence[Span]) -> list[_Word]:
-    """The words of a text; what is kept, in order, is a word each."""
+    """Split a text into words; each kept part, in order, is one word."""
     words: list[_Word] = []
     done = 0
     for start, end in (*kept, Span(len(text), len(text))):
@@ -295,7 +299,7 @@ def _is_punctuation(character: str) -> bool:
 
 
 def _names_and_numbers(text: str, words: Sequence[_Word]) -> dict[str, int]:
-    """Words with a capital letter or a digit that are in `text` once, and which they are."""
+    """Map words with a capital letter or a digit that occur once in `text` to their indices."""
     spelled = [text[word.start : word.end] for word in words]
     counts = Counter(spelled)
     return {
@@ -308,7 +312,7 @@ def _names_and_numbers(text: str, words: Sequence[_Word]) -> dict[str, int]:
 def _points(
     words: Sequence[_Word], source_length: int, target_length: int, alignment: Sequence[AlignedSpan]
 ) -> list[float]:
-    """The place in the source to which each word belongs by the shortest span over it; -1 where there is none."""
+    """Return each word's position in the source, from the shortest alignment span over it; -1 if there is none."""
     links = [
         link
         for link in paced(alignment)
@@ -317,7 +321,7 @@ def _points(
     ] or [AlignedSpan(0, source_length, 0, target_length)]
     links.sort(key=lambda link: link.target_start)
     points: list[float] = []
-    over: list[tuple[int, int]] = []  # length and index of the links that have begun, a heap
+    over: list[tuple[int, int]] = []  # a heap: length and index of the links that have started
     begun = 0
     for word in paced(words):
         center = (word.start + word.end) / 2
@@ -336,9 +340,11 @@ def _points(
 
 
 def _longest_ordered(labels: Sequence[int | None], weights: Sequence[int]) -> list[tuple[int, int]]:
-    """Indices and labels of the heaviest non-decreasing subsequence of `labels`, without `None` and below 0."""
+    """Return indices and labels of the heaviest non-decreasing subsequence of `labels`, ignoring `None` and negative
+    ones.
+    """
     last_labels: list[int] = []  # of the best subsequence of each weight: its last label,
-    last_indices: list[int] = []  # and where that is
+    last_indices: list[int] = []  # and the index of that
     previous: dict[int, int] = {}
     for index, label in paced(enumerate(labels)):
         if label is None or label < 0:
@@ -362,7 +368,7 @@ def _longest_ordered(labels: Sequence[int | None], weights: Sequence[int]) -> li
 def _best_span(
     labels: Sequence[int | None], weights: Sequence[int], label: int, start: int, end: int
 ) -> tuple[int, int]:
-    """The part of `start` to `end` with most words of `label` less those of others (maximum subarray)."""
+    """Return the part of `start` to `end` with the most words of `label` minus those of others (maximum subarray)."""
     best, best_span = 0, (start, end)
     balance, first = 0, start
     for index in range(start, end):
@@ -377,9 +383,9 @@ def _best_span(
 
 
 def _fitted(elements: Sequence[Node], spans: Sequence[tuple[int, int]], low: int, high: int) -> list[tuple[int, int]]:
-    """`spans` moved as little as needed so that they are in order, apart, within bounds and with the words they need.
+    """Move `spans` as little as needed so that they are sorted, disjoint, in bounds and have the words they need.
 
-    Where there are too few words, the first elements get them.
+    If there are too few words, the first elements get them.
     """
     spare = high - low
     needs: list[int] = []

@@ -1,4 +1,4 @@
-"""Which tags may move within their sentence, and which stay where they are."""
+"""Which tags may move within their sentence, and which are fixed."""
 
 import enum
 from collections.abc import Mapping, Sequence
@@ -12,15 +12,15 @@ _PACE = 64  # tokens between checkpoints
 
 
 class Role(enum.Enum):
-    """What a part of a document is for the translation of its text."""
+    """The role of a part of a document in the translation of its text."""
 
     TEXT = "text"
     OPEN = "open"  # an inline element's start tag whose end tag is in the same paragraph
     CLOSE = "close"  # that end tag
-    KEPT = "kept"  # an inline element that comes back as it is, with its tags
+    KEPT = "kept"  # an inline element that is copied unchanged, with its tags
     MARK = "mark"  # something without text within a sentence: an image, a comment
-    LINE_BREAK = "line break"  # <br>: texts end here, inline elements go on
-    BOUNDARY = "boundary"  # whatever never moves: texts and inline elements end here
+    LINE_BREAK = "line break"  # <br>: texts end here, inline elements continue
+    BOUNDARY = "boundary"  # never moves: texts and inline elements end here
 
 
 class Part(NamedTuple):
@@ -33,21 +33,21 @@ class Part(NamedTuple):
 
 
 def parts(html: str, tokens: Sequence[Token]) -> list[Part]:
-    """Give each token a role; an element whose content is left alone becomes one part, its tags included.
+    """Assign each token a role; an element whose content is not translated becomes one part, tags included.
 
-    Inline elements that a browser would build differently from how they are written (unclosed, stray or crossing tags,
-    a link in a link) become boundaries, and so do all around them: then text moves only where every tag has its
-    partner, and a browser builds the same tree whatever the text. A link that is still open makes those after it
-    boundaries too: a browser ends it there, but goes on with it if text comes first.
+    Inline elements from which a browser would build another tree than is written (unclosed, stray or crossing tags, a
+    link in a link) become boundaries, as do all elements around them: so text moves only where every tag has a partner,
+    and a browser builds the same tree whatever the text. Links after one that is still open become boundaries too: a
+    browser ends the open link there, but continues it if text comes first.
     """
     partners = _partners(html, tokens)
     roles: list[Role] = []  # one for each part,
     firsts: list[int] = []  # with its first token
     ends: list[int] = []  # and the token after it
-    open_entries: list[tuple[int, str]] = []  # parts that are start tags waiting for their end tags, and their names
+    open_entries: list[tuple[int, str]] = []  # parts that are start tags without their end tags so far, and their names
     names_open: dict[str, int] = {}
     starts = {end: start for start, end in partners.items()}
-    lasting_links: set[int] = set()  # start tags of links that go on beyond their paragraph
+    lasting_links: set[int] = set()  # start tags of links that extend beyond their paragraph
 
     def forget_open() -> None:
         for entry, name in open_entries:
@@ -106,7 +106,7 @@ def parts(html: str, tokens: Sequence[Token]) -> list[Part]:
 
 
 def _role(html: str, tokens: Sequence[Token], index: int, partners: Mapping[int, int]) -> tuple[Role, int]:
-    """The role of the part that begins with a token, and the token after that part."""
+    """Return the role of the part that starts at a token, and the index of the token after that part."""
     token, partner = tokens[index], partners.get(index)
     role = _role_of_token(token)
     if token.kind is not TokenKind.START or token.name in elements.VOID:
@@ -124,9 +124,12 @@ def _role(html: str, tokens: Sequence[Token], index: int, partners: Mapping[int,
 
 
 def _is_whole(html: str, tokens: Sequence[Token], start: int, partners: Mapping[int, int]) -> bool:
-    """Whether what stands between an inline start tag and its end tag may be in a sentence, all tags in pairs."""
+    """Return whether the content of an inline element, from its start tag to its end tag, may be in a sentence.
+
+    Its tags must all be paired.
+    """
     names: list[str] = [tokens[start].name]
-    unnestable = elements.UNNESTABLE.intersection(names)  # those of `names` that are
+    unnestable = elements.UNNESTABLE.intersection(names)  # those of `names` that are in it
     index = start + 1
     while index < partners[start]:
         token, partner = tokens[index], partners.get(index)
@@ -170,7 +173,7 @@ def _role_of_token(token: Token) -> Role:
 
 
 def _partners(html: str, tokens: Sequence[Token]) -> dict[int, int]:
-    """The end tag, if there is one, to each start tag: the nearest of its name that no other has."""
+    """Map each start tag to its end tag, if any: the nearest one with its name that is not taken."""
     waiting: dict[str, list[int]] = {}
     partners: dict[int, int] = {}
     for index, token in paced(enumerate(tokens)):
@@ -184,7 +187,7 @@ def _partners(html: str, tokens: Sequence[Token]) -> dict[int, int]:
 
 
 def _end_of_region(tokens: Sequence[Token], start: int, partner: int | None) -> int:
-    """The token after an element that is left alone; one that isn't closed ends with its paragraph."""
+    """Return the index after an untranslated element; an unclosed one ends with its paragraph."""
     if partner is not None:
         return partner + 1
     for index in range(start + 1, len(tokens)):
