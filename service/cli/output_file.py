@@ -19,8 +19,9 @@ def open_output(
     """Open a file for writing, or standard output; also yield the number of lines that it already has.
 
     Without `lines_to_resume`, the file is overwritten. With these lines of the input, writing continues after the
-    file's last complete line, and as many lines are consumed from them. Text after the last line feed is cut off: the run that
-    wrote it was interrupted, or it is the last line of an input without a final line feed, and is written again.
+    file's last complete line, and as many lines are consumed from them. Text after the last line feed is cut off: the
+    run that wrote it was interrupted, or it is the last line of an input without a final line feed, and is written
+    again.
 
     Raises:
         CommandError: the file is the input or can't be written; or the input has fewer lines than the file, which then
