@@ -1,1 +1,1 @@
-"""What every call shares, whatever its protocol: API keys, quotas, and who may call."""
+"""Call handling shared by all protocols: API keys, quotas and admission."""

@@ -1,4 +1,4 @@
-"""Turn what a call raised into an error that its caller is told, with the name of its status."""
+"""Conversion of exceptions into errors for callers, with the name of their status."""
 
 import logging
 
@@ -40,14 +40,14 @@ _REJECTIONS = (InvalidRequest, NotFound, Unimplemented, NotPossible, Overloaded,
 
 
 def code_of(error: ServiceError) -> str:
-    """Return the name of the status that belongs to an error."""
+    """Return the name of an error's status."""
     return next(CODES[kind] for kind in type(error).__mro__ if kind in CODES)
 
 
 def failed(call: Call, error: Exception, metrics: Metrics) -> ServiceError:
-    """Note in a call that it raised `error`, count it if it was rejected, and return what its caller is told.
+    """Record in a call that it raised `error`, count it if it was rejected, and return the error for its caller.
 
-    Of a bug, which is logged, callers are told only where to read about it.
+    Bugs are logged; callers only get a reference to the log.
     """
     if isinstance(error, ServiceError):
         if isinstance(error, _REJECTIONS):

@@ -1,4 +1,4 @@
-"""Lets callers in by their keys, within their quotas."""
+"""Authentication of callers by API key, and enforcement of their quotas."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -14,12 +14,12 @@ from service.observe.metrics import Metrics
 
 _WHAT_TO_SEND = "send one as metadata 'authorization: Bearer KEY' or 'x-api-key: KEY'."
 _MIN_PAUSE_SECONDS = 0.05
-# Nobody knows when a call of the caller's own ends.
+# It is unknown when one of the caller's own calls ends.
 _CONCURRENCY_PAUSE_SECONDS = 1.0
 
 
 class Gate:
-    """The keys of a file and what was used of their quotas, by name. `refresh` may run on another thread."""
+    """The keys of a file and the usage of their quotas, by name. `refresh` may run on another thread."""
 
     def __init__(self, path: Path, metrics: Metrics) -> None:
         """Read the file.
@@ -35,26 +35,26 @@ class Gate:
         self._took_over()
 
     def refresh(self) -> bool:
-        """As `WatchedFiles.refresh`. A key's usage goes on under its name; calls under way are finished."""
+        """See `WatchedFiles.refresh`. A key's usage is kept under its name; calls in progress are finished."""
         if has_changed := self._files.refresh():
             self._took_over()
         return has_changed
 
     def caller(self, key: str) -> Caller:
-        """Who sends this key.
+        """Return the caller that sends this key.
 
         Raises:
-            Unauthenticated: no key, or one that is unknown or has expired.
+            Unauthenticated: the key is empty, unknown or expired.
         """
         return Caller(self._good(key).name, key, self)
 
     @contextmanager
     def call(self, caller: Caller) -> Iterator[None]:
-        """One call of the caller's, as long as it takes.
+        """Count one call of the caller for the duration of the `with` block.
 
         Raises:
-            Unauthenticated: the key has been taken back meanwhile.
-            QuotaExceeded: the call is one too many.
+            Unauthenticated: the key has been revoked in the meantime.
+            QuotaExceeded: the call exceeds a quota.
         """
         key = self._good(caller.key)
         name, quotas = key.name, key.quotas
@@ -80,7 +80,7 @@ class Gate:
             self._num_calls[name] -= 1
 
     def charge(self, name: str, num_tokens: int) -> None:
-        """A call of this key's has used so many tokens. More than its quota: then its next calls wait the longer."""
+        """Charge a key for tokens that a call has used. If they exceed the quota, the key's next calls wait longer."""
         self._tokens.add(name, num_tokens)
         self._metrics.key_used(name, num_tokens)
 

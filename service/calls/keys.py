@@ -1,7 +1,7 @@
-"""API keys: how they are made, and the file that holds their hashes.
+"""API keys: their creation, and the file with their hashes.
 
-A key has 256 random bits, so its plain SHA-256 can be neither guessed nor looked up: slow, salted hashes are for what
-people think up, and would cost every call milliseconds.
+A key has 256 random bits, so its plain SHA-256 can be neither guessed nor looked up: slow, salted hashes are for
+passwords chosen by people, and would cost every call milliseconds.
 """
 
 import hashlib
@@ -18,7 +18,7 @@ from typing import Any
 from service.config.watched_files import FileProblem, read_file
 from service.domain.errors import listed, shown
 
-_PREFIX = "dgm_"  # so that scanners for leaked secrets, and people, see what it is
+_PREFIX = "dgm_"  # so that people and scanners for leaked secrets recognize it
 _NUM_BYTES = 32
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -27,7 +27,7 @@ _MAX_QUOTA = 10**12
 
 @dataclass(frozen=True, slots=True)
 class Quotas:
-    """What the calls of one key may take, at most; 0 is no limit. Tokens are those of sources and of translations."""
+    """Limits on the calls of one key; 0 means no limit. Tokens are those of sources and of translations."""
 
     requests_per_minute: int = 0
     tokens_per_minute: int = 0
@@ -36,7 +36,7 @@ class Quotas:
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One entry of the file: the SHA-256 of a key in hex, until when it is good, and its quotas."""
+    """One entry of the file: the SHA-256 of a key in hex, its expiry, and its quotas."""
 
     name: str
     sha256: str
@@ -45,16 +45,16 @@ class Key:
 
     @property
     def has_expired(self) -> bool:
-        """Whether it is no longer good."""
+        """Return whether the key has expired."""
         return self.expires is not None and datetime.now(UTC) >= self.expires
 
 
 class KeyRing:
-    """The keys of a file. Finding one takes the same time however near a guess is.
+    """The keys of a file, with a lookup whose time does not depend on how close a guess is.
 
-    Digests are looked up by their HMAC under a secret of this process, so that what a comparison gives away by its time
-    is about values that no caller can choose or foresee ("double HMAC"). That takes a microsecond for any number of
-    keys, and comparing with each of them in constant time would not.
+    Digests are looked up by their HMAC under a secret of this process, so that the time of a comparison only leaks
+    values that no caller can choose or predict ("double HMAC"). This takes a microsecond for any number of keys, unlike
+    a comparison with each of them in constant time.
     """
 
     def __init__(self, keys: Iterable[Key]) -> None:
@@ -63,11 +63,11 @@ class KeyRing:
 
     @property
     def names(self) -> set[str]:
-        """What the keys are called."""
+        """Return the names of the keys."""
         return {key.name for key in self._keys.values()}
 
     def find(self, key: str) -> Key | None:
-        """The entry of a key as callers send it, expired or not."""
+        """Return the entry of a key as sent by callers, expired or not."""
         return self._keys.get(self._blinded(_digest(key)))
 
     def _blinded(self, digest: bytes) -> bytes:
@@ -75,12 +75,12 @@ class KeyRing:
 
 
 def new_key() -> str:
-    """A new random key."""
+    """Create a random key."""
     return _PREFIX + secrets.token_urlsafe(_NUM_BYTES)
 
 
 def key_lines(key: str, name: str, expires: datetime | None, quotas: Quotas) -> str:
-    """The lines that a key needs in the file; the key itself is not in them.
+    """Return the lines for a key in the file; they do not contain the key itself.
 
     Raises:
         ValueError: the name is not allowed.
@@ -103,7 +103,7 @@ def read_keys(path: Path) -> KeyRing:
     """
     try:
         document = tomllib.loads(read_file(path, "API keys").decode("utf-8"))
-    except (ValueError, RecursionError) as error:  # of TOML or of UTF-8; or it is nested too deeply
+    except (ValueError, RecursionError) as error:  # invalid TOML or UTF-8; or nested too deeply
         raise FileProblem(f"{path} (API keys) is not TOML: {error}.") from error
     tables = document.pop("keys", {})
     if document or not isinstance(tables, Mapping) or not tables:

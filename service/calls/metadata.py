@@ -1,4 +1,4 @@
-"""What callers say about their calls beside the message: a request id and an API key, in metadata or headers."""
+"""Request ids and API keys in the metadata or headers of calls."""
 
 import os
 import re
@@ -10,18 +10,18 @@ REQUEST_ID_KEY = "x-request-id"
 
 _REQUEST_ID = re.compile(r"[\x21-\x7e]{1,128}")
 _BEARER = "bearer "
-_API_KEYS = ("x-api-key", "x-goog-api-key")  # the second is what Google's clients send
+_API_KEYS = ("x-api-key", "x-goog-api-key")  # the second is sent by Google's clients
 
 
 def request_id_in(metadata: Metadata) -> str:
-    """Return the caller's request id, or a new one where there is none that can be used. Names are in lower case."""
+    """Return the caller's request id, or a new one if it is missing or invalid. Names are in lower case."""
     given = next((value for key, value in metadata if key == REQUEST_ID_KEY), "")
     is_good = isinstance(given, str) and _REQUEST_ID.fullmatch(given)
     return str(given) if is_good else os.urandom(8).hex()
 
 
 def api_key_in(metadata: Metadata) -> str:
-    """Return the API key, or an empty text where there is none. Names are in lower case."""
+    """Return the API key, or an empty string if there is none. Names are in lower case."""
     texts = {name: value for name, value in metadata if isinstance(value, str)}
     authorization = texts.get("authorization", "")
     if authorization[: len(_BEARER)].lower() == _BEARER:

@@ -1,4 +1,4 @@
-"""Follow every call from its arrival to its end, and tell metrics, access log, recent errors and traces of it."""
+"""Observation of every call from its arrival to its end, for metrics, access log, recent errors and traces."""
 
 import contextlib
 import time
@@ -21,15 +21,15 @@ class Span(Protocol):
 
 
 class Tracer(Protocol):
-    """Where traces begin; see `service.observe.tracing`."""
+    """Creator of spans; see `service.observe.tracing`."""
 
     def begin(self, call: Call, metadata: Metadata) -> Span | None:
-        """Begin the span of a call with this metadata; `None` for one that is not traced."""
+        """Begin the span of a call with this metadata; return `None` if the call is not traced."""
         ...
 
 
 class CallObserver:
-    """What counts, logs and traces calls."""
+    """Counts, logs and traces calls."""
 
     def __init__(
         self, metrics: Metrics, errors: RecentErrors, access_log: AccessLog, tracer: Tracer | None = None
@@ -40,15 +40,15 @@ class CallObserver:
         self._tracer = tracer
 
     def refused(self, call: Call) -> None:
-        """Count a call that was refused before it was looked at; it is neither traced nor logged."""
+        """Count a call that was rejected before processing; it is neither traced nor logged."""
         self._metrics.call_refused(call.method, call.code)
         self._errors.note(call.request_id, call.method, call.code, call.message)
 
     @contextlib.contextmanager
     def observed(self, call: Call, metadata: Metadata = ()) -> Iterator[None]:
-        """Follow a call through the `with` block.
+        """Observe a call during the `with` block.
 
-        Whoever answers it notes in the record what it did, and its `code` before the block ends.
+        The code that answers the call records its work in it, and sets its `code` before the block ends.
         """
         call.began_seconds = time.monotonic()
         span = self._tracer.begin(call, metadata) if self._tracer else None

@@ -1,7 +1,7 @@
-"""What every call goes through, whatever its protocol; faces wrap it and add what is theirs.
+"""The pipeline of every call, shared by all protocols; faces wrap it and add protocol-specific parts.
 
 begin (id, origin) -> identify (API key) -> admit (queue) -> serve (record, log, trace, metrics, quota, errors).
-A call that is turned away before it is served is refused, which costs less: it is counted, not logged or traced.
+A call rejected before it is served goes through `refuse`, which costs less: it is counted, but not logged or traced.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from service.domain.translation import Priority
 from service.observe.metrics import Metrics
 
 if TYPE_CHECKING:
-    from service.calls.gate import Gate  # takes a while to import
+    from service.calls.gate import Gate  # slow to import
 
 T = TypeVar("T")
 
@@ -29,7 +29,7 @@ def _never() -> bool:
 
 
 class CallPipeline:
-    """The way of every call through the server. All methods belong to the event loop's thread."""
+    """The pipeline of every call. All methods belong to the event loop's thread."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class CallPipeline:
         overload: Callable[[Priority], Overloaded | None],
         gate: "Gate | None" = None,
     ) -> None:
-        """`overload` is `Translator.overload`. Without a `gate` nobody is asked for a key."""
+        """Use `overload`, which is `Translator.overload`. Without a `gate`, callers need no key."""
         self._metrics = metrics
         self._observer = observer
         self._overload = overload
@@ -46,11 +46,11 @@ class CallPipeline:
 
     @property
     def asks_for_keys(self) -> bool:
-        """Whether callers need an API key."""
+        """Return whether callers need an API key."""
         return self._gate is not None
 
     def begin(self, method: str, metadata: Metadata, *caller: Hashable, protocol: str = "") -> Call:
-        """Begin a call, which this task serves from now on.
+        """Begin a call, which becomes the current call of this task.
 
         `method` has no leading slash; `caller` is as for `origin_of_call`; names in `metadata` are in lower case.
         """
@@ -59,7 +59,7 @@ class CallPipeline:
         return call
 
     def identify(self, call: Call, metadata: Metadata, *, needs_key: bool = True) -> None:
-        """Find out whose key a call has, if the server asks for keys: from here on it is that caller's.
+        """Identify the caller by the key, if the server requires keys, and assign the call to it.
 
         Raises:
             Unauthenticated: the key is unknown or has expired, or there is none and the call `needs_key`.
@@ -69,15 +69,15 @@ class CallPipeline:
         key = api_key_in(metadata)
         if key or needs_key:
             call.caller = self._gate.caller(key)
-            call.origin = origin_of_call(call.caller.name)  # wherever it comes from
+            call.origin = origin_of_call(call.caller.name)  # regardless of its address
 
     def admit(self, priority: Callable[[], Priority]) -> None:
-        """Look at the queues before anything is made of the call's message.
+        """Check the queues before the call's message is processed.
 
-        `priority` is only asked where a call of normal priority would be refused: so most messages are parsed once.
+        `priority` is only called if a call of normal priority would be rejected, so most messages are parsed once.
 
         Raises:
-            Overloaded: every model has too much to do.
+            Overloaded: every model is overloaded.
         """
         overload = self._overload(Priority.NORMAL)
         if overload is not None and (own := priority()) is not Priority.NORMAL:
@@ -86,7 +86,7 @@ class CallPipeline:
             raise overload
 
     def refuse(self, call: Call, error: Exception) -> ServiceError:
-        """Count a call that is turned away with this error, and return what its caller is told."""
+        """Count a call rejected with this error, and return the error for its caller."""
         failure = failed(call, error, self._metrics)
         self._observer.refused(call)
         return failure
@@ -98,13 +98,13 @@ class CallPipeline:
         metadata: Metadata = (),
         is_late: Callable[[], bool] = _never,
     ) -> T:
-        """Return what `work` returns: observed, and within the caller's quotas.
+        """Run `work`, observed and within the caller's quotas, and return its result.
 
-        `is_late` says of a call that was cancelled whether its deadline had passed.
+        `is_late` returns whether a cancelled call's deadline had passed.
 
         Raises:
-            ServiceError: whatever went wrong.
-            CancelledError: the caller has gone.
+            ServiceError: the call failed, for whatever reason.
+            CancelledError: the caller has disconnected.
         """
         with self._observer.observed(call, metadata):
             try:
@@ -122,10 +122,10 @@ class CallPipeline:
                 raise
 
     async def guard(self, call: Call, work: Callable[[], Awaitable[T]]) -> T:
-        """Return what `work` returns, for a stream of requests, each of which is served as a call of its own.
+        """Run `work` for a stream of requests, each served as a call of its own, and return its result.
 
         Raises:
-            ServiceError: whatever went wrong.
+            ServiceError: the stream failed, for whatever reason.
         """
         try:
             return await work()
@@ -133,10 +133,10 @@ class CallPipeline:
             raise failed(call, error, self._metrics) from None
 
     def _quota(self, call: Call) -> AbstractContextManager[None]:
-        """One call of its caller's, as long as it takes.
+        """Return a context manager that counts the call towards its caller's quotas.
 
         Raises:
-            Unauthenticated: the key has been taken back meanwhile.
-            QuotaExceeded: the call is one too many.
+            Unauthenticated: the key has been revoked in the meantime.
+            QuotaExceeded: the call exceeds a quota.
         """
         return nullcontext() if self._gate is None or call.caller is None else self._gate.call(call.caller)

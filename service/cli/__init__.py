@@ -4,7 +4,7 @@ import os
 
 from service.process.standard_streams import hold_numbers
 
-hold_numbers()  # before gRPC opens files of its own
+hold_numbers()  # before gRPC opens its own files
 
-# gRPC's core logs, in a form of its own, what our errors say already; it looks at this when it is imported.
+# gRPC's core logs, in its own format, what our errors already contain; it reads this variable on import.
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")

@@ -1,8 +1,8 @@
-"""How a command ends early: with one line on standard error and an exit code."""
+"""Exceptions that end a command early: with one line on standard error and an exit code."""
 
 
 class CommandError(Exception):
-    """What went wrong and what to do, in one line; `exit_code` is one of `service.cli.exit_codes`."""
+    """An error and its remedy, in one line; `exit_code` is one of `service.cli.exit_codes`."""
 
     def __init__(self, message: str, exit_code: int) -> None:
         super().__init__(message)
@@ -10,4 +10,4 @@ class CommandError(Exception):
 
 
 class OutputClosed(Exception):
-    """The reader of standard output went away."""
+    """The reader of standard output has closed it."""

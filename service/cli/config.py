@@ -1,4 +1,4 @@
-"""`dragoman config`: the settings that `dragoman serve` would have, and where each comes from."""
+"""`dragoman config`: the settings that `dragoman serve` would have, and the source of each."""
 
 import json
 from pathlib import Path
@@ -23,7 +23,7 @@ def config(settings: "Settings", as_json: bool) -> None:
 
 
 def render_toml(settings: "Settings") -> str:
-    """A configuration file of these settings, a line each, with a comment that tells where its value came from."""
+    """Return a configuration file of these settings, one per line, with the value's source as a comment."""
     from service.config.sources import toml_value
 
     return "\n".join(

@@ -1,4 +1,4 @@
-"""`dragoman detect`: texts, or lines, to the languages that they are in."""
+"""`dragoman detect`: the languages of texts or lines."""
 
 import contextlib
 import sys

@@ -1,4 +1,4 @@
-"""Where the text to translate stands in a line, and how its translation is written back there."""
+"""Input formats: the position of the text in a line, and writing its translation back there."""
 
 import json
 import re
@@ -9,20 +9,20 @@ from service.cli import exit_codes
 from service.cli.command_error import CommandError
 from service.cli.lines import Line
 
-# Numbers stay as they are written: they may be longer than Python's.
+# Numbers are kept as written: they may exceed the range of Python's.
 _JSON = json.JSONDecoder(parse_int=str, parse_float=str)
 _BETWEEN_JSON_TOKENS = re.compile(r"[ \t\r\n:,]*")
 _HALF_A_PAIR = re.compile("[\ud800-\udfff]")
-_MAX_FIELDS = 10  # of so many an error tells
+_MAX_FIELDS = 10  # listed in an error
 _LINE_FEEDS = str.maketrans("\n", " ")
 _TABS_AND_LINE_FEEDS = str.maketrans("\t\n", "  ")
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A text to translate, as the line of this number holds it: `raw` is how the text is written there.
+    """A text to translate, from the line of this number: `raw` is the text as written there.
 
-    `before` and `after` are what the output has around the translation.
+    `before` and `after` surround the translation in the output.
     """
 
     number: int
@@ -33,48 +33,48 @@ class Record:
 
 
 class Format(Protocol):
-    """How texts lie in lines."""
+    """Position and encoding of texts in lines."""
 
     def record(self, line: Line) -> Record:
-        """What to translate of a line.
+        """Return the text to translate in a line.
 
         Raises:
             CommandError: the line is not in this format.
         """
 
     def written(self, translation: str) -> str:
-        """A translation as the format writes it, without anything that would end the record."""
+        """Encode a translation in this format, without characters that would end the record."""
 
 
 def render(record: Record, translation: str, form: Format) -> str:
-    """The record with its translation; what the translator left as it is stays as it was written."""
+    """Return the record with its translation; an unchanged text stays as it was written."""
     written = record.raw if translation == record.text else form.written(translation)
     return record.before + written + record.after
 
 
 @dataclass(frozen=True, slots=True)
 class Documents:
-    """Each text as a whole, whatever is in it: HTML, and texts from the command line."""
+    """Each text as a whole, whatever its content: HTML, and texts from the command line."""
 
     def record(self, line: Line) -> Record:
-        """As `Format.record`."""
+        """See `Format.record`."""
         return Record(line.number, line.text, "", line.text, line.ending)
 
     def written(self, translation: str) -> str:
-        """As `Format.written`."""
+        """See `Format.written`."""
         return translation
 
 
 @dataclass(frozen=True, slots=True)
 class TextLines:
-    """A text per line."""
+    """One text per line."""
 
     def record(self, line: Line) -> Record:
-        """As `Format.record`."""
+        """See `Format.record`."""
         return Record(line.number, line.text, "", line.text, line.ending)
 
     def written(self, translation: str) -> str:
-        """As `Format.written`."""
+        """See `Format.written`."""
         return translation.translate(_LINE_FEEDS)
 
 
@@ -82,14 +82,14 @@ class TextLines:
 class TsvColumn:
     """A column of tab-separated values, from 1; its translation replaces it, or `appends` a column at the end.
 
-    A value has no tabs, and quotes are nothing special. Empty lines stay empty.
+    A value has no tabs, and quotes have no special meaning. Empty lines stay empty.
     """
 
     column: int
     appends: bool = False
 
     def record(self, line: Line) -> Record:
-        """As `Format.record`."""
+        """See `Format.record`."""
         if not line.text:
             return Record(line.number, "", "", "", line.ending)
         cells = line.text.split("\t")
@@ -105,7 +105,7 @@ class TsvColumn:
         return Record(line.number, text, before, text, "".join("\t" + cell for cell in following) + line.ending)
 
     def written(self, translation: str) -> str:
-        """As `Format.written`."""
+        """See `Format.written`."""
         return translation.translate(_TABS_AND_LINE_FEEDS)
 
 
@@ -113,14 +113,14 @@ class TsvColumn:
 class JsonField:
     """A string in the JSON object of each line; its translation becomes `target_field`, which may be the same.
 
-    All else in the line stays byte for byte. Blank lines stay.
+    The rest of the line is kept byte for byte. Blank lines are kept.
     """
 
     field: str
     target_field: str
 
     def record(self, line: Line) -> Record:
-        """As `Format.record`."""
+        """See `Format.record`."""
         if not line.text.strip():
             return Record(line.number, "", line.text, "", line.ending)
         source = line.text
@@ -157,12 +157,12 @@ class JsonField:
         return Record(line.number, text, before, raw, source[end:] + line.ending)
 
     def written(self, translation: str) -> str:
-        """As `Format.written`."""
+        """See `Format.written`."""
         return json.dumps(translation, ensure_ascii=False)
 
 
 def _spans_of_values(source: str) -> dict[str, tuple[int, int]]:
-    """Where each value of a valid JSON object stands, by its key; of a key that comes twice, the last."""
+    """Return the span of each value of a valid JSON object, by key; for duplicate keys, that of the last."""
     spans: dict[str, tuple[int, int]] = {}
     start = _next_token(source, source.index("{") + 1)
     while source[start] != "}":
@@ -176,5 +176,5 @@ def _spans_of_values(source: str) -> dict[str, tuple[int, int]]:
 
 def _next_token(source: str, start: int) -> int:
     between = _BETWEEN_JSON_TOKENS.match(source, start)
-    assert between is not None  # it matches nothing too
+    assert between is not None  # it also matches the empty string
     return between.end()

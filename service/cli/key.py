@@ -1,4 +1,4 @@
-"""`dragoman key`: API keys for a server's file of keys."""
+"""`dragoman key`: API keys for a server's key file."""
 
 from datetime import UTC, datetime
 
@@ -37,5 +37,5 @@ def new(*, name: str, expires: datetime | None, **quotas: int | None) -> None:
         )
     except ValueError as error:
         raise click.UsageError(str(error)) from error
-    click.echo(made, err=True)  # first: without it the hash is of no use
+    click.echo(made, err=True)  # first: the hash is useless without it
     click.echo(lines, nl=False)

@@ -1,4 +1,4 @@
-"""Reads text line by line, so that what is written later can end its lines just as they did."""
+"""Reading of text line by line, keeping the line endings for the output."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -7,12 +7,12 @@ from typing import BinaryIO
 from service.cli import exit_codes
 from service.cli.command_error import CommandError
 
-MAX_LINE_BYTES = 2 * 1024 * 1024  # below what one call may carry
+MAX_LINE_BYTES = 2 * 1024 * 1024  # below the limit of one call
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line: its number from 1, its text, and what ended it: a line feed, both of CR LF, or nothing."""
+    """One line: its number from 1, its text, and its ending: LF, CR LF, or nothing."""
 
     number: int
     text: str
@@ -40,7 +40,7 @@ def read_lines(stream: BinaryIO) -> Iterator[Line]:
 
 
 def read_document(stream: BinaryIO) -> Iterator[Line]:
-    """Yield all of a UTF-8 stream as one line; nothing of an empty one.
+    """Yield a whole UTF-8 stream as one line; nothing if it is empty.
 
     Raises:
         CommandError: it is not UTF-8 or too long, or reading failed.
@@ -69,7 +69,7 @@ def _decoded(raw: bytes, what: str) -> str:
 
 
 def count_lines(stream: BinaryIO) -> int:
-    """Number of lines from here to the end of a seekable stream, which is put back to where it was."""
+    """Count the lines from here to the end of a seekable stream, whose position is restored."""
     start = stream.tell()
     count, last = 0, b"\n"
     while block := stream.read(1 << 20):

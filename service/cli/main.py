@@ -1,4 +1,4 @@
-"""The entry point: subcommands, and every way to end turned into one line and an exit code."""
+"""The entry point: subcommands, and conversion of every error into one line and an exit code."""
 
 import sys
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ from service.process.out_of_memory import memory_shortage
 from service.process.ports import PortError
 from service.process.standard_streams import leave
 
-# What the client tells of TLS, in the words of this command line.
+# The client's advice on TLS, with the options of this command line.
 _TLS_ADVICE = {
     TlsAdvice.TRUST: "name its authority with --tls-ca.",
     TlsAdvice.OMIT_TLS: "call it without --tls.",
@@ -51,7 +51,7 @@ dragoman.add_command(key)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line and exit; never returns, never shows a traceback for what a user can cause."""
+    """Run the command line and exit; never returns, never shows a traceback for errors that a user can cause."""
     use_descriptors()
     sys.exit(_run(arguments))
 
@@ -64,7 +64,7 @@ def _run(arguments: Sequence[str] | None) -> int:
             error.show()
         return error.exit_code
     except (KeyboardInterrupt, click.Abort) as error:
-        _show_notes(error.__cause__ or error)  # click raises its own from what it caught
+        _show_notes(error.__cause__ or error)  # click raises its own from the original
         return exit_codes.INTERRUPTED
     except OutputClosed:
         return exit_codes.BROKEN_PIPE
@@ -99,17 +99,17 @@ def _fail(error: Exception, message: str, code: int) -> int:
         click.echo(f"dragoman: {message}", err=True)
     _show_notes(error)
     if memory_shortage(error) is not None:
-        leave(code)  # what is done at an end by itself takes memory, too, and might wait for good
+        leave(code)  # a normal exit takes memory, too, and might hang
     return code
 
 
 def _show_notes(error: BaseException) -> None:
-    """What a command has to say on an end that is not of its making."""
+    """Print the notes that a command has attached to an error."""
     with _if_possible():
         for note in getattr(error, "__notes__", ()):
             click.echo(f"dragoman: {note}", err=True)
 
 
 def _if_possible() -> AbstractContextManager[None]:
-    """Say it, if standard error can be written; the exit code tells in any case."""
+    """Suppress errors in writing to standard error; the exit code is reported in any case."""
     return suppress(CommandError, OutputClosed)

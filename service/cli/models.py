@@ -1,4 +1,4 @@
-"""`dragoman models`: what a server has loaded."""
+"""`dragoman models`: the models that a server has loaded."""
 
 import json
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Options that several subcommands share: which server to ask, and how."""
+"""Options shared by several subcommands: the server, and how to connect to it."""
 
 import functools
 import os
@@ -13,7 +13,7 @@ from dragoman_client import DEFAULT_SERVER, Client, Tls
 from service.cli import exit_codes
 from service.cli.command_error import CommandError
 
-# No option: everybody on the machine can read the command lines of others.
+# Not an option: every user of the machine can read the command lines of others.
 API_KEY = "DRAGOMAN_API_KEY"
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
@@ -22,14 +22,14 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """A server, and what the user wants to show and see there."""
+    """A server, and the credentials for both sides."""
 
     server: str
     tls: Tls | None
     api_key: str
 
     def client(self, timeout_seconds: float = 60.0) -> Client:
-        """A client that connects at its first call.
+        """Return a client that connects at its first call.
 
         Raises:
             CommandError: a file can't be read.
@@ -58,10 +58,10 @@ _OPTIONS = (
 
 
 def connection_options(command: Command) -> Command:
-    """Give a command these options; it gets `connection: Connection` in their stead. The API key is in `API_KEY`.
+    """Add these options to a command, which receives `connection: Connection` instead. The API key is in `API_KEY`.
 
     Raises, when the command is called:
-        UsageError: one lacks another, or the API key can't be one.
+        UsageError: an option lacks another one, or the API key is malformed.
     """
 
     @functools.wraps(command)

@@ -1,4 +1,4 @@
-"""The file that a command writes: a new one, or one that an earlier run left unfinished."""
+"""The output file of a command: a new one, or an unfinished one of an earlier run."""
 
 import contextlib
 import sys
@@ -16,16 +16,16 @@ from service.cli.lines import Line
 def open_output(
     path: Path | None, input_path: Path | None = None, lines_to_resume: Iterator[Line] | None = None
 ) -> Iterator[tuple[BinaryIO, int]]:
-    """Open a file for writing, or standard output; also tell how many lines are there already.
+    """Open a file for writing, or standard output; also yield the number of lines that it already has.
 
-    Without `lines_to_resume`, what was in the file is gone. With these lines of the input, writing goes on where the
-    file's last whole line ends, and as many lines are taken from them. What follows the last line feed is cut off: the
-    run that wrote it was stopped in the middle, or it is the last line of an input without a last line feed, and is
-    written again.
+    Without `lines_to_resume`, the file is overwritten. With these lines of the input, writing continues after the
+    file's last complete line, and as many lines are consumed from them. Text after the last line feed is cut off: the
+    run that wrote it was interrupted, or it is the last line of an input without a final line feed, and is written
+    again.
 
     Raises:
-        CommandError: the file is the input or can't be written; or the input has fewer lines than it, then it stays
-            as it was.
+        CommandError: the file is the input or can't be written; or the input has fewer lines than the file, which then
+            stays unchanged.
     """
     if path is None:
         yield sys.stdout.buffer, 0
@@ -61,7 +61,7 @@ def _opened(path: Path, mode: str) -> BinaryIO:
 
 
 def _whole_lines(stream: BinaryIO) -> tuple[int, int]:
-    """How many lines end with a line feed, and the position after the last of them."""
+    """Return the number of lines that end with a line feed, and the position after the last of them."""
     num_lines = end = position = 0
     while block := stream.read(1 << 20):
         num_lines += block.count(b"\n")

@@ -1,4 +1,4 @@
-"""Keeps several calls in flight over a stream of texts; results come in order, memory stays bounded."""
+"""Concurrent calls over a stream of texts; results come in order, memory stays bounded."""
 
 import contextlib
 import queue
@@ -10,16 +10,16 @@ from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 MAX_CHUNK_TEXTS = 32
-MAX_CHUNK_CHARACTERS = 65_536  # half of what a server takes by default; a longer text goes alone
-MAX_CALLS = 6  # together they fill the server's slots; more would only wait in its queue
+MAX_CHUNK_CHARACTERS = 65_536  # half of a server's default limit; a longer text is sent alone
+MAX_CALLS = 6  # enough to fill the server's slots; more would only wait in its queue
 
 
 class HasText(Protocol):
-    """A line, or another place that a text comes from."""
+    """A line, or another source of a text."""
 
     @property
     def text(self) -> str:
-        """What is there."""
+        """Return the text."""
 
 
 Item = TypeVar("Item", bound=HasText)
@@ -31,12 +31,12 @@ def map_chunks(
 ) -> Iterator[list[tuple[Item, Answer]]]:
     """Call with items in chunks, several at a time; yield each chunk as soon as it and all before it are answered.
 
-    A chunk takes the items that are there, up to its bounds, and never waits for more: a slow writer on the other
-    end of a pipe sees each line answered at once. `items` is read in a thread of its own, which may stay behind
-    if the caller stops early.
+    A chunk takes the available items, up to its limits, and never waits for more: each line from a slow writer at the
+    other end of a pipe is answered immediately. `items` is read in a thread of its own, which may keep running if the
+    caller stops early.
 
     Raises:
-        BaseException: what reading or a call raised, once all that came before has been yielded.
+        BaseException: the exception of reading or of a call, after all earlier chunks have been yielded.
     """
     inbox = _Inbox(items)
     running: deque[tuple[list[Item], Future[list[Answer]]]] = deque()
@@ -59,7 +59,7 @@ def map_chunks(
 
 
 class _Inbox(Generic[Item]):
-    """What a thread of its own has read, and what its reading ended with."""
+    """Items read by a thread of its own, and the error that ended reading, if any."""
 
     def __init__(self, items: Iterable[Item]) -> None:
         self.error: BaseException | None = None
@@ -69,7 +69,7 @@ class _Inbox(Generic[Item]):
         threading.Thread(target=self._read, args=(items,), name="reader", daemon=True).start()
 
     def take(self, *, wait: bool) -> list[Item]:
-        """Take the items that are there; if `wait`, at least one unless the input has ended."""
+        """Take the available items; if `wait`, at least one unless the input has ended."""
         chunk: list[Item] = []
         num_characters = 0
         while len(chunk) < MAX_CHUNK_TEXTS and (item := self._peek(block=wait and not chunk)) is not None:
@@ -81,7 +81,7 @@ class _Inbox(Generic[Item]):
         return chunk
 
     def _peek(self, *, block: bool) -> Item | None:
-        """The next item, which stays the next one; `None` if none is there, or none will come."""
+        """Return the next item without removing it; `None` if none is available, or the input has ended."""
         if self._next is None and not self._has_ended:
             with contextlib.suppress(queue.Empty):
                 item = self._queue.get(block=block)
@@ -103,6 +103,6 @@ class _Inbox(Generic[Item]):
 
 @dataclass(frozen=True, slots=True)
 class _End:
-    """The input has ended, perhaps by an error."""
+    """End of the input, perhaps by an error."""
 
     error: BaseException | None

@@ -1,4 +1,4 @@
-"""How far a command is, for who watches."""
+"""The progress bar of a command."""
 
 import sys
 from pathlib import Path
@@ -11,12 +11,12 @@ if TYPE_CHECKING:
 
 
 def progress(stream: BinaryIO | None, output_file: Path | None, num_done: int, noun: str) -> "tqdm[NoReturn]":
-    """A bar on standard error, if somebody watches it and neither types the input nor reads the output there.
+    """Return a progress bar on standard error, shown only on a terminal that is used for neither input nor output.
 
-    It tells what is done, how much that is in a second, and, of an input that can be looked through, the time left.
-    `num_done` is what an earlier run did.
+    It shows the number done, the rate per second and, for seekable input, the time left. `num_done` is the number done
+    by an earlier run.
     """
-    from tqdm import tqdm  # here: the other commands have no use for it, and should start at once
+    from tqdm import tqdm  # imported here: the other commands do not need it, and should start quickly
 
     shown = stream is not None and sys.stderr.isatty() and not stream.isatty()
     shown = shown and (output_file is not None or not sys.stdout.isatty())

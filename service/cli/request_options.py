@@ -1,4 +1,4 @@
-"""What a call may ask for, as options of a command: parsed into the client's `RequestFields`."""
+"""Options of a request as command-line options, parsed into the client's `RequestFields`."""
 
 import enum
 import functools
@@ -18,7 +18,7 @@ _MAX_INT32 = 2**31 - 1
 
 
 def _flag(option: Option) -> Callable[[Command], Command]:
-    """Return the flag of a decoding option; the server checks its range, unless the message can't carry the value."""
+    """Return the flag of a decoding option; the server checks its range, unless the message can't hold the value."""
     low, high = option.low, option.high
     kind = click.IntRange(int(low), int(high)) if low is not None and high and high > _MAX_INT32 else option.kind
     needs = "Needs --temperature. " if option.needs_sampling else ""
@@ -26,7 +26,7 @@ def _flag(option: Option) -> Callable[[Command], Command]:
     return click.option(option.flag, type=kind, help=text)
 
 
-# Candidates are printed with their scores, so asking for candidates asks for scores.
+# Candidates are printed with their scores, so requesting candidates also requests scores.
 _DECODING = {name: _flag(option) for name, option in OPTIONS.items() if name != "return_scores"}
 
 
@@ -50,7 +50,7 @@ _TERM = click.option(
 
 
 def _request_flag(option: RequestOption) -> Callable[[Command], Command]:
-    """Return the flag of an option of a request: a switch, a choice with hyphens for underscores, or a text."""
+    """Return the flag of a request option: a switch, a choice with hyphens for underscores, or a string."""
     flag = f"--{option.name.replace('_', '-')}"
     if option.kind is bool:
         return click.option(flag, is_flag=True, help=option.help)
@@ -68,10 +68,10 @@ _REQUEST = {name: _request_flag(option) for name, option in REQUEST_OPTIONS.item
 
 
 def request_options(command: Command) -> Command:
-    """Give a command these options; it gets `request_fields: RequestFields` in their stead.
+    """Add these options to a command, which receives `request_fields: RequestFields` instead.
 
     Raises, when the command is called:
-        UsageError: one lacks another.
+        UsageError: an option lacks another one.
     """
 
     @functools.wraps(command)
@@ -91,7 +91,7 @@ def request_options(command: Command) -> Command:
 
 
 def _value(option: RequestOption, given: Any) -> Any:
-    """Return what the client takes for what a flag gave: enums by the names that the domain's have, too."""
+    """Convert a flag's value for the client: its enums have the same names as the domain's."""
     if not isinstance(option.default, enum.Enum):
         return given
     return getattr(dragoman_client, type(option.default).__name__)(given.replace("-", "_"))

@@ -1,4 +1,4 @@
-"""`dragoman serve`: the server of the settings in effect, and the one line when it is ready."""
+"""`dragoman serve`: runs the server with the settings in effect, and prints one line when it is ready."""
 
 import asyncio
 import os
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from service.config.sources import Settings
     from service.server.server import Server
 
-_REACHABLE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  # all of the machine's addresses -> one of them
-# How long a thread may hold the interpreter that others want, 5 ms as Python has it: beside hostile texts a caller of
-# small ones made 60 % more calls with 1 ms, and without these as many.
+_REACHABLE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  # all addresses of the machine -> one of them
+# How long a thread may hold the interpreter while others wait; Python's default is 5 ms. With 1 ms, a caller of small
+# texts made 60 % more calls beside hostile texts, and no fewer without them.
 _SWITCH_SECONDS = 0.001
 _LOST = "an engine failed and could not be brought back; the log says why."
 
@@ -40,9 +40,9 @@ def serve(settings: "Settings") -> None:
     Every flag is also a variable, --max-slots is DRAGOMAN_SERVE_MAX_SLOTS, and a key of the configuration file,
     max_slots. Flags win over the environment, that over the file. 'dragoman config' tells what is in effect, and why.
     """
-    # A container's first process is not ended by a signal without a handler; the server has its own, later.
+    # A container's first process ignores signals without a handler; the server installs its own later.
     signal.signal(signal.SIGTERM, lambda *_: os._exit(exit_codes.OK))  # an exception might be caught by an import
-    # Imported here: the other commands need neither ONNX Runtime nor Prometheus, and should start at once.
+    # Imported here: the other commands need neither ONNX Runtime nor Prometheus, and should start quickly.
     from service.engine.runtime.session import DeviceUnavailable
     from service.observe.logs import set_up
     from service.server.server import TracingUnavailable
@@ -50,7 +50,7 @@ def serve(settings: "Settings") -> None:
 
     config = settings.config
     set_up(config)
-    click.echo("", nl=False)  # where standard output can't be written, that is told before anything is loaded
+    click.echo("", nl=False)  # fail before anything is loaded if standard output can't be written
 
     try:
         sys.setswitchinterval(_SWITCH_SECONDS)
@@ -77,9 +77,9 @@ async def _serve(config: "ServerConfig") -> "Server":
 
 
 async def _announce(server: "Server") -> None:
-    """Print the ready line, on a thread that nothing waits for: standard output may be a pipe that nobody reads."""
+    """Print the ready line on a thread that nothing waits for: standard output may be a pipe that nobody reads."""
     printed: Future[None] = Future()
-    printed.set_running_or_notify_cancel()  # who waits may be cancelled; the thread goes on
+    printed.set_running_or_notify_cancel()  # the waiting task may be cancelled; the thread continues
     line = ready_line(server)
 
     def print_line() -> None:
@@ -95,7 +95,7 @@ async def _announce(server: "Server") -> None:
 
 
 def ready_line(server: "Server") -> str:
-    """The one line that says that the server is ready, with a command to copy if there is a model."""
+    """Return the line printed when the server is ready, with a command to copy if there is a model."""
     config = server.config
     grpc_address = join_address(config.host, server.port)
     metrics_url = f"http://{join_address(config.metrics_host, server.metrics_port)}/metrics"
@@ -124,7 +124,7 @@ def ready_line(server: "Server") -> str:
 
 
 def _program() -> str:
-    """How the user would call this program again from the same directory."""
+    """Return the command that runs this program again from the same directory."""
     started = Path(sys.argv[0])
     if started.name == "__main__.py":
         return f"{_from_here(Path(sys.executable))} -m service"

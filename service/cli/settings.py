@@ -1,4 +1,4 @@
-"""Commands that take the server's settings: a flag for each of them, and the configuration file."""
+"""Commands that take the server's settings: a flag for each setting, and the configuration file."""
 
 import functools
 from pathlib import Path
@@ -13,19 +13,19 @@ if TYPE_CHECKING:
     from service.config.server_config import Setting
     from service.config.sources import Settings
 
-# The modules of settings import pydantic, so they are imported only when such a command runs: the others need to start
-# at once.
+# The settings modules import pydantic, so they are imported only when such a command runs: the others should start
+# quickly.
 
 
 class SettingsCommand(click.Command):
-    """A command that takes every setting as a flag, beside its own parameters."""
+    """A command that takes every setting as a flag, in addition to its own parameters."""
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        """Its parameters, the settings first."""
+        """Return its parameters, the settings first."""
         return [*_options(), *super().get_params(ctx)]
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Call it with `settings`, which are resolved from all sources, and its own parameters."""
+        """Call it with its own parameters and `settings`, resolved from all sources."""
         given = {option.name: ctx.params.pop(option.name) for option in _options() if option.name}
         file = given.pop("config")
         is_flag = click.core.ParameterSource.COMMANDLINE

@@ -1,20 +1,20 @@
-"""The language to translate from, where the user leaves it out."""
+"""The default source language."""
 
 from dragoman_client import Client, Model
 from service.cli import exit_codes
 from service.cli.command_error import CommandError
 
-_MAX_DIRECTIONS = 20  # of so many an error tells
+_MAX_DIRECTIONS = 20  # listed in an error
 
 
 def only_source(client: Client, target: str, model: str, version: str) -> str:
-    """The one language that can be translated into `target`; empty if there are several: the server detects.
+    """Return the only language that can be translated into `target`; empty if there are several: the server detects.
 
     Raises:
         CommandError: there is none, or `model` or its `version` is not served.
         ClientError: as for `Client.models`.
     """
-    from service.text.languages import ServedLanguages  # takes 50 ms, also for who gives --from
+    from service.text.languages import ServedLanguages  # takes 50 ms, which commands with --from need not pay
 
     pairs = {pair for served in _candidates(client, model, version) for pair in served.pairs()}
     targets = {found.code for found in ServedLanguages(into for _, into in pairs).find(target)}
@@ -28,7 +28,7 @@ def only_source(client: Client, target: str, model: str, version: str) -> str:
 
 
 def _candidates(client: Client, model: str, version: str) -> list[Model]:
-    """The served models that may answer a call that names these, or leaves them empty."""
+    """Return the served models that may answer a call with this model and version, which may be empty."""
     served: dict[str, dict[str, Model]] = {}
     for each in client.models():
         served.setdefault(each.name, {})[each.version] = each

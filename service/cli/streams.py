@@ -1,4 +1,4 @@
-"""Where a command's texts come from and where its answers go, and what goes wrong there."""
+"""Input and output streams of a command, and their errors."""
 
 import contextlib
 import errno
@@ -18,27 +18,26 @@ from service.process.standard_streams import ERROR, OUTPUT, Descriptor
 
 
 class Numbered(Protocol):
-    """What the user knows by its number."""
+    """An item that the user knows by its number."""
 
     @property
     def number(self) -> int:
-        """From 1."""
+        """Return the number, from 1."""
 
 
 @contextlib.contextmanager
 def open_input(path: Path | None) -> Iterator[BinaryIO]:
     """Open a file, or standard input."""
-    # Standard input gets a reader of its own: a thread that is still inside sys.stdin's when the interpreter exits
-    # is a fatal error.
+    # Standard input gets its own reader: a thread still inside sys.stdin's at the interpreter's exit is a fatal error.
     try:
         stream = path.open("rb") if path else open(0, "rb", closefd=False)  # noqa: SIM115
     except OSError as error:
         raise CommandError(f"can't read {path}: {error.strerror}.", exit_codes.NO_INPUT) from error
-    yield stream  # left open: the reading thread may still be in it
+    yield stream  # not closed: the reading thread may still use it
 
 
 def arguments(texts: tuple[str, ...]) -> Iterator[Line]:
-    """Texts of the command line as lines."""
+    """Yield texts of the command line as lines."""
     for number, text in enumerate(texts, start=1):
         try:
             text.encode()
@@ -48,7 +47,7 @@ def arguments(texts: tuple[str, ...]) -> Iterator[Line]:
 
 
 def write(output: BinaryIO, text: str) -> None:
-    """Write at once, so that the next program in a pipe sees it."""
+    """Write and flush, so that the next program in a pipe receives it."""
     try:
         output.write(text.encode())
         output.flush()
@@ -57,10 +56,10 @@ def write(output: BinaryIO, text: str) -> None:
 
 
 def raise_failed(what: str, error: OSError) -> NoReturn:
-    """Say that writing failed, as commands end by it. No `OSError`: click would turn that into its own exit code.
+    """Raise the error that ends a command when writing fails. Not `OSError`, for which click has its own exit code.
 
     Raises:
-        OutputClosed: who read it went away.
+        OutputClosed: the reader has closed it.
         CommandError: it is closed, full or broken.
     """
     if isinstance(error, BrokenPipeError):
@@ -70,8 +69,10 @@ def raise_failed(what: str, error: OSError) -> NoReturn:
 
 
 def use_descriptors() -> None:
-    """Have all that prints, click too, fail as `raise_failed` does where standard output or standard error can't be
-    written. Where something else took their places, as tests have it, that stays."""
+    """Make all printing, click's too, fail as in `raise_failed` if standard output or standard error can't be written.
+
+    Streams that have been replaced, as in tests, are left alone.
+    """
     if sys.stdout is sys.__stdout__:
         sys.stdout = _text(OUTPUT, "writing to standard output", sys.__stdout__)
     if sys.stderr is sys.__stderr__:
@@ -85,7 +86,7 @@ def _text(number: int, what: str, given: TextIO | None) -> TextIO:
 
 
 def located(error: ClientError, chunk: Sequence[Numbered], noun: str) -> ClientError:
-    """Name the user's line instead of the place in the call that it happened to be sent in."""
+    """Make an error refer to the user's line instead of its index in the call."""
     place = re.fullmatch(r"texts\[(\d+)\]", error.field)
     if place is None:
         return error

@@ -146,10 +146,10 @@ def translate(
 
 
 def _format(name: str, column: int | None, appends: bool, field: str | None, target_field: str | None) -> Format:
-    """The format that options tell.
+    """Return the format for these options.
 
     Raises:
-        UsageError: one is missing, or is for another format.
+        UsageError: an option is missing, or is for another format.
     """
     if name == "tsv" and column is None:
         raise click.UsageError("--format tsv needs --column N, the column to translate; or give --format text.")
@@ -168,7 +168,7 @@ def _format(name: str, column: int | None, appends: bool, field: str | None, tar
 
 
 def _input(texts: tuple[str, ...], stream: BinaryIO | None, format_name: str) -> tuple[str, Iterator[Line]]:
-    """What one of the texts is called, and all of them."""
+    """Return the noun for one text, and all texts."""
     if stream is None:
         return "text", arguments(texts)
     return ("document", read_document(stream)) if format_name == "html" else ("line", read_lines(stream))

@@ -1,1 +1,1 @@
-"""What callers speak: each face maps its messages to the domain and back, and nothing else."""
+"""Protocols for callers: each face only maps its messages to the domain and back."""

@@ -1,1 +1,1 @@
-"""What operators see: metrics, logs, traces, recent errors."""
+"""Observability for operators: metrics, logs, traces, recent errors."""

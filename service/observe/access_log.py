@@ -1,4 +1,4 @@
-"""One line for each finished call, or for a share of them; never their texts, unless the operator wants them."""
+"""One log line for each finished call, or for a share of them; without their texts, unless the operator enables it."""
 
 import hashlib
 import logging
@@ -10,14 +10,14 @@ LOGGER = "dragoman.access"
 
 _LOG = logging.getLogger(LOGGER)
 
-# The server's own faults, and those that callers see as its own: always logged.
+# The server's faults, including those that only appear so to callers: always logged.
 _LEVELS = {"INTERNAL": logging.ERROR, "UNKNOWN": logging.ERROR, "UNAVAILABLE": logging.WARNING}
 
 
 class AccessLog:
-    """Logs a share `ratio` of all calls, from 0 to 1, and all that failed by the server's fault.
+    """Logs a share `ratio` of all calls, from 0 to 1, and all calls that failed by the server's fault.
 
-    Who is logged is decided by the request id alone, so that all servers log, or leave out, the same call's attempts.
+    The choice depends on the request id alone, so that all servers log, or skip, all attempts of the same call.
     """
 
     def __init__(self, ratio: float, *, with_texts: bool) -> None:
@@ -25,7 +25,7 @@ class AccessLog:
         self._with_texts = with_texts
 
     def finished(self, call: Call) -> None:
-        """A call has ended."""
+        """Log a finished call, if it is chosen."""
         level = _LEVELS.get(call.code, logging.INFO)
         if level > logging.INFO or is_sampled(call.request_id, self._ratio):
             _LOG.log(level, "%s %s", call.method, call.code, extra={"fields": self._fields(call)})
@@ -53,7 +53,7 @@ class AccessLog:
 
 
 def is_sampled(request_id: str, ratio: float) -> bool:
-    """Whether a call with this id is in the share `ratio` of all; one that is, is in larger shares too."""
+    """Return whether a call with this id is in the share `ratio` of all calls; larger shares include smaller ones."""
     if not 0.0 < ratio < 1.0:
         return ratio >= 1.0
     digest = hashlib.blake2b(request_id.encode(), digest_size=8).digest()

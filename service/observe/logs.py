@@ -1,8 +1,8 @@
-"""Where log lines go and what they look like: text or JSON, one line each, with the id of the call they belong to.
+"""Destination and format of log lines: text or JSON, one line each, with the id of the call they belong to.
 
-No line holds a caller's text: nothing logs one, and of an exception in a call only kind and place are told, as its
-message may quote one. Both change with `log_text`.
-Lines are made where they are logged and written by one thread: whoever logs does not wait for who reads.
+No line contains a caller's text: nothing logs one, and for an exception in a call only its type and place are logged,
+as its message may quote one. `log_text` lifts both restrictions.
+Lines are formatted where they are logged and written by one thread: logging never waits for the reader.
 """
 
 import atexit
@@ -25,8 +25,8 @@ _HIDDEN = "(message left out: it may quote a caller's text; see --log-text)"
 
 
 def set_up(config: ServerConfig) -> None:
-    """Log to standard error as the settings say. From now on nothing that is printed there is waited for, and the
-    process' end only for a bounded time."""
+    """Log to standard error as configured. From now on writing there never blocks, and the exit of the process waits
+    for pending lines only for a bounded time."""
     sys.stderr = QueuedText(ERROR, _tell_missing)
     atexit.register(drain)
     kind = JsonFormatter if config.log_format == "json" else TextFormatter
@@ -34,7 +34,7 @@ def set_up(config: ServerConfig) -> None:
     handler.setFormatter(kind(shows_texts=config.log_text))
     logging.basicConfig(level=config.log_level.upper(), handlers=[handler])
     logging.captureWarnings(capture=True)
-    # Whoever asks for an access log gets it, whatever else is logged.
+    # The access log, if enabled, is written regardless of the log level.
     logging.getLogger(access_log.LOGGER).setLevel(logging.INFO)
 
 
@@ -48,7 +48,7 @@ class _Formatter(logging.Formatter):
         self._shows_texts = shows_texts
 
     def fields(self, record: logging.LogRecord) -> dict[str, Any]:
-        """What a line holds beside time, level, logger and message."""
+        """Return the fields of a line besides time, level, logger and message."""
         fields: dict[str, Any] = {}
         call = current_call()
         if call.request_id != NO_ID:
@@ -58,7 +58,7 @@ class _Formatter(logging.Formatter):
         return fields | getattr(record, "fields", {})
 
     def exception(self, record: logging.LogRecord) -> str:
-        """The traceback, or an empty text."""
+        """Return the traceback, or an empty string."""
         if not record.exc_info or record.exc_info[1] is None:
             return ""
         error = record.exc_info[1]
@@ -69,20 +69,20 @@ class _Formatter(logging.Formatter):
 
 
 class TextFormatter(_Formatter):
-    """`<time> <level> <logger>: <message> name=value ...`, and the lines of a traceback, if there is one, after it."""
+    """`<time> <level> <logger>: <message> name=value ...`, followed by the lines of a traceback, if any."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """As `logging.Formatter`."""
+        """See `logging.Formatter`."""
         fields = "".join(f" {name}={_value(value)}" for name, value in self.fields(record).items())
         line = f"{_time(record)} {record.levelname} {record.name}: {record.getMessage()}{fields}"
         return "\n".join(part for part in (line, self.exception(record)) if part)
 
 
 class JsonFormatter(_Formatter):
-    """One JSON object in one line."""
+    """One JSON object per line."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """As `logging.Formatter`."""
+        """See `logging.Formatter`."""
         line = {
             "time": _time(record),
             "level": record.levelname.lower(),
@@ -96,12 +96,12 @@ class JsonFormatter(_Formatter):
 
 
 def _time(record: logging.LogRecord) -> str:
-    """In UTC, as RFC 3339 has it, to the millisecond."""
+    """Return the time in UTC, in RFC 3339 format, to the millisecond."""
     return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _value(value: object) -> str:
-    """As it is if it is one word, else in JSON's quotes."""
+    """Return a single word unchanged, anything else as JSON."""
     is_word = isinstance(value, str) and _is_word(value)
     return str(value) if is_word else json.dumps(value, ensure_ascii=False)
 
@@ -111,7 +111,7 @@ def _is_word(text: str) -> bool:
 
 
 def _without_messages(error: BaseException) -> Iterator[str]:
-    """A traceback as Python writes it, its causes first, but for what the exceptions say."""
+    """Yield a traceback in Python's format, causes first, but without the exceptions' messages."""
     cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     if cause is not None:
         yield from _without_messages(cause)

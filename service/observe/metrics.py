@@ -1,10 +1,10 @@
 """Every Prometheus metric of the server, and the only importer of prometheus_client. Names are permanent.
 
 Times are in seconds, lengths in tokens. Labels are bounded: `model` only from the models on disk, `method` only from
-the served methods, `code` the name of a gRPC status, `reason` from `ServiceError.reason` or `FinishReason`.
+the served methods, `code` is the name of a gRPC status, `reason` is from `ServiceError.reason` or `FinishReason`.
 
-A model's series are those of all its loaded versions together: counters go on when one takes another's place, gauges
-are sums. They go when no version is left.
+A model's series cover all its loaded versions: counters continue when one version replaces another, gauges are sums.
+They are removed when no version is left.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -49,7 +49,7 @@ class ModelInfo(NamedTuple):
 
 
 class ForeignMetric(NamedTuple):
-    """A metric under a name that others gave it, with the values of its labels' sets."""
+    """A metric under a foreign name, with a value for each label set."""
 
     name: str
     text: str
@@ -58,7 +58,7 @@ class ForeignMetric(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """One number, as it stands now; the names of samples are those on the metrics page."""
+    """One current value; the names of samples are those on the metrics page."""
 
     name: str
     labels: Mapping[str, str]
@@ -66,7 +66,7 @@ class Sample(NamedTuple):
 
 
 class Metrics:
-    """The server's metrics in a registry of their own."""
+    """The server's metrics in their own registry."""
 
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
         self._registry = registry or CollectorRegistry()
@@ -74,8 +74,8 @@ class Metrics:
         GCCollector(registry=self._registry)
         self._models: dict[str, ModelMetrics] = {}
         self._served: set[ModelInfo] = set()
-        self._of_models: set[Counter | Gauge | Histogram] = set()  # those whose series go with their model
-        # Calls, as the caller sees them
+        self._of_models: set[Counter | Gauge | Histogram] = set()  # metrics whose series are removed with their model
+        # Calls, as seen by the caller
         self._requests = self._counter("requests", "Finished calls.", "method", "code")
         self._request_seconds = self._histogram(
             "request_duration_seconds", "Arrival of a call to its last byte.", REQUEST_BUCKETS, "method", "code"
@@ -86,7 +86,7 @@ class Metrics:
         )
         self._bytes_in_flight_max = self._gauge("bytes_in_flight_max", "Most of them that there may be.")
         self._rejected = self._counter("rejected", "Calls that were refused, by reason.", "reason")
-        # Callers, by the names of their keys
+        # Callers, by name of their key
         self._key_requests = self._counter("key_requests", "Calls that were let in, by the caller's key.", "key")
         self._key_refused = self._counter("key_refused", "Calls that a quota refused, by the caller's key.", "key")
         self._key_tokens = self._counter(
@@ -168,42 +168,44 @@ class Metrics:
         self._of_models -= {self._model_info, self._load_failures}
 
     def render(self, accept: str = "") -> tuple[bytes, str]:
-        """All metrics in the text format that an HTTP client's `Accept` header asks for, and its content type."""
+        """Return all metrics in the text format requested by an HTTP `Accept` header, and its content type."""
         try:
-            encoder, content_type = choose_encoder(" ".join(accept.split()))  # it gives back what it reads of versions
-        except TypeError:  # its parser stumbles over versions that are none
+            encoder, content_type = choose_encoder(
+                " ".join(accept.split())
+            )  # the content type echoes parts of the header
+        except TypeError:  # its parser fails on invalid versions
             encoder, content_type = choose_encoder("")
         return encoder(self._registry), content_type
 
     def samples(self) -> Iterator[Sample]:
-        """All numbers as they stand now. Thread-safe."""
+        """Yield all current values. Thread-safe."""
         for family in self._registry.collect():
             for sample in family.samples:
                 yield Sample(sample.name, sample.labels, sample.value)
 
     def model(self, name: str) -> "ModelMetrics":
-        """The metrics of one model, whichever of its versions. Thread-safe."""
+        """Return the metrics of one model, for all its versions. Thread-safe."""
         return self._models.get(name) or self._models.setdefault(name, ModelMetrics(self, name))
 
     def call_started(self) -> None:
-        """A call arrived."""
+        """Count the arrival of a call."""
         self._inflight.inc()
 
     def call_finished(self, method: str, code: str, seconds: float, trace_id: str = "") -> None:
-        """A call was answered with the status called `code`. `trace_id` is that of a trace to be found elsewhere."""
+        """Count a call answered with status `code`. `trace_id` becomes the exemplar, if there is a trace."""
         self._inflight.dec()
         self._call_answered(method, code, seconds, trace_id)
 
     def call_refused(self, method: str, code: str) -> None:
-        """A call was refused as soon as it arrived; why, `rejected` is told."""
+        """Count a call rejected on arrival; `rejected` counts the reason."""
         self._call_answered(method, code, 0.0)
 
     def rejected(self, reason: str) -> None:
-        """A call was refused."""
+        """Count a rejected call by reason."""
         self._rejected.labels(reason).inc()
 
     def knows_keys(self, names: set[str]) -> None:
-        """Say which keys there are: these and no others."""
+        """Set the names of the keys, and remove the series of all others."""
         of_keys = (self._key_requests, self._key_refused, self._key_tokens)
         for metric in of_keys:
             for name in names:
@@ -213,20 +215,20 @@ class Metrics:
         self._keys = names
 
     def key_called(self, name: str) -> None:
-        """A call of this key's was let in."""
+        """Count an admitted call of this key."""
         self._key_requests.labels(name).inc()
 
     def key_refused(self, name: str) -> None:
-        """A quota refused a call of this key's."""
+        """Count a call of this key that a quota rejected."""
         self._key_refused.labels(name).inc()
 
     def key_used(self, name: str, num_tokens: int) -> None:
-        """A call of this key's has used so many tokens."""
-        if name in self._keys:  # else it was taken back meanwhile
+        """Count the tokens that a call of this key has used."""
+        if name in self._keys:  # else it has been revoked in the meantime
             self._key_tokens.labels(name).inc(num_tokens)
 
     def tls_valid_until(self, not_after_seconds: float) -> None:
-        """Say how long the certificate is good that new connections get, in Unix time."""
+        """Set until when the certificate for new connections is valid, in Unix time."""
         if self._tls_not_after is None:
             self._tls_not_after = self._gauge(
                 "tls_certificate_not_after_seconds", "End of the TLS certificate's validity, in Unix time."
@@ -234,36 +236,38 @@ class Metrics:
         self._tls_not_after.set(not_after_seconds)
 
     def state(self, *, ready: bool, draining: bool) -> None:
-        """The server's state changed."""
+        """Set the server's state."""
         self._ready.set(ready)
         self._draining.set(draining)
 
     def built_with(self, version: str, onnxruntime_version: str, provider: str) -> None:
-        """Say what this server is."""
+        """Set the versions and the provider of this server."""
         self._build_info.labels(version, onnxruntime_version, provider).set(1)
 
     def memory_for_cache(self, max_bytes: int, num_bytes: Callable[[], int]) -> None:
-        """Say how many bytes of translations may be kept, and are; asked whenever the metrics are read."""
+        """Set the limit and a callback for the bytes of cached translations, called on each read of the metrics."""
         self._cache_max_bytes.set(max_bytes)
         self._cache_bytes.set_function(num_bytes)
 
     def memory_for_calls(self, max_bytes: int, num_bytes: Callable[[], int]) -> None:
-        """Say how many bytes of messages and answers there may be, and are; asked whenever the metrics are read."""
+        """Set the limit and a callback for the bytes of messages and answers, called on each read of the metrics."""
         self._bytes_in_flight_max.set(max_bytes)
         self._bytes_in_flight.set_function(num_bytes)
 
     def watches_loop(self, num_tasks: Callable[[], int], silent_seconds: Callable[[], float]) -> None:
-        """Say how many tasks the event loop has, and how long ago it last ran; asked whenever the metrics are read, on
-        another thread."""
+        """Set callbacks for the number of event loop tasks, and for the time since the loop last ran.
+
+        They are called on each read of the metrics, on another thread.
+        """
         self._loop_tasks.set_function(num_tasks)
         self._loop_silence.set_function(silent_seconds)
 
     def shows(self, foreign: Callable[[], Iterable[ForeignMetric]]) -> None:
-        """Have these metrics too whenever the metrics are read."""
+        """Include these metrics whenever the metrics are read."""
         self._registry.register(_Foreign(foreign))
 
     def serves(self, models: Iterable[ModelInfo]) -> None:
-        """Say what is served: these and no others."""
+        """Set the served models, and remove the series of all others."""
         served = set(models)
         for info in served - self._served:
             self._model_info.labels(*info).set(1)
@@ -273,16 +277,16 @@ class Metrics:
         self._served = served
 
     def reloaded(self, outcome: ReloadOutcome) -> None:
-        """The disk was looked at."""
+        """Count a reload by outcome."""
         self._reloads.labels(outcome.value).inc()
 
     def load_failed(self, model: str) -> None:
-        """A bundle of this model could not be loaded."""
+        """Count a bundle of this model that could not be loaded."""
         self._load_failures.labels(model).inc()
         self._forget_unless_loaded(model)
 
     def retired(self, model: str, engine: Engine) -> None:
-        """The engine of one version of a model has stopped."""
+        """Remove the stopped engine of one version of a model."""
         self.model(model).retired(engine)
         self._forget_unless_loaded(model)
 
@@ -324,18 +328,18 @@ class _Foreign(Collector):
 
     def collect(self) -> Iterator[Metric]:
         for each in self._foreign():
-            # A counter's name would have to end with _total.
+            # Not a counter, whose name would have to end with _total.
             metric = Metric(each.name, each.text, "gauge" if each.is_gauge else "unknown")
             for labels, value in each.samples:
                 metric.add_sample(each.name, dict(labels), value)
             yield metric
 
-    def describe(self) -> Iterator[Metric]:  # else registering it reads it
+    def describe(self) -> Iterator[Metric]:  # otherwise registering it calls `collect`
         return iter(())
 
 
 class ModelMetrics:
-    """One model's share of the metrics, its labels looked up once so that the engine's thread pays little."""
+    """One model's metrics, with labels looked up once to save time on the engine's thread."""
 
     def __init__(self, metrics: Metrics, model: str) -> None:
         self._model = model
@@ -367,15 +371,15 @@ class ModelMetrics:
 
     @property
     def is_loaded(self) -> bool:
-        """Whether a version of the model is in memory."""
+        """Return whether a version of the model is in memory."""
         return bool(self._engines)
 
     def restarted(self) -> None:
-        """The engine of a version had failed, and works again."""
+        """Count the recovery of a version's failed engine."""
         self._restarts.inc()
 
     def loaded(self, engine: Engine, seconds: float) -> None:
-        """A version was loaded; from now on its engine is looked at whenever the metrics are read."""
+        """Add a loaded version, whose engine is queried whenever the metrics are read."""
         metrics, model = self._metrics, self._model
         self._engines = (*self._engines, engine)
         metrics.model_load_seconds.labels(model).set(seconds)
@@ -392,7 +396,7 @@ class ModelMetrics:
         )
 
     def retired(self, engine: Engine) -> None:
-        """A version's engine has stopped."""
+        """Remove a version's stopped engine."""
         self._engines = tuple(each for each in self._engines if each is not engine)
 
     def _sum(self, number: str) -> int:
@@ -402,27 +406,27 @@ class ModelMetrics:
         return max((getattr(engine.snapshot(), number) for engine in self._engines), default=0.0)
 
     def took(self, phase: Phase, seconds: float) -> None:
-        """Observe how long a call's texts were tokenized, or its translations detokenized."""
+        """Observe how long tokenizing or detokenizing a call took."""
         (self._tokenize_seconds if phase is Phase.TOKENIZE else self._detokenize_seconds).observe(seconds)
 
     def looked_up(self, num_hits: int, num_misses: int) -> None:
-        """A call's texts were looked up among finished translations."""
+        """Count a call's cache lookups."""
         self._cache_hits.inc(num_hits)
         self._cache_misses.inc(num_misses)
 
     def texts_translated(self, texts: Iterable[str]) -> None:
-        """A call was answered; `texts` are those with something to translate."""
+        """Count the texts of an answered call that had something to translate."""
         lengths = [len(text) for text in texts]
         self._request_sentences.observe(len(lengths))
         self._source_codepoints.inc(sum(lengths))
 
     def flagged(self, flags: Iterable[Flag]) -> None:
-        """A call was answered; these are its segments' flags."""
+        """Count the flags of an answered call's segments."""
         for flag in flags:
             self._flags[flag].inc()
 
     def turn(self, stats: TurnStats) -> None:
-        """One turn of the engine ran something. Called on the engine's thread."""
+        """Count one turn of the engine. Called on the engine's thread."""
         if stats.num_encoded:
             self._admissions.inc(stats.num_encoded)
             self._encode_seconds.observe(stats.encode_seconds)
@@ -440,7 +444,7 @@ class ModelMetrics:
             self._first_token_seconds.observe(seconds)
 
     def finished(self, update: SequenceUpdate) -> None:
-        """A sequence ended, one way or the other."""
+        """Count a finished sequence, whatever its outcome."""
         if update.finish_reason is not None:
             self._metrics.finish.labels(self._model, update.finish_reason.value).inc()
         if update.error is not None:
@@ -454,8 +458,8 @@ class ModelMetrics:
         self._source_length.observe(len(sequence.source_ids))
         self._target_length.observe(num_tokens)
         num_chosen = num_tokens - len(sequence.output_prefix_ids) + (update.finish_reason is FinishReason.STOP)
-        num_steps = num_chosen - 1  # after the first token's
-        if num_steps > 0 and sequence.first_token_seconds:  # else it joined a twin that was under way
+        num_steps = num_chosen - 1  # after the first token
+        if num_steps > 0 and sequence.first_token_seconds:  # else it was coalesced with a running sequence
             self._output_token_seconds.observe((update.finished_seconds - sequence.first_token_seconds) / num_steps)
 
 

@@ -1,4 +1,4 @@
-"""The last calls that failed, for operators to look at; kept in memory only, and without what callers wrote."""
+"""The most recent failed calls, for operators; in memory only, and without callers' texts."""
 
 import threading
 import time
@@ -21,19 +21,19 @@ class RecentError:
 
 
 class RecentErrors:
-    """Thread-safe."""
+    """The most recent failed calls. Thread-safe."""
 
     def __init__(self) -> None:
         self._errors: deque[RecentError] = deque(maxlen=NUM_KEPT)
         self._lock = threading.Lock()
 
     def note(self, request_id: str, method: str, code: str, message: str) -> None:
-        """Keep a failed call; `message` holds nothing that its caller wrote: `ServiceError.redacted`."""
+        """Add a failed call; `message` must not quote the caller's input: `ServiceError.redacted`."""
         shown = message[:_MAX_CHARACTERS]
         with self._lock:
             self._errors.append(RecentError(time.time(), request_id, method, code, shown))
 
     def latest(self) -> list[RecentError]:
-        """The last `NUM_KEPT`, the newest first."""
+        """Return the last `NUM_KEPT` errors, newest first."""
         with self._lock:
             return list(reversed(self._errors))

@@ -1,7 +1,7 @@
-"""Spans of calls for OpenTelemetry, and its only importer: loaded only where spans have somewhere to go.
+"""OpenTelemetry spans of calls, and its only importer: loaded only if there is an endpoint for spans.
 
-A call's span is opened when it arrives, as only then its trace has an id; those of its phases are made from the
-call once it is over.
+A call's span is started on its arrival, as its trace id is needed from then on; the spans of its phases are created
+when the call has ended.
 """
 
 import threading
@@ -20,18 +20,18 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from service.domain.call import Call
 
 _PROPAGATED = ("traceparent", "tracestate")
-# The statuses that are the server's fault, which is what a server's span calls an error.
+# Statuses that are the server's fault, which count as errors in a server's span.
 _FAULTS = {"UNKNOWN", "DEADLINE_EXCEEDED", "UNIMPLEMENTED", "INTERNAL", "UNAVAILABLE", "DATA_LOSS"}
 
 
 class Tracing:
-    """Sends spans to an OTLP collector, in batches and from a thread of its own."""
+    """Sends spans to an OTLP collector, in batches and on its own thread."""
 
     def __init__(self, endpoint: str, ratio: float, version: str) -> None:
-        """`endpoint` is such as `http://host:4317`, or `https://` for TLS. Of calls whose metadata has no W3C trace
-        context a share `ratio` is traced, of the others those whose context says so.
+        """Send spans to `endpoint`, such as `http://host:4317`, or `https://` for TLS.
 
-        What OpenTelemetry reads from the environment holds too, such as OTEL_RESOURCE_ATTRIBUTES and
+        A share `ratio` of calls without a W3C trace context in their metadata is traced; calls with one are traced if
+        their context is sampled. OpenTelemetry's environment variables apply, too, such as OTEL_RESOURCE_ATTRIBUTES and
         OTEL_EXPORTER_OTLP_HEADERS.
         """
         ours = Resource({"service.name": "dragoman", "service.version": version})
@@ -46,7 +46,7 @@ class Tracing:
         self._propagator = TraceContextTextMapPropagator()
 
     def begin(self, call: Call, metadata: Iterable[tuple[str, str | bytes]]) -> "CallSpan | None":
-        """A call arrived with this metadata; `None` for one that is not traced."""
+        """Begin the span of a call with this metadata; return `None` if the call is not traced."""
         carrier = {key: value for key, value in metadata if key in _PROPAGATED and isinstance(value, str)}
         clock = _WallClock()
         attributes = {"rpc.method": call.method}
@@ -65,7 +65,7 @@ class Tracing:
         return CallSpan(self._tracer, span, clock)
 
     def close(self, timeout_seconds: float) -> bool:
-        """Send what is left; false if that took longer, or could not be done."""
+        """Send the remaining spans; return False if that takes longer than the timeout."""
         closing = threading.Thread(target=self._provider.shutdown, name="tracing", daemon=True)
         closing.start()
         closing.join(timeout_seconds)
@@ -73,7 +73,7 @@ class Tracing:
 
 
 class CallSpan:
-    """The span of one call on its way."""
+    """The span of one call in progress."""
 
     def __init__(self, tracer: OtelTracer, span: Span, clock: "_WallClock") -> None:
         self._tracer = tracer
@@ -81,7 +81,7 @@ class CallSpan:
         self._clock = clock
 
     def end(self, call: Call) -> None:
-        """The call is over: add what is known of it, and its phases."""
+        """End the span, with the call's attributes and phases."""
         span = self._span
         span.set_attribute("rpc.response.status_code", call.code)
         span.set_attribute("dragoman.request_id", call.request_id)
@@ -103,8 +103,8 @@ class CallSpan:
 
 
 class _WallClock:
-    """Reads moments of `time.monotonic()` as times since 1970. Read once per call, so that its moments stay as far
-    apart as they are, whatever is done to the machine's time."""
+    """Converts `time.monotonic()` to Unix time. One per call, so that differences within a call stay correct even if
+    the machine's clock is set."""
 
     def __init__(self) -> None:
         self._distance = time.time_ns() - time.monotonic_ns()

@@ -1,1 +1,1 @@
-"""The wiring: builds and starts everything."""
+"""Construction and lifecycle of the whole server."""

@@ -1,4 +1,4 @@
-"""Carries what becomes of models to those who answer calls and to the metrics."""
+"""Passes changes of models to the translator and the metrics."""
 
 from collections.abc import Sequence
 
@@ -16,11 +16,11 @@ class FleetBridge:
         self._translator = translator
 
     def on_loaded(self, model: LoadedModel, seconds: float) -> None:
-        """As `FleetListener.on_loaded`."""
+        """See `FleetListener.on_loaded`."""
         self._metrics.model(model.name).loaded(model.engine, seconds)
 
     def on_served(self, models: Sequence[LoadedModel]) -> None:
-        """As `FleetListener.on_served`."""
+        """See `FleetListener.on_served`."""
         self._translator.serve(Catalogue(models))
         self._metrics.serves(
             ModelInfo(model.name, model.version, model.manifest.precision, model.manifest.checkpoint_sha256)
@@ -28,13 +28,13 @@ class FleetBridge:
         )
 
     def on_retired(self, model: LoadedModel) -> None:
-        """As `FleetListener.on_retired`."""
+        """See `FleetListener.on_retired`."""
         self._metrics.retired(model.name, model.engine)
 
     def on_restarted(self, model: LoadedModel) -> None:
-        """As `FleetListener.on_restarted`."""
+        """See `FleetListener.on_restarted`."""
         self._metrics.model(model.name).restarted()
 
     def on_refused(self, name: str) -> None:
-        """As `FleetListener.on_refused`."""
+        """See `FleetListener.on_refused`."""
         self._metrics.load_failed(name)

@@ -1,9 +1,9 @@
-"""Builds everything, wires it together, and leads it from the first port to the last answer.
+"""The server process: builds and connects all parts, and controls them from start to stop.
 
-Start: metrics port -> admin port -> gRPC port, NOT_SERVING -> load, self-test, warm up -> SERVING. Then SIGHUP, a
-clock or an operator has it look at the models on disk again.
-An engine that fails is brought back (`models/supervisor.py`), NOT_SERVING meanwhile; if it can't be, the process ends.
-Stop: NOT_SERVING -> drain delay -> no new calls, accepted ones finish within the grace -> engines -> ports.
+Start: metrics port -> admin port -> gRPC port, NOT_SERVING -> load, self-test, warm up -> SERVING. Then SIGHUP, a timer
+or an operator reloads the models from disk.
+A failed engine is restarted (`models/supervisor.py`), NOT_SERVING meanwhile; if that fails, the process ends.
+Stop: NOT_SERVING -> drain delay -> no new calls, accepted ones finish within the grace period -> engines -> ports.
 """
 
 import asyncio
@@ -59,38 +59,38 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 
-_LOOK_AT_FILES_SECONDS = 0.5  # those of TLS and API keys
-# After the last open call, for calls whose message is still on its way and peers that have yet to react.
+_LOOK_AT_FILES_SECONDS = 0.5  # how often files of TLS and API keys are checked
+# After the last open call, for calls whose message is still arriving and peers that have yet to react.
 LAST_MESSAGE_SECONDS = 2.0
-# A call whose engine was stopped under it still gets its answer in this time.
+# A call whose engine is stopped still gets its answer within this time.
 _LAST_ANSWER_SECONDS = 2.0
 _LAST_SPANS_SECONDS = 2.0
-# With an engine that can't be brought back: for calls to other models; and for all of the stop, whatever hangs.
+# If an engine can't be restarted: grace for calls to other models; and limit for the whole stop, whatever hangs.
 _FAILED_GRACE_SECONDS = 2.0
 _FAILED_STOP_SECONDS = 20.0
 
 
 class TracingUnavailable(Exception):
-    """Spans are asked for, and what would send them is not installed."""
+    """Tracing is configured, but OpenTelemetry is not installed."""
 
 
 class Server:
     """One server process. All methods belong to the event loop's thread."""
 
     def __init__(self, config: ServerConfig, *, checks_integrity: bool = False) -> None:
-        """Build what needs no port; must be called on a running event loop.
+        """Build everything that needs no port; must be called on a running event loop.
 
-        `checks_integrity` has the engines check their books, as `EngineConfig` says; for tests.
+        `checks_integrity` makes the engines check their state, as defined by `EngineConfig`; for tests.
 
         Raises:
             FileProblem: a file of TLS or API keys can't be used.
-            TracingUnavailable: there is an `otlp_endpoint`, and OpenTelemetry is not installed.
+            TracingUnavailable: there is an `otlp_endpoint`, but OpenTelemetry is not installed.
         """
         self.config = config
         self.port = config.port
         self.metrics_port = config.metrics_port
         self.admin_port = config.admin_port
-        self.has_failed = False  # an engine can't be brought back
+        self.has_failed = False  # an engine could not be restarted
         self._checks_integrity = checks_integrity
         self._phase = Phase.LOADING
         self._metrics = Metrics()
@@ -111,7 +111,7 @@ class Server:
         self._lost = asyncio.Event()
         self._reloading = asyncio.Lock()
         self._is_explicit = config.model_control == "explicit"
-        map_large_blocks()  # before there are models
+        map_large_blocks()  # before models are loaded
         self._fleet = Fleet(
             config.models,
             config.max_versions,
@@ -153,24 +153,24 @@ class Server:
 
     @property
     def models(self) -> list[LoadedModel]:
-        """What is served."""
+        """Return the served models."""
         return self._fleet.models
 
     @property
     def has_threads_left(self) -> bool:
-        """Whether a thread is in native code and can't be ended: leave without it."""
+        """Return whether a thread is stuck in native code, so that the process must exit without it."""
         return self._fleet.has_threads_left
 
     @property
     def phase(self) -> Phase:
-        """Where the server stands."""
+        """Return the server's phase."""
         return self._phase
 
     async def run(self, announce: Callable[["Server"], Awaitable[None]]) -> None:
-        """Serve until SIGTERM or SIGINT; a second one ends the process at once. `announce` is called when ready; a stop
-        does not wait for it, and when it fails, the server ends with what it raised.
+        """Serve until SIGTERM or SIGINT; a second one ends the process immediately.
 
-        Also ends when an engine can't be brought back; `has_failed` tells.
+        `announce` is called when the server is ready; a stop does not wait for it, and if it fails, the server ends
+        with its exception. The server also ends if an engine can't be restarted; then `has_failed` is set.
 
         Raises:
             PortError: a port can't be listened on.
@@ -199,7 +199,7 @@ class Server:
             await self.close()
 
     async def open(self) -> None:
-        """Open the ports; every call but health is answered UNAVAILABLE until the models are loaded.
+        """Open the ports; all calls but health checks are answered UNAVAILABLE until the models are loaded.
 
         Raises:
             PortError: as for `run`.
@@ -248,9 +248,9 @@ class Server:
             self._enter(Phase.RECOVERING if self._supervisor.is_recovering else Phase.SERVING)
 
     async def reload(self) -> ReloadOutcome:
-        """Serve what is on disk now; calls go on meanwhile, reloads one after the other.
+        """Reload models and glossaries from disk; calls continue meanwhile, reloads run one at a time.
 
-        With explicit model control that is said of glossaries only.
+        With explicit model control, only glossaries are reloaded.
         """
         async with self._reloading:
             if await asyncio.to_thread(self._glossaries.refresh):
@@ -266,12 +266,12 @@ class Server:
             return outcome
 
     async def close(self) -> None:
-        """Answer every accepted call, then stop. Calls that outlast the grace are answered UNAVAILABLE."""
+        """Answer every accepted call, then stop. Calls that outlast the grace period are answered UNAVAILABLE."""
         was_serving = self._phase in (Phase.SERVING, Phase.RECOVERING)
         grace_seconds = self.config.grace_seconds
         if self.has_failed:
             grace_seconds = min(grace_seconds, _FAILED_GRACE_SECONDS)
-        elif self._http:  # else no port was opened
+        elif self._http:  # otherwise no port has been opened
             self._enter(Phase.DRAINING)
         if was_serving:
             await asyncio.sleep(self.config.drain_delay_seconds)
@@ -297,7 +297,7 @@ class Server:
         self._translator.close()
 
     async def _drop_silent(self) -> None:
-        """While gRPC stops: don't have it wait for what is left once all open calls are answered."""
+        """End gRPC's stop once all open calls are answered, without waiting for anything else."""
         await self._open_calls.none_for(LAST_MESSAGE_SECONDS)
         await self._grpc.stop(None)
 
@@ -317,7 +317,7 @@ class Server:
         )
 
     def _load_one(self, bundle: FoundBundle) -> LoadedModel:
-        """Called on a thread of the fleet's."""
+        """Load one model; called on a thread of the fleet."""
         _LOG.info("loading %s", bundle.directory)
         config = self.config
         statistics = InferenceStatistics()
@@ -338,7 +338,7 @@ class Server:
         return load_model(bundle, engine_config, session_config, bridge, statistics)
 
     async def _follow(self, asked: asyncio.Event) -> None:
-        """Look at the disk whenever it is asked for, and every so often if the settings say so."""
+        """Reload whenever requested, and periodically if configured."""
         while True:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(asked.wait(), self.config.reload_seconds or None)
@@ -348,7 +348,7 @@ class Server:
             await self.reload()
 
     async def _follow_files(self) -> None:
-        """Use certificates and keys as they are on disk now. New connections and calls get them; others go on."""
+        """Reload certificates and keys when they change. New connections and calls use them; others continue."""
         while True:
             if self._tls:
                 self._metrics.tls_valid_until(self._tls.not_after_seconds)
@@ -362,12 +362,12 @@ class Server:
                 _LOG.exception("looking at the files of TLS and API keys failed; what was read before stays in use")
 
     def on_recovering(self, recovering: bool) -> None:
-        """As `SupervisorListener.on_recovering`."""
+        """See `SupervisorListener.on_recovering`."""
         if self._phase in (Phase.SERVING, Phase.RECOVERING):
             self._enter(Phase.RECOVERING if recovering else Phase.SERVING)
 
     def on_lost(self, reason: str) -> None:
-        """As `SupervisorListener.on_lost`."""
+        """See `SupervisorListener.on_lost`."""
         _LOG.critical("%s This process ends", reason)
         self.has_failed = True
         self._enter(Phase.FAILED)
@@ -410,7 +410,7 @@ def _on_signals(stop: asyncio.Event, reload: asyncio.Event) -> None:
 
 
 def _leave_within(seconds: float) -> None:
-    """End the process after this time, even if a thread in native code keeps it from ending by itself."""
+    """End the process after this time, even if a thread in native code keeps it from exiting normally."""
     timer = threading.Timer(seconds, leave, (os.EX_SOFTWARE,))
     timer.daemon = True
     timer.start()
@@ -419,7 +419,7 @@ def _leave_within(seconds: float) -> None:
 def _gate_of(config: ServerConfig, metrics: Metrics) -> "Gate | None":
     if config.api_keys is None:
         return None
-    from service.calls.gate import Gate  # its library for quotas takes a while to import
+    from service.calls.gate import Gate  # its library for quotas is slow to import
 
     return Gate(config.api_keys, metrics)
 

@@ -1,23 +1,23 @@
-"""How large an answer becomes, counted before it is built."""
+"""Size of an answer, counted before it is built."""
 
 from service.domain.errors import TooLong
 from service.domain.translation import ENTRY_CHARACTERS
 
 
 class AnswerSize:
-    """Adds up what one step on the way to an answer makes of it. Each step counts for itself, the same things."""
+    """Counter of an answer's size in one processing step. Each step has its own counter of the same contents."""
 
     def __init__(self, max_characters: int, num_hypotheses: int = 1) -> None:
-        """What is counted comes in so many hypotheses."""
+        """Multiply the counted characters by `num_hypotheses`."""
         self._max_characters = max_characters
         self._num_hypotheses = num_hypotheses
         self._num_characters = 0
 
     def add(self, num_characters: int, num_entries: int = 0) -> None:
-        """Count characters of text, and entries of numbers: segments and links of alignments.
+        """Count characters of text, and entries: segments and alignment links.
 
         Raises:
-            TooLong: it is too much by now.
+            TooLong: the answer exceeds the limit.
         """
         self._num_characters += num_characters * self._num_hypotheses + num_entries * ENTRY_CHARACTERS
         if self._num_characters > self._max_characters:

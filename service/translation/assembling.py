@@ -1,4 +1,4 @@
-"""Puts the segments' translations together to those of texts: white space, markup, positions."""
+"""Assembly of segments' translations into texts: white space, markup, positions."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -15,7 +15,7 @@ Candidates = tuple[SegmentHypothesis, ...]
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A passage's translation of one rank."""
+    """The translation of a passage at one rank."""
 
     text: str
     segments: tuple[Segment, ...]
@@ -25,15 +25,15 @@ class _Part:
 def assemble(
     planned: PlannedText, candidates: Sequence[Candidates], size: AnswerSize, *, with_alignment: bool
 ) -> Translation:
-    """The answer to a text whose segments have these candidates, in order.
+    """Return the answer to a text whose segments have these candidates, in order.
 
-    Of several segments the candidates of each rank belong together. Where a segment has fewer, its last one counts. The
-    score is the mean of the segments' by their tokens.
+    Candidates of the same rank are combined; a segment with fewer candidates repeats its last one. The score is the
+    mean of the segments' scores, weighted by their tokens.
 
-    Positions in HTML count in the text between the tags. `size` counts the answer before it is built.
+    Positions in HTML refer to the text between the tags. `size` counts the answer before it is built.
 
     Raises:
-        TooLong: it would be too long.
+        TooLong: the answer would be too long.
     """
     num_ranks = max(map(len, candidates), default=1)
     for rank in range(num_ranks):
@@ -55,7 +55,7 @@ def assemble(
 
 
 def _draft(planned: PlannedText, candidates: Sequence[Candidates], rank: int) -> tuple[str, list[_Part]]:
-    """The text of a rank, and its passages."""
+    """Return the text of a rank, and its passages."""
     remaining = iter(candidates)
     parts = [_passage(passage, remaining, rank) for passage in paced(planned.passages)]
     if planned.html is None:
@@ -94,7 +94,7 @@ def _segment(planned: PlannedSegment, chosen: SegmentHypothesis, start: int, end
 
 
 def _joined(planned: PlannedText, parts: Sequence[_Part]) -> tuple[tuple[Segment, ...], Alignment]:
-    """Segments and alignment of all passages, with positions in all of their texts together."""
+    """Return segments and alignment of all passages, with positions in their concatenated texts."""
     if len(parts) == 1:
         return parts[0].segments, parts[0].alignment
     segments: list[Segment] = []

@@ -1,4 +1,4 @@
-"""What was decoded for segments, kept for those who ask for the same again."""
+"""Cache of decoded segments for repeated requests."""
 
 import sys
 from dataclasses import dataclass
@@ -10,16 +10,16 @@ from service.bundle.manifest import LanguagePair
 from service.domain.options import DecodingOptions
 from service.engine.sequence import DecodedHypothesis
 
-_ENTRY_BYTES = 600  # the objects of an entry, its key and its place in the table, text and token ids excluded
+_ENTRY_BYTES = 600  # objects of an entry, its key and its table slot, without text and token ids
 _HYPOTHESIS_BYTES = 150
-_TOKEN_BYTES = 36  # a number, and its place in a tuple
+_TOKEN_BYTES = 36  # a number, and its slot in a tuple
 
 Decoded = tuple[DecodedHypothesis, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class CacheKey:
-    """All that a segment's translation depends on. `fingerprint` is the model's bundle's, `text` what it reads."""
+    """Everything a segment's translation depends on. `fingerprint` is the bundle's, `text` is fed to the model."""
 
     fingerprint: str
     pair: LanguagePair
@@ -34,7 +34,7 @@ class _Entry(NamedTuple):
 
 
 class TranslationCache:
-    """The most recently used segments' hypotheses, within about `max_bytes` of memory; with 0 there are none."""
+    """LRU cache of segments' hypotheses within about `max_bytes` of memory; 0 disables it."""
 
     def __init__(self, max_bytes: int) -> None:
         self.max_bytes = max_bytes
@@ -45,16 +45,16 @@ class TranslationCache:
 
     @property
     def num_bytes(self) -> int:
-        """About what the kept segments take."""
+        """Return the approximate memory of the cached segments."""
         return int(self._entries.currsize)
 
     def get(self, key: CacheKey) -> Decoded | None:
-        """What was decoded, which counts as used now; `None` if it is not kept."""
+        """Return the cached hypotheses and mark them as used; `None` if there are none."""
         entry = self._entries.get(key)
         return None if entry is None else entry.decoded
 
     def put(self, key: CacheKey, decoded: Decoded) -> None:
-        """Keep a segment, in place of those used least recently. One that is larger than all may be is not kept."""
+        """Cache a segment, evicting the least recently used ones. One larger than the whole cache is not cached."""
         num_tokens = len(key.output_prefix_ids) + sum(len(hypothesis.token_ids) for hypothesis in decoded)
         num_bytes = (
             _ENTRY_BYTES + sys.getsizeof(key.text) + _HYPOTHESIS_BYTES * len(decoded) + _TOKEN_BYTES * num_tokens

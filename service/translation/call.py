@@ -1,4 +1,4 @@
-"""One request for one model and language pair, from its texts to its translations. It waits for nothing."""
+"""One request for one model and language pair, from its texts to its translations. Nothing here blocks."""
 
 import secrets
 import time
@@ -25,7 +25,7 @@ from service.translation.streaming import TextStream
 
 
 class TranslationCall:
-    """A request on its way. What computes may run on any thread, one thing at a time: `plan` first."""
+    """A request in progress. Its computations may run on any thread, one at a time: `plan` first."""
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class TranslationCall:
         limits: CallLimits,
         documents: Sequence_[HtmlDocument] = (),
     ) -> None:
-        """`terms` are those of the request's glossary; `documents` are as for `Planner`.
+        """Resolve the options. `terms` are those of the request's glossary; `documents` are as for `Planner`.
 
         Raises:
             InvalidRequest: an option is out of range.
@@ -46,14 +46,14 @@ class TranslationCall:
         self.options = request.options.resolve(model.default_options)
         self.texts: list[PlannedText] = []
         self.segments: list[PlannedSegment] = []
-        self.places: list[tuple[int, int]] = []  # of each segment: its text's index, and its number in that text
+        self.places: list[tuple[int, int]] = []  # for each segment: its text's index, and its number in that text
         self._origin = current_call().origin
         self._pair = pair
         self._terms = terms
         self._aligned: list[bool] = []
         self._limits = limits
         self._documents = documents
-        self._size = AnswerSize(limits.max_answer_characters)  # of what is assembled
+        self._size = AnswerSize(limits.max_answer_characters)  # of the assembled texts
         self._restorer = Restorer(
             model.tokenizer,
             model.aligner,
@@ -65,12 +65,12 @@ class TranslationCall:
 
     @property
     def is_chance(self) -> bool:
-        """Whether the same call may be answered otherwise the next time."""
+        """Return whether the answer is random, so that the same call may get another one."""
         return self.options.is_sampled and self.options.seed is None
 
     @property
     def aligns(self) -> bool:
-        """Whether restoring may run a graph."""
+        """Return whether restoring may run a graph."""
         return any(self._aligned) or any(segment.spans for segment in self.segments)
 
     def plan(self) -> None:
@@ -103,12 +103,12 @@ class TranslationCall:
                 self._aligned += [passage.needs_alignment or request.return_alignments] * len(passage.segments)
 
     def key(self, number: int) -> CacheKey:
-        """What the decoding of a segment depends on."""
+        """Return the cache key of a segment."""
         segment = self.segments[number]
         return CacheKey(self.model.fingerprint, self._pair, self.options, segment.fed, segment.output_prefix_ids)
 
     def sequences(self, number: int, *, wants_progress: bool = False) -> list[Sequence]:
-        """A segment's sequences: none, one, or as many as samples were asked for, each with a seed of its own."""
+        """Return a segment's sequences: none, one, or one per requested sample, each with its own seed."""
         segment = self.segments[number]
         if not segment.source_ids:
             return []
@@ -118,7 +118,7 @@ class TranslationCall:
         ]
 
     def restore(self, decoded: Mapping[int, Decoded]) -> dict[int, Candidates]:
-        """The candidates of some segments, by number, from what was decoded for them.
+        """Return the candidates of some segments, by number, from their decoded hypotheses.
 
         Raises:
             TooLong: the answer would have more characters than allowed.
@@ -132,7 +132,7 @@ class TranslationCall:
         return dict(zip(decoded, candidates, strict=True))
 
     def translation(self, index: int, candidates: Mapping[int, Candidates]) -> Translation:
-        """The answer to the text of that index, of whose segments, by number, these are the candidates.
+        """Return the answer to the text of that index; `candidates` are by segment number.
 
         Raises:
             TooLong: the answer has more characters than allowed.
@@ -143,7 +143,7 @@ class TranslationCall:
         return assemble(self.texts[index], chosen, self._size, with_alignment=self.request.return_alignments)
 
     def streams(self) -> list[TextStream]:
-        """One for each text."""
+        """Return a stream for each text."""
         formats = self.request.preserve_formatting
         return [TextStream(text, self.model.tokenizer, preserves_formatting=formats) for text in self.texts]
 

@@ -1,4 +1,4 @@
-"""What is wrong with a request whichever model it is for."""
+"""Checks of requests that do not depend on the model."""
 
 from collections.abc import Collection
 
@@ -10,10 +10,10 @@ _MAX_LABEL_CHARACTERS = 63
 
 
 def check_request(request: TranslationRequest, max_characters: int) -> None:
-    """Check what does not depend on a model; who takes it from a caller has counted what there are several of.
+    """Check what does not depend on a model; the face has already limited the numbers of entries.
 
     Raises:
-        InvalidRequest: names the field.
+        InvalidRequest: a field is invalid; the error names it.
     """
     check_texts(request.texts, max_characters)
     num_characters = sum(map(len, request.target_prefixes))
@@ -61,10 +61,10 @@ def check_request(request: TranslationRequest, max_characters: int) -> None:
 
 
 def check_texts(texts: Collection[str], max_characters: int) -> None:
-    """Check that there are texts, and how long they are together; who takes them from a caller has counted them.
+    """Check that there are texts, and their total length; the face has already limited their number.
 
     Raises:
-        InvalidRequest: none, or too long ones.
+        InvalidRequest: there are none, or they are too long.
     """
     if not texts:
         raise InvalidRequest("{path} is empty", Path("texts"), advice=f"give 1 to {MAX_TEXTS} texts")

@@ -1,9 +1,9 @@
-"""Threads beside the event loop for what calls compute: short work first, and none that nobody waits for.
+"""Thread pool for computations of calls: short work first, abandoned work is cancelled.
 
-Each piece of work holds a thread until it is done, but only some of them run at a time. At its checkpoints a piece that
-has run for a slice gives its turn to the one that has run the least (least attained service first: Kleinrock, Queueing
-Systems II, 1976, section 4.4), counted by callers and then by pieces. So what takes milliseconds does not wait for what
-takes seconds, however much of that there is, and no caller keeps another one waiting.
+Each piece of work holds a thread until it is done, but only some threads run at a time. At its checkpoints, a piece
+that has run for a time slice yields to the one that has run the least (least attained service first: Kleinrock,
+Queueing Systems II, 1976, section 4.4), counted by caller and then by piece. So work of milliseconds never waits for
+work of seconds, however much of that there is, and no caller delays another one.
 """
 
 import asyncio
@@ -21,23 +21,23 @@ from service.engine.niceness import set_back
 
 T = TypeVar("T")
 
-# Python runs on one CPU at a time, and the event loop and the engine need it too: with two, small calls beside hostile
-# texts took 294 ms (p99), with one 120.
+# Python runs on one CPU at a time, which the event loop and the engine need, too: with two running threads, small calls
+# beside hostile texts took 294 ms (p99), with one 120 ms.
 _NUM_RUNNING = 1
 _NUM_THREADS = 8
-# Of these at most so many work for one caller, and for what is larger than `_SMALL`: of all callers, and of one.
+# Limits on the threads for one caller, and for work larger than `_SMALL`: of all callers, and of one.
 _NUM_OF_ONE_CALLER = 6
 _NUM_FOR_LARGE = 6
 _NUM_FOR_LARGE_OF_ONE_CALLER = 4
 _SMALL = 16_384  # characters
-_MAX_QUEUED = 1024  # pieces that wait for a thread
+_MAX_QUEUED = 1024  # pieces waiting for a thread
 _MAX_QUEUED_OF_ONE_CALLER = 256
 _SLICE_SECONDS = 0.005
 _HINT_SECONDS = 1.0
 
 
 class _Work:
-    """One piece of work. What changes belongs to the pool's lock, but for `is_given_up`."""
+    """One piece of work. Its mutable state is guarded by the pool's lock, except for `is_given_up`."""
 
     __slots__ = (
         "caller",
@@ -60,12 +60,12 @@ class _Work:
         self.caller = caller
         self.loop = asyncio.get_running_loop()
         self.outcome: asyncio.Future[Any] = self.loop.create_future()
-        self.used = 0.0  # seconds for which it has run
-        self.resumed = 0.0  # when its turn, or what is counted of it, began
+        self.used = 0.0  # seconds it has run
+        self.resumed = 0.0  # when its turn, or the part not counted yet, began
         self.is_given_up = False
 
     def run(self, passed: Callable[[], None]) -> Callable[[], None]:
-        """Run the function, with `passed` at its checkpoints, and let go of it; return what tells of the outcome."""
+        """Run the function, calling `passed` at checkpoints, and drop it; return a function reporting the outcome."""
         function, context = self.function, self.context
         assert function is not None, "work runs once"
         assert context is not None
@@ -77,29 +77,29 @@ class _Work:
         return lambda: self._tell(result, None)
 
     def failed(self, error: BaseException) -> Callable[[], None]:
-        """What tells the event loop that this went wrong."""
+        """Return a function that reports the error to the event loop."""
         return lambda: self._tell(None, error)
 
     def _tell(self, result: Any, error: BaseException | None) -> None:
-        with suppress(RuntimeError):  # the loop is closed, so nobody waits
+        with suppress(RuntimeError):  # the loop is closed, so nothing waits
             self.loop.call_soon_threadsafe(_settle, self.outcome, result, error)
 
 
 class ComputePool:
-    """Runs functions that pass checkpoints. `run` belongs to the event loop's thread."""
+    """Runs functions that pass checkpoints. Call `run` on the event loop's thread only."""
 
     def __init__(self) -> None:
-        """Start all threads: one that is started when it is needed may die for want of memory before it says that it
-        runs, and would be waited for by the event loop, for ever."""
+        """Start all threads: one started lazily might die for lack of memory before it signals that it runs, and the
+        event loop would wait for it forever."""
         lock = threading.Lock()
         self._arrived = threading.Condition(lock)
         self._turns = threading.Condition(lock)
         self._queued: list[_Work] = []  # without a thread
-        self._paused: list[_Work] = []  # with a thread that waits for its turn
+        self._paused: list[_Work] = []  # with a thread waiting for its turn
         self._num_running = 0
-        self._num_held: Counter[Hashable] = Counter()  # threads by caller,
-        self._num_large: Counter[Hashable] = Counter()  # those with work that is not small,
-        self._used: dict[Hashable, float] = {}  # and for how long the works of those that hold some have run
+        self._num_held: Counter[Hashable] = Counter()  # threads by caller
+        self._num_large: Counter[Hashable] = Counter()  # threads with large work by caller
+        self._used: dict[Hashable, float] = {}  # seconds of work by caller that holds threads
         self._is_closed = False
         for _ in range(_NUM_THREADS):
             threading.Thread(target=self._serve, name="compute", daemon=True).start()
@@ -107,14 +107,14 @@ class ComputePool:
     async def run(
         self, function: Callable[[], T], size: int, deadline_seconds: float | None = None, caller: Hashable = ""
     ) -> T:
-        """What `function` returns, run on a thread. `size` is that of its input, in characters.
+        """Run `function` on a thread and return its result. `size` is the size of its input in characters.
 
         Cancelling this coroutine ends the function at its next checkpoint, and so does the deadline (on the clock of
-        `time.monotonic()`); neither waits for it.
+        `time.monotonic()`); neither waits for the function.
 
         Raises:
             DeadlineExceeded: the deadline passed.
-            Overloaded: too much is waiting already.
+            Overloaded: too much work is waiting already.
             Unavailable: the pool is closed.
         """
         work = _Work(function, size, float("inf") if deadline_seconds is None else deadline_seconds, caller)
@@ -160,14 +160,14 @@ class ComputePool:
                 self._turns.notify_all()
 
     def _serve(self) -> None:
-        """What each thread does."""
+        """Run work until the pool is closed, on each thread."""
         set_back()
         while (work := self._taken()) is not None:
             tell = self._ran(work)
             self._let_go(work)
             del work
             tell()
-            del tell  # a thread that waits holds nothing of a call
+            del tell  # a waiting thread must not keep a call's data alive
 
     def _ran(self, work: _Work) -> Callable[[], None]:
         try:
@@ -177,7 +177,7 @@ class ComputePool:
         return work.run(lambda: self._check(work))
 
     def _check(self, work: _Work) -> None:
-        """Pass a checkpoint: end the work, or let others go first."""
+        """Pass a checkpoint: end the work, or yield to others."""
         now = time.monotonic()
         if work.is_given_up or self._is_closed or now - work.resumed >= _SLICE_SECONDS:
             self._check_wanted(work, now)
@@ -197,7 +197,7 @@ class ComputePool:
             raise _out_of_time()
 
     def _taken(self) -> _Work | None:
-        """The next piece of work, when it is its turn; `None` if the pool is closed."""
+        """Wait for the turn of the next piece of work and return it; `None` if the pool is closed."""
         with self._arrived:
             while not self._is_closed:
                 work = min(filter(self._may_start, self._queued), key=self._order, default=None)
@@ -213,7 +213,7 @@ class ComputePool:
         return None
 
     def _let_go(self, work: _Work) -> None:
-        """Give back the turn and the thread."""
+        """Release the turn and the thread."""
         with self._turns:
             self._count(work, time.monotonic())
             self._num_running -= 1
@@ -232,7 +232,7 @@ class ComputePool:
         return num_own < _NUM_FOR_LARGE_OF_ONE_CALLER and num_all < _NUM_FOR_LARGE
 
     def _wait_for_turn(self, work: _Work) -> None:
-        """Wait, with the lock, until fewer than may are running and nobody who is paused has run less."""
+        """Wait, holding the lock, until a turn is free and no paused work has run less."""
         self._paused.append(work)
         self._turns.notify_all()
         while not (work.is_given_up or self._is_closed or self._is_next(work)):
@@ -246,7 +246,7 @@ class ComputePool:
         return self._num_running < _NUM_RUNNING and min(self._paused, key=self._order) is work
 
     def _has_waited_longer(self, work: _Work) -> bool:
-        """Whether somebody who is paused has run less."""
+        """Return whether paused work has run less."""
         return bool(self._paused) and min(map(self._order, self._paused)) < self._order(work)
 
     def _order(self, work: _Work) -> tuple[float, float, int]:
@@ -254,11 +254,11 @@ class ComputePool:
         return self._least_used() if used is None else used, work.used, work.size
 
     def _least_used(self) -> float:
-        """Where a caller who comes anew begins to be counted: time without any work is not saved up."""
+        """Return the initial usage of a new caller: idle time earns no credit."""
         return min(self._used.values(), default=0.0)
 
     def _count(self, work: _Work, now: float) -> None:
-        """Count the turn so far."""
+        """Add the time of the turn so far."""
         seconds, work.resumed = now - work.resumed, now
         work.used += seconds
         self._used[work.caller] += seconds

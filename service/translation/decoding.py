@@ -1,4 +1,4 @@
-"""From a call's segments to what the engine decodes for them, or the cache has kept: at once, or as they grow."""
+"""Decoding of a call's segments by the engine or from the cache: as a whole, or streamed."""
 
 import contextlib
 import time
@@ -18,14 +18,14 @@ from service.translation.pending import PendingCall, PendingCalls
 
 @dataclass(frozen=True, slots=True)
 class SegmentProgress:
-    """Tokens of the call's segment of that number that are certain."""
+    """Final tokens so far of the call's segment of that number."""
 
     segment: int
     token_ids: tuple[int, ...]
 
 
 class SegmentDecoder:
-    """Has calls' segments decoded by their models' engines. All methods belong to the event loop's thread."""
+    """Decodes calls' segments with their models' engines. All methods belong to the event loop's thread."""
 
     def __init__(self, metrics: Metrics, cache: TranslationCache) -> None:
         self._metrics = metrics
@@ -34,20 +34,20 @@ class SegmentDecoder:
 
     @property
     def keeps(self) -> bool:
-        """Whether a segment may be known without the engine."""
+        """Return whether segments may be cached."""
         return self._cache.max_bytes > 0
 
     def deliver(self, updates: Sequence_[SequenceUpdate], progress: Sequence_[SequenceProgress] = ()) -> None:
-        """Take in the terminal updates of one turn of an engine, and the progress of sequences that go on."""
+        """Handle the terminal updates of one engine turn, and the progress of sequences still running."""
         self._pending.deliver(updates, progress)
 
     async def decode(self, call: TranslationCall) -> dict[int, Decoded]:
-        """What was decoded for each of the call's segments, by number; nothing for those that no model reads.
+        """Return the decoded hypotheses of each of the call's segments, by number; none for those no model reads.
 
-        Cancelling this coroutine takes the call's sequences out of the engine.
+        Cancelling this coroutine aborts the call's sequences in the engine.
 
         Raises:
-            ServiceError: the engine refused them or failed, or the deadline passed.
+            ServiceError: the engine rejected them or failed, or the deadline passed.
         """
         known = self._known(call)
         groups = _groups(call, known)
@@ -57,9 +57,9 @@ class SegmentDecoder:
         return known | fresh
 
     async def grow(self, call: TranslationCall) -> AsyncGenerator[SegmentProgress | dict[int, Decoded]]:
-        """How the call's segments grow, and, of some at a time, what `decode` would give for them.
+        """Yield the progress of the call's segments and, for some segments at a time, the results as of `decode`.
 
-        Closing this generator takes the call's sequences out of the engine; who may leave early must close it.
+        Closing this generator aborts the call's sequences in the engine; callers that may stop early must close it.
 
         Raises:
             ServiceError: as for `decode`.
@@ -99,11 +99,11 @@ class SegmentDecoder:
 
     @contextlib.contextmanager
     def _submitted(self, model: LoadedModel, sequences: list[Sequence]) -> Iterator[PendingCall]:
-        """Sequences in the engine; those that have not finished when the `with` block ends are taken out again."""
+        """Submit sequences to the engine; abort the unfinished ones if the `with` block fails or is cancelled."""
         call = self._pending.open(sequences)
         try:
             model.engine.submit(sequences)
-            current_call().charge(sum(len(sequence.source_ids) for sequence in sequences))  # who leaves early has paid
+            current_call().charge(sum(len(sequence.source_ids) for sequence in sequences))  # even if aborted later
             try:
                 yield call
             except BaseException:
@@ -115,7 +115,7 @@ class SegmentDecoder:
             self._pending.close(call)
 
     def _known(self, call: TranslationCall) -> dict[int, Decoded]:
-        """By segment, what is kept from earlier calls."""
+        """Return the cached hypotheses by segment."""
         if not self._cache.max_bytes or call.is_chance:
             return {}
         numbers = [number for number, segment in enumerate(call.segments) if segment.source_ids]
@@ -134,7 +134,7 @@ class SegmentDecoder:
 def _groups(
     call: TranslationCall, known: Mapping[int, Decoded], *, wants_progress: bool = False
 ) -> dict[int, list[Sequence]]:
-    """The sequences of each of the call's segments that is not known yet, by number."""
+    """Return the sequences of each of the call's segments that is not known yet, by number."""
     return {
         number: call.sequences(number, wants_progress=wants_progress)
         for number in range(len(call.segments))
@@ -148,7 +148,7 @@ def _num_output_tokens(updates: Sequence_[SequenceUpdate]) -> int:
 
 @contextlib.contextmanager
 def _charging(pending: PendingCall, charged: Counter[Sequence]) -> Iterator[None]:
-    """Charge, when a stream ends before its time, for what has come of it and was not read."""
+    """Charge for unread tokens when a stream ends early."""
     try:
         yield
     finally:
@@ -157,14 +157,14 @@ def _charging(pending: PendingCall, charged: Counter[Sequence]) -> Iterator[None
 
 
 def _charge(news: SequenceProgress | SequenceUpdate, charged: Counter[Sequence]) -> None:
-    """Charge the caller for what a sequence has grown by since it was charged last."""
+    """Charge the caller for a sequence's tokens since the last charge."""
     num_tokens = len(news.token_ids) if isinstance(news, SequenceProgress) else _num_output_tokens([news])
     current_call().charge(num_tokens - charged[news.sequence])
     charged[news.sequence] = num_tokens
 
 
 def _note(sequences: Sequence_[Sequence], finished_seconds: float | None) -> None:
-    """Tell the call's record how long its sequences were where in the engine; those that are not done are there now."""
+    """Record the call's time in each engine phase; unfinished sequences are counted until now."""
     if not sequences:
         return
     current = current_call()
@@ -174,7 +174,7 @@ def _note(sequences: Sequence_[Sequence], finished_seconds: float | None) -> Non
     if first is None:
         current.took(Phase.QUEUE, began, ended)
         return
-    # One that joined a twin may have come when that had been taken in.
+    # A coalesced sequence may have arrived after its leader was admitted.
     admitted = min(max(first.admitted_seconds, began), ended)
     encoded = min(max(first.encoded_seconds, admitted), ended)
     current.took(Phase.QUEUE, began, admitted)

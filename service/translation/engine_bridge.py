@@ -1,4 +1,4 @@
-"""Carries what one engine reports from its thread to the event loop, the metrics and the server."""
+"""Passes one engine's reports from its thread to the event loop, the metrics and the server."""
 
 import asyncio
 import contextlib
@@ -13,7 +13,7 @@ _COUNTED_AT_ONCE = 256
 
 
 class EngineBridge:
-    """An `EngineListener`: all that a turn tells crosses to the loop in one `call_soon_threadsafe`."""
+    """An `EngineListener`: all results of a turn reach the loop in one `call_soon_threadsafe`."""
 
     def __init__(
         self,
@@ -23,7 +23,7 @@ class EngineBridge:
         deliver: Callable[[list[SequenceUpdate], list[SequenceProgress]], None],
         failed: Callable[[BaseException], None],
     ) -> None:
-        """`deliver` and `failed` are called on the loop's thread."""
+        """Call `deliver` and `failed` on the loop's thread."""
         self._loop = loop
         self._metrics = metrics
         self._statistics = statistics
@@ -31,17 +31,17 @@ class EngineBridge:
         self._failed = failed
 
     def on_updates(self, updates: list[SequenceUpdate], progress: list[SequenceProgress]) -> None:
-        """As `EngineListener.on_updates`."""
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+        """See `EngineListener.on_updates`."""
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nothing waits any more
             self._loop.call_soon_threadsafe(self._cross, updates, progress)
 
     def on_turn(self, stats: TurnStats) -> None:
-        """As `EngineListener.on_turn`."""
+        """See `EngineListener.on_turn`."""
         self._metrics.turn(stats)
         self._statistics.turn(stats)
 
     def on_failure(self, error: BaseException) -> None:
-        """As `EngineListener.on_failure`."""
+        """See `EngineListener.on_failure`."""
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._failed, error)
 
@@ -50,7 +50,7 @@ class EngineBridge:
         self._count(updates)
 
     def _count(self, updates: list[SequenceUpdate]) -> None:
-        """Count what has finished, some at a time: of a call's equal segments thousands may finish in one turn."""
+        """Count finished sequences in batches: thousands of a call's equal segments may finish in one turn."""
         for update in updates[:_COUNTED_AT_ONCE]:
             self._metrics.finished(update)
         if rest := updates[_COUNTED_AT_ONCE:]:

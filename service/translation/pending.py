@@ -1,4 +1,4 @@
-"""Which call waits for which sequences, and what they have answered so far. Lives on the event loop's thread."""
+"""Calls waiting for sequences, and the results so far. For the event loop's thread only."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable
@@ -8,12 +8,12 @@ from service.engine.sequence import Sequence, SequenceProgress, SequenceUpdate
 
 
 class PendingCall:
-    """One call's sequences on their way through the engine."""
+    """One call's sequences in the engine."""
 
     def __init__(self, sequences: Sequence_[Sequence]) -> None:
         self.sequences = sequences
         self._updates: dict[Sequence, SequenceUpdate] = {}
-        self._news: dict[Sequence, SequenceProgress | SequenceUpdate] = {}  # not read yet, the newest of each sequence
+        self._news: dict[Sequence, SequenceProgress | SequenceUpdate] = {}  # not read yet, the latest of each sequence
         self._has_news = asyncio.Event()
         self._done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
@@ -21,19 +21,18 @@ class PendingCall:
         """Wait until every sequence has finished; return their updates in the order of `sequences`.
 
         Raises:
-            ServiceError: what the first sequence that failed carried; the others may still be running.
+            ServiceError: the error of the first sequence that failed; the others may still be running.
         """
         await self._done
         return [self._updates[sequence] for sequence in self.sequences]
 
     async def news(self) -> AsyncIterator[SequenceProgress | SequenceUpdate]:
-        """Wait and tell how sequences stand, until every one has finished: of those that ask for it their progress,
-        and of each its terminal update at last.
+        """Yield news of the sequences until all have finished: progress where requested, and each terminal update.
 
-        Who reads slowly misses what is no longer the newest of a sequence. For one reader.
+        A slow reader only gets the latest news of each sequence. For one reader.
 
         Raises:
-            ServiceError: as `wait`, as soon as it is known.
+            ServiceError: as for `wait`, as soon as it is known.
         """
         while not self._done.done() or self._news:
             if self._done.done():
@@ -46,36 +45,36 @@ class PendingCall:
         self._done.result()
 
     def unread(self) -> list[SequenceProgress | SequenceUpdate]:
-        """The newest of each sequence that `news` has not told."""
+        """Return the latest news of each sequence that `news` has not yielded."""
         return list(self._news.values())
 
     def unfinished(self) -> list[Sequence]:
-        """Sequences that have not answered yet."""
+        """Return the sequences that have not finished yet."""
         return [sequence for sequence in self.sequences if sequence not in self._updates]
 
     @property
     def finished_seconds(self) -> float | None:
-        """When the last sequence finished; `None` while there are some that have not."""
+        """Return when the last sequence finished; `None` while some have not."""
         if len(self._updates) < len(self.sequences):
             return None
         return max((update.finished_seconds for update in self._updates.values()), default=None)
 
     def accept(self, update: SequenceUpdate) -> None:
-        """Take in one sequence's terminal update."""
+        """Handle one sequence's terminal update."""
         self._updates[update.sequence] = update
-        if update.error is None:  # else what is certain of it may still be unread
+        if update.error is None:  # else keep its progress, which may still be unread
             self._tell(update)
         if self._done.done():  # failed or cancelled already
             return
         if update.error is not None:
             self._done.set_exception(update.error)
             self._has_news.set()
-            self._done.exception()  # a caller that has just gone away does not read it, and asyncio would log that
+            self._done.exception()  # if the caller has just disconnected, nothing reads it, and asyncio would log that
         elif len(self._updates) == len(self.sequences):
             self._done.set_result(None)
 
     def accept_progress(self, progress: SequenceProgress) -> None:
-        """Take in how far one sequence is."""
+        """Handle one sequence's progress."""
         self._tell(progress)
 
     def _tell(self, news: SequenceProgress | SequenceUpdate) -> None:
@@ -84,7 +83,7 @@ class PendingCall:
 
 
 class PendingCalls:
-    """All calls that wait for an engine."""
+    """All calls waiting for an engine."""
 
     def __init__(self) -> None:
         self._calls: dict[Sequence, PendingCall] = {}
@@ -93,7 +92,7 @@ class PendingCalls:
         return len(self._calls)
 
     def open(self, sequences: Sequence_[Sequence]) -> PendingCall:
-        """Expect updates of `sequences`; do this before they are submitted."""
+        """Expect updates of `sequences`; must be called before they are submitted."""
         call = PendingCall(sequences)
         self._calls.update(dict.fromkeys(sequences, call))
         return call
@@ -104,7 +103,7 @@ class PendingCalls:
             self._calls.pop(sequence, None)
 
     def deliver(self, updates: Iterable[SequenceUpdate], progress: Iterable[SequenceProgress] = ()) -> None:
-        """Hand each message to the call that waits for it, if it still does."""
+        """Pass each update to the call waiting for it, if any."""
         for each in progress:
             call = self._calls.get(each.sequence)
             if call is not None:

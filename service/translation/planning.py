@@ -1,4 +1,4 @@
-"""Reads the texts of a request and plans what of them the model translates."""
+"""Planning of a request's texts: the segments that the model translates."""
 
 import unicodedata
 from bisect import bisect_left, bisect_right
@@ -19,17 +19,17 @@ from service.text.tokenizers import Tokenizer
 from service.text.unknown import UnknownCharacters
 from service.translation.answer_size import AnswerSize
 
-# The longest text that a tokenizer reads at once: as long as this, and longer only where the model takes so much.
+# The longest text tokenized at once; longer only if the model takes more tokens.
 _LEAST_READ_CHARACTERS = 8_192
 _CHARACTERS_PER_TOKEN = 16
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedSegment:
-    """A part of a passage, from `start` to before `end`, that is translated by itself.
+    """A part of a passage, from `start` to before `end`, that is translated on its own.
 
-    The model reads `fed`: `text`, with reserved symbols in the place of `spans` where `protected` is set. It does not
-    read anything where `source_ids` is empty: then there is nothing in the text but `spans`.
+    The model reads `fed`: `text`, with reserved symbols in place of `spans` if `protected` is set. If `source_ids` is
+    empty, the model does not read the segment: its text has nothing to translate besides `spans`.
     """
 
     start: int
@@ -42,13 +42,13 @@ class PlannedSegment:
 
     @property
     def end(self) -> int:
-        """Where it ends in the passage."""
+        """Return its end position in the passage."""
         return self.start + len(self.text)
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedPassage:
-    """A run of plain text: a whole text, or a block of HTML. What is in none of its segments comes back as it is."""
+    """A run of plain text: a whole text, or a block of HTML. Text outside its segments is returned unchanged."""
 
     text: str
     segments: tuple[PlannedSegment, ...]
@@ -57,7 +57,7 @@ class PlannedPassage:
 
 @dataclass(frozen=True, slots=True)
 class PlannedText:
-    """One text of a request; where it is HTML, with a passage for each of its blocks."""
+    """One text of a request; if it is HTML, with a passage for each block."""
 
     text: str
     passages: tuple[PlannedPassage, ...]
@@ -65,12 +65,12 @@ class PlannedText:
 
     @property
     def segments(self) -> Iterator[PlannedSegment]:
-        """The segments of all passages, in order."""
+        """Return the segments of all passages, in order."""
         return (segment for passage in self.passages for segment in passage.segments)
 
 
 class Planner:
-    """Plans texts for one request, model and language pair. It counts what it makes, and stops at the call's limits."""
+    """Plans texts for one request, model and language pair, within the call's limits."""
 
     def __init__(
         self,
@@ -84,10 +84,10 @@ class Planner:
         unknown: UnknownCharacters | None = None,
         documents: Sequence[HtmlDocument] = (),
     ) -> None:
-        """All texts together have at most `max_segments`; `size` counts what of the answer is known already.
+        """Allow at most `max_segments` in all texts; `size` counts the part of the answer that is already known.
 
-        `terms` are those of the request and of its glossary; the first that knows a term counts. `unknown` knows what
-        the tokenizer does not: whoever plans often keeps one. `documents` are the texts, one for each, where they have
+        `terms` are those of the request and of its glossary; the first index that has a term wins. `unknown` finds the
+        characters unknown to the tokenizer; share one between planners. `documents` are the parsed texts, if they have
         been parsed already.
         """
         self._request = request
@@ -107,7 +107,7 @@ class Planner:
         """Plan the request's text of that index.
 
         Raises:
-            TooLong: a segment has more tokens than the model takes, and the caller is strict, or it can't be cut; or
+            TooLong: a segment has more tokens than the model takes, and the request is strict, or it can't be split; or
                 the answer would be too long.
             TooMany: the request has too many segments.
             InvalidRequest: the model has no pieces for a target prefix.
@@ -116,19 +116,19 @@ class Planner:
         request = self._request
         text = request.texts[index]
         if request.mime_type is MimeType.HTML:
-            # Block by block, so that nothing is read behind a limit.
+            # Block by block, to stop as soon as a limit is reached.
             found = self._documents[index].blocks if self._documents else blocks(text)
             read = [(block, self._block(block, index)) for block in found]
             html = HtmlDocument(tuple(block for block, _ in read), text)
             return PlannedText(text, tuple(passage for _, passage in read), html)
-        self._size.add(len(text))  # first: what is too long for an answer is not read
+        self._size.add(len(text))  # first: a text too long for an answer is not read
         passage = self._passage(text, find_protected(text, *self._terms), request.split_sentences, index)
         if request.target_prefixes and request.target_prefixes[index]:
             passage = self._begun(passage, index)
         return PlannedText(text, (passage,))
 
     def _block(self, block: Block, index: int) -> PlannedPassage:
-        """A block of HTML, in which a line end is a space."""
+        """Return the passage of an HTML block, in which a line end counts as a space."""
         split = self._request.split_sentences
         mode = SplitSentences.OFF if split is SplitSentences.OFF else SplitSentences.NO_NEWLINES
         self._size.add(len(block.text))
@@ -145,7 +145,7 @@ class Planner:
             inside = _within(spans, start, end)
             if piece.is_segment:
                 segments += map(self._count, self._fitting(piece.text, start, inside, index))
-            elif inside:  # terms without a letter, such as numbers
+            elif inside:  # protected spans without letters beside them, such as numbers
                 segments.append(_unread(piece.text, start, inside))
             start = end
         return PlannedPassage(text, tuple(segments))
@@ -162,7 +162,7 @@ class Planner:
         return segment
 
     def _fitting(self, text: str, start: int, spans: Sequence[Protected], index: int) -> Iterator[PlannedSegment]:
-        """A segment, or, where it has too many tokens for the model, those that it is cut into."""
+        """Yield a segment, or the parts it is split into if it has too many tokens for the model."""
         if spans and not has_letters_beside(text, spans):
             yield _unread(text, start, spans)
             return
@@ -188,7 +188,7 @@ class Planner:
     def _parts(
         self, parts: Iterable[str], start: int, spans: Sequence[Protected], index: int
     ) -> Iterator[PlannedSegment]:
-        """The segments of a text that begins at `start` and was cut into these parts."""
+        """Yield the segments of a text that begins at `start` and was split into these parts."""
         offset = 0
         for piece in parts:
             checkpoint()
@@ -199,17 +199,17 @@ class Planner:
             offset += len(piece)
 
     def _num_read(self, text: str, spans: Sequence[Protected]) -> int:
-        """About how many characters of a text the tokenizer reads, but for the symbols in place of the spans."""
+        """Return about how many characters of a text the tokenizer reads, without the symbols in place of spans."""
         has_symbols = len(spans) <= len(self._manifest.tokenizer.reserved_symbols)
         return len(text) - has_symbols * sum(span.end - span.start for span in spans)
 
     def _cut(self, segment: PlannedSegment) -> list[str]:
-        """The text of a segment with too many tokens as several."""
+        """Split the text of a segment with too many tokens."""
         text, limit = segment.text, self._manifest.limits.max_source_tokens
-        # Symbols may take more tokens than what they stand for: then the text's own number says too little.
+        # Symbols may take more tokens than the text they replace; then the text's own count is too low.
         num_tokens = self._num_tokens(text)
         goal = limit if num_tokens > limit else num_tokens * limit // len(segment.source_ids)
-        # What is protected and too long by itself stands alone: within it nothing may be cut.
+        # A protected span that is itself too long becomes its own part, as it must not be split.
         alone = [
             span
             for span in segment.spans
@@ -238,12 +238,12 @@ class Planner:
         return PlannedSegment(start, text, fed, self._source_ids(pieces), tuple(spans), protected)
 
     def _fed(self, text: str, spans: Sequence[Protected]) -> tuple[ProtectedText | None, str]:
-        """What the model reads of a text, and with which symbols, if there are enough."""
+        """Return the text with symbols, if there are enough of them, and what the model reads."""
         protected = protect(text, spans, self._manifest.tokenizer.reserved_symbols) if spans else None
         return protected, (text if protected is None else protected.text).translate(AS_SPACES)
 
     def _begun(self, passage: PlannedPassage, index: int) -> PlannedPassage:
-        """The passage, whose first segment's translation begins with the caller's prefix."""
+        """Return the passage with the caller's prefix at the start of its first segment's translation."""
         ids = self._prefix_ids(index)
         for number, segment in enumerate(passage.segments):
             if segment.source_ids:
@@ -284,24 +284,24 @@ class Planner:
 
 
 def _unread(text: str, start: int, spans: Sequence[Protected]) -> PlannedSegment:
-    """A segment that the model has no part in."""
+    """Return a segment that the model does not read."""
     return PlannedSegment(start, text, text, (), tuple(spans))
 
 
 def bounds(spans: Sequence[Protected]) -> list[tuple[int, int]]:
-    """Where spans start and end."""
+    """Return where spans start and end."""
     return [(span.start, span.end) for span in spans]
 
 
 def _within(spans: Sequence[Protected], start: int, end: int) -> list[Protected]:
-    """The spans that lie in a part of their text, with positions in that part."""
+    """Return the spans within a part of their text, with positions in that part."""
     first = bisect_left(spans, start, key=lambda span: span.start)
     last = bisect_right(spans, end, lo=first, key=lambda span: span.end)
     return [replace(span, start=span.start - start, end=span.end - start) for span in paced(spans[first:last])]
 
 
 def has_letters_beside(text: str, spans: Sequence[Protected]) -> bool:
-    """Whether there is anything to translate in a text: a letter outside of the spans."""
+    """Return whether a text has anything to translate: a letter outside the spans."""
     done = 0
     for span in spans:
         if any(map(str.isalpha, text[done : span.start])):
@@ -311,5 +311,5 @@ def has_letters_beside(text: str, spans: Sequence[Protected]) -> bool:
 
 
 def _normalized(text: str) -> str:
-    """A text as far as a tokenizer may be trusted to keep it: white space and forms of characters aside."""
+    """Return a text without the differences that a tokenizer may introduce: white space and character forms."""
     return " ".join(unicodedata.normalize("NFKC", text).split())

@@ -1,4 +1,4 @@
-"""Turns what was decoded for segments into text: symbols and terms in their places, and where words came from."""
+"""Conversion of decoded hypotheses into text: symbols and terms in place, and alignments."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ Alignment = tuple[AlignedSpan, ...]
 
 @dataclass(frozen=True, slots=True)
 class SegmentHypothesis:
-    """One candidate for a segment; `alignment` goes from the segment's text to this one and may be empty."""
+    """One candidate for a segment; `alignment` is from the segment's text to this text and may be empty."""
 
     text: str
     finish_reason: FinishReason
@@ -34,9 +34,9 @@ class SegmentHypothesis:
 
 @dataclass(frozen=True, slots=True)
 class Restorer:
-    """Restores segments for one request and language pair, and counts in `size` what it makes.
+    """Restores segments for one request and language pair, counting their size in `size`.
 
-    Without an `aligner` places are guessed where the text does not tell.
+    Without an `aligner`, ambiguous positions are guessed.
     """
 
     tokenizer: Tokenizer
@@ -52,9 +52,9 @@ class Restorer:
         decoded: Sequence[Sequence[DecodedHypothesis]],
         aligned: Sequence[bool],
     ) -> list[tuple[SegmentHypothesis, ...]]:
-        """The candidates of each segment, best first. `aligned` says of each segment whether its alignment is wanted.
+        """Return the candidates of each segment, best first. `aligned` has whether each segment's alignment is wanted.
 
-        A segment that the model did not read has one, made of its spans' targets.
+        A segment that the model did not read has one candidate, built from its spans' targets.
 
         Raises:
             TooLong: the answer would be too long.
@@ -80,7 +80,7 @@ class Restorer:
         texts: Sequence[Sequence[str]],
         aligned: Sequence[bool],
     ) -> dict[tuple[int, int], Alignment]:
-        """Alignments of what was fed with what came, by segment and rank, where they are wanted or needed."""
+        """Return the alignments of input with output by segment and rank, where they are wanted or needed."""
         if self.aligner is None:
             return {}
         wanted = [
@@ -107,7 +107,7 @@ class Restorer:
         }
 
     def _source_spans(self, segment: PlannedSegment) -> list[TokenSpan]:
-        """One for each of the segment's source ids; special ones stand nowhere."""
+        """Return a span for each of the segment's source ids; special ones have an empty span."""
         spans = [(0, 0)] * len(self.pair.source_prefix_ids) + self.tokenizer.source_spans(segment.fed)
         return spans + [(0, 0)] * (len(segment.source_ids) - len(spans))
 
@@ -133,12 +133,12 @@ class Restorer:
         return SegmentHypothesis(text, decoded.finish_reason, score, len(decoded.token_ids), flags, alignment)
 
     def _unread(self, segment: PlannedSegment) -> SegmentHypothesis:
-        self.size.add(0, len(segment.spans))  # planning has counted their targets
+        self.size.add(0, len(segment.spans))  # planning has already counted their targets
         return _unread(segment)
 
 
 def _is_unclear(segment: PlannedSegment, text: str) -> bool:
-    """Whether something that was protected is not just once in what the model wrote."""
+    """Return whether a protected span does not occur exactly once in the output."""
     if segment.protected is not None:
         used = segment.protected.symbols[: len(segment.spans)]
         return any(text.count(symbol) != 1 for symbol in used)
@@ -146,7 +146,7 @@ def _is_unclear(segment: PlannedSegment, text: str) -> bool:
 
 
 def _is_empty(text: str, places: Sequence[Span]) -> bool:
-    """Whether there is no letter and no number in a translation but in what was protected."""
+    """Return whether a translation has no letter or number outside protected spans."""
     done = 0
     for start, end in (*sorted(places), (len(text), len(text))):
         if any(map(str.isalnum, text[done:start])):
@@ -156,7 +156,7 @@ def _is_empty(text: str, places: Sequence[Span]) -> bool:
 
 
 def _unread(segment: PlannedSegment) -> SegmentHypothesis:
-    """The targets of its spans, and what is between them; there may be thousands."""
+    """Build a candidate of the spans' targets and the text between them; there may be thousands of spans."""
     parts: list[str] = []
     alignment: list[AlignedSpan] = []
     end = length = 0
@@ -170,5 +170,5 @@ def _unread(segment: PlannedSegment) -> SegmentHypothesis:
 
 
 def _clipped(alignment: Alignment, length: int) -> Alignment:
-    """Without what lies beyond the end."""
+    """Return the alignment without links beyond the end."""
     return tuple(span for span in alignment if span.target_end <= length)

@@ -1,4 +1,4 @@
-"""Calls that leave the source language out: one call becomes several, each with the texts of one language."""
+"""Calls without a source language: one call is split into several, each with the texts of one language."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ from service.text.markup import HtmlDocument, parse
 
 
 class ReadText(NamedTuple):
-    """A text without markup, for whoever looks at its language only, and, where it is HTML, the document it is."""
+    """A text without markup, for language detection, and its parsed document if it is HTML."""
 
     plain: str
     document: HtmlDocument | None = None
@@ -21,10 +21,10 @@ class ReadText(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A request for the texts of one language, and where each of them is in the whole request.
+    """A request for the texts of one language, and their indices in the whole request.
 
-    Without `indices` it is the whole request. `documents` are the texts as they were parsed, where they are HTML and
-    have been looked at; `detected_language_code` is empty where the caller named the language.
+    Without `indices` it is the whole request. `documents` are the parsed texts if they are HTML and were parsed for
+    detection; `detected_language_code` is empty if the caller gave the language.
     """
 
     request: TranslationRequest
@@ -33,16 +33,16 @@ class Part:
     detected_language_code: str = ""
 
     def place(self, index: int) -> int:
-        """Return where the part's text of that index is in the whole request."""
+        """Return the index in the whole request of the part's text at `index`."""
         return self.indices[index] if self.indices else index
 
     def told(self, translation: Translation) -> Translation:
-        """Return a translation with the language that was detected, if it was."""
+        """Return the translation with the detected language, if any."""
         code = self.detected_language_code
         return replace(translation, detected_language_code=code) if code else translation
 
     def name_in_whole(self, error: InvalidRequest) -> None:
-        """Have an error about one of the part's texts name it by its place in the whole request."""
+        """Make an error about one of the part's texts refer to its index in the whole request."""
         if not self.indices:
             return
         match error.path:
@@ -55,11 +55,11 @@ def parts_by_language(
 ) -> list[Part]:
     """Split a request by its texts' languages, in the order of each language's first text.
 
-    `language_codes` has one code per text, and `read`, which plain texts may leave out, what was read of it. Texts of
-    no language that have no letters are in no part.
+    `language_codes` has one code per text, and `read` its read text; plain texts may omit it. Texts without a language
+    and without letters are in no part.
 
     Raises:
-        InvalidRequest: a text has letters, and is in no language that can be translated into the target.
+        InvalidRequest: a text has letters, but is in no language that can be translated into the target.
     """
     indices: dict[str, list[int]] = {}
     for index, code in enumerate(language_codes):
@@ -79,7 +79,7 @@ def parts_by_language(
 
 
 def read_texts(texts: Sequence[str], mime_type: MimeType) -> list[ReadText]:
-    """Read texts, each once. It passes checkpoints."""
+    """Read texts, parsing HTML. Passes checkpoints."""
     return [_read(text, mime_type) for text in paced(texts, every=1)]
 
 
@@ -101,6 +101,6 @@ def _part(request: TranslationRequest, code: str, indices: Sequence[int]) -> Tra
         request,
         source_language_code=code,
         texts=tuple(request.texts[index] for index in indices),
-        # Of a wrong number they stay as they are, to be refused with the part.
+        # A wrong number of prefixes is kept, to be rejected with the part.
         target_prefixes=tuple(prefixes[i] for i in indices) if len(prefixes) == len(request.texts) else prefixes,
     )

@@ -1,4 +1,4 @@
-"""Gives a text's translation out from left to right, as its segments grow."""
+"""Streaming of a text's translation from left to right, as its segments grow."""
 
 from collections.abc import Sequence
 
@@ -9,10 +9,10 @@ from service.translation.planning import PlannedSegment, PlannedText
 
 
 class TextStream:
-    """One text of a stream. What it gives out, put together, is the text of the translation.
+    """One text of a stream. Its deltas, concatenated, are the text of the translation.
 
-    Of the segment whose turn it is words are given out as they come; later ones wait for their turn. HTML is given out
-    as a whole, as tags stand where the whole translation says.
+    Words of the current segment are returned as they arrive; later segments wait for their turn. HTML is returned as a
+    whole, as the positions of tags depend on the whole translation.
     """
 
     def __init__(self, planned: PlannedText, tokenizer: Tokenizer, *, preserves_formatting: bool) -> None:
@@ -21,14 +21,14 @@ class TextStream:
         self._tokenizer = tokenizer
         self._preserves_formatting = preserves_formatting
         self._settled: dict[int, str] = {}
-        self._current = 0  # the segment whose turn it is
+        self._current = 0  # index of the current segment
         self._decoder = IncrementalDecoder(tokenizer)
         self._num_told = 0
         self._num_told_of_current = 0
-        self._source_end = 0  # how far the text is told
+        self._source_end = 0  # end of the source text covered so far
 
     def feed(self, number: int, token_ids: Sequence[int]) -> str:
-        """What is new now that these tokens of the text's segment of that number are certain."""
+        """Return the new text, given the final tokens so far of the text's segment of that number."""
         if number != self._current or number >= len(self._segments) or not self._grows(self._segments[number]):
             return ""
         part = self._decoder.feed(token_ids)
@@ -39,7 +39,7 @@ class TextStream:
         return self._tell(before + part)
 
     def settle(self, number: int, text: str) -> str:
-        """What is new now that this is the translation of the text's segment of that number."""
+        """Return the new text, given the translation of the text's segment of that number."""
         self._settled[number] = text
         parts: list[str] = []
         while self._current < len(self._segments) and self._current in self._settled:
@@ -53,11 +53,11 @@ class TextStream:
         return self._tell("".join(parts))
 
     def finish(self, translation: Translation) -> str:
-        """The rest, now that this is the whole translation."""
+        """Return the rest, given the whole translation."""
         return translation.text[self._num_told :]
 
     def _grows(self, segment: PlannedSegment) -> bool:
-        """Whether the model's words are the translation's."""
+        """Return whether the model's words are used unchanged, so that the segment can be streamed."""
         return not segment.spans and not self._preserves_formatting
 
     def _before(self, segment: PlannedSegment) -> str:

@@ -1,4 +1,4 @@
-"""The one path from text to text: resolve, check, plan, decode, restore, in order; used by every API."""
+"""The translation path of every API: resolve, check, plan, decode, restore, in this order."""
 
 import asyncio
 import time
@@ -41,22 +41,22 @@ from service.translation.compute_pool import ComputePool
 from service.translation.decoding import SegmentDecoder, SegmentProgress
 from service.translation.source_languages import Part, parts_by_language, read_texts
 
-# Up to here the event loop plans and restores by itself: about half a millisecond, less than a trip to another thread
-# costs under load. What is short and takes longer is begun anew on another thread.
+# Up to these limits the event loop plans and restores itself: about half a millisecond, less than a switch to another
+# thread costs under load. Short work that takes longer is restarted on another thread.
 _MAX_INLINE_CHARACTERS = 4_096
 _MAX_INLINE_SECONDS = 0.002
-_TERMS_FACTOR = 16  # measured: a character takes so much longer where a term is found, or nearly found, at each
+_TERMS_FACTOR = 16  # measured slowdown per character if a term matches, or nearly matches, at each
 _MAX_INLINE_TOKENS = 2_048
-_MAX_INLINE_ENTRIES = 1_024  # segments and links of alignments that the event loop puts into messages by itself
+_MAX_INLINE_ENTRIES = 1_024  # segments and alignment links that the event loop converts to messages itself
 
 T = TypeVar("T")
 
 
 class Translator:
-    """Translates with the models of a catalogue. All methods belong to the event loop's thread."""
+    """Translation with the models of a catalogue. All methods belong to the event loop's thread."""
 
     def __init__(self, metrics: Metrics, cache: TranslationCache, glossaries: Glossaries, limits: CallLimits) -> None:
-        """`limits` are those of every call."""
+        """Apply `limits` to every call."""
         self.glossaries = glossaries
         self._limits = limits
         self._metrics = metrics
@@ -66,16 +66,16 @@ class Translator:
         self._pool = ComputePool()
 
     def serve(self, catalogue: Catalogue) -> None:
-        """From now on translate with these models."""
+        """Translate with these models from now on."""
         self._catalogue = catalogue
         self._is_loading = False
 
     def close(self) -> None:
-        """End what is being computed, and wait for nothing."""
+        """End all computations without waiting for them."""
         self._pool.close()
 
     def models(self) -> list[LoadedModel]:
-        """The models that are served, in order of names, and of each the highest version first.
+        """Return the served models, sorted by name, the highest version of each first.
 
         Raises:
             Unavailable: they are still being loaded.
@@ -85,7 +85,7 @@ class Translator:
         return self._catalogue.models()
 
     def model(self, name: str, version: str) -> LoadedModel:
-        """The model of this name; its highest version if `version` is empty.
+        """Return the model of this name; its highest version if `version` is empty.
 
         Raises:
             NotFound: there is no such model or version.
@@ -95,14 +95,14 @@ class Translator:
         return self._catalogue.find(name, version)
 
     def deliver(self, updates: Sequence[SequenceUpdate], progress: Sequence[SequenceProgress] = ()) -> None:
-        """Take in the terminal updates of one turn of an engine, and the progress of sequences that go on."""
+        """Handle the terminal updates of one engine turn, and the progress of sequences still running."""
         self._decoder.deliver(updates, progress)
 
     def overload(self, priority: Priority) -> Overloaded | None:
-        """Return why the call at hand, of this priority, would be refused, whatever it asks for; else `None`.
+        """Return why the current call, of this priority, would be rejected regardless of its contents; else `None`.
 
-        Calls that ask for what is kept from earlier ones are always answered. The queue that has room is noted in the
-        call, so that nobody looks at it again.
+        Cached translations are returned even under overload, so with a cache this is always `None`. The engine whose
+        queue has room is recorded in the call, so that it is not checked again.
         """
         overload = None
         call = current_call()
@@ -122,10 +122,10 @@ class Translator:
     async def translate(self, request: TranslationRequest) -> TranslationResult:
         """Translate every text of the request, or fail as a whole.
 
-        Cancelling this coroutine takes the request's sequences out of the engine.
+        Cancelling this coroutine aborts the request's sequences in the engine.
 
         Raises:
-            ServiceError: see `service.domain.errors`; what can't be taken is refused before anything is decoded.
+            ServiceError: see `service.domain.errors`; invalid requests are rejected before anything is decoded.
         """
         parts = await self._parts(request)
         if len(parts) == 1:
@@ -134,7 +134,7 @@ class Translator:
             try:
                 async with asyncio.TaskGroup() as group:
                     tasks = [group.create_task(self._translate(part)) for part in parts]
-            except BaseExceptionGroup as errors:  # the first ended the others
+            except BaseExceptionGroup as errors:  # the first failure cancelled the others
                 raise errors.exceptions[0] from None
             results = [task.result() for task in tasks]
         if request.source_language_code:
@@ -151,10 +151,10 @@ class Translator:
     async def stream(self, request: TranslationRequest) -> AsyncGenerator[StreamEvent]:
         """Translate the request's texts and yield them as they grow; each ends with its whole translation.
 
-        Closing this generator takes the request's sequences out of the engine; who may leave early must close it.
+        Closing this generator aborts the request's sequences in the engine; callers that may stop early must close it.
 
         Raises:
-            ServiceError: as for `translate`; what was yielded before stays true.
+            ServiceError: as for `translate`; events yielded before stay valid.
         """
         parts = await self._parts(request)
         if not request.source_language_code:
@@ -169,20 +169,20 @@ class Translator:
                     yield event
 
     def check_texts(self, texts: Sequence[str]) -> None:
-        """Check the texts of a call that asks for several translations of them together.
+        """Check all texts of a call that is split into several translations.
 
         Raises:
-            InvalidRequest: none, or too long ones.
+            InvalidRequest: there are none, or they are too long.
         """
         check_texts(texts, self._limits.max_characters)
 
     async def detect(
         self, texts: Sequence[str], deadline_seconds: float, mime_type: MimeType = MimeType.PLAIN
     ) -> list[tuple[DetectedLanguage, ...]]:
-        """The languages that each text may be in, best first: `LanguageDetector.detect` among all that it knows.
+        """Return the languages that each text may be in, best first: `LanguageDetector.detect` with all its languages.
 
         Raises:
-            ServiceError: the server is loading, there are no texts, or too long ones, or the deadline passed.
+            ServiceError: the server is loading, there are no texts, they are too long, or the deadline passed.
         """
         self.models()
         check_texts(texts, self._limits.max_characters)
@@ -194,8 +194,9 @@ class Translator:
         return await self._pool.run(detected, sum(map(len, texts)), deadline_seconds, _caller())
 
     async def convert(self, build: Callable[[], T], num_entries: int) -> T:
-        """What `build` makes of so many segments and links of alignments of an answer: beside the event loop, if they
-        are many. It passes checkpoints.
+        """Return the result of `build` for `num_entries` segments and alignment links of an answer.
+
+        With many entries it runs on another thread. It must pass checkpoints.
 
         Raises:
             Unavailable: the server is stopping.
@@ -205,8 +206,8 @@ class Translator:
         return await self._pool.run(build, num_entries, caller=_caller())
 
     async def _parts(self, request: TranslationRequest) -> list[Part]:
-        """Check a request and split it by the languages of its texts: all in the one that the caller names, or each in
-        the one that it is in, of those from which the target can be reached."""
+        """Check a request and split it by source language: the one given by the caller, or the one detected for each
+        text among those that can be translated into the target."""
         self.models()
         check_request(request, self._limits.max_characters)
         if request.source_language_code:
@@ -223,7 +224,7 @@ class Translator:
 
     @contextmanager
     def _model_for(self, part: Part) -> Iterator[tuple[LoadedModel, LanguagePair]]:
-        """Keep a part's model loaded through the `with` block, though another version be served by then, and count."""
+        """Keep a part's model loaded through the `with` block, even if it is replaced meanwhile, and count the call."""
         try:
             model, pair = self._resolve(part.request)
             with model.leases.hold(), model.statistics.call(len(part.request.texts)):
@@ -286,7 +287,7 @@ class Translator:
             self._count(call, [translations[index] for index in range(len(request.texts))])
 
     def _model_into(self, request: TranslationRequest) -> LoadedModel:
-        """One that can translate into the request's target."""
+        """Return a model that can translate into the request's target."""
         asked = (request.model, request.model_version)
         sources = self._catalogue.sources(*asked, request.target_language_code)
         return self._catalogue.resolve(*asked, sources[0], request.target_language_code)[0]
@@ -300,7 +301,7 @@ class Translator:
         request = part.request
         current = current_call()
         current.uses(model.name, model.version)
-        # What is kept is given out whatever the queue is like.
+        # Cached translations are returned regardless of the queue.
         if not self._decoder.keeps and current.admitted_by != (model.engine, request.priority):
             model.engine.check_queue(request.priority, current.origin)
         call = TranslationCall(request, model, pair, self._terms(request, pair), self._limits, part.documents)
@@ -313,7 +314,7 @@ class Translator:
         return call
 
     def _terms(self, request: TranslationRequest, pair: LanguagePair) -> list[TermIndex]:
-        """Those of the glossary that the request names."""
+        """Return the terms of the request's glossary, if it names one."""
         if not request.glossary:
             return []
         codes = canonical(pair.source_language_code), canonical(pair.target_language_code)
@@ -341,7 +342,7 @@ class Translator:
         return candidates
 
     def _note(self, phase: Phase, model: LoadedModel, began_seconds: float) -> None:
-        """Note a phase of the call at hand that has just ended, for all that count it."""
+        """Record a phase of the current call that has just ended, in the call, the metrics and the statistics."""
         ended_seconds = time.monotonic()
         current_call().took(phase, began_seconds, ended_seconds)
         self._metrics.model(model.name).took(phase, ended_seconds - began_seconds)
@@ -361,12 +362,12 @@ class Translator:
 
 
 def _caller() -> Origin:
-    """Who shares the threads with others: a key, or a host, whatever its connections."""
+    """Return the caller for the sharing of threads: a key or a host, regardless of its connections."""
     return current_call().origin[:1]
 
 
 def _is_small(request: TranslationRequest) -> bool:
-    """Whether its texts are planned, and put together, in about half a millisecond."""
+    """Return whether planning and assembling the texts takes at most about half a millisecond."""
     num_characters = sum(map(len, request.texts))
     if request.terms or request.glossary:
         num_characters = num_characters * _TERMS_FACTOR + sum(len(term.source) for term in request.terms)
@@ -374,6 +375,6 @@ def _is_small(request: TranslationRequest) -> bool:
 
 
 def _undetermined(text: str) -> Translation:
-    """The answer to a text without letters, which never reaches a model."""
+    """Return the answer to a text without letters, which never reaches a model."""
     unchanged = Hypothesis(text, score=None, num_tokens=0)
     return Translation(text, (unchanged,), FinishReason.STOP, 0, detected_language_code=UNDETERMINED)

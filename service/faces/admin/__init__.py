@@ -1,1 +1,1 @@
-"""The status page, and what operators may do over HTTP."""
+"""The status page, and operators' actions over HTTP."""

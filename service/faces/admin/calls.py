@@ -1,4 +1,4 @@
-"""Operators' calls by HTTP, done on the event loop; each goes the way of every call."""
+"""Operators' calls over HTTP, run on the event loop and through the same pipeline as all calls."""
 
 import asyncio
 import json
@@ -18,17 +18,16 @@ from service.models.control import ModelControl
 from service.process.lifecycle import Phase, ReloadOutcome
 from service.translation.translator import Translator
 
-_OPERATORS = "operators"  # are one caller, as keys have names and peers addresses
+_OPERATORS = "operators"  # count as one caller, as a key's name or a peer's address does
 
 Document = dict[str, Any]
 T = TypeVar("T")
 
 
 class AdminCalls:
-    """All methods belong to the event loop's thread. `headers` have names in lower case, and may hold a request id, an
-    API key, to whose quotas the call is then held, and a trace context.
+    """Operators' calls. All methods belong to the event loop's thread, and raise only ServiceError.
 
-    They raise a ServiceError, and no other error.
+    `headers` have lower-case names, and may hold a request id, a trace context and an API key, whose quotas then apply.
     """
 
     def __init__(
@@ -40,7 +39,7 @@ class AdminCalls:
         phase: Callable[[], Phase],
         deadline_seconds: float,
     ) -> None:
-        """A translation has `deadline_seconds`."""
+        """Give translations `deadline_seconds`."""
         self._translator = translator
         self._control = control
         self._reload = reload
@@ -49,7 +48,7 @@ class AdminCalls:
         self._deadline_seconds = deadline_seconds
 
     async def translate(self, body: bytes, headers: Mapping[str, str]) -> Document:
-        """As `TranslationService.Translate`, its messages in protobuf's JSON with the field names of the .proto."""
+        """Translate as `TranslationService.Translate`, with messages in protobuf's JSON and the .proto's names."""
 
         async def translated() -> Document:
             deadline = time.monotonic() + self._deadline_seconds
@@ -63,21 +62,21 @@ class AdminCalls:
         return await self._served("translate", translated, headers)
 
     async def models(self) -> Document:
-        """How each version stands that is on disk or in memory."""
+        """Return the state of each version on disk or in memory."""
         states = await self._control.states()
         shown = [{"name": s.name, "version": s.version, "state": s.state.value, "reason": s.reason} for s in states]
         return {"models": shown}
 
     async def load(self, name: str, headers: Mapping[str, str]) -> Document:
-        """As `ModelControl.load`."""
+        """See `ModelControl.load`."""
         return await self._served("load", lambda: _done(self._control.load(name)), headers)
 
     async def unload(self, name: str, headers: Mapping[str, str]) -> Document:
-        """As `ModelControl.unload`."""
+        """See `ModelControl.unload`."""
         return await self._served("unload", lambda: _done(self._control.unload(name)), headers)
 
     async def reload(self, headers: Mapping[str, str]) -> Document:
-        """As SIGHUP, and what came of it. It is brought to its end, though the caller go."""
+        """Reload as on SIGHUP, and return the outcome. It is completed even if the caller disconnects."""
 
         async def reloaded() -> Document:
             return {"outcome": (await asyncio.shield(asyncio.ensure_future(self._reload()))).value}
@@ -110,13 +109,13 @@ async def _done(work: Awaitable[None]) -> Document:
 
 
 def parsed(body: bytes) -> pb.TranslateRequest:
-    """A request in protobuf's JSON.
+    """Parse a request in protobuf's JSON.
 
     Raises:
-        InvalidRequest: it is none, or has too many entries.
+        InvalidRequest: the body is not such a request, or has too many entries.
     """
     try:
-        check_counts_of_json(json.loads(body), pb.TranslateRequest)  # protobuf takes its time with each entry
+        check_counts_of_json(json.loads(body), pb.TranslateRequest)  # protobuf is slow for each entry
         return json_format.Parse(body, pb.TranslateRequest())
     except (json_format.ParseError, ValueError, RecursionError) as error:
         reason = " ".join(str(error).split())[:200]

@@ -1,4 +1,4 @@
-"""The status page as one file: markup, style, charts and script put together, and a policy that allows only these."""
+"""The status page as one file of markup, styles, charts and scripts, with a policy that allows only these."""
 
 import base64
 import hashlib
@@ -17,7 +17,7 @@ class Page:
 
 
 def build_page() -> Page:
-    """Put the page together; it loads nothing from anywhere."""
+    """Build the page, which loads nothing from other addresses."""
     styles = [_read("uPlot.min.css"), _read("status.css")]
     scripts = [_read("uPlot.iife.min.js"), _read("status.js")]
     html = _read("status.html")

@@ -1,4 +1,4 @@
-"""Keeps other web pages, open in an operator's browser, from reading or doing anything here."""
+"""Protection against other web pages, open in an operator's browser, that send requests to this server."""
 
 import ipaddress
 from collections.abc import Mapping
@@ -6,12 +6,11 @@ from urllib.parse import urlsplit
 
 
 def refusal(method: str, headers: Mapping[str, str], own_host: str) -> str:
-    """Why a request is refused, in one line; empty if it is fine. Names of headers are in lower case.
+    """Return why a request is rejected, in one line; empty if it is allowed. Header names are in lower case.
 
-    A page that has its own name resolve to this server (DNS rebinding) names itself in `Host`: only addresses,
-    localhost and `own_host`, the configured one, are answered. A page that posts says in `Origin` where it is from, and
-    can't send JSON to another site without asking first, which nobody answers. Tools without a browser send no
-    `Origin`.
+    A page whose own name resolves to this server (DNS rebinding) sends that name as `Host`: only addresses, localhost
+    and `own_host`, the configured one, are accepted. A page that posts sends its origin as `Origin`, and can't send
+    JSON to another site without a preflight request, which is never answered. Tools without a browser send no `Origin`.
     """
     authority = headers.get("host", "")
     if not _is_own(_hostname(authority), own_host):
@@ -30,14 +29,14 @@ def refusal(method: str, headers: Mapping[str, str], own_host: str) -> str:
 def _authority(origin: str) -> str | None:
     try:
         return urlsplit(origin).netloc.lower()
-    except ValueError:  # brackets that don't fit
+    except ValueError:  # mismatched brackets
         return None
 
 
 def _hostname(authority: str) -> str:
     try:
         return urlsplit(f"//{authority}").hostname or ""
-    except ValueError:  # brackets that don't fit
+    except ValueError:  # mismatched brackets
         return ""
 
 

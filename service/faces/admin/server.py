@@ -1,4 +1,4 @@
-"""The admin listener: the status page, its numbers, and what operators may do, over HTTP."""
+"""The admin listener over HTTP: the status page, its data, and operators' actions."""
 
 import asyncio
 import json
@@ -27,10 +27,10 @@ from service.observe.recent_errors import RecentErrors
 from service.process.lifecycle import Phase
 
 _MODEL_ACTION = re.compile("/api/models/([^/]+)/(load|unload)")
-_READ_SECONDS = 10.0  # for what only reads
-_CHANGE_SECONDS = 600.0  # for loading, unloading and reloading; what is under way by then goes on
-_LAST_SECONDS = 2.0  # for an answer that comes at the deadline
-_MAX_BODY_BYTES = 131_072  # what is read as JSON in some milliseconds, in which nothing else runs
+_READ_SECONDS = 10.0  # for read-only requests
+_CHANGE_SECONDS = 600.0  # for loading, unloading and reloading, which continue after that
+_LAST_SECONDS = 2.0  # for an answer that arrives at the deadline
+_MAX_BODY_BYTES = 131_072  # can be parsed as JSON in a few milliseconds, which block everything else
 _JSON = "application/json"
 _HEADERS = {
     "Cache-Control": "no-store",
@@ -54,16 +54,16 @@ _HTTP_STATUS = {
 
 @dataclass(frozen=True, slots=True)
 class ServerView:
-    """What the page tells of the server; the functions are called from other threads."""
+    """The server's data for the page; the functions are called from other threads."""
 
     device: str
-    is_explicit: bool  # models are loaded and unloaded by call
+    is_explicit: bool  # models are loaded and unloaded only by calls
     phase: Callable[[], Phase]
     models: Callable[[], Sequence[LoadedModel]]
 
 
 class AdminServer:
-    """Answers requests on the listener's event loop; what they ask of models is done on the server's."""
+    """Answers requests on the listener's event loop; operations on models run on the server's."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class AdminServer:
         own_host: str,
         deadline_seconds: float,
     ) -> None:
-        """`own_host` is the configured one; a translation has `deadline_seconds`."""
+        """Accept `own_host`, the configured one; give translations `deadline_seconds`."""
         self._view = view
         self._calls = calls
         self._metrics = metrics
@@ -99,7 +99,7 @@ class AdminServer:
             headers = {**_HEADERS, "Content-Security-Policy": self._page.policy}
             return HttpAnswer(HTTPStatus.OK, "text/html; charset=utf-8", self._page.body, headers)
         if request.path == "/status.json":
-            return await asyncio.to_thread(lambda: _json(self._status()))  # it takes locks of the models'
+            return await asyncio.to_thread(lambda: _json(self._status()))  # it takes the models' locks
         if request.path == "/api/models":
             return await self._awaited(self._calls.models(), _READ_SECONDS)
         return _not_here(request, "/, /status.json, /api/models")
@@ -131,12 +131,12 @@ class AdminServer:
         }
 
     async def _awaited(self, work: Coroutine[Any, Any, Document], timeout_seconds: float) -> HttpAnswer:
-        """Have the server's event loop do it, and answer what came of it."""
+        """Run `work` on the server's event loop, and answer with its outcome."""
         started = time.monotonic()
         future: Future[Document] = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             async with asyncio.timeout(timeout_seconds):
-                document = await asyncio.wrap_future(future)  # cancelled with it; changes are shielded from that
+                document = await asyncio.wrap_future(future)  # cancels it on a timeout; changes are shielded from that
         except TimeoutError:
             late = f"not done within {timeout_seconds:g} s; a change that has begun goes on."
             return _of_error(DeadlineExceeded(late))

@@ -1,6 +1,6 @@
-"""What /status.json says: counters, gauges and histograms as they stand, read from the metrics.
+"""The contents of /status.json: current counters, gauges and histograms, read from the metrics.
 
-Nothing is counted here. Rates and percentiles are differences between two readings, which the page takes.
+Nothing is counted here. The page computes rates and percentiles from the differences between two readings.
 """
 
 import dataclasses
@@ -12,7 +12,7 @@ from service.models.loaded_model import LoadedModel
 from service.observe.metrics import Sample
 from service.observe.recent_errors import RecentError
 
-# Of `method`s, what comes last; other calls, such as those for health, would only hide how long translating takes.
+# Last parts of `method`s. Other calls, such as health checks, would only obscure how long translating takes.
 TRANSLATING = {"Translate", "TranslateStream", "TranslateText", "ModelInfer", "ModelStreamInfer", "translate"}
 
 _COUNTERS = ("source_tokens", "target_tokens", "coalesced_sequences")
@@ -27,9 +27,9 @@ _HISTOGRAMS = {
 
 
 def numbers_of(samples: Iterable[Sample]) -> dict[str, Any]:
-    """Sums over all models, and over all methods that translate; histograms have cumulative counts per bound.
+    """Return sums over all models and all translating methods; histograms have cumulative counts per bound.
 
-    `calls` are finished ones by status. `kv_bytes_used` and `kv_bytes_reserved` are of slots in use and of all slots.
+    `calls` counts finished calls by status. `kv_bytes_used` and `kv_bytes_reserved` are for slots in use and all slots.
     """
     sums: defaultdict[str, float] = defaultdict(float)
     calls: defaultdict[str, float] = defaultdict(float)
@@ -65,7 +65,7 @@ def numbers_of(samples: Iterable[Sample]) -> dict[str, Any]:
 
 
 def models_of(models: Sequence[LoadedModel]) -> list[dict[str, Any]]:
-    """What is served; of `any_to_any` languages each is translated into each other one."""
+    """Return the served models; each of the `any_to_any` languages is translated into each other one."""
     described = []
     for model in models:
         manifest, engine = model.manifest, model.engine.snapshot()
@@ -88,7 +88,7 @@ def models_of(models: Sequence[LoadedModel]) -> list[dict[str, Any]]:
 
 
 def errors_of(errors: Iterable[RecentError]) -> list[dict[str, Any]]:
-    """The errors as they are."""
+    """Return the errors as dictionaries."""
     return [dataclasses.asdict(error) for error in errors]
 
 

@@ -1,4 +1,4 @@
-"""Callers that go away, or stop reading."""
+"""Handling of callers that disconnect or stop reading."""
 
 import asyncio
 import logging
@@ -15,17 +15,17 @@ _LOG = logging.getLogger(__name__)
 async def write(
     context: "grpc.aio.ServicerContext[Any, Any]", message: Any, deadline_seconds: float | None = None
 ) -> None:
-    """Write the next message of a stream, once the caller has read enough of what was written before.
+    """Write the next message of a stream once the caller has read enough of the previous ones.
 
-    `deadline_seconds` is on `time.monotonic()`'s clock.
+    `deadline_seconds` is on the clock of `time.monotonic()`.
 
     Raises:
-        CancelledError: the caller has gone, or had not read enough by the deadline: a status would have to wait, too.
+        CancelledError: the caller has disconnected, or had not read enough by the deadline: a status would wait, too.
     """
     try:
         async with asyncio.timeout(None if deadline_seconds is None else deadline_seconds - time.monotonic()):
             await context.write(message)
-    except (TimeoutError, grpc.aio.InternalError) as error:  # gRPC's: the connection broke, and we are not told yet
+    except (TimeoutError, grpc.aio.InternalError) as error:  # gRPC's: the connection broke, not reported yet
         raise asyncio.CancelledError from error
 
 
@@ -35,18 +35,18 @@ async def end(
     """End the call with this status; its own trailers come last.
 
     Raises:
-        AbortError: it is done.
-        CancelledError: the caller has just gone, so nobody hears the status.
+        AbortError: the call has ended.
+        CancelledError: the caller has just disconnected and does not receive the status.
     """
     try:
         await context.abort(status.code, status.message, (*more_trailers, *status.trailing_metadata))
     except (asyncio.CancelledError, grpc.aio.AbortError):
         raise
-    except Exception as error:  # grpc's own, which has no public name
+    except Exception as error:  # grpc's own class, which has no public name
         _LOG.debug("the caller went before its %s", status.code.name)
         raise asyncio.CancelledError from error
 
 
 def is_worth_logging(record: logging.LogRecord) -> bool:
-    """A filter for gRPC's logger: whether this is more than a caller who went while its answer was being sent."""
+    """Filter gRPC's log records: drop those about callers that disconnected while their answer was being sent."""
     return not (record.exc_info and isinstance(record.exc_info[1], grpc.aio.InternalError))

@@ -1,32 +1,32 @@
-"""How many bytes of messages and answers the server holds at a time, so that no flood of them fills its memory."""
+"""Limit on the bytes of messages and answers held at a time, so that a flood of calls can't fill the memory."""
 
 from service.domain.errors import MemoryFull
 
-# What a call takes that is begun: the record of it (17 KiB as measured), and what may have arrived of a message that
-# nobody has asked for yet (`connections.UNREAD_BYTES`).
+# Memory of a call that has begun: its record (17 KiB as measured), and the part of its message that may arrive before
+# it is read (`connections.UNREAD_BYTES`).
 CALL_BYTES = 32 * 2**10
 
-# A message takes at most one part in so many of what is left: as room gets scarce, large ones are refused first, and a
-# flood of these leaves room for small ones.
+# A message takes at most this fraction (1/n) of the bytes left: as memory runs short, large messages are rejected
+# first, and a flood of them leaves room for small ones.
 _PARTS = 16
-_PAUSE_SECONDS = 1.0  # nobody knows when calls under way will end
+_PAUSE_SECONDS = 1.0  # it is unknown when calls in progress will end
 
 
 class ByteBudget:
-    """Counts the bytes that calls hold; belongs to the event loop's thread."""
+    """Counts the bytes that calls hold. For the event loop's thread only."""
 
     def __init__(self, max_bytes: int, largest_bytes: int) -> None:
-        """A message of `largest_bytes` must fit while nothing else is held, so there is twice as much at least."""
+        """Allow at least twice `largest_bytes`: a message of that size must fit while nothing else is held."""
         self.max_bytes = max(max_bytes, 2 * (largest_bytes + CALL_BYTES))
         self.num_bytes = 0
         self._parts = min(_PARTS, self.max_bytes // (largest_bytes + CALL_BYTES))
 
     def hold(self) -> "Hold":
-        """What one call holds: nothing yet."""
+        """Return the hold of one call, empty at first."""
         return Hold(self)
 
     def take(self, num_bytes: int) -> None:
-        """Count so many more bytes as held.
+        """Count `num_bytes` more as held.
 
         Raises:
             MemoryFull: there is no room for them.
@@ -50,19 +50,19 @@ class Hold:
         self._num_bytes = 0
 
     def grow(self, num_bytes: int) -> None:
-        """Hold so many bytes more.
+        """Hold `num_bytes` more.
 
         Raises:
-            MemoryFull: as for `ByteBudget.take`; then nothing has changed.
+            MemoryFull: as for `ByteBudget.take`; nothing has changed then.
         """
         self._budget.take(num_bytes)
         self._num_bytes += num_bytes
 
     def shrink(self, num_bytes: int) -> None:
-        """Hold so many bytes less."""
+        """Hold `num_bytes` less."""
         self._budget.num_bytes -= num_bytes
         self._num_bytes -= num_bytes
 
     def release(self) -> None:
-        """Hold nothing any more; may be called again."""
+        """Release all bytes; may be called again."""
         self.shrink(self._num_bytes)

@@ -1,5 +1,4 @@
-"""gRPC's side of the way of every call (`service.calls.pipeline`): where it begins, where it may be refused, how it
-ends."""
+"""gRPC side of the call pipeline (`service.calls.pipeline`): begins calls, rejects them early, and ends them."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
@@ -23,7 +22,7 @@ from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.peer import host_of
 from service.faces.grpc.status import Metadata, status_of
 
-# Probes have no keys, and what there is to call is published anyway.
+# Probes have no keys, and the list of methods is public anyway.
 _NEED_NO_KEY = (
     f"/{health.SERVICE_NAME}/",
     f"/{reflection.SERVICE_NAME}/",
@@ -40,8 +39,7 @@ def _normal_priority(message: bytes) -> Priority:
     return Priority.NORMAL
 
 
-# The commonest methods, and how to read the priority of a call. KServe's calls are refused further in, for the same
-# reasons.
+# The most common methods, and how to read a call's priority. KServe's calls are rejected later, for the same reasons.
 _PRIORITY_OF: Mapping[str, Callable[[bytes], Priority]] = {
     f"/{translation_servicer.SERVICE_NAME}/Translate": _own_priority,
     f"/{google_servicer.SERVICE_NAME}/TranslateText": _normal_priority,
@@ -49,14 +47,16 @@ _PRIORITY_OF: Mapping[str, Callable[[bytes], Priority]] = {
 
 
 class ArrivalInterceptor(Interceptor):
-    """Begins every call, and lets in those with a good API key. Must be outside of whatever receives messages: nothing
-    is taken from callers without a key."""
+    """Begins every call, and admits those with a valid API key.
+
+    Must be outside all interceptors that receive messages: nothing is read from callers without a key.
+    """
 
     def __init__(self, pipeline: CallPipeline) -> None:
         self._pipeline = pipeline
 
     async def intercept_service(self, continuation: Continuation, details: grpc.HandlerCallDetails) -> Handler:
-        """As `grpc.aio.ServerInterceptor`."""
+        """See `grpc.aio.ServerInterceptor`."""
         handler = await continuation(details)
         method = details.method.removeprefix("/")
         asks_for_key = self._pipeline.asks_for_keys and not details.method.startswith(_NEED_NO_KEY)
@@ -79,17 +79,17 @@ class ArrivalInterceptor(Interceptor):
 
 
 class AdmissionInterceptor(Interceptor):
-    """Refuses calls of the commonest methods while every model has too much to do.
+    """Rejects calls of the most common methods while every model is overloaded.
 
-    An overloaded server must spend its time on the calls that it has let in. To refuse one as any other call costs half
-    as much again, by its record, quotas, message, and the plan of its texts.
+    An overloaded server must spend its time on the calls it has admitted. Rejecting a call on the normal path costs
+    half as much again, for its record, quotas, message, and the planning of its texts.
     """
 
     def __init__(self, pipeline: CallPipeline) -> None:
         self._pipeline = pipeline
 
     async def intercept_service(self, continuation: Continuation, details: grpc.HandlerCallDetails) -> Handler:
-        """As `grpc.aio.ServerInterceptor`."""
+        """See `grpc.aio.ServerInterceptor`."""
         handler = await continuation(details)
         priority_of = _PRIORITY_OF.get(details.method)
         if handler is None or priority_of is None:
@@ -108,16 +108,16 @@ class AdmissionInterceptor(Interceptor):
 
 
 class CallInterceptor(Interceptor):
-    """Serves every call, sends its id and timing as trailers, and ends failed ones with the status of their error.
+    """Serves every call, sends its id and timing as trailers, and ends failed calls with the status of their error.
 
-    On a stream of requests each of them is a call, which whoever answers it has served.
+    On a stream of requests each request is a call of its own, served by its handler.
     """
 
     def __init__(self, pipeline: CallPipeline) -> None:
         self._pipeline = pipeline
 
     async def intercept_service(self, continuation: Continuation, details: grpc.HandlerCallDetails) -> Handler:
-        """As `grpc.aio.ServerInterceptor`."""
+        """See `grpc.aio.ServerInterceptor`."""
         handler = await continuation(details)
         is_stream = handler is not None and bool(handler.request_streaming)
 
@@ -135,7 +135,7 @@ class CallInterceptor(Interceptor):
                 metadata = context.invocation_metadata() or ()
                 response = await self._pipeline.serve(call, lambda: behaviour(request, context), metadata, is_late)
             except ServiceError as error:
-                failure = error.with_traceback(None)  # which would hold the message
+                failure = error.with_traceback(None)  # it would keep the message alive
                 failure.__context__ = None
             else:
                 if timing := _timing_trailer(call):
@@ -148,7 +148,7 @@ class CallInterceptor(Interceptor):
 
 
 async def refuse(pipeline: CallPipeline, error: Exception, context: Context) -> NoReturn:
-    """End the call at hand, before anything is made of it, with the status that belongs to the error.
+    """End the current call, before it is processed, with the error's status.
 
     Raises:
         AbortError: always; or CancelledError, as for `end`.
@@ -159,7 +159,7 @@ async def refuse(pipeline: CallPipeline, error: Exception, context: Context) -> 
 
 
 def _timing_trailer(call: Call) -> Metadata:
-    """Return how long the call took, if it has any texts."""
+    """Return the call's duration as a trailer, if the call has any texts."""
     if not call.texts:
         return ()
     return ((TIMING_KEY, server_timing(call.seconds, call.total_seconds)),)

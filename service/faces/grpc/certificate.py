@@ -1,8 +1,8 @@
-"""Read a server's certificate: when it is valid, and what kind of key it has. The only importer of cryptography.
+"""Reading of a server's certificate: its validity and its kind of key. The only importer of cryptography.
 
-The standard library checks that a key belongs to a certificate, but has no public way to read the dates of a
-certificate of one's own: `getpeercert` describes verified peers, `get_ca_certs` authorities only. Import this module
-only where there is TLS: `cryptography` takes 0.1 s and 16 MB.
+The standard library checks that a key belongs to a certificate, but has no public way to read the dates of one's own
+certificate: `getpeercert` describes verified peers, `get_ca_certs` only authorities. Import this module only with TLS
+enabled: `cryptography` takes 0.1 s and 16 MB.
 """
 
 from dataclasses import dataclass
@@ -13,13 +13,13 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import PublicKeyAlgorithmOID
 
-# gRPC's TLS loads other curves and Ed25519 too, and then fails every handshake.
+# gRPC's TLS also loads other curves and Ed25519, but then fails every handshake.
 _CURVES = (ec.SECP256R1, ec.SECP384R1)
 
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """When a certificate is valid, and whether gRPC can serve with its kind of key."""
+    """Validity of a certificate, and whether gRPC supports its kind of key."""
 
     not_before: datetime
     not_after: datetime
@@ -27,10 +27,10 @@ class Certificate:
 
 
 def read_certificate(pem: bytes) -> Certificate:
-    """Read the first certificate of a PEM file, which is the server's own.
+    """Read the first certificate of a PEM file, the server's own.
 
     Raises:
-        ValueError: there is none.
+        ValueError: the file has no certificate.
     """
     found = x509.load_pem_x509_certificate(pem)
     return Certificate(found.not_valid_before_utc, found.not_valid_after_utc, _has_usable_key(found))

@@ -1,4 +1,4 @@
-"""How many entries a caller's lists may have, of every API: looked at before anything is made of them."""
+"""Limits on the entries of callers' lists, for every API: checked before the lists are processed."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,10 +11,10 @@ from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2 as google_pb
 from service.faces.grpc.pb.inference import grpc_service_pb2 as kserve_pb
 
-MAX_TERMS = 1024  # that a caller may send; a glossary of the server's may have more
+MAX_TERMS = 1024  # in a request; a glossary on the server may have more
 MAX_LABELS = 64
 MAX_PARAMETERS = 64
-MAX_TENSORS = 16  # more than a model has: so a wrong name is told by its name
+MAX_TENSORS = 16  # more than a model has, so that an error can name an unknown tensor
 _MAX_DIMENSIONS = 8  # likewise
 _SEVERAL_CALLS = "send several calls"
 _GLOSSARY = "keep larger glossaries on the server"
@@ -45,19 +45,19 @@ MAXIMA: Mapping[type[Message], Mapping[str, tuple[int, str]]] = {
 
 
 def check_counts(message: Message, within: str = "") -> None:
-    """Check the lists of a message, and not those of messages in it; `within` is what names of its fields begin with.
+    """Check the lists of a message, but not of its submessages; `within` is the prefix of its fields' names.
 
     Raises:
-        TooMany: one has more entries than allowed.
+        TooMany: a list has more entries than allowed.
     """
     for field, (most, advice) in MAXIMA[type(message)].items():
         check_count(f"{within}{field}", len(getattr(message, field)), most, advice)
 
 
 def check_counts_of_json(document: Any, kind: type[Message]) -> None:
-    """As `check_counts`, for a message of that kind that is a document in protobuf's JSON by now."""
+    """Check a document in protobuf's JSON as `check_counts` checks a message of that kind."""
     if not isinstance(document, dict):
-        return  # the parser says what is wrong
+        return  # the parser reports the error
     for field, (most, advice) in MAXIMA[kind].items():
         for name in (field, kind.DESCRIPTOR.fields_by_name[field].camelcase_name):
             if isinstance(entries := document.get(name), list | dict):
@@ -68,7 +68,7 @@ def check_count(field: str, number: int, most: int, advice: str = _SEVERAL_CALLS
     """Check how many entries a field has.
 
     Raises:
-        TooMany: more than `most`.
+        TooMany: there are more than `most`.
     """
     if number > most:
         raise TooMany("{path} has {number} entries", Path(field), number=number, allowed=str(most), advice=advice)

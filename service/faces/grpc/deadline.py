@@ -1,4 +1,4 @@
-"""By when a call must be answered."""
+"""Deadlines of calls."""
 
 import time
 from typing import Any
@@ -7,6 +7,6 @@ import grpc
 
 
 def deadline_of(context: "grpc.aio.ServicerContext[Any, Any]", default_seconds: float) -> float:
-    """The caller's deadline, or the one that a call without gets, on `time.monotonic()`'s clock."""
+    """Return the caller's deadline, or else the default one, on the clock of `time.monotonic()`."""
     remaining = context.time_remaining()
     return time.monotonic() + (default_seconds if remaining is None else remaining)

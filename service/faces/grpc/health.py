@@ -1,7 +1,7 @@
-"""`grpc.health.v1.Health`: whether this server wants calls.
+"""`grpc.health.v1.Health`: whether this server accepts calls.
 
-grpcio-health-checking brings a servicer, but its `Watch` forgets all watchers of a service when one of them leaves,
-and can't be ended: an open watch would hold the server's stop for the whole grace period. Its messages are used.
+grpcio-health-checking has a servicer, but its `Watch` drops all watchers of a service when one of them disconnects,
+and can't be ended: an open watch would delay the server's stop by the whole grace period. Only its messages are used.
 """
 
 import asyncio
@@ -26,25 +26,25 @@ class HealthServicer(health_pb2_grpc.HealthServicer):  # type: ignore[misc]
         self._closed = False
 
     def set_serving(self, serving: bool) -> None:
-        """Tell everybody whether the server wants calls."""
+        """Set whether the server accepts calls, and notify all watchers."""
         status = health_pb2.HealthCheckResponse.SERVING if serving else health_pb2.HealthCheckResponse.NOT_SERVING
         self._statuses = dict.fromkeys(self._statuses, status)
         self._wake()
 
     def close(self) -> None:
-        """End all watches, once each has been sent the last status."""
+        """End all watches once each has received the last status."""
         self._closed = True
         self._wake()
 
     async def Check(self, request: Any, context: "grpc.aio.ServicerContext[Any, Any]") -> Any:  # noqa: N802
-        """The status of one service, now."""
+        """Return the current status of one service."""
         status = self._statuses.get(request.service)
         if status is None:
             raise NotFound(f"no service {request.service[:60]!r} here.")
         return health_pb2.HealthCheckResponse(status=status)
 
     async def Watch(self, request: Any, context: "grpc.aio.ServicerContext[Any, Any]") -> None:  # noqa: N802
-        """The status of one service, now and whenever it changes."""
+        """Send the status of one service, now and whenever it changes."""
         sent = None
         while True:
             changed = self._changed
@@ -52,7 +52,7 @@ class HealthServicer(health_pb2_grpc.HealthServicer):  # type: ignore[misc]
             if status != sent:
                 await write(context, health_pb2.HealthCheckResponse(status=status))
                 sent = status
-                continue  # it may have changed meanwhile
+                continue  # it may have changed in the meantime
             if self._closed:
                 return
             await changed.wait()

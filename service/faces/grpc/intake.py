@@ -1,4 +1,4 @@
-"""Takes messages in, and lets answers out, within the bytes that the server may hold."""
+"""Receiving of messages and sending of answers within the server's byte limit."""
 
 import asyncio
 import traceback
@@ -18,20 +18,21 @@ from service.faces.grpc.receptions import Receptions
 T = TypeVar("T")
 
 _END: Any = grpc.aio.EOF  # type: ignore[attr-defined]  # the stubs don't know it
-_GONE_SECONDS = 0.1  # in which gRPC tells of a caller who went, after it has told that no message will come
-_SHARE_OF_RECEPTIONS = 4  # one part in so many of all bytes is for messages on their way, and one for those of streams
-_MOST_SINGLES = 32  # all may arrive in one round of the event loop
-# To parse and to check a larger message takes the event loop milliseconds, in which gRPC takes in no other call.
+_GONE_SECONDS = 0.1  # gRPC reports the end of messages first, and this much later that the caller has disconnected
+_SHARE_OF_RECEPTIONS = 4  # 1/n of all bytes is for messages being received, and 1/n for those of streams
+_MOST_SINGLES = 32  # all may arrive in one iteration of the event loop
+# Parsing and checking a larger message takes the event loop milliseconds, in which gRPC accepts no other call.
 _LARGE_BYTES = 64 * 2**10
-_REST = 9  # so large messages have a tenth of its time
+_REST = 9  # limits large messages to a tenth of the event loop's time
 
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """What calls may take of the memory, in three parts: messages that are being received, the same on streams of
-    requests, and what is held of calls until their answers are sent.
+    """Memory for calls, in three parts: messages being received, messages being received on streams of requests, and
+    data held for calls until their answers are sent.
 
-    Each of the first two is worth the largest message there may be; streams that wait for their next count there.
+    Each message of the first two parts counts with the largest allowed size; so does each stream that waits for its
+    next message.
     """
 
     held: ByteBudget
@@ -41,7 +42,7 @@ class Memory:
 
     @classmethod
     def of(cls, max_bytes: int, largest_bytes: int) -> "Memory":
-        """Divide `max_bytes` among them; messages have at most `largest_bytes`."""
+        """Divide `max_bytes` among the parts; messages have at most `largest_bytes`."""
         streams = max(2, max_bytes // _SHARE_OF_RECEPTIONS // largest_bytes)
         singles = min(streams, _MOST_SINGLES)
         held = ByteBudget(max_bytes - (singles + streams) * largest_bytes, largest_bytes)
@@ -49,20 +50,20 @@ class Memory:
 
     @property
     def max_bytes(self) -> int:
-        """Most bytes that there may be in flight."""
+        """Return the maximum of bytes in flight."""
         return self.held.max_bytes + (self.singles.limit + self.streams.limit) * self.largest_bytes
 
     @property
     def num_bytes(self) -> int:
-        """Bytes in flight, with those that may yet arrive of messages on their way."""
+        """Return the bytes in flight, including those of messages being received that may still arrive."""
         return self.held.num_bytes + (self.singles.num_under_way + self.streams.num_under_way) * self.largest_bytes
 
 
 class IntakeInterceptor(Interceptor):
-    """Receives what gRPC would receive by itself, however much: the message of a call, when it is its turn.
+    """Receives each call's message in its turn, where gRPC itself would receive all of them, however many.
 
-    So to gRPC all handlers outside of this one are of streams of requests, which are read by their handlers. Inside of
-    it requests are bytes, one by one where a caller streams them. Must be outside of all that asks for messages.
+    To gRPC, all handlers outside this interceptor therefore take streams of requests, which the handlers read. Inside,
+    requests are bytes, one by one where the caller streams them. Must be outside all interceptors that read messages.
     """
 
     def __init__(self, memory: Memory, pipeline: CallPipeline) -> None:
@@ -71,8 +72,8 @@ class IntakeInterceptor(Interceptor):
         self._large = asyncio.Lock()
 
     async def intercept_service(self, continuation: Continuation, details: grpc.HandlerCallDetails) -> Handler:
-        """As `grpc.aio.ServerInterceptor`."""
-        handler: Any = await continuation(details)  # the stubs know sync handlers only
+        """See `grpc.aio.ServerInterceptor`."""
+        handler: Any = await continuation(details)  # the stubs only know sync handlers
         if handler is None:
             return None  # type: ignore[return-value]
         serialize = handler.response_serializer
@@ -80,14 +81,14 @@ class IntakeInterceptor(Interceptor):
         async def begun(context: Context) -> Hold:
             hold = self._memory.held.hold()
             hold.grow(CALL_BYTES)
-            # Not when the handler returns: its answer is yet to be sent. The stubs take no function here.
+            # Not when the handler returns: its answer has yet to be sent. The stubs accept no function here.
             context.add_done_callback(lambda _: hold.release())  # type: ignore[arg-type]
             return hold
 
         async def received(context: Context, hold: Hold) -> bytes:
             message: Any = await self._memory.singles.receive(context.read, context.peer)
             if message is _END:
-                await asyncio.sleep(_GONE_SECONDS)  # as a rule the caller has gone, and this task is cancelled
+                await asyncio.sleep(_GONE_SECONDS)  # usually the caller has disconnected, and this task is cancelled
                 raise InvalidRequest("the call has no message; send one.")
             hold.grow(len(message))
             if len(message) > _LARGE_BYTES:
@@ -116,7 +117,7 @@ class IntakeInterceptor(Interceptor):
                     try:
                         return await call(context)
                     except ServiceError as error:
-                        refusal = error.with_traceback(None)  # which would hold the message
+                        refusal = error.with_traceback(None)  # it would keep the message alive
                     return await refuse(self._pipeline, refusal, context)
                 except grpc.aio.AbortError as error:
                     _forget(error)
@@ -130,7 +131,7 @@ class IntakeInterceptor(Interceptor):
         return grpc.stream_stream_rpc_method_handler(within_memory(call), None, serialize)
 
     async def _turn_of_large(self) -> None:
-        """After one large message the next waits several times as long as the event loop was held up by it."""
+        """Wait for the turn of a large message: several times as long as the last one blocked the event loop."""
         await self._large.acquire()
         loop = asyncio.get_running_loop()
         began_seconds = loop.time()
@@ -142,10 +143,10 @@ class IntakeInterceptor(Interceptor):
 
 
 def _forget(error: grpc.aio.AbortError) -> None:
-    """Have an error that ended a call hold nothing of it.
+    """Remove an error's references to the call that it ended.
 
-    gRPC keeps the error with the call, and the error the frames that it went through, which hold the message and
-    the call: all that would stay until Python's collector comes by.
+    gRPC keeps the error with the call, and the error keeps its frames, which refer to the message and the call: all of
+    that would stay in memory until Python's garbage collector runs.
     """
     traceback.clear_frames(error.__traceback__)
     error.__context__ = error.__traceback__ = None

@@ -1,4 +1,4 @@
-"""How interceptors wrap handlers, and those that know nothing of calls: make handlers once, and parse messages."""
+"""Wrapping of handlers by interceptors, and the generic interceptors: build handlers once, and parse messages."""
 
 import inspect
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
@@ -25,16 +25,16 @@ Continuation = Callable[[grpc.HandlerCallDetails], Awaitable[Handler]]
 
 
 class OnceInterceptor(Interceptor):
-    """Has the other interceptors make their handler of a method once, and not at each call. Must be the outermost.
+    """Has the other interceptors build their handler of a method once instead of per call. Must be the outermost.
 
-    So a handler may depend on nothing of a call but its method, and only methods that are known have one.
+    Handlers may therefore depend only on the method of a call, and only known methods have one.
     """
 
     def __init__(self) -> None:
         self._handlers: dict[str, Handler] = {}
 
     async def intercept_service(self, continuation: Continuation, details: grpc.HandlerCallDetails) -> Handler:
-        """As `grpc.aio.ServerInterceptor`."""
+        """See `grpc.aio.ServerInterceptor`."""
         handler = self._handlers.get(details.method)
         if handler is None:
             handler = await continuation(details)
@@ -44,13 +44,13 @@ class OnceInterceptor(Interceptor):
 
 
 class ParsingInterceptor(Interceptor):
-    """Parses requests, so that bytes which are no valid message are the caller's fault and not the server's.
+    """Parses requests, so that an invalid message is reported as the caller's error, not the server's.
 
-    Must be the innermost interceptor: the others see bytes, and refuse calls before anything is made of these.
+    Must be the innermost interceptor: the others see bytes, and reject calls before these are parsed.
     """
 
     async def intercept_service(self, continuation: Continuation, details: grpc.HandlerCallDetails) -> Handler:
-        """As `grpc.aio.ServerInterceptor`."""
+        """See `grpc.aio.ServerInterceptor`."""
         handler = await continuation(details)
 
         async def parsed(call: Behaviour, request: Any, context: Context) -> Any:
@@ -60,10 +60,10 @@ class ParsingInterceptor(Interceptor):
 
 
 def parse(deserialize: Callable[[bytes], T], message: bytes) -> T:
-    """A message of bytes.
+    """Parse a message.
 
     Raises:
-        InvalidRequest: they are none.
+        InvalidRequest: the bytes are not a valid message.
     """
     try:
         return deserialize(message)
@@ -81,13 +81,13 @@ async def _each_parsed(handler: Handler, requests: AsyncIterable[bytes]) -> Asyn
 
 
 def around(handler: H, wrapper: Callable[[Behaviour, Any, Context], Awaitable[Any]], *, parses: bool = True) -> H:
-    """Run `wrapper` around a handler; around a stream's, one that writes its answers by itself, or yields them.
+    """Run `wrapper` around a handler; a handler of streams may write its answers itself or yield them.
 
-    Handlers that know no event loop, and `None` for unknown methods, are left as they are.
+    Sync handlers, and `None` for unknown methods, are returned unchanged.
     """
     if handler is None:
         return handler
-    call: Behaviour  # the stubs know sync handlers only
+    call: Behaviour  # the stubs only know sync handlers
     if handler.unary_unary is not None:
         call, new_handler = handler.unary_unary, grpc.unary_unary_rpc_method_handler  # type: ignore[assignment]
     elif inspect.iscoroutinefunction(handler.stream_unary):

@@ -1,7 +1,7 @@
-"""Which calls are open, so that a stop waits for these and for nothing else.
+"""Tracking of open calls, so that a stop waits for these only.
 
-gRPC's own stop waits for more: for peers that do not react, for calls that were begun and never sent, and now and then
-for a call that it took in and handed to nobody (seen with 1.81, in 1 % of stops beneath busy callers).
+gRPC's own stop waits for more: for unresponsive peers, for calls that were begun but never sent, and occasionally for a
+call that it accepted but passed to no handler (seen with 1.81, in 1 % of stops with busy callers).
 """
 
 import asyncio
@@ -12,9 +12,9 @@ from service.faces.grpc.interceptors import Behaviour, Context, Continuation, Ha
 
 
 class OpenCalls(Interceptor):
-    """Counts calls from when their message is here, or their stream begins, to when all of their answer is sent.
+    """Counts calls from the arrival of their message, or the start of their stream, until their answer is sent.
 
-    Must be outside of all that answers calls. Those of `ignored` services, by full name, don't count.
+    Must be outside all interceptors that answer calls. Calls of `ignored` services, given by full name, don't count.
     """
 
     def __init__(self, ignored: tuple[str, ...] = ()) -> None:
@@ -24,7 +24,7 @@ class OpenCalls(Interceptor):
         self._none.set()
 
     async def intercept_service(self, continuation: Continuation, details: grpc.HandlerCallDetails) -> Handler:
-        """As `grpc.aio.ServerInterceptor`."""
+        """See `grpc.aio.ServerInterceptor`."""
         handler = await continuation(details)
         if details.method.startswith(self._ignored):
             return handler
@@ -32,14 +32,14 @@ class OpenCalls(Interceptor):
         async def counted(call: Behaviour, request: object, context: Context) -> object:
             self._count += 1
             self._none.clear()
-            # Not when the handler returns: its answer is yet to be sent. The stubs take no function here.
+            # Not when the handler returns: its answer has yet to be sent. The stubs accept no function here.
             context.add_done_callback(self._ended)  # type: ignore[arg-type]
             return await call(request, context)
 
         return around(handler, counted)
 
     async def none_for(self, seconds: float) -> None:
-        """Return once no call is open, nor is one this much later."""
+        """Wait until no call is open, now and `seconds` later."""
         while True:
             await self._none.wait()
             await asyncio.sleep(seconds)

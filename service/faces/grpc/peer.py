@@ -1,15 +1,15 @@
-"""Who calls, as far as the connection tells: a host, and one of its connections."""
+"""Identification of callers by their connection."""
 
 import socket
 from urllib.parse import unquote
 
-_MAPPED = bytes(10) + b"\xff\xff"  # addresses of IPv4, as a socket for both has them
+_MAPPED = bytes(10) + b"\xff\xff"  # IPv4 addresses on a dual-stack socket
 
 
 def host_of(peer: str) -> str:
-    """The host in gRPC's name of a connection, such as `ipv4:192.0.2.1:5000`, `ipv6:%5B2001:db8::1%5D:5000` or `unix:`.
+    """Return the host of a gRPC peer, such as `ipv4:192.0.2.1:5000`, `ipv6:%5B2001:db8::1%5D:5000` or `unix:`.
 
-    Of IPv6 it is the network of 64 bits, within which a host may choose its addresses. Sockets of Unix are one host.
+    For IPv6 it is the /64 network, within which a host may choose its addresses. All Unix sockets count as one host.
     """
     kind, _, address = peer.partition(":")
     host = address.rpartition(":")[0]

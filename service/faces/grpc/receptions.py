@@ -1,8 +1,8 @@
-"""How many messages are being received at a time, each of which may become as large as any may be.
+"""Limit on the messages being received at a time, each of which may reach the largest allowed size.
 
-Nobody knows how large a message will be, or whether it comes at all. Until it is asked for, gRPC takes no more of it
-than `connections.UNREAD_BYTES`; from then on it may be the largest. So only so many are asked for at a time, and who
-begins calls and says little must keep nobody out.
+It is unknown how large a message will be, or whether it arrives at all. Until it is read, gRPC buffers at most
+`connections.UNREAD_BYTES` of it; from then on up to the largest size. So only a limited number is read at a time, and
+callers that begin calls but send little must not block others.
 """
 
 import asyncio
@@ -12,10 +12,10 @@ from typing import TypeVar
 
 from service.domain.errors import MessageTooSlow
 
-# A message that is not here after so long is slow: a small one comes with its call, and is received at once.
+# A message that takes longer is slow: a small one arrives with its call and is received immediately.
 SLOW_SECONDS = 0.01
-# While others wait, at most half of what is being received may be slow. Of more, those are given up that have taken
-# longer than this, and then the latest: so what began well is not lost to what never ends.
+# While others wait, at most half of the messages being received may be slow. Beyond that, those that have taken longer
+# than this are dropped first, then the latest: so messages that progress are not lost to those that never end.
 PATIENCE_SECONDS = 5.0
 _PAUSE_SECONDS = 1.0
 
@@ -32,23 +32,23 @@ class _Reception:
 
 
 class Receptions:
-    """Messages that are being received; belongs to the event loop's thread."""
+    """The messages being received. For the event loop's thread only."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self._num_free = limit
-        self._under_way: dict[_Reception, None] = {}  # the oldest first
-        # By connection, which get their turns one after the other, however many calls each has begun.
+        self._under_way: dict[_Reception, None] = {}  # oldest first
+        # By connection: connections take turns, however many calls each has begun.
         self._waiting: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
         self._timer: asyncio.TimerHandle | None = None
 
     @property
     def num_under_way(self) -> int:
-        """So many messages are being received."""
+        """Return how many messages are being received."""
         return self.limit - self._num_free
 
     async def receive(self, read: Callable[[], Awaitable[T]], connection: Callable[[], str]) -> T:
-        """What `read` receives, in the turn of the caller's connection; which that is, is only asked if need be.
+        """Return what `read` receives, in the turn of the caller's connection; `connection` is called only if needed.
 
         Raises:
             MessageTooSlow: it took too long while others waited.
@@ -68,7 +68,7 @@ class Receptions:
                     "Try again, or send smaller ones.",
                     _PAUSE_SECONDS,
                 ) from None
-            raise  # the caller has gone, too
+            raise  # the caller has disconnected, too
         finally:
             del self._under_way[reception]
             self._hand_on()
@@ -85,7 +85,7 @@ class Receptions:
             raise
 
     def _hand_on(self) -> None:
-        """Give what is free to who waits, or keep it."""
+        """Pass a free slot to the next waiting connection, or keep it."""
         while self._waiting:
             connection, turns = next(iter(self._waiting.items()))
             turn = turns.popleft()
@@ -93,7 +93,7 @@ class Receptions:
                 self._waiting.move_to_end(connection)
             else:
                 del self._waiting[connection]
-            if not turn.done():  # else its caller has gone
+            if not turn.done():  # else its caller has disconnected
                 turn.set_result(None)
                 return
         self._num_free += 1
@@ -101,11 +101,11 @@ class Receptions:
     def _watch(self) -> None:
         if self._timer is None:
             loop = asyncio.get_running_loop()
-            # One round of the loop later: what arrived while it stood still is to be taken in first.
+            # One iteration of the loop later, to first receive what arrived while the loop was blocked.
             self._timer = loop.call_later(SLOW_SECONDS, loop.call_soon, self._make_room, loop.time())
 
     def _make_room(self, began_seconds: float) -> None:
-        """Look at those that were under way when the watch began."""
+        """Evict surplus slow messages among those in progress when the watch began."""
         self._timer = None
         if not self._waiting:
             return

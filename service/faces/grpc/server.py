@@ -1,4 +1,4 @@
-"""Puts servicers, interceptors, health, reflection and channel options together into one gRPC server."""
+"""Assembly of servicers, interceptors, health, reflection and channel options into one gRPC server."""
 
 import logging
 
@@ -29,18 +29,18 @@ from service.faces.grpc.pb.inference import grpc_service_pb2_grpc as kserve_grpc
 from service.translation.translator import Translator
 
 _API_NAMES = (translation_servicer.SERVICE_NAME, google_servicer.SERVICE_NAME, kserve_servicer.SERVICE_NAME)
-_ALGORITHMS = 1  # the bit of gRPC's first "algorithm", which is none
+_ALGORITHMS = 1  # the bit of gRPC's first "algorithm": no compression
 _INFLATES = 0
 _GRPC_LOGGER = "grpc._cython.cygrpc"
 
 
 def new_health_servicer() -> HealthServicer:
-    """The health of the whole server and of each of its APIs, NOT_SERVING at first."""
+    """Return the health of the whole server and of each of its APIs, NOT_SERVING at first."""
     return HealthServicer(_API_NAMES)
 
 
 def new_open_calls() -> OpenCalls:
-    """The calls of our APIs: a tool that keeps a stream of reflection's open is not being answered."""
+    """Return the open calls of our APIs; reflection is ignored, as tools may keep its streams open."""
     return OpenCalls(ignored=(health.SERVICE_NAME, reflection.SERVICE_NAME))
 
 
@@ -83,12 +83,12 @@ def build_grpc_server(
 
 def _channel_options(config: ServerConfig) -> list[tuple[str, int]]:
     options = [
-        # What arrives compressed is refused before it is inflated, which would take a thousand times the memory.
+        # Compressed messages are rejected before inflating them, which could take a thousand times the memory.
         ("grpc.compression_enabled_algorithms_bitset", _ALGORITHMS),
         ("grpc.per_message_decompression", _INFLATES),
         ("grpc.so_reuseport", 0),  # else a second server shares the port unnoticed
         ("grpc.max_receive_message_length", config.max_request_bytes),
-        # Between the first and the second gRPC refuses some calls at random.
+        # Between these two sizes gRPC rejects some calls at random.
         ("grpc.max_metadata_size", config.max_metadata_bytes),
         ("grpc.absolute_max_metadata_size", config.max_metadata_bytes),
         *connection_options(config.max_connections),

@@ -1,4 +1,4 @@
-"""Turn service errors into gRPC statuses, with the details that clients act on."""
+"""Conversion of service errors into gRPC statuses, with the details that clients act on."""
 
 import functools
 from collections.abc import Iterable
@@ -16,14 +16,14 @@ from service.domain.errors import InvalidRequest, NotFound, Overloaded, ServiceE
 ERROR_DOMAIN = "dragoman"
 
 _MAX_KEPT_OVERLOADS = 64
-_MAX_NAME_LENGTH = 256  # metadata has room for 8 KiB, and a caller may name something in megabytes
+_MAX_NAME_LENGTH = 256  # metadata is limited to 8 KiB, and a name from a caller may have megabytes
 
 Metadata = tuple[tuple[str, str | bytes], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class RpcStatus:
-    """What ends a failed call."""
+    """The status of a failed call."""
 
     code: grpc.StatusCode
     message: str
@@ -31,11 +31,11 @@ class RpcStatus:
 
 
 def status_of(error: ServiceError) -> RpcStatus:
-    """Turn an error into a status, with `google.rpc` details in the trailing metadata.
+    """Convert an error into a status, with `google.rpc` details in the trailing metadata.
 
-    `BadRequest` names the field of an invalid request, `ResourceInfo` what was not found; `RetryInfo`, and
-    `grpc-retry-pushback-ms` for gRPC's own retries, say when an overloaded server wants to be asked again. `ErrorInfo`
-    has the reason of any error, for programs.
+    `BadRequest` names the field of an invalid request, `ResourceInfo` the missing resource. `RetryInfo`, and
+    `grpc-retry-pushback-ms` for gRPC's own retries, give the delay before the next call to an overloaded server.
+    `ErrorInfo` has the machine-readable reason of any error.
     """
     message = str(error)
     if isinstance(error, Overloaded):
@@ -51,7 +51,7 @@ def status_of(error: ServiceError) -> RpcStatus:
     return _status(_code_of(error), error.reason, message, details)
 
 
-@functools.lru_cache(_MAX_KEPT_OVERLOADS)  # hundreds a second, in which few are different
+@functools.lru_cache(_MAX_KEPT_OVERLOADS)  # hundreds a second, few of them different
 def _status_of_overload(code: grpc.StatusCode, reason: str, message: str, milliseconds: int) -> RpcStatus:
     delay = Duration()
     delay.FromMilliseconds(milliseconds)

@@ -1,4 +1,4 @@
-"""TLS for the gRPC port: certificate, key and clients' authorities, which may be replaced while the server runs."""
+"""TLS for the gRPC port: certificate, key and client authorities, which may be replaced while the server runs."""
 
 import ssl
 from dataclasses import dataclass
@@ -10,25 +10,25 @@ import grpc
 from service.config.server_config import ServerConfig
 from service.config.watched_files import FileProblem, WatchedFiles, read_file, warn_if_world_readable
 
-_NO_PASSWORD = "no password"  # noqa: S105  # so that OpenSSL does not ask for one on the terminal
+_NO_PASSWORD = "no password"  # noqa: S105  # so that OpenSSL does not prompt for one on the terminal
 
 
 @dataclass(frozen=True, slots=True)
 class _Identity:
-    """What the server shows to those who connect, and until when that is valid, in Unix time."""
+    """The server's certificate and key, and until when they are valid, in Unix time."""
 
     configuration: grpc.ServerCertificateConfiguration
     not_after_seconds: float
 
 
 class ServerTls:
-    """The server's side of TLS. New connections get what `refresh` read last; those that are open go on as they are."""
+    """Server side of TLS. New connections use the files read by the last `refresh`; open ones are not affected."""
 
     def __init__(self, certificate: Path, key: Path, client_ca: Path | None = None) -> None:
-        """With `client_ca` only clients with a certificate of one of these authorities may connect.
+        """Read the files; with `client_ca`, only accept clients with a certificate of one of these authorities.
 
         Raises:
-            FileProblem: a file can't be read, key and certificate do not belong together, or it is not valid today.
+            FileProblem: a file can't be read, key and certificate do not match, or the certificate is not valid now.
         """
         paths = [certificate, key, *([client_ca] if client_ca else [])]
         self._files = WatchedFiles(paths, lambda: _read(certificate, key, client_ca))
@@ -38,15 +38,15 @@ class ServerTls:
 
     @property
     def not_after_seconds(self) -> float:
-        """Until when the certificate is valid, in Unix time."""
+        """Return until when the certificate is valid, in Unix time."""
         return self._files.current.not_after_seconds
 
     def refresh(self) -> bool:
-        """As `WatchedFiles.refresh`."""
+        """See `WatchedFiles.refresh`."""
         return self._files.refresh()
 
     def credentials(self) -> grpc.ServerCredentials:
-        """For a port of a gRPC server."""
+        """Return credentials for a port of a gRPC server."""
         return grpc.dynamic_ssl_server_credentials(
             self._handed_out.configuration,
             self._fetch,  # type: ignore[arg-type]  # the stubs don't know that None means no change
@@ -54,7 +54,7 @@ class ServerTls:
         )
 
     def _fetch(self) -> grpc.ServerCertificateConfiguration | None:
-        """What has changed since gRPC asked last; it asks at each connection, on a thread of its own."""
+        """Return the configuration if it has changed; gRPC calls this at each connection, on a thread of its own."""
         current = self._files.current
         if current is self._handed_out:
             return None
@@ -63,7 +63,7 @@ class ServerTls:
 
 
 def tls_of(config: ServerConfig) -> ServerTls | None:
-    """TLS as the settings say.
+    """Return TLS as configured, or None without a certificate.
 
     Raises:
         FileProblem: as for `ServerTls`.
@@ -77,7 +77,9 @@ def _read(certificate: Path, key: Path, client_ca: Path | None) -> _Identity:
     chain, private = read_file(certificate, "the TLS certificate"), read_file(key, "the TLS key")
     authorities = read_file(client_ca, "authorities of clients' certificates") if client_ca else None
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    from service.faces.grpc.certificate import read_certificate  # its library is heavy for servers without TLS
+    from service.faces.grpc.certificate import (
+        read_certificate,  # imported here: its library is heavy, and only needed with TLS
+    )
 
     try:
         found = read_certificate(chain)

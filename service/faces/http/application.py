@@ -1,7 +1,7 @@
-"""An ASGI application out of a function from request to answer: it reads bodies within a limit, and handles HEAD.
+"""ASGI application from a function that maps a request to an answer: limits the size of bodies, and handles HEAD.
 
-There are few paths and no templates, so this is bare ASGI: a framework would bring an async library, routing and
-0.1 s of imports for it. `HttpListener` takes any ASGI application.
+There are few paths and no templates, so this is bare ASGI: a framework would add an async library, routing and 0.1 s
+of imports. `HttpListener` takes any ASGI application.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ PLAIN = "text/plain; charset=utf-8"
 _METHODS = ("GET", "HEAD", "POST")
 _MAX_TARGET_BYTES = _MAX_HEADERS_BYTES = 65_536
 _MAX_HEADERS = 100
-_DISCARD_SECONDS = 1.0  # in which the rest of a refused body is read: closing on unread bytes would lose the answer
+_DISCARD_SECONDS = 1.0  # for reading the rest of a rejected body: closing with unread bytes would lose the answer
 
 Message = MutableMapping[str, Any]
 Scope = MutableMapping[str, Any]
@@ -30,7 +30,7 @@ Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class HttpRequest:
-    """A request. `path` is as it was sent, without the query; names of `headers` are in lower case; a HEAD is a GET."""
+    """A request. `path` is as sent, without the query; names of `headers` are in lower case; HEAD becomes GET."""
 
     method: str
     path: str

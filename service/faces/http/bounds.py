@@ -1,6 +1,6 @@
-"""How many connections a port has, and how long each may take to send its request and to take the answer.
+"""Limits on a port's connections, and on the time each takes to send its request and to receive the answer.
 
-Connections that still send their request make room for new ones: whoever opens many and says little keeps nobody out.
+Connections still sending their request are closed to make room for new ones, so idle connections can't block others.
 """
 
 import asyncio
@@ -8,24 +8,24 @@ import asyncio
 from service.faces.http.application import Application, Message, Receive, Scope, Send
 
 MAX_CONNECTIONS = 64
-READ_SECONDS = 10.0  # for sending a request, from the connection or the answer before it on; and for taking the answer
+READ_SECONDS = 10.0  # to send a request, since connecting or the last answer; and to receive the answer
 
-CONNECTION = "dragoman.connection"  # where an ASGI scope's state has its `Connection`
+CONNECTION = "dragoman.connection"  # key of the `Connection` in an ASGI scope's state
 
 
 class Connections:
-    """The open connections of one port; they belong to its event loop's thread."""
+    """The open connections of one port. For its event loop's thread only."""
 
     def __init__(self) -> None:
         self.all: set[Connection] = set()
-        self.reading: dict[Connection, None] = {}  # those that wait for a request, the one that began first in front
+        self.reading: dict[Connection, None] = {}  # those waiting for a request, oldest first
 
     def __len__(self) -> int:
         return len(self.all)
 
 
 class Connection:
-    """One connection: it waits for a request, works on it, sends the answer, and waits again."""
+    """One connection: waits for a request, processes it, sends the answer, and waits again."""
 
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
@@ -35,11 +35,11 @@ class Connection:
 
     @property
     def is_reading(self) -> bool:
-        """Whether no whole request has arrived that is not answered yet."""
+        """Return whether no complete request is waiting for its answer."""
         return self in self._connections.reading
 
     def open(self, transport: asyncio.Transport) -> bool:
-        """Begin, if need be in the place of another one; return False if all others are being answered."""
+        """Begin, replacing another connection if needed; return False if all others are being answered."""
         if len(self._connections.all) >= MAX_CONNECTIONS:
             if not self._connections.reading:
                 return False
@@ -58,7 +58,7 @@ class Connection:
             self._within(READ_SECONDS)
 
     def works(self) -> None:
-        """Work on a request that has arrived whole; whatever that takes has deadlines of its own."""
+        """Handle a request that has arrived completely; handling it has deadlines of its own."""
         if self._transport is not None:
             self._connections.reading.pop(self, None)
             self._within(None)
@@ -70,11 +70,11 @@ class Connection:
             self._within(READ_SECONDS)
 
     def reads_no_more(self) -> None:
-        """Close when what has arrived is answered; the client sends no more."""
+        """Close once the requests that have arrived are answered; the client sends no more."""
         self._is_last = True
 
     def leave(self) -> None:
-        """End; the connection is closed."""
+        """Forget the connection, which is closed."""
         self._within(None)
         self._transport = None
         self._connections.all.discard(self)
@@ -95,7 +95,7 @@ class Connection:
 
 
 def bounded(app: Application) -> Application:
-    """Return an ASGI application that tells its `Connection` how far a request is."""
+    """Return an ASGI application that reports a request's progress to its `Connection`."""
 
     async def handle(scope: Scope, receive: Receive, send: Send) -> None:
         connection: Connection = scope["state"][CONNECTION]

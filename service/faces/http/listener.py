@@ -1,4 +1,4 @@
-"""HTTP on a port: uvicorn in a thread with an event loop of its own, which answers when the server's loop is stuck."""
+"""HTTP on a port: uvicorn in a thread with its own event loop, which answers even if the server's loop is stuck."""
 
 import asyncio
 import logging
@@ -16,18 +16,18 @@ from service.process.ports import check_port, port_error
 
 _LOG = logging.getLogger(__name__)
 
-_MAX_HEAD_BYTES = 131_072  # of an incomplete request line with headers; `application` rejects half of that by status
+_MAX_HEAD_BYTES = 131_072  # of an incomplete request line and headers; `application` rejects half of it with a status
 _LAST_ANSWER_SECONDS = 1  # at a stop
 _STOP_SECONDS = 5.0
 
 
 class HttpListener:
-    """Listens from construction on; answers from `start` to `stop`."""
+    """Listens once constructed; answers from `start` to `stop`."""
 
     def __init__(self, host: str, port: int, purpose: str, flag: str, app: Application) -> None:
         """Open the port; 0 takes any free one. `app` is an ASGI application, called on this listener's event loop.
 
-        `purpose` and `flag`, the setting of the port, are for messages.
+        `purpose`, and `flag`, the port's setting, are for error messages.
 
         Raises:
             PortError: the port can't be listened on.
@@ -41,12 +41,12 @@ class HttpListener:
         self._connections = Connections()
         config = uvicorn.Config(
             bounded(app),
-            http=partial(_Protocol, self._connections),  # type: ignore[arg-type]  # a factory does as well
+            http=partial(_Protocol, self._connections),  # type: ignore[arg-type]  # a factory works, too
             ws="none",
             lifespan="off",
             interface="asgi3",
             log_config=None,
-            log_level=logging.CRITICAL,  # what goes wrong in `app` it logs itself, and the rest is what strangers send
+            log_level=logging.CRITICAL,  # `app` logs its own errors; all others are caused by strangers' input
             access_log=False,
             proxy_headers=False,
             server_header=False,
@@ -61,17 +61,17 @@ class HttpListener:
 
     @property
     def num_connections(self) -> int:
-        """How many connections are open."""
+        """Return how many connections are open."""
         return len(self._connections)
 
     def start(self) -> None:
-        """Begin to answer."""
+        """Start answering."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Close the port, and stop once requests that have arrived are answered: after a second at most.
+        """Close the port, and stop once the requests that have arrived are answered: after a second at most.
 
-        Blocks for so long.
+        Blocks until then.
         """
         self._server.should_exit = True
         if self._thread.is_alive():
@@ -84,10 +84,10 @@ class HttpListener:
 
 
 class _Server(uvicorn.Server):
-    """uvicorn's server, which accepts one connection at a time.
+    """uvicorn's server, accepting one connection at a time.
 
-    asyncio accepts as many at once as the backlog has, and without descriptors it plans as many new attempts, each of
-    which then makes as many again (Python 3.11).
+    asyncio accepts as many at once as the backlog allows, and when out of descriptors it schedules as many new
+    attempts, each of which then schedules as many again (Python 3.11).
     """
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -97,7 +97,7 @@ class _Server(uvicorn.Server):
 
 
 class _Protocol(H11Protocol):
-    """uvicorn's protocol, within bounds. It overrides methods of `asyncio.Protocol` only."""
+    """uvicorn's protocol with limits. Overrides only methods of `asyncio.Protocol`."""
 
     def __init__(self, connections: Connections, *, app_state: dict[str, Any], **given: Any) -> None:
         self._connection = Connection(connections)
@@ -118,8 +118,8 @@ class _Protocol(H11Protocol):
         if self._is_admitted:
             super().connection_lost(exc)
 
-    def eof_received(self) -> bool:  # type: ignore[override]  # as asyncio has it
-        """Keep the connection of a client that has sent its request and no more will, until it is answered."""
+    def eof_received(self) -> bool:  # type: ignore[override]  # as in asyncio
+        """Keep the connection of a client that has sent its last request open until it is answered."""
         self._connection.reads_no_more()
         return not self._connection.is_reading
 
@@ -130,5 +130,5 @@ def _listening_socket(host: str, port: int) -> socket.socket:
 
 
 def _log_quietly(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Keep out of the log what strangers can bring about: broken connections, and more than there are descriptors."""
+    """Keep errors that strangers can cause out of the log: broken connections, and too many of them."""
     _LOG.debug("%s", context["message"], exc_info=context.get("exception"))

@@ -1,4 +1,4 @@
-"""Answers /metrics, /readyz and /livez over HTTP."""
+"""/metrics, /readyz and /livez over HTTP."""
 
 import asyncio
 from collections.abc import Callable
@@ -9,15 +9,16 @@ from service.faces.http.listener import HttpListener
 from service.observe.metrics import Metrics
 from service.process.lifecycle import Phase
 
-# An event loop that was silent for longer answers no calls either. Probes ask several times before they act.
+# An event loop silent for longer answers no calls either. Probes retry several times before they act.
 MAX_SILENT_SECONDS = 10.0
 
 
 def monitoring_listener(
     host: str, port: int, metrics: Metrics, phase: Callable[[], Phase], silent_seconds: Callable[[], float]
 ) -> HttpListener:
-    """Open the port for scrapers and probes; 0 takes any free one. `phase` and `silent_seconds`, those of the event
-    loop, are called from other threads.
+    """Open the port for scrapers and probes; 0 takes any free one.
+
+    `phase` and `silent_seconds` (of the event loop) are called from other threads.
 
     Raises:
         PortError: the port can't be listened on.
@@ -27,7 +28,7 @@ def monitoring_listener(
         if request.method != "GET":
             return HttpAnswer(HTTPStatus.METHOD_NOT_ALLOWED, PLAIN, b"only GET is possible here\n", {"Allow": "GET"})
         if request.path == "/metrics":
-            # On a thread, so that probes are answered whatever a metric waits for.
+            # On a thread, so that probes are answered even while a metric blocks.
             body, content_type = await asyncio.to_thread(metrics.render, request.headers.get("accept", ""))
             return HttpAnswer(HTTPStatus.OK, content_type, body)
         now = phase()

@@ -1,4 +1,4 @@
-"""The models' statistics under the names that dashboards and autoscalers for Triton look for."""
+"""Statistics of models under the names expected by dashboards and autoscalers for Triton."""
 
 from collections.abc import Iterable, Iterator
 
@@ -22,7 +22,7 @@ _GAUGES = {"nv_inference_pending_request_count"}
 
 
 def triton_metrics(models: Iterable[LoadedModel]) -> Iterator[ForeignMetric]:
-    """What the models have done since they were loaded; times are sums in microseconds."""
+    """Yield the models' statistics since they were loaded; times are sums in microseconds."""
     values = [({"model": model.name, "version": model.version or "1"}, _values(model)) for model in models]
     for name, text in _TEXTS.items():
         yield ForeignMetric(name, text, name in _GAUGES, [(labels, value[name]) for labels, value in values])

@@ -11,14 +11,14 @@
   const history = { time: [] }; // one row a second; null: not known
 
   const total = (counts) => Object.values(counts).reduce((sum, each) => sum + each, 0);
-  const risen = (now, before) => Math.max(now - before, 0); // a retired model takes its counts with it
+  const risen = (now, before) => Math.max(now - before, 0); // counts of a retired model disappear
 
   function newCounts(now, before) {
     if (!before.counts.length) return now.counts;
     return now.counts.map((count, i) => risen(count, before.counts[i]));
   }
 
-  // As Prometheus' histogram_quantile: linear within a bucket; what is above the last bound counts as that.
+  // As Prometheus' histogram_quantile: linear within a bucket; values above the last bound count as the bound.
   function quantile(bounds, counts, share) {
     const all = counts.at(-1);
     if (!all) return null;
@@ -132,7 +132,7 @@
 
   // ---- The rest of the page ----
 
-  // Text is always text: nothing here is ever parsed as HTML.
+  // Text is only inserted as text, never parsed as HTML.
   function element(name, properties, ...children) {
     const made = Object.assign(document.createElement(name), properties);
     made.append(...children);
@@ -246,7 +246,7 @@
     }, "None.");
   }
 
-  // Rows are made anew only if they differ: a selection, or the focus, must stay where it is.
+  // Rows are rebuilt only if they differ, to keep the selection and the focus.
   const drawn = new Map();
 
   function replaceRows(id, items, cells, none) {
@@ -290,7 +290,7 @@
     choose("into", named(targets));
   }
 
-  // ---- What the page asks of the server ----
+  // ---- Requests to the server ----
 
   async function ask(path, options = {}) {
     const response = await fetch(path, { cache: "no-store", ...options });

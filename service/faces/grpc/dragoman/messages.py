@@ -1,4 +1,4 @@
-"""Protobuf messages of dragoman.v1 to domain types and back."""
+"""Conversion between dragoman.v1 protobuf messages and domain types."""
 
 import enum
 from collections.abc import Iterable
@@ -62,16 +62,16 @@ FLAGS: dict[Flag, pb.Flag] = {
 
 
 class NamedNumbers(Protocol):
-    """An enumeration of protobuf's."""
+    """A protobuf enumeration."""
 
     def Name(self, number: int) -> str: ...  # noqa: D102, N802
 
 
 def request_from_pb(message: pb.TranslateRequest, request_id: str, deadline_seconds: float) -> TranslationRequest:
-    """What the caller asks for; `deadline_seconds` is on `time.monotonic()`'s clock.
+    """Return the caller's request; `deadline_seconds` is on the clock of `time.monotonic()`.
 
     Raises:
-        InvalidRequest: a priority, a way to split or a MIME type that there is not, or too many entries.
+        InvalidRequest: the priority, split mode or MIME type is unknown, or there are too many entries.
     """
     check_counts(message)
     return TranslationRequest(
@@ -97,10 +97,10 @@ def request_from_pb(message: pb.TranslateRequest, request_id: str, deadline_seco
 
 
 def mime_type_from(value: str) -> MimeType:
-    """The MIME type of that name, in upper or lower case.
+    """Return the MIME type of that name; case does not matter.
 
     Raises:
-        InvalidRequest: there is none.
+        InvalidRequest: the name is unknown.
     """
     mime_type = _MIME_TYPES.get(value.lower())
     if mime_type is None:
@@ -109,7 +109,7 @@ def mime_type_from(value: str) -> MimeType:
 
 
 def result_to_pb(result: TranslationResult) -> pb.TranslateResponse:
-    """The answer to a call."""
+    """Return the answer to a call."""
     return pb.TranslateResponse(
         translations=[translation_to_pb(translation) for translation in result.translations],
         model=result.model,
@@ -118,12 +118,12 @@ def result_to_pb(result: TranslationResult) -> pb.TranslateResponse:
 
 
 def num_entries(translations: Iterable[Translation | None]) -> int:
-    """How many segments and links of alignments an answer lists."""
+    """Return how many segments and alignment links an answer lists."""
     return sum(len(each.segments) + len(each.alignment) for each in translations if each is not None)
 
 
 def detection_to_pb(languages: Iterable[DetectedLanguage]) -> pb.Detection:
-    """What a text may be written in."""
+    """Return the languages that a text may be written in."""
     return pb.Detection(
         languages=[
             pb.DetectedLanguage(language_code=language.language_code, confidence=language.confidence)
@@ -133,7 +133,7 @@ def detection_to_pb(languages: Iterable[DetectedLanguage]) -> pb.Detection:
 
 
 def event_to_pb(event: StreamEvent) -> pb.TranslateStreamResponse:
-    """Return the message that tells a stream's next event."""
+    """Return the message for a stream's next event."""
     return pb.TranslateStreamResponse(
         text_index=event.index,
         delta=event.delta,
@@ -144,7 +144,7 @@ def event_to_pb(event: StreamEvent) -> pb.TranslateStreamResponse:
 
 
 def model_to_pb(model: LoadedModel) -> pb.Model:
-    """What a caller may know about a model."""
+    """Return the public description of a model."""
     limits, defaults = model.manifest.limits, model.default_options
     return pb.Model(
         name=model.name,
@@ -178,7 +178,7 @@ def _term_from_pb(message: pb.Term) -> Term:
 
 
 def translation_to_pb(translation: Translation) -> pb.Translation:
-    """The answer to one text."""
+    """Return the answer to one text."""
     return pb.Translation(
         text=translation.text,
         hypotheses=[

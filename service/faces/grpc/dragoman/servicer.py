@@ -1,4 +1,4 @@
-"""`dragoman.v1.TranslationService`: messages in, the translator asked, messages out."""
+"""`dragoman.v1.TranslationService`, on top of the translator."""
 
 from contextlib import aclosing
 from functools import partial
@@ -32,7 +32,7 @@ class TranslationServicer(pb_grpc.TranslationServiceServicer):
     """Dragoman's own API."""
 
     def __init__(self, translator: Translator, default_deadline_seconds: float) -> None:
-        """`default_deadline_seconds` is what a call without a deadline gets."""
+        """Give calls without a deadline `default_deadline_seconds`."""
         self._translator = translator
         self._default_deadline_seconds = default_deadline_seconds
 
@@ -42,7 +42,7 @@ class TranslationServicer(pb_grpc.TranslationServiceServicer):
         return await self._translator.convert(lambda: result_to_pb(result), num_entries(result.translations))
 
     async def TranslateStream(self, request: pb.TranslateRequest, context: Context) -> None:  # noqa: N802
-        """Translate texts and write the translations as they grow."""
+        """Translate texts and stream the translations as they grow."""
         asked = self._asked(request, context)
         async with aclosing(self._translator.stream(asked)) as events:
             async for event in events:
@@ -52,7 +52,7 @@ class TranslationServicer(pb_grpc.TranslationServiceServicer):
     async def DetectLanguage(  # noqa: N802
         self, request: pb.DetectLanguageRequest, context: Context
     ) -> pb.DetectLanguageResponse:
-        """Tell which language each text is in."""
+        """Detect the language of each text."""
         check_counts(request)
         current_call().texts = request.texts
         deadline = deadline_of(context, self._default_deadline_seconds)
@@ -60,7 +60,7 @@ class TranslationServicer(pb_grpc.TranslationServiceServicer):
         return pb.DetectLanguageResponse(detections=[detection_to_pb(languages) for languages in detected])
 
     async def ListModels(self, request: pb.ListModelsRequest, context: Context) -> pb.ListModelsResponse:  # noqa: N802
-        """List what is served."""
+        """List the served models."""
         return pb.ListModelsResponse(models=[model_to_pb(model) for model in self._translator.models()])
 
     def _asked(self, request: pb.TranslateRequest, context: Context) -> TranslationRequest:

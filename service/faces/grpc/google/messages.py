@@ -1,4 +1,4 @@
-"""Protobuf messages of Google Cloud Translation v3 to domain types and back."""
+"""Conversion between Google Cloud Translation v3 protobuf messages and domain types."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -42,11 +42,11 @@ T = TypeVar("T")
 
 
 def request_from_pb(message: pb.TranslateTextRequest, request_id: str, deadline_seconds: float) -> TranslationRequest:
-    """What the caller asks for; `deadline_seconds` is on `time.monotonic()`'s clock.
+    """Return the caller's request; `deadline_seconds` is on the clock of `time.monotonic()`.
 
     Raises:
-        InvalidRequest: a field that is Google's alone is wrong; the translator looks at the others.
-        Unimplemented: an option that this server does not have.
+        InvalidRequest: a field specific to Google's API is wrong; the translator checks the others.
+        Unimplemented: an option is not supported by this server.
     """
     check_parent(message.parent)
     check_counts(message)
@@ -75,7 +75,7 @@ def request_from_pb(message: pb.TranslateTextRequest, request_id: str, deadline_
 
 
 def mime_type_from_pb(name: str) -> MimeType:
-    """What the text is written in; HTML if the caller says nothing.
+    """Return the MIME type of the texts; HTML by default.
 
     Raises:
         InvalidRequest: as for `mime_type_from`.
@@ -84,10 +84,10 @@ def mime_type_from_pb(name: str) -> MimeType:
 
 
 def labels_from_pb(labels: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    """The labels, which have been counted, in order of their keys.
+    """Return the labels, whose number has been checked, sorted by key.
 
     Raises:
-        InvalidRequest: one has other letters than allowed.
+        InvalidRequest: a label has characters that are not allowed, or too many.
     """
     for key, value in labels.items():
         if not _is_label(key) or not key[:1].isalpha():
@@ -106,7 +106,7 @@ def labels_from_pb(labels: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
 def response_to_pb(
     asked: pb.TranslateTextRequest, translations: Iterable[Translation], with_glossary: Iterable[Translation] = ()
 ) -> pb.TranslateTextResponse:
-    """The answer to a call; `with_glossary` are the translations under its glossary, if it has one."""
+    """Return the answer to a call; `with_glossary` are the translations with its glossary, if it has one."""
     return pb.TranslateTextResponse(
         translations=[_translation_to_pb(asked, translation) for translation in translations],
         glossary_translations=[_translation_to_pb(asked, translation, True) for translation in with_glossary],
@@ -114,10 +114,10 @@ def response_to_pb(
 
 
 def finish_reasons(*answers: Sequence[Translation]) -> str:
-    """Which texts' translations ended otherwise than by themselves, such as `length=0,7;ratio=3`.
+    """Return the texts whose translation did not end normally, by reason, such as `length=0,7;ratio=3`.
 
-    Of several answers to a text the first such one counts. A reason for each text would be up to 11 KB for a call, and
-    trailers of more than 8 KiB are lost, with the answer.
+    If a text has several answers, the first such one counts. A reason for each text would take up to 11 KB per call,
+    and trailers of more than 8 KiB are lost together with the answer.
     """
     indices: dict[FinishReason, list[int]] = {}
     for index, of_one_text in enumerate(zip(*answers, strict=True)):
@@ -129,17 +129,17 @@ def finish_reasons(*answers: Sequence[Translation]) -> str:
 
 
 def detected_to_pb(languages: Sequence[DetectedLanguage]) -> pb.DetectLanguageResponse:
-    """The first of the languages, which come best first."""
+    """Return the first of the languages, which are sorted best first."""
     best = languages[0]
     language = pb.DetectedLanguage(language_code=best.language_code, confidence=best.confidence)
     return pb.DetectLanguageResponse(languages=[language])
 
 
 def languages_to_pb(models: Iterable[LoadedModel], display_language_code: str) -> pb.SupportedLanguages:
-    """The languages of these models, named in the display language if there is one.
+    """Return the languages of these models, with names in the display language if there is one.
 
     Raises:
-        InvalidRequest: the display language is no language code.
+        InvalidRequest: the display language is not a language code.
     """
     if display_language_code and not is_well_formed(display_language_code):
         raise InvalidRequest(
@@ -169,10 +169,10 @@ def languages_to_pb(models: Iterable[LoadedModel], display_language_code: str) -
 
 
 def filtered(glossaries: Iterable[Glossary], conditions: str) -> list[Glossary]:
-    """Those of the glossaries that meet the conditions, such as `src=en AND tgt=de`; all if there are none.
+    """Return the glossaries that meet the conditions, such as `src=en AND tgt=de`; all without conditions.
 
     Raises:
-        InvalidRequest: the conditions are none of these.
+        InvalidRequest: the conditions have another form.
     """
     wanted = {}
     for condition in conditions.split(" AND ") if conditions else ():
@@ -190,10 +190,10 @@ def filtered(glossaries: Iterable[Glossary], conditions: str) -> list[Glossary]:
 
 
 def page(items: Sequence[T], page_size: int, page_token: str) -> tuple[Sequence[T], str]:
-    """The items of one page, and the token of the next one, which is empty if there is none.
+    """Return the items of one page, and the token of the next page, empty after the last.
 
     Raises:
-        InvalidRequest: a negative size, or a token that no page gave.
+        InvalidRequest: the size is negative, or the token is not from an earlier page.
     """
     if page_size < 0:
         raise InvalidRequest(
@@ -215,17 +215,17 @@ def page(items: Sequence[T], page_size: int, page_token: str) -> tuple[Sequence[
 
 
 def glossary_id(glossary: Glossary) -> str:
-    """The last part of a glossary's full name: `products.en-pt_BR`, as its file is called without the ending."""
+    """Return the last part of a glossary's full name: `products.en-pt_BR`, its file name without the extension."""
     codes = (glossary.source_language_code, glossary.target_language_code)
     source, target = (code.replace("-", "_") for code in codes)
     return f"{glossary.name}.{source}-{target}"
 
 
 def fitting(glossaries: Sequence[Glossary], request: TranslationRequest) -> Glossary:
-    """The first of some glossaries that is for the request's languages.
+    """Return the first glossary for the request's languages.
 
     Raises:
-        InvalidRequest: none is, or the request leaves its source language out.
+        InvalidRequest: there is none, or the request has no source language.
     """
     if not request.source_language_code:
         path = Path("source_language_code")
@@ -244,7 +244,7 @@ def fitting(glossaries: Sequence[Glossary], request: TranslationRequest) -> Glos
 
 
 def glossary_to_pb(glossary: Glossary, parent: str) -> pb.Glossary:
-    """A glossary as one of the parent's, which any glossary is."""
+    """Return a glossary as one of the parent's; every parent has all glossaries."""
     return pb.Glossary(
         name=glossary_name(parent, glossary_id(glossary)),
         language_pair=pb.Glossary.LanguageCodePair(
@@ -256,7 +256,7 @@ def glossary_to_pb(glossary: Glossary, parent: str) -> pb.Glossary:
 
 
 def entry_to_pb(glossary: Glossary, full_name: str, number: int) -> pb.GlossaryEntry:
-    """An entry, counted from 1, of the glossary that the caller calls `full_name`."""
+    """Return an entry, counted from 1, of the glossary that the caller refers to as `full_name`."""
     term = glossary.terms[number - 1]
     return pb.GlossaryEntry(
         name=entry_name(full_name, number),
@@ -270,7 +270,7 @@ def entry_to_pb(glossary: Glossary, full_name: str, number: int) -> pb.GlossaryE
 
 
 def in_googles_words(error: ServiceError, asked: pb.TranslateTextRequest) -> ServiceError:
-    """Return the error for callers of Google's API: with its fields' names, its resources' names, and its status."""
+    """Return the error for callers of Google's API: with Google's field names, resource names and status."""
     if isinstance(error, PairNotFound):
         return error.as_invalid()
     if isinstance(error, NotFound) and error.resource_type == "model":

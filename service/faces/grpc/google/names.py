@@ -1,4 +1,4 @@
-"""Names of resources as Google Cloud Translation v3 writes them; any project and any location will do."""
+"""Resource names of Google Cloud Translation v3; any project and any location are accepted."""
 
 import re
 
@@ -16,7 +16,7 @@ DETECTION_MODEL = "language-detection/default"
 
 
 def check_parent(parent: str) -> None:
-    """Whether `parent` is a project, or a location of one.
+    """Check that `parent` is a project or a location of one.
 
     Raises:
         InvalidRequest: it is neither.
@@ -26,7 +26,7 @@ def check_parent(parent: str) -> None:
 
 
 def model_of(model: str) -> str:
-    """The model's name on this server; empty for the default one.
+    """Return the model's name on this server; empty for the default model.
 
     Raises:
         InvalidRequest: `model` is neither empty nor a model's name.
@@ -36,7 +36,7 @@ def model_of(model: str) -> str:
 
 
 def detection_model_of(model: str) -> str:
-    """The name of the model that detects languages.
+    """Return the name of the language detection model.
 
     Raises:
         InvalidRequest: `model` is neither empty nor a model's name.
@@ -45,10 +45,10 @@ def detection_model_of(model: str) -> str:
 
 
 def glossary_of(name: str, field: str) -> str:
-    """The glossary's name on this server; `field` of the request holds it.
+    """Return the glossary's name on this server; `field` is the request's field that holds `name`.
 
     Raises:
-        InvalidRequest: `name` is no glossary's name.
+        InvalidRequest: `name` is not a glossary's name.
     """
     found = _GLOSSARY_NAME.fullmatch(name)
     if found is None:
@@ -57,21 +57,21 @@ def glossary_of(name: str, field: str) -> str:
 
 
 def parent_of(name: str) -> str:
-    """The parent of a glossary with this full name."""
+    """Return the parent of a glossary with this full name."""
     return name.rpartition("/glossaries/")[0]
 
 
 def glossary_name(parent: str, glossary: str) -> str:
-    """The full name of a glossary; a `parent` without a location means the location `global`."""
+    """Return the full name of a glossary; a `parent` without a location means the location `global`."""
     location = "" if "/locations/" in parent else "/locations/global"
     return f"{parent}{location}/glossaries/{glossary}"
 
 
 def entry_of(name: str) -> tuple[str, str]:
-    """The full name of the entry's glossary, and the entry's own name.
+    """Return the full name of the entry's glossary, and the entry's own name.
 
     Raises:
-        InvalidRequest: `name` is no entry's name.
+        InvalidRequest: `name` is not an entry's name.
     """
     found = _ENTRY_NAME.fullmatch(name)
     if found is None:
@@ -81,7 +81,7 @@ def entry_of(name: str) -> tuple[str, str]:
 
 
 def entry_name(glossary: str, entry: int) -> str:
-    """The full name of an entry, counted from 1, of the glossary with this full name."""
+    """Return the full name of an entry, counted from 1, of the glossary with this full name."""
     return f"{glossary}/glossaryEntries/{entry}"
 
 

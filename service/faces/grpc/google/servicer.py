@@ -1,4 +1,4 @@
-"""`google.cloud.translation.v3.TranslationService`: messages in, the translator asked, messages out."""
+"""`google.cloud.translation.v3.TranslationService`, on top of the translator."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -28,17 +28,17 @@ Translations = tuple[Translation, ...]
 
 
 class GoogleServicer(pb_grpc.TranslationServiceServicer):
-    """The part of Google Cloud Translation v3 that this server has."""
+    """The supported part of Google Cloud Translation v3."""
 
     def __init__(self, translator: Translator, default_deadline_seconds: float) -> None:
-        """`default_deadline_seconds` is what a call without a deadline gets."""
+        """Give calls without a deadline `default_deadline_seconds`."""
         self._translator = translator
         self._default_deadline_seconds = default_deadline_seconds
 
     async def TranslateText(  # noqa: N802
         self, request: pb.TranslateTextRequest, context: Context
     ) -> pb.TranslateTextResponse:
-        """Translate texts, and with a glossary translate them without it too."""
+        """Translate texts; with a glossary, also without it."""
         deadline = deadline_of(context, self._default_deadline_seconds)
         current_call().texts = request.contents
         asked = messages.request_from_pb(request, current_call().request_id, deadline)
@@ -53,7 +53,7 @@ class GoogleServicer(pb_grpc.TranslationServiceServicer):
     async def DetectLanguage(  # noqa: N802
         self, request: pb.DetectLanguageRequest, context: Context
     ) -> pb.DetectLanguageResponse:
-        """Tell the likeliest language."""
+        """Detect the most probable language."""
         names.check_parent(request.parent)
         check_counts(request)
         messages.labels_from_pb(request.labels)
@@ -77,7 +77,7 @@ class GoogleServicer(pb_grpc.TranslationServiceServicer):
     async def GetSupportedLanguages(  # noqa: N802
         self, request: pb.GetSupportedLanguagesRequest, context: Context
     ) -> pb.SupportedLanguages:
-        """List the languages of one model or of all."""
+        """List the languages of one model, or of all models."""
         names.check_parent(request.parent)
         models = self._models(names.model_of(request.model), request.model)
         return messages.languages_to_pb(models, request.display_language_code)
@@ -129,7 +129,7 @@ class GoogleServicer(pb_grpc.TranslationServiceServicer):
         )
 
     async def _answers(self, request: pb.TranslateTextRequest, asked: TranslationRequest) -> list[Translations]:
-        """The translations without the glossary, and then, if the call has one, those with it."""
+        """Return the translations without the glossary and then, if the call has one, those with it."""
         if not asked.glossary:
             return [await self._translate(asked)]
         glossary = messages.fitting(self._found("glossary_config.glossary", request.glossary_config.glossary), asked)
@@ -143,7 +143,7 @@ class GoogleServicer(pb_grpc.TranslationServiceServicer):
         return (await self._translator.translate(asked)).translations
 
     def _models(self, name: str, full_name: str) -> list[LoadedModel]:
-        """The highest version of each model, or of the one of this name."""
+        """Return the highest version of each model, or only of the model of this name."""
         highest = {model.name: model for model in reversed(self._translator.models())}
         if not name:
             return list(highest.values())
@@ -158,7 +158,7 @@ class GoogleServicer(pb_grpc.TranslationServiceServicer):
         return [highest[name]]
 
     def _found(self, field: str, full_name: str) -> list[Glossary]:
-        """The glossaries that `field` of a request means: one, or some for different languages."""
+        """Return the glossaries that `field` of a request refers to: one, or several for different languages."""
         name = names.glossary_of(full_name, field)
         found = [
             each for each in self._translator.glossaries.glossaries if name in (each.name, messages.glossary_id(each))
@@ -183,7 +183,7 @@ class GoogleServicer(pb_grpc.TranslationServiceServicer):
 
 
 async def _all(*calls: Coroutine[Any, Any, Translations]) -> list[Translations]:
-    """The answers of calls that run at the same time; the first that fails ends the others."""
+    """Return the answers of calls run concurrently; the first failure cancels the others."""
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(call) for call in calls]

@@ -1,4 +1,4 @@
-"""The calls of Google Cloud Translation v3 that this server does not answer: each is told what there is instead."""
+"""Unsupported methods of Google Cloud Translation v3: their errors name the alternative."""
 
 from typing import Any
 
@@ -38,7 +38,7 @@ _INSTEAD: dict[str, dict[str, str]] = {
     ),
 }
 
-# Every method is named, so that the metrics' label `method` has so many values and no more.
+# Every method is listed, so that the metrics' label `method` has a fixed set of values.
 _MESSAGES = {
     f"/{service}/{method}": f"{method} is not supported by this server; {instead}."
     for service, methods in _INSTEAD.items()
@@ -47,10 +47,10 @@ _MESSAGES = {
 
 
 class UnsupportedMethods(grpc.GenericRpcHandler):  # type: ignore[type-arg]  # generic in the stubs only
-    """Answers each of them UNIMPLEMENTED; of all others it knows nothing."""
+    """Answers these methods with UNIMPLEMENTED, and no others."""
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> Any:
-        """As `grpc.GenericRpcHandler`."""
+        """See `grpc.GenericRpcHandler`."""
         message = _MESSAGES.get(handler_call_details.method)
         if message is None:
             return None

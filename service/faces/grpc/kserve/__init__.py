@@ -1,1 +1,1 @@
-"""KServe's Open Inference Protocol, as Triton speaks it."""
+"""KServe's Open Inference Protocol in Triton's dialect."""

@@ -1,4 +1,4 @@
-"""A stream of requests, several at work at a time, each answered once and in its turn."""
+"""Streams of requests: several run at a time, each is answered once and in order."""
 
 import asyncio
 from collections import Counter
@@ -13,7 +13,7 @@ from service.domain.errors import ServiceError, Unavailable
 from service.faces.grpc.byte_budget import Hold
 from service.faces.grpc.pb.inference import grpc_service_pb2 as pb
 
-# Of one stream. Who sends more waits: nothing more is read, and gRPC's flow control holds the sender up.
+# Per stream. Beyond this limit nothing more is read, and gRPC's flow control makes the sender wait.
 MAX_IN_FLIGHT = 64
 
 Infer = Callable[[pb.ModelInferRequest], Awaitable[pb.ModelInferResponse]]
@@ -23,13 +23,15 @@ _Held = tuple[pb.ModelStreamInferResponse, int]
 
 
 class InferStream:
-    """Answers in the order of requests, as Triton does for models that are not decoupled: an error has no id that its
-    clients would see. Cancelling `run` cancels all that is not answered."""
+    """Answers in the order of requests, as Triton does for models that are not decoupled: an error carries no id that
+    Triton's clients would see. Cancelling `run` cancels all unanswered requests."""
 
     def __init__(self, infer: Infer, pipeline: CallPipeline, hold: Hold, metadata: Metadata = ()) -> None:
-        """Each request is served as a call of its own, with the stream's metadata. It counts in `hold`, and so does its
-        answer until that is written."""
-        self.seconds: Counter[Phase] = Counter()  # in all requests so far
+        """Serve each request as a call of its own, with the stream's metadata.
+
+        The request counts towards `hold`, and so does its answer until it is written.
+        """
+        self.seconds: Counter[Phase] = Counter()  # over all requests so far
         self._infer = infer
         self._pipeline = pipeline
         self._hold = hold
@@ -39,11 +41,11 @@ class InferStream:
         self._error: ServiceError | None = None
 
     async def run(self, requests: AsyncIterator[pb.ModelInferRequest], write: Write, closing: asyncio.Event) -> None:
-        """Answer all requests; once `closing`, only those that have been read.
+        """Answer all requests; once `closing` is set, only those already read.
 
         Raises:
-            ServiceError: a request could not be read, there is no room for it, or the server is closing; what was read
-                before is answered.
+            ServiceError: a request could not be read, there is no memory for it, or the server is closing; requests
+                read before are answered.
         """
         try:
             async with asyncio.TaskGroup() as tasks:
@@ -76,13 +78,13 @@ class InferStream:
 
     async def _end(self, reading: asyncio.Task[None], closing: asyncio.Event) -> None:
         await closing.wait()
-        if reading.done():  # all that there was has been read
+        if reading.done():  # everything has been read
             return
         self._error = Unavailable("the server is stopping; what is not answered was not taken. Try another server.")
         reading.cancel()
 
     async def _answer(self, request: pb.ModelInferRequest, num_bytes: int) -> "_Held":
-        """Return the answer, with the bytes that are held until it is written: its own and the `num_bytes` so far."""
+        """Return the answer and the bytes held until it is written: its own and the `num_bytes` so far."""
         call = current_call().another()
         begin_call(call)
 

@@ -1,4 +1,4 @@
-"""Messages of KServe v2 to domain types and back."""
+"""Conversion between KServe v2 messages and domain types."""
 
 import enum
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ _DATA_TYPES = {BYTES: pb.TYPE_STRING, FP32: pb.TYPE_FP32}
 _OPTIONS = {name: option.kind for name, option in OPTIONS.items() if not option.shapes_answer}
 _FIELDS = {name: option.kind for name, option in REQUEST_OPTIONS.items() if option.in_parameters}
 _KNOWN = {"priority": int, "timeout": int, _SOURCE: str, _TARGET: str} | _FIELDS | _OPTIONS
-# What clients of Triton set by themselves, or for models of other kinds.
+# Set by Triton's clients on their own, or meant for other kinds of models.
 _IGNORED = {"sequence_id", "sequence_start", "sequence_end", "binary_data_output", "headers"}
 _IGNORED_PREFIX = "triton_"
 _PRIORITIES = {0: Priority.NORMAL, 1: Priority.HIGH, 2: Priority.NORMAL, 3: Priority.LOW}
@@ -43,8 +43,8 @@ _NANOSECONDS = 10**9
 
 @dataclass(frozen=True, slots=True)
 class InferCall:
-    """What one ModelInferRequest asks for: translations, one part for each language pair; names of outputs; and whether
-    contents are raw."""
+    """A parsed ModelInferRequest: one part for each language pair, the names of outputs, and whether contents are
+    raw."""
 
     parts: tuple[Part, ...]
     outputs: tuple[str, ...]
@@ -54,11 +54,11 @@ class InferCall:
 def call_from_pb(
     message: pb.ModelInferRequest, model: LoadedModel, request_id: str, now_seconds: float, deadline_seconds: float
 ) -> InferCall:
-    """What the caller asks of `model`; times are on `time.monotonic()`'s clock.
+    """Return the caller's request of `model`; times are on the clock of `time.monotonic()`.
 
     Raises:
         InvalidRequest: a tensor or parameter is unknown, missing or wrong; the message names it.
-        Unimplemented: a tensor is in shared memory, or a classification is asked for.
+        Unimplemented: a tensor is in shared memory, or a classification is requested.
     """
     check_counts(message)
     outputs = _outputs_from_pb(message)
@@ -109,7 +109,7 @@ def call_from_pb(
 
 
 def spelled(path: Path) -> str:
-    """Return the path of a request's field as the caller of this API knows it: a tensor's element, or a parameter."""
+    """Return the path of a request's field in this API's terms: a tensor's element, or a parameter."""
     match path:
         case ("texts", *rest):
             return dotted(Path(_TEXT, *rest))
@@ -119,7 +119,7 @@ def spelled(path: Path) -> str:
 
 
 def results_to_pb(call: InferCall, results: Sequence[TranslationResult], identifier: str) -> pb.ModelInferResponse:
-    """The answer to a call, out of one result for each of its parts."""
+    """Return the answer to a call, built from one result for each of its parts."""
     translations = {
         position: translation
         for part, result in zip(call.parts, results, strict=True)
@@ -130,7 +130,7 @@ def results_to_pb(call: InferCall, results: Sequence[TranslationResult], identif
     for name in call.outputs:
         tensor = response.outputs.add(name=name, datatype=_OUTPUTS[name], shape=[len(in_order)])
         if name == _SCORE:
-            # A text that came back as it is has no score: what could not be otherwise is certain.
+            # A text returned unchanged has no score; it counts as certain.
             scores = [translation.hypotheses[0].score or 0.0 for translation in in_order]
             if call.is_raw:
                 response.raw_output_contents.append(raw_of_floats(scores))
@@ -146,7 +146,7 @@ def results_to_pb(call: InferCall, results: Sequence[TranslationResult], identif
 
 
 def metadata_to_pb(model: LoadedModel, versions: Sequence[str]) -> pb.ModelMetadataResponse:
-    """A model's tensors and the `versions` of it that are served."""
+    """Return a model's tensors and its served `versions`."""
     tensor = pb.ModelMetadataResponse.TensorMetadata
     return pb.ModelMetadataResponse(
         name=model.name,
@@ -158,7 +158,7 @@ def metadata_to_pb(model: LoadedModel, versions: Sequence[str]) -> pb.ModelMetad
 
 
 def config_to_pb(model: LoadedModel) -> pb.ModelConfigResponse:
-    """A model's tensors, limits and language pairs."""
+    """Return a model's tensors, limits and language pairs."""
     manifest = model.manifest
     parameters = {
         "precision": manifest.precision,
@@ -186,7 +186,7 @@ def config_to_pb(model: LoadedModel) -> pb.ModelConfigResponse:
 
 
 def statistics_to_pb(model: LoadedModel) -> pb.ModelStatistics:
-    """What a model has done since it was loaded."""
+    """Return a model's statistics since it was loaded."""
     statistics = model.statistics
     steps = statistics.step_seconds()
     return pb.ModelStatistics(
@@ -211,7 +211,7 @@ def statistics_to_pb(model: LoadedModel) -> pb.ModelStatistics:
 
 
 def state_to_pb(state: ModelState) -> pb.RepositoryIndexResponse.ModelIndex:
-    """How a version of a model stands."""
+    """Return the state of a model's version."""
     return pb.RepositoryIndexResponse.ModelIndex(
         name=state.name, version=state.version, state=state.state.name, reason=state.reason
     )
@@ -222,7 +222,7 @@ def _duration_to_pb(duration: Duration) -> pb.StatisticDuration:
 
 
 def _only_pair(model: LoadedModel) -> tuple[str, str]:
-    """The codes of the one pair that the model translates; empty ones if it translates several."""
+    """Return the codes of the model's only language pair; empty ones if it has several."""
     listed = model.pairs.listed
     return listed[0] if len(listed) == 1 and not model.pairs.any_to_any else ("", "")
 
@@ -237,7 +237,7 @@ def _outputs_from_pb(message: pb.ModelInferRequest) -> tuple[str, ...]:
 
 
 def _tensors_from_pb(message: pb.ModelInferRequest) -> tuple[dict[str, list[str]], bool]:
-    """The input tensors by their names, and whether their contents were raw."""
+    """Return the input tensors by name, and whether their contents were raw."""
     _check_names("input", [tensor.name for tensor in message.inputs], _INPUTS)
     raw = message.raw_input_contents
     if not raw:
@@ -284,7 +284,7 @@ def _check_names(kind: str, names: Sequence[str], known: dict[str, str]) -> None
 def _languages(
     tensors: dict[str, list[str]], given: dict[str, Any], name: str, default: str, num_texts: int
 ) -> list[str]:
-    """One language code for each text; empty where none was given and there is no `default`."""
+    """Return one language code for each text; empty where none was given and there is no `default`."""
     codes = tensors.get(name, [given.get(name, "")])
     if len(codes) not in (1, num_texts):
         raise InvalidRequest(
@@ -298,7 +298,7 @@ def _languages(
 
 
 def _parameters_from_pb(message: pb.ModelInferRequest) -> dict[str, Any]:
-    """The parameters that mean something here."""
+    """Return the known parameters, checked; ignore those that clients of Triton send on their own."""
     given = {}
     for name, parameter in message.parameters.items():
         if name in _KNOWN:
@@ -333,7 +333,7 @@ def _parameter_from_pb(name: str, parameter: pb.InferParameter, kind: Any) -> An
 
 
 def _wrong(name: str, value: object, allowed: str = "", advice: str = "") -> InvalidRequest:
-    """Return the error of a parameter that is known here, for a value that is not allowed."""
+    """Return the error for a known parameter with a value that is not allowed."""
     return InvalidRequest(
         "parameter {name} is {value}",
         _path_of(name),

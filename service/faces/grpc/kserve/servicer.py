@@ -1,4 +1,4 @@
-"""`inference.GRPCInferenceService`: KServe v2 and Triton; messages in, the translator asked, messages out."""
+"""`inference.GRPCInferenceService` of KServe v2 and Triton, on top of the translator."""
 
 import asyncio
 import time
@@ -38,14 +38,14 @@ from service.translation.translator import Translator
 
 SERVICE_NAME = pb.DESCRIPTOR.services_by_name["GRPCInferenceService"].full_name
 
-# Triton's names for what is answered here: parameters are options of decoding, the policy is priority and timeout.
+# Triton's names for the supported features: parameters are decoding options, the policy is priority and timeout.
 _EXTENSIONS = ("model_configuration", "model_repository", "parameters", "schedule_policy", "statistics")
 
 Context = grpc.aio.ServicerContext[Any, Any]
 
 
 class KServeServicer(pb_grpc.GRPCInferenceServiceServicer):
-    """The API that clients of KServe and Triton know."""
+    """The API for clients of KServe and Triton."""
 
     def __init__(
         self,
@@ -57,8 +57,8 @@ class KServeServicer(pb_grpc.GRPCInferenceServiceServicer):
         default_deadline_seconds: float,
         budget: ByteBudget,
     ) -> None:
-        """Once `closing`, streams end. `default_deadline_seconds` is what a request without a deadline gets; what is
-        held of those on streams counts in `budget`."""
+        """End streams once `closing` is set. Requests without a deadline get `default_deadline_seconds`; those held on
+        streams count towards `budget`."""
         self._translator = translator
         self._control = control
         self._pipeline = pipeline
@@ -68,15 +68,15 @@ class KServeServicer(pb_grpc.GRPCInferenceServiceServicer):
         self._budget = budget
 
     async def ServerLive(self, request: pb.ServerLiveRequest, context: Context) -> pb.ServerLiveResponse:  # noqa: N802
-        """Whether the server is of use at all."""
+        """Report whether the server is alive."""
         return pb.ServerLiveResponse(live=self._phase().is_alive)
 
     async def ServerReady(self, request: pb.ServerReadyRequest, context: Context) -> pb.ServerReadyResponse:  # noqa: N802
-        """Whether the server wants calls."""
+        """Report whether the server accepts calls."""
         return pb.ServerReadyResponse(ready=self._phase().is_ready)
 
     async def ModelReady(self, request: pb.ModelReadyRequest, context: Context) -> pb.ModelReadyResponse:  # noqa: N802
-        """Whether a model is served."""
+        """Report whether a model is served."""
         try:
             self._translator.model(request.name, request.version)
         except (NotFound, Unavailable):
@@ -86,24 +86,24 @@ class KServeServicer(pb_grpc.GRPCInferenceServiceServicer):
     async def ServerMetadata(  # noqa: N802
         self, request: pb.ServerMetadataRequest, context: Context
     ) -> pb.ServerMetadataResponse:
-        """Name, version and extensions."""
+        """Return the server's name, version and extensions."""
         return pb.ServerMetadataResponse(name="dragoman", version=service.__version__, extensions=_EXTENSIONS)
 
     async def ModelMetadata(  # noqa: N802
         self, request: pb.ModelMetadataRequest, context: Context
     ) -> pb.ModelMetadataResponse:
-        """A model's versions and tensors."""
+        """Return a model's versions and tensors."""
         model = self._translator.model(request.name, request.version)
         return metadata_to_pb(model, [each.version for each in reversed(self._versions(model.name))])
 
     async def ModelConfig(self, request: pb.ModelConfigRequest, context: Context) -> pb.ModelConfigResponse:  # noqa: N802
-        """A model's tensors, limits and language pairs."""
+        """Return a model's tensors, limits and language pairs."""
         return config_to_pb(self._translator.model(request.name, request.version))
 
     async def ModelStatistics(  # noqa: N802
         self, request: pb.ModelStatisticsRequest, context: Context
     ) -> pb.ModelStatisticsResponse:
-        """What models have done."""
+        """Return statistics of one model or of all models."""
         models = self._translator.models()
         if request.name:
             found = self._translator.model(request.name, request.version)
@@ -115,7 +115,7 @@ class KServeServicer(pb_grpc.GRPCInferenceServiceServicer):
         return await self._infer(request, context)
 
     async def ModelStreamInfer(self, requests: AsyncIterator[pb.ModelInferRequest], context: Context) -> None:  # noqa: N802
-        """Translate, request by request."""
+        """Translate a stream of requests."""
 
         def infer(request: pb.ModelInferRequest) -> Any:
             return self._infer(request, context)
@@ -132,7 +132,7 @@ class KServeServicer(pb_grpc.GRPCInferenceServiceServicer):
     async def RepositoryIndex(  # noqa: N802
         self, request: pb.RepositoryIndexRequest, context: Context
     ) -> pb.RepositoryIndexResponse:
-        """List what is on disk and in memory."""
+        """List the models on disk and in memory."""
         _check_repository(request.repository_name)
         states = await self._control.states()
         return pb.RepositoryIndexResponse(
@@ -149,7 +149,7 @@ class KServeServicer(pb_grpc.GRPCInferenceServiceServicer):
             raise Unimplemented(
                 "parameter {name} is not supported", name=name, advice="models are loaded as they lie on disk"
             )
-        self._translator.models()  # else the first ones are being loaded
+        self._translator.models()  # raises while the first models are being loaded
         await self._control.load(request.model_name)
         return pb.RepositoryModelLoadResponse()
 
@@ -166,18 +166,18 @@ class KServeServicer(pb_grpc.GRPCInferenceServiceServicer):
         raise Unimplemented("shared memory is not supported; send and take tensors in the messages.")
 
     async def TraceSetting(self, request: pb.TraceSettingRequest, context: Context) -> pb.TraceSettingResponse:  # noqa: N802
-        """There is none."""
+        """Reject the call: there are no trace settings."""
         raise Unimplemented("tracing can't be set up by call; start the server with --otlp-endpoint.")
 
     async def LogSettings(self, request: pb.LogSettingsRequest, context: Context) -> pb.LogSettingsResponse:  # noqa: N802
-        """There are none."""
+        """Reject the call: there are no log settings."""
         raise Unimplemented("log settings can't be read or changed by call; start the server with --log-level.")
 
     SystemSharedMemoryStatus = SystemSharedMemoryRegister = SystemSharedMemoryUnregister = _no_shared_memory
     CudaSharedMemoryStatus = CudaSharedMemoryRegister = CudaSharedMemoryUnregister = _no_shared_memory
 
     def _versions(self, name: str) -> list[LoadedModel]:
-        """The served versions of a model, the highest first."""
+        """Return the served versions of a model, highest first."""
         return [model for model in self._translator.models() if model.name == name]
 
     async def _infer(self, message: pb.ModelInferRequest, context: Context) -> pb.ModelInferResponse:
@@ -194,7 +194,7 @@ class KServeServicer(pb_grpc.GRPCInferenceServiceServicer):
         return results_to_pb(call, await self._translate(call), message.id)
 
     async def _translate(self, call: InferCall) -> list[TranslationResult]:
-        """One result for each part of the call, or an error of one of them."""
+        """Return one result for each part of the call, or raise the error of one of them."""
         if len(call.parts) == 1:
             return [await self._translate_part(call.parts[0])]
         try:

@@ -1,4 +1,4 @@
-"""KServe's tensors of one dimension: elements out of raw or typed contents, and into them."""
+"""KServe's one-dimensional tensors: reading and writing elements of raw or typed contents."""
 
 import struct
 from collections.abc import Sequence
@@ -15,10 +15,10 @@ _LENGTH = struct.Struct("<I")
 
 
 def texts_of(tensor: pb.ModelInferRequest.InferInputTensor, raw: bytes | None) -> list[str]:
-    """The elements of a BYTES tensor of shape [n], out of its own contents if there are no `raw` ones.
+    """Return the elements of a BYTES tensor of shape [n], from its own contents if `raw` is None.
 
     Raises:
-        InvalidRequest: it has another datatype or shape, its contents don't fit that, or an element is not UTF-8.
+        InvalidRequest: it has another datatype or shape, its contents don't match, or an element is not UTF-8.
         Unimplemented: its contents are in shared memory.
     """
     name = tensor.name
@@ -40,10 +40,10 @@ def texts_of(tensor: pb.ModelInferRequest.InferInputTensor, raw: bytes | None) -
 
 
 def check_parameters(name: str, parameters: object) -> None:
-    """Refuse what would change a tensor's meaning; what else clients send along is of no interest.
+    """Reject parameters that would change a tensor's meaning; ignore all others.
 
     Raises:
-        Unimplemented: shared memory or a classification is asked for.
+        Unimplemented: shared memory or a classification is requested.
     """
     for parameter in parameters:  # type: ignore[attr-defined]  # the stubs' maps are Any
         if parameter.startswith("shared_memory_") or parameter == "classification":
@@ -56,10 +56,10 @@ def check_parameters(name: str, parameters: object) -> None:
 
 
 def elements_of(name: str, raw: bytes, num_elements: int) -> list[bytes]:
-    """Elements out of raw contents: of each its length as four bytes, the lowest first, and the bytes.
+    """Return the elements of raw contents: for each its length as four bytes, little-endian, and its bytes.
 
     Raises:
-        InvalidRequest: the contents end within an element, or go on after `num_elements`.
+        InvalidRequest: the contents end within an element, or continue after `num_elements`.
     """
     elements: list[bytes] = []
     position = 0
@@ -75,12 +75,12 @@ def elements_of(name: str, raw: bytes, num_elements: int) -> list[bytes]:
 
 
 def raw_of(elements: Sequence[bytes]) -> bytes:
-    """Elements as raw contents."""
+    """Return elements as raw contents."""
     return b"".join(_LENGTH.pack(len(element)) + element for element in elements)
 
 
 def raw_of_floats(values: Sequence[float]) -> bytes:
-    """The elements of an FP32 tensor as raw contents."""
+    """Return the elements of an FP32 tensor as raw contents."""
     return struct.pack(f"<{len(values)}f", *values)
 
 
@@ -100,6 +100,6 @@ def _is_utf8(element: bytes) -> bool:
 
 
 def _invalid(name: str, problem: str, advice: str = "", **given: Any) -> InvalidRequest:
-    """Return the error of a tensor that the model has: its name is no caller's."""
+    """Return the error for a tensor of the model, whose name is safe to quote: it is not from the caller."""
     path, tensor = Path(f"inputs[{name[:60]}]"), Public(repr(name))
     return InvalidRequest("tensor {tensor} " + problem, path, advice=advice, tensor=tensor, **given)
