@@ -1,5 +1,4 @@
-"""`python -m benchmarks.cli_file`: a large file through `dragoman translate`, compared with the bare engine on its
-lines.
+"""`python -m benchmarks.cli_file`: a large file through `dragoman translate`, against the bare engine on its lines.
 
 The real server and the real command run in separate processes. Checks every line, in order (a sample is translated
 again, each line alone), and that the command's memory stays flat.

@@ -1,5 +1,4 @@
-"""`python -m benchmarks.document`: writes the tables and pictures of docs/benchmarks.md from the records in
-build/bench."""
+"""`python -m benchmarks.document`: the tables and pictures of docs/benchmarks.md from the records in build/bench."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path

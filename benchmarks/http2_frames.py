@@ -92,8 +92,7 @@ def headers(stream: int, block: bytes) -> bytes:
 
 
 def header_block(method: str, metadata: Mapping[str, str] | None = None) -> bytes:
-    """Return the fields of a gRPC call, none of them indexed, so that a connection can reuse them for any number of
-    calls."""
+    """Return the fields of a gRPC call, none of them indexed, so that any number of calls can reuse them."""
     fields = {":method": "POST", ":scheme": "http", ":path": method, ":authority": "localhost", "te": "trailers"}
     fields |= {"content-type": "application/grpc", **(metadata or {})}
     return Encoder().encode([NeverIndexedHeaderTuple(*field) for field in fields.items()], huffman=False)

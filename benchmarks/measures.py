@@ -7,8 +7,7 @@ from typing import Any
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """Return the smallest value that at least `share` (0 to 1) of all values do not exceed (nearest rank); NaN if
-    empty."""
+    """Return the smallest value that at least `share` (0 to 1) of all values do not exceed (nearest rank), or NaN."""
     if not 0.0 <= share <= 1.0:
         raise ValueError(f"share is {share}; allowed is 0 to 1.")
     if not values:

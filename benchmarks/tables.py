@@ -54,8 +54,7 @@ def offline_table(records: Sequence[Record]) -> str:
 
 
 def outputs_table(records: Sequence[Record]) -> str:
-    """Return the share of outputs identical to our float32's token for token, per engine and precision; lowest to
-    highest."""
+    """Return the share of outputs with the same tokens as our float32, per engine and precision; lowest to highest."""
     shares: dict[tuple[str, str, str, str], list[float]] = {}
     for record in records:
         if record.get("identical_to_float32") is not None:

@@ -127,8 +127,7 @@ def goodput_ratio(serving: Sequence[Record], model: str, kind: str = "sweep") ->
 
 
 def p99_ratio(serving: Sequence[Record], model: str) -> float | None:
-    """Return continuous batching's 99th percentile over static batches', at the same rate, 70 % of continuous'
-    capacity."""
+    """Return the ratio of continuous batching's p99 to static batches', at 70 % of continuous batching's capacity."""
     p99 = {
         record["batching"]: record["p99_ms"]
         for record in serving

@@ -32,8 +32,7 @@ class DragomanPeer:
         self._engine = self._running.enter_context(OfflineEngine.open(directory, manifest, config, session))
 
     def translate(self, batch: Sequence_[Sequence_[int]], task: Task) -> list[list[int]]:
-        """Translate as in `Peer.translate`. A fixed output length must be the bundle's own: its end token is
-        suppressed."""
+        """Translate as in `Peer.translate`. A fixed output length must be the bundle's: its end token is suppressed."""
         now = time.monotonic()
         sequences = [
             Sequence(
