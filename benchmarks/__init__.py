@@ -1,1 +1,1 @@
-"""Measurements: what Dragoman's promises cost and hold on this machine. Run by hand, never by the tests."""
+"""Measurements of Dragoman's promises and their cost on this machine. Run by hand, never by the tests."""

@@ -1,4 +1,4 @@
-"""`make bench`: all measurements, one after the other, and then the document's tables and pictures."""
+"""`make bench`: runs all measurements one after the other, then updates the document's tables and pictures."""
 
 import subprocess
 import sys
@@ -20,7 +20,7 @@ RUNS = (
     ["benchmarks.load", SENTENCES, "--beam-size", "4", "--count", "500"],
     ["benchmarks.document"],
 )
-QUICK = ("benchmarks.offline", "benchmarks.serving")  # what knows --quick
+QUICK = ("benchmarks.offline", "benchmarks.serving")  # those that accept --quick
 
 
 def main() -> None:

@@ -1,10 +1,10 @@
-"""When calls arrive: an open-loop schedule, fixed before the first call is made."""
+"""Arrival times of calls: an open-loop schedule, fixed before the first call is made."""
 
 import numpy as np
 
 
 def poisson_schedule(rate: float, seconds: float, num_texts: int, seed: int) -> list[tuple[float, int]]:
-    """Arrivals of a Poisson process with `rate` per second over `seconds`, each with the index of a text.
+    """Return arrivals of a Poisson process with `rate` per second over `seconds`, each with the index of a text.
 
     The same arguments give the same schedule. Times are in seconds from the start, ascending.
     """

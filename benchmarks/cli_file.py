@@ -1,7 +1,7 @@
 """`python -m benchmarks.cli_file`: a large file through `dragoman translate`, against the bare engine on its lines.
 
-The real server and the real command run in processes of their own. Checked: every line, in order (a sample is
-translated once more, by itself), and that the command's memory stays flat.
+The real server and the real command run in separate processes. Checks every line, in order (a sample is translated
+again, each line alone), and that the command's memory stays flat.
 """
 
 import signal
@@ -31,15 +31,15 @@ from service.text.tokenizers import load_tokenizer
 SEED = 5
 SAMPLE_SECONDS = 0.1
 BARE_LINES = 1000
-TURN_SECONDS = 20.0  # then it's the bare engine's turn: other processes come and go, and so disturb both alike
+TURN_SECONDS = 20.0  # then the bare engine runs, so that other processes on the machine disturb both alike
 CHECKED_LINES = 500
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One run of the command: its seconds, those of its processor, and its resident memory in MiB at even distances.
+    """One run of the command: wall-clock and CPU seconds, and its resident memory in MiB at regular intervals.
 
-    `bare` is what the engine did alone in the pauses, which `seconds` leaves out: tokens and seconds.
+    `bare` is the engine's work alone in the pauses, which `seconds` excludes: tokens and seconds.
     """
 
     seconds: float
@@ -92,9 +92,9 @@ def main(num_lines: int, model: str, precision: str) -> None:
 
 
 def varied(texts: Sequence[str], count: int) -> list[str]:
-    """`count` different lines: the texts, one after the other, each with one word put in from another.
+    """Return `count` distinct lines: the texts in turn, each with one word inserted from another.
 
-    No two are the same, so neither a cache nor one that decodes the same only once makes less work of them.
+    As all lines differ, neither a cache nor coalesced sequences can reduce the work.
     """
     rng = np.random.default_rng(SEED)
     words = [word for text in texts for word in text.split()]
@@ -117,7 +117,7 @@ def _translate(server: RunningServer, source: Path, target: Path, run_bare: Call
         while process.poll() is None:
             if time.perf_counter() > turn_started + TURN_SECONDS:
                 process.send_signal(signal.SIGSTOP)
-                while server.counter("dragoman_slots_running"):  # until then it is the command's time
+                while server.counter("dragoman_slots_running"):  # until then the time counts as the command's
                     time.sleep(0.01)
                 pause_started = time.perf_counter()
                 bare.append(_tokens_and_seconds(run_bare()))
@@ -135,12 +135,12 @@ def _translate(server: RunningServer, source: Path, target: Path, run_bare: Call
 
 
 def _tokens_and_seconds(timing: Timing) -> tuple[int, float]:
-    """With end-of-sentence tokens, which the server counts."""
+    """Return tokens and seconds, including end-of-sentence tokens, which the server counts."""
     return timing.num_tokens + len(timing.outputs), timing.seconds
 
 
 def _num_wrong(address: str, lines: Sequence[str], translations: Sequence[str]) -> int:
-    """How many of a sample are not what the line's translation is by itself."""
+    """Count the lines of a sample whose translation differs from that of the line alone."""
     drawn = np.random.default_rng(SEED).choice(len(lines), min(CHECKED_LINES, len(lines)), replace=False)
     chosen = [int(number) for number in drawn]
     with Client(address) as client:

@@ -1,4 +1,4 @@
-"""The servers that are compared: how each is started, and what its records say of it."""
+"""The servers under comparison: how to start each, and its description in records."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -8,12 +8,12 @@ from typing import Any
 
 from benchmarks.models import BenchModel
 
-CT2_COMPUTE_TYPE = "int8_float32"  # its fastest on most rows of the offline benchmark
+CT2_COMPUTE_TYPE = "int8_float32"  # the fastest for it on most rows of the offline benchmark
 
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """A server under measurement: what to start, and what its records say of it."""
+    """A server under measurement: what to start, and its description in records."""
 
     engine: str
     batching: str
@@ -21,7 +21,7 @@ class Contender:
     settings: dict[str, Any] = field(default_factory=dict)
 
     def with_queue(self, max_waiting: int) -> "Contender":
-        """The same with a bounded queue."""
+        """Return the same contender with a bounded queue."""
         return replace(
             self,
             command=[*self.command, "--max-waiting", str(max_waiting)],
@@ -32,7 +32,7 @@ class Contender:
 def ct2_contender(
     model: BenchModel, folder: Path, bundle: Path, layout: Mapping[str, Any], batch_size: int, wait_ms: float
 ) -> Contender:
-    """CTranslate2's server on the model in `folder`, with the tokenizer of our bundle."""
+    """Return CTranslate2's server on the model in `folder`, with the tokenizer of our bundle."""
     flags: dict[str, Any] = {
         "model": folder,
         "tokenizer": bundle / "tokenizer.model",

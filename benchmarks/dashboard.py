@@ -1,4 +1,4 @@
-"""The dashboard as a reader will see it: a server under varying load, a Prometheus beside it, and the panels drawn.
+"""Pictures of the dashboard: a server under varying load, scraped by Prometheus, and the panels drawn from it.
 
 `python -m benchmarks.dashboard` takes four minutes, needs the program `prometheus`, and writes the pictures of
 docs/dashboards.md.
@@ -18,7 +18,7 @@ from benchmarks.servers import running, send, serve_command
 
 IMAGES = Path("docs/images")
 WINDOW = "15s"
-# Share of the whole time, arrivals per second: a quiet start, a busy hour, too much, and quiet again.
+# Share of the whole time, arrivals per second: a quiet start, a busy hour, an overload, and quiet again.
 LOAD = ((0.2, 10.0), (0.25, 40.0), (0.1, 90.0), (0.25, 30.0), (0.2, 15.0))
 FIRST_PICTURE = ("Now", "Traffic", "Latency", "Saturation")
 

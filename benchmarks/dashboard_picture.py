@@ -12,7 +12,7 @@ from benchmarks.prometheus import Prometheus
 
 mpl.use("Agg")
 
-from matplotlib import pyplot as plt  # after the backend is chosen
+from matplotlib import pyplot as plt  # after the backend is set
 from matplotlib.colors import PowerNorm
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import FuncFormatter

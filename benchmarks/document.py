@@ -1,4 +1,4 @@
-"""`python -m benchmarks.document`: the tables and pictures of docs/benchmarks.md from what lies in build/bench."""
+"""`python -m benchmarks.document`: the tables and pictures of docs/benchmarks.md from the records in build/bench."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -38,7 +38,7 @@ def main(document: Path, records: Path) -> None:
 
 
 def sections(read: Callable[[str], list[dict[str, Any]]], quality: Mapping[str, Any]) -> dict[str, str]:
-    """Marker -> Markdown, for every benchmark that has run."""
+    """Return marker -> Markdown, for every benchmark that has run."""
     records = {name: read(name) for name in MEASURED}
     offline, serving = records["offline"], records["serving"]
     found = {"targets": targets_table(targets(records, quality))}
@@ -61,7 +61,7 @@ def _wrapped(text: str, indent: str = "") -> str:
 
 
 def circumstances(record: Mapping[str, Any]) -> str:
-    """Where and with what a record was measured, in one line."""
+    """Return where and with what a record was measured, in one line."""
     machine, versions = record["machine"], record["versions"]
     packages = ", ".join(f"{name} {version}" for name, version in versions.items())
     extensions = " ".join(machine["extensions"])
@@ -69,7 +69,7 @@ def circumstances(record: Mapping[str, Any]) -> str:
 
 
 def filled(text: str, tables: Mapping[str, str]) -> str:
-    """`text` with each table between its markers, `<!-- name -->` and `<!-- /name -->`; others stay as they are.
+    """Return `text` with each table between its markers, `<!-- name -->` and `<!-- /name -->`; others stay unchanged.
 
     Raises:
         ValueError: a marker is missing.

@@ -1,7 +1,7 @@
-"""Frames of HTTP/2 for gRPC calls, as bytes and out of bytes, by hyperframe and hpack.
+"""Encodes and decodes HTTP/2 frames for gRPC calls, with hyperframe and hpack.
 
-h2, which is built on these, keeps to the protocol. The tests have to break it, and for the load generators its state
-machine would take more of the CPUs that they share with the server than all the rest of a call.
+h2, which is built on these, enforces the protocol. The tests must violate it, and in the load generators its state
+machine would use more of the CPUs that they share with the server than the rest of a call.
 """
 
 import struct
@@ -30,17 +30,17 @@ _HEAD_BYTES = 9
 
 
 class FrameReader:
-    """Makes frames of what arrives, however it was cut."""
+    """Builds frames from received bytes, however they are split."""
 
     def __init__(self) -> None:
         self._received = memoryview(b"")
 
     def feed(self, content: bytes) -> None:
-        """Take what has arrived."""
+        """Add received bytes."""
         self._received = memoryview(bytes(self._received) + content)
 
     def frames(self) -> Iterator[Frame]:
-        """Yield all that are whole by now, each once."""
+        """Yield all frames that are complete so far, each once."""
         while len(self._received) >= _HEAD_BYTES:
             frame, size = Frame.parse_frame_header(self._received[:_HEAD_BYTES])
             end = _HEAD_BYTES + size
@@ -92,14 +92,14 @@ def headers(stream: int, block: bytes) -> bytes:
 
 
 def header_block(method: str, metadata: Mapping[str, str] | None = None) -> bytes:
-    """Return the fields of a gRPC call, none of them indexed: a connection may begin any number of calls with it."""
+    """Return the fields of a gRPC call, none of them indexed, so that any number of calls can reuse them."""
     fields = {":method": "POST", ":scheme": "http", ":path": method, ":authority": "localhost", "te": "trailers"}
     fields |= {"content-type": "application/grpc", **(metadata or {})}
     return Encoder().encode([NeverIndexedHeaderTuple(*field) for field in fields.items()], huffman=False)
 
 
 def message(stream: int, content: bytes, *, ends: bool = True) -> bytes:
-    """Return a DATA frame with one whole gRPC message, not compressed."""
+    """Return a DATA frame with one whole, uncompressed gRPC message."""
     return data(stream, struct.pack(">BI", 0, len(content)) + content, ends=ends)
 
 

@@ -1,8 +1,8 @@
-"""What happens inside the engine: waits for a slot, the share of Python, and what text and network cost on top.
+"""Measurements inside the engine: waits for a slot, the share of Python, and the overhead of text and network.
 
-- A single sentence while a call of a thousand runs: its wait for a slot, in turns of the engine.
-- The share of the engine thread's time that is not inside ONNX Runtime, at a full batch.
-- Text over gRPC, in calls of 32 sentences, against the bare engine loop; both saturated.
+- A single sentence during a call of a thousand: its wait for a slot, in engine turns.
+- The share of the engine thread's time outside ONNX Runtime, at a full batch.
+- Text over gRPC, in calls of 32 sentences, compared with the bare engine loop; both saturated.
 """
 
 import contextlib
@@ -64,14 +64,14 @@ def main(model: str, precision: str, seconds: float) -> None:
 
 
 def source_ids(bundle: Path) -> list[tuple[int, ...]]:
-    """The held-out sentences as token ids."""
+    """Return the held-out sentences as token ids."""
     manifest = Manifest.load(bundle)
     tokenizer = load_tokenizer(manifest.tokenizer, bundle)
     return [manifest.source_ids(tokenizer.encode(text), manifest.first_pair) for text in held_out_texts()]
 
 
 def waiting_for_a_slot(bundle: Path, sources: list[tuple[int, ...]]) -> dict[str, Any]:
-    """Singles come at random moments while a call of a thousand keeps every slot busy."""
+    """Submit single sentences at random moments while a call of a thousand keeps every slot busy."""
     with _Running(bundle, SERVED_SLOTS) as engine:
         rng = np.random.default_rng(3)
         singles: list[Sequence] = []
@@ -93,8 +93,8 @@ def waiting_for_a_slot(bundle: Path, sources: list[tuple[int, ...]]) -> dict[str
             np.array([stats.ended_seconds for thread, stats in engine.turns if thread == lane])
             for lane in {thread for thread, _ in engine.turns}
         ]
-    # A single that came during a turn could not join it: turns that ended after its arrival, up to its admission; of
-    # the lane that had most of them.
+    # A single sentence that arrived during a turn could not join it: count the turns that ended between its arrival and
+    # its admission, on the worker that had most of them.
     waits = [
         max(int(((ends > one.arrived_seconds) & (ends <= one.admitted_seconds)).sum()) for ends in lanes)
         for one in singles
@@ -111,8 +111,10 @@ def waiting_for_a_slot(bundle: Path, sources: list[tuple[int, ...]]) -> dict[str
 
 
 def python_share(bundle: Path, sources: list[tuple[int, ...]]) -> dict[str, Any]:
-    """The part of the lanes' time that is not inside ONNX Runtime while all slots are in use; waits for each other's
-    Python (the interpreter's lock) included."""
+    """Return the share of the workers' time outside ONNX Runtime while all slots are in use.
+
+    It includes waits for other workers' Python (the interpreter's lock).
+    """
     with _timed_graphs() as runs, _Running(bundle, FULL_BATCH) as engine:
         engine.submit(engine.sequences("python", sources, CALL_OF_A_THOUSAND)).result()
     lanes = {thread for thread, _ in engine.turns}
@@ -136,7 +138,7 @@ def python_share(bundle: Path, sources: list[tuple[int, ...]]) -> dict[str, Any]
 
 
 def grpc_share(bundle: Path, sources: list[tuple[int, ...]], max_output_tokens: int, seconds: float) -> dict[str, Any]:
-    """Output tokens per second of the server with text in and out, and of the engine alone; in turns."""
+    """Return output tokens per second of the server with text in and out, and of the engine alone, alternating."""
     served: list[float] = []
     bare: list[float] = []
     options = {"intra_op_threads": 0, "allow_spinning": False, "max_slots": SERVED_SLOTS}
@@ -166,12 +168,12 @@ def grpc_share(bundle: Path, sources: list[tuple[int, ...]], max_output_tokens: 
 
 
 class _Running:
-    """An engine and what its turns reported."""
+    """An engine and the reports of its turns."""
 
     def __init__(self, bundle: Path, max_slots: int) -> None:
         manifest = Manifest.load(bundle)
         config = EngineConfig(max_slots=max_slots)
-        self.turns: list[tuple[int, TurnStats]] = []  # with the thread of the lane
+        self.turns: list[tuple[int, TurnStats]] = []  # with the worker's thread
         self._max_output_tokens = manifest.limits.max_output_tokens
         self._numbers = itertools.count()
         self._engine = OfflineEngine.open(bundle, manifest, config, SessionConfig(), self._note)
@@ -185,7 +187,7 @@ class _Running:
         self._engine.__exit__(*error)
 
     def sequences(self, request_id: str, sources: list[tuple[int, ...]], count: int) -> list[Sequence]:
-        """`count` sequences of one request, that arrive now."""
+        """Return `count` sequences of one request, arriving now."""
         now = time.monotonic()
         return [Sequence(request_id, sources[i % len(sources)], self._options(), now) for i in range(count)]
 
@@ -203,7 +205,7 @@ class _Running:
 
 @contextlib.contextmanager
 def _timed_graphs() -> Iterator[list[tuple[int, float, float]]]:
-    """Collects, while it lasts, every run of a graph in ONNX Runtime: thread, start and end."""
+    """Record every run of a graph in ONNX Runtime during the block: thread, start and end."""
     runs: list[tuple[int, float, float]] = []
     original = GraphSession.run
 

@@ -1,4 +1,4 @@
-"""What int8 costs on more sentences than the manifest's own: `python -m benchmarks.int8_quality HELDOUT`.
+"""The quality lost by int8 on more sentences than the manifest's own: `python -m benchmarks.int8_quality HELDOUT`.
 
 HELDOUT is `source<TAB>target<TAB>part`, UTF-8. Both bundles translate all of it greedily.
 """
@@ -49,7 +49,7 @@ def main(sentences: Path) -> None:
 
 
 def translated(bundle: Path, rows: Sequence[Sequence[str]]) -> list[str]:
-    """The translations of the rows' first column; a sentence that is too long for the model becomes an empty one."""
+    """Return translations of the rows' first column; a sentence too long for the model gets an empty one."""
     manifest = Manifest.load(bundle)
     tokenizer = load_tokenizer(manifest.tokenizer, bundle)
     pair = manifest.first_pair

@@ -1,7 +1,8 @@
-"""Does a translation depend on its neighbours? Every sentence alone, in full batches, and under random arrival.
+"""Checks that a translation is independent of its batch: every sentence alone, in full batches, and at random arrival.
 
-Token ids are compared, greedy and beam search. A difference is explained if it is a tie: the two best log-probabilities
-that the sentence alone saw where the outputs part are closer than 1e-4. int8 must show none at all.
+Compares token ids, for greedy and beam search. A difference is explained if it is a tie: at the position where the
+outputs diverge, the two best log-probabilities of the sentence alone are closer than 1e-4. int8 must show no difference
+at all.
 """
 
 import random
@@ -86,7 +87,7 @@ def _decode(engine: OfflineEngine, sources: Sequence_[Ids], prefix: Ids, options
 
 
 def _in_batches(engine: OfflineEngine, sources: Sequence_[Ids], prefix: Ids, options: DecodingOptions) -> list[Ids]:
-    """32 at a time, each batch to its end."""
+    """Return the outputs of batches of 32, each run to its end."""
     outputs: list[Ids] = []
     for start in tqdm(range(0, len(sources), BATCH_SIZE), desc="batches"):
         outputs += _decode(engine, sources[start : start + BATCH_SIZE], prefix, options)
@@ -94,7 +95,7 @@ def _in_batches(engine: OfflineEngine, sources: Sequence_[Ids], prefix: Ids, opt
 
 
 def _at_random(engine: OfflineEngine, sources: Sequence_[Ids], prefix: Ids, options: DecodingOptions) -> list[Ids]:
-    """In a random order, a few at a time, at random moments while others run."""
+    """Return the outputs of submissions in random order, a few at a time, at random moments while others run."""
     rng = random.Random(1)
     order = rng.sample(range(len(sources)), len(sources))
     waiting = []
@@ -109,7 +110,7 @@ def _at_random(engine: OfflineEngine, sources: Sequence_[Ids], prefix: Ids, opti
 
 
 def _gap(bundle: Path, manifest: Manifest, source: Ids, alone: Ids, given: Ids) -> float:
-    """How far apart the two best tokens are, for the sentence alone, where its output and another part."""
+    """Return the gap between the two best tokens of the sentence alone, at the position where the outputs diverge."""
     pair = GraphPair(bundle / manifest.graphs.encoder, bundle / manifest.graphs.decoder_step, manifest.model)
     eos_id = manifest.tokenizer.eos_id
     position = first_difference((*alone, eos_id), (*given, eos_id))

@@ -1,4 +1,4 @@
-"""A gRPC channel for load generators that share the server's CPUs: unary calls for a fraction of what gRPC's takes."""
+"""A gRPC channel for load generators that share the server's CPUs: unary calls at a fraction of gRPC's cost."""
 
 import asyncio
 import functools
@@ -23,12 +23,12 @@ from benchmarks import http2_frames as http2
 from benchmarks.http2_frames import FrameReader
 
 _STATUS_NAMES = {str(code.value[0]): code.name for code in grpc.StatusCode}
-_PREFIX_BYTES = 5  # of a gRPC message: whether it is compressed, and its length
+_PREFIX_BYTES = 5  # of a gRPC message: the compression flag, and its length
 CONNECT_SECONDS = 10.0
 
 
 class Answer(NamedTuple):
-    """A status by its name, and with OK the message."""
+    """A status by name and, if it is OK, the message."""
 
     status: str
     message: bytes = b""
@@ -42,9 +42,9 @@ class _Call(NamedTuple):
 
 
 class LightChannel(asyncio.Protocol):
-    """One connection without TLS. Calls beyond what the server takes of one wait here, as with gRPC's own client.
+    """One connection without TLS. Calls above the server's limit per connection wait here, as in gRPC's own client.
 
-    The server tells when a deadline has passed. Only a call that it refused to begin is sent again.
+    Passed deadlines are reported by the server. Only a call that it refused to begin is sent again.
     """
 
     def __init__(self) -> None:
@@ -55,15 +55,15 @@ class LightChannel(asyncio.Protocol):
         self._open: dict[int, tuple[_Call, bytearray]] = {}
         self._next_stream = 1
         self._most_open = 0
-        self._window_bytes = http2.FIRST_WINDOW_BYTES  # what the server takes of messages by now
+        self._window_bytes = http2.FIRST_WINDOW_BYTES  # what the server's flow control allows to send now
 
     @classmethod
     async def connect(cls, address: str) -> Self:
-        """A channel to `host:port`, once the server has greeted.
+        """Return a channel to `host:port` once the server has sent its preface.
 
         Raises:
-            OSError: there is nobody.
-            TimeoutError: whoever is there says nothing.
+            OSError: nothing is listening.
+            TimeoutError: the peer sends nothing.
         """
         host, port = address.rsplit(":", 1)
         connecting = asyncio.get_running_loop().create_connection(cls, host, int(port))
@@ -98,21 +98,21 @@ class LightChannel(asyncio.Protocol):
         return await answer
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Greet; answers may be of any length, and fields come without a table to look them up in."""
+        """Send the preface; allow answers of any length, and header fields without a dynamic table."""
         self._transport = cast(asyncio.Transport, transport)
         values = {SettingsFrame.HEADER_TABLE_SIZE: 0, SettingsFrame.INITIAL_WINDOW_SIZE: http2.MAX_WINDOW_BYTES}
         more = http2.window_update(0, http2.MAX_WINDOW_BYTES - http2.FIRST_WINDOW_BYTES)
         self._transport.write(http2.PREFACE + http2.settings(values) + more)
 
     def data_received(self, data: bytes) -> None:
-        """Hand out what has arrived."""
+        """Dispatch received frames."""
         self._reader.feed(data)
         for frame in self._reader.frames():
             self._take(frame)
         self._begin()
 
     def connection_lost(self, _: Exception | None) -> None:
-        """Nothing will be answered any more."""
+        """Fail all pending calls: no answers will come."""
         lost = [*(call for call, _ in self._open.values()), *self._waiting]
         self._open.clear()
         self._waiting.clear()
@@ -127,7 +127,7 @@ class LightChannel(asyncio.Protocol):
         await self._closed.wait()
 
     def _begin(self) -> None:
-        """Send the calls that wait, as many as the server takes."""
+        """Send waiting calls, as many as the server accepts."""
         while self._waiting and len(self._open) < self._most_open:
             num_bytes = _PREFIX_BYTES + len(self._waiting[0].message)
             if num_bytes > self._window_bytes:
@@ -152,7 +152,7 @@ class LightChannel(asyncio.Protocol):
                 _tell(call, Answer(_status(frame.data), bytes(received[_PREFIX_BYTES:])))
             case RstStreamFrame() if frame.stream_id in self._open:
                 call, _ = self._open.pop(frame.stream_id)
-                if frame.error_code == http2.REFUSED_STREAM:  # not begun: the server still counts one it has ended
+                if frame.error_code == http2.REFUSED_STREAM:  # not begun: the server still counts a call that has ended
                     self._waiting.appendleft(call)
                 else:
                     _tell(call, Answer("CANCELLED" if frame.error_code == http2.CANCEL else "INTERNAL"))
@@ -168,7 +168,7 @@ class LightChannel(asyncio.Protocol):
 
 
 def _tell(call: _Call, answer: Answer) -> None:
-    if not call.answer.done():  # its caller may have gone
+    if not call.answer.done():  # its caller may be cancelled
         call.answer.set_result(answer)
 
 
@@ -179,6 +179,6 @@ def _fields(method: str, timeout_seconds: float) -> bytes:
 
 @functools.lru_cache(maxsize=1024)
 def _status(block: bytes) -> str:
-    """Return the status among the fields that end a call; blocks do not depend on each other without a table."""
+    """Return the status from the fields that end a call; without a dynamic table, blocks are independent."""
     fields: dict[Any, Any] = dict(Decoder().decode(block))
     return _STATUS_NAMES[fields["grpc-status"]]

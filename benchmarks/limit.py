@@ -1,4 +1,4 @@
-"""How far a step is from what this machine could do at best: its bytes and its multiply-adds at measured ceilings."""
+"""Compares a step with this machine's limits: its bytes and multiply-adds at the measured maximum rates."""
 
 import statistics
 import time
@@ -76,7 +76,7 @@ def main(models: tuple[str, ...], precision: str, rounds: int) -> None:
 
 
 def dense_weights(graph: Path) -> int:
-    """Numbers in the matrices that every row of a step is multiplied by, without look-up tables."""
+    """Count the numbers in the matrices that every row of a step is multiplied by, without look-up tables."""
     model = onnx.load(graph)
     multiplied = {name for node in model.graph.node if node.op_type != "Gather" for name in node.input}
     shapes = [each.dims for each in model.graph.initializer if each.name in multiplied and len(each.dims) == 2]
@@ -84,7 +84,7 @@ def dense_weights(graph: Path) -> int:
 
 
 def read_bandwidth() -> float:
-    """Bytes per second of reading a large array once, on all threads of a sum per part; best of several."""
+    """Return bytes per second for reading a large array once, one part per thread, summed; best of several runs."""
     threads = available_cpus()
     parts = [np.ones(COPY_BYTES // threads // 8) for _ in range(threads)]
     with ThreadPoolExecutor(threads) as pool:
@@ -93,7 +93,7 @@ def read_bandwidth() -> float:
 
 
 def product_rate(kind: str, threads: int) -> float:
-    """Multiply-adds per second of a large matrix product in ONNX Runtime; best of several."""
+    """Return multiply-adds per second of a large matrix product in ONNX Runtime; best of several runs."""
     rng = np.random.default_rng(0)
     if kind == "int8":
         left = rng.integers(0, 255, (GEMM_ROWS, GEMM_INNER), dtype=np.uint8)

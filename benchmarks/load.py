@@ -1,7 +1,7 @@
-"""Do answers depend on the load? Every sentence alone, then all of them from many callers at once; compared.
+"""Checks that answers are independent of the load: every sentence alone, then all of them from many concurrent callers.
 
-Runs a real server in a process of its own. A difference is explained only if it is a tie: the reference's two best
-tokens at the first differing position are closer than 1e-4 (natural logarithm of the probability).
+Runs a real server in a separate process. A difference is explained only if it is a tie: the reference's two best tokens
+at the first differing position are closer than 1e-4 (natural logarithm of the probability).
 """
 
 import re
@@ -81,7 +81,7 @@ def _translate_all(
 
 
 def _histogram(metrics_url: str, name: str) -> tuple[float, float]:
-    """Sum and count of a histogram on the server's metrics page."""
+    """Return sum and count of a histogram on the server's metrics page."""
     with urlopen(metrics_url, timeout=10) as response:
         page = response.read().decode()
     values = {kind: re.search(rf"^{name}_{kind}{{.*}} (\S+)$", page, re.MULTILINE) for kind in ("sum", "count")}

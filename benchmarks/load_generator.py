@@ -1,7 +1,7 @@
-"""The callers, in a process of their own: an open-loop schedule, or callers that each wait for their answer.
+"""The callers, in a separate process: an open-loop schedule, or callers that each wait for their answer.
 
 `python -m benchmarks.load_generator '<JSON of Load>'` prints one line of JSON. SIGTERM ends an open loop early: no new
-calls, and those under way are awaited.
+calls are made, and those in progress are awaited.
 """
 
 import asyncio
@@ -29,17 +29,17 @@ from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 
 TRANSLATE = "/dragoman.v1.TranslationService/Translate"
 
-# A status by its name, and the answer, which is empty unless the status is OK.
+# A status by name, and the answer, which is empty unless the status is OK.
 Translate = Callable[[pb.TranslateRequest], Awaitable[tuple[str, pb.TranslateResponse]]]
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What to do to a server. `rate` above 0 is an open loop, arrivals per second; else `callers` wait for answers.
+    """The load on a server. `rate` above 0 is an open loop, arrivals per second; else `callers` wait for answers.
 
-    `niceness` is what the generator's process is set back by, so that a server on the same CPUs goes first. With
-    `is_documented` callers balance and try again as our client does, `address` being as for `Client`; with `is_light`
-    they take a fraction of the CPU that gRPC's client does.
+    The generator's process is given lower priority by `niceness`, so that a server on the same CPUs goes first. With
+    `is_documented`, callers balance and retry like our client, `address` being as for `Client`; with `is_light`, they
+    use a fraction of the CPU of gRPC's client.
     """
 
     address: str
@@ -56,9 +56,9 @@ class Load:
 
 @dataclass(slots=True)
 class Outcome:
-    """What came of it: per call its scheduled second, its latency from then on, its status, and its output tokens.
+    """The result: for each call its scheduled second, its latency from then on, its status, and its output tokens.
 
-    `behind_seconds` has for each of the calls how long after its schedule it was sent, which is the generator's fault.
+    `behind_seconds` is the generator's delay: how long after its schedule each call was sent.
     """
 
     calls: list[tuple[float, float, str, int]] = field(default_factory=list)
@@ -68,12 +68,12 @@ class Outcome:
 
     @property
     def largest_delay_seconds(self) -> float:
-        """The longest that a call was sent behind its schedule."""
+        """Return the largest delay between a call's schedule and its sending."""
         return max(self.behind_seconds, default=0.0)
 
 
 async def generate(load: Load) -> Outcome:
-    """Make all calls and await their ends."""
+    """Make all calls and wait until they end."""
     texts, numbers = held_out_texts(), itertools.count()
     outcome = Outcome()
     async with _light_callers(load) if load.is_light else _grpc_callers(load) as translate:
@@ -81,7 +81,7 @@ async def generate(load: Load) -> Outcome:
 
         async def call(scheduled: float, first_text: int) -> None:
             chosen = [texts[(first_text + i) % len(texts)] for i in range(load.texts_per_call)]
-            # Without guards, as other servers are measured.
+            # Without output guards, as other servers are measured.
             penalty = length_penalty_of(next(numbers))
             options = pb.DecodingOptions(length_penalty=penalty, max_repeats=0, max_length_ratio=0)
             request = pb.TranslateRequest(

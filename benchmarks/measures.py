@@ -1,4 +1,4 @@
-"""Pure arithmetic over measurements: percentiles, rates, best and median."""
+"""Pure arithmetic on measurements: percentiles, rates, best and median."""
 
 import math
 import statistics
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """The smallest value that at least `share` (0 to 1) of all values do not exceed; NaN of none (nearest rank)."""
+    """Return the smallest value that at least `share` (0 to 1) of all values do not exceed (nearest rank), or NaN."""
     if not 0.0 <= share <= 1.0:
         raise ValueError(f"share is {share}; allowed is 0 to 1.")
     if not values:
@@ -16,7 +16,7 @@ def percentile(values: Sequence[float], share: float) -> float:
 
 
 def rates(num_tokens: Sequence[int], seconds: Sequence[float]) -> dict[str, Any]:
-    """Best and median tokens per second over rounds, each with its own tokens and seconds."""
+    """Return best and median tokens per second over rounds, each with its own tokens and seconds."""
     if not seconds or len(num_tokens) != len(seconds):
         raise ValueError(f"{len(num_tokens)} counts and {len(seconds)} times; expected as many, at least one.")
     each = [tokens / elapsed for tokens, elapsed in zip(num_tokens, seconds, strict=True)]
@@ -28,6 +28,6 @@ def rates(num_tokens: Sequence[int], seconds: Sequence[float]) -> dict[str, Any]
 
 
 def identical_share(given: Sequence[Sequence[int]], expected: Sequence[Sequence[int]]) -> float:
-    """How many of the outputs are token for token the expected ones, from 0 to 1."""
+    """Return the share of outputs that equal the expected ones token for token, from 0 to 1."""
     pairs = list(zip(given, expected, strict=True))
     return sum(tuple(a) == tuple(b) for a, b in pairs) / len(pairs)

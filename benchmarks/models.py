@@ -1,4 +1,4 @@
-"""The models that are measured, in the form that each engine reads; what is missing is made, what is there is kept."""
+"""The measured models in the format that each engine reads; missing ones are built, existing ones are kept."""
 
 import dataclasses
 import hashlib
@@ -24,19 +24,19 @@ PRECISIONS = ("float32", "int8")
 BASE_SOURCE_TOKENS = 25
 BASE_OUTPUT_TOKENS = 30
 _BASE_SEED = 0
-# Matrices larger than at the start of training, so that every token depends on all before it and no arg-max is a tie.
+# Larger matrices than at the start of training, so that every token depends on all before it and no arg-max is a tie.
 _BASE_GAIN = 4.0
 _BASE_CALIBRATION_LINES = 96
 _GOLDEN_TEXTS = ("Where is the train station?", "Save the file before you close the window.", "Hello!")
-# What a bundle is made by: when one of these changes, it is made again.
+# The sources that build a bundle: it is rebuilt when one of them changes.
 _MAKERS = ("export/architecture", "export/graphs", "export/quantization", "export/quantize.py", "benchmarks/models.py")
 
 
 @dataclass(frozen=True, slots=True)
 class BenchModel:
-    """A model by name: `en-de`, the shipped one, or `base`, of Marian's base shape with random weights.
+    """A model by name: `en-de`, the shipped one, or `base`, with Marian's base shape and random weights.
 
-    `fixed_output_tokens` is 0 where the model itself says when an output ends.
+    `fixed_output_tokens` is 0 if the model itself ends its outputs.
     """
 
     name: str
@@ -48,7 +48,7 @@ class BenchModel:
     fixed_output_tokens: int = 0
 
     def bundle(self, precision: str) -> Path:
-        """The folder of our bundle in a precision."""
+        """Return the folder of our bundle in a precision."""
         if self.name == "en-de":
             return SHIPPED_BUNDLES[precision]
         return FOLDER / f"{self.name}-{precision}" / self.name / "1"
@@ -60,14 +60,14 @@ MODELS = {model.name: model for model in (BASE, EN_DE)}
 
 
 class NotPrepared(Exception):
-    """A model's form is missing and can't be made here; the message says what to do."""
+    """A model's format is missing and can't be built here; the message says what to do."""
 
 
 def prepare(model: BenchModel, precision: str, say: Callable[[str], None]) -> Path:
-    """Our bundle of the model, made first if it is missing or stale.
+    """Return our bundle of the model, built first if it is missing or stale.
 
     Raises:
-        NotPrepared: the shipped bundle is not there; the Makefile makes it, not this.
+        NotPrepared: the shipped bundle is missing; it is built by the Makefile, not here.
     """
     bundle = model.bundle(precision)
     if model.name == "en-de":
@@ -88,14 +88,14 @@ def prepare(model: BenchModel, precision: str, say: Callable[[str], None]) -> Pa
 
 
 def prepare_checkpoint(model: BenchModel) -> Path:
-    """The native checkpoint's folder."""
+    """Return the native checkpoint's folder."""
     if model.name == "base":
         _write_base_checkpoint(model)
     return model.checkpoint
 
 
 def prepare_ct2(model: BenchModel, say: Callable[[str], None]) -> Path:
-    """CTranslate2's form of the model, float32; it quantizes when it loads."""
+    """Return CTranslate2's form of the model, float32; it quantizes when it loads."""
     weights = file_sha256(prepare_checkpoint(model) / "model.safetensors")
     mark = model.ct2 / "made-from.txt"
     if mark.exists() and mark.read_text() == weights:
@@ -109,7 +109,7 @@ def prepare_ct2(model: BenchModel, say: Callable[[str], None]) -> Path:
 
 
 def load_transformer(checkpoint: Path) -> "Transformer":
-    """The torch model of a native checkpoint, in evaluation mode; its tokenizer is not looked at."""
+    """Return the torch model of a native checkpoint, in evaluation mode; its tokenizer is not read."""
     from safetensors.torch import load_file
 
     from export.architecture import ModelConfig, Transformer
@@ -153,7 +153,7 @@ def _write_base_checkpoint(model: BenchModel) -> None:
 
 
 def _write_base_bundle(model: BenchModel, destination: Path) -> None:
-    """Trace the graphs with the end-of-sentence token suppressed: every output has the limit's length."""
+    """Trace the graphs with the end-of-sentence token suppressed, so that every output has the maximum length."""
     import shutil
 
     from export.bundle_writer import checksums, staged_bundle
@@ -215,7 +215,7 @@ def _quantize_base(source: Path, destination: Path, say: Callable[[str], None]) 
 
 
 def _fingerprint() -> str:
-    """Changes with the sources that make bundles."""
+    """Return a fingerprint of the sources that build bundles."""
     digest = hashlib.sha256()
     for maker in _MAKERS:
         path = Path(maker)
@@ -234,4 +234,4 @@ def _mark_fresh(folder: Path) -> None:
 
 
 def _mark(folder: Path) -> Path:
-    return folder.with_name(f"{folder.name}.made-by")  # beside it: a repository of bundles holds nothing else
+    return folder.with_name(f"{folder.name}.made-by")  # beside it: a repository of bundles contains nothing else

@@ -1,6 +1,6 @@
-"""Tokens per second without network and text: our engine against CTranslate2 and transformers on the same weights.
+"""Tokens per second without network and text: our engine, CTranslate2 and transformers on the same weights.
 
-Every engine runs in a process of its own; in each round every one has its turn, the others are stopped meanwhile.
+Every engine runs in a separate process; in each round they run in turn, with the others stopped.
 """
 
 import time
@@ -73,7 +73,7 @@ def main(
                 screened += bench.screen([row for row in SCREENED if row in chosen] or chosen, with_switches=not quick)
             for row in chosen:
                 records += bench.measure(row, min(seconds, 5.0) if quick else seconds)
-                path = write_records(name, records)  # what was measured so far is never lost
+                path = write_records(name, records)  # so that earlier measurements are never lost
     if screened:
         click.echo(f"Wrote {write_records(f'{name}_screening', screened)}.")
     click.echo(f"Wrote {path}.")
@@ -128,7 +128,7 @@ class _Offline:
         ]
 
     def measure(self, row: Row, seconds: float) -> list[dict[str, Any]]:
-        """Interleaved rounds of all engines for one row of the table."""
+        """Run interleaved rounds of all engines for one row of the table."""
         task = self._task(row)
         peers = list(self._others)
         if self.has_ct2:
@@ -184,7 +184,7 @@ class _Offline:
         decode, batch_size = row
         model = self._model
         sources = self._sources
-        if model.fixed_output_tokens:  # every sentence costs the same: one batch tells as much as many
+        if model.fixed_output_tokens:  # every sentence costs the same: one batch is as informative as many
             sources = sources[: max(batch_size, 2)]
         batches = batches_by_length(sources, batch_size)
         return Task(batches, BEAM_SIZES[decode], model.max_output_tokens, model.fixed_output_tokens)

@@ -1,10 +1,10 @@
-"""What becomes of a server that is asked for more than it can do: goodput, latency of accepted calls, refusals, memory.
+"""Measures an overloaded server: goodput, latency of accepted calls, rejections, memory.
 
-Calls of one sentence arrive as a Poisson process at multiples of the capacity that is measured first, by as many
-callers as there are slots. They have long deadlines and are not tried again: what is too much is the server's to
-refuse. The callers are a process of their own on the same CPUs, set back by `nice`, and speak HTTP/2 by hand: five
-times as many callers must not take the CPU that answers are made of. A server that refuses nobody is measured beside:
-it must fail.
+Calls of one sentence arrive as a Poisson process at multiples of the capacity, which is measured first with as many
+callers as there are slots. They have long deadlines and are not retried: rejecting excess load is up to the server. The
+callers are a separate process on the same CPUs, given lower priority by `nice`, and use a hand-written HTTP/2 client:
+five times as many callers must not take CPU from the server. A server that rejects nothing is measured as a control: it
+must fail.
 """
 
 import math
@@ -25,17 +25,17 @@ from service.engine.cpus import available_cpus
 
 MULTIPLES = (0.5, 0.9, 1.0, 2.0, 5.0)
 NICENESS = 5
-SLOTS = ("--max-slots", "32")  # chosen by itself it is 32 or 64 from start to start, and rounds could not be compared
+SLOTS = ("--max-slots", "32")  # by default it is 32 or 64, varying between starts, and rounds could not be compared
 TIMEOUT_SECONDS = 60.0
-# Until queue and slots are as full as the load makes them, and what came in before the queue had stood is done. Not
-# counted: what the first seconds of an overload look like, docs/reliability.md says.
+# Until queue and slots are as full as the load makes them, and calls from before a standing queue was detected are
+# done. Not counted; docs/reliability.md describes the first seconds of an overload.
 SETTLE_SECONDS = INTERVAL_SECONDS + BURST_SECONDS + 2.0
 REFUSED = "RESOURCE_EXHAUSTED"
 # Goals of issue 7.
-LEAST_GOODPUT = 0.9  # at five times the capacity, of that at the capacity
-MOST_P99 = 2.0  # of accepted calls, of that at 0.9 times the capacity
+LEAST_GOODPUT = 0.9  # at five times the capacity, relative to that at the capacity
+MOST_P99 = 2.0  # of accepted calls, relative to that at 0.9 times the capacity
 MOST_REFUSAL_SECONDS = 0.02
-MOST_MEMORY = 1.25  # of that at the capacity
+MOST_MEMORY = 1.25  # relative to that at the capacity
 WITHOUT_LIMITS = ("--max-queue-seconds", "86400", "--max-waiting", "1000000", "--default-deadline-seconds", "86400")
 
 
@@ -54,9 +54,9 @@ def main(model: str, precision: str, seconds: float, rounds: int, control: bool)
         points: list[dict[str, Any]] = []
         for number in range(times):
             with running(serve_command(str(bundle.parents[1]), *SLOTS, *flags)) as server:
-                callers = round(server.counter("dragoman_slots_max"))  # one more might be refused
+                callers = round(server.counter("dragoman_slots_max"))  # one more might be rejected
                 closed = Load(server.address, seconds / 2, callers=callers, is_light=True, niceness=NICENESS)
-                send(replace(closed, seconds=3.0))  # warm
+                send(replace(closed, seconds=3.0))  # warm up
                 capacity = closed_loop(server, closed)["sentences_per_second"]
                 click.echo(f"{kind}, round {number + 1}: capacity {capacity:.1f} calls/s")
                 for multiple in MULTIPLES:
@@ -83,7 +83,7 @@ def main(model: str, precision: str, seconds: float, rounds: int, control: bool)
 
 
 def measured(server: RunningServer, load: Load) -> dict[str, Any]:
-    """Send one load and look at what came back."""
+    """Send one load and return its measurements."""
     before = server.cpu_seconds()
     outcome = send(load)
     server_cpus = (server.cpu_seconds() - before) / outcome.wall_seconds
@@ -100,10 +100,10 @@ def measured(server: RunningServer, load: Load) -> dict[str, Any]:
 
 
 def of_outcome(outcome: Outcome, seconds: float) -> dict[str, Any]:
-    """Plain numbers of what came of a load of so many seconds, once it has settled.
+    """Return plain numbers for the outcome of a load of `seconds`, once it has settled.
 
-    Goodput counts what was answered from then on, until the load ended. Latencies count from the sending: how late the
-    callers themselves are under load is `behind_p99_ms`.
+    Goodput counts the answers from then until the load ended. Latencies are counted from sending; the delay of the
+    callers themselves under load is `behind_p99_ms`.
     """
     accepted, refused, others = [], [], 0
     answered = 0
@@ -131,8 +131,10 @@ def of_outcome(outcome: Outcome, seconds: float) -> dict[str, Any]:
 
 
 def judged(points: Sequence[dict[str, Any]]) -> dict[str, tuple[float, bool]]:
-    """Each goal's value, the median of the rounds, and whether it is held. Loads are compared within their round, as
-    the machine's own speed may change from one to the next."""
+    """Return each goal's value, the median of the rounds, and whether it is met.
+
+    Loads are compared within their round, as the machine's own speed may change between rounds.
+    """
 
     def of_rounds(load: float, name: str) -> list[float]:
         return [point[name] for point in points if point["load"] == load]
@@ -158,7 +160,7 @@ def judged(points: Sequence[dict[str, Any]]) -> dict[str, tuple[float, bool]]:
 
 
 def line(point: dict[str, Any]) -> str:
-    """One load, for people who watch."""
+    """Return one load as a line for the terminal."""
     return (
         f"{point['load']:g}x ({point['rate']:.0f}/s): goodput {point['goodput']:.1f}/s, accepted p50 "
         f"{point['accepted_p50_ms']:.0f} p99 {point['accepted_p99_ms']:.0f} ms, {point['refused']} of {point['calls']} "

@@ -1,8 +1,8 @@
-"""Do the exported graphs and the engine translate as transformers does with the same weights?
+"""Checks that the exported graphs and the engine translate as transformers does with the same weights.
 
-Greedy and beam search over the first column of a TSV file, against `generate`. A difference is a tie where the
-reference itself can't tell: where the outputs part its two best logits are closer than 1e-4 (greedy), or it gives our
-hypothesis a score within 1e-4 of its own (beam).
+Compares greedy and beam search over the first column of a TSV file with `generate`. A difference is a tie if the
+reference can't distinguish: where the outputs diverge, its two best logits are closer than 1e-4 (greedy), or it scores
+our hypothesis within 1e-4 of its own (beam).
 """
 
 import itertools
@@ -78,7 +78,7 @@ def main(sentences: Path, checkpoint: Path, bundle: Path, count: int, beam_size:
 def _reference_outputs(
     reference: Any, sources: Sequence[Sequence[int]], options: DecodingOptions, suppressed_ids: Sequence[int]
 ) -> list[ReferenceOutput]:
-    """In batches of similar lengths, so that padding costs little; in the sources' order."""
+    """Translate in batches of similar lengths, so that padding costs little; return outputs in the sources' order."""
     order = sorted(range(len(sources)), key=lambda i: len(sources[i]))
     outputs: dict[int, ReferenceOutput] = {}
     for rows in tqdm(list(_chunks(order)), desc=f"transformers, beam {options.beam_size}", unit="batch"):
@@ -101,7 +101,7 @@ def _gap(
     options: DecodingOptions,
     manifest: Manifest,
 ) -> float:
-    """How much better the reference finds its own output than ours."""
+    """Return by how much the reference scores its own output better than ours."""
     if options.beam_size > 1:
         eos = (manifest.tokenizer.eos_id,) if given.finish_reason is FinishReason.STOP else ()
         ids = (*given.token_ids, *eos)

@@ -1,4 +1,4 @@
-"""Measurements as pictures."""
+"""Plots of the measurements."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -10,7 +10,7 @@ from benchmarks.tables import Record, as_served, fastest
 
 mpl.use("Agg")
 
-from matplotlib import pyplot as plt  # after the backend is chosen
+from matplotlib import pyplot as plt  # after the backend is set
 
 COLOURS = {"dragoman int8": "#1b6ca8", "dragoman float32": "#8fc1e3", "ctranslate2": "#e07b39", "transformers": "#999"}
 LINES = {"continuous": "#1b6ca8", "static (CTranslate2)": "#e07b39", "static": "#6a4c93", "one by one": "#999"}
@@ -18,7 +18,7 @@ MODELS = ("base", "en-de")
 
 
 def write_plots(records: Callable[[str], list[dict[str, Any]]], folders: Sequence[Path]) -> list[str]:
-    """Draw what `records` (by benchmark's name) has been measured into every folder; returns the file names."""
+    """Draw the records that `records` returns for each benchmark's name into every folder; return the file names."""
     written = []
     for name, draw, source in (
         ("offline.png", _offline, "offline"),

@@ -1,4 +1,4 @@
-"""A real Prometheus, on a free port, that scrapes one server every second by the shipped configuration and rules."""
+"""A real Prometheus, on a free port, that scrapes one server every second with the shipped configuration and rules."""
 
 import contextlib
 import json
@@ -21,17 +21,17 @@ START_SECONDS = 30.0
 
 
 class QueryError(Exception):
-    """Prometheus refused an expression; the message is its own."""
+    """Prometheus rejected an expression; the message is its own."""
 
 
 class Prometheus:
-    """Asks a Prometheus by its HTTP API."""
+    """Queries a Prometheus through its HTTP API."""
 
     def __init__(self, url: str) -> None:
         self.url = url
 
     def query(self, expression: str) -> list[dict[str, Any]]:
-        """What an expression is now: a list of `metric` and `value`.
+        """Return an expression's value now: a list of `metric` and `value`.
 
         Raises:
             QueryError: it can't be parsed or evaluated.
@@ -39,16 +39,16 @@ class Prometheus:
         return self._get("query", query=expression)["result"]  # type: ignore[no-any-return]
 
     def query_range(self, expression: str, start: float, end: float, step: float) -> list[dict[str, Any]]:
-        """What an expression was between two unix times, every `step` seconds: `metric` and `values`."""
+        """Return an expression's values between two unix times, every `step` seconds: `metric` and `values`."""
         found = self._get("query_range", query=expression, start=start, end=end, step=step)
         return found["result"]  # type: ignore[no-any-return]
 
     def values(self, label: str) -> list[str]:
-        """All values of a label; of `__name__`, all names."""
+        """Return all values of a label; for `__name__`, all names."""
         return self._get(f"label/{label}/values")  # type: ignore[no-any-return]
 
     def rules(self) -> list[dict[str, Any]]:
-        """All rules, with their health and alerts."""
+        """Return all rules, with their health and alerts."""
         return [rule for group in self._get("rules")["groups"] for rule in group["rules"]]
 
     def _get(self, path: str, **parameters: Any) -> Any:
@@ -63,7 +63,7 @@ class Prometheus:
 def scraping(
     target: str, *, program: str = "prometheus", rules: Path = DEPLOYED / "rules", alertmanager: str = ""
 ) -> Iterator[Prometheus]:
-    """A Prometheus as long as the block runs; `target` and `alertmanager` are addresses, host:port."""
+    """Run a Prometheus for the duration of the block; `target` and `alertmanager` are addresses, host:port."""
     with tempfile.TemporaryDirectory() as folder:
         config = _config(target, alertmanager)
         (Path(folder) / "prometheus.yml").write_text(yaml.safe_dump(config), encoding="utf-8")

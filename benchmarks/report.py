@@ -1,4 +1,4 @@
-"""Where measurements go: one JSON list of records per benchmark, in `build/bench`."""
+"""Stores measurements: one JSON list of records per benchmark, in `build/bench`."""
 
 import importlib.metadata
 import json
@@ -19,7 +19,7 @@ PACKAGES = ("onnxruntime", "ctranslate2", "torch", "transformers", "grpcio", "nu
 
 
 def machine() -> dict[str, Any]:
-    """The processor, how many CPUs this process may use, its vector extensions that matter, and the memory."""
+    """Return the processor, the CPUs available to this process, its relevant vector extensions, and the memory."""
     path = Path("/proc/cpuinfo")
     text = path.read_text(encoding="utf-8") if path.exists() else ""
     flags = {flag for line in text.splitlines() if line.startswith("flags") for flag in line.split()}
@@ -34,7 +34,7 @@ def machine() -> dict[str, Any]:
 
 
 def versions() -> dict[str, str]:
-    """Python's and the packages' that measurements depend on; Dragoman's own is the commit."""
+    """Return the versions of Python and of the packages that measurements depend on; Dragoman's own is the commit."""
     found = {"python": platform.python_version(), "commit": _commit()}
     for package in PACKAGES:
         try:
@@ -45,9 +45,9 @@ def versions() -> dict[str, str]:
 
 
 def write_records(name: str, records: Sequence[Mapping[str, Any]], folder: Path = DEFAULT_FOLDER) -> Path:
-    """Write `records` to `<folder>/<name>.json`, each completed with what it takes to judge and repeat it.
+    """Write `records` to `<folder>/<name>.json`, each completed with what is needed to judge and repeat it.
 
-    These are the benchmark's name, the machine, the versions, the command and the time.
+    That is the benchmark's name, the machine, the versions, the command and the time.
     """
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}.json"
@@ -65,7 +65,7 @@ def write_records(name: str, records: Sequence[Mapping[str, Any]], folder: Path 
 
 
 def read_records(name: str, folder: Path = DEFAULT_FOLDER) -> list[dict[str, Any]]:
-    """What `write_records` wrote; empty if the benchmark has not run."""
+    """Return the records that `write_records` wrote; empty if the benchmark has not run."""
     path = folder / f"{name}.json"
     if not path.exists():
         return []

@@ -1,7 +1,7 @@
-"""`python -m benchmarks.rolling_restart`: two servers are restarted one after the other, again and again, under load.
+"""`python -m benchmarks.rolling_restart`: restarts two servers one after the other, repeatedly, under load.
 
-The load is an open loop at a share of what the two servers were measured to do, by the documented client: straight to
-both servers, or through nginx or Envoy with the files in deploy/. A rolling restart is, of each server: SIGTERM, wait
+The load is an open loop at a share of the two servers' measured capacity, by the documented client: directly to both
+servers, or through nginx or Envoy with the files in deploy/. A rolling restart does for each server: SIGTERM, wait
 until it has ended with 0, start it again, wait until it is ready.
 """
 
@@ -33,18 +33,18 @@ from tests.proxies import envoy, nginx
 WAYS = ("round_robin", "nginx", "envoy")
 CAPACITY_CALLERS = 32
 WARM_SECONDS = 3.0
-QUIET_SECONDS = 15.0  # without restarts, to compare with
+QUIET_SECONDS = 15.0  # without restarts, for comparison
 LONGEST_SECONDS = 3600.0
-# One thread each: two servers share this machine. A fixed number of slots need not be measured at each start. The drain
-# delay is what docs/replicas.md recommends.
+# One thread each: two servers share this machine. A fixed number of slots avoids measuring it at each start. The drain
+# delay is the one that docs/replicas.md recommends.
 FLAGS = ("--num-threads", "1", "--max-slots", "32", "--drain-delay-seconds", "2", "--grace-seconds", "30")
-# gRPC tells of its own retries nowhere else.
+# The only place where gRPC reports its own retries.
 TRACE = {"GRPC_TRACE": "retry", "GRPC_VERBOSITY": "debug"}
 RETRYING = b": retrying failed call in "
 
 
 class Replica:
-    """A server process that can be restarted where it was."""
+    """A server process that can be restarted at the same address."""
 
     def __init__(self, models: str) -> None:
         self._models = models
@@ -55,7 +55,7 @@ class Replica:
 
     @property
     def port(self) -> int:
-        """Where it listens, from its first start on."""
+        """Return the port on which it listens, from its first start on."""
         return int(self.address.rpartition(":")[2] or 0)
 
     def start(self) -> None:
@@ -75,7 +75,7 @@ class Replica:
         self.start_seconds.append(time.monotonic() - began)
 
     def stop(self) -> None:
-        """Have it stop, and wait.
+        """Stop it and wait.
 
         Raises:
             ClickException: it ended with another code than 0.
@@ -88,13 +88,13 @@ class Replica:
         self.stop_seconds.append(time.monotonic() - began)
 
     def kill(self) -> None:
-        """End it, whatever it does."""
+        """Kill it in any state."""
         self._process.kill()
         self._process.wait()
 
 
 class Generator:
-    """The load generator as a process that goes on until it is asked for its outcome; counts gRPC's retries."""
+    """The load generator as a process that runs until its outcome is requested; counts gRPC's retries."""
 
     def __init__(self, load: Load) -> None:
         command = [sys.executable, "-m", "benchmarks.load_generator", json.dumps(dataclasses.asdict(load))]
@@ -108,7 +108,7 @@ class Generator:
             reader.start()
 
     def finish(self) -> Outcome:
-        """No new calls; wait for those under way."""
+        """Stop making calls, wait for those in progress, and return the outcome."""
         self._process.send_signal(signal.SIGTERM)
         for reader in self._readers:
             reader.join()
@@ -117,7 +117,7 @@ class Generator:
         return Outcome(**json.loads(self._output))
 
     def kill(self) -> None:
-        """End it, whatever it does."""
+        """Kill it in any state."""
         self._process.kill()
         self._process.wait()
 
@@ -159,7 +159,7 @@ def main(
 
 @contextlib.contextmanager
 def _address(way: str, replicas: list[Replica]) -> Iterator[str]:
-    """What callers are told."""
+    """Yield the address that callers use."""
     if way == "round_robin":
         yield ",".join(replica.address for replica in replicas)
         return
@@ -195,7 +195,7 @@ def _measure(
         "way": way,
         "restarts": restarts,
         "capacity": capacity,
-        # On a machine that others use too it tells whether the load was still what it should be.
+        # On a machine shared with others, it shows whether the load was still as intended.
         "capacity_after": _capacity(address, capacity_seconds),
         "rate": rate,
         "seconds": outcome.wall_seconds,
@@ -212,7 +212,7 @@ def _measure(
 
 
 def _capacity(address: str, seconds: float) -> float:
-    """Calls per second of callers that wait for their answers."""
+    """Return calls per second of callers that wait for their answers."""
     closed = send(Load(address, seconds, callers=CAPACITY_CALLERS, seed=2, is_documented=True))
     return len(closed.calls) / closed.wall_seconds
 
@@ -227,7 +227,7 @@ def _latencies(outcome: Outcome) -> dict[str, float]:
 
 
 def table(records: list[dict[str, Any]]) -> str:
-    """For docs/replicas.md."""
+    """Return the table for docs/replicas.md."""
     head = (
         "way",
         "rolling restarts",

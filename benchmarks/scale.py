@@ -1,6 +1,6 @@
-"""What a sequence costs as more run, as sources and outputs get longer, and as more slots are configured; and memory.
+"""The cost of a sequence by number of running ones, lengths of sources and outputs, and configured slots; and memory.
 
-One runner per bundle; the shapes take turns in every round, and the best round counts.
+One runner per bundle; the shapes alternate in every round, and the best round counts.
 """
 
 import gc
@@ -50,7 +50,7 @@ def main(models: tuple[str, ...], precision: str, rounds: int, threads: int) -> 
 
 
 def _memory(bundle: Path, threads: int) -> list[dict[str, Any]]:
-    """Resident memory of a process' runner by configured slots, after a full batch has run."""
+    """Return resident memory of a process' runner by configured slots, after a full batch has run."""
     records = []
     process = psutil.Process()
     for slots in SLOT_COUNTS:
@@ -74,7 +74,7 @@ def _costs(bundle: Path, rounds: int, threads: int) -> list[dict[str, Any]]:
         *(("output length", length, DEFAULT_BATCH, DEFAULT_SOURCE, length) for length in OUTPUT_LENGTHS),
     ]
     best = [(float("inf"), float("inf"))] * len(shapes)
-    for _ in range(rounds + 1):  # the first also warms up; it never is the best
+    for _ in range(rounds + 1):  # the first one also warms up; it is never the best
         for number, (_, _, batch, source, steps) in enumerate(shapes):
             encode, step = run_steps(runner, batch, source, steps)
             best[number] = min(best[number][0], encode), min(best[number][1], step)
@@ -91,7 +91,7 @@ def _costs(bundle: Path, rounds: int, threads: int) -> list[dict[str, Any]]:
 
 
 def run_steps(runner: OnnxRunner, batch: int, source_tokens: int, num_steps: int) -> tuple[float, float]:
-    """Seconds of one encoder run, and mean seconds of a step over `num_steps` from empty caches."""
+    """Return seconds of one encoder run, and mean seconds of a step over `num_steps` from empty caches."""
     rng = np.random.default_rng(1)
     sources: Sequence[Sequence[int]] = rng.integers(40, 8000, (batch, source_tokens)).tolist()
     started = time.perf_counter()
@@ -110,7 +110,7 @@ def run_steps(runner: OnnxRunner, batch: int, source_tokens: int, num_steps: int
 
 
 def load_runner(bundle: Path, slots: int, threads: int) -> OnnxRunner:
-    """A runner with empty caches; its encoder run is wide, so that the longest sources of the fullest batch fit."""
+    """Return a runner with empty caches; its encoder run fits the longest sources of the fullest batch."""
     config = EngineConfig(max_slots=slots, kv_capacity=CAPACITY, max_encode_tokens=64 * CAPACITY)
     runner = OnnxRunner.load(bundle, Manifest.load(bundle), config, SessionConfig(intra_op_threads=threads))
     runner.reset()

@@ -1,4 +1,4 @@
-"""Starts the servers that are measured, each in a process of its own, and sends them load."""
+"""Starts the servers under measurement, each in a separate process, and sends them load."""
 
 import contextlib
 import dataclasses
@@ -24,7 +24,7 @@ STOP_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True)
 class RunningServer:
-    """Where a server answers; `metrics_url` is empty where it has no metrics, `status_url` where no status page."""
+    """Addresses of a server; `metrics_url` is empty if it has no metrics, `status_url` if it has no status page."""
 
     address: str
     metrics_url: str
@@ -32,16 +32,16 @@ class RunningServer:
     process: psutil.Process
 
     def cpu_seconds(self) -> float:
-        """User and system time so far."""
+        """Return user and system time so far."""
         times = self.process.cpu_times()
         return float(times.user + times.system)
 
     def memory_mib(self) -> float:
-        """Resident memory."""
+        """Return resident memory."""
         return float(self.process.memory_info().rss) / 2**20
 
     def counter(self, name: str) -> float:
-        """Sum of a counter on the metrics page, over all of its labels; 0 where there is none."""
+        """Return the sum of a counter on the metrics page over all of its labels; 0 if it is missing."""
         if not self.metrics_url:
             return 0.0
         with urlopen(self.metrics_url, timeout=10) as response:
@@ -49,7 +49,7 @@ class RunningServer:
         return sum(float(value) for value in re.findall(rf"^{name}{{.*}} (\S+)$", page, re.MULTILINE))
 
     def histogram(self, name: str) -> list[tuple[float, float]]:
-        """Upper bounds and cumulative counts of a histogram on the metrics page; empty where there is none."""
+        """Return upper bounds and cumulative counts of a histogram on the metrics page; empty if it is missing."""
         if not self.metrics_url:
             return []
         with urlopen(self.metrics_url, timeout=10) as response:
@@ -59,7 +59,7 @@ class RunningServer:
 
 
 def serve_command(models: str, *flags: str, module: str = "service") -> list[str]:
-    """`dragoman serve` on free ports."""
+    """Return the command for `dragoman serve` on free ports."""
     return [
         *(sys.executable, "-m", module, "serve", "--models", models, "--port", "0", "--metrics-port", "0"),
         *("--admin-port", "-1"),
@@ -69,7 +69,7 @@ def serve_command(models: str, *flags: str, module: str = "service") -> list[str
 
 @contextlib.contextmanager
 def running(command: Sequence[str], log: IO[bytes] | None = None) -> Iterator[RunningServer]:
-    """A server as long as the block runs; its log goes to `log`, without one to standard error.
+    """Run a server for the duration of the block; its log goes to `log`, by default to standard error.
 
     Raises:
         ClickException: it did not become ready.
@@ -95,7 +95,7 @@ def running(command: Sequence[str], log: IO[bytes] | None = None) -> Iterator[Ru
 
 
 def send(load: Load) -> Outcome:
-    """Have the load generator, a process of its own, make its calls."""
+    """Make the load's calls in the load generator, a separate process."""
     finished = subprocess.run(
         [sys.executable, "-m", "benchmarks.load_generator", json.dumps(dataclasses.asdict(load))],
         stdout=subprocess.PIPE,

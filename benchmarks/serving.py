@@ -1,8 +1,8 @@
-"""Latency and goodput over gRPC in an open loop: our server against CTranslate2's, and our own without its batching.
+"""Latency and goodput over gRPC in an open loop: our server, CTranslate2's, and our own without its batching.
 
-Single-sentence calls of real sentences arrive as a Poisson process, whether the server keeps up or not. A call's
-latency counts from its scheduled arrival. The callers give up after twice the objective; each server's queue is as
-long as suits it best when it is overloaded.
+Single-sentence calls of real sentences arrive as a Poisson process, even if the server can't keep up. A call's latency
+counts from its scheduled arrival. Callers give up after twice the objective; each server's queue has the length that
+suits it best when it is overloaded.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,20 +23,20 @@ from service.engine.cpus import available_cpus
 
 MULTIPLES = (0.25, 0.5, 0.7, 0.85, 1.0, 1.5, 2.0, 4.0)
 QUICK_MULTIPLES = (0.5, 0.7, 1.0, 2.0)
-# Objectives, as multiples of what a lone caller of the slower server sees: where people complain, where they notice.
+# Objectives, as multiples of a single caller's latency on the slower server: where people complain, where they notice.
 OBJECTIVES = {"sweep": 10, "sweep, tight": 3}
 ABLATION_LOAD = 0.7
 ABLATION_ROUNDS = 3
-ABLATION_QUEUE = 4096  # nobody is turned away: waiting is what is compared
-BY_TEXTS = ("--max-queue-seconds", "86400")  # our queue is bounded as the peer's is, not by its own estimate
-MIN_QUEUE = 16  # the self-test of a bundle at start wants room for its sentences
-QUEUE_SHARES = (0.1, 0.25, 0.5)  # of what the server answers in the time of the objective
+ABLATION_QUEUE = 4096  # nothing is rejected: waiting is what is compared
+BY_TEXTS = ("--max-queue-seconds", "86400")  # our queue is bounded like the peer's, not by its own estimate
+MIN_QUEUE = 16  # the self-test of a bundle at start needs room for its sentences
+QUEUE_SHARES = (0.1, 0.25, 0.5)  # of the server's answers within the time of the objective
 OVERLOAD = 2.0
 SATURATING_CALLERS = 96
 TUNING_BATCH_SIZES = (16, 64)
 TUNING_RUNS = 2
-NEAR_BEST = 0.93  # of capacity; what is nearer is noise
-TUNING_SLO_SECONDS = 2.0  # nothing is judged by it here; it is how long the queue may fill
+NEAR_BEST = 0.93  # of capacity; smaller differences are noise
+TUNING_SLO_SECONDS = 2.0  # only the time in which the queue may fill, no objective
 TUNING_WAITS_MS = (0.0, 10.0)
 
 
@@ -83,7 +83,7 @@ class _Serving:
         )
 
     def tune(self) -> list[dict[str, Any]]:
-        """Find the peer's batch size, wait and thread layout: the best latency of those near the best capacity."""
+        """Find the peer's batch size, wait and thread layout: the best latency among those near the best capacity."""
         click.echo(f"{self._model.name}: tuning CTranslate2's server")
         tried: list[tuple[float, dict[str, Any], int]] = []
         records = []
@@ -111,7 +111,7 @@ class _Serving:
         return records
 
     def measure(self, multiples: Sequence[float]) -> Iterator[dict[str, Any]]:
-        """Capacity, objective, the sweep of both engines, and the ablation; each point as soon as it is measured."""
+        """Yield capacity, objective, the sweep of both engines, and the ablation, each point once it is measured."""
         everyone = (self._continuous, *self._ablations)
         capacities = {each.batching: self._capacity(each, self._seconds) for each in (*everyone, self._ct2)}
         unloaded = {each.batching: self._unloaded_ms(each) for each in (self._continuous, self._ct2)}
@@ -131,7 +131,7 @@ class _Serving:
             queues = {each.batching: self._queue(each, own[each.batching], slo_seconds) for each in rivals}
             for multiple in multiples:
                 yield from self._points(rivals, queues, own, multiple, slo_seconds, kind, rounds=1)
-        # At 70 % of continuous batching's capacity static batches may be beyond their own; hence both.
+        # At 70 % of continuous batching's capacity, static batches may be beyond their own; hence both.
         slo_seconds = max(OBJECTIVES.values()) * max(unloaded.values()) / 1e3
         queues = dict.fromkeys(own, ABLATION_QUEUE)
         for unit, contenders in (("continuous", everyone), ("static", everyone[:2])):
@@ -149,7 +149,7 @@ class _Serving:
         kind: str,
         rounds: int,
     ) -> list[dict[str, Any]]:
-        """One load on every server, fresh ones, in turns; the load is `multiple` of its unit, in sentences/s."""
+        """Run one load on every server, newly started, in turns; the load is `multiple` of its unit, in sentences/s."""
         bounded = [each.with_queue(queues[each.batching]) for each in contenders]
         points: list[list[dict[str, Any]]] = [[] for _ in bounded]
         with ExitStack() as stack:
@@ -177,7 +177,7 @@ class _Serving:
         return records
 
     def _queue(self, contender: Contender, capacity: float, slo_seconds: float) -> int:
-        """How many may wait, tuned in every server's own favour: what gives it the most goodput when overloaded."""
+        """Return the queue length in the contender's own favour: the one with the most goodput when overloaded."""
         found = []
         for share in QUEUE_SHARES:
             max_waiting = max(MIN_QUEUE, round(share * capacity * slo_seconds))

@@ -1,4 +1,4 @@
-"""One load on one server: what it takes to judge it, as plain numbers."""
+"""One load on one server, with the plain numbers needed to judge it."""
 
 import math
 import statistics
@@ -14,9 +14,9 @@ FIRST_TOKEN = "dragoman_time_to_first_token_seconds"
 
 
 def open_loop(server: RunningServer, load: Load, slo_seconds: float) -> dict[str, Any]:
-    """Send the load and judge it by the objective: an answer counts if it is there `slo_seconds` after its schedule.
+    """Send the load and judge it by the objective: an answer is good within `slo_seconds` after its schedule.
 
-    For the time of one objective before the load's own seconds the same load only fills the queue.
+    The same load first runs for the time of one objective, only to fill the queue.
     """
     before, first_before = server.cpu_seconds(), server.histogram(FIRST_TOKEN)
     until = slo_seconds + load.seconds
@@ -37,9 +37,9 @@ def open_loop(server: RunningServer, load: Load, slo_seconds: float) -> dict[str
 
 
 def closed_loop(server: RunningServer, load: Load) -> dict[str, float]:
-    """Keep the server saturated; sentences and output tokens per second from the first call to the last answer.
+    """Keep the server saturated; return sentences and output tokens per second from the first call to the last answer.
 
-    The last answers are counted with their time: batches that end together would make any window arbitrary.
+    The last answers are counted with their time: as batches end together, any window would be arbitrary.
     """
     before = server.cpu_seconds()
     outcome = send(load)
@@ -55,10 +55,10 @@ def closed_loop(server: RunningServer, load: Load) -> dict[str, float]:
 
 
 def judge(outcome: Outcome, since: float, until: float, slo_seconds: float) -> dict[str, float]:
-    """Latency percentiles of the answered calls, goodput, and the shares that were shed or came to nothing.
+    """Return latency percentiles of the answered calls, goodput, and the shares of calls that were shed or failed.
 
-    Of the calls that were scheduled from `since` to `until`, in seconds; latencies are from the schedule, not from the
-    sending. Goodput counts the good answers that came in that time: what is still queued at its end was not done in it.
+    Only calls scheduled from `since` to `until`, in seconds, count; latencies are from the schedule, not from sending.
+    Goodput counts the good answers that arrived in that time: calls still queued at its end were not done in it.
     """
     calls = [call for call in outcome.calls if since <= call[0] < until]
     latencies = [latency for _, latency, status, _ in calls if status == "OK"]
@@ -81,14 +81,14 @@ def judge(outcome: Outcome, since: float, until: float, slo_seconds: float) -> d
 
 
 def median_of(points: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """One point for several rounds of the same load: the median of every number, and how many rounds there were."""
+    """Return one point for several rounds of the same load: the median of every number, and the number of rounds."""
     names = dict.fromkeys(name for point in points for name in point)
     merged = {name: statistics.median(point[name] for point in points if name in point) for name in names}
     return {**merged, "rounds": len(points)}
 
 
 def first_token(before: Sequence[tuple[float, float]], after: Sequence[tuple[float, float]]) -> dict[str, float]:
-    """Time to first token between two readings of the server's histogram; nothing where there is no such histogram."""
+    """Return time to first token between two readings of the server's histogram; empty if there is none."""
     if not after:
         return {}
     counted = dict(before)
@@ -100,7 +100,7 @@ def first_token(before: Sequence[tuple[float, float]], after: Sequence[tuple[flo
 
 
 def bucket_percentile(buckets: Sequence[tuple[float, float]], share: float) -> float:
-    """A percentile of a cumulative histogram, linear within a bucket; the last finite bound where it lies beyond."""
+    """Return a percentile of a cumulative histogram, linear within a bucket; at most the last finite bound."""
     total = buckets[-1][1] if buckets else 0.0
     if not total:
         return math.nan

@@ -10,7 +10,7 @@ from service.cli.main import main
 
 
 def make_static() -> None:
-    """Let the scheduler admit nobody while anything runs. It takes all that waits as soon as the batch has ended."""
+    """Make the scheduler admit nothing while anything runs, and everything that waits once the batch has ended."""
     worker: Any = importlib.import_module("service.engine.worker")
     continuous = worker.schedule
     most_free = 0

@@ -1,4 +1,4 @@
-"""The picture of the status page in docs/status.md: the shipped models, real load, a real browser.
+"""The screenshot of the status page in docs/status.md: the shipped models, real load, a real browser.
 
 `python -m benchmarks.status_screenshot` writes docs/images/status.png; it needs Debian's chromium and chromium-driver.
 """
@@ -18,7 +18,7 @@ from tests.browser import Browser, browser
 from tests.servers import eventually
 
 _SHARES = (0.25, 0.65, 0.4, 1.0, 0.6)  # of the peak, one after the other
-_MORE_SECONDS = 3.0  # of load, after the picture was taken
+_MORE_SECONDS = 3.0  # of load, after the screenshot
 _TEXT = "Save the file before you close the window."
 
 
@@ -42,7 +42,7 @@ def main(output: Path, seconds: float, peak: float, width: int, dark: bool) -> N
         window.open(server.status_url)
         load = pool.submit(_send_load, server.address, seconds, peak)
         _translate(window)
-        time.sleep(seconds)  # the load goes on a little longer
+        time.sleep(seconds)  # the load continues a little longer
         output.write_bytes(window.screenshot())
         load.result()
         for line in window.console():
@@ -56,7 +56,7 @@ def _send_load(address: str, seconds: float, peak: float) -> None:
 
 
 def _fail(address: str, number: int) -> None:
-    """What goes wrong in everyday life: one of three mistakes."""
+    """Make one of three common mistakes in a call."""
     target, model, beam_size = (("fr", "", 1), ("de", "en-fr", 1), ("de", "", 32))[number % 3]
     with Client(address) as client, contextlib.suppress(ClientError):
         client.translate([_TEXT], "en", target, model=model, options=Options(beam_size=beam_size))

@@ -1,6 +1,6 @@
-"""Does a step get slower when more capacity is configured than is used? It must not.
+"""Checks that a step does not get slower when more capacity is configured than is used.
 
-Two runners over the same bundle, with self-attention capacities of 64 and 512 tokens, take turns; best and median.
+Two runners over the same bundle, with self-attention capacities of 64 and 512 tokens, alternate; best and median.
 """
 
 import statistics
@@ -69,7 +69,7 @@ def main(bundle: Path, rounds: int, threads: int) -> None:
 
 
 def _round(runner: OnnxRunner, batch_size: int, vocabulary_size: int) -> float:
-    """Mean seconds of a step over STEPS steps from empty caches."""
+    """Return mean seconds of a step over STEPS steps from empty caches."""
     rng = np.random.default_rng(1)
     sources = rng.integers(40, vocabulary_size, (batch_size, SOURCE_TOKENS)).tolist()
     runner.encode([EncodeJob(source, [row]) for row, source in enumerate(sources)])

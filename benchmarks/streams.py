@@ -1,8 +1,8 @@
-"""`python -m benchmarks.streams`: how late a stream's first word is with its reader.
+"""`python -m benchmarks.streams`: the delay until a stream's first word reaches its reader.
 
-A word can be told as soon as the next piece closes it. The server runs in this process, and the engine's own thread
-notes when each token is certain; the readers are a process of their own, and both read the same monotonic clock. What
-lies between the token that closes the first word and its arrival is what the server and gRPC add.
+A word can be sent as soon as the next piece ends it. The server runs in this process, and the engine's own thread
+records when each token is certain; the readers are a separate process, and both read the same monotonic clock. The time
+from the token that ends the first word to its arrival is the overhead of the server and gRPC.
 """
 
 import asyncio
@@ -38,12 +38,12 @@ Growth = list[tuple[float, tuple[int, ...]]]  # when, and all tokens by then
 
 
 class NotingBridge(EngineBridge):
-    """Notes on the engine's thread which tokens of which call are certain, before anything is done with them."""
+    """Records on the engine's thread which tokens of which call are certain, before they are processed further."""
 
     noted: ClassVar[dict[str, dict[EngineSequence, Growth]]] = {}
 
     def on_updates(self, updates: list[SequenceUpdate], progress: list[SequenceProgress]) -> None:
-        """As `EngineBridge.on_updates`."""
+        """Record the updates and handle them as in `EngineBridge.on_updates`."""
         now = time.monotonic()
         known = [(each.sequence, each.token_ids) for each in progress]
         known += [(each.sequence, each.hypotheses[0].token_ids) for each in updates if each.hypotheses]
@@ -66,7 +66,7 @@ def main(models: Path, count: int, read: str | None, readers: int) -> None:
 
 
 def _read(address: str, count: int, num_readers: int) -> dict[str, tuple[float, float]]:
-    """For each call, by request id: when it was made, and when its first delta came."""
+    """Return for each call, by request id, when it was made and when its first delta arrived."""
     with grpc.insecure_channel(address) as channel:
         stub = pb_grpc.TranslationServiceStub(channel)
 
@@ -106,7 +106,7 @@ async def _with_readers(port: int, tokenizer: Tokenizer, count: int, num_readers
     late, first, closing = [], [], []
     for name, (called, arrived) in calls.items():
         sequences = list(NotingBridge.noted[name].values())
-        if len(sequences) > 1:  # more than one sentence: the first one need not be the first to grow
+        if len(sequences) > 1:  # several sentences: the first one need not be the first to grow
             continue
         closed = next(when for when, token_ids in sequences[0] if _has_word(tokenizer, token_ids, sequences[0]))
         late.append((arrived - closed) * 1e3)
@@ -133,7 +133,7 @@ async def _with_readers(port: int, tokenizer: Tokenizer, count: int, num_readers
 
 
 def _has_word(tokenizer: Tokenizer, token_ids: Sequence[int], growth: Growth) -> bool:
-    """Whether a word of the sequence can be told: one is closed, or nothing more will come."""
+    """Return whether a word of the sequence can be sent: one has ended, or nothing more will come."""
     return token_ids == growth[-1][1] or bool(IncrementalDecoder(tokenizer).feed(token_ids))
 
 

@@ -1,4 +1,4 @@
-"""Records of measurements as Markdown tables; pure, so that what the document says can be tested."""
+"""Formats records of measurements as Markdown tables; pure, so that the document's content can be tested."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -8,19 +8,19 @@ MISSING = "-"
 
 
 def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table; numbers are for the reader to align."""
+    """Return a table; aligning numbers is up to the reader."""
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def fastest(records: Iterable[Record], **wanted: Any) -> Record | None:
-    """The record with the highest best rate among those whose fields are as wanted; `None` if there is none."""
+    """Return the record with the highest best rate among those with the wanted fields; `None` if there is none."""
     found = [record for record in records if all(record.get(name) == value for name, value in wanted.items())]
     return max(found, key=lambda record: record["tokens_per_second_best"], default=None)
 
 
 def as_served(records: Iterable[Record]) -> list[Record]:
-    """Without our engine's other settings: only what `dragoman serve` runs with stands in the tables."""
+    """Return the records without our engine's other settings: the tables show only what `dragoman serve` runs with."""
     return [
         record
         for record in records
@@ -29,8 +29,10 @@ def as_served(records: Iterable[Record]) -> list[Record]:
 
 
 def offline_table(records: Sequence[Record]) -> str:
-    """Return best and median tokens per second of every row, with our ratio to CTranslate2's fastest of that row, and a
-    list of CTranslate2's settings."""
+    """Return best and median tokens per second of every row, with our ratio to CTranslate2's fastest of that row.
+
+    A list of CTranslate2's settings follows.
+    """
     served = as_served(records)
     rows, settings = [], []
     for key in sorted({(record["model"], record["decode"], record["batch"]) for record in served}, key=_row_order):
@@ -52,7 +54,7 @@ def offline_table(records: Sequence[Record]) -> str:
 
 
 def outputs_table(records: Sequence[Record]) -> str:
-    """The share of outputs that are token for token our float32's, per engine and precision; lowest to highest."""
+    """Return the share of outputs with the same tokens as our float32, per engine and precision; lowest to highest."""
     shares: dict[tuple[str, str, str, str], list[float]] = {}
     for record in records:
         if record.get("identical_to_float32") is not None:
@@ -98,7 +100,7 @@ def serving_table(records: Sequence[Record]) -> str:
 
 
 def ratio_of(ours: Record | None, theirs: Record | None) -> float | None:
-    """Ours to theirs, best round to best round; `None` if one was not measured."""
+    """Return the ratio of ours to theirs, best round to best round; `None` if one was not measured."""
     if ours is None or theirs is None:
         return None
     return float(ours["tokens_per_second_best"] / theirs["tokens_per_second_best"])

@@ -1,4 +1,4 @@
-"""The goals that were set before anything was measured, next to what was measured."""
+"""The goals that were set before any measurement, next to the measured values."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ BATCHES = (1, 8, 32)
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A row of the issue's table: what was measured against what must be reached. `None`: not measured."""
+    """A row of the issue's table: the measured value and the required one. `None`: not measured."""
 
     what: str
     measured: float | None
@@ -23,7 +23,7 @@ class Target:
 
     @property
     def verdict(self) -> str:
-        """Whether the number reaches the aim, the least, or neither."""
+        """Return whether the number reaches the aim, the minimum, or neither."""
         if self.measured is None:
             return "not measured"
         if self.aim is not None and self._reaches(self.aim):
@@ -36,7 +36,7 @@ class Target:
 
 
 def targets(records: Mapping[str, Sequence[Record]], quality: Mapping[str, Any]) -> list[Target]:
-    """Every goal. `records` are by benchmark's name; `quality` is from the int8 manifest."""
+    """Return every goal. `records` are by benchmark's name; `quality` is from the int8 manifest."""
     offline, serving, inside = (records.get(name, ()) for name in ("offline", "serving", "inside"))
     steps, invariance = records.get("step_time", ()), records.get("invariance-int8", ())
     served = as_served(offline)
@@ -100,7 +100,7 @@ def targets(records: Mapping[str, Sequence[Record]], quality: Mapping[str, Any])
 
 
 def targets_table(rows: Sequence[Target]) -> str:
-    """The issue's table with what came out."""
+    """Return the issue's table with the measured values."""
     return markdown(
         ("what", "measured", "must", "aim", "reached"),
         [
@@ -117,7 +117,7 @@ def targets_table(rows: Sequence[Target]) -> str:
 
 
 def goodput_ratio(serving: Sequence[Record], model: str, kind: str = "sweep") -> float | None:
-    """The highest goodput of our server over all loads, divided by the peer's."""
+    """Return the highest goodput of our server over all loads, divided by the peer's."""
     sweep = [record for record in serving if record["model"] == model and record["kind"] == kind]
     best = {
         engine: max((record["goodput"] for record in sweep if record["engine"] == engine), default=0.0)
@@ -127,7 +127,7 @@ def goodput_ratio(serving: Sequence[Record], model: str, kind: str = "sweep") ->
 
 
 def p99_ratio(serving: Sequence[Record], model: str) -> float | None:
-    """Continuous batching's 99th percentile by static batches', at the same rate, 70 % of continuous' capacity."""
+    """Return the ratio of continuous batching's p99 to static batches', at 70 % of continuous batching's capacity."""
     p99 = {
         record["batching"]: record["p99_ms"]
         for record in serving
@@ -138,7 +138,7 @@ def p99_ratio(serving: Sequence[Record], model: str) -> float | None:
 
 
 def capacity_ratio(steps: Sequence[Record]) -> float | None:
-    """The largest over the batch sizes of: a step with a capacity of 512 tokens, divided by one with 64."""
+    """Return the largest ratio, over batch sizes, of a step with a capacity of 512 tokens to one with 64."""
     best: dict[int, dict[int, float]] = {}
     for record in steps:
         best.setdefault(record["batch_size"], {})[record["kv_capacity"]] = record["best_ms"]

@@ -1,4 +1,4 @@
-"""What the benchmarks translate: the shipped held-out sentences, chosen and batched the same way in every run."""
+"""The benchmarks' input: the shipped held-out sentences, selected and batched identically in every run."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,9 +13,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """Batches of token ids to translate one after the other, and how; what a peer is asked to time.
+    """Batches of token ids to translate one after the other, with options; the unit that a peer times.
 
-    `max_output_tokens` counts no end-of-sentence token. `min_output_tokens` is 0, or equal to it: then every output
+    `max_output_tokens` excludes the end-of-sentence token. `min_output_tokens` is 0, or equal to it: then every output
     has exactly that many tokens.
     """
 
@@ -26,27 +26,27 @@ class Task:
 
 
 def length_penalty_of(number: int) -> float:
-    """Very nearly 1, and another one for each number.
+    """Return a value very close to 1, distinct for each number.
 
-    Our engine decodes sequences that ask for the same only once; a benchmark wants each of them decoded.
+    Our engine coalesces identical sequences; a benchmark needs each of them decoded.
     """
     return 1.0 + 1e-9 * (number % 1_000_000)
 
 
 def held_out_texts(path: Path = SENTENCES) -> list[str]:
-    """The English sentences, in the file's order."""
+    """Return the English sentences, in the file's order."""
     return [line.split("\t")[0] for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 def spread(items: Sequence[T], count: int) -> list[T]:
-    """`count` items at even distances over the whole list; all if there are fewer."""
+    """Return `count` items at even distances over the whole list; all if there are fewer."""
     if count >= len(items):
         return list(items)
     return [items[index * len(items) // count] for index in range(count)]
 
 
 def batches_by_length(sources: Sequence[tuple[int, ...]], batch_size: int) -> tuple[tuple[tuple[int, ...], ...], ...]:
-    """Cut the sources, sorted by length, into batches of neighbours: the least padding for an engine that pads."""
+    """Cut the sources, sorted by length, into batches of neighbours, the least padding for an engine that pads."""
     ordered = sorted(sources, key=lambda ids: (len(ids), ids))
     return tuple(tuple(ordered[i : i + batch_size]) for i in range(0, len(ordered), batch_size))
 
@@ -54,7 +54,7 @@ def batches_by_length(sources: Sequence[tuple[int, ...]], batch_size: int) -> tu
 def random_sources(
     num_sources: int, num_tokens: int, vocabulary_size: int, eos_id: int, seed: int
 ) -> list[tuple[int, ...]]:
-    """Sources of exactly `num_tokens` ordinary tokens, the end-of-sentence token included."""
+    """Return sources of exactly `num_tokens` ordinary tokens, the end-of-sentence token included."""
     rng = np.random.default_rng(seed)
     drawn = rng.integers(8, vocabulary_size, (num_sources, num_tokens - 1))
     return [(*map(int, row), eos_id) for row in drawn]

@@ -1,7 +1,7 @@
-"""How well attention finds what a translation took over as it stood, such as names, numbers and marks.
+"""Measures how well attention locates what a translation copied verbatim, such as names, numbers and marks.
 
-No labelled data is needed: a piece that stands once in the source and once in its translation came from there. Imports
-no torch.
+No labelled data is needed: a piece that occurs once in the source and once in its translation came from there. Does not
+import torch.
 """
 
 from collections import Counter
@@ -28,21 +28,21 @@ class Translated(NamedTuple):
 
     @property
     def target_ids(self) -> tuple[int, ...]:
-        """What the alignment graph reads: target prefix and output."""
+        """Return the ids that the alignment graph reads: target prefix and output."""
         return (*self.languages.target_prefix_ids, *self.output_ids)
 
 
 @dataclass(frozen=True, slots=True)
 class IdenticalPieces:
-    """Places (target position, source position) of pieces that stand once on both sides, and where the text's are."""
+    """Positions (target, source) of pieces that occur once on both sides, and the range of the text's source ids."""
 
     places: tuple[tuple[int, int], ...]
     source: slice
 
     def num_found(self, attention: Attention) -> int:
-        """How many of the pieces point at each other: each is where the other attends most (T, S)."""
+        """Count the pieces that point at each other: each attends most to the other one in `attention` (T, S)."""
         if not self.places:
-            return 0  # nor is there anything to look at, where the translation is empty
+            return 0  # an empty translation has no attention to examine
         among = attention[:, self.source]
         best_source, best_target = among.argmax(axis=1) + self.source.start, among.argmax(axis=0)
         return sum(
@@ -52,7 +52,7 @@ class IdenticalPieces:
 
 
 def identical_pieces(tokenizer: Tokenizer, translated: Translated) -> IdenticalPieces:
-    """Those of one text and its translation."""
+    """Return the identical pieces of one text and its translation."""
     text, output = translated.text, tokenizer.decode(translated.target_ids)
     sources = [text[start:end].strip() for start, end in tokenizer.source_spans(text)]
     targets = [output[start:end].strip() for start, end in tokenizer.target_spans(translated.target_ids)]
@@ -70,7 +70,7 @@ def identical_pieces(tokenizer: Tokenizer, translated: Translated) -> IdenticalP
 
 
 def share_found(pieces: Sequence[IdenticalPieces], attentions: Iterable[Attention]) -> float:
-    """The share of identical pieces that point at each other, to four places; 0 if there are none."""
+    """Return the share of identical pieces that point at each other, to four places; 0 if there are none."""
     total = sum(len(each.places) for each in pieces)
     found = sum(each.num_found(attention) for each, attention in zip(pieces, attentions, strict=True))
     return round(found / total, 4) if total else 0.0

@@ -1,4 +1,4 @@
-"""Which decoder layer's and heads' attention tells best where a token came from: found out by the model itself."""
+"""Chooses the decoder layer and heads whose attention best locates a token's source, measured on the model itself."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -17,21 +17,21 @@ from export.graphs.alignment_graph import AlignmentHeads
 from export.importers.imported import ImportedCheckpoint
 from service.text.tokenizers import Tokenizer
 
-MIN_PIECES = 16  # fewer tell nothing
+MIN_PIECES = 16  # fewer are not significant
 
 _ByLayer = npt.NDArray[np.float32]  # (layers, heads, T + 1, S)
 
 
 @dataclass(frozen=True, slots=True)
 class AlignmentChoice:
-    """The chosen heads, and what share of so many identical pieces point at each other by them."""
+    """The chosen heads, and the share of the identical pieces that point at each other by their attention."""
 
     heads: AlignmentHeads
     num_pieces: int
     share_found: float
 
     def line(self) -> str:
-        """For the terminal."""
+        """Return a line for the terminal."""
         where = f"layer {self.heads.layer}, heads {', '.join(map(str, self.heads.heads))}"
         when = "read" if self.heads.reads else "predicted"
         if self.num_pieces < MIN_PIECES:
@@ -42,7 +42,7 @@ class AlignmentChoice:
         )
 
     def document(self) -> dict[str, Any]:
-        """For the manifest."""
+        """Return the entry for the manifest."""
         heads = asdict(self.heads) | {"heads": list(self.heads.heads)}
         return {**heads, "num_pieces": self.num_pieces, "share_found": self.share_found}
 
@@ -50,10 +50,10 @@ class AlignmentChoice:
 def choose_alignment(
     checkpoint: ImportedCheckpoint, tokenizer: Tokenizer, translated: Sequence[Translated]
 ) -> AlignmentChoice:
-    """Of every layer, the best heads by themselves, the best two, and so on up to all; of all these, the best.
+    """Choose the best among, for every layer, its best single head, its best two heads, and so on up to all of them.
 
-    Where the translations share too little with their sources, it is the mean over all heads of the last layer but one,
-    which was found to be good in many models (Garg et al. 2019), or of the last one of two.
+    If the translations share too little with their sources, choose the mean over all heads of the last layer but one,
+    which works well in many models (Garg et al. 2019), or of the last layer if there are only two.
     """
     pieces = [identical_pieces(tokenizer, each) for each in translated]
     num_pieces = sum(len(each.places) for each in pieces)
@@ -66,7 +66,7 @@ def choose_alignment(
         AlignmentChoice(heads, num_pieces, share_found(pieces, (mean_of(each, heads) for each in by_layer)))
         for heads in _candidates(checkpoint, pieces, by_layer)
     ]
-    # Of equals the cheaper layer, and more heads: they are less of an accident.
+    # Among equals, prefer the cheaper layer and more heads, whose result is less likely to be an accident.
     return max(choices, key=lambda choice: (choice.share_found, -choice.heads.layer, len(choice.heads.heads)))
 
 
@@ -86,15 +86,17 @@ def _candidates(
 
 
 def mean_of(by_layer: _ByLayer, heads: AlignmentHeads) -> npt.NDArray[np.float32]:
-    """What an alignment graph with these heads gives for one text: (T, S)."""
+    """Return what an alignment graph with these heads outputs for one text: (T, S)."""
     mean = by_layer[heads.layer][list(heads.heads)].mean(axis=0)
     return cast(npt.NDArray[np.float32], mean[1:] if heads.reads else mean[:-1])
 
 
 @torch.no_grad()
 def cross_attention(model: Transformer, source_ids: Iterable[int], target_ids: Iterable[int]) -> _ByLayer:
-    """The torch model's attention probabilities, from start and target ids (T + 1) to the source (S), as it computes
-    them in one teacher-forced pass of its own; zeros for a last token that has no position left."""
+    """Return the torch model's cross-attention probabilities from start and target ids (T + 1) to the source (S).
+
+    They come from one teacher-forced pass of the model; a last token that has no position left gets zeros.
+    """
     seen: list[Tensor] = []
 
     def look(module: nn.Module, given: tuple[Tensor, ...], result: Any) -> None:
@@ -116,5 +118,5 @@ def cross_attention(model: Transformer, source_ids: Iterable[int], target_ids: I
     finally:
         for hook in hooks:
             hook.remove()
-    # What fills the model's last position is read nowhere.
+    # The padding at the model's last position is never read.
     return nn.functional.pad(torch.stack(seen), (0, 0, 0, max(len(read) - room, 0))).numpy()

@@ -1,4 +1,4 @@
-"""Sentences full of what translations take over as it stands: names, numbers, marks. Attention is judged by them."""
+"""Sentences full of what translations copy verbatim (names, numbers, marks), to score attention on."""
 
 ALIGNMENT_TEXTS = (
     "Anna and Peter flew from Berlin to Toronto on 12 May 1987.",
@@ -18,7 +18,7 @@ ALIGNMENT_TEXTS = (
     "On Monday Barack Obama met Angela Merkel in Washington!",
     "Write to support@example.com or call 555-0199.",
 )
-# The same with reserved symbols, for models that know some.
+# The same with reserved symbols, for models that have them.
 SYMBOL_TEXTS = (
     "Open {0} and save it as {1}.",
     "{0} met {1} in {2} last summer.",

@@ -1,4 +1,4 @@
-"""Writes a bundle so that its folder is complete or not there at all."""
+"""Writes a bundle so that its folder is either complete or absent."""
 
 import contextlib
 import os
@@ -13,12 +13,12 @@ from service.bundle.manifest import MANIFEST_NAME, BundleError
 
 @contextlib.contextmanager
 def staged_bundle(destination: Path) -> Iterator[Path]:
-    """Give an empty folder beside `destination`; when the block ends well, it takes that place.
+    """Yield an empty folder beside `destination` that takes its place when the block ends without an error.
 
-    An existing bundle stays until the new one is complete and on the disk. If the block raises, nothing is left.
+    An existing bundle stays until the new one is complete and on disk. If the block raises, nothing is left.
 
     Raises:
-        BundleError: `destination` is something else than a bundle or an empty folder.
+        BundleError: `destination` is something other than a bundle or an empty folder.
     """
     check_destination(destination)
     destination.parent.mkdir(parents=True, exist_ok=True)
@@ -36,7 +36,7 @@ def staged_bundle(destination: Path) -> Iterator[Path]:
 
 
 def check_destination(destination: Path) -> None:
-    """Refuse to replace what is not a bundle.
+    """Refuse to replace anything but a bundle or an empty folder.
 
     Raises:
         BundleError: `destination` is a file, or a folder with other content.
@@ -48,13 +48,13 @@ def check_destination(destination: Path) -> None:
 
 
 def checksums(directory: Path) -> dict[str, str]:
-    """SHA-256 of every file in `directory` by its relative name, the manifest left out."""
+    """Return the SHA-256 of every file in `directory` except the manifest, by relative name."""
     files = sorted(path for path in directory.rglob("*") if path.is_file() and path.name != MANIFEST_NAME)
     return {path.relative_to(directory).as_posix(): file_sha256(path) for path in files}
 
 
 def bundle_bytes(directory: Path) -> int:
-    """Size of all files in `directory`."""
+    """Return the total size of the files in `directory`."""
     return sum(path.stat().st_size for path in directory.rglob("*") if path.is_file())
 
 
@@ -62,7 +62,7 @@ def _take_place(staging: Path, destination: Path, replaced: Path) -> None:
     if not destination.exists():
         staging.rename(destination)
     else:
-        # A folder that is not empty can't be renamed over: two renames, and back if the second one fails.
+        # A non-empty folder can't be the target of a rename: rename twice, and undo the first if the second fails.
         destination.rename(replaced)
         try:
             staging.rename(destination)
@@ -79,7 +79,7 @@ def _flush(directory: Path) -> None:
 
 
 def _flush_entry(path: Path) -> None:
-    """Have the disk hold what the system's cache holds, so that a power cut leaves no half bundle."""
+    """Flush the system's cache to disk, so that a power cut leaves no partial bundle."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -1,4 +1,4 @@
-"""Greedy decoding with the exported graphs and their caches, many sentences side by side; no scheduling, no speed."""
+"""Greedy decoding with the exported graphs and their caches, in one batch; no scheduling, not built for speed."""
 
 import itertools
 from collections.abc import Sequence
@@ -13,9 +13,9 @@ from service.bundle.manifest import TokenizerSpec
 def decode_cached(
     graphs: GraphPair, spec: TokenizerSpec, rows: Sequence[tuple[Sequence[int], Sequence[int], int]]
 ) -> list[tuple[int, ...]]:
-    """Translate rows of (source ids, target prefix ids, most output tokens), of any lengths, in one batch.
+    """Translate rows of (source ids, target prefix ids, maximum output tokens), of any lengths, in one batch.
 
-    Outputs are without start and prefix, with the end-of-sentence id unless cut off.
+    Outputs exclude start and prefix, and include the end-of-sentence id unless cut off.
     """
     forced = [(spec.decoder_start_id, *prefix) for _, prefix, _ in rows]
     limits = [limit for _, _, limit in rows]

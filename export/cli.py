@@ -1,4 +1,4 @@
-"""The command line of export: `convert`, `quantize`, `inspect`, `train` and `score`."""
+"""The command line of the exporter: `convert`, `quantize`, `inspect`, `train` and `score`."""
 
 import importlib
 import json
@@ -10,14 +10,14 @@ from typing import Any, ClassVar, NoReturn
 
 import click
 
-EXIT_BAD_CHECKPOINT = 2  # as click itself exits on bad usage
+EXIT_BAD_CHECKPOINT = 2  # click's own exit code for bad usage
 EXIT_FAILED = 1
 IMPORTER_NAMES = ("native", "marian", "m2m100", "notebook")
 PRECISIONS = ("float32", "float16", "int8")
 
 
 class _LazyGroup(click.Group):
-    """Imports a command when it is asked for: torch alone takes seconds, which `--help` should not."""
+    """Imports a command on first use: torch alone takes seconds to import, which `--help` should not."""
 
     LAZY: ClassVar = {name: ("export.training.command", name) for name in ("train", "score")}
 
@@ -34,7 +34,7 @@ class _LazyGroup(click.Group):
 
 
 def _usable_name(_context: click.Context, _option: click.Parameter, name: str | None) -> str | None:
-    """What a bundle may be called; asked before the work, not by the server that loads it."""
+    """Check the bundle's name before the work begins, instead of in the server that loads it."""
     if name is None:
         return None
     from service.bundle.manifest import MAX_NAME_BYTES, is_name

@@ -1,4 +1,4 @@
-"""One checkpoint through the house: import, trace, check, verify, write."""
+"""Converts one checkpoint: import, trace, check, verify, write."""
 
 import copy
 import dataclasses
@@ -36,14 +36,14 @@ def convert(
     say: Callable[[str], None] = lambda line: None,
     options: ImportOptions = NOTHING_SAID,
 ) -> Manifest:
-    """Write the bundle of the checkpoint in `source` to `destination`, verified; `say` is told of every stage.
+    """Write the verified bundle of the checkpoint in `source` to `destination`; report every stage through `say`.
 
     `precision` is "float32" (for the CPU) or "float16" (for CUDA; only its graphs are verified here, on the CPU, not
-    the engine, which wants a GPU for it).
+    the engine, which needs a GPU for it).
 
     Raises:
         CheckpointError: the checkpoint can't be converted.
-        GraphError, VerificationError: the graphs are not right; nothing is written.
+        GraphError, VerificationError: the graphs are wrong; nothing is written.
         BundleError: `destination` holds something else.
     """
     clock = Stages(say)
@@ -72,9 +72,9 @@ def convert(
 def _write_graphs(
     load: Callable[[], ImportedCheckpoint], name: str | None, precision: str, directory: Path, clock: Stages
 ) -> tuple[Manifest, ReferenceOutputs | None]:
-    """All files but the manifest, verified against torch, and what the reference says.
+    """Write all files but the manifest, verified against torch; return the manifest and the reference's outputs.
 
-    The torch model goes when this returns: beside the engine, which comes next, it would be gigabytes too many.
+    The torch model is freed on return: in memory beside the engine, which comes next, it would be gigabytes too many.
     """
     checkpoint = load()
     if name is not None:
@@ -119,7 +119,7 @@ def _write_graphs(
 
 
 def model_shape(checkpoint: ImportedCheckpoint) -> ModelShape:
-    """The sizes that the service lays out its buffers by."""
+    """Return the sizes that the service needs to lay out its buffers."""
     config = checkpoint.model.config
     return ModelShape(
         num_decoder_layers=config.num_decoder_layers,

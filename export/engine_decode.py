@@ -1,4 +1,4 @@
-"""Decoding with the service's own engine, all sentences in one running batch: what a bundle gives when it is served."""
+"""Decodes with the service's own engine, all sentences in one running batch, exactly as a bundle is served."""
 
 from pathlib import Path
 
@@ -9,13 +9,13 @@ from service.engine.config import EngineConfig
 from service.engine.generate import OfflineEngine, sequences_of
 from service.engine.runtime.session import SessionConfig
 
-ONE_LANE = 16  # slots: too few for a second lane, which would hold the weights once more
+ONE_LANE = 16  # slots: too few for a second worker, which would hold another copy of the weights
 
 
 def open_engine(directory: Path, manifest: Manifest, max_slots: int = 32) -> OfflineEngine:
-    """Open a bundle's graphs on an engine that takes any number of sequences at once.
+    """Open a bundle's graphs on an engine that accepts any number of sequences at once.
 
-    Weights of gigabytes are used as they are mapped from the file: no copy is laid out for the kernels.
+    Weights of gigabytes are used as mapped from the file, without a prepacked copy for the kernels.
     """
     graphs = directory / manifest.graphs.encoder, directory / manifest.graphs.decoder_step
     session_config = SessionConfig(prepacks_weights=not has_external_data(*graphs))
@@ -24,13 +24,13 @@ def open_engine(directory: Path, manifest: Manifest, max_slots: int = 32) -> Off
 
 
 def greedy_options(manifest: Manifest, max_output_tokens: int | None = None) -> DecodingOptions:
-    """Greedy search, up to the model's own limit by default."""
+    """Return options for greedy search, up to the model's own limit by default."""
     limit = manifest.limits.max_output_tokens if max_output_tokens is None else max_output_tokens
     return DecodingOptions(beam_size=1, length_penalty=1.0, num_hypotheses=1, max_output_tokens=limit)
 
 
 def decode_golden(directory: Path, manifest: Manifest) -> list[tuple[int, ...]]:
-    """Greedy output ids of the golden sentences, all at once, as golden pairs hold them: with the end, if it came."""
+    """Return greedy output ids of the golden sentences, with the end token if it was reached, as in golden pairs."""
     prefixes = {
         (pair.source_language_code, pair.target_language_code): pair.target_prefix_ids for pair in manifest.pairs()
     }

@@ -1,4 +1,4 @@
-"""Holds what the service's engine makes of a bundle against another implementation of the same model."""
+"""Compares the service's engine on a bundle with another implementation of the same model."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -31,7 +31,7 @@ _Ids = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class ReferenceOutputs:
-    """What a reference made of some sentences; `greedy` and `beams` are in their order."""
+    """Outputs of a reference for some sentences; `greedy` and `beams` are in their order."""
 
     name: str
     sentences: tuple[Sentence, ...]
@@ -42,7 +42,7 @@ class ReferenceOutputs:
 
 @dataclass(frozen=True, slots=True)
 class FidelityReport:
-    """How many sentences came out the same, and how many differ by a tie."""
+    """Number of sentences with identical output, and of those that differ by a tie."""
 
     reference: str
     num_sentences: int
@@ -51,7 +51,7 @@ class FidelityReport:
     beam_size: int = BEAM_SIZE
 
     def line(self) -> str:
-        """A short text for the terminal."""
+        """Return a line for the terminal."""
         return (
             f"same tokens as {self.reference} in {self.num_sentences} sentences: greedy ({self.num_greedy_ties} ties "
             f"excepted), beam {self.beam_size} ({self.num_beam_ties} ties excepted)"
@@ -59,7 +59,7 @@ class FidelityReport:
 
 
 def ask_reference(checkpoint: ImportedCheckpoint, sentences: Sequence[Sentence]) -> ReferenceOutputs | None:
-    """Have the checkpoint's reference translate; `None` where it has none."""
+    """Translate with the checkpoint's reference; return `None` if it has none."""
     if checkpoint.open_reference is None:
         return None
     limit = max(sentence.max_output_tokens for sentence in sentences)
@@ -72,12 +72,13 @@ def ask_reference(checkpoint: ImportedCheckpoint, sentences: Sequence[Sentence])
 def check_fidelity(
     directory: Path, manifest: Manifest, expected: ReferenceOutputs, load: Callable[[], ImportedCheckpoint]
 ) -> FidelityReport:
-    """Translate the same sentences with the engine, greedily and with beams.
+    """Translate the same sentences with the engine, greedily and with beam search, and compare.
 
-    `load` gives the checkpoint's model, which only a difference needs: beside the engine it would be too much.
+    `load` loads the checkpoint's model, which is needed only if outputs differ: it would take too much memory beside
+    the engine.
 
     Raises:
-        VerificationError: an output differs although it is no tie; names the first differing position.
+        VerificationError: an output differs and it is not a tie; names the first differing position.
     """
     rows = [(sentence.source_ids, sentence.languages.target_prefix_ids) for sentence in expected.sentences]
     limit = expected.max_output_tokens
@@ -139,7 +140,7 @@ def _check_beam_tie(
 
 
 def _score(checkpoint: ImportedCheckpoint, sentence: Sentence, ids: _Ids, max_output_tokens: int) -> float:
-    """A hypothesis' normalised log-probability by the model itself; what is shorter than the limit has ended."""
+    """Return a hypothesis' normalised log-probability under the model; one shorter than the limit is taken as ended."""
     generation = checkpoint.generation
     is_cut = len(ids) >= max_output_tokens
     chosen = ids if is_cut else (*ids, checkpoint.tokenizer.eos_id)
@@ -151,9 +152,9 @@ def _score(checkpoint: ImportedCheckpoint, sentence: Sentence, ids: _Ids, max_ou
 
 @torch.no_grad()
 def closest_call(checkpoint: ImportedCheckpoint, sentence: Sentence, beam_size: int, max_output_tokens: int) -> float:
-    """The smallest difference of summed log-probabilities that decided which beams go on, in the model's own search.
+    """Return the smallest gap of summed log-probabilities that decided which beams survive, in the model's own search.
 
-    Where it is below what rounding moves, another order of summation goes on with another beam, and may end anywhere.
+    If it is below the rounding error, another order of summation keeps another beam, and the search may end anywhere.
     """
     start = (checkpoint.tokenizer.decoder_start_id, *sentence.languages.target_prefix_ids)
     running: list[tuple[float, _Ids]] = [(0.0, ())]

@@ -1,4 +1,4 @@
-"""The sentences that every bundle is verified on and carries, translated, for the service's self-test."""
+"""The sentences that every bundle is verified on and carries, with translations, for the service's self-test."""
 
 GOLDEN_TEXTS = (
     "Where is the train station?",
@@ -11,7 +11,7 @@ GOLDEN_TEXTS = (
     "She told me that she would be late.",
     "The meeting was moved to Friday.",
     "We should learn from our mistakes.",
-    # What tokenizers and models stumble over: one word, digits, names, marks, symbols that stand for themselves.
+    # Hard cases for tokenizers and models: one word, digits, names, marks, symbols that stand for themselves.
     "Hello!",
     "In 1969, 12.5 % of the 3,482 visitors paid $4.20 each.",
     "Dr. Müller's e-mail address is info@example.org, isn't it?",

@@ -1,4 +1,4 @@
-"""What a bundle is, for people and for programs, from its manifest and its files."""
+"""Describes a bundle, for people and for programs, from its manifest and its files."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +11,7 @@ _MAX_LANGUAGES = 12
 
 
 def describe(directory: Path) -> dict[str, Any]:
-    """Everything that `inspect` shows, as plain JSON values.
+    """Return everything that `inspect` shows, as plain JSON values.
 
     Raises:
         BundleError: there is no usable manifest.
@@ -53,7 +53,7 @@ def describe(directory: Path) -> dict[str, Any]:
 
 
 def lines(document: dict[str, Any]) -> Iterator[str]:
-    """The same for a terminal."""
+    """Yield the same as lines for a terminal."""
     yield f"{document['name']}: {document['precision']}, licence {document['licence']}"
     architecture = document["architecture"]
     if architecture:

@@ -1,4 +1,4 @@
-"""A float32 bundle through the house once more: calibrate, rewrite, judge, write as int8. Needs no torch."""
+"""Converts a float32 bundle to int8: calibrate, rewrite, evaluate, write. Does not need torch."""
 
 import dataclasses
 import shutil
@@ -37,15 +37,15 @@ def quantize(
     name: str | None = None,
     say: Callable[[str], None] = lambda line: None,
 ) -> Manifest:
-    """Write the int8 form of the float32 bundle in `source` to `destination`; `say` is told of every stage.
+    """Write the int8 form of the float32 bundle in `source` to `destination`; report every stage through `say`.
 
-    `name` is what the model is called then; `None`: as in `source`. Models of one repository need names of their own.
+    `name` is the new model's name; `None`: the name in `source`. Models of one repository need distinct names.
 
-    Half of the calibration lines give the activations' ranges, by each of `METHODS`; the method whose graphs agree
-    most often with float32's choice of the next token is taken. The other half tells what int8 costs.
+    Half of the calibration lines give the activations' ranges, by each of `METHODS`; the method whose graphs agree most
+    often with float32's choice of the next token is taken. The other half measures the loss of quality.
 
     Raises:
-        BundleError: `source` is no intact float32 bundle, or `destination` holds something else.
+        BundleError: `source` is not an intact float32 bundle, or `destination` holds something else.
         CalibrationError: the calibration file is missing, or has too few usable lines.
     """
     stages = Stages(say)
@@ -57,7 +57,7 @@ def quantize(
     expected = dict(zip(lines, _decode(source, manifest, lines), strict=True))
     stages.done("decode", f"{len(lines)} sentences of {calibration.name} in float32")
     start_id, prefix = manifest.tokenizer.decoder_start_id, manifest.first_pair.target_prefix_ids
-    # What is cut off at the limit may have no position left for its last token.
+    # An output cut off at the limit may have no position left for its last token.
     limit = manifest.limits.max_output_tokens
     rows: list[Row] = [(line.source_ids, (start_id, *prefix, *expected[line])[:limit]) for line in calibrating]
     histograms = observe(source, manifest, rows)
@@ -104,7 +104,7 @@ def _float32_manifest(source: Path) -> Manifest:
 
 
 def _decode(directory: Path, manifest: Manifest, lines: Sequence[ParallelLine]) -> list[tuple[int, ...]]:
-    """Greedy output ids, the end-of-sentence token left out."""
+    """Return greedy output ids, without the end-of-sentence token."""
     prefix = manifest.first_pair.target_prefix_ids
     rows = [(line.source_ids, prefix) for line in lines]
     with open_engine(directory, manifest) as engine:
@@ -112,7 +112,7 @@ def _decode(directory: Path, manifest: Manifest, lines: Sequence[ParallelLine]) 
 
 
 def _best_method(source: Path, manifest: Manifest, histograms: _Histograms, rows: Sequence[Row]) -> str:
-    """The method whose graphs choose float32's next token most often; of equals, the one named first."""
+    """Return the method whose graphs choose float32's next token most often; among equals, the one listed first."""
     agreed = {}
     for method in METHODS:
         with tempfile.TemporaryDirectory() as folder:
@@ -124,7 +124,7 @@ def _best_method(source: Path, manifest: Manifest, histograms: _Histograms, rows
 
 
 def _agreement(pair: GraphPair, manifest: Manifest, rows: Sequence[Row]) -> int:
-    """How many of float32's output tokens come out, given those before them."""
+    """Count the output tokens of float32 that are predicted given those before them."""
     pad_id, num_agreed = manifest.tokenizer.pad_id, 0
     num_forced = len(manifest.first_pair.target_prefix_ids)
     for start in range(0, len(rows), BATCH_SIZE):
@@ -172,7 +172,7 @@ def _alignment_found(
     outputs: Sequence[tuple[int, ...]],
     tokenizer: Tokenizer,
 ) -> float | None:
-    """The share of identical pieces in sources and outputs that point at each other, if there is an alignment graph."""
+    """Return the share of identical pieces that point at each other; `None` without an alignment graph."""
     graphs, pair = manifest.graphs, manifest.first_pair
     if not graphs.alignment:
         return None
@@ -194,7 +194,7 @@ def _alignment_found(
 
 
 def _golden(directory: Path, manifest: Manifest, tokenizer: Tokenizer) -> tuple[GoldenPair, ...]:
-    """The golden sentences with what int8 makes of them, for the service's self-test."""
+    """Return the golden sentences with their int8 translations, for the service's self-test."""
     return tuple(
         dataclasses.replace(golden, output_ids=given, translation=tokenizer.decode(manifest.without_end(given)))
         for golden, given in zip(manifest.golden, decode_golden(directory, manifest), strict=True)

@@ -1,4 +1,4 @@
-"""Versions of the tools that take part in an export, and the machine it ran on."""
+"""Versions of the tools used in an export, and the machine it ran on."""
 
 import importlib.metadata
 import platform
@@ -8,7 +8,7 @@ TOOLS = ("dragoman", "torch", "onnx", "onnxscript", "onnxruntime")
 
 
 def tool_versions() -> dict[str, str]:
-    """Tool -> version, for the manifest. What is not installed, such as dragoman run from its sources, is left out."""
+    """Return tool -> version for the manifest, without tools not installed, such as dragoman run from its sources."""
     versions = {"python": platform.python_version()}
     for tool in TOOLS:
         try:
@@ -19,7 +19,7 @@ def tool_versions() -> dict[str, str]:
 
 
 def cpu_model() -> str:
-    """What the processor calls itself."""
+    """Return the model name that the processor reports."""
     path = Path("/proc/cpuinfo")
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]

@@ -1,4 +1,4 @@
-"""The sentences that an export is verified on: golden ones in words, and random ones in token ids."""
+"""The sentences that an export is verified on: golden ones as text, and random ones as token ids."""
 
 import itertools
 from collections.abc import Iterator
@@ -12,13 +12,13 @@ from export.importers.imported import ImportedCheckpoint
 from service.bundle.manifest import LanguagePair
 from service.text.tokenizers import Tokenizer
 
-NUM_SYMBOLS = 4  # that the alignment texts use
+NUM_SYMBOLS = 4  # used by the alignment texts
 NUM_GOLDEN = 64  # at most
 NUM_RANDOM_SENTENCES = 16
 MAX_RANDOM_SOURCE_TOKENS = 64
 MAX_GOLDEN_OUTPUT_TOKENS = 96
-MAX_RANDOM_OUTPUT_TOKENS = 24  # nonsense seldom ends by itself
-# Of large models, on which a token takes a tenth of a second, a quarter of that.
+MAX_RANDOM_OUTPUT_TOKENS = 24  # random input seldom ends by itself
+# For large models, on which a token takes a tenth of a second, a quarter of that.
 LARGE_PARAMETERS = 200_000_000
 LARGE_SHARE = 4
 SEED = 20261120
@@ -38,7 +38,7 @@ class Sentence:
 
 
 def golden_sentences(checkpoint: ImportedCheckpoint, tokenizer: Tokenizer) -> Iterator[Sentence]:
-    """The golden texts that fit the model, for every language pair; of many pairs, some with one text each."""
+    """Yield golden texts that fit the model, for every language pair; with many pairs, one text for some of them."""
     limit = min(MAX_GOLDEN_OUTPUT_TOKENS, checkpoint.limits.max_output_tokens)
     num_golden = NUM_GOLDEN // _thinned(checkpoint)
     pairs = list(checkpoint.pairs())
@@ -53,7 +53,7 @@ def golden_sentences(checkpoint: ImportedCheckpoint, tokenizer: Tokenizer) -> It
 
 
 def alignment_sentences(checkpoint: ImportedCheckpoint, tokenizer: Tokenizer) -> Iterator[Sentence]:
-    """Texts with much that translations take over, from English where the model knows it."""
+    """Yield texts of which translations copy a lot, in English if the model supports it."""
     pairs = list(checkpoint.pairs())
     languages = next((pair for pair in pairs if pair.source_language_code.lower().startswith("en")), pairs[0])
     symbols = checkpoint.tokenizer.reserved_symbols
@@ -73,7 +73,7 @@ def _thinned(checkpoint: ImportedCheckpoint) -> int:
 
 
 def random_sentences(checkpoint: ImportedCheckpoint) -> Iterator[Sentence]:
-    """Ordinary tokens drawn at random, of all lengths; the same ones each time."""
+    """Yield ordinary tokens drawn at random, of all lengths; the same ones on every run."""
     rng = np.random.default_rng(SEED)
     spec, config = checkpoint.tokenizer, checkpoint.model.config
     limit = min(MAX_RANDOM_OUTPUT_TOKENS, checkpoint.limits.max_output_tokens)

@@ -1,4 +1,4 @@
-"""Proves that the exported graphs compute what the torch model computes, before a bundle is written."""
+"""Verifies that the exported graphs compute what the torch model computes, before a bundle is written."""
 
 import contextlib
 import itertools
@@ -22,12 +22,12 @@ from export.verification_sentences import Sentence, golden_sentences, random_sen
 from service.bundle.manifest import GoldenPair, Manifest
 from service.text.tokenizers import Tokenizer
 
-MAX_RELATIVE_ERROR = 1e-3  # of a position's range of logits
-TIE_GAP = 1e-4  # two logits that are closer may be ranked either way: the order of summation decides
+MAX_RELATIVE_ERROR = 1e-3  # of the range of logits at a position
+TIE_GAP = 1e-4  # logits that are closer may be ranked either way, depending on the order of summation
 MAX_RELATIVE_ERROR_FLOAT16 = 5e-2  # 13 bits less; 6e-4 on the shipped model, 4e-2 on large random weights
 BATCH_SIZE = 16
-# Of larger vocabularies, that many of the most probable tokens are compared: sorting 256,000 of them takes longer than
-# the step.
+# For larger vocabularies, only this many of the most probable tokens are compared: sorting 256,000 of them takes longer
+# than the step.
 MAX_COMPARED_TOKENS = 16_384
 
 Ids = npt.NDArray[np.int64]
@@ -35,16 +35,16 @@ Floats = npt.NDArray[np.float32]
 
 
 class VerificationError(Exception):
-    """The graphs disagree with the model; the message names the first place where they do."""
+    """The graphs disagree with the model; the message names the first position where they do."""
 
 
 @dataclass(slots=True)
 class VerificationReport:
-    """What was compared and how close it was.
+    """What was compared, and how close the results were.
 
-    `max_error` is the largest difference of two log-probabilities, `max_relative_error` the largest one divided by
-    its position's range of logits (largest minus smallest). `num_ties` counts positions where the graphs chose
-    another token because the two best logits are closer than `tie_gap`.
+    `max_error` is the largest difference of two log-probabilities, `max_relative_error` the largest one divided by its
+    position's range of logits (largest minus smallest). `num_ties` counts positions where the graphs chose another
+    token because the two best logits are closer than `tie_gap`.
     """
 
     num_golden: int = 0
@@ -58,11 +58,11 @@ class VerificationReport:
 
     @property
     def tie_gap(self) -> float:
-        """Where the two best logits are closer, either may win: errors of this size were seen."""
+        """Return the gap of the two best logits below which either may win: errors of this size were observed."""
         return max(TIE_GAP, 2.0 * self.max_error)
 
     def lines(self) -> list[str]:
-        """A short text for the terminal."""
+        """Return a short text for the terminal."""
         return [
             f"compared {self.num_golden} golden and {self.num_random} random sentences, {self.num_positions} positions",
             f"torch against ONNX Runtime: largest error {self.max_error:.2e}, "
@@ -71,13 +71,13 @@ class VerificationReport:
         ]
 
     def document(self) -> dict[str, float | int]:
-        """The numbers, for the manifest."""
+        """Return the numbers for the manifest."""
         return {name: value for name, value in asdict(self).items() if name != "golden"}
 
 
 @dataclass(frozen=True, slots=True)
 class _Decoded:
-    """A sentence with the graphs' greedy output (T), and of each position the best tokens, (T, K) each."""
+    """A sentence with the graphs' greedy output (T), and the best tokens at each position, (T, K) each."""
 
     sentence: Sentence
     output: tuple[int, ...]
@@ -93,13 +93,13 @@ def verify(
 ) -> VerificationReport:
     """Compare the graphs with the model on golden and random sentences in batches of mixed lengths.
 
-    The graphs decode greedily with their caches. Then the model reads each whole output at once, alone and without
-    a cache: its most probable token at every position must be the next one of the output, which is to say that full
-    re-decoding gives the same output; and log-probabilities must be close. The report holds the golden pairs for the
-    manifest, in the texts' order.
+    The graphs decode greedily with their caches. The model then reads each whole output at once, alone and without a
+    cache: its most probable token at every position must be the output's next one, so that full re-decoding gives the
+    same output; and log-probabilities must be close. The report holds the golden pairs for the manifest, in the texts'
+    order.
 
     Raises:
-        VerificationError: an error is too large, or a token differs although it is no tie.
+        VerificationError: an error is too large, or a token differs and it is not a tie.
     """
     golden = list(golden_sentences(checkpoint, tokenizer))
     sentences = golden + list(random_sentences(checkpoint))
@@ -109,7 +109,7 @@ def verify(
     outputs: dict[Sentence, tuple[int, ...]] = {}
     num_batches = -(-len(sentences) // BATCH_SIZE)
     for number in progress(range(num_batches), "verify"):
-        # A stride through the list puts golden and random sentences, short and long ones, into one batch.
+        # A stride through the list mixes golden and random, short and long sentences in each batch.
         for decoded in _decode(checkpoint, graphs, sentences[number::num_batches]):
             outputs[decoded.sentence] = decoded.output
             report.num_positions += len(decoded.output)
@@ -126,7 +126,7 @@ def verify(
 
 
 def verify_engine(directory: Path, manifest: Manifest) -> None:
-    """Translate the golden sentences with the engine that will serve the bundle, all at once.
+    """Translate the golden sentences with the engine that will serve the bundle, all at once, and compare.
 
     Raises:
         VerificationError: a token differs; names the first one.
@@ -142,7 +142,7 @@ def verify_engine(directory: Path, manifest: Manifest) -> None:
 
 
 def translate(checkpoint: ImportedCheckpoint, graphs: GraphPair, sentences: Sequence[Sentence]) -> Iterator[Translated]:
-    """The graphs' greedy translations of sentences with a text."""
+    """Yield the graphs' greedy translations of sentences that have a text."""
     eos_id = checkpoint.tokenizer.eos_id
     for start in range(0, len(sentences), BATCH_SIZE):
         batch = sentences[start : start + BATCH_SIZE]
@@ -159,7 +159,7 @@ def verify_alignment(
     translated: Sequence[Translated],
     precision: str = "float32",
 ) -> float:
-    """Compare the alignment graph with the model's attention, in batches of mixed lengths; the largest error.
+    """Compare the alignment graph with the model's attention in batches of mixed lengths; return the largest error.
 
     Raises:
         VerificationError: a probability differs too much.
@@ -199,7 +199,7 @@ def _golden_pair(sentence: Sentence, output: tuple[int, ...], tokenizer: Tokeniz
 
 @contextlib.contextmanager
 def _one_thread() -> Iterator[None]:
-    """Single sentences gain little from more threads, and lose tenfold while anything else wants the cores."""
+    """Use one thread: single sentences gain little from more, and slow down tenfold if other work needs the cores."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -237,7 +237,7 @@ def _forced(checkpoint: ImportedCheckpoint, sentence: Sentence) -> tuple[int, ..
 
 @torch.no_grad()
 def logits_along(checkpoint: ImportedCheckpoint, sentence: Sentence, output: Sequence[int]) -> torch.Tensor:
-    """The model's logits (T, V) for every token of an output, given those before it."""
+    """Return the model's logits (T, V) for every token of an output, given those before it."""
     forced = _forced(checkpoint, sentence)
     fed = torch.tensor([[*forced, *output[:-1]]], dtype=torch.int64)
     logits: torch.Tensor = checkpoint.model(torch.tensor([sentence.source_ids], dtype=torch.int64), fed)
@@ -245,12 +245,12 @@ def logits_along(checkpoint: ImportedCheckpoint, sentence: Sentence, output: Seq
 
 
 def log_probs_along(checkpoint: ImportedCheckpoint, sentence: Sentence, output: Sequence[int]) -> torch.Tensor:
-    """As `logits_along`, but log-probabilities (T, V) in float64, as `generate` computes them."""
+    """Return log-probabilities (T, V) in float64 as `generate` computes them, from `logits_along`."""
     return normalized_logits(checkpoint, logits_along(checkpoint, sentence, output))
 
 
 def normalized_logits(checkpoint: ImportedCheckpoint, logits: torch.Tensor) -> torch.Tensor:
-    """Log-probabilities (n, V) in float64 of logits (n, V); suppressed tokens have theirs too."""
+    """Return log-probabilities (n, V) in float64 of logits (n, V), including those of suppressed tokens."""
     logits = logits.double()
     shared_by = logits.clone()
     if checkpoint.renormalizes:
@@ -290,11 +290,11 @@ def _compare(checkpoint: ImportedCheckpoint, decoded: _Decoded, report: Verifica
 
 
 def first_difference(expected: Sequence[int], given: Sequence[int]) -> int:
-    """Index of the first position where two different outputs differ."""
+    """Return the index of the first position where two different outputs differ."""
     return next(i for i, (a, b) in enumerate(itertools.zip_longest(expected, given)) if a != b)
 
 
 def top_two_gap(logits: npt.NDArray[np.float32], suppressed_ids: Sequence[int]) -> float:
-    """How far the best allowed token of (V,) is ahead of the second best."""
+    """Return the gap between the best and the second best allowed token of (V,)."""
     second, best = np.partition(np.delete(logits, list(suppressed_ids)), -2)[-2:]
     return float(best - second)

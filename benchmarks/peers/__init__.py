@@ -1,1 +1,1 @@
-"""The engines that are compared, each in a process of its own."""
+"""The engines under comparison, each in a separate process."""

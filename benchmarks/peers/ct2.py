@@ -11,7 +11,7 @@ from benchmarks.workload import Task
 
 
 class CT2Peer:
-    """A `Translator`; a batch is cut into one part per inter thread, so that all of them have work."""
+    """A `Translator`; a batch is split into one part per inter thread, so that all of them have work."""
 
     def __init__(self, settings: PeerSettings) -> None:
         self._num_workers: int = settings.options["inter_threads"]
@@ -24,7 +24,7 @@ class CT2Peer:
         )
 
     def translate(self, batch: Sequence[Sequence[int]], task: Task) -> list[list[int]]:
-        """As `Peer.translate`."""
+        """Translate as in `Peer.translate`."""
         results = self._translator.translate_batch(
             [[*map(token_name, ids)] for ids in batch],
             max_batch_size=-(-len(batch) // self._num_workers),
@@ -36,5 +36,5 @@ class CT2Peer:
         return [[*map(token_id, result.hypotheses[0])] for result in results]
 
     def close(self) -> None:
-        """As `Peer.close`."""
+        """Close as in `Peer.close`."""
         self._translator.unload_model()

@@ -1,7 +1,7 @@
-"""CTranslate2 behind the leanest gRPC server: our service's `Translate`, our tokenizer, static dynamic batching.
+"""CTranslate2 behind a minimal gRPC server: our service's `Translate`, our tokenizer, static dynamic batching.
 
-Requests gather until the batch is full or its time is over; it then runs to its end in a thread. With inter threads,
-as many batches run at the same time. No interceptors, metrics, health or options.
+Requests are gathered until the batch is full or its time is over; it then runs to its end in a thread. With inter
+threads, as many batches run at the same time. No interceptors, metrics, health or options.
 """
 
 import asyncio
@@ -42,11 +42,11 @@ class Batcher:
 
     @property
     def num_waiting(self) -> int:
-        """Sources that are in no batch yet."""
+        """Return the number of sources that are in no batch yet."""
         return self._waiting.qsize()
 
     async def translate(self, source: list[str]) -> list[str]:
-        """The output tokens of one source."""
+        """Return the output tokens of one source."""
         outcome: asyncio.Future[list[str]] = asyncio.get_running_loop().create_future()
         self._waiting.put_nowait((source, outcome))
         return await outcome
@@ -60,7 +60,7 @@ class Batcher:
             while len(batch) < self._batch_size and (pause := until - time.monotonic()) > 0:
                 await asyncio.sleep(min(pause, 0.002))
                 self._take(batch)
-            batch = [(source, outcome) for source, outcome in batch if not outcome.done()]  # callers who left
+            batch = [(source, outcome) for source, outcome in batch if not outcome.done()]  # callers may be gone
             if not batch:
                 continue
             sources = [source for source, _ in batch]
@@ -85,7 +85,7 @@ class Batcher:
 
 
 class Servicer(pb_grpc.TranslationServiceServicer):
-    """`Translate` and nothing else."""
+    """Implements only `Translate`."""
 
     def __init__(self, batcher: Batcher, tokenizer: Any, max_waiting: int) -> None:
         self._batcher = batcher

@@ -1,4 +1,4 @@
-"""Our engine as it serves, without network and text."""
+"""Our engine as it is served, without network and text."""
 
 import contextlib
 import time
@@ -32,7 +32,7 @@ class DragomanPeer:
         self._engine = self._running.enter_context(OfflineEngine.open(directory, manifest, config, session))
 
     def translate(self, batch: Sequence_[Sequence_[int]], task: Task) -> list[list[int]]:
-        """As `Peer.translate`. A fixed output length must be the bundle's own: its end token is suppressed."""
+        """Translate as in `Peer.translate`. A fixed output length must be the bundle's: its end token is suppressed."""
         now = time.monotonic()
         sequences = [
             Sequence(
@@ -52,5 +52,5 @@ class DragomanPeer:
         return [list(best.token_ids) for best, *_ in self._engine.generate(sequences)]
 
     def close(self) -> None:
-        """As `Peer.close`."""
+        """Close as in `Peer.close`."""
         self._running.close()

@@ -20,7 +20,7 @@ class GeneratePeer:
         self._model = to_m2m100(load_transformer(Path(settings.folder)))
 
     def translate(self, batch: Sequence[Sequence[int]], task: Task) -> list[list[int]]:
-        """As `Peer.translate`."""
+        """Translate as in `Peer.translate`."""
         options = DecodingOptions(
             beam_size=task.beam_size,
             length_penalty=1.0,
@@ -34,4 +34,4 @@ class GeneratePeer:
         return [list(output.token_ids[0]) for output in generate(self._model, batch, options, never)]
 
     def close(self) -> None:
-        """Nothing to give back."""
+        """Do nothing: there is nothing to release."""

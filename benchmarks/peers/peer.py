@@ -1,4 +1,4 @@
-"""What every engine under measurement offers, and how one is chosen by its settings."""
+"""The common interface of the engines under measurement, and their selection by settings."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,17 +13,17 @@ class Peer(Protocol):
     """Translates token ids to token ids, ready to be timed."""
 
     def translate(self, batch: Sequence[Sequence[int]], task: Task) -> list[list[int]]:
-        """The best output of each source, in order, without start and end-of-sentence tokens."""
+        """Return the best output of each source, in order, without start and end-of-sentence tokens."""
         ...
 
     def close(self) -> None:
-        """Give everything back."""
+        """Release all resources."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class PeerSettings:
-    """One configuration of one engine: what it loads, its own options, and what it reads from the environment."""
+    """One configuration of one engine: what it loads, its own options, and its environment variables."""
 
     engine: str
     precision: str
@@ -32,17 +32,17 @@ class PeerSettings:
     environment: Mapping[str, str] = field(default_factory=dict)
 
     def label(self) -> str:
-        """A short name for progress and plots."""
+        """Return a short name for progress and plots."""
         values = [f"{name}={value}" for name, value in (*self.options.items(), *self.environment.items())]
         return " ".join([self.engine, self.precision, *values])
 
     def document(self) -> dict[str, Any]:
-        """What of it a record keeps."""
+        """Return the part that a record keeps."""
         return {**self.options, **self.environment}
 
 
 def open_peer(settings: PeerSettings) -> Peer:
-    """Load the engine, in this process.
+    """Load the engine in this process.
 
     Raises:
         ValueError: there is no such engine.

@@ -1,4 +1,4 @@
-"""The parent's end of an engine's process, which is stopped whenever it is not its turn."""
+"""The parent's side of an engine's process, which is stopped between its turns."""
 
 import dataclasses
 import json
@@ -17,7 +17,7 @@ CLOSE_SECONDS = 60.0
 
 
 class PeerFailed(Exception):
-    """An engine's process ended; its last words are on the terminal."""
+    """An engine's process ended; its last output is on the terminal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +29,12 @@ class Timing:
 
     @property
     def num_tokens(self) -> int:
-        """Generated tokens, end-of-sentence tokens left out."""
+        """Return the number of generated tokens, without end-of-sentence tokens."""
         return sum(map(len, self.outputs))
 
 
 class PeerProcess:
-    """An engine in a process of its own. Between tasks it is stopped: its threads may spin and would disturb others."""
+    """An engine in a separate process, stopped between tasks, because its threads may spin and would disturb others."""
 
     def __init__(self, settings: PeerSettings) -> None:
         """Start the process; the first task waits until it has loaded."""
@@ -50,7 +50,7 @@ class PeerProcess:
         self._process.send_signal(signal.SIGSTOP)
 
     def run(self, task: Task) -> Timing:
-        """Have the task timed.
+        """Time the task in the process.
 
         Raises:
             PeerFailed: the process ended.
@@ -64,7 +64,7 @@ class PeerProcess:
         return Timing(answer["seconds"], answer["outputs"])
 
     def close(self) -> None:
-        """Let the process end; one that does not is killed."""
+        """Wait for the process to end; kill it if it does not."""
         if self._process.poll() is not None:
             return
         self._process.send_signal(signal.SIGCONT)

@@ -1,4 +1,4 @@
-"""Finds CTranslate2's fastest settings for each row of the table, by a short run of all that could be."""
+"""Finds CTranslate2's fastest settings for each row of the table, by a short run of all candidates."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -24,7 +24,7 @@ Rates = dict[Row, dict[int, float]]  # row -> index of the settings -> tokens pe
 
 
 def thread_layouts(threads: int) -> list[dict[str, Any]]:
-    """One batch on all threads, or as many batches at once as there are threads."""
+    """Return the layouts: one batch on all threads, or as many batches at once as there are threads."""
     layouts = [{"inter_threads": 1, "intra_threads": threads}]
     return layouts if threads == 1 else [*layouts, {"inter_threads": threads, "intra_threads": 1}]
 
@@ -32,7 +32,7 @@ def thread_layouts(threads: int) -> list[dict[str, Any]]:
 def screen(
     folder: Path, tasks: Mapping[Row, Task], threads: int, *, with_switches: bool, say: Callable[[str], None]
 ) -> tuple[list[PeerSettings], Rates]:
-    """Time every compute type and thread layout; then what was best for some row, with every switch.
+    """Time every compute type and thread layout; then those that were best for some row, with every switch.
 
     Returns:
         The settings that ran, and for each row and each of them the best tokens per second of a few runs.
@@ -50,12 +50,12 @@ def screen(
 
 
 def best(rates: Mapping[int, float], count: int) -> list[int]:
-    """The indices of the `count` highest rates, highest first."""
+    """Return the indices of the `count` highest rates, highest first."""
     return sorted(rates, key=lambda index: (-rates[index], index))[:count]
 
 
 def finalists(row: Row, rates: Rates, count: int) -> list[int]:
-    """Which settings go into the full rounds of a row: the best of it, or, unscreened, of the rows next to it."""
+    """Return the settings for the full rounds of a row: its best or, if unscreened, those of the rows next to it."""
     near = (
         [row] if row in rates else [(decode, batch) for decode, batch in rates if batch == row[1] or decode == row[0]]
     )

@@ -12,7 +12,7 @@ from benchmarks.workload import Task
 
 def main() -> None:
     """Answer each task with its seconds and outputs, until the input ends."""
-    # What libraries print must not be taken for an answer.
+    # The output of libraries must not be taken for an answer.
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     peer = open_peer(PeerSettings(**json.loads(sys.argv[1])))

@@ -1,4 +1,4 @@
-"""The asyncio client: as the synchronous one, with coroutines."""
+"""The asyncio client: the synchronous one's interface, with coroutines."""
 
 import asyncio
 import contextlib
@@ -18,9 +18,9 @@ from dragoman_client.translation import DetectedLanguage, Model, StreamEvent, Tr
 
 
 class AsyncClient:
-    """A connection to one server, or to several that serve the same, for the event loop that it is made in.
+    """A connection to one server, or to several equivalent ones, for the event loop in which it is created.
 
-    Close it, or use it in an `async with` statement. A task that is cancelled cancels its call.
+    Close it, or use it in an `async with` statement. Cancelling a task cancels its call.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class AsyncClient:
 
     @property
     def server(self) -> str:
-        """Return the address as it was given."""
+        """Return the address as given."""
         return self._connection.server
 
     async def __aenter__(self) -> Self:
@@ -67,7 +67,7 @@ class AsyncClient:
         await self.close()
 
     async def close(self) -> None:
-        """Close the connection; calls under way fail with CANCELLED."""
+        """Close the connection; calls in progress fail with CANCELLED."""
         self._closed.set()
         await self._channel.close(None)
 
@@ -105,9 +105,9 @@ class AsyncClient:
         target_language_code: str,
         **fields: Unpack[RequestFields],
     ) -> AsyncGenerator[StreamEvent, None]:
-        """Translate texts and yield the translations as they grow; a text's deltas together are its translation.
+        """Translate texts and yield the translations as they grow; a text's deltas add up to its translation.
 
-        A generator that is closed, as `contextlib.aclosing` does, cancels the call.
+        Closing the generator, as `contextlib.aclosing` does, cancels the call.
 
         Raises:
             TypeError, NoServer, ClientError: as for `Client.stream`.
@@ -125,7 +125,7 @@ class AsyncClient:
             call.cancel()
 
     async def detect(self, texts: Sequence[str]) -> list[tuple[DetectedLanguage, ...]]:
-        """Detect the languages that each text may be in, best first; a text without letters is in "und".
+        """Detect the possible languages of each text, most likely first; a text without letters is "und".
 
         Raises:
             TypeError, NoServer, ClientError: as for `Client.detect`.
@@ -136,7 +136,7 @@ class AsyncClient:
         return messages.detections_from_pb(response)
 
     async def models(self) -> list[Model]:
-        """List the models that the server has loaded, in order of names, and of each the highest version first.
+        """List the models loaded by the server, ordered by name, each with its highest version first.
 
         Raises:
             NoServer, ClientError: as for `Client.models`.
@@ -148,7 +148,7 @@ class AsyncClient:
 
     @contextlib.contextmanager
     def _errors(self) -> Iterator[None]:
-        """Turn gRPC's errors into the client's. Closing the channel cancels calls as if their tasks were cancelled.
+        """Convert gRPC's errors to the client's. Closing the channel cancels calls as if their tasks were cancelled.
 
         Raises:
             ClientError: the call failed.

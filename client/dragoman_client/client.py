@@ -15,7 +15,7 @@ from dragoman_client.translation import DetectedLanguage, Model, StreamEvent, Tr
 
 
 class Client:
-    """A connection to one server, or to several that serve the same; safe to use from many threads.
+    """A connection to one server, or to several equivalent ones; thread-safe.
 
     Close it, or use it in a `with` statement.
     """
@@ -31,15 +31,15 @@ class Client:
     ) -> None:
         """Connect at the first call.
 
-        `server` is `host:port`, several `ip:port` with commas between, or `dns:///name:port` for all addresses of a
-        name; several get calls in turn, as long as they are healthy. Calls that a server can't take, or gives up as it
-        stops, are made again. `timeout_seconds` bounds one call; `patience_seconds` is how long to go on asking a
-        server that is overloaded, or where the key's quota is used up. Without `tls` everything, the `api_key` too,
-        goes over the network as it is.
+        `server` is `host:port`, several comma-separated `ip:port`, or `dns:///name:port` for all addresses of a name;
+        several servers get calls in turn, as long as they are healthy. Calls that a server can't accept, or abandons as
+        it stops, are retried. `timeout_seconds` bounds one call; `patience_seconds` bounds the retries while a server
+        is overloaded or the key's quota is exhausted. Without `tls`, everything, including the `api_key`, is sent
+        unencrypted.
 
         Raises:
             OSError: a file of `tls` can't be read.
-            ValueError: several addresses that are not all of IPv4 or all of IPv6.
+            ValueError: several addresses that are not all IPv4 or all IPv6.
         """
         self._connection = to = Connection(server, timeout_seconds, patience_seconds, tls, api_key)
         self._channel = (
@@ -55,7 +55,7 @@ class Client:
 
     @property
     def server(self) -> str:
-        """Return the address as it was given."""
+        """Return the address as given."""
         return self._connection.server
 
     def __enter__(self) -> Self:
@@ -65,7 +65,7 @@ class Client:
         self.close()
 
     def close(self) -> None:
-        """Close the connection; calls under way fail with CANCELLED."""
+        """Close the connection; calls in progress fail with CANCELLED."""
         self._closed.set()
         self._channel.close()
 
@@ -78,12 +78,12 @@ class Client:
     ) -> list[Translation]:
         """Translate texts; the result has one translation per text, in order.
 
-        An empty `source_language_code` has the server detect each text's language.
+        If `source_language_code` is empty, the server detects each text's language.
 
         Raises:
-            TypeError: a keyword is unknown, or a value of the wrong type, such as a string in the place of a list.
+            TypeError: a keyword is unknown, or a value has the wrong type, such as a string instead of a list.
             NoServer: no server answers.
-            ClientError: the server refused or failed.
+            ClientError: the server rejected the call or failed.
         """
         request = messages.request_to_pb(texts, source_language_code, target_language_code, fields)
         to = self._connection
@@ -104,14 +104,14 @@ class Client:
         target_language_code: str,
         **fields: Unpack[RequestFields],
     ) -> Generator[StreamEvent, None, None]:
-        """Translate texts and yield the translations as they grow; a text's deltas together are its translation.
+        """Translate texts and yield the translations as they grow; a text's deltas add up to its translation.
 
-        A generator that is closed, or no longer referred to, cancels the call.
+        Closing the generator, or dropping the last reference to it, cancels the call.
 
         Raises:
-            TypeError: as for `translate`, at once.
+            TypeError: as for `translate`, immediately.
             NoServer: no server answers.
-            ClientError: the server refused or failed. A server that is overloaded is not asked again.
+            ClientError: the server rejected the call or failed. Calls are not retried if the server is overloaded.
         """
         return self._events(messages.request_to_pb(texts, source_language_code, target_language_code, fields))
 
@@ -127,12 +127,12 @@ class Client:
             call.cancel()  # type: ignore[no-untyped-call]
 
     def detect(self, texts: Sequence[str]) -> list[tuple[DetectedLanguage, ...]]:
-        """Detect the languages that each text may be in, best first; a text without letters is in "und".
+        """Detect the possible languages of each text, most likely first; a text without letters is "und".
 
         Raises:
-            TypeError: `texts` is a string, or holds something else than strings.
+            TypeError: `texts` is a string, or contains anything but strings.
             NoServer: no server answers.
-            ClientError: the server refused or failed.
+            ClientError: the server rejected the call or failed.
         """
         request, to = messages.detection_request_to_pb(texts), self._connection
         try:
@@ -142,11 +142,11 @@ class Client:
         return messages.detections_from_pb(response)
 
     def models(self) -> list[Model]:
-        """List the models that the server has loaded, in order of names, and of each the highest version first.
+        """List the models loaded by the server, ordered by name, each with its highest version first.
 
         Raises:
             NoServer: no server answers.
-            ClientError: the server refused or failed.
+            ClientError: the server rejected the call or failed.
         """
         to = self._connection
         try:

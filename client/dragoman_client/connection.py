@@ -1,4 +1,4 @@
-"""What both clients share: the server's address, TLS, the API key, and when to try again."""
+"""Shared parts of both clients: the server's address, TLS, the API key, and when to retry."""
 
 import time
 from dataclasses import dataclass
@@ -15,10 +15,10 @@ DEFAULT_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """How to speak TLS with a server; all files are PEM.
+    """TLS settings for a server; all files are PEM.
 
-    `authorities` are who may have signed the server's certificate, by default those that gRPC trusts. A server that
-    asks for it is shown `certificate`, which has its `key`.
+    `authorities` are the accepted issuers of the server's certificate, by default those that gRPC trusts.
+    `certificate`, with its `key`, is sent if the server requests one.
     """
 
     authorities: Path | None = None
@@ -46,7 +46,7 @@ class Connection:
 
         Raises:
             OSError: a file of `tls` can't be read.
-            ValueError: several addresses that are not all of IPv4 or all of IPv6.
+            ValueError: several addresses that are not all IPv4 or all IPv6.
         """
         self.server = server
         self.timeout_seconds = timeout_seconds
@@ -56,19 +56,19 @@ class Connection:
         self._patience_seconds = patience_seconds
 
     def give_up_seconds(self) -> float:
-        """Return until when a call that begins now may be tried, on the clock of `time.monotonic()`."""
+        """Return the time on `time.monotonic()`'s clock until which a call that begins now may be retried."""
         return time.monotonic() + self._patience_seconds
 
     def error(self, error: RpcError) -> ClientError:
-        """Return the client's error for gRPC's."""
+        """Return the client's error for a gRPC error."""
         return client_error(error, self.server, uses_tls=self.credentials is not None)
 
 
 def pause_seconds(error: ClientError, give_up_seconds: float) -> float:
-    """Return how long to wait before the call is tried again.
+    """Return how long to wait before retrying the call.
 
     Raises:
-        ClientError: the error itself: the server gave no hint, or patience ends before.
+        ClientError: the given error, if the server gave no hint or the wait would exceed the client's patience.
     """
     pause = error.retry_after_seconds
     if pause is None or time.monotonic() + pause > give_up_seconds:

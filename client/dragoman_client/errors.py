@@ -1,4 +1,4 @@
-"""What can go wrong with a call, made from what gRPC and the server tell."""
+"""Errors of a call, built from the information of gRPC and the server."""
 
 import enum
 from typing import Any, Protocol
@@ -7,11 +7,11 @@ from dragoman_client.pb import rpc_pb2
 
 
 class ClientError(Exception):
-    """A call failed. The message is the server's, or tells why there was none.
+    """A call failed. The message is the server's, or explains why there was none.
 
     `code` is the name of the gRPC status; `request_id` is the call's id in the server's log, empty if no server
-    answered; `field` names the request's field that is wrong, such as `texts[3]`; `retry_after_seconds` is the
-    server's hint where it gave one.
+    answered; `field` names the invalid field of the request, such as `texts[3]`; `retry_after_seconds` is the server's
+    hint, if it gave one.
     """
 
     def __init__(
@@ -29,7 +29,7 @@ class NoServer(ClientError):
 
 
 class TlsAdvice(enum.Enum):
-    """What to do where there is no TLS connection; programs with words of their own tell the cases apart by these."""
+    """What to do if there is no TLS connection; programs with their own messages distinguish the cases by these."""
 
     RENEW = "have it renewed."
     CHECK_CLOCKS = "check the clocks."
@@ -42,9 +42,9 @@ class TlsAdvice(enum.Enum):
 
 
 class NotSecure(ClientError):
-    """There is no TLS connection: certificates do not fit, or only one side uses it.
+    """There is no TLS connection: certificates do not match, or only one side uses TLS.
 
-    The message is `problem` and what `advice` says.
+    The message is `problem` followed by the text of `advice`.
     """
 
     def __init__(self, problem: str, advice: TlsAdvice, code: str) -> None:
@@ -54,19 +54,19 @@ class NotSecure(ClientError):
 
 
 class RpcError(Protocol):
-    """What the errors of gRPC and of its asyncio API have in common."""
+    """The common interface of the errors of gRPC and of its asyncio API."""
 
     def code(self) -> Any:
         """Return the status."""
 
     def details(self) -> str | None:
-        """Return the status' message."""
+        """Return the status message."""
 
     def trailing_metadata(self) -> Any:
         """Return pairs of key and value."""
 
 
-# What gRPC's message of a failed handshake contains, the problem, and what to do.
+# A part of gRPC's message for a failed handshake, the problem, and what to do.
 _HANDSHAKES = (
     ("certificate has expired", "the server's certificate has expired", TlsAdvice.RENEW),
     ("certificate is not yet valid", "the server's certificate is not valid yet", TlsAdvice.CHECK_CLOCKS),
@@ -79,7 +79,7 @@ _CLOSED = ("Socket closed", "Handshake read failed (Socket closed)", "Connection
 
 
 def client_error(error: RpcError, server: str, *, uses_tls: bool) -> ClientError:
-    """Return the error of a call to `server` that gRPC says has failed."""
+    """Return the client's error for a failed call to `server`."""
     trailers: dict[str, Any] = dict(error.trailing_metadata() or ())
     code, message = error.code().name, error.details() or ""
     request_id = str(trailers.get("x-request-id", ""))
@@ -98,7 +98,7 @@ def client_error(error: RpcError, server: str, *, uses_tls: bool) -> ClientError
 
 
 def _no_connection(message: str, code: str, server: str, uses_tls: bool) -> ClientError:
-    """Return why no server answered, from gRPC's message, which names the layer of its code that failed."""
+    """Return why no server answered, derived from gRPC's message, which names the layer that failed."""
     for sign, problem, advice in _HANDSHAKES:
         if sign in message:
             return NotSecure(f"no TLS connection to {server}: {problem}", advice, code)

@@ -1,4 +1,4 @@
-"""The client's types to protobuf messages and back, and the methods of the service."""
+"""Conversion between the client's types and protobuf messages, and the methods of the service."""
 
 import dataclasses
 import enum
@@ -22,7 +22,7 @@ from dragoman_client.translation import (
 
 Value = TypeVar("Value", bound=enum.Enum)
 
-# What `unary_unary` and `unary_stream` of a channel take: path, serializer and deserializer.
+# Arguments for `unary_unary` and `unary_stream` of a channel: path, serializer and deserializer.
 TRANSLATE = (
     "/dragoman.v1.TranslationService/Translate",
     pb.TranslateRequest.SerializeToString,
@@ -48,10 +48,10 @@ LIST_MODELS = (
 def request_to_pb(
     texts: Iterable[str], source_language_code: str, target_language_code: str, fields: Mapping[str, Any]
 ) -> pb.TranslateRequest:
-    """Return the message of a call; `fields` are `RequestFields`, which no type checker may have seen.
+    """Return the message for a call; `fields` are `RequestFields`, possibly unseen by a type checker.
 
     Raises:
-        TypeError: a keyword is unknown, or a value of the wrong type.
+        TypeError: a keyword is unknown, or a value has the wrong type.
         ValueError: a number does not fit into its field, or a string is not Unicode.
     """
     check_fields(fields)
@@ -64,10 +64,10 @@ def request_to_pb(
 
 
 def detection_request_to_pb(texts: Iterable[str]) -> pb.DetectLanguageRequest:
-    """Return the message of a detection.
+    """Return the message for a detection.
 
     Raises:
-        TypeError: the texts are a string, or not all strings.
+        TypeError: the texts are a string, or not all of them are strings.
     """
     return pb.DetectLanguageRequest(texts=listed("texts", texts, str))
 
@@ -78,13 +78,13 @@ def translations_from_pb(response: pb.TranslateResponse) -> list[Translation]:
 
 
 def event_from_pb(message: pb.TranslateStreamResponse) -> StreamEvent:
-    """Return a part of a stream."""
+    """Return one event of a stream."""
     translation = _translation_from_pb(message.translation) if message.HasField("translation") else None
     return StreamEvent(message.text_index, message.delta, translation, message.model, message.model_version)
 
 
 def detections_from_pb(response: pb.DetectLanguageResponse) -> list[tuple[DetectedLanguage, ...]]:
-    """Return the languages of each text, best first."""
+    """Return the languages of each text, most likely first."""
     return [
         tuple(DetectedLanguage(each.language_code, each.confidence) for each in detection.languages)
         for detection in response.detections
@@ -172,6 +172,6 @@ def _finish_reason(number: int) -> FinishReason:
     return _FINISH_REASONS.get(number, FinishReason.UNSPECIFIED)
 
 
-# Numbers that a newer server knows are UNSPECIFIED here.
+# Numbers known only to newer servers become UNSPECIFIED here.
 _FINISH_REASONS = {pb.FinishReason.Value(f"FINISH_REASON_{each.name}"): each for each in FinishReason}
 _FLAGS = {pb.Flag.Value(f"FLAG_{each.name}"): each for each in Flag}

@@ -1,11 +1,11 @@
-"""What a call may ask for beside texts and languages; the server's `translation.proto` describes each in full."""
+"""Options of a call besides texts and languages; the server's `translation.proto` describes each in full."""
 
 import enum
 from dataclasses import dataclass
 
 
 class Priority(enum.Enum):
-    """Which calls get slots first when the server is busy; a lower priority gets fewer of them, never none."""
+    """Which calls get slots first when the server is busy; a lower priority gets fewer slots, but never none."""
 
     LOW = "low"
     NORMAL = "normal"
@@ -20,16 +20,16 @@ class MimeType(enum.Enum):
 
 
 class SplitSentences(enum.Enum):
-    """Where a text is cut into segments, each of which is translated by itself."""
+    """Where a text is cut into segments, each of which is translated separately."""
 
     OFF = "off"  # nowhere: a text is one segment
-    ON = "on"  # where sentences end, and at line ends
-    NO_NEWLINES = "no_newlines"  # where sentences end; a line end within a sentence is a space like any other
+    ON = "on"  # at sentence ends and at line ends
+    NO_NEWLINES = "no_newlines"  # at sentence ends; a line end within a sentence is treated as a space
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A term that must be translated as `target`; without a target it is left as it is."""
+    """A term that must be translated as `target`; without a target it is left untranslated."""
 
     source: str
     target: str | None = None
@@ -38,9 +38,9 @@ class Term:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """How to decode; `None` takes the model's default. The fields are those of the message `DecodingOptions`.
+    """How to decode; `None` uses the model's default. The fields are those of the message `DecodingOptions`.
 
-    The server checks the ranges, which may differ from one model to another.
+    The server checks the ranges, which may differ between models.
     """
 
     beam_size: int | None = None  # 1 to 8; 1 is greedy search

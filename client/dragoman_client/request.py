@@ -1,4 +1,4 @@
-"""What a call may set beside texts and languages, and the checks that need no server."""
+"""Fields of a call besides texts and languages, and the checks that need no server."""
 
 import difflib
 import typing
@@ -14,9 +14,9 @@ Item = TypeVar("Item")
 
 
 class RequestFields(TypedDict, total=False):
-    """The fields of `TranslateRequest` that a call may set by keyword; `proto/dragoman/v1/translation.proto` has all.
+    """The fields of `TranslateRequest` that a call may set by keyword; `proto/dragoman/v1/translation.proto` lists all.
 
-    An empty `model` is the server's nearest to the language pair, an empty `model_version` its highest.
+    An empty `model` selects the server's closest match for the language pair, an empty `model_version` its highest.
     """
 
     model: str
@@ -39,10 +39,10 @@ _OPTIONS = tuple(each.name for each in fields(Options))
 
 
 def check_fields(given: Mapping[str, Any]) -> None:
-    """Reject keywords that no call has, and values of another type than theirs.
+    """Reject unknown keywords, and values of the wrong type.
 
     Raises:
-        TypeError: as said.
+        TypeError: a keyword is unknown, or a value has the wrong type.
     """
     for name, value in given.items():
         if name not in _TYPES:
@@ -62,7 +62,7 @@ def listed(name: str, values: Iterable[Item], kind: type[Item]) -> list[Item]:
     """Return the values as a list.
 
     Raises:
-        TypeError: they are a string or one of its items, or not all of that type.
+        TypeError: they are a string or a single item, or not all of that type.
     """
     if isinstance(values, str | bytes | kind):
         raise TypeError(f"{name} is {_quoted(values)}; give a list, such as [{_quoted(values)}].")

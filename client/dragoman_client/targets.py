@@ -1,4 +1,4 @@
-"""gRPC's target and channel options for one server, or for several among which the client balances its calls."""
+"""gRPC's target and channel options for one server, or for several with load balancing."""
 
 import ipaddress
 import json
@@ -8,12 +8,12 @@ from pathlib import Path
 SERVICE_CONFIG = Path(__file__).with_name("service_config.json")
 
 _TARGETS_OF_SEVERAL = ("dns:", "ipv4:", "ipv6:")
-# A restarted server is found again in this time; gRPC's own bounds are 2 minutes, and 30 seconds for names.
+# A restarted server is found again within this time; gRPC's own bounds are 2 minutes, and 30 seconds for names.
 _MAX_RECONNECT_SECONDS = 1
 _MIN_RESOLUTION_SECONDS = 5
-# What is kept of a call to try it again: the longest that a server takes. gRPC's own bound is 256 KiB.
+# The bytes of a call that are kept for retrying: the longest that a server accepts. gRPC's own bound is 256 KiB.
 _RETRIED_BYTES = 8 * 2**20
-# A machine that vanished is noticed in the sum of these; servers allow a ping every 10 s.
+# A vanished machine is detected within the sum of these; servers allow a ping every 10 s.
 KEEPALIVE_SECONDS = 20
 PING_TIMEOUT_SECONDS = 10
 
@@ -27,21 +27,21 @@ class Target:
 
 
 def target_of(server: str) -> Target:
-    """Return the target of `host:port`, several `ip:port` with commas between, or a target such as `dns:///name:port`.
+    """Return the target of `host:port`, several comma-separated `ip:port`, or a target such as `dns:///name:port`.
 
-    Calls that no server has begun, or that a stopping one gave up, are tried again. Several servers, such as all
-    addresses behind a target, get calls in turn, each as long as its health is SERVING. A single address is asked
-    whatever its health: behind a proxy it would be that of one server.
+    Calls that no server has begun, or that a stopping server abandoned, are retried. Several servers, such as all
+    addresses behind a target, get calls in turn, each as long as its health is SERVING. A single address is called
+    regardless of its health: behind a proxy, the health would be that of one server.
 
     Raises:
-        ValueError: several addresses that are not all of IPv4 or all of IPv6.
+        ValueError: several addresses that are not all IPv4 or all IPv6.
     """
     config = json.loads(SERVICE_CONFIG.read_text(encoding="utf-8"))
     target, more = server, tuple[tuple[str, str], ...]()
     if "," in server and not server.startswith(_TARGETS_OF_SEVERAL):
         addresses = [address.strip() for address in server.split(",")]
         target = _target_of_several(addresses)
-        more = (("grpc.default_authority", addresses[0]),)  # gRPC would name all of them, as if it were one host
+        more = (("grpc.default_authority", addresses[0]),)  # gRPC would send all of them, as if they were one host
     if not target.startswith(_TARGETS_OF_SEVERAL):
         config = {"methodConfig": config["methodConfig"]}
     options: tuple[tuple[str, str | int], ...] = (
@@ -51,7 +51,7 @@ def target_of(server: str) -> Target:
         ("grpc.dns_min_time_between_resolutions_ms", _MIN_RESOLUTION_SECONDS * 1000),
         ("grpc.keepalive_time_ms", KEEPALIVE_SECONDS * 1000),
         ("grpc.keepalive_timeout_ms", PING_TIMEOUT_SECONDS * 1000),
-        ("grpc.http2.ping_timeout_ms", PING_TIMEOUT_SECONDS * 1000),  # of all other pings, which hold keepalive's off
+        ("grpc.http2.ping_timeout_ms", PING_TIMEOUT_SECONDS * 1000),  # of all other pings, which delay keepalive's
         *more,
     )
     return Target(target, options)
@@ -68,7 +68,7 @@ def _target_of_several(addresses: list[str]) -> str:
 
 
 def _ip_version(address: str) -> int:
-    """Return 4 or 6; 0 if it is no IP address with a port."""
+    """Return 4 or 6; 0 if it is not an IP address with a port."""
     host, colon, port = address.rpartition(":")
     try:
         version = ipaddress.ip_address(host.removeprefix("[").removesuffix("]")).version

@@ -1,4 +1,4 @@
-"""What comes back from a server. Positions are code points, from start to before end."""
+"""The results of a call. Positions are code points; the end is exclusive."""
 
 import enum
 import itertools
@@ -11,28 +11,28 @@ from dragoman_client.options import Options
 class FinishReason(enum.Enum):
     """Why decoding ended."""
 
-    UNSPECIFIED = "unspecified"  # not known to this version of the client
+    UNSPECIFIED = "unspecified"  # unknown to this version of the client
     STOP = "stop"  # the model ended the sentence, or there was nothing to translate
     LENGTH = "length"  # max_output_tokens was reached
-    RATIO = "ratio"  # the output grew out of proportion to the input
+    RATIO = "ratio"  # the output became disproportionately long
     REPETITION = "repetition"  # the output repeated itself
     CANCELLED = "cancelled"
     DEADLINE = "deadline"
 
 
 class Flag(enum.Enum):
-    """What to check in a segment's translation."""
+    """A reason to check a segment's translation."""
 
-    UNSPECIFIED = "unspecified"  # not known to this version of the client
-    PLACEHOLDER = "placeholder"  # a placeholder's place was guessed: the model lost or doubled it
-    TERM = "term"  # the same of a glossary's term
-    UNKNOWN = "unknown"  # the same of characters that the model has no pieces for
-    EMPTY = "empty"  # the model wrote no letter and no number for a source that has letters
+    UNSPECIFIED = "unspecified"  # unknown to this version of the client
+    PLACEHOLDER = "placeholder"  # a placeholder's position was guessed: the model lost or doubled it
+    TERM = "term"  # the same for a glossary's term
+    UNKNOWN = "unknown"  # the same for characters that the model has no pieces for
+    EMPTY = "empty"  # the model wrote neither letters nor numbers for a source that has letters
 
 
 @dataclass(frozen=True, slots=True)
 class Hypothesis:
-    """One candidate translation; `score` is its length-normalised log-probability, `None` unless asked for."""
+    """One candidate translation; `score` is its length-normalised log-probability, `None` unless requested."""
 
     text: str
     score: float | None
@@ -41,7 +41,7 @@ class Hypothesis:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A part of a text that was translated by itself."""
+    """A part of a text that was translated separately."""
 
     source_start: int
     source_end: int
@@ -55,7 +55,7 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class AlignedSpan:
-    """A part of a text and the part of its translation that says the same."""
+    """A part of a text and the corresponding part of its translation."""
 
     source_start: int
     source_end: int
@@ -65,10 +65,10 @@ class AlignedSpan:
 
 @dataclass(frozen=True, slots=True)
 class Translation:
-    """The answer to one text: the best hypothesis' text, all hypotheses best first, and how decoding ended.
+    """The result for one text: the best hypothesis' text, all hypotheses best first, and why decoding ended.
 
     `finish_reason` is that of the first segment that did not end by itself, if there is one. `alignment` is empty
-    unless asked for; `detected_language_code` is empty if the source language was given.
+    unless requested; `detected_language_code` is empty if the source language was given.
     """
 
     text: str
@@ -82,10 +82,10 @@ class Translation:
 
 @dataclass(frozen=True, slots=True)
 class StreamEvent:
-    """The next part of a stream: `delta` follows all before it of the text `text_index`.
+    """The next part of a stream: `delta` continues the translation of the text `text_index`.
 
-    `translation` is the whole translation, set in the last event of each text. `model` and `model_version` name what
-    translates.
+    `translation` is the whole translation, set in the last event of each text. `model` and `model_version` identify the
+    model in use.
     """
 
     text_index: int
@@ -97,7 +97,7 @@ class StreamEvent:
 
 @dataclass(frozen=True, slots=True)
 class DetectedLanguage:
-    """A language that a text may be in, as a BCP 47 code; `confidence` is from 0 to 1."""
+    """A possible language of a text, as a BCP 47 code; `confidence` is from 0 to 1."""
 
     language_code: str
     confidence: float
@@ -105,10 +105,10 @@ class DetectedLanguage:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A model that a server has loaded.
+    """A model loaded by a server.
 
-    `language_pairs` are (source, target) codes; besides, it translates each of `any_to_any_language_codes` into each
-    other one. `default_options` are those of calls that set none.
+    `language_pairs` are (source, target) codes; in addition, it translates each of `any_to_any_language_codes` into
+    each other one. `default_options` are those of calls that set none.
     """
 
     name: str

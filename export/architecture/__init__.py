@@ -1,4 +1,4 @@
-"""The Transformer of "Attention Is All You Need" (Vaswani et al., 2017) in torch, and what came after."""
+"""The Transformer of "Attention Is All You Need" (Vaswani et al., 2017) in torch, with later variants."""
 
 from export.architecture.config import ModelConfig, PositionConfig
 from export.architecture.transformer import Transformer

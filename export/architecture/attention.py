@@ -11,8 +11,8 @@ from export.architecture.config import ModelConfig
 class MultiHeadAttention(nn.Module):
     """MultiHead(Q, K, V) = Concat(head_1 .. head_h) W_o, head_i = softmax(Q_i K_i^T / sqrt(d_k)) V_i.
 
-    The parts (`project_keys_values`, `attend`) are public because the exported graphs compute keys and values of
-    the source once, and those of the target one token at a time.
+    The parts (`project_keys_values`, `attend`) are public because the exported graphs compute the source's keys and
+    values once, and the target's one token at a time.
     """
 
     def __init__(self, config: ModelConfig) -> None:
@@ -25,7 +25,7 @@ class MultiHeadAttention(nn.Module):
         self.query = nn.Linear(width, width, bias=bias)
         self.key = nn.Linear(width, width, bias=bias)
         self.value = nn.Linear(width, width, bias=bias)
-        self.output: nn.Linear | nn.Identity = nn.Identity()  # some only lay the heads side by side
+        self.output: nn.Linear | nn.Identity = nn.Identity()  # some models only concatenate the heads
         if config.attention_output != "none":
             self.output = nn.Linear(width, width, bias=config.has_attention_output_bias)
 
@@ -35,19 +35,19 @@ class MultiHeadAttention(nn.Module):
         """Attend from (B, Q, d) to (B, S, d); the result is (B, Q, d).
 
         `mask` is boolean, broadcastable to (B, H, Q, S), true where attention is allowed. `causal` lets position i
-        see positions up to i only and excludes `mask`.
+        attend only to positions up to i, and excludes `mask`.
         """
         keys, values = self.project_keys_values(keys_from)
         return self.attend(self.split_heads(self.query(queries_from)), keys, values, mask, causal)
 
     def project_keys_values(self, keys_from: Tensor) -> tuple[Tensor, Tensor]:
-        """Keys and values of (B, S, d): each (B, H, S, D)."""
+        """Return the keys and values of (B, S, d), each (B, H, S, D)."""
         return self.split_heads(self.key(keys_from)), self.split_heads(self.value(keys_from))
 
     def attend(
         self, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None = None, causal: bool = False
     ) -> Tensor:
-        """Attention over split heads: (B, H, Q, D), (B, H, S, D), (B, H, S, D) -> (B, Q, d)."""
+        """Attend over split heads: (B, H, Q, D), (B, H, S, D), (B, H, S, D) -> (B, Q, d)."""
         dropout = self.dropout if self.training else 0.0
         heads = functional.scaled_dot_product_attention(
             queries, keys, values, attn_mask=mask, dropout_p=dropout, is_causal=causal, scale=self.scale
@@ -56,6 +56,6 @@ class MultiHeadAttention(nn.Module):
         return output
 
     def split_heads(self, projected: Tensor) -> Tensor:
-        """(B, L, d) -> (B, H, L, D)."""
+        """Map (B, L, d) to (B, H, L, D)."""
         heads: Tensor = projected.unflatten(-1, (self.num_heads, self.head_size)).transpose(1, 2)
         return heads

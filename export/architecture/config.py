@@ -1,4 +1,4 @@
-"""`ModelConfig`: every choice that makes one encoder-decoder Transformer differ from another."""
+"""`ModelConfig`: all choices in which encoder-decoder Transformers differ."""
 
 import dataclasses
 import typing
@@ -12,7 +12,7 @@ AttentionOutput = Literal["same", "biased", "unbiased", "none"]
 ScoreScale = Literal["head", "model"]
 CosineExponent = Literal["paired", "unbracketed"]
 
-# Far beyond any model: a file that says more would have memory reserved, or layers made, without end.
+# Far above any model: a file with a larger value would make us reserve memory or create layers without bound.
 MAX_SIZE = 10_000_000
 _MAX_SIZES = {
     **dict.fromkeys(("num_encoder_layers", "num_decoder_layers"), 1000),
@@ -23,14 +23,14 @@ _MAX_NUMBER = 1e9
 
 @dataclass(frozen=True, slots=True)
 class PositionConfig:
-    """How sinusoidal positions are laid out.
+    """The layout of sinusoidal positions.
 
-    `interleaved` puts sine and cosine side by side as the paper's section 3.5 writes them; `halves` puts all sines
-    first, as Marian and fairseq (M2M100) do. The wavelength exponent runs over `i / (d/2)` in the paper and over
-    `i / (d/2 - 1)` in fairseq (`fairseq_exponent`). `offset` is the position number of the first token.
+    `interleaved` alternates sine and cosine as in section 3.5 of the paper; `halves` puts all sines first, as Marian
+    and fairseq (M2M100) do. The wavelength exponent runs over `i / (d/2)` in the paper and over `i / (d/2 - 1)` in
+    fairseq (`fairseq_exponent`). `offset` is the position number of the first token.
 
-    A cosine has its sine's wavelength (`paired`); or, where code left out the brackets of `(c - 1) / d`, the component
-    c has the exponent `c - 1/d` (`unbracketed`): almost all cosines are then almost 1.
+    A cosine has its sine's wavelength (`paired`) or, in code that omits the brackets of `(c - 1) / d`, component c has
+    the exponent `c - 1/d` (`unbracketed`), which makes almost all cosines almost 1.
     """
 
     layout: Literal["interleaved", "halves"] = "interleaved"
@@ -52,7 +52,7 @@ class ModelConfig:
     target_vocabulary_size: int
     d_model: int = 512
     d_ff: int = 2048
-    decoder_d_ff: int | None = None  # of the decoder's layers, where `d_ff` is the encoder's only
+    decoder_d_ff: int | None = None  # of the decoder's layers, if `d_ff` is only the encoder's
     num_heads: int = 8
     num_encoder_layers: int = 6
     num_decoder_layers: int = 6
@@ -64,11 +64,11 @@ class ModelConfig:
     layer_norm: LayerNormKind = "vector"  # gain and bias per component, or one of each: `ScalarLayerNorm`
     layer_norm_epsilon: float = 1e-5
     attention_bias: bool = True  # of queries, keys and values
-    attention_output: AttentionOutput = "same"  # the output layer: biased as the others are, or of its own kind
-    score_scale: ScoreScale = "head"  # scores are divided by the root of the head's width, or of the model's
+    attention_output: AttentionOutput = "same"  # the output layer: biased like the others, or of its own kind
+    score_scale: ScoreScale = "head"  # scores are divided by the square root of the head's width, or of the model's
     scale_embeddings: bool = True  # multiply by sqrt(d_model), section 3.4
     share_embeddings: bool = False  # one table for source and target
-    tie_projection: bool = False  # the projection is the target embedding, transposed
+    tie_projection: bool = False  # the projection is the transposed target embedding
     projection_bias: bool = False
     positions: PositionConfig = field(default_factory=PositionConfig)
     dropout: float = 0.1
@@ -85,12 +85,12 @@ class ModelConfig:
 
     @property
     def head_size(self) -> int:
-        """Width of one attention head."""
+        """Return the width of one attention head."""
         return self.d_model // self.num_heads
 
     @property
     def has_attention_output_bias(self) -> bool:
-        """Whether attention's output layer, if there is one, has a bias."""
+        """Return whether attention's output layer, if there is one, has a bias."""
         return self.attention_bias if self.attention_output == "same" else self.attention_output == "biased"
 
     def _problems(self) -> list[str]:
@@ -108,7 +108,7 @@ class ModelConfig:
         if self.positions.cosine_exponent == "unbracketed" and self.positions.layout != "interleaved":
             problems.append("positions.cosine_exponent unbracketed needs positions.layout interleaved")
         smallest = min(self.source_vocabulary_size, self.target_vocabulary_size)
-        # Padding fills rows of both sides; the others are the target's.
+        # Padding fills rows of both sides; the other ids are the target's.
         sizes = {
             "pad_id": smallest,
             **dict.fromkeys(("eos_id", "unk_id", "decoder_start_id"), self.target_vocabulary_size),
@@ -122,7 +122,7 @@ class ModelConfig:
         return problems
 
     def to_document(self) -> dict[str, Any]:
-        """The configuration as plain JSON values."""
+        """Return the configuration as plain JSON values."""
         return dataclasses.asdict(self)
 
     @classmethod
@@ -148,7 +148,7 @@ class ModelConfig:
 
 
 def _mistyped(config: ModelConfig | PositionConfig) -> list[str]:
-    """Fields whose value is not of their type or range."""
+    """Return the fields whose value is not of their type or range."""
     problems = []
     for item in dataclasses.fields(config):
         value, kind = getattr(config, item.name), item.type

@@ -21,7 +21,7 @@ class DecoderLayer(nn.Module):
         self.feed_forward_residual = Residual(config)
 
     def forward(self, x: Tensor, memory: Tensor, source_mask: Tensor | None) -> Tensor:
-        """(B, T, d) and (B, S, d) -> (B, T, d)."""
+        """Map (B, T, d) and (B, S, d) to (B, T, d)."""
         x = self.self_attention_residual(x, lambda y: self.self_attention(y, y, causal=True))
         x = self.cross_attention_residual(x, lambda y: self.cross_attention(y, memory, source_mask))
         output: Tensor = self.feed_forward_residual(x, self.feed_forward)
@@ -29,7 +29,7 @@ class DecoderLayer(nn.Module):
 
 
 class Decoder(nn.Module):
-    """Target token ids and the encoder's memory to the representation that the projection reads."""
+    """Maps target token ids and the encoder's memory to the representation that the projection reads."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -38,7 +38,7 @@ class Decoder(nn.Module):
         self.final_norm = final_norm(config)
 
     def forward(self, target_ids: Tensor, memory: Tensor, source_mask: Tensor | None = None) -> Tensor:
-        """(B, T) int64 and (B, S, d) -> (B, T, d). Padding on the right of the target needs no mask: it is causal."""
+        """Map (B, T) int64 and (B, S, d) to (B, T, d). Causal attention needs no mask for padding on the right."""
         x = self.embedding(target_ids)
         for layer in self.layers:
             x = layer(x, memory, source_mask)

@@ -9,7 +9,7 @@ from export.architecture.config import ModelConfig, PositionConfig
 
 
 def sinusoidal_table(num_positions: int, d_model: int, config: PositionConfig) -> Tensor:
-    """Positions `offset .. offset + num_positions - 1` as rows: (num_positions, d_model) float32.
+    """Return positions `offset .. offset + num_positions - 1` as rows: (num_positions, d_model) float32.
 
     PE(pos, 2i) = sin(pos / base^(2i / d)), PE(pos, 2i + 1) = cos(the same); see `PositionConfig` for the layouts.
     """
@@ -31,7 +31,8 @@ def sinusoidal_table(num_positions: int, d_model: int, config: PositionConfig) -
 class Embedding(nn.Module):
     """Token embedding, scaled by sqrt(d_model), plus positions.
 
-    The `pad_id` row starts at zero and learns nothing here; under a tied projection it still learns to be improbable.
+    The `pad_id` row starts at zero and is not trained here; under a tied projection it is still trained to be
+    improbable.
     """
 
     positions: Tensor
@@ -42,7 +43,7 @@ class Embedding(nn.Module):
         self.scale = math.sqrt(config.d_model) if config.scale_embeddings else 1.0
         self.dropout = nn.Dropout(config.dropout)
         table = sinusoidal_table(num_positions, config.d_model, config.positions)
-        self.register_buffer("positions", table, persistent=False)  # (P, d), computed, so never stored
+        self.register_buffer("positions", table, persistent=False)  # (P, d), computed, so not stored in checkpoints
 
     def forward(self, token_ids: Tensor) -> Tensor:
         """Embed whole rows: (B, L) int64 -> (B, L, d)."""
@@ -52,6 +53,6 @@ class Embedding(nn.Module):
 
     def at(self, token_ids: Tensor, positions: Tensor) -> Tensor:
         """Embed one token per row at its own position: (B,), (B,) integers -> (B, d). For incremental decoding."""
-        # A look-up as of tokens: plain indexing exports as GatherND, which takes no 32-bit indices.
+        # A look-up like that of tokens: plain indexing exports as GatherND, which does not accept 32-bit indices.
         embedded: Tensor = self.tokens(token_ids) * self.scale + nn.functional.embedding(positions, self.positions)
         return embedded

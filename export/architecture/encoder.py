@@ -19,14 +19,14 @@ class EncoderLayer(nn.Module):
         self.feed_forward_residual = Residual(config)
 
     def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
-        """(B, S, d) -> (B, S, d)."""
+        """Map (B, S, d) to (B, S, d)."""
         x = self.self_attention_residual(x, lambda y: self.self_attention(y, y, mask))
         output: Tensor = self.feed_forward_residual(x, self.feed_forward)
         return output
 
 
 class Encoder(nn.Module):
-    """Source token ids to their representation, the decoder's memory."""
+    """Maps source token ids to their representation, the decoder's memory."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -35,7 +35,7 @@ class Encoder(nn.Module):
         self.final_norm = final_norm(config)
 
     def forward(self, source_ids: Tensor, mask: Tensor | None = None) -> Tensor:
-        """(B, S) int64 -> (B, S, d). `mask` is (B, 1, 1, S) boolean, true for live tokens; `None`: all are live."""
+        """Map (B, S) int64 to (B, S, d). `mask` is (B, 1, 1, S) boolean, true for live tokens; `None`: all are live."""
         x = self.embedding(source_ids)
         for layer in self.layers:
             x = layer(x, mask)

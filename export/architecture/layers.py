@@ -1,4 +1,4 @@
-"""Feed-forward networks, layer norms, and residual connections, which normalize before (pre) or after (post)."""
+"""Feed-forward networks, layer norms, and residual connections that normalize before (pre) or after (post)."""
 
 import math
 from collections.abc import Callable
@@ -27,7 +27,7 @@ class FeedForward(nn.Module):
         self.dropout = nn.Dropout(config.dropout)
 
     def forward(self, x: Tensor) -> Tensor:
-        """(..., d) -> (..., d), each position by itself."""
+        """Map (..., d) to (..., d), each position independently."""
         output: Tensor = self.outer(self.dropout(self.activation(self.inner(x))))
         return output
 
@@ -35,8 +35,8 @@ class FeedForward(nn.Module):
 class ScalarLayerNorm(nn.Module):
     """gain (x - mean) / (std + epsilon) + bias, with one gain and one bias for all components.
 
-    `std` is the unbiased standard deviation, its epsilon outside the root: what many who write a layer norm by hand
-    write. `nn.LayerNorm` computes (x - mean) / sqrt(biased variance + epsilon) with a gain and a bias per component.
+    `std` is the unbiased standard deviation with epsilon outside the root, as common in hand-written layer norms.
+    `nn.LayerNorm` computes (x - mean) / sqrt(biased variance + epsilon) with a gain and a bias per component.
     """
 
     def __init__(self, width: int, epsilon: float) -> None:
@@ -47,7 +47,7 @@ class ScalarLayerNorm(nn.Module):
         self.norm_per_std = math.sqrt(width - 1)
 
     def forward(self, x: Tensor) -> Tensor:
-        """(..., d) -> (..., d)."""
+        """Map (..., d) to (..., d)."""
         wide = x.float()  # the squares of float16 would overflow
         centered = wide - wide.mean(dim=-1, keepdim=True)
         # std is |centered| / sqrt(d - 1); numerator and denominator are multiplied by that root.
@@ -66,7 +66,7 @@ class Residual(nn.Module):
         self.dropout = nn.Dropout(config.dropout)
 
     def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
-        """(..., d) -> (..., d)."""
+        """Map (..., d) to (..., d)."""
         if self.pre_norm:
             before: Tensor = x + self.dropout(sublayer(self.norm(x)))
             return before
@@ -75,12 +75,12 @@ class Residual(nn.Module):
 
 
 def layer_norm(config: ModelConfig) -> nn.Module:
-    """A layer norm of the model's kind."""
+    """Return a layer norm of the model's kind."""
     if config.layer_norm == "scalar":
         return ScalarLayerNorm(config.d_model, config.layer_norm_epsilon)
     return nn.LayerNorm(config.d_model, eps=config.layer_norm_epsilon)
 
 
 def final_norm(config: ModelConfig) -> nn.Module:
-    """The layer norm that closes a stack, or nothing where the model has none."""
+    """Return the layer norm that ends a stack, or the identity if the model has none."""
     return layer_norm(config) if config.final_norm else nn.Identity()

@@ -31,13 +31,13 @@ class Transformer(nn.Module):
             self.projection.weight = self.decoder.embedding.tokens.weight
 
     def forward(self, source_ids: Tensor, target_ids: Tensor, source_mask: Tensor | None = None) -> Tensor:
-        """Logits of the token after each target position: (B, S), (B, T) int64 -> (B, T, V)."""
+        """Return logits of the token after each target position: (B, S), (B, T) int64 -> (B, T, V)."""
         hidden = self.decoder(target_ids, self.encoder(source_ids, source_mask), source_mask)
         logits: Tensor = self.projection(hidden)
         return logits
 
     def shared_names(self) -> dict[str, str]:
-        """Parameters that are another one's storage: name -> the name under which it is kept in checkpoints."""
+        """Return the parameters that share another one's storage: name -> its name in checkpoints."""
         shared = {}
         if self.config.share_embeddings:
             shared[DECODER_TABLE] = ENCODER_TABLE
@@ -46,12 +46,12 @@ class Transformer(nn.Module):
         return shared
 
     def weights(self) -> dict[str, Tensor]:
-        """The state that a checkpoint keeps: every parameter once."""
+        """Return the state that a checkpoint stores: every parameter once."""
         shared = self.shared_names()
         return {name: value for name, value in self.state_dict().items() if name not in shared}
 
     def load_weights(self, weights: Mapping[str, Tensor]) -> None:
-        """Take the weights that `weights()` gave, in any floating dtype.
+        """Load weights as returned by `weights()`, in any floating dtype.
 
         Raises:
             ValueError: as for `check_fit`.
@@ -66,7 +66,7 @@ class Transformer(nn.Module):
         """Compare names and shapes with the model's own.
 
         Raises:
-            ValueError: names are missing or unexpected, or shapes differ; of very many the first are listed.
+            ValueError: names are missing or unexpected, or shapes differ; if very many, the first are listed.
         """
         expected = self.weights()
         problems = [f"{name} is missing" for name in sorted(expected.keys() - weights.keys())]
@@ -82,7 +82,7 @@ class Transformer(nn.Module):
             raise ValueError("The weights do not fit the model: " + "; ".join(listed) + ".")
 
     def _initialize(self) -> None:
-        """Xavier for the matrices; N(0, d^-1/2) for embeddings, so that scaled ones have unit variance."""
+        """Initialize matrices by Xavier, embeddings by N(0, d^-1/2), so that scaled ones have unit variance."""
         for module in self.modules():
             if isinstance(module, nn.Linear):
                 nn.init.xavier_uniform_(module.weight)
@@ -95,5 +95,5 @@ class Transformer(nn.Module):
 
 
 def padding_mask(lengths: Tensor, width: int) -> Tensor:
-    """(B,) lengths -> (B, 1, 1, width) boolean, true for live tokens."""
+    """Map (B,) lengths to (B, 1, 1, width) boolean, true for live tokens."""
     return (torch.arange(width, device=lengths.device) < lengths[:, None])[:, None, None, :]

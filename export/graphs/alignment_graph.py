@@ -1,4 +1,4 @@
-"""The alignment graph: whole hypotheses in, where each of their tokens came from in the source out."""
+"""The alignment graph: computes from whole hypotheses where each of their tokens came from in the source."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -16,9 +16,9 @@ from export.graphs.operators import causal_attention, multi_head_attention
 
 @dataclass(frozen=True, slots=True)
 class AlignmentHeads:
-    """Which cross-attention tells where a token came from: the mean over some heads of one decoder layer.
+    """The cross-attention that locates a token's source: the mean over some heads of one decoder layer.
 
-    It is that of the position where the token is predicted, or, with `reads`, of the next one, where it is read.
+    It is taken at the position where the token is predicted or, with `reads`, at the next one, where it is read.
     """
 
     layer: int
@@ -27,7 +27,7 @@ class AlignmentHeads:
 
 
 class AlignmentGraph(nn.Module):
-    """The decoder, teacher-forced, up to one layer's cross-attention. Runs on (B T, d), as the encoder does."""
+    """The decoder, teacher-forced, up to one layer's cross-attention. Runs on (B T, d), like the encoder."""
 
     def __init__(self, model: Transformer, chosen: AlignmentHeads) -> None:
         super().__init__()
@@ -45,7 +45,11 @@ class AlignmentGraph(nn.Module):
         self.cross_attention_norm = residual.norm if residual.pre_norm else nn.Identity()
 
     def forward(self, target_ids: Tensor, source_lengths: Tensor, cross: Sequence[Tensor]) -> Tensor:
-        """(B, T) int64, (B,) int32 and the layers' keys and values, the last layer's keys only -> (B, T, S) float32."""
+        """Return attention probabilities (B, T, S) float32.
+
+        `target_ids` are (B, T) int64, `source_lengths` (B,) int32; `cross` is the layers' keys and values, of the last
+        layer only the keys.
+        """
         start = torch.full_like(target_ids[:, :1], self.decoder_start_id)
         read = torch.cat([start, target_ids if self.reads else target_ids[:, :-1]], dim=1)
         shape = read.shape
@@ -70,7 +74,7 @@ class _Layer(nn.Module):
         self.feed_forward_residual = layer.feed_forward_residual
 
     def forward(self, x: Tensor, shape: torch.Size, source_lengths: Tensor, cross: Sequence[Tensor]) -> Tensor:
-        """(B T, d) -> (B T, d); `shape` is (B, T)."""
+        """Map (B T, d) to (B T, d); `shape` is (B, T)."""
         x = self.self_attention_residual(x, lambda y: self.self_attention(y, shape))
         x = self.cross_attention_residual(x, lambda y: self.cross_attention(y, shape, source_lengths, cross))
         output: Tensor = self.feed_forward_residual(x, self.feed_forward)
@@ -78,7 +82,7 @@ class _Layer(nn.Module):
 
 
 class _SelfAttention(nn.Module):
-    """Self-attention to the tokens so far: padding comes after them, so it needs no mask."""
+    """Self-attention to the tokens so far: padding comes after them, so no mask is needed."""
 
     def __init__(self, attention: MultiHeadAttention) -> None:
         super().__init__()
@@ -89,7 +93,7 @@ class _SelfAttention(nn.Module):
         self.output = output_projection(attention)
 
     def forward(self, x: Tensor, shape: torch.Size) -> Tensor:
-        """(B T, d) -> (B T, d)."""
+        """Map (B T, d) to (B T, d)."""
         queries, keys, values = (layer(x).unflatten(0, shape) for layer in (self.query, self.key, self.value))
         heads = causal_attention(queries, keys, values, self.num_heads, self.scale)  # (B, T, H D)
         output: Tensor = self.output(heads.flatten(0, 1))
@@ -106,7 +110,7 @@ class _CrossAttention(nn.Module):
         self.output = output_projection(attention)
 
     def forward(self, x: Tensor, shape: torch.Size, source_lengths: Tensor, cross: Sequence[Tensor]) -> Tensor:
-        """(B T, d) -> (B T, d)."""
+        """Map (B T, d) to (B T, d)."""
         queries = self.query(x).unflatten(0, shape)
         heads = multi_head_attention(queries, cross[0], cross[1], source_lengths, self.num_heads, self.scale)
         output: Tensor = self.output(heads.flatten(0, 1))
@@ -114,7 +118,7 @@ class _CrossAttention(nn.Module):
 
 
 class _CrossAttentionProbabilities(nn.Module):
-    """The mean of the chosen heads' probabilities, spelt out: the fused operator keeps them to itself."""
+    """The mean of the chosen heads' probabilities, in separate operators: the fused one does not output them."""
 
     heads: Tensor
 
@@ -131,7 +135,7 @@ class _CrossAttentionProbabilities(nn.Module):
             self.query.bias = nn.Parameter(self.query.bias[rows], requires_grad=False)
 
     def forward(self, x: Tensor, shape: torch.Size, source_lengths: Tensor, keys: Tensor) -> Tensor:
-        """(B T, d) and keys (B, H, S, D) -> (B, T, S) float32."""
+        """Map (B T, d) and keys (B, H, S, D) to (B, T, S) float32."""
         queries = (
             self.query(x).unflatten(0, shape).unflatten(2, self.split).transpose(1, 2) * self.scale
         )  # (B, h, T, D)

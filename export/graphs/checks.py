@@ -1,4 +1,4 @@
-"""Checks that a written graph is what the service will bind: names, dtypes, shapes, operators, and no weight twice."""
+"""Checks that a written graph is what the service will bind: names, dtypes, shapes, operators, no weight twice."""
 
 from pathlib import Path
 
@@ -69,7 +69,7 @@ def check_decoder_step(path: Path, shape: ModelShape, precision: str = "float32"
 
 
 def check_alignment(path: Path, shape: ModelShape, layer: int, precision: str = "float32") -> None:
-    """Check the alignment graph, which reads off decoder layer `layer`.
+    """Check the alignment graph, which outputs the attention of decoder layer `layer`.
 
     Raises:
         GraphError: with all problems.
@@ -129,8 +129,10 @@ def _expected_dims(name: str, shape: ModelShape) -> list[str | int]:
 
 
 def _operator_problems(graph: onnx.GraphProto, allowed: set[str], quantized: bool) -> list[str]:
-    """Those of ONNX that a bundle may have, and of ONNX Runtime's own the given ones. A quantized graph is for the CPU
-    and may branch; in others that would rule out CUDA graphs."""
+    """Return a problem for each operator other than ONNX's permitted ones and `allowed` ones of ONNX Runtime.
+
+    A quantized graph runs on the CPU and may branch; in others, branches would rule out CUDA graphs.
+    """
     problems = []
     of_onnx = OPERATORS[""] if quantized else OPERATORS[""] - {"If"}
     known = {"": of_onnx, "ai.onnx": of_onnx, "com.microsoft": allowed}
@@ -141,7 +143,7 @@ def _operator_problems(graph: onnx.GraphProto, allowed: set[str], quantized: boo
 
 
 def _duplicate_problems(graph: onnx.GraphProto) -> list[str]:
-    """Shared weights, such as an embedding that is the projection too, must be stored once."""
+    """Return duplicate weights as problems: tied ones, such as embedding and projection, must be stored once."""
     first: dict[tuple[tuple[int, ...], bytes], str] = {}
     problems = []
     for tensor in graph.initializer:

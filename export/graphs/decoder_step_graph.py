@@ -1,4 +1,4 @@
-"""The decoder step graph: one token per row in, the next one and its rivals out; every row's cache grows in place."""
+"""The decoder step graph: maps one token per row to the next one and its rivals; every row's cache grows in place."""
 
 from collections.abc import Iterable, Sequence
 from typing import cast
@@ -17,7 +17,7 @@ from service.bundle.graph_io import NO_TOKEN
 class DecoderStepGraph(nn.Module):
     """The decoder and the projection for one token per row; `suppressed_ids` are never chosen.
 
-    Their share of the probability is lost, or, if the model `renormalizes`, shared out among the others.
+    Their share of the probability is lost or, if the model `renormalizes`, redistributed among the other tokens.
     """
 
     def __init__(self, model: Transformer, suppressed_ids: Sequence[int] = (), *, renormalizes: bool = False) -> None:
@@ -39,8 +39,10 @@ class DecoderStepGraph(nn.Module):
         past: Sequence[Tensor],
         cross: Sequence[Tensor],
     ) -> tuple[Tensor, ...]:
-        """Inputs and outputs are those of `service.bundle.graph_io`, in that order; `past` and `cross` alternate
-        keys and values, layer by layer."""
+        """Run one step with the inputs and outputs of `service.bundle.graph_io`, in that order.
+
+        `past` and `cross` alternate keys and values, layer by layer.
+        """
         x = self.embedding.at(token_ids, lengths)  # (B, d)
         present: list[Tensor] = []
         for index, layer in enumerate(self.layers):
@@ -71,7 +73,7 @@ class _Layer(nn.Module):
         past: Sequence[Tensor],
         cross: Sequence[Tensor],
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """(B, d) -> (B, d) and the row's grown keys and values, each (B, H, C, D)."""
+        """Map (B, d) to (B, d) and the row's grown keys and values, each (B, H, C, D)."""
         present: list[Tensor] = []
 
         def attend_to_self(y: Tensor) -> Tensor:
@@ -99,7 +101,7 @@ class _CachedSelfAttention(nn.Module):
     def forward(
         self, x: Tensor, lengths: Tensor, total_length: Tensor, past: Sequence[Tensor]
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """(B, d) -> (B, d) and the grown cache."""
+        """Map (B, d) to (B, d) and the grown cache."""
         packed = self.packed(x).unsqueeze(1)  # (B, 1, 3 H D)
         heads, key, value = group_query_attention(
             packed, past[0], past[1], lengths, total_length, self.num_heads, self.scale
@@ -117,7 +119,7 @@ class _CrossAttention(nn.Module):
         self.output = output_projection(attention)
 
     def forward(self, x: Tensor, source_lengths: Tensor, cross: Sequence[Tensor]) -> Tensor:
-        """(B, d) -> (B, d)."""
+        """Map (B, d) to (B, d)."""
         queries = self.query(x).unsqueeze(1)  # (B, 1, H D)
         heads = multi_head_attention(queries, cross[0], cross[1], source_lengths, self.num_heads, self.scale)
         output: Tensor = self.output(heads.squeeze(1))
@@ -127,7 +129,7 @@ class _CrossAttention(nn.Module):
 class _Projection(nn.Module):
     """Logits, the choice among the allowed tokens, and log-probabilities normalised over the whole vocabulary.
 
-    Suppressed tokens have a bias of minus infinity, which costs the arg-max nothing. Their share of the probability
+    Suppressed tokens have a bias of minus infinity, which makes the arg-max no slower. Their share of the probability
     is computed from a few rows of the projection, in the branch that only log-probabilities need.
     """
 
@@ -137,7 +139,7 @@ class _Projection(nn.Module):
 
     def __init__(self, projection: nn.Linear, suppressed_ids: Sequence[int], *, renormalizes: bool) -> None:
         super().__init__()
-        self.weight = projection.weight  # (V, d), the embedding's own storage where it is tied
+        self.weight = projection.weight  # (V, d), the embedding's own storage if tied
         bias = None if projection.bias is None else projection.bias.detach().clone()
         suppressed = torch.tensor(sorted(set(suppressed_ids)), dtype=torch.int64)
         self.has_share_left_out = len(suppressed) > 0 and not renormalizes
@@ -149,19 +151,20 @@ class _Projection(nn.Module):
         self.register_buffer("bias", bias)
 
     def forward(self, hidden: Tensor, num_candidates: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """(B, d) -> next_ids (B,), next_log_probs (B,), candidate_ids (B, K), candidate_log_probs (B, K)."""
-        # Log-probabilities are float32 whatever the weights are.
+        """Map (B, d) to next_ids (B,), next_log_probs (B,), candidate_ids (B, K), candidate_log_probs (B, K)."""
+        # Log-probabilities are float32 in every precision.
         logits = nn.functional.linear(hidden, self.weight, self.bias).float()  # (B, V)
-        # Greedy search sees nothing else, and of what is no number the arg-max is some token or other. The sum is in
-        # float32, as half precision might overflow to both sides.
+        # Greedy search sees nothing else, and the arg-max of NaN is an arbitrary token. The sum is in float32, as half
+        # precision might overflow in both directions.
         best = torch.where(hidden.float().sum(dim=-1).isnan(), NO_TOKEN, arg_max(logits))
-        # With bound outputs ONNX Runtime computes those that nobody fetches too. K = 0 leaves them a single number (not
-        # none: the reductions mistreat empty tensors), else greedy search would pay for unused log-probabilities.
+        # With bound outputs, ONNX Runtime also computes outputs that nobody fetches. K = 0 reduces them to a single
+        # number (not none: the reductions mishandle empty tensors); otherwise greedy search would pay for unused
+        # log-probabilities.
         wanted = num_candidates.clamp(max=1)
         num_rows = wanted * (hidden.shape[0] - 1) + 1
         scored = corner(logits, num_rows, wanted * (logits.shape[1] - 1) + 1)
         largest = scored.amax(dim=-1, keepdim=True)
-        # Spelt out: the kernel of ReduceLogSumExp is six times slower than these four.
+        # Separate operators: the kernel of ReduceLogSumExp is six times slower than these four.
         log_total = log_of_column((scored - largest).exp().sum(dim=-1, keepdim=True)) + largest  # (B, 1)
         if self.has_share_left_out:
             left_out = nn.functional.linear(hidden, self.suppressed_weight, self.suppressed_bias).float()

@@ -1,4 +1,4 @@
-"""Attention's dense layers laid out for the kernels: packed projections, and heads padded to the size they want."""
+"""Attention's dense layers in the form that the kernels need: packed projections, and padded head sizes."""
 
 import torch
 from torch import Tensor, nn
@@ -6,16 +6,16 @@ from torch import Tensor, nn
 from export.architecture.attention import MultiHeadAttention
 from export.graphs.operators import take_columns
 
-HEAD_SIZE_MULTIPLE = 8  # ONNX Runtime's CPU kernels take no other head sizes
+HEAD_SIZE_MULTIPLE = 8  # ONNX Runtime's CPU kernels support no other head sizes
 
 
 def padded_head_size(head_size: int) -> int:
-    """The next head size that the kernels take. Zeros in the added components change no dot product."""
+    """Return the next head size that the kernels support. Zeros in the added components change no dot product."""
     return -(-head_size // HEAD_SIZE_MULTIPLE) * HEAD_SIZE_MULTIPLE
 
 
 def packed_projection(attention: MultiHeadAttention, *parts: nn.Linear) -> nn.Linear:
-    """One layer that computes `parts` (queries, keys or values) side by side: (N, d) -> (N, len(parts) H D)."""
+    """Return one layer that computes `parts` (queries, keys or values) side by side: (N, d) -> (N, len(parts) H D)."""
     weight = torch.cat([_pad_rows(part.weight, attention) for part in parts])
     bias = None
     if parts[0].bias is not None:
@@ -24,7 +24,7 @@ def packed_projection(attention: MultiHeadAttention, *parts: nn.Linear) -> nn.Li
 
 
 def output_projection(attention: MultiHeadAttention) -> nn.Module:
-    """The attention's output layer, which ignores the heads' padding: (..., H D) -> (..., d)."""
+    """Return the attention's output layer, which ignores the heads' padding: (..., H D) -> (..., d)."""
     if isinstance(attention.output, nn.Linear):
         return _linear(_pad_rows(attention.output.weight.T, attention).T, attention.output.bias)
     if padded_head_size(attention.head_size) == attention.head_size:
@@ -33,7 +33,7 @@ def output_projection(attention: MultiHeadAttention) -> nn.Module:
 
 
 class _WithoutPadding(nn.Module):
-    """Drops the heads' padding where no output layer does: (..., H D) -> (..., d)."""
+    """Drops the heads' padding if there is no output layer: (..., H D) -> (..., d)."""
 
     columns: Tensor
 
@@ -48,14 +48,14 @@ class _WithoutPadding(nn.Module):
 
 
 def _pad_rows(rows: Tensor, attention: MultiHeadAttention) -> Tensor:
-    """(H * head size, n) -> (H * padded head size, n), zeros behind each head's own rows."""
+    """Map (H * head size, n) to (H * padded head size, n), with zeros after each head's own rows."""
     size = attention.head_size
     heads = rows.detach().reshape(attention.num_heads, size, -1)
     return nn.functional.pad(heads, (0, 0, 0, padded_head_size(size) - size)).flatten(0, 1)
 
 
 def _linear(weight: Tensor, bias: Tensor | None) -> nn.Linear:
-    """A layer with the given (out, in) weight."""
+    """Return a layer with the given (out, in) weight."""
     layer = nn.Linear(weight.shape[1], weight.shape[0], bias=bias is not None, device="meta")
     layer.weight = nn.Parameter(weight.detach().contiguous(), requires_grad=False)
     if bias is not None:

@@ -1,4 +1,4 @@
-"""The encoder graph: source tokens in, every decoder layer's cross-attention keys and values out."""
+"""The encoder graph: maps source tokens to every decoder layer's cross-attention keys and values."""
 
 from collections.abc import Iterable
 from typing import cast
@@ -28,7 +28,7 @@ class EncoderGraph(nn.Module):
         self.cross = nn.ModuleList(_CrossKeysValues(layer) for layer in decoder_layers)
 
     def forward(self, source_ids: Tensor, source_lengths: Tensor) -> tuple[Tensor, ...]:
-        """(B, S) int64 and (B,) int32 -> `cross_key.0, cross_value.0, cross_key.1, ...`, each (B, H, S, D)."""
+        """Map (B, S) int64 and (B,) int32 to `cross_key.0, cross_value.0, cross_key.1, ...`, each (B, H, S, D)."""
         shape = source_ids.shape
         x = self.embedding(source_ids).flatten(0, 1)  # (B S, d)
         for layer in self.layers:
@@ -48,7 +48,7 @@ class _Layer(nn.Module):
         self.feed_forward_residual = layer.feed_forward_residual
 
     def forward(self, x: Tensor, lengths: Tensor, shape: torch.Size) -> Tensor:
-        """(B S, d) -> (B S, d); `shape` is (B, S), `lengths` (B,) counts the live tokens."""
+        """Map (B S, d) to (B S, d); `shape` is (B, S), `lengths` (B,) counts the live tokens."""
         x = self.self_attention_residual(x, lambda y: self.self_attention(y, lengths, shape))
         output: Tensor = self.feed_forward_residual(x, self.feed_forward)
         return output
@@ -66,7 +66,7 @@ class _SelfAttention(nn.Module):
         self.output = output_projection(attention)
 
     def forward(self, x: Tensor, lengths: Tensor, shape: torch.Size) -> Tensor:
-        """(B S, d) -> (B S, d)."""
+        """Map (B S, d) to (B S, d)."""
         queries, keys, values = (
             layer(x).unflatten(0, shape) for layer in (self.query, self.key, self.value)
         )  # each (B, S, H D)
@@ -76,7 +76,7 @@ class _SelfAttention(nn.Module):
 
 
 class _CrossKeysValues(nn.Module):
-    """What one decoder layer's cross-attention needs to know of the source."""
+    """The source's keys and values for one decoder layer's cross-attention."""
 
     def __init__(self, layer: DecoderLayer) -> None:
         super().__init__()
@@ -86,7 +86,7 @@ class _CrossKeysValues(nn.Module):
         self.value = packed_projection(attention, attention.value)
 
     def forward(self, memory: Tensor, shape: torch.Size) -> tuple[Tensor, Tensor]:
-        """(B S, d) -> keys and values, each (B, H, S, D)."""
+        """Map (B S, d) to keys and values, each (B, H, S, D)."""
         keys, values = (
             layer(memory).unflatten(0, shape).unflatten(2, self.heads).transpose(1, 2)
             for layer in (self.key, self.value)

@@ -1,4 +1,4 @@
-"""Runs the exported graphs plainly, numpy in and numpy out: a yardstick, not built for speed."""
+"""Runs the exported graphs with numpy input and output: a reference, not built for speed."""
 
 import os
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from export.graphs.external_data import has_external_data
 from service.bundle import graph_io
 from service.bundle.manifest import ModelShape
 
-os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # as service/engine/runtime/session.py, for who comes here first
+os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # as service/engine/runtime/session.py, if this is imported first
 import onnxruntime
 
 Ids = npt.NDArray[np.int64]
@@ -29,21 +29,21 @@ class GraphPair:
         self.shape = shape
 
     def start(self, sources: Sequence[Sequence[int]], pad_id: int, capacity: int) -> "DecodingState":
-        """Encode sources of any lengths in one padded batch; `capacity` is the most tokens that rows may be fed."""
+        """Encode sources of any lengths in one padded batch; `capacity` is the maximum number of tokens fed per row."""
         names = graph_io.cross_names(self.shape.num_decoder_layers)
         cross = dict(zip(names, self.fetch_encoded(sources, pad_id, names), strict=True))
         lengths = np.array([len(source) for source in sources], dtype=np.int32)
         return DecodingState(self._step, self.shape, lengths, cross, capacity)
 
     def fetch_encoded(self, sources: Sequence[Sequence[int]], pad_id: int, names: Sequence[str]) -> list[Any]:
-        """Encode sources of any lengths in one padded batch; returns the named outputs of the encoder graph."""
+        """Encode sources of any lengths in one padded batch; return the named outputs of the encoder graph."""
         lengths = np.array([len(source) for source in sources], dtype=np.int32)
         inputs = {graph_io.SOURCE_IDS: _padded(sources, pad_id), graph_io.SOURCE_LENGTHS: lengths}
         return list(self._encoder.run(list(names), inputs))
 
 
 class AlignmentRun:
-    """A bundle's alignment graph, on what its encoder graph gives."""
+    """A bundle's alignment graph, run on its encoder graph's output."""
 
     def __init__(self, alignment: Path, pair: GraphPair, num_threads: int = 0) -> None:
         self._session = _open(alignment, num_threads, has_external_data(alignment))
@@ -54,7 +54,7 @@ class AlignmentRun:
     def attention(
         self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], pad_id: int
     ) -> list[npt.NDArray[np.float32]]:
-        """Of each source and its target (prefix and output) a (T, S) array, from one padded batch."""
+        """Return a (T, S) array for each source and its target (prefix and output), from one padded batch."""
         (attention,) = self.fetch(sources, targets, pad_id, [graph_io.ATTENTION])
         return [
             attention[row, : len(target), : len(source)]
@@ -64,7 +64,7 @@ class AlignmentRun:
     def fetch(
         self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], pad_id: int, names: Sequence[str]
     ) -> list[Any]:
-        """The named outputs of the alignment graph for one padded batch."""
+        """Return the named outputs of the alignment graph for one padded batch."""
         cross = self._pair.fetch_encoded(sources, pad_id, self._cross_names)
         inputs = {
             graph_io.TARGET_IDS: _padded(targets, pad_id),
@@ -75,7 +75,7 @@ class AlignmentRun:
 
 
 class DecodingState:
-    """A batch being decoded: its cross-attention keys and values, its caches, and how far each row has come."""
+    """The state of a batch being decoded: cross-attention keys and values, caches, and the length of each row."""
 
     def __init__(
         self,
@@ -95,22 +95,22 @@ class DecodingState:
         self.lengths = np.zeros(len(source_lengths), dtype=np.int32)
 
     def next_ids(self, token_ids: Ids) -> Ids:
-        """Feed one token per row (B,) and take the most probable next ones (B,)."""
+        """Feed one token per row (B,) and return the most probable next ones (B,)."""
         (ids,) = self._advance(token_ids, 1, [graph_io.NEXT_IDS])
         return np.asarray(ids, dtype=np.int64)
 
     def candidates(self, token_ids: Ids, num_candidates: int) -> tuple[Ids, Floats]:
-        """Feed one token per row (B,) and take the best candidates' ids and log-probabilities, each (B, K)."""
+        """Feed one token per row (B,) and return the best candidates' ids and log-probabilities, each (B, K)."""
         names = [graph_io.CANDIDATE_IDS, graph_io.CANDIDATE_LOG_PROBS]
         ids, log_probs = self._advance(token_ids, num_candidates, names)
         return np.asarray(ids, dtype=np.int64), np.asarray(log_probs, dtype=np.float32)
 
     def fetch(self, token_ids: Ids, names: Sequence[str]) -> list[Any]:
-        """Feed one token per row (B,) and take the named outputs of the step graph."""
+        """Feed one token per row (B,) and return the named outputs of the step graph."""
         return self._advance(token_ids, 1, list(names))
 
     def reorder(self, rows: Sequence[int]) -> None:
-        """Go on with the given rows, in that order; a row may be named more than once or not at all."""
+        """Continue with the given rows, in that order; rows may be repeated or left out."""
         chosen = np.asarray(rows)
         self.lengths, self._source_lengths = self.lengths[chosen], self._source_lengths[chosen]
         for arrays in (self._past, self.cross):
@@ -136,16 +136,16 @@ class DecodingState:
 def _open(path: Path, num_threads: int, has_large_weights: bool) -> onnxruntime.InferenceSession:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = num_threads
-    # Spinning threads starve whatever else runs on the machine.
+    # Spinning threads starve other processes on the machine.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     if has_large_weights:
-        # Weights of gigabytes are used as they are mapped from the file: no copy laid out for the kernels.
+        # Weights of gigabytes are used as mapped from the file, without a prepacked copy for the kernels.
         options.add_session_config_entry("session.disable_prepacking", "1")
     return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
 
 
 def _padded(rows: Sequence[Sequence[int]], pad_id: int) -> Ids:
-    """Rows of any lengths as one array, padded on the right."""
+    """Return rows of any lengths as one array, padded on the right."""
     padded = np.full((len(rows), max(map(len, rows))), pad_id, dtype=np.int64)
     for row, ids in zip(padded, rows, strict=True):
         row[: len(ids)] = ids

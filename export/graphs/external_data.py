@@ -1,13 +1,13 @@
-"""Where a graph's weights lie that are too large for its own file. Apart from tracing, which needs torch to import."""
+"""The location of weights too large for a graph's own file. Separate from tracing, which imports torch."""
 
 from pathlib import Path
 
 
 def external_data(graph: Path) -> Path:
-    """The file beside `graph`, whether it is there or not."""
+    """Return the path of the weights file beside `graph`, whether or not it exists."""
     return graph.with_name(f"{graph.name}.data")
 
 
 def has_external_data(*graphs: Path) -> bool:
-    """Whether any of them is so large: gigabytes, which fit into memory once but not many times."""
+    """Return whether any graph has external weights: gigabytes, which fit into memory once but not many times."""
     return any(external_data(graph).exists() for graph in graphs)

@@ -1,8 +1,8 @@
-"""Rewrites a traced graph into fewer and cheaper nodes for ONNX Runtime's CPU: at small batches the nodes are the cost.
+"""Rewrites a traced graph into fewer and cheaper nodes for ONNX Runtime's CPU: they are the cost of small batches.
 
 Each node costs about a microsecond however little it computes; a step of the shipped model has 93 of them as traced.
-Not done, because it is slower at every batch above a few rows: SkipLayerNormalization for each Add and
-LayerNormalization (its CPU kernel is not vectorised: 80 against 40 microseconds for 32 rows of 256).
+SkipLayerNormalization for each Add and LayerNormalization is not used, because it is slower at every batch above a few
+rows: its CPU kernel is not vectorised (80 against 40 microseconds for 32 rows of 256).
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,9 +19,9 @@ _SCORES = (graph_io.NEXT_LOG_PROBS, graph_io.CANDIDATE_IDS, graph_io.CANDIDATE_L
 
 
 def keep_token_axis(graph: onnx_ir.Graph) -> None:
-    """Let rows of a step be (B, 1, d) all the way, as attention wants them, instead of adding the axis time and again.
+    """Keep a step's rows (B, 1, d) throughout, as attention expects, instead of adding the axis repeatedly.
 
-    For graphs whose dense layers take more than two axes: the quantized ones.
+    For graphs whose dense layers accept more than two axes: the quantized ones.
     """
     tokens = graph.inputs[0]
     if tokens.name != graph_io.TOKEN_IDS:
@@ -70,7 +70,7 @@ def branch_scores(graph: onnx_ir.Graph) -> None:
 def constant(
     graph: onnx_ir.Graph, name: str, array: "np.ndarray[tuple[int, ...], np.dtype[np.generic]]"
 ) -> onnx_ir.Value:
-    """A stored value of the graph, made on first use of its name."""
+    """Return a stored value of the graph, created on first use of its name."""
     if name not in graph.initializers:
         graph.initializers[name] = onnx_ir.Value(name=name, const_value=onnx_ir.tensor(array, name=name))
     return graph.initializers[name]
@@ -84,14 +84,14 @@ def insert(
     attributes: Iterable[onnx_ir.Attr] = (),
     domain: str = "",
 ) -> onnx_ir.Value:
-    """Put a node of one output before another and return the output."""
+    """Insert a node with one output before another and return the output."""
     node = onnx_ir.Node(domain, op_type, inputs, attributes)
     graph.insert_before(before, node)
     return node.outputs[0]
 
 
 def replace(graph: onnx_ir.Graph, node: onnx_ir.Node, value: onnx_ir.Value) -> None:
-    """Let `value` stand for a node's first output, under its name, and remove the node."""
+    """Replace a node's first output by `value`, under its name, and remove the node."""
     old = node.outputs[0]
     value.name = old.name
     onnx_ir.convenience.replace_all_uses_with(old, value)
@@ -119,7 +119,7 @@ def _producer(node: onnx_ir.Node) -> str:
 
 
 def _hidden(graph: onnx_ir.Graph) -> onnx_ir.Value:
-    """What the projection projects: found upwards from the choice of the best token."""
+    """Return the projection's input, found upwards from the choice of the best token."""
     value = next(node.inputs[0] for node in graph if node.op_type == "TopK")
     while value is not None and (node := value.producer()) is not None and node.op_type in _PROJECTION:
         value = node.inputs[0]
@@ -128,7 +128,7 @@ def _hidden(graph: onnx_ir.Graph) -> onnx_ir.Value:
 
 
 def _ancestors(values: Iterable[onnx_ir.Value]) -> set[onnx_ir.Node]:
-    """All nodes that values are computed by."""
+    """Return all nodes that the values depend on."""
     found: set[onnx_ir.Node] = set()
     open_ = [node for value in values if (node := value.producer()) is not None]
     while open_:
@@ -140,7 +140,7 @@ def _ancestors(values: Iterable[onnx_ir.Value]) -> set[onnx_ir.Node]:
 
 
 def _nothing(value: onnx_ir.Value) -> onnx_ir.Node:
-    """A node that gives an output nothing to say."""
+    """Return a node that produces an empty output."""
     assert value.dtype is not None
     assert value.shape is not None
     empty = np.zeros([0] * len(value.shape), value.dtype.numpy())

@@ -1,8 +1,7 @@
-"""The graphs that move a row's keys and values about in a device's memory; the service carries them with it
-(`service/engine/runtime/graphs`).
+"""The graphs that move a row's keys and values in a device's memory, kept in `service/engine/runtime/graphs`.
 
-They hold no weights and fit every model. The service has no library to build graphs with, so they are built here:
-`python -m export.graphs.memory_graphs` writes them again, and a test compares.
+They contain no weights and fit every model. The service has no library to build graphs with, so they are built here:
+`python -m export.graphs.memory_graphs` writes them again, and a test compares the files.
 """
 
 from pathlib import Path
@@ -19,13 +18,13 @@ _OPSET, _IR_VERSION = 21, 10
 def copy_blocks() -> onnx.ModelProto:
     """Copy blocks of a memory to other blocks of it, in place if the output is bound to the input's buffer.
 
-    K rows of M blocks each, a block being W numbers of 8 bytes, whatever they stand for:
+    There are K rows of M blocks each, a block being W numbers of 8 bytes of any content:
 
         in   memory          (N, W) int64      source_bases (K, 1) int64      source_offsets (1, M) int64
              target_bases (K, 1, 1) int64      target_offsets (1, M, 1) int64
-        out  moved           (N, W) int64      block target_bases[k] + target_offsets[m] is what the source block was
+        out  moved           (N, W) int64      block target_bases[k] + target_offsets[m] is the former source block
 
-    All is read before anything is written. Kernels of ScatterND copy their input only to another buffer.
+    Everything is read before anything is written. Kernels of ScatterND copy their input only to another buffer.
     """
     nodes = [
         helper.make_node("Add", ["source_bases", "source_offsets"], ["sources"]),  # (K, M)
@@ -44,11 +43,11 @@ def copy_blocks() -> onnx.ModelProto:
 
 
 def zero_if_finite(element_type: int) -> onnx.ModelProto:
-    """Per source, 0 if all of its keys and values are finite, else not a number.
+    """Compute for each source 0 if all of its keys and values are finite, else NaN.
 
         in   encoded (P, B, E) float16 or float32      out  sums (B,)
 
-    x - x is 0 for numbers and not a number for the rest, and no sum of zeros overflows in float16.
+    x - x is 0 for finite numbers and NaN otherwise, and no sum of zeros overflows in float16.
     """
     nodes = [
         helper.make_node("Sub", ["encoded", "encoded"], ["zeros"]),
@@ -60,7 +59,7 @@ def zero_if_finite(element_type: int) -> onnx.ModelProto:
 
 
 def all_graphs() -> dict[str, onnx.ModelProto]:
-    """File name -> graph."""
+    """Return file name -> graph."""
     return {
         "copy_blocks.onnx": copy_blocks(),
         "zero_if_finite.float16.onnx": zero_if_finite(TensorProto.FLOAT16),

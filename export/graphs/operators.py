@@ -1,7 +1,7 @@
-"""ONNX Runtime's own attention operators, as calls that torch can trace.
+"""ONNX Runtime's own attention operators as calls that torch can trace.
 
-They exist as symbols only: they appear in the exported graph and can't run in torch. Their contracts are in ONNX
-Runtime's `docs/ContribOperators.md`.
+They are symbolic only: they appear in the exported graph and can't run in torch. Their contracts are in ONNX Runtime's
+`docs/ContribOperators.md`.
 """
 
 import torch
@@ -18,7 +18,7 @@ def group_query_attention(
     num_heads: int,
     scale: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """One new token per row attends to its row's cache and to itself, and joins the cache.
+    """Attend from one new token per row to its row's cache and to itself, and append it to the cache.
 
     `packed` (B, 1, 3 H D) holds queries, keys, values side by side; the cache is (B, H, C, D); `lengths` (B,) int32
     counts the tokens already in it and `total_length` (1,) int32 is the largest of them plus one.
@@ -40,9 +40,9 @@ def group_query_attention(
 def multi_head_attention(
     queries: Tensor, keys: Tensor, values: Tensor, lengths: Tensor, num_heads: int, scale: float
 ) -> Tensor:
-    """Attention of (B, Q, H D) to keys and values, which are (B, S, H D) or split (B, H, S, D).
+    """Attend from (B, Q, H D) to keys and values, which are (B, S, H D) or split (B, H, S, D).
 
-    `lengths` (B,) int32 counts a row's live tokens; what is behind them is padding. Returns (B, Q, H D).
+    `lengths` (B,) int32 counts a row's live tokens; the rest is padding. Returns (B, Q, H D).
     """
     (output,) = ops.symbolic_multi_out(
         "com.microsoft::MultiHeadAttention",
@@ -56,7 +56,7 @@ def multi_head_attention(
 
 
 def causal_attention(queries: Tensor, keys: Tensor, values: Tensor, num_heads: int, scale: float) -> Tensor:
-    """Attention of (B, T, H D) to keys and values of the same shape, each position to those up to itself."""
+    """Attend from (B, T, H D) to keys and values of the same shape, each position to those up to itself."""
     (output,) = ops.symbolic_multi_out(
         "com.microsoft::MultiHeadAttention",
         (queries, keys, values),
@@ -69,10 +69,10 @@ def causal_attention(queries: Tensor, keys: Tensor, values: Tensor, num_heads: i
 
 
 def top_k(scores: Tensor, num_candidates: Tensor) -> tuple[Tensor, Tensor]:
-    """The `num_candidates` (1,) int64 largest of each row of (B, V): values and their indices, largest first.
+    """Return the `num_candidates` (1,) int64 largest of each row of (B, V): values and indices, largest first.
 
-    Of equal values the one with the lower index comes first. K is known at run time only, so torch is told a width
-    of 1; `tracing` corrects the graph's declared outputs.
+    Among equal values, the lower index comes first. K is known only at run time, so torch sees a width of 1; `tracing`
+    corrects the graph's declared outputs.
     """
     batch = scores.shape[0]
     values, indices = ops.symbolic_multi_out(
@@ -86,10 +86,10 @@ def top_k(scores: Tensor, num_candidates: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def log_of_column(totals: Tensor) -> Tensor:
-    """Natural logarithm of (B, 1), each row by itself.
+    """Return the natural logarithm of (B, 1), each row independently of the others.
 
-    ONNX Runtime's Log takes rows in vectors of 16 and what is left over one by one, with another rounding: a row's
-    result would depend on how many rows there are. ReduceLogSum over the one entry of a row does not.
+    ONNX Runtime's Log processes rows in vectors of 16 and the remainder one by one, with different rounding: a row's
+    result would depend on the number of rows. ReduceLogSum over the one entry of a row avoids that.
     """
     axes = torch.ones(1, dtype=torch.int64)
     logarithms: Tensor = ops.symbolic(
@@ -99,14 +99,14 @@ def log_of_column(totals: Tensor) -> Tensor:
 
 
 def arg_max(scores: Tensor) -> Tensor:
-    """The index of the largest entry of each row of (B, V), of equals the lowest: (B,) int64.
+    """Return the index of the largest entry of each row of (B, V), the lowest among equals: (B,) int64.
 
-    Looks for the best block of columns first, and inside it then: ONNX Runtime's ReduceMax is vectorised, its ArgMax
-    and TopK are not (32 rows of 8,192 on one core: 70, 350 and 160 microseconds).
+    Finds the best block of columns first, and then the best column in it: ONNX Runtime's ReduceMax is vectorised, its
+    ArgMax and TopK are not (32 rows of 8,192 on one core: 70, 350 and 160 microseconds).
     """
     width = _block_width(scores.shape[1])
     if width is None:
-        _, best = top_k(scores, torch.full((1,), 2))  # of two, as that takes another and faster way than of one
+        _, best = top_k(scores, torch.full((1,), 2))  # of two, as TopK of one takes another, slower path
         return best[:, 0]
     blocks = scores.unflatten(1, (-1, width))  # (B, n, width)
     block = blocks.amax(dim=2).argmax(dim=1, keepdim=True)  # (B, 1)
@@ -118,19 +118,21 @@ def arg_max(scores: Tensor) -> Tensor:
 
 
 def _block_width(num_columns: int) -> int | None:
-    """A divisor near 128; none for awkward numbers."""
+    """Return a divisor near 128, or `None` if there is none."""
     widths = [width for width in range(48, 385) if num_columns % width == 0]
     return min(widths, key=lambda width: abs(width - 128), default=None)
 
 
 def take_columns(table: Tensor, columns: Tensor) -> Tensor:
-    """Entries of the last axis by their index: (..., n), (m,) int64 -> (..., m). torch's own names the axis from the
-    front, where `fusion` may add one."""
+    """Return entries of the last axis by index: (..., n), (m,) int64 -> (..., m).
+
+    torch's own operator counts axes from the front, where `fusion` may add one.
+    """
     shape = (*table.shape[:-1], columns.shape[0])
     return ops.symbolic("Gather", (table, columns), {"axis": -1}, dtype=table.dtype, shape=shape)
 
 
 def corner(table: Tensor, num_rows: Tensor, num_columns: Tensor) -> Tensor:
-    """The first rows and columns of (B, n), counted by (1,) int64 tensors; torch is told that all are kept."""
+    """Return the first rows and columns of (B, n), counted by (1,) int64 tensors; for torch, all of them are kept."""
     ends = torch.cat([num_rows, num_columns])
     return ops.symbolic("Slice", (table, torch.zeros_like(ends), ends), dtype=table.dtype, shape=table.shape)

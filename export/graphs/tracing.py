@@ -1,4 +1,4 @@
-"""Traces the graphs with torch and writes them as ONNX files that depend on weights and tool versions only."""
+"""Traces the graphs with torch and writes them as ONNX files that depend only on weights and tool versions."""
 
 import contextlib
 import io
@@ -27,7 +27,7 @@ EXTERNAL_DATA_BYTES = 1024**3
 
 
 def trace_encoder(model: Transformer, path: Path, external_data_bytes: int = EXTERNAL_DATA_BYTES) -> list[Path]:
-    """Write the encoder graph of `model`, in its weights' precision, to `path`; returns the files written."""
+    """Write the encoder graph of `model`, in its weights' precision, to `path`; return the files written."""
     config = model.config
     batch, length = Dim("B"), Dim("S", max=config.max_source_positions)
     example = (
@@ -53,7 +53,7 @@ def trace_decoder_step(
     *,
     renormalizes: bool = False,
 ) -> list[Path]:
-    """Write the decoder step graph of `model`, in its weights' precision, to `path`; returns the files written."""
+    """Write the decoder step graph of `model`, in its weights' precision, to `path`; return the files written."""
     config = model.config
     num_layers, heads, size = config.num_decoder_layers, config.num_heads, padded_head_size(config.head_size)
     batch, length, capacity = Dim("B"), Dim("S"), Dim("C")
@@ -90,10 +90,10 @@ def trace_decoder_step(
 def trace_alignment(
     model: Transformer, chosen: AlignmentHeads, path: Path, external_data_bytes: int = EXTERNAL_DATA_BYTES
 ) -> list[Path]:
-    """Write the alignment graph of `model`, in its weights' precision, to `path`; returns the files written."""
+    """Write the alignment graph of `model`, in its weights' precision, to `path`; return the files written."""
     config = model.config
     heads, size = config.num_heads, padded_head_size(config.head_size)
-    # Where tokens are read, the last one takes a position of its own.
+    # If tokens are located where they are read, the last one takes an additional position.
     batch, source, target = Dim("B"), Dim("S"), Dim("T", max=config.max_target_positions - chosen.reads)
     names = graph_io.alignment_inputs(chosen.layer)
     num_cross = len(names) - 2
@@ -152,7 +152,7 @@ def _declare_candidates(model: onnx_ir.Model) -> None:
 
 
 def _strip(model: onnx_ir.Model) -> None:
-    """Drop what names the machine and the run (source paths, stack traces) and the inner shapes, where K is still 1."""
+    """Remove what identifies machine and run (source paths, stack traces), and inner shapes, where K is still 1."""
     declared = {*model.graph.inputs, *model.graph.outputs, *model.graph.initializers.values()}
     for item in (model, model.graph):
         item.metadata_props.clear()
@@ -173,7 +173,7 @@ def _strip(model: onnx_ir.Model) -> None:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep the exporter's chatter (progress marks, notes on its own internals) away from the terminal."""
+    """Suppress the exporter's terminal output (progress marks, notes on its own internals)."""
     loggers = [logging.getLogger(name) for name in ("torch.onnx", "torch.export", "onnxscript", "onnx_ir")]
     levels = [logger.level for logger in loggers]
     with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):

@@ -1,1 +1,1 @@
-"""Checkpoints of every supported kind in, `ImportedCheckpoint` out."""
+"""Importers that turn every supported kind of checkpoint into an `ImportedCheckpoint`."""

@@ -1,4 +1,4 @@
-"""Puts a model together around weights that are in memory already, or mapped from a file, without copying them."""
+"""Builds a model around weights that are already in memory, or mapped from a file, without copying them."""
 
 from collections.abc import Mapping
 
@@ -10,7 +10,7 @@ from export.architecture.embedding import sinusoidal_table
 
 
 def assemble(config: ModelConfig, weights: Mapping[str, Tensor], problems: list[str]) -> Transformer | None:
-    """The model in evaluation mode, or `None` and lines in `problems`: names, shapes and numbers that are wrong.
+    """Return the model in evaluation mode; or `None`, with wrong names, shapes and numbers added to `problems`.
 
     `weights` are float32 under our names, each once.
     """
@@ -20,7 +20,7 @@ def assemble(config: ModelConfig, weights: Mapping[str, Tensor], problems: list[
         for name, value in sorted(weights.items())
         if not bool(torch.isfinite(value).all())
     ]
-    with torch.device("meta"):  # neither memory nor time for numbers that are replaced at once
+    with torch.device("meta"):  # no memory or time spent on numbers that are replaced immediately
         model = Transformer(config)
     try:
         model.check_fit(weights)

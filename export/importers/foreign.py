@@ -1,4 +1,4 @@
-"""Folders of other tools, told by the names of their files: what each is, and what can be done with it."""
+"""Recognises folders of other tools by their file names: what each is, and how to convert it."""
 
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -12,7 +12,7 @@ _ADAPTER_NAME = "adapter_config.json"
 
 @dataclass(frozen=True, slots=True)
 class _Tool:
-    """`files` are alternatives for each file that has to be there; `advice` is what to do instead."""
+    """`files` are alternatives for each required file; `advice` is what to do instead."""
 
     what: str
     files: tuple[tuple[str, ...], ...]
@@ -50,7 +50,7 @@ _TOOLS = (
 
 
 def recognise(directory: Path) -> str | None:
-    """What a folder of another tool is and what to do; `None` if it is of none, or holds weights that we read."""
+    """Return what a folder of another tool is and what to do; `None` if unknown or if it holds weights we read."""
     names = sorted(path.name for path in directory.iterdir())
     if any(name in names or f"{name}{INDEX_SUFFIX}" in names for name in SINGLE_NAMES):
         return None
@@ -62,12 +62,12 @@ def recognise(directory: Path) -> str | None:
 
 
 def _first(names: list[str], patterns: tuple[str, ...]) -> str:
-    """The first name that one of the patterns fits, or nothing."""
+    """Return the first name that matches one of the patterns, or an empty string."""
     return next((name for name in names if any(fnmatchcase(name, pattern) for pattern in patterns)), "")
 
 
 def _base_model(directory: Path, found: list[str]) -> str:
-    """Of which model an adapter is, if it says so."""
+    """Return the base model of an adapter, if it names one."""
     if _ADAPTER_NAME not in found:
         return ""
     try:

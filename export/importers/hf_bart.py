@@ -1,4 +1,4 @@
-"""What transformers' Marian and M2M100 have in common: BART's names in `config.json` and in the weights."""
+"""The common parts of transformers' Marian and M2M100: BART's names in `config.json` and in the weights."""
 
 import re
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from export.architecture.embedding import sinusoidal_table
 from export.importers.hf_tables import TABLE_NAMES, place_tables
 
 ACTIVATIONS: Mapping[str, Activation] = {"relu": "relu", "gelu": "gelu", "swish": "silu", "silu": "silu"}
-# Keys that would make it another model, with the values at which they don't.
+# Keys that would change the model, with the values at which they don't.
 _NEUTRAL: Mapping[str, tuple[Any, ...]] = {
     "normalize_embedding": (False,),
     "extra_pos_embeddings": (0,),
@@ -51,9 +51,10 @@ _POSITIONS = re.compile(r"(encoder|decoder)\.embed_positions\.weights?")
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """What distinguishes the architectures that share the layout; `Family.normalize_before` is pre-norm.
+    """Differences between the architectures that share the layout; `Family.normalize_before` is pre-norm.
 
-    `may_separate`: `share_encoder_decoder_embeddings` is theirs; others ignore it and have one table for both sides.
+    `may_separate`: `share_encoder_decoder_embeddings` applies; other families ignore it and have one table for both
+    sides.
     """
 
     name: str
@@ -92,7 +93,7 @@ class TokenIds:
 def read_architecture(
     document: Mapping[str, Any], family: Family, ids: TokenIds, has_logits_bias: bool, problems: list[str]
 ) -> ModelConfig | None:
-    """Our configuration of what `config.json` describes; what we don't have goes to `problems`, all of it."""
+    """Return our configuration for `config.json`; everything unsupported is added to `problems`."""
     found = len(problems)
     neutral = {
         **_NEUTRAL,
@@ -152,9 +153,9 @@ def read_architecture(
 def our_weights(
     given: Mapping[str, Tensor], config: ModelConfig, problems: list[str]
 ) -> tuple[ModelConfig, dict[str, Tensor]]:
-    """The same weights under our names, float32, and the configuration with the tables that they have.
+    """Return the weights under our names, float32, and the configuration with the tables that they have.
 
-    What has no name with us, or contradicts itself, goes to `problems`.
+    Weights that have no name in our model, or contradict each other, are added to `problems`.
     """
     ours: dict[str, Tensor] = {}
     tables: dict[str, Tensor] = {}
@@ -189,14 +190,14 @@ def our_weights(
 
 
 def has_logits_bias(given: Mapping[str, Tensor]) -> bool:
-    """Whether there is a `final_logits_bias` that is not all zeros."""
+    """Return whether there is a `final_logits_bias` that is not all zeros."""
     bias = given.get("final_logits_bias")
     return bias is not None and bool(bias.count_nonzero())
 
 
 def _position_problems(name: str, table: Tensor, config: ModelConfig) -> list[str]:
-    """Positions are computed, so a stored table must be what is computed."""
-    start = 2 if config.positions.offset else 0  # fairseq's table has rows for padding in front
+    """Return a problem if a stored position table differs from the computed one, which is what our models use."""
+    start = 2 if config.positions.offset else 0  # fairseq's table starts with rows for padding
     given = table[start : start + config.max_source_positions].float()
     expected = sinusoidal_table(len(given), config.d_model, config.positions)
     if table.dim() != 2 or given.shape != expected.shape:

@@ -1,4 +1,4 @@
-"""The parts of transformers' checkpoint folders that Marian and M2M100 have in common."""
+"""The common parts of transformers' checkpoint folders for Marian and M2M100."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -23,14 +23,14 @@ from service.bundle.manifest import Language, LanguagePair, Limits, TokenizerSpe
 
 CONFIG_NAME = "config.json"
 GENERATION_NAME = "generation_config.json"
-# A cache row is reserved for every token that a source may have; longer texts are to be split anyway.
+# A cache row is reserved for every possible source token; longer texts should be split anyway.
 MAX_SOURCE_TOKENS = 512
-MAX_DECODER_TOKENS = 512  # where the checkpoint does not say
+MAX_DECODER_TOKENS = 512  # if the checkpoint does not specify it
 
 
 @dataclass(frozen=True, slots=True)
 class HuggingFaceModel:
-    """What a folder holds besides its tokenizer."""
+    """The contents of a folder besides its tokenizer."""
 
     model: Transformer
     generation: GenerationSettings
@@ -38,7 +38,7 @@ class HuggingFaceModel:
 
 
 class TokenizerFiles(Protocol):
-    """What the three kinds of tokenizer files say alike."""
+    """The common interface of the three kinds of tokenizer files."""
 
     @property
     def pad_id(self) -> int: ...  # noqa: D102
@@ -57,10 +57,10 @@ def read_model(
     problems: list[str],
     first_ids: Collection[int] | None = (),
 ) -> HuggingFaceModel | None:
-    """Configuration, generation settings and weights; `vocabulary_sizes` are the tokenizer's, source and target.
+    """Read configuration, generation settings and weights; `vocabulary_sizes` are the tokenizer's, source and target.
 
-    What belongs to the tokenizer is `None` where that could not be read: what can be checked without is checked.
-    `first_ids` are the languages' tokens, if translations begin with one, `None` if they are not known.
+    Tokenizer values are `None` if they could not be read: everything that does not need them is still checked.
+    `first_ids` are the languages' tokens if translations begin with one, `None` if unknown.
     """
     document = read_part(CONFIG_NAME, lambda: read_json(directory / CONFIG_NAME), problems)
     weight_files = read_part("weights", lambda: WeightFiles(directory), problems)
@@ -105,7 +105,7 @@ def read_model(
 def _read_generation(
     directory: Path, document: Mapping[str, Any], first_ids: Collection[int] | None, problems: list[str]
 ) -> GenerationSettings:
-    """The settings of `generation_config.json`; those of `config.json` count only where there is no such file."""
+    """Return the settings of `generation_config.json`; those of `config.json` count only if that file is missing."""
     name, settings = CONFIG_NAME, settings_of_config(document)
     if (directory / GENERATION_NAME).exists():
         num_problems = len(problems)
@@ -127,7 +127,7 @@ def checkpoint(
     languages: tuple[LanguagePair, ...] = (),
     any_to_any: tuple[Language, ...] = (),
 ) -> ImportedCheckpoint:
-    """The whole of a folder, with transformers' own model to hold it against."""
+    """Return the complete checkpoint, with transformers' own model as the reference."""
     generation = found.generation
     pairs = directions(languages, any_to_any)
     return ImportedCheckpoint(
@@ -149,7 +149,7 @@ def checkpoint(
 
 
 def _plain(weights: Mapping[str, Tensor], problems: list[str]) -> dict[str, Tensor]:
-    """What the names in wrappers stand for; transformers reads none of them, so there is nothing to compare with."""
+    """Return the weights without wrapper names; those go to `problems`, as transformers, our reference, reads none."""
     plain = without_wrappers(weights)
     wrapped = sorted(weights.keys() - plain.keys())
     if wrapped:
@@ -158,7 +158,7 @@ def _plain(weights: Mapping[str, Tensor], problems: list[str]) -> dict[str, Tens
 
 
 def _limits(found: HuggingFaceModel, longest_prefix: int) -> Limits:
-    """How long sources and outputs may be; `max_length` counts the start token, forced ones, and a forced end."""
+    """Return the limits of sources and outputs; `max_length` counts the start token, forced ones, and a forced end."""
     config, generation = found.model.config, found.generation
     decoder_tokens = generation.max_decoder_tokens or MAX_DECODER_TOKENS
     forced = 1 + longest_prefix + generation.defaults.forces_end

@@ -1,4 +1,4 @@
-"""The generation settings of transformers' checkpoints: what our search does as well, and what it does not.
+"""The generation settings of transformers' checkpoints: those that our search supports, and those it does not.
 
 Every setting that transformers 5.23 knows is in one of three tables; a test compares them with `GenerationConfig`.
 """
@@ -58,7 +58,7 @@ REFUSED: Mapping[str, tuple[Any, ...]] = {
     "assistant_early_exit": (),
     "dola_layers": (),
     "compile_config": (),  # transformers itself can't read it from a file
-    # What belongs into a call of `generate`; transformers refuses a file that has it.
+    # Arguments for a call of `generate`; transformers rejects a file that contains them.
     "logits_processor": (),
     "stopping_criteria": (),
     "prefix_allowed_tokens_fn": (),
@@ -68,8 +68,8 @@ REFUSED: Mapping[str, tuple[Any, ...]] = {
     "negative_prompt_ids": (),
     "negative_prompt_attention_mask": (),
 }
-# Settings by which the output does not change: of sampling and other searches, which are refused themselves, of how
-# `generate` computes, and of what it returns beside the output.
+# Settings that do not change the output: those of sampling and other searches, which are rejected themselves, of how
+# `generate` computes, and of what it returns besides the output.
 WITHOUT_EFFECT = frozenset(
     {
         "temperature",
@@ -110,12 +110,11 @@ _MIN_LENGTH = 3  # the start token, one more, and the end
 
 @dataclass(frozen=True, slots=True)
 class GenerationSettings:
-    """What `generate` does with a checkpoint, in our terms.
+    """The behaviour of `generate` with a checkpoint, in our terms.
 
-    `pad_id` is `None` where it is not said: it is what stands behind outputs that have ended, and nothing else.
-    `max_decoder_tokens` counts the start token and the forced ones, as transformers' `max_length` does; `None` where
-    the checkpoint does not say. `renormalizes` means that probabilities are shared out anew among the tokens that are
-    not suppressed.
+    `pad_id` is `None` if not given: it only fills outputs that have ended. `max_decoder_tokens` counts the start token
+    and the forced ones, as transformers' `max_length` does; `None` if the checkpoint does not specify it.
+    `renormalizes` means that probability is redistributed among the tokens that are not suppressed.
     """
 
     defaults: GenerationDefaults
@@ -128,9 +127,9 @@ class GenerationSettings:
 
 
 def settings_of_config(document: Mapping[str, Any]) -> dict[str, Any]:
-    """What transformers takes from a `config.json` that has no `generation_config.json` beside it.
+    """Return the settings that transformers takes from a `config.json` without `generation_config.json`.
 
-    After `GenerationConfig.from_model_config`: the file's own keys; defaults of the model's class don't count.
+    Follows `GenerationConfig.from_model_config`: the file's own keys; defaults of the model's class don't count.
     """
     settings = {name: value for name, value in document.items() if value is not None}
     return {**settings, "_from_model_config": True}
@@ -139,9 +138,9 @@ def settings_of_config(document: Mapping[str, Any]) -> dict[str, Any]:
 def read_generation(
     settings: Mapping[str, Any], problems: list[str], first_ids: Collection[int] | None = ()
 ) -> GenerationSettings:
-    """Take what the one file that counts says; what can't be done goes to `problems`, all of it.
+    """Read the settings from the one file that applies; everything unsupported is added to `problems`.
 
-    `first_ids` are the languages' tokens, if translations begin with one, `None` if they are not known.
+    `first_ids` are the languages' tokens if translations begin with one, `None` if unknown.
     """
     for name, allowed in REFUSED.items():
         value = settings.get(name)
@@ -187,7 +186,7 @@ def _is_id(value: Any) -> bool:
 
 
 def _single(value: Any) -> Any:
-    """The token id that stands alone or alone in a list; `None` if it is neither."""
+    """Return the token id, given alone or as the only item of a list; `None` if it is neither."""
     if isinstance(value, list) and len(value) == 1:
         value = value[0]
     return value if _is_id(value) else None
@@ -203,7 +202,7 @@ def _eos_id(value: Any, problems: list[str]) -> int:
 
 
 def _token_id(settings: Mapping[str, Any], name: str, problems: list[str]) -> int | None:
-    """The id, which transformers wants without a list here; `None` if it is not said or goes to `problems`."""
+    """Return the id, which transformers requires without a list here; `None` if missing or added to `problems`."""
     value = settings.get(name)
     if value is not None and not _is_id(value):
         problems.append(f"{name} is {_quoted(value)}; expected a token id")
@@ -214,10 +213,10 @@ def _token_id(settings: Mapping[str, Any], name: str, problems: list[str]) -> in
 def _check_forced_first(
     settings: Mapping[str, Any], bos_id: int | None, first_ids: Collection[int] | None, problems: list[str]
 ) -> None:
-    """A caller's target language takes the place of a forced first token; nothing else does."""
+    """Reject a forced first token unless it is a target language's, which the caller's choice replaces."""
     value = settings.get("forced_bos_token_id")
     if settings.get("_from_model_config") and settings.get("force_bos_token_to_be_generated") and bos_id is not None:
-        value = bos_id  # as BART's first configurations say it
+        value = bos_id  # as BART's first configurations have it
     if value is not None and first_ids is not None and not (_is_id(value) and value in first_ids):
         supported = "the languages' tokens" if first_ids else "none"
         problems.append(f"forced_bos_token_id is {_quoted(value)}; supported is {supported}")
@@ -242,7 +241,7 @@ def _length_penalty(value: Any, problems: list[str]) -> float:
 
 
 def _suppressed(value: Any, eos_id: int, problems: list[str]) -> tuple[int, ...]:
-    """The tokens of `bad_words_ids`; transformers leaves the end-of-sentence token out of it, and so do we."""
+    """Return the tokens of `bad_words_ids`, without the end-of-sentence token, as in transformers."""
     if value is None:
         return ()
     if not isinstance(value, list) or not all(isinstance(ids, list) and _single(ids) is not None for ids in value):
@@ -255,7 +254,7 @@ def _suppressed(value: Any, eos_id: int, problems: list[str]) -> tuple[int, ...]
 
 
 def _max_length(settings: Mapping[str, Any], problems: list[str]) -> int | None:
-    """What the file says, 20 included, which is transformers' own limit where none is said."""
+    """Return the file's value, even if it is 20, transformers' own default limit."""
     name = "max_length" if settings.get("max_new_tokens") is None else "max_new_tokens"
     value = settings.get(name)
     if value is None:

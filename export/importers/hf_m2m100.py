@@ -1,4 +1,4 @@
-"""Imports M2M100 and NLLB-200 checkpoints as transformers keeps them: one model, each language into each other."""
+"""Imports M2M100 and NLLB-200 checkpoints in transformers' format: one model, between all of its languages."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -35,7 +35,7 @@ def import_m2m100(directory: Path, options: ImportOptions) -> ImportedCheckpoint
 
 
 def _read_files(directory: Path) -> M2M100Files | NllbFiles:
-    """M2M100's pieces have their ids in `vocab.json`; NLLB has none."""
+    """Read the files of M2M100, whose pieces have their ids in `vocab.json`, or of NLLB, which has no such file."""
     return read_m2m100(directory) if (directory / VOCABULARY_NAME).exists() else read_nllb(directory)
 
 
@@ -46,7 +46,7 @@ def _tokenizer_files(directory: Path, files: M2M100Files | NllbFiles) -> Mapping
 
 
 def _languages(files: M2M100Files | NllbFiles, options: ImportOptions, problems: list[str]) -> tuple[Language, ...]:
-    """All languages; if `options` name two, these, source first."""
+    """Return all languages or, if `options` name two, these, source first."""
     every = {code: Language(code, (index,), (index,)) for code, index in files.languages.items()}
     chosen = [code for code in (options.source_language, options.target_language) if code]
     if len(chosen) == 1:

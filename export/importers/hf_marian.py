@@ -1,4 +1,4 @@
-"""Imports Marian checkpoints (OPUS-MT) as transformers keeps them: `source.spm`, `target.spm`, `vocab.json`."""
+"""Imports Marian checkpoints (OPUS-MT) in transformers' format: `source.spm`, `target.spm`, `vocab.json`."""
 
 from pathlib import Path
 
@@ -32,7 +32,7 @@ def import_marian(directory: Path, options: ImportOptions) -> ImportedCheckpoint
 def _languages(
     directory: Path, files: MarianFiles, options: ImportOptions, problems: list[str]
 ) -> tuple[LanguagePair, ...]:
-    """One pair; or one per `>>xx<<` token, which the source then begins with."""
+    """Return one pair; or one per `>>xx<<` token, with which the source then begins."""
     config = read_optional(directory / CONFIG_NAME, problems)
     source = options.source_language or config.get("source_lang")
     target = options.target_language or config.get("target_lang")

@@ -1,4 +1,4 @@
-"""transformers' own model and `generate`, to hold a converted checkpoint against."""
+"""transformers' own model and `generate`, as the reference for a converted checkpoint."""
 
 import contextlib
 import logging
@@ -16,12 +16,12 @@ from export.importers.imported import CheckpointError, Reference, Row
 from export.stages import progress
 
 MAX_BATCH_SIZE = 64
-MAX_BATCH_LOGITS = 2**24  # generate holds several arrays of that many numbers
+MAX_BATCH_LOGITS = 2**24  # generate holds several arrays of this many numbers
 
 
 @contextlib.contextmanager
 def open_transformers(directory: Path) -> Iterator[Reference]:
-    """Load the checkpoint with transformers for as long as the `with` block lasts.
+    """Load the checkpoint with transformers for the duration of the `with` block.
 
     Raises:
         CheckpointError: transformers can't load it, or later, in `generate`, translate with it.
@@ -31,14 +31,14 @@ def open_transformers(directory: Path) -> Iterator[Reference]:
 
         with _refusals(directory, "load it"):
             model: Any = AutoModelForSeq2SeqLM.from_pretrained(directory, local_files_only=True, dtype=torch.float32)
-        for name in WITHOUT_EFFECT:  # some are for other models, or have `generate` return something else
+        for name in WITHOUT_EFFECT:  # some are for other models, or make `generate` return something else
             setattr(model.generation_config, name, None)
         yield _TransformersReference(model.eval(), directory)
 
 
 @contextlib.contextmanager
 def _refusals(directory: Path, what: str) -> Iterator[None]:
-    """Turn what transformers raises into one line: there is no list of what that can be."""
+    """Turn any exception of transformers into one line: there is no list of those it may raise."""
     try:
         yield
     except MemoryError:
@@ -61,7 +61,7 @@ class _TransformersReference:
 
     @torch.no_grad()
     def generate(self, rows: Sequence[Row], beam_size: int, max_output_tokens: int) -> list[tuple[int, ...]]:
-        """As `Reference.generate`."""
+        """Translate as in `Reference.generate`."""
         outputs: list[tuple[int, ...]] = []
         size = self._batch_size(beam_size)
         for start in progress(range(0, len(rows), size), f"{type(self._model).__name__}, beam {beam_size}"):
@@ -91,7 +91,7 @@ class _TransformersReference:
 
 
 def _forced_prefixes(rows: Sequence[Row], beam_size: int) -> Callable[[Tensor, Tensor], Tensor]:
-    """What `forced_bos_token_id` does, with a token of its own for each row; prefixes are equally long."""
+    """Return a function like `forced_bos_token_id`, with a separate token for each row; prefixes have equal lengths."""
     prefixes = torch.tensor([row.target_prefix_ids for row in rows]).repeat_interleave(beam_size, dim=0)
 
     def force(input_ids: Tensor, scores: Tensor) -> Tensor:
@@ -104,7 +104,7 @@ def _forced_prefixes(rows: Sequence[Row], beam_size: int) -> Callable[[Tensor, T
 
 
 def _cut(token_ids: list[int], eos_id: int, max_output_tokens: int) -> tuple[int, ...]:
-    """Without the end-of-sentence token, whether the model chose it or it was forced, and what is behind it."""
+    """Return the ids up to the end-of-sentence token, chosen by the model or forced, and without it."""
     if eos_id in token_ids:
         token_ids = token_ids[: token_ids.index(eos_id)]
     return tuple(token_ids[:max_output_tokens])
@@ -112,7 +112,7 @@ def _cut(token_ids: list[int], eos_id: int, max_output_tokens: int) -> tuple[int
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep transformers' notes, bars and warnings away from the terminal."""
+    """Suppress transformers' notes, progress bars and warnings on the terminal."""
     from transformers.utils import logging as own_logging
 
     logger = logging.getLogger("transformers")

@@ -1,7 +1,7 @@
-"""Which stored table encoder, decoder and projection read in transformers' Marian and M2M100.
+"""The stored tables that encoder, decoder and projection read in transformers' Marian and M2M100.
 
-Of the four names a file may hold any that say enough: transformers keeps each table that is there and ties those that
-are missing to one that is (`PreTrainedModel.tie_weights`, `_tied_weights_keys` of both families).
+A file may hold any sufficient subset of the four names: transformers keeps each table that is present and ties the
+missing ones to one of those (`PreTrainedModel.tie_weights`, `_tied_weights_keys` of both families).
 """
 
 import dataclasses
@@ -15,15 +15,15 @@ from export.architecture.transformer import DECODER_TABLE, ENCODER_TABLE, PROJEC
 
 _SHARED, _SOURCE = "shared.weight", "encoder.embed_tokens.weight"
 _TARGET, _HEAD = "decoder.embed_tokens.weight", "lm_head.weight"
-TABLE_NAMES = (_SHARED, _HEAD, _TARGET, _SOURCE)  # in the order in which transformers lets them stand in for another
+TABLE_NAMES = (_SHARED, _HEAD, _TARGET, _SOURCE)  # in the order in which transformers substitutes them for others
 
 
 def place_tables(
     stored: Mapping[str, Tensor], config: ModelConfig, problems: list[str]
 ) -> tuple[ModelConfig, dict[str, Tensor]]:
-    """`stored` under our names, and `config`, which ties what config.json does, tying what are the same numbers.
+    """Return `stored` under our names, and `config` with equal tables tied, source and target only if config.json does.
 
-    Tables that are there and differ are read each by its own, as transformers does, whatever config.json says of them.
+    Tables that are present and differ are each read by their own owner, as in transformers, regardless of config.json.
     """
     read = {}
     for ours, theirs in ((ENCODER_TABLE, _SOURCE), (DECODER_TABLE, _TARGET), (PROJECTION, _HEAD)):
@@ -47,9 +47,9 @@ def place_tables(
 
 
 def _in_order(name: str, config: ModelConfig) -> tuple[str, ...]:
-    """The names that a reader of `name` takes its table from, the first one that is there."""
+    """Return the names from which a reader of `name` takes its table: the first one that is present."""
     if not config.tie_projection:
-        tied: tuple[str, ...] = ()  # transformers then ties nothing, source and target neither
+        tied: tuple[str, ...] = ()  # transformers then ties nothing, not even source and target
     elif config.share_embeddings:
         tied = TABLE_NAMES
     else:

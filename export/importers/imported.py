@@ -1,4 +1,4 @@
-"""What every importer hands over: a checkpoint in our own terms, whatever it looked like on disk."""
+"""The result of every importer: a checkpoint in our own terms, independent of its format on disk."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -10,16 +10,16 @@ from export.architecture import Transformer
 from export.importers.model_card import UNKNOWN_LICENCE
 from service.bundle.manifest import GenerationDefaults, Language, LanguagePair, Limits, TokenizerSpec, directions
 
-_MAX_LISTED = 10_000  # characters of all problems
-_MAX_PROBLEM = 3000  # of one: it may quote what strangers wrote
+_MAX_LISTED = 10_000  # characters of all problems together
+_MAX_PROBLEM = 3000  # of one problem: it may quote untrusted text
 
 
 class CheckpointError(Exception):
-    """A checkpoint can't be converted; the message lists the problems that were found, of very many the first."""
+    """A checkpoint can't be converted; the message lists the problems found, the first ones if there are very many."""
 
     def __init__(self, directory: Path, problems: Sequence[str]) -> None:
         self.problems = tuple(problems)
-        # One line, whatever the problems' own texts hold: they quote files from elsewhere.
+        # One line, even if the problems' texts, which quote files from elsewhere, contain line ends.
         super().__init__(f"{directory} can't be converted: {'; '.join(_listed(problems))}.")
 
 
@@ -35,11 +35,11 @@ def _listed(problems: Sequence[str]) -> list[str]:
     return listed
 
 
-TokenizerFile = Path | Callable[[Path], None]  # where a file lies, or what writes it
+TokenizerFile = Path | Callable[[Path], None]  # where a file is, or a function that writes it
 
 
 class Row(NamedTuple):
-    """One sentence in token ids, special ones included."""
+    """One sentence as token ids, special ones included."""
 
     source_ids: tuple[int, ...]
     target_prefix_ids: tuple[int, ...]
@@ -50,24 +50,24 @@ class Reference(Protocol):
 
     @property
     def name(self) -> str:
-        """What it is, with its version."""
+        """Return the implementation's name and version."""
         ...
 
     def generate(self, rows: Sequence[Row], beam_size: int, max_output_tokens: int) -> list[tuple[int, ...]]:
-        """The best hypothesis of each row, with the checkpoint's own generation settings but for these two.
+        """Return the best hypothesis of each row, with the checkpoint's own generation settings except for these two.
 
-        Without start, forced prefix and end.
+        Hypotheses exclude start, forced prefix and end.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ImportedCheckpoint:
-    """A model with all that a bundle says about it.
+    """A model with everything that a bundle states about it.
 
-    `model` is float32 and in evaluation mode. `tokenizer_files` maps each file's name in the bundle to
-    where it lies, or to what writes it.
-    `open_reference` loads another implementation for as long as its block lasts, where there is one.
+    `model` is float32 and in evaluation mode. `tokenizer_files` maps each file's name in the bundle to its path, or to
+    a function that writes it. `open_reference` loads another implementation, if there is one, for the duration of its
+    block.
     """
 
     name: str
@@ -78,7 +78,7 @@ class ImportedCheckpoint:
     limits: Limits
     checkpoint_sha256: str
     suppressed_ids: tuple[int, ...] = ()
-    renormalizes: bool = False  # probabilities are shared out anew among the tokens that are not suppressed
+    renormalizes: bool = False  # probability is redistributed among the tokens that are not suppressed
     generation: GenerationDefaults = field(default_factory=GenerationDefaults)
     any_to_any: tuple[Language, ...] = ()
     family: str = "Dragoman"
@@ -86,10 +86,10 @@ class ImportedCheckpoint:
     open_reference: Callable[[], AbstractContextManager[Reference]] | None = None
 
     def architecture(self) -> dict[str, Any]:
-        """What kind of model it is, for people."""
+        """Return a description of the model's architecture, for people."""
         num_parameters = sum(parameter.numel() for parameter in self.model.parameters())
         return {"family": self.family, "num_parameters": num_parameters, **self.model.config.to_document()}
 
     def pairs(self) -> Iterator[LanguagePair]:
-        """Every direction that the model translates."""
+        """Yield every direction that the model translates."""
         return directions(self.languages, self.any_to_any)

@@ -1,4 +1,4 @@
-"""JSON files of checkpoints: small, and objects."""
+"""Reads checkpoints' JSON files: small ones that contain an object."""
 
 import json
 from pathlib import Path
@@ -8,10 +8,10 @@ MAX_BYTES = 64 * 1024 * 1024  # NLLB's tokenizer.json has 17 MB
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """The object in `path`.
+    """Return the object in `path`.
 
     Raises:
-        ValueError: it is missing, too large, no JSON, or no object.
+        ValueError: it is missing, too large, not JSON, or not an object.
     """
     try:
         if path.stat().st_size > MAX_BYTES:

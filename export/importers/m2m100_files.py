@@ -12,7 +12,7 @@ VOCABULARY_NAME = "vocab.json"
 
 _DEFAULTS = {"bos_token": "<s>", "eos_token": "</s>", "sep_token": "</s>", "pad_token": "<pad>", "unk_token": "<unk>"}
 
-# The tokens of these languages, in this order, have the ids that follow vocab.json's. From transformers 5.23,
+# The tokens of these languages, in this order, have the ids after vocab.json's. From transformers 5.23,
 # models/m2m_100/tokenization_m2m_100.py.
 _LANGUAGES = {
     "m2m100": (
@@ -26,9 +26,9 @@ _LANGUAGES = {
 
 @dataclass(frozen=True, slots=True)
 class M2M100Files:
-    """What they say.
+    """The content of the files.
 
-    `size` is the highest id plus one; models have some unused ids more. `languages` maps each language's code to the id
+    `size` is the highest id plus one; models have some more unused ids. `languages` maps each language's code to the id
     of its token, which comes before a source in it and before a translation into it.
     """
 
@@ -41,7 +41,7 @@ class M2M100Files:
     cleans_up_spaces: bool
 
     def spec(self, decoder_start_id: int) -> TokenizerSpec:
-        """What the manifest says; its `files` are to be copied."""
+        """Return the manifest's entry; its `files` are to be copied."""
         return TokenizerSpec(
             kind="m2m100",
             file=MODEL_NAME,
@@ -59,7 +59,7 @@ def read_m2m100(directory: Path) -> M2M100Files:
     """Read and check a checkpoint's tokenizer files.
 
     Raises:
-        ValueError: one is missing, damaged or cut short, or they contradict each other; all is listed.
+        ValueError: a file is missing, damaged or truncated, or files contradict each other; all problems are listed.
     """
     problems: list[str] = []
     check_model(directory / MODEL_NAME, problems)

@@ -19,11 +19,11 @@ _DEFAULTS = {"eos_token": "</s>", "unk_token": "<unk>", "pad_token": "<pad>"}
 
 @dataclass(frozen=True, slots=True)
 class MarianFiles:
-    """What they say.
+    """The content of the files.
 
-    Sizes are the highest id plus one: what embeddings and projection need at least. `target_prefixes` maps the
-    languages of models with several targets to the id of their `>>xx<<`, which must come before a source; it is empty
-    for others. Special ids are the same in both vocabularies.
+    Sizes are the highest id plus one: the minimum for embeddings and projection. `target_prefixes` maps the languages
+    of models with several targets to the id of their `>>xx<<`, which must come before a source; it is empty for other
+    models. Special ids are the same in both vocabularies.
     """
 
     source_size: int
@@ -37,9 +37,9 @@ class MarianFiles:
     cleans_up_spaces: bool
 
     def spec(self, decoder_start_id: int) -> TokenizerSpec:
-        """What the manifest says; its `files` are to be copied.
+        """Return the manifest's entry; its `files` are to be copied.
 
-        With a common vocabulary transformers 5 decodes with source.spm, so target.spm is not needed.
+        With a shared vocabulary, transformers 5 decodes with source.spm, so target.spm is not needed.
         """
         return TokenizerSpec(
             kind="marian",
@@ -60,7 +60,7 @@ def read_marian(directory: Path) -> MarianFiles:
     """Read and check a checkpoint's tokenizer files.
 
     Raises:
-        ValueError: one is missing, damaged or cut short, or they contradict each other; all is listed.
+        ValueError: a file is missing, damaged or truncated, or files contradict each other; all problems are listed.
     """
     problems: list[str] = []
     check_model(directory / SOURCE_MODEL_NAME, problems)
@@ -72,7 +72,8 @@ def read_marian(directory: Path) -> MarianFiles:
     target = vocabulary
     if is_separate:
         target = read_vocabulary(directory / TARGET_VOCABULARY_NAME, problems)
-        # transformers knows the source's ids of special tokens only, and so gets other ones on the target's side wrong.
+        # transformers knows only the source's ids of special tokens, and so mishandles different ones on the target's
+        # side.
         problems += [
             f"{TARGET_VOCABULARY_NAME}: the id of {text!r} is {target.get(text)}, in {VOCABULARY_NAME} it is {index}"
             for text, index in config.special_tokens.items()

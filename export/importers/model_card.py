@@ -10,7 +10,7 @@ _LICENCE = re.compile(r"^licen[sc]e:\s*[\"']?([\w.+ -]+?)[\"']?\s*$", re.MULTILI
 
 
 def licence_of(directory: Path) -> str:
-    """What the front matter of `README.md` in a checkpoint's folder says, such as "apache-2.0"."""
+    """Return the licence in the front matter of `README.md` in a checkpoint's folder, such as "apache-2.0"."""
     try:
         text = (directory / CARD_NAME).read_text(encoding="utf-8", errors="replace")
     except OSError:

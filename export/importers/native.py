@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 def import_native(directory: Path, options: ImportOptions = NOTHING_SAID) -> ImportedCheckpoint:
-    """Read and check a checkpoint folder, which says everything itself: `options` must be empty.
+    """Read and check a checkpoint folder, which is self-contained: `options` must be empty.
 
     Raises:
         CheckpointError: a file is missing or damaged, or files contradict each other; all problems are listed.
@@ -75,7 +75,7 @@ def import_native(directory: Path, options: ImportOptions = NOTHING_SAID) -> Imp
 
 
 def _read(path: Path, parse: Callable[[Path], T], problems: list[str]) -> T | None:
-    """The parsed file, or `None` and a line in `problems`."""
+    """Return the parsed file; or `None`, and add a line to `problems`."""
     if not path.is_file():
         problems.append(f"{path.name} is missing")
         return None

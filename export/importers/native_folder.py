@@ -16,10 +16,10 @@ TOKENIZER_NAME = "tokenizer.model"
 
 @dataclass(frozen=True, slots=True)
 class CheckpointInfo:
-    """What a checkpoint says of itself beside its `ModelConfig`.
+    """A checkpoint's metadata besides its `ModelConfig`.
 
-    The limits count special tokens; training on short pairs makes long ones worse before positions run out.
-    `bos_id`, `pad_id` and `unk_id` are never generated.
+    The limits count special tokens; after training on short pairs, quality drops before positions run out. `bos_id`,
+    `pad_id` and `unk_id` are never generated.
     """
 
     name: str
@@ -38,7 +38,7 @@ class CheckpointInfo:
 
     @classmethod
     def from_document(cls, document: dict[str, Any]) -> "CheckpointInfo":
-        """Build it from parsed JSON.
+        """Build the metadata from parsed JSON.
 
         Raises:
             ValueError: unknown or missing keys, or mistyped or unusable values; all are listed.

@@ -1,7 +1,8 @@
-"""The tokenizer file of NLLB checkpoints: a `tokenizer.json`, or the SentencePiece model that it was made of.
+"""The tokenizer file of NLLB checkpoints: a `tokenizer.json`, or the SentencePiece model that it was made from.
 
 transformers 5 takes only the pieces, merges, character map and added tokens from it and builds the rest itself
-(`models/nllb/tokenization_nllb.py`), so that files of all ages behave alike. So does this, without transformers.
+(`models/nllb/tokenization_nllb.py`), so that files of all ages behave alike. This module does the same without
+transformers.
 """
 
 import base64
@@ -36,7 +37,7 @@ _DEFAULTS = {
 
 @dataclass(frozen=True, slots=True)
 class NllbFiles:
-    """What it says.
+    """The content of the file.
 
     `size` is the highest id plus one. `languages` maps each language's code, such as "eng_Latn", to the id of its
     token, which comes before a source in it and before a translation into it.
@@ -49,7 +50,7 @@ class NllbFiles:
     languages: dict[str, int]
 
     def spec(self, decoder_start_id: int) -> TokenizerSpec:
-        """What the manifest says; the file is what `write_nllb_tokenizer` writes."""
+        """Return the manifest's entry; `write_nllb_tokenizer` writes the file."""
         return TokenizerSpec(
             kind="tokenizers",
             file=TOKENIZER_NAME,
@@ -64,7 +65,7 @@ def read_nllb(directory: Path) -> NllbFiles:
     """Read and check a checkpoint's tokenizer files.
 
     Raises:
-        ValueError: the file is missing, damaged or cut short, or asks for what this service does not do.
+        ValueError: the file is missing, damaged or truncated, or requires a feature that this service does not support.
     """
     config = _config(directory)
     tokenizer = _build(directory, config)
@@ -86,7 +87,7 @@ def read_nllb(directory: Path) -> NllbFiles:
 
 
 def write_nllb_tokenizer(directory: Path, destination: Path) -> None:
-    """Write the file `destination`, a `tokenizer.json` that behaves as transformers 5 reads the checkpoint's.
+    """Write to `destination` a `tokenizer.json` that behaves like the checkpoint's in transformers 5.
 
     Raises:
         ValueError: as for `read_nllb`.
@@ -127,14 +128,14 @@ def _build(directory: Path, config: Mapping[str, Any]) -> Tokenizer:
                 raise ValueError(f"{text!r} has the id {index}, but by its place {tokenizer.token_to_id(text)}")
     except (KeyboardInterrupt, SystemExit):
         raise
-    except BaseException as error:  # tokenizers raises plain Exceptions, and panics, which are not even those
+    except BaseException as error:  # tokenizers raises plain Exceptions, and panics, which are BaseExceptions
         reason = " ".join(str(error).split())
         raise ValueError(f"{path.name}: it is no tokenizer of NLLB's kind: {reason[:200]}") from error
     return tokenizer
 
 
 def _converted(path: Path) -> dict[str, Any]:
-    """A SentencePiece model as the parts of a `tokenizer.json` that count: two pieces merge if they make a third."""
+    """Convert a SentencePiece model to `tokenizer.json`'s relevant parts: two pieces merge if they make a third."""
     model = read_pieces(path)
     first = (_DEFAULTS[name] for name in ("bos_token", "pad_token", "eos_token", "unk_token"))
     known = set(model.pieces)
@@ -155,8 +156,8 @@ def _converted(path: Path) -> dict[str, Any]:
 
 
 def _add_tokens(tokenizer: Tokenizer, listed: list[dict[str, Any]], config: Mapping[str, Any]) -> dict[str, int]:
-    """Add the special tokens in transformers' order; return the ids that the files give them."""
-    if "added_tokens_decoder" in config:  # it takes precedence; the file's list may be older
+    """Add the special tokens in transformers' order; return the ids that the files assign to them."""
+    if "added_tokens_decoder" in config:  # it takes precedence; the file's list may be outdated
         listed = [{"id": int(index), **token} for index, token in config["added_tokens_decoder"].items()]
     listed = sorted(listed, key=lambda token: int(token["id"]))
     settings = ("single_word", "lstrip", "rstrip", "normalized", "special")
@@ -176,13 +177,13 @@ def _add_tokens(tokenizer: Tokenizer, listed: list[dict[str, Any]], config: Mapp
 
 
 def _character_map(normalizer: Any) -> str:
-    """SentencePiece's map of characters in the normalizer, in base 64; empty if it has none."""
+    """Return SentencePiece's character map from the normalizer, in base 64; empty if it has none."""
     steps = normalizer["normalizers"] if normalizer and normalizer["type"] == "Sequence" else [normalizer]
     return next((str(step["precompiled_charsmap"]) for step in steps if step and step["type"] == "Precompiled"), "")
 
 
 def _content(token: Any) -> str:
-    """A token's text; files hold it plain or among settings."""
+    """Return a token's text, which files hold plain or with settings."""
     text = token.get("content") if isinstance(token, dict) else token
     if not isinstance(text, str):
         raise ValueError(f"{str(token)[:60]!r} stands where a special token is expected")

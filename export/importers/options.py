@@ -1,4 +1,4 @@
-"""What a user says about a checkpoint that its files leave open."""
+"""User-supplied facts about a checkpoint that its files leave open."""
 
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -6,10 +6,10 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class ImportOptions:
-    """Each importer takes what concerns it and refuses the rest; what is empty or `None` was not said.
+    """Each importer uses the options that apply to it and rejects the rest; empty or `None` means not given.
 
     `source_language` and `target_language` are codes for checkpoints that don't name their languages. `config`,
-    `tokenizer` and `target_tokenizer` are files beside a bare state dict.
+    `tokenizer` and `target_tokenizer` are files that accompany a bare state dict.
     """
 
     source_language: str = ""
@@ -19,14 +19,14 @@ class ImportOptions:
     target_tokenizer: Path | None = None
 
     def without_files(self) -> list[str]:
-        """A problem for each file that was given to a checkpoint that has its own."""
+        """Return a problem for each file that was given for a checkpoint that has its own."""
         flags = ("--config", "--tokenizer", "--target-tokenizer")
         return [
             f"{flag} is for bare state dicts; this checkpoint has its own" for flag in self.given() if flag in flags
         ]
 
     def given(self) -> list[str]:
-        """The flags of what was said."""
+        """Return the flags of the options given."""
         return [f"--{item.name.replace('_', '-')}" for item in fields(self) if getattr(self, item.name)]
 
 

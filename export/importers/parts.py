@@ -1,4 +1,4 @@
-"""Reads a checkpoint part by part, so that all that is wrong with it is found at once."""
+"""Reads a checkpoint part by part, so that all of its problems are found at once."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -7,7 +7,7 @@ T = TypeVar("T")
 
 
 def read_part(name: str, read: Callable[[], T], problems: list[str]) -> T | None:
-    """What `read` gives; or, if it raises `ValueError`, `None` and a line in `problems` that begins with `name`."""
+    """Return the result of `read`; on `ValueError`, return `None` and add a line starting with `name` to `problems`."""
     try:
         return read()
     except ValueError as error:

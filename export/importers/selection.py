@@ -1,4 +1,4 @@
-"""Picks the importer for a checkpoint, by name or by what lies in its folder."""
+"""Selects the importer for a checkpoint, by name or by the files in its folder."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -26,7 +26,7 @@ _BY_MODEL_TYPE = {"marian": "marian", "m2m_100": "m2m100"}  # transformers' name
 def import_checkpoint(
     directory: Path, kind: str | None = None, options: ImportOptions = NOTHING_SAID
 ) -> ImportedCheckpoint:
-    """Read a checkpoint folder, or a file of some kinds; without a `kind` a folder's files tell who takes it.
+    """Read a checkpoint folder, or a file of some kinds; without `kind`, the importer is selected by a folder's files.
 
     Raises:
         CheckpointError: it can't be converted; all problems are listed.

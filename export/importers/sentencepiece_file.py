@@ -1,4 +1,4 @@
-"""What a SentencePiece file says about its vocabulary, so that a mismatch with the weights is found at import."""
+"""Inspects the vocabulary of a SentencePiece file, so that a mismatch with the weights is found at import."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -6,14 +6,14 @@ from pathlib import Path
 
 import sentencepiece
 
-# Numbers of fields, from sentencepiece_model.proto. Its generated module wants a newer protobuf than gRPC's packages.
-_NORMALIZER_SPEC = 3  # of ModelProto; what follows it is optional
+# Field numbers, from sentencepiece_model.proto. Its generated module needs a newer protobuf than gRPC's packages.
+_NORMALIZER_SPEC = 3  # of ModelProto; the fields after it are optional
 _PRECOMPILED_CHARSMAP = 2  # of NormalizerSpec
 
 
 @dataclass(frozen=True, slots=True)
 class SentencePieceFacts:
-    """Size, special ids (-1: the model has none) and the user-defined symbols of Unicode's private use area."""
+    """Size, special ids (-1: the model has none) and the user-defined symbols from Unicode's private use area."""
 
     size: int
     bos_id: int
@@ -25,17 +25,17 @@ class SentencePieceFacts:
 
 @dataclass(frozen=True, slots=True)
 class SentencePieces:
-    """All pieces in the order of their ids, and the compiled map of characters that are replaced, empty if none are."""
+    """All pieces in the order of their ids, and the compiled map of replaced characters, empty if there are none."""
 
     pieces: tuple[str, ...]
     character_map: bytes
 
 
 def read_facts(path: Path) -> SentencePieceFacts:
-    """Load the file and look.
+    """Load the file and return its facts.
 
     Raises:
-        ValueError: it is no SentencePiece model, or cut short.
+        ValueError: it is not a SentencePiece model, or truncated.
     """
     processor, _ = _load(path)
     pieces = _pieces(processor)
@@ -50,7 +50,7 @@ def read_facts(path: Path) -> SentencePieceFacts:
 
 
 def read_pieces(path: Path) -> SentencePieces:
-    """Load the file and take it apart.
+    """Load the file and return its pieces.
 
     Raises:
         ValueError: as for `read_facts`.
@@ -65,7 +65,7 @@ def _pieces(processor: sentencepiece.SentencePieceProcessor) -> tuple[str, ...]:
 
 
 def _load(path: Path) -> tuple[sentencepiece.SentencePieceProcessor, bytes]:
-    """The model and its NormalizerSpec."""
+    """Return the model and its NormalizerSpec."""
     processor = sentencepiece.SentencePieceProcessor()
     try:
         proto = path.read_bytes()
@@ -74,14 +74,14 @@ def _load(path: Path) -> tuple[sentencepiece.SentencePieceProcessor, bytes]:
         raise ValueError("it is missing") from None
     except (OSError, RuntimeError) as error:
         raise ValueError(f"it is no SentencePiece model ({error})") from error
-    fields = dict(_fields(proto))  # cut between two of its pieces, it is still a model
+    fields = dict(_fields(proto))  # truncated between two of its pieces, it is still a valid model
     if _NORMALIZER_SPEC not in fields:
         raise ValueError("it is cut short: no normalizer follows its pieces")
     return processor, fields[_NORMALIZER_SPEC]
 
 
 def _fields(message: bytes) -> Iterator[tuple[int, bytes]]:
-    """Numbers and contents of a protobuf message's fields; those that hold plain numbers are left out."""
+    """Yield numbers and contents of a protobuf message's fields, except those that hold plain numbers."""
     position = 0
     while position < len(message):
         key, position = _varint(message, position)
@@ -94,7 +94,7 @@ def _fields(message: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def _varint(data: bytes, position: int) -> tuple[int, int]:
-    """A number in protobuf's variable-length form, and where it ends."""
+    """Return a number in protobuf's variable-length encoding, and the position after it."""
     value = shift = 0
     while True:
         byte = data[position]

@@ -1,7 +1,7 @@
-"""What a checkpoint's `tokenizer_config.json` and its older companions say about special tokens.
+"""Special tokens in a checkpoint's `tokenizer_config.json` and its older companions.
 
 Read as transformers 5 does (`from_pretrained` of tokenization_utils_base.py, `PythonBackend` of tokenization_python.py)
-for tokenizers that are Python there: Marian's and M2M100's.
+for tokenizers that are implemented in Python there: Marian's and M2M100's.
 """
 
 from collections.abc import Iterable, Mapping
@@ -24,8 +24,8 @@ _FAST_FILE = "tokenizer.json"
 class TokenizerConfig:
     """The settings that concern tokens.
 
-    `special_tokens` maps each one's text to its id, `named_ids` names such as "eos_token" to ids. `document` is the
-    content of `tokenizer_config.json`, an empty object if there is none.
+    `special_tokens` maps the text of each to its id, `named_ids` names such as "eos_token" to ids. `document` is the
+    content of `tokenizer_config.json`, an empty object if it is missing.
     """
 
     special_tokens: dict[str, int]
@@ -39,15 +39,15 @@ def read_tokenizer_config(
 ) -> TokenizerConfig:
     """Read the settings of a checkpoint whose pieces have the ids of `vocabulary`.
 
-    `defaults` are the tokens that the class names; those for padding, end and unknown must be in the vocabulary. What
-    is damaged, or what this service does not do, goes to `problems`, all of it; an empty vocabulary is there already.
+    `defaults` are the tokens that the class names; those for padding, end and unknown must be in the vocabulary. All
+    damaged or unsupported settings are added to `problems`; an empty vocabulary has been reported there already.
     """
     found = len(problems)
     document = read_optional(directory / CONFIG_NAME, problems)
     settings = dict(document)
     if "added_tokens_decoder" in document:
         placed = _placed(document["added_tokens_decoder"], problems)
-    else:  # as transformers up to 4.33 wrote it
+    else:  # as written by transformers up to 4.33
         settings |= read_optional(directory / _OLD_NAMES_FILE, problems)
         placed = read_optional(directory / _OLD_ADDED_FILE, problems)
         if (directory / _FAST_FILE).exists():
@@ -77,9 +77,9 @@ def read_tokenizer_config(
 
 
 def check_class(directory: Path, document: Mapping[str, Any], expected: str, problems: list[str]) -> None:
-    """Note a tokenizer of another class in `problems`: it may write other ids with the same files.
+    """Add a tokenizer of another class to `problems`: it may produce other ids from the same files.
 
-    `document` is the content of `tokenizer_config.json`; where it names no class, `config.json` may.
+    `document` is the content of `tokenizer_config.json`; if it names no class, `config.json` may.
     """
     places = ((CONFIG_NAME, document), (_MODEL_CONFIG_NAME, read_optional(directory / _MODEL_CONFIG_NAME, [])))
     file_name, given = next(
@@ -95,7 +95,7 @@ def check_class(directory: Path, document: Mapping[str, Any], expected: str, pro
 
 
 def read_optional(path: Path, problems: list[str]) -> dict[str, Any]:
-    """The file's object; an empty one if there is no file, or if it goes to `problems`."""
+    """Return the file's object; an empty one if the file is missing or unusable, which is added to `problems`."""
     try:
         return read_json(path) if path.exists() else {}
     except ValueError as error:
@@ -104,7 +104,7 @@ def read_optional(path: Path, problems: list[str]) -> dict[str, Any]:
 
 
 def token_text(token: Any, problems: list[str]) -> str:
-    """A token's text, which files hold plain or among settings; empty if there is none or it goes to `problems`."""
+    """Return a token's text, which files hold plain or with settings; empty if there is none or it is unusable."""
     if token is None or isinstance(token, str):
         return token or ""
     if not isinstance(token, dict) or not isinstance(token.get("content"), str):
@@ -119,7 +119,7 @@ def token_text(token: Any, problems: list[str]) -> str:
 
 
 def _placed(entries: Any, problems: list[str]) -> dict[str, Any]:
-    """Texts and ids of what `added_tokens_decoder` maps from ids to tokens."""
+    """Return texts and ids from `added_tokens_decoder`, which maps ids to tokens."""
     if not isinstance(entries, dict) or not all(key.isascii() and key.isdigit() for key in entries):
         problems.append(f"{CONFIG_NAME}: added_tokens_decoder is no object of ids and tokens")
         return {}
@@ -139,7 +139,7 @@ def _unsupported(settings: Mapping[str, Any]) -> list[str]:
 def _number(
     texts: Iterable[str], placed: Mapping[str, int], vocabulary: Mapping[str, int], problems: list[str]
 ) -> dict[str, int]:
-    """Ids of the special tokens: as placed, as in the vocabulary, or following both."""
+    """Return the ids of the special tokens: as placed, as in the vocabulary, or following both."""
     ids: dict[str, int] = {}
     following = len(vocabulary.keys() | placed.keys())
     for text in texts:

@@ -1,4 +1,4 @@
-"""Reads the files that tokenizers of several kinds have in common, and notes what is wrong with them."""
+"""Reads the files that several kinds of tokenizers share, and lists their problems."""
 
 from pathlib import Path
 
@@ -8,12 +8,12 @@ from service.text.vocabulary import parse_vocabulary
 
 
 def check_model(path: Path, problems: list[str]) -> None:
-    """Load a SentencePiece model; if it is missing, damaged or cut short, that goes to `problems`."""
+    """Load a SentencePiece model; if it is missing, damaged or truncated, add that to `problems`."""
     read_part(path.name, lambda: read_facts(path), problems)
 
 
 def read_vocabulary(path: Path, problems: list[str]) -> dict[str, int]:
-    """The pieces and ids of a `vocab.json`; empty if it goes to `problems`."""
+    """Return the pieces and ids of a `vocab.json`; if it is unusable, an empty map, and add that to `problems`."""
     try:
         return parse_vocabulary(path.read_bytes())
     except FileNotFoundError:

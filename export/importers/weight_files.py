@@ -1,6 +1,6 @@
-"""Reads the weights that transformers saves: safetensors or weights-only pickles, in one file or in shards.
+"""Reads weights saved by transformers: safetensors or weights-only pickles, in one file or in shards.
 
-Tensors are views of the files where the format allows it, so that a model of gigabytes is in memory once.
+Tensors are views of the files if the format allows it, so that a model of gigabytes is in memory only once.
 """
 
 import hashlib
@@ -19,14 +19,14 @@ from service.bundle.checksums import file_sha256
 
 SINGLE_NAMES = ("model.safetensors", "pytorch_model.bin")
 INDEX_SUFFIX = ".index.json"
-_WRAPPERS = ("module", "_orig_mod")  # the attributes in which DataParallel and torch.compile keep what they wrap
+_WRAPPERS = ("module", "_orig_mod")  # the attributes in which DataParallel and torch.compile keep the wrapped model
 
 
 class WeightFiles:
     """The files that hold a checkpoint's weights, safetensors preferred."""
 
     def __init__(self, directory: Path) -> None:
-        """Find them, and the shards that an index names.
+        """Find the files, and the shards that an index names.
 
         Raises:
             ValueError: there are none, an index is unusable, or shards are missing; all are listed.
@@ -48,11 +48,10 @@ class WeightFiles:
         raise ValueError(f"no weights; expected is {expected}")
 
     def read(self) -> dict[str, Tensor]:
-        """All tensors by their names.
+        """Return all tensors by name.
 
         Raises:
-            ValueError: a file is damaged, wants to run code, holds something else than tensors, or not what the
-                index says.
+            ValueError: a file is damaged, requires running code, holds anything but tensors, or differs from the index.
         """
         weights: dict[str, Tensor] = {}
         for path in self.paths:
@@ -63,13 +62,13 @@ class WeightFiles:
         return weights
 
     def sha256(self) -> str:
-        """A digest of the files; of a single one its own SHA-256."""
+        """Return a digest of the files; for a single file, its own SHA-256."""
         sums = [file_sha256(path) for path in self.paths]
         return sums[0] if len(sums) == 1 else hashlib.sha256("".join(sums).encode()).hexdigest()
 
 
 def read_state_dict(path: Path) -> dict[str, Tensor]:
-    """The tensors of one `.safetensors` file, or of one that `torch.save` wrote.
+    """Return the tensors of one `.safetensors` file, or of a file written by `torch.save`.
 
     Raises:
         ValueError: as for `WeightFiles.read`.
@@ -84,10 +83,10 @@ def read_state_dict(path: Path) -> dict[str, Tensor]:
 
 
 def without_wrappers(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The weights by the names that they have without DataParallel or torch.compile around the model or its parts.
+    """Return the weights by their names without DataParallel or torch.compile around the model or its parts.
 
     Raises:
-        ValueError: two then have the same name.
+        ValueError: two weights then have the same name.
     """
     named: dict[str, str] = {}
     for name in sorted(weights):
@@ -99,15 +98,15 @@ def without_wrappers(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def load_document(path: Path) -> Any:
-    """Whatever a `.safetensors` file holds, or one that `torch.save` wrote, as long as it needs no code to be run.
+    """Return the content of a `.safetensors` file, or of a file written by `torch.save` that needs no code to be run.
 
     Raises:
-        ValueError: it is damaged, or wants to run code.
+        ValueError: it is damaged, or requires running code.
     """
     try:
         return load_file(path) if path.suffix == ".safetensors" else _load_pickle(path)
     except pickle.UnpicklingError as error:
-        # torch's own text advises to switch the safety off.
+        # torch's own text advises disabling the safety.
         raise ValueError(
             f"{path.name} holds more than tensors ({_culprit(str(error))}) and might run code; save it as safetensors"
         ) from error
@@ -117,7 +116,7 @@ def load_document(path: Path) -> Any:
 
 def _load_pickle(path: Path) -> Any:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # on files that it then refuses
+        warnings.simplefilter("ignore")  # about files that it then rejects
         return _load_mapped(path)
 
 
@@ -127,7 +126,7 @@ def _load_mapped(path: Path) -> Any:
     except RuntimeError as error:
         if "mmap" not in str(error):
             raise
-        # Files of before torch 1.6, as the first OPUS-MT models are, can't be mapped.
+        # Files from before torch 1.6, such as the first OPUS-MT models, can't be mapped.
         return torch.load(path, map_location="cpu", weights_only=True)
 
 
@@ -145,7 +144,7 @@ def _weight_map(index: Path) -> Mapping[str, str]:
 
 
 def _culprit(text: str) -> str:
-    """What a refused pickle asked for, out of torch's long explanation."""
+    """Return what a rejected pickle requested, extracted from torch's long explanation."""
     for line in text.splitlines():
         if "GLOBAL" in line or "Unsupported" in line:
             return line.strip().rstrip(".")[:160]

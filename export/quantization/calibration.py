@@ -1,4 +1,4 @@
-"""Runs the float32 graphs on calibration sentences and notes what goes into every dense layer."""
+"""Runs the float32 graphs on calibration sentences and records the inputs of every dense layer."""
 
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -18,7 +18,7 @@ Row = tuple[Sequence[int], Sequence[int]]  # source ids, and the decoder's input
 
 
 def observe(directory: Path, manifest: Manifest, rows: Sequence[Row]) -> dict[str, dict[str, Histogram]]:
-    """Histograms of every dense layer's input, by graph file and name of the value, over all live tokens of `rows`."""
+    """Return histograms of every dense layer's input, by graph file and value name, over all live tokens of `rows`."""
     histograms: dict[str, dict[str, Histogram]] = {}
     with tempfile.TemporaryDirectory() as folder:
         for name in manifest.graphs.files:
@@ -48,7 +48,7 @@ def _expose_inputs(model: onnx_ir.Model) -> list[onnx_ir.Value]:
 
 
 def _batches(rows: Sequence[Row]) -> Iterator[list[Row]]:
-    """Rows of similar lengths together."""
+    """Yield batches of rows of similar lengths."""
     ordered = sorted(rows, key=lambda row: (len(row[0]), len(row[1])))
     for start in range(0, len(ordered), BATCH_SIZE):
         yield ordered[start : start + BATCH_SIZE]
@@ -57,7 +57,7 @@ def _batches(rows: Sequence[Row]) -> Iterator[list[Row]]:
 def _observed(
     pair: GraphPair, manifest: Manifest, batch: list[Row], histograms: dict[str, dict[str, Histogram]]
 ) -> Iterator[tuple[str, str, npt.NDArray[np.float32]]]:
-    """(graph file, name, values of live tokens only) for the encoder run and every decoder step of a batch."""
+    """Yield (graph file, name, values of live tokens only) for the encoder run and every decoder step of a batch."""
     sources, fed = [source for source, _ in batch], [ids for _, ids in batch]
     lengths = np.array([len(source) for source in sources])
     is_live = (np.arange(lengths.max()) < lengths[:, None]).ravel()  # (B S,)
@@ -78,7 +78,7 @@ def _observed(
 def _observed_aligning(
     alignment: AlignmentRun, manifest: Manifest, batch: list[Row], histograms: dict[str, dict[str, Histogram]]
 ) -> Iterator[tuple[str, npt.NDArray[np.float32]]]:
-    """(name, values of live tokens only) for the alignment run of a batch; what has no output is left out."""
+    """Yield (name, values of live tokens only) for the alignment run of a batch; rows without output are skipped."""
     read = [(source, ids[1:]) for source, ids in batch if len(ids) > 1]
     if not read:
         return
@@ -86,5 +86,5 @@ def _observed_aligning(
     lengths = np.array([len(target) for target in targets])
     names = list(histograms[manifest.graphs.alignment])
     for name, values in zip(names, alignment.fetch(sources, targets, manifest.tokenizer.pad_id, names), strict=True):
-        width = len(values) // len(targets)  # one more than the longest target if the graph reads the last token too
+        width = len(values) // len(targets)  # one more than the longest target if the graph also reads the last token
         yield name, values[(np.arange(width) < lengths[:, None]).ravel()]

@@ -17,7 +17,7 @@ class DenseNode:
 
 
 def dense_nodes(graph: onnx_ir.Graph) -> list[DenseNode]:
-    """The dense layers in the order of the graph.
+    """Return the dense layers in the order of the graph.
 
     Raises:
         ValueError: a `Gemm` is of another form than `export.graphs` writes.

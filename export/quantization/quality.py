@@ -1,4 +1,4 @@
-"""What a precision costs: the same sentences by both bundles, scored and compared."""
+"""Measures the quality lost by a precision: the same sentences translated by both bundles, scored and compared."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -10,10 +10,10 @@ from sacrebleu.metrics.chrf import CHRF
 
 @dataclass(frozen=True, slots=True)
 class Quality:
-    """Scores (0 to 100) of greedy translations against the references, and the share that is float32's to the token.
+    """Scores (0 to 100) of greedy translations against the references, and the share with the same tokens as float32.
 
-    `alignment` is the share of identical pieces in sources and translations that point at each other, where the bundle
-    has an alignment graph.
+    `alignment` is the share of identical pieces in sources and translations that point at each other, if the bundle has
+    an alignment graph.
     """
 
     lines: int
@@ -28,11 +28,11 @@ class Quality:
     alignment_float32: float | None = None
 
     def document(self) -> dict[str, Any]:
-        """For the manifest."""
+        """Return the entry for the manifest."""
         return asdict(self)
 
     def line(self) -> str:
-        """For the terminal."""
+        """Return a line for the terminal."""
         scored = (
             f"{self.lines} sentences: BLEU {self.bleu:.2f} (float32 {self.bleu_float32:.2f}), "
             f"chrF {self.chrf:.2f} ({self.chrf_float32:.2f}), {self.identical:.1%} identical"
@@ -43,7 +43,7 @@ class Quality:
 
 
 def scores(outputs: Sequence[str], references: Sequence[str]) -> tuple[float, float]:
-    """Corpus BLEU and chrF, to two places: more would be noise."""
+    """Return corpus BLEU and chrF to two places; more would be noise."""
     bleu = BLEU().corpus_score(list(outputs), [list(references)]).score
     chrf = CHRF().corpus_score(list(outputs), [list(references)]).score
     return round(bleu, 2), round(chrf, 2)

@@ -1,4 +1,4 @@
-"""From the values that an activation took to the range that its 8 bits cover; pure."""
+"""Derives the range that 8 bits cover from an activation's observed values; pure."""
 
 from dataclasses import dataclass, field
 
@@ -16,41 +16,41 @@ _SHRINKAGES = np.linspace(1.0, 0.3, 71)
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """What 8 bits cover; `low` is at most 0 and `high` at least, as zero (padding, ReLU) has to be exact."""
+    """The range that 8 bits cover; `low` <= 0 <= `high`, as zero (padding, ReLU) must be exact."""
 
     low: float
     high: float
 
     def scale(self) -> np.float32:
-        """The width of one of the 255 steps; positive."""
+        """Return the width of one of the 255 steps; positive."""
         return np.float32(max(self.high - self.low, 1e-8) / LEVELS)
 
     def zero_point(self) -> np.uint8:
-        """The integer that stands for 0."""
+        """Return the integer that represents 0."""
         return np.uint8(np.clip(np.rint(-self.low / self.scale()), 0, LEVELS))
 
 
 @dataclass(slots=True)
 class Histogram:
-    """How often an activation took which value. First `widen` over all values, then `count` all of them."""
+    """A histogram of an activation's values. First call `widen` on all values, then `count` on all of them."""
 
     low: float = 0.0
     high: float = 0.0
     counts: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(NUM_BINS, np.int64))
 
     def widen(self, values: Values) -> None:
-        """Make room for values of any shape."""
+        """Extend the range to cover values of any shape."""
         self.low, self.high = min(self.low, float(values.min())), max(self.high, float(values.max()))
 
     def count(self, values: Values) -> None:
-        """Add values, all of them inside what `widen` saw."""
+        """Count values, all within the range that `widen` saw."""
         self.counts += np.histogram(values, bins=NUM_BINS, range=self._limits())[0]
 
     def range(self, method: str) -> Range:
-        """The range by one of `METHODS`.
+        """Return the range by one of `METHODS`.
 
-        "largest" covers every value. A percentile leaves out the same share at both ends. "squared error" shrinks
-        the range as long as finer steps gain more than clipping loses.
+        "largest" covers every value. A percentile leaves out the same share at both ends. "squared error" shrinks the
+        range as long as finer steps gain more than clipping loses.
         """
         if method == "largest":
             return Range(self.low, self.high)

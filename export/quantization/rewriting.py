@@ -1,4 +1,4 @@
-"""Rewrites a float32 graph into its int8 form: dense layers and embeddings compute in, or are stored in, 8 bits."""
+"""Rewrites a float32 graph into its int8 form: dense layers compute in 8 bits, embeddings are stored in 8 bits."""
 
 from collections.abc import Mapping
 
@@ -15,11 +15,11 @@ _TO_FLOAT = onnx_ir.AttrInt64("to", onnx_ir.DataType.FLOAT)
 
 
 def quantize_graph(model: onnx_ir.Model, ranges: Mapping[str, Range]) -> None:
-    """Rewrite in place. `ranges` says for every dense layer's input, by the name of the value, what 8 bits cover.
+    """Rewrite in place. `ranges` maps the name of every dense layer's input to the range that its 8 bits cover.
 
-    x W^T + b becomes MatMulIntegerToFloat(QuantizeLinear(x), W, b), whose products and sums are exact integers: what
-    a row gives can't depend on its neighbours. A table that rows are gathered from is gathered in 8 bits and scaled
-    after. A weight that several nodes share is stored once.
+    x W^T + b becomes MatMulIntegerToFloat(QuantizeLinear(x), W, b), whose products and sums are exact integers, so that
+    a row's result can't depend on its neighbours. A gathered table is gathered in 8 bits and scaled afterwards. A
+    weight shared by several nodes is stored once.
     """
     _Rewriting(model.graph, ranges).run()
 
@@ -42,7 +42,7 @@ class _Rewriting:
             self._graph.initializers.pop(name)
 
     def _is_table(self, value: onnx_ir.Value | None) -> bool:
-        """A stored float32 matrix of token embeddings: shared with the projection, or one of its own."""
+        """Return whether the value is a stored float32 matrix of token embeddings, tied or separate."""
         if value is None or value.name not in self._graph.initializers:
             return False
         return value.name in self._weights or str(value.name).endswith("tokens.weight")
@@ -51,7 +51,8 @@ class _Rewriting:
         graph, node = self._graph, dense.node
         levels, x_scale, x_zero_point = self._quantized(dense)
         weight, scales = self._stored(dense.weight)
-        # Transposing a constant is done once, when the graph is loaded; the file holds the weight as tables want it.
+        # The transpose of a constant is computed once, when the graph is loaded; the file holds the weight in the
+        # layout for tables.
         transposed = insert(graph, node, "Transpose", [weight], [onnx_ir.AttrInt64s("perm", [1, 0])])
         inputs = [levels, transposed, x_scale, scales, x_zero_point, None]
         if dense.bias is not None:
@@ -59,7 +60,7 @@ class _Rewriting:
         replace(graph, node, insert(graph, node, "MatMulIntegerToFloat", inputs, domain=_MICROSOFT))
 
     def _replace_gather(self, node: onnx_ir.Node) -> None:
-        """Gather in 8 bits, and multiply by the rows' scales; a factor that follows (sqrt(d)) becomes part of them."""
+        """Gather in 8 bits and multiply by the rows' scales, which absorb a factor that follows (sqrt(d))."""
         graph, (table, ids) = self._graph, node.inputs
         assert table is not None
         weight, scales = self._stored(table)
@@ -81,7 +82,7 @@ class _Rewriting:
             graph.remove(node, safe=True)
 
     def _quantized(self, dense: DenseNode) -> tuple[onnx_ir.Value, onnx_ir.Value, onnx_ir.Value]:
-        """A dense layer's input in 8 bits; layers with the same input share it."""
+        """Return a dense layer's input in 8 bits; layers with the same input share it."""
         name = str(dense.x.name)
         if name not in self._activations:
             covered = self._ranges[name]

@@ -1,4 +1,4 @@
-"""The sentences that int8 is calibrated and judged on: lines of a TSV file, source<TAB>reference<TAB>set."""
+"""The sentences to calibrate and evaluate int8 on: lines of a TSV file, source<TAB>reference<TAB>set."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ MAX_CALIBRATION_LINES = 256
 
 
 class CalibrationError(Exception):
-    """The calibration file can't be used; the message says why."""
+    """The calibration file can't be used; the message gives the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +25,10 @@ class ParallelLine:
 
 
 def read_lines(path: Path, manifest: Manifest, tokenizer: Tokenizer) -> list[ParallelLine]:
-    """The lines of `path` that fit the model's first language pair.
+    """Return the lines of `path` that fit the model's first language pair.
 
     Raises:
-        CalibrationError: it is missing, no UTF-8, or has fewer than 32 usable lines.
+        CalibrationError: it is missing, is not UTF-8, or has fewer than 32 usable lines.
     """
     pair = manifest.first_pair
     lines = []
@@ -41,7 +41,7 @@ def read_lines(path: Path, manifest: Manifest, tokenizer: Tokenizer) -> list[Par
 
 
 def read_pairs(path: Path) -> list[tuple[str, str]]:
-    """The sources and references in `path`, whatever the model; to know before hours of work that there are some.
+    """Return the sources and references in `path`, for any model: a check that there are some before hours of work.
 
     Raises:
         CalibrationError: as for `read_lines`.
@@ -61,5 +61,5 @@ def _check_count(path: Path, num_lines: int, wanted: str) -> None:
 
 
 def split(lines: Sequence[ParallelLine]) -> tuple[list[ParallelLine], list[ParallelLine]]:
-    """(to calibrate on, to judge by): every other line each, so that neither sees the other's."""
+    """Split into (calibration, evaluation) lines, every other line each, so that they are disjoint."""
     return list(lines[::2][:MAX_CALIBRATION_LINES]), list(lines[1::2])

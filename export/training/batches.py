@@ -1,4 +1,4 @@
-"""Batches whose sources all have the same length: no source padding, so attention needs no masks and runs faster."""
+"""Batches whose sources all have the same length: without source padding, attention needs no masks and runs faster."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,12 +18,12 @@ class Batch:
 
     @property
     def num_tokens(self) -> int:
-        """Tokens that the model computes, padding included."""
+        """Return the number of tokens that the model computes, padding included."""
         return self.source_ids.size + self.target_ids.size
 
 
 def epoch_batches(corpus: EncodedCorpus, batch_tokens: int, start_id: int, pad_id: int, seed: int) -> Iterator[Batch]:
-    """One epoch: draw the pairs by weight, group them by source length, sort by target length, shuffle the batches."""
+    """Yield one epoch: draw pairs by weight, group by source length, sort by target length, shuffle the batches."""
     rng = np.random.default_rng(seed)
     repeats = np.floor(corpus.weights + rng.random(len(corpus))).astype(np.int64)
     drawn = np.repeat(np.arange(len(corpus)), repeats)
@@ -34,7 +34,7 @@ def epoch_batches(corpus: EncodedCorpus, batch_tokens: int, start_id: int, pad_i
 
 
 def make_batch(corpus: EncodedCorpus, rows: npt.NDArray[np.int64], start_id: int, pad_id: int) -> Batch:
-    """Lay the given pairs, which have sources of one length, side by side."""
+    """Put the given pairs, whose sources have the same length, into one batch."""
     source = np.stack([corpus.source[corpus.source_starts[i] : corpus.source_starts[i + 1]] for i in rows])
     targets = [corpus.target[corpus.target_starts[i] : corpus.target_starts[i + 1]] for i in rows]
     target = np.full((len(rows), 1 + max(map(len, targets))), pad_id, dtype=np.int64)
@@ -48,7 +48,7 @@ def _shuffled_groups(
     corpus: EncodedCorpus, drawn: npt.NDArray[np.int64], batch_tokens: int, rng: np.random.Generator
 ) -> list[npt.NDArray[np.int64]]:
     source_lengths = np.diff(corpus.source_starts)[drawn]
-    # Jitter on the target length: batches are mixed anew every epoch at the price of little padding.
+    # Jitter on the target length: every epoch forms new batches, at the cost of little padding.
     target_lengths = np.diff(corpus.target_starts)[drawn] + rng.uniform(-1.0, 1.0, len(drawn))
     order = drawn[np.lexsort((target_lengths, source_lengths))]
     lengths = np.diff(corpus.source_starts)
@@ -66,6 +66,6 @@ def _shuffled_groups(
         groups.append(order[start:end])
         start, widest = end, int(widths[row]) + 1
     groups.append(order[start:])
-    groups = [group for group in groups if len(group) > 1]  # a single row would make torch.compile specialise
+    groups = [group for group in groups if len(group) > 1]  # torch.compile would specialise on a single row
     rng.shuffle(groups)
     return groups

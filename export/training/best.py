@@ -1,4 +1,4 @@
-"""The best checkpoint of a run, which is on disk from the first evaluation on."""
+"""Keeps the best checkpoint of a run, on disk from the first evaluation on."""
 
 import json
 from collections.abc import Callable
@@ -10,7 +10,7 @@ LOSS_NAME = "best.json"
 
 
 class BestCheckpoint:
-    """Calls `write` with each model whose validation loss is the lowest that the run in `output` had, also earlier."""
+    """Calls `write` for each model with the lowest validation loss so far in `output`, earlier runs included."""
 
     def __init__(self, output: Path, write: Callable[[Transformer], None]) -> None:
         self._path, self._write = output / LOSS_NAME, write

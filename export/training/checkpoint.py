@@ -1,4 +1,4 @@
-"""Writes what was trained as one of our own checkpoint folders, the one that `importers.native` reads."""
+"""Writes a trained model as a native checkpoint folder, which `importers.native` reads."""
 
 import json
 import shutil
@@ -12,9 +12,9 @@ from export.importers.native_folder import CONFIG_NAME, TOKENIZER_NAME, WEIGHTS_
 
 
 def save_checkpoint(model: Transformer, info: CheckpointInfo, tokenizer: Path, directory: Path) -> None:
-    """Write weights (float16), configuration and the tokenizer file into `directory`, which is made if missing.
+    """Write weights (float16), configuration and the tokenizer file into `directory`, creating it if missing.
 
-    Weights that are there are replaced at once: whenever the process dies, there is a whole checkpoint.
+    Existing weights are replaced atomically: if the process dies, a complete checkpoint remains.
     """
     directory.mkdir(parents=True, exist_ok=True)
     weights = {name: value.detach().to("cpu", torch.float16).contiguous() for name, value in model.weights().items()}

@@ -1,4 +1,4 @@
-"""The `train` and `score` commands: from a recipe and a corpus to a checkpoint, and what that checkpoint is worth."""
+"""The `train` and `score` commands: from a recipe and a corpus to a checkpoint, and its scores."""
 
 import contextlib
 import dataclasses
@@ -29,7 +29,7 @@ from export.training.scoring import score_by_part
 
 EXISTING_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 EXISTING_FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
-MAX_SERVED_TOKENS = 128  # training showed at most `max_tokens`; positions far beyond them translate badly
+MAX_SERVED_TOKENS = 128  # training used at most `max_tokens`; positions far beyond them translate badly
 
 
 @click.command()
@@ -142,7 +142,7 @@ def score(checkpoint: Path, files: tuple[Path, ...], device: str, output: Path |
 
 @contextlib.contextmanager
 def _calling_on_signals(action: Callable[[], None]) -> Iterator[None]:
-    """Call `action` for SIGINT and SIGTERM, in place of what they do."""
+    """Call `action` on SIGINT and SIGTERM instead of their usual handlers."""
     numbers = (signal.SIGINT, signal.SIGTERM)
     before = {number: signal.signal(number, lambda *_: action()) for number in numbers}
     try:
@@ -154,7 +154,7 @@ def _calling_on_signals(action: Callable[[], None]) -> Iterator[None]:
 
 def _initial_model(recipe: Recipe, tokenizer: sentencepiece.SentencePieceProcessor, init: Path | None) -> Transformer:
     if init is not None:
-        return _import(init).requires_grad_(True)  # importers hand over models that are finished
+        return _import(init).requires_grad_(True)  # importers freeze the parameters
     size = tokenizer.get_piece_size()
     try:
         document = {"source_vocabulary_size": size, "target_vocabulary_size": size, **recipe.model}

@@ -1,4 +1,4 @@
-"""Parallel text: reading it, holding out validation pairs, and turning it into token ids."""
+"""Parallel text: reads it, holds out validation pairs, and encodes it as token ids."""
 
 import dataclasses
 import lzma
@@ -19,7 +19,7 @@ from export.training.recipe import DataRecipe, NoiseRecipe
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """One line of a corpus: a sentence, its translation, and the set that it comes from."""
+    """One line of a corpus: a sentence, its translation, and the set it comes from."""
 
     source: str
     target: str
@@ -27,7 +27,7 @@ class Pair:
 
 
 def read_pairs(path: Path) -> list[Pair]:
-    """Read `source<TAB>target<TAB>set` lines (the set may be left out), plain or xz-compressed, UTF-8.
+    """Read `source<TAB>target<TAB>set` lines (the set is optional), plain or xz-compressed, UTF-8.
 
     Raises:
         ValueError: a line has fewer than two columns; names the line.
@@ -44,7 +44,7 @@ def read_pairs(path: Path) -> list[Pair]:
 
 
 def hold_out(pairs: Sequence[Pair], count: int, seed: int) -> tuple[list[Pair], list[Pair]]:
-    """Split into (training, validation) pairs; no sentence of the second is in the first."""
+    """Split into (training, validation) pairs; no validation sentence is in the training pairs."""
     held = random.Random(seed).sample(range(len(pairs)), count)
     validation = [pairs[i] for i in held]
     return without_sources(pairs, validation), validation
@@ -58,7 +58,7 @@ def without_sources(pairs: Sequence[Pair], others: Sequence[Pair]) -> list[Pair]
 
 @dataclass(frozen=True, slots=True)
 class WeightedPair:
-    """The two sides of a pair, and how often an epoch draws it, on average."""
+    """The two sides of a pair, and how often an epoch draws it on average."""
 
     source: str
     target: str
@@ -94,12 +94,12 @@ class EncodedCorpus:
 
 
 def weigh(pairs: Sequence[Pair], recipe: DataRecipe, symbols: tuple[str, ...], seed: int) -> list[WeightedPair]:
-    """Put reserved symbols into a share of the pairs, and give each its weight."""
+    """Substitute reserved symbols in a share of the pairs, and give each pair its weight."""
     rng = random.Random(seed)
     weighted = []
     for pair in pairs:
         replaced = None
-        # Only about a third of the pairs share an item: draw more often, so that the share of all pairs is right.
+        # Only about a third of the pairs share an item: draw more often to reach the share over all pairs.
         if symbols and rng.random() < min(1.0, 3 * recipe.placeholder_share):
             replaced = substitute(pair.source, pair.target, symbols, rng)
         source, target = replaced or (pair.source, pair.target)
@@ -112,7 +112,7 @@ def add_noise(
 ) -> list[WeightedPair]:
     """Return each pair followed by noisy copies, which take the noise's share of its weight.
 
-    There are as many copies as an epoch draws of them, at least one: what is drawn often is drawn in many forms.
+    There are as many copies as an epoch draws of them, at least one, so that frequently drawn pairs vary.
     """
     kinds, shares = list(recipe.shares()), list(recipe.shares().values())
     total = sum(shares)

@@ -1,4 +1,4 @@
-"""What is looked at while a model trains: validation loss, and sample translations by plain greedy decoding."""
+"""Evaluation during training: validation loss, and sample translations by plain greedy decoding."""
 
 from collections.abc import Iterable, Sequence
 
@@ -15,7 +15,7 @@ from export.training.batches import Batch
 
 @torch.no_grad()
 def validation_loss(model: Transformer, batches: Iterable[Batch], device: torch.device) -> float:
-    """Mean cross-entropy per target token in nats, without label smoothing."""
+    """Return the mean cross-entropy per target token in nats, without label smoothing."""
     model.eval()
     total, count = 0.0, 0
     for batch in batches:
@@ -56,7 +56,7 @@ def translate_greedily(
 def greedy_ids(
     model: Transformer, sources: Sequence[Sequence[int]], device: torch.device, max_output_tokens: int
 ) -> list[list[int]]:
-    """Greedy token ids of a batch, without start and end-of-sentence ids."""
+    """Return the greedy token ids of a batch, without start and end-of-sentence ids."""
     config = model.config
     lengths = torch.tensor([len(ids) for ids in sources], device=device)
     padded = np.full((len(sources), int(lengths.max())), config.pad_id, dtype=np.int64)

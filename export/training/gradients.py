@@ -1,4 +1,4 @@
-"""Gradients of a batch, computed part by part: in threads on a CPU, each part small enough for its caches."""
+"""Computes gradients of a batch in parts: in threads on a CPU, each part small enough for its caches."""
 
 import copy
 import itertools
@@ -14,15 +14,16 @@ from torch.nn import functional
 from export.architecture import Transformer
 from export.training.batches import Batch
 
-PART_TOKENS = 1000  # what lies between layers stays in a CPU's caches; smaller parts cost more in calls than they save
+PART_TOKENS = 1000  # activations stay in a CPU's caches; smaller parts cost more in calls than they save
 
 
 class ParallelGradients:
-    """Adds up gradients in the parameters of `model`, on a CPU.
+    """Accumulates gradients in the parameters of `model`, on a CPU.
 
-    Every worker has a copy of the model that shares its weights, gradients of its own, and one core. Workers wait
-    for each other once a step, and not at every operation as torch's own threads do: that is slow on a machine with
-    other work. Which worker takes which part is chance: with several, sums differ in their last bits from run to run.
+    Every worker has a copy of the model that shares its weights, its own gradients, and one core. Workers wait for each
+    other once per step, not at every operation as torch's own threads do, which is slow on a machine with other work.
+    Parts are assigned to workers in no fixed order: with several workers, sums differ in their last bits from run to
+    run.
     """
 
     def __init__(self, model: Transformer, label_smoothing: float, workers: int, bfloat16: bool) -> None:
@@ -34,7 +35,7 @@ class ParallelGradients:
             self._free.put(replica)
 
     def add(self, batch: Batch) -> float:
-        """Compute the gradients of the batch's mean loss, which is returned."""
+        """Add the gradients of the batch's mean loss, and return the loss."""
         pad_id = self._model.config.pad_id
         count = int((batch.target_ids[:, 1:] != pad_id).sum())
         parts = _parts(batch, PART_TOKENS, pad_id)
@@ -59,7 +60,7 @@ class ParallelGradients:
 
 
 def smoothed_loss(model: Transformer, source: Tensor, target: Tensor, label_smoothing: float) -> Tensor:
-    """Cross-entropy of all target tokens together, with label smoothing."""
+    """Return the cross-entropy of all target tokens together, with label smoothing."""
     logits = model(source, target[:, :-1])  # (B, T, V)
     return functional.cross_entropy(
         logits.flatten(0, 1).float(),

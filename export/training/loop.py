@@ -1,4 +1,4 @@
-"""The training loop: resumable, with a log to plot; the best weights, averaged or not, are kept at every evaluation."""
+"""The training loop: resumable, logged for plotting; keeps the best weights, averaged or not, at every evaluation."""
 
 import dataclasses
 import itertools
@@ -23,7 +23,7 @@ from export.training.muon import Muon
 from export.training.recipe import OptimizerRecipe, Recipe, recipe_fingerprint
 
 STATE_NAME = "state.pt"
-FINISH_NAME = "finish.pt"  # the state of a decay that `finish` started; `state.pt` stays as it was before it
+FINISH_NAME = "finish.pt"  # the state of a decay started by `finish`; `state.pt` remains as it was before
 LOG_NAME = "log.jsonl"
 
 
@@ -39,20 +39,20 @@ class Hardware:
 
 @dataclass(slots=True)
 class Progress:
-    """What a resumed run goes on from."""
+    """The state from which a run resumes."""
 
     step: int = 0
     epoch: int = 0
     batch: int = 0  # of the epoch
     tokens: int = 0
-    cpu_seconds: float = 0.0  # of all threads: time in which the process was stopped, or others ran, doesn't count
+    cpu_seconds: float = 0.0  # of all threads: excludes time while the process was stopped or others ran
     end_step: int = 0
     decay_steps: int = 0
     averaged: list[dict[str, Tensor]] = field(default_factory=list)  # the last weights, for averaging
 
 
 class Trainer:
-    """Trains `model` in place; `keep` is given the model and its validation loss at every evaluation."""
+    """Trains `model` in place; calls `keep` with the model and its validation loss at every evaluation."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class Trainer:
         self._is_finishing = self._is_stopping = False
 
     def run(self) -> bool:
-        """Train to the end. Return `False` if `stop` ended the run before."""
+        """Train to the end; return `False` if `stop` ended the run early."""
         progress, schedule = self.progress, self.recipe.schedule
         if progress.step >= progress.end_step:
             return True
@@ -104,14 +104,14 @@ class Trainer:
         return not self._is_stopping
 
     def stop(self) -> None:
-        """End the run after the current step, with its state on disk. Safe in a signal handler."""
+        """End the run after the current step, with its state saved to disk. Safe in a signal handler."""
         self._is_stopping = True
 
     def resume(self) -> None:
-        """Go on from the state in the output folder, if there is one.
+        """Resume from the state in the output folder, if there is one.
 
         Raises:
-            ValueError: the state is that of another recipe.
+            ValueError: the state belongs to another recipe.
         """
         if not (self.output / STATE_NAME).exists():
             return
@@ -120,12 +120,12 @@ class Trainer:
         self.progress.end_step, self.progress.decay_steps = schedule.total_steps, schedule.decay_steps
 
     def finish(self, steps: int) -> None:
-        """Decay the learning rates over `steps` from the state in the output folder, which stays for going on later.
+        """Decay the learning rates over `steps` from the state in the output folder, which is kept for resuming.
 
-        A decay that was interrupted goes on as it was begun.
+        An interrupted decay resumes with its original settings.
 
         Raises:
-            ValueError: there is no state, or it is that of another recipe.
+            ValueError: there is no state, or it belongs to another recipe.
         """
         started, stable = self.output / FINISH_NAME, self.output / STATE_NAME
         if not stable.exists():
@@ -136,7 +136,7 @@ class Trainer:
             self.progress.end_step, self.progress.decay_steps = self.progress.step + steps, steps
 
     def rate_share(self) -> float:
-        """Share of the peak learning rates at this step: linear warm-up, the peak, and linear decay at the end."""
+        """Return the share of the peak learning rates at this step: linear warm-up, the peak, then linear decay."""
         progress, optimizer = self.progress, self.recipe.optimizer
         warm = min(1.0, (progress.step + 1) / optimizer.warmup_steps)
         left = min(1.0, max(0, progress.end_step - progress.step) / progress.decay_steps)
@@ -149,7 +149,7 @@ class Trainer:
             batches = epoch_batches(self.training, schedule.batch_tokens, config.decoder_start_id, config.pad_id, seed)
             for number, batch in enumerate(batches):
                 if epoch == self.progress.epoch and number < self.progress.batch:
-                    continue  # seen before the run was interrupted
+                    continue  # processed before the run was interrupted
                 self.progress.epoch, self.progress.batch = epoch, number + 1
                 yield batch
             self.progress.epoch, self.progress.batch = epoch + 1, 0
@@ -168,7 +168,7 @@ class Trainer:
         return loss
 
     def _gradients(self) -> Callable[[Batch], float]:
-        """Return what adds a batch's gradients up and returns its loss."""
+        """Return a function that accumulates a batch's gradients and returns its loss."""
         hardware, smoothing = self.hardware, self.recipe.optimizer.label_smoothing
         if hardware.device.type == "cpu" and not hardware.compile:
             return ParallelGradients(self.model, smoothing, hardware.workers, hardware.bfloat16).add
@@ -213,7 +213,7 @@ class Trainer:
         torch.save(state, temporary)
         temporary.replace(path)
         if not self._is_finishing:
-            (self.output / FINISH_NAME).unlink(missing_ok=True)  # it began at an earlier state
+            (self.output / FINISH_NAME).unlink(missing_ok=True)  # it belongs to an earlier state
 
     def _load(self, path: Path) -> None:
         state = torch.load(path, map_location=self.hardware.device, weights_only=True)
@@ -233,7 +233,7 @@ class Trainer:
 
 
 def _optimizers(model: Transformer, recipe: OptimizerRecipe) -> list[torch.optim.Optimizer]:
-    """Muon for the hidden matrices; AdamW without decay for embeddings, norms and biases."""
+    """Return Muon for the hidden matrices, and AdamW without decay for embeddings, norms and biases."""
     hidden = [p for name, p in model.named_parameters() if _is_hidden_matrix(name, p)]
     others = [p for name, p in model.named_parameters() if not _is_hidden_matrix(name, p)]
     return [

@@ -1,7 +1,7 @@
-"""The Muon optimizer for hidden matrices: momentum, orthogonalised (Jordan et al., 2024).
+"""The Muon optimizer for hidden matrices: orthogonalised momentum (Jordan et al., 2024).
 
 torch.optim.Muon does the same, one matrix at a time and in bfloat16, which CPUs without bfloat16 units run four times
-slower than float32; here matrices of one shape go through the iteration together, in the given precision.
+slower than float32; here, matrices of the same shape are iterated together, in their own precision.
 """
 
 from collections.abc import Iterable

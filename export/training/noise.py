@@ -1,4 +1,4 @@
-"""Noisy copies of training pairs: the same change on both sides, so that a model takes text as people type it."""
+"""Noisy copies of training pairs: the same change on both sides, so that a model handles text as people type it."""
 
 import random
 import re
@@ -7,7 +7,7 @@ from functools import partial
 
 from export.training.placeholders import shared_items
 
-MARKS = ("#", "##", "###", "-", ">")  # and numbers, and reserved symbols: they stand for what a tokenizer lacks, as "*"
+MARKS = ("#", "##", "###", "-", ">")  # and numbers, and reserved symbols, which replace what a tokenizer lacks, as "*"
 _FINAL = re.compile(r"(?<=[^\W_])[.!?]$")
 _MAX_ITEM_NUMBER = 20
 
@@ -15,9 +15,9 @@ Texts = tuple[str, str]
 
 
 def noisy_copy(kind: str, source: str, target: str, symbols: tuple[str, ...], rng: random.Random) -> Texts | None:
-    """Change both sides as `kind`, a field of `NoiseRecipe`, says. Return `None` where that changes nothing.
+    """Change both sides by `kind`, a field of `NoiseRecipe`. Return `None` if that changes nothing.
 
-    Changes of case and leading marks also take away the final punctuation half of the time, as people do.
+    Changes of case and leading marks also remove the final punctuation half of the time, as people do.
     """
     changes: dict[str, Callable[[str, str], Texts | None]] = {
         "no_final_punctuation": drop_final_punctuation,
@@ -36,19 +36,19 @@ def noisy_copy(kind: str, source: str, target: str, symbols: tuple[str, ...], rn
 
 
 def drop_final_punctuation(source: str, target: str) -> Texts | None:
-    """Take one full stop, exclamation or question mark from both ends, if both have one behind a letter or digit."""
+    """Remove one full stop, exclamation or question mark from both ends if both follow a letter or digit."""
     if not (_FINAL.search(source) and _FINAL.search(target)):
         return None
     return source[:-1], target[:-1]
 
 
 def capitalize_words(text: str) -> str:
-    """Give each word a capital, and leave its other letters as they are."""
+    """Capitalise each word, leaving its other letters unchanged."""
     return re.sub(r"(?<!\S)\w", lambda first: first[0].upper(), text)
 
 
 def add_leading_mark(source: str, target: str, symbols: tuple[str, ...], rng: random.Random) -> Texts | None:
-    """Put the same heading, bullet, quotation or number mark before both sides, unless they begin with one."""
+    """Add the same heading, bullet, quotation or number mark before both sides, unless they begin with one."""
     if not (source[:1].isalnum() and target[:1].isalnum()):
         return None
     mark = rng.choice((*MARKS, f"{rng.randint(1, _MAX_ITEM_NUMBER)}.", *_free(symbols, source, target, rng)[:1]))
@@ -56,7 +56,7 @@ def add_leading_mark(source: str, target: str, symbols: tuple[str, ...], rng: ra
 
 
 def add_symbol_pair(source: str, target: str, symbols: tuple[str, ...], rng: random.Random) -> Texts | None:
-    """Put two reserved symbols around a word that both sides share, as tags stand; around the whole text if none is."""
+    """Put two reserved symbols, like tags, around a word that both sides share, or around the whole text if none is."""
     free = _free(symbols, source, target, rng)
     if len(free) < 2:
         return None
@@ -69,7 +69,7 @@ def add_symbol_pair(source: str, target: str, symbols: tuple[str, ...], rng: ran
 
 
 def _free(symbols: tuple[str, ...], source: str, target: str, rng: random.Random) -> list[str]:
-    """Return the symbols that are on neither side, in random order."""
+    """Return the symbols that occur on neither side, in random order."""
     free = [symbol for symbol in symbols if symbol not in source and symbol not in target]
     rng.shuffle(free)
     return free

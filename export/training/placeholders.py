@@ -1,9 +1,9 @@
-"""Reserved symbols in training pairs: shown in place of what stands on both sides, they learn to be copied."""
+"""Reserved symbols in training pairs: they replace items found on both sides, so that the model learns to copy them."""
 
 import random
 import re
 
-FIRST_SYMBOL = 0xE000  # Unicode's private use area: survives NFKC and is not in anybody's text
+FIRST_SYMBOL = 0xE000  # Unicode's private use area: survives NFKC and occurs in no ordinary text
 MAX_SYMBOLS = 0xF8FF - FIRST_SYMBOL + 1
 
 # Numbers with their separators, and capitalised or technical words (names, products, identifiers).
@@ -11,18 +11,18 @@ _CANDIDATE = re.compile(r"\d+(?:[.,:]\d+)*|[A-Z][\w\-]{2,}|\w+(?:[._/]\w+)+")
 
 
 def reserved_symbols(count: int) -> tuple[str, ...]:
-    """The symbols, one private-use character each."""
+    """Return the symbols, one private-use character each."""
     return tuple(chr(FIRST_SYMBOL + i) for i in range(count))
 
 
 def shared_items(source: str, target: str) -> list[str]:
-    """Numbers, names and identifiers that stand exactly once on each side, in the order of the source."""
+    """Return numbers, names and identifiers that occur exactly once on each side, in the order of the source."""
     in_source, in_target = _CANDIDATE.findall(source), _CANDIDATE.findall(target)
     return [item for item in dict.fromkeys(in_source) if in_source.count(item) == in_target.count(item) == 1]
 
 
 def substitute(source: str, target: str, symbols: tuple[str, ...], rng: random.Random) -> tuple[str, str] | None:
-    """Put different random symbols in place of one to three items that stand exactly once on each side.
+    """Replace one to three items that occur exactly once on each side by different random symbols.
 
     Returns `None` if the pair shares no such item.
     """

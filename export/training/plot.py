@@ -1,4 +1,4 @@
-"""The loss curve of a run as a picture, from its log."""
+"""Plots a run's loss curve from its log."""
 
 import json
 from pathlib import Path

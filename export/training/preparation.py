@@ -1,4 +1,4 @@
-"""From a corpus file to what the loop reads: tokenizer, encoded training pairs, validation pairs; kept for resuming."""
+"""Prepares the loop's input from a corpus: tokenizer, encoded training pairs, validation pairs; kept for resuming."""
 
 import hashlib
 import json
@@ -30,7 +30,7 @@ VALIDATION_NAME = "validation.npz"
 
 @dataclass(frozen=True, slots=True)
 class PreparedData:
-    """All that training reads."""
+    """All input of a training run."""
 
     tokenizer: sentencepiece.SentencePieceProcessor
     training: EncodedCorpus
@@ -40,7 +40,7 @@ class PreparedData:
 def prepare(recipe: Recipe, data: list[Path], output: Path, init_tokenizer: Path | None) -> PreparedData:
     """Prepare the data in `output`, or read what an earlier run with the same recipe and files prepared there.
 
-    `init_tokenizer` is used instead of training one, when training goes on from given weights.
+    `init_tokenizer` is used instead of a newly trained one when training continues from given weights.
     """
     output.mkdir(parents=True, exist_ok=True)
     fingerprint = _fingerprint(recipe, data, init_tokenizer)
@@ -58,7 +58,7 @@ def prepare(recipe: Recipe, data: list[Path], output: Path, init_tokenizer: Path
 def _prepare(recipe: Recipe, data: list[Path], output: Path, init_tokenizer: Path | None) -> None:
     seed = recipe.schedule.seed
     stages = tqdm(total=4, desc="prepare", unit="stage")
-    # Validation lines come from the first file: they stay the same whatever is added to it.
+    # Validation lines come from the first file, so that they stay the same if more files are added.
     first, validation = hold_out(read_pairs(data[0]), recipe.data.validation_lines, seed)
     others = without_sources([pair for path in data[1:] for pair in read_pairs(path)], validation)
     training = list(dict.fromkeys([*first, *others]))

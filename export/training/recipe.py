@@ -1,4 +1,4 @@
-"""A training recipe: everything that decides what a run produces, read from one commented TOML file."""
+"""A training recipe: everything that determines the result of a run, read from one commented TOML file."""
 
 import dataclasses
 import hashlib
@@ -20,25 +20,25 @@ class TokenizerRecipe:
 
 @dataclass(frozen=True, slots=True)
 class DataRecipe:
-    """Which pairs an epoch shows. `weights`: set -> how often each of its pairs is drawn in an epoch, on average."""
+    """Which pairs an epoch draws. `weights`: set -> how often an epoch draws each of its pairs on average."""
 
     weights: dict[str, float]
     default_weight: float
     short_words: int
     short_weights: dict[str, float]  # set -> the weight of its pairs with at most `short_words` words in the source
-    max_tokens: int  # pairs with more tokens on a side are left out
+    max_tokens: int  # pairs with more tokens on a side are dropped
     validation_lines: int
-    placeholder_share: float  # of the pairs, with reserved symbols in place of what stands on both sides
+    placeholder_share: float  # of the pairs, with reserved symbols in place of items found on both sides
 
     def weight(self, part: str, source: str) -> float:
-        """How often an epoch draws a pair of this set with this source, on average."""
+        """Return how often an epoch draws a pair of this set with this source, on average."""
         weight = self.weights.get(part, self.default_weight)
         return self.short_weights.get(part, weight) if len(source.split()) <= self.short_words else weight
 
 
 @dataclass(frozen=True, slots=True)
 class NoiseRecipe:
-    """Shares of the pairs an epoch shows that are changed on both sides; `export.training.noise` says how."""
+    """Shares of an epoch's pairs that are changed on both sides; see `export.training.noise`."""
 
     no_final_punctuation: float
     lower_case: float
@@ -48,7 +48,7 @@ class NoiseRecipe:
     symbol_pair: float
 
     def shares(self) -> dict[str, float]:
-        """Kind of noise -> its share."""
+        """Return kind of noise -> share."""
         return dataclasses.asdict(self)
 
 
@@ -56,8 +56,8 @@ class NoiseRecipe:
 class OptimizerRecipe:
     """Muon for hidden matrices, AdamW for the rest.
 
-    The rates warm up to their peaks, stay there, and decay linearly to `final_rate_share` of them in the end: so a run
-    can be ended, or gone on with, at any step.
+    The rates warm up to their peaks, stay there, and finally decay linearly to `final_rate_share` of them, so that a
+    run can be ended or continued at any step.
     """
 
     matrix_learning_rate: float
@@ -73,13 +73,13 @@ class OptimizerRecipe:
 
 @dataclass(frozen=True, slots=True)
 class ScheduleRecipe:
-    """How long, in which pieces, and how often to look."""
+    """The length of a run, its batches, and how often to evaluate."""
 
     batch_tokens: int  # source and target tokens of one step, padding included
     total_steps: int
     decay_steps: int  # the last steps, over which the learning rates decay
     evaluate_every: int
-    average_last: int  # weights at the last so many evaluations are averaged; the better of mean and last is kept
+    average_last: int  # average the weights of this many last evaluations; the better of mean and last is kept
     seed: int
 
 
@@ -91,7 +91,7 @@ class Recipe:
     source_language_code: str
     target_language_code: str
     samples: tuple[str, ...]  # sentences translated at every evaluation
-    model: dict[str, Any]  # `ModelConfig` without the vocabulary sizes, which the tokenizer gives
+    model: dict[str, Any]  # `ModelConfig` without the vocabulary sizes, which come from the tokenizer
     tokenizer: TokenizerRecipe
     data: DataRecipe
     noise: NoiseRecipe
@@ -103,7 +103,7 @@ def load_recipe(path: Path) -> Recipe:
     """Read a recipe.
 
     Raises:
-        ValueError: it is no TOML, or keys are missing, unknown or mistyped; the message names them.
+        ValueError: it is not TOML, or keys are missing, unknown or mistyped; the message names them.
     """
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -129,7 +129,7 @@ def load_recipe(path: Path) -> Recipe:
 
 
 def recipe_fingerprint(recipe: Recipe) -> str:
-    """SHA-256 of a recipe but for its samples and the run's length: what a resumed run shares with its beginning."""
+    """Return the SHA-256 of a recipe without samples and run length: what a resumed run must share with its start."""
     document = dataclasses.asdict(recipe)
     del document["samples"], document["schedule"]["total_steps"], document["schedule"]["decay_steps"]
     return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()

@@ -28,7 +28,7 @@ class Score:
 def score_by_part(
     model: Transformer, tokenizer: sentencepiece.SentencePieceProcessor, pairs: Sequence[Pair], device: torch.device
 ) -> tuple[list[Score], list[str]]:
-    """Translate all sources greedily and score each part of the pairs by itself; returns the translations as well."""
+    """Translate all sources greedily and score each part separately; return the translations as well."""
     outputs = translate_greedily(model, tokenizer, [pair.source for pair in pairs], device)
     scores = []
     for part in dict.fromkeys(pair.part for pair in pairs):
@@ -38,7 +38,7 @@ def score_by_part(
 
 
 def score(part: str, outputs: list[str], references: list[str]) -> Score:
-    """Corpus BLEU and chrF of one part."""
+    """Return corpus BLEU and chrF of one part."""
     bleu, chrf = BLEU(), CHRF()
     return Score(
         part=part,

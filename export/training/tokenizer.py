@@ -1,4 +1,4 @@
-"""Trains the SentencePiece model that source and target share."""
+"""Trains the SentencePiece model shared by source and target."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -14,7 +14,7 @@ BOS_ID, PAD_ID, EOS_ID, UNK_ID = 0, 1, 2, 3  # fairseq's order, which M2M100 and
 def train_tokenizer(sentences: Iterable[str], recipe: TokenizerRecipe, path: Path, seed: int) -> None:
     """Write a unigram model to `path`; its ids are the Transformer's ids.
 
-    Digits are split so that numbers are copied digit by digit, and the reserved symbols are pieces of their own.
+    Digits are split so that numbers are copied digit by digit; the reserved symbols are separate pieces.
     """
     sentencepiece.set_random_generator_seed(seed)
     with path.open("wb") as file:

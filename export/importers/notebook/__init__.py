@@ -1,1 +1,1 @@
-"""State dicts of Transformers that were written by hand after the five notebooks that docs/models.md lists."""
+"""State dicts of hand-written Transformers that follow the five notebooks listed in docs/models.md."""

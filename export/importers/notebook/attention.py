@@ -1,4 +1,4 @@
-"""The forms in which the notebooks keep attention's weights, and how each is laid into ours."""
+"""The layouts of attention weights in the notebooks, and their conversion to ours."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -14,11 +14,11 @@ AttentionKind = Literal["separate", "fused", "packed", "per_head"]
 
 @dataclass(frozen=True, slots=True)
 class AttentionForm:
-    """One way to keep the weights of queries, keys and values, with the names it has under an attention module.
+    """One layout of the weights of queries, keys and values, with its names under an attention module.
 
     separate: a (d, d) matrix for each. fused: one (3 d, d) matrix, queries above keys above values. packed: the same
-    shape, its rows (heads, 3, head size). per_head: (head size, d) matrices for every head, whose number stands in the
-    name for `{}`, and biases that are columns.
+    shape, with rows (heads, 3, head size). per_head: (head size, d) matrices for every head, whose number replaces `{}`
+    in the name, and biases that are columns.
     """
 
     kind: AttentionKind
@@ -29,11 +29,11 @@ class AttentionForm:
 
     @property
     def mark(self) -> str:
-        """The name that the form is known by."""
+        """Return the name that identifies the form."""
         return self.weights[0].format(1)
 
     def choices(self, names: Iterable[str]) -> dict[str, Any]:
-        """What the names under attention modules show of `ModelConfig`."""
+        """Return the `ModelConfig` fields that the names under attention modules determine."""
         found = set(names)
         output = "biased" if self.output_bias in found else "unbiased"
         return {
@@ -42,7 +42,7 @@ class AttentionForm:
         }
 
     def shapes(self, config: ModelConfig) -> dict[str, tuple[int, ...]]:
-        """Every name under an attention module and its shape."""
+        """Return every name under an attention module with its shape."""
         width, heads = config.d_model, config.num_heads
         rows = {"separate": width, "fused": 3 * width, "packed": 3 * width, "per_head": config.head_size}[self.kind]
         column = (1,) if self.kind == "per_head" else ()
@@ -56,7 +56,7 @@ class AttentionForm:
         return shapes
 
     def laid_out(self, tensors: Mapping[str, Tensor], num_heads: int) -> dict[str, Tensor]:
-        """The tensors under an attention module, as `export.architecture.attention.MultiHeadAttention` names them."""
+        """Return an attention module's tensors by the names of `export.architecture.attention.MultiHeadAttention`."""
         laid: dict[str, Tensor] = {}
         for suffix, names in (("weight", self.weights), ("bias", self.biases)):
             parts = [tensors[name] for name in _numbered(names, num_heads) if name in tensors]
@@ -69,7 +69,7 @@ class AttentionForm:
         return {name: rows.flatten() if name.endswith("bias") else rows for name, rows in laid.items()}
 
     def _split(self, parts: list[Tensor], num_heads: int) -> list[Tensor]:
-        """Weights or biases of queries, keys and values."""
+        """Return the weights or biases of queries, keys and values."""
         if self.kind == "fused":
             return list(parts[0].chunk(3))
         if self.kind == "packed":
@@ -80,7 +80,7 @@ class AttentionForm:
 
 
 def _numbered(names: Iterable[str], num_heads: int) -> Iterator[str]:
-    """The names; those that differ by head for all heads, before the next one."""
+    """Yield the names; those that differ by head are repeated for all heads before the next one."""
     for name in names:
         yield from dict.fromkeys(name.format(head) for head in range(1, num_heads + 1))
 

@@ -1,4 +1,4 @@
-"""The `--config` of a notebook checkpoint: a JSON object with what its weights leave open."""
+"""The `--config` of a notebook checkpoint: a JSON object with everything its weights leave open."""
 
 import dataclasses
 import typing
@@ -24,7 +24,7 @@ SIZES = (
     "max_source_positions",
     "max_target_positions",
 )
-# Beside them ids, and the choices that change no name and no shape: a wrong guess would go unnoticed.
+# Besides these: ids, and choices that change no name and no shape, for which a wrong guess would go unnoticed.
 REQUIRED = (
     *SIZES,
     "norm",
@@ -37,7 +37,7 @@ REQUIRED = (
     "source_prefix_ids",
     "source_eos_id",
 )
-_Check = tuple[Callable[[Any], bool], str]  # what a value must be, in code and in words
+_Check = tuple[Callable[[Any], bool], str]  # a condition on a value, in code and in words
 
 
 def _is_number(value: Any, lowest: int) -> bool:
@@ -69,32 +69,33 @@ _CHECKS: dict[str, _Check] = {
 
 @dataclass(frozen=True, slots=True)
 class NotebookConfig:
-    """What is said in `--config`.
+    """The content of `--config`.
 
-    `model` are the keys of `ModelConfig`, unchecked; the target's special ids are among them. The encoder reads
-    `source_prefix_ids`, a text and `source_eos_id`, if there is one; `source_pad_id` is masked wherever it stands.
+    `model` holds the keys of `ModelConfig`, unchecked, including the target's special ids. The encoder reads
+    `source_prefix_ids`, the text and `source_eos_id`, if there is one; `source_pad_id` is masked everywhere.
     """
 
     model: dict[str, Any]
     source_prefix_ids: tuple[int, ...] = ()
     source_eos_id: int | None = None
-    source_pad_id: int | None = None  # None: as `pad_id`
-    attention: AttentionKind | None = None  # None: its names tell
+    source_pad_id: int | None = None  # None: same as `pad_id`
+    attention: AttentionKind | None = None  # None: detected from its names
     suppressed_ids: tuple[int, ...] | None = None  # None: `pad_id`, `unk_id` and `decoder_start_id`
     name: str = ""
     licence: str = UNKNOWN_LICENCE
-    max_source_tokens: int | None = None  # None: as many as there are positions
+    max_source_tokens: int | None = None  # None: the number of positions
     max_output_tokens: int | None = None
     beam_size: int = 1
     length_penalty: float = 1.0
 
 
 def read_config(path: Path, problems: list[str]) -> NotebookConfig:
-    """Read it and check all but the values of `ModelConfig`'s keys. Each problem is added to `problems`; what is then
-    returned serves to look for more.
+    """Read it and check everything but the values of `ModelConfig`'s keys.
+
+    Each problem is added to `problems`; the result is then only good for finding more of them.
 
     Raises:
-        ValueError: it is no JSON object.
+        ValueError: it is not a JSON object.
     """
     document = read_json(path)
     of_model = {item.name for item in dataclasses.fields(ModelConfig)}

@@ -1,4 +1,4 @@
-"""Imports a bare state dict of a notebook's Transformer, with its `--config`, tokenizers and languages beside it."""
+"""Imports a bare state dict of a notebook's Transformer, accompanied by `--config`, tokenizers and languages."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,10 +20,10 @@ T = TypeVar("T")
 
 
 def import_notebook(path: Path, options: ImportOptions) -> ImportedCheckpoint:
-    """Read and check a state dict's file, or a folder that holds one, and the files that `options` name.
+    """Read and check a state dict's file, or a folder that contains one, and the files that `options` name.
 
     Raises:
-        CheckpointError: something is missing or damaged, or contradicts something else; all problems are listed.
+        CheckpointError: anything is missing, damaged or contradictory; all problems are listed.
     """
     problems = list(_language_problems(options))
     file = read_part(path.name, lambda: find_state_dict(path), problems)
@@ -60,7 +60,7 @@ def import_notebook(path: Path, options: ImportOptions) -> ImportedCheckpoint:
 
 
 def _read(flag: str, path: Path | None, read: Callable[[Path], T], problems: list[str]) -> T | None:
-    """What `read` makes of the file that a flag names, or `None` and a line in `problems`."""
+    """Return the result of `read` on the file given by a flag; or `None`, and add a line to `problems`."""
     if path is None:
         problems.append(f"{flag} is missing, which a state dict needs beside it")
         return None
@@ -79,7 +79,7 @@ def _language_problems(options: ImportOptions) -> Iterator[str]:
 
 
 def _config_problems(config: NotebookConfig, model_config: ModelConfig) -> Iterator[str]:
-    """Ids outside their vocabulary and limits beyond the positions."""
+    """Yield ids outside their vocabulary and limits beyond the positions."""
     source_size, target_size = model_config.source_vocabulary_size, model_config.target_vocabulary_size
     named = [("source_prefix_ids", index, source_size) for index in config.source_prefix_ids]
     named += [("suppressed_ids", index, target_size) for index in config.suppressed_ids or ()]
@@ -120,7 +120,7 @@ def _vocabulary_problems(
 def _tokenizer(
     config: NotebookConfig, model_config: ModelConfig, options: ImportOptions, vocabulary: Vocabulary
 ) -> tuple[TokenizerSpec, dict[str, Path]]:
-    """The tokenizer's entry in the manifest, and its files by their names in the bundle."""
+    """Return the tokenizer's manifest entry, and its files by their names in the bundle."""
     assert options.tokenizer is not None
     names = [f"tokenizer{vocabulary.suffix}"]
     if options.target_tokenizer is not None:
@@ -141,7 +141,7 @@ def _tokenizer(
 
 
 def _suppressed_ids(config: NotebookConfig, model_config: ModelConfig) -> tuple[int, ...]:
-    """What is never generated: unless the user says otherwise, what has no text."""
+    """Return the ids that are never generated: those without text, unless the user overrides them."""
     if config.suppressed_ids is not None:
         return tuple(sorted(set(config.suppressed_ids)))
     special = {_target_pad_id(config, model_config), model_config.unk_id, model_config.decoder_start_id}
@@ -149,6 +149,6 @@ def _suppressed_ids(config: NotebookConfig, model_config: ModelConfig) -> tuple[
 
 
 def _target_pad_id(config: NotebookConfig, model_config: ModelConfig) -> int:
-    """The target's own, of which `ModelConfig` keeps the smaller of both sides'."""
+    """Return the target's own id; `ModelConfig` keeps the smaller of both sides'."""
     said = config.model.get("pad_id")
     return said if isinstance(said, int) else model_config.pad_id

@@ -1,4 +1,4 @@
-"""A notebook's weights and configuration become our model, or a list of what does not fit."""
+"""Converts a notebook's weights and configuration to our model, or lists what does not fit."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -19,10 +19,10 @@ EPSILONS = {"vector": 1e-5, "scalar": 1e-8}  # torch's and document 002's
 def build_model(
     config: NotebookConfig, weights: Mapping[str, Tensor] | None, problems: list[str]
 ) -> tuple[ModelConfig | None, Transformer | None]:
-    """The model, and its configuration even where the weights don't fit it. Every problem is added to the list."""
+    """Return the model, and its configuration even if the weights don't fit it; add every problem to `problems`."""
     said, shown, naming = dict(config.model), dict[str, Any](), None
     if config.source_pad_id is not None and isinstance(said.get("pad_id"), int):
-        # One id fills the rows of both sides, where it is masked; the smaller is in both vocabularies.
+        # One id, which is masked, fills the rows of both sides; the smaller one is in both vocabularies.
         said["pad_id"] = min(said["pad_id"], config.source_pad_id)
     if weights is not None:
         try:
@@ -50,9 +50,9 @@ def build_model(
 
 
 def _complete(said: Mapping[str, Any], shown: Mapping[str, Any], problems: list[str]) -> ModelConfig | None:
-    """What the user said, and what the weights have shown where the user said nothing.
+    """Return the user's settings, completed by those that the weights determine.
 
-    If that is not usable, the sizes alone may be, to judge the weights by.
+    If they are unusable, the sizes alone may still serve to check the weights.
     """
     values = {**shown, **said}
     values.setdefault("layer_norm_epsilon", EPSILONS.get(str(values.get("layer_norm")), EPSILONS["vector"]))

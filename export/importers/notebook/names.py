@@ -1,4 +1,4 @@
-"""The names of a notebook's state dict beside ours: one table for the whole model, one per kind of layer."""
+"""The names of a notebook's state dict and ours: one table for the whole model, one per kind of layer."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -13,7 +13,7 @@ from export.architecture.transformer import DECODER_TABLE, PROJECTION
 from export.importers.notebook.attention import FORMS, AttentionForm, AttentionKind
 from export.importers.notebook.parts import describe
 
-# Ours -> theirs, as document 002 names the parts of its model.
+# Ours -> theirs, by the names in document 002.
 MODEL = {
     "encoder.embedding.tokens": "source_embedding.embeddings",
     "decoder.embedding.tokens": "target_embedding.embeddings",
@@ -78,13 +78,13 @@ NUMBERED_BLOCK = Block(  # 004, which describes no decoder: cross-attention is n
 
 @dataclass(frozen=True, slots=True)
 class Naming:
-    """How one state dict names its parts."""
+    """The naming scheme of one state dict."""
 
     form: AttentionForm
     block: Block
 
     def choices(self, weights: Mapping[str, Tensor]) -> dict[str, Any]:
-        """What the names show of `ModelConfig`, and whether the projection is the target embedding."""
+        """Return the `ModelConfig` fields that the names determine, including whether the projection is tied."""
         table, projection = _weight_of(DECODER_TABLE), _weight_of(PROJECTION)
         return {
             **self.form.choices(_attention_names(weights)),
@@ -95,7 +95,7 @@ class Naming:
         }
 
     def shapes(self, model: Transformer) -> dict[str, tuple[int, ...]]:
-        """Every name that the state dict of such a model holds, and its shape; shared weights under one name only."""
+        """Return every name in the state dict of such a model with its shape; shared weights under one name only."""
         kept = model.weights()
         shapes = {theirs: tuple(kept[ours].shape) for ours, theirs in self._single(model).items()}
         for _, theirs in self._attentions(model.config):
@@ -103,11 +103,11 @@ class Naming:
         return shapes
 
     def shared(self, model: Transformer) -> dict[str, str]:
-        """Names that a state dict may hold besides, each with the one whose values it must repeat."""
+        """Return additional names that a state dict may hold, each with the one whose values it must repeat."""
         return {_weight_of(ours): _weight_of(kept) for ours, kept in model.shared_names().items()}
 
     def ours(self, weights: Mapping[str, Tensor], model: Transformer) -> dict[str, Tensor]:
-        """The weights under our names, laid out as ours."""
+        """Return the weights under our names, in our layout."""
         renamed = {ours: weights[theirs] for ours, theirs in self._single(model).items()}
         for ours, theirs in self._attentions(model.config):
             parts = {name: weights[f"{theirs}.{name}"] for name in self.form.shapes(model.config)}
@@ -116,7 +116,7 @@ class Naming:
         return renamed
 
     def _single(self, model: Transformer) -> dict[str, str]:
-        """Parameters that are one tensor here and there, ours -> theirs: all but attention's."""
+        """Return ours -> theirs for parameters that are one tensor in both: all but attention's."""
         kept = model.weights().keys()
         inner = SCALAR_NORM if model.config.layer_norm == "scalar" else {}
         return {
@@ -128,7 +128,7 @@ class Naming:
         }
 
     def _attentions(self, config: ModelConfig) -> Iterator[tuple[str, str]]:
-        """Attention modules, ours and theirs."""
+        """Yield the names of attention modules, ours and theirs."""
         return ((ours, theirs) for ours, theirs in self._modules(config) if ours.endswith("attention"))
 
     def _modules(self, config: ModelConfig) -> Iterator[tuple[str, str]]:
@@ -144,11 +144,11 @@ class Naming:
 
 
 def find_naming(names: Iterable[str], said: AttentionKind | None) -> Naming:
-    """Tell from a state dict's names which document it follows; `said` is the attention that the user says it has.
+    """Determine from a state dict's names which document it follows; `said` is the user's choice of attention.
 
     Raises:
-        ValueError: no attention that is known is in it, or only a part of a model; it is of another form than said, or
-            two forms are possible.
+        ValueError: no known attention is in it, or only part of a model; its form differs from `said`, or two forms are
+            possible.
     """
     names = list(names)
     found = _attention_names(names)
@@ -173,12 +173,12 @@ def find_naming(names: Iterable[str], said: AttentionKind | None) -> Naming:
 
 
 def same(one: Tensor, other: Tensor) -> bool:
-    """Whether two tensors of any dtypes hold the same numbers."""
+    """Return whether two tensors of any dtypes hold the same numbers."""
     return torch.equal(one.double(), other.double())
 
 
 def _attention_names(names: Iterable[str]) -> set[str]:
-    """What attention modules hold, whichever they are."""
+    """Return the names inside attention modules of any kind."""
     return {match[1] for name in names if (match := _ATTENTION.fullmatch(name))}
 
 

@@ -1,4 +1,4 @@
-"""What a state dict is that is no whole model: a part that was saved by itself, or a model inside of another module."""
+"""Recognises state dicts that are not a whole model: a part saved separately, or a model inside another module."""
 
 import re
 from collections.abc import Iterable
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from export.importers.notebook.attention import FORMS
 
 _LAYER = r"(?:self_|cross_|)attention\."
-_PARTS = {  # what stands before the names of attention's weights
+_PARTS = {  # the prefixes of attention's weights
     "": "attention",
     _LAYER: "one layer",
     rf"\d+\.{_LAYER}": "a list of layers",
@@ -17,7 +17,7 @@ _INSIDE = re.compile(rf"(.+\.)(?:encoder\.encoder_list|decoder\.decoder_list)\.\
 
 
 def describe(names: Iterable[str]) -> str | None:
-    """What it is and what to save instead; `None` if its names tell nothing."""
+    """Return what it is and what to save instead; `None` if its names are not conclusive."""
     marks = tuple(dict.fromkeys(form.mark for form in FORMS))
     for name in names:
         before = next((name.removesuffix(mark) for mark in marks if f".{name}".endswith(f".{mark}")), None)

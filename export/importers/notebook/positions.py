@@ -1,4 +1,4 @@
-"""The position tables in a state dict: buffers of the notebooks' classes, which tell how they were computed."""
+"""The position tables in a state dict: buffers of the notebooks' classes, which show how they were computed."""
 
 import itertools
 import typing
@@ -10,7 +10,7 @@ from export.architecture import PositionConfig
 from export.architecture.config import CosineExponent
 from export.architecture.embedding import sinusoidal_table
 
-# What document 002 writes, what it means and what the paper writes.
+# Document 002 as written, as intended, and the paper.
 READINGS = [
     PositionConfig(base=base, cosine_exponent=exponent)
     for base, exponent in itertools.product((1000.0, 10000.0), typing.get_args(CosineExponent))
@@ -20,22 +20,22 @@ TOLERANCE, TOLERANCE_PER_POSITION = 1e-5, 1e-6
 
 
 def largest_difference(table: Tensor, config: PositionConfig) -> float:
-    """Between a (1, P, d) buffer and what `config` gives."""
+    """Return the largest difference between a (1, P, d) buffer and the table of `config`."""
     _, num_positions, width = table.shape
     return float((table[0].float() - sinusoidal_table(num_positions, width, config)).abs().max())
 
 
 def fits(table: Tensor, config: PositionConfig) -> bool:
-    """Whether a (1, P, d) buffer is what `config` gives, but for rounding."""
+    """Return whether a (1, P, d) buffer is the table of `config`, up to rounding."""
     return largest_difference(table, config) <= TOLERANCE + TOLERANCE_PER_POSITION * table.shape[1]
 
 
 def find_reading(tables: Iterable[Tensor]) -> PositionConfig | None:
-    """The reading of the documents' formula that gives all (1, P, d) tables, if one does."""
+    """Return the reading of the documents' formula that gives all (1, P, d) tables, if one does."""
     tables = list(tables)
     return next((reading for reading in READINGS if all(fits(table, reading) for table in tables)), None)
 
 
 def describe(config: PositionConfig) -> str:
-    """The keys that readings differ in."""
+    """Return the keys in which readings differ, with their values."""
     return f"base {config.base:g}, cosine_exponent {config.cosine_exponent}"

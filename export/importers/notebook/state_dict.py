@@ -1,4 +1,4 @@
-"""Finds and reads a bare state dict, which may come from anyone and lie beside an optimizer's."""
+"""Finds and reads a bare state dict, which is untrusted and may be saved along with an optimizer's."""
 
 from pathlib import Path
 from typing import Any
@@ -9,11 +9,11 @@ from torch import Tensor
 from export.importers.weight_files import load_document, without_wrappers
 
 SUFFIXES = (".safetensors", ".pt", ".pth", ".bin")
-WRAPPERS = ("model_state_dict", "state_dict", "model")  # names under which training loops keep it beside the optimizer
+WRAPPERS = ("model_state_dict", "state_dict", "model")  # names under which training loops save it beside the optimizer
 
 
 def find_state_dict(path: Path) -> Path:
-    """The file itself, or the only one in the folder.
+    """Return the file itself, or the only one in the folder.
 
     Raises:
         ValueError: there is none, or more than one.
@@ -32,10 +32,10 @@ def find_state_dict(path: Path) -> Path:
 
 
 def read_state_dict(path: Path) -> dict[str, Tensor]:
-    """Name -> tensor, names as in the model itself if it was saved in a wrapper. Nothing in the file is run.
+    """Return name -> tensor, without the names of wrappers. No code in the file is run.
 
     Raises:
-        ValueError: it is damaged, holds something else than tensors of floating-point numbers, or wants to run code.
+        ValueError: it is damaged, holds anything but tensors of floating-point numbers, or requires running code.
     """
     document = load_document(path)
     if isinstance(document, dict):
@@ -49,7 +49,7 @@ def read_state_dict(path: Path) -> dict[str, Tensor]:
 
 
 def _misfit(name: Any, value: Any) -> str:
-    """What is there instead of a plain tensor of floating-point numbers with a name; empty if it is one."""
+    """Describe an entry that is not a named, plain tensor of floating-point numbers; return an empty string for one."""
     if not isinstance(value, Tensor) or not isinstance(name, str):
         return f"{type(value).__name__}, expected a tensor"
     if value.layout != torch.strided or value.device.type != "cpu" or not value.is_floating_point():

@@ -1,4 +1,4 @@
-"""What a notebook's tokenizer files say about their vocabulary, and whether that fits the model."""
+"""Inspects the vocabulary of a notebook's tokenizer files, and checks that it fits the model."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -21,7 +21,7 @@ class Vocabulary:
 
 
 def read_vocabulary(path: Path) -> Vocabulary:
-    """Load a SentencePiece model, or the JSON of a Hugging Face `tokenizers` tokenizer, and look.
+    """Load a SentencePiece model, or the JSON of a Hugging Face `tokenizers` tokenizer, and return its vocabulary.
 
     Raises:
         ValueError: it is neither.
@@ -38,9 +38,9 @@ def read_vocabulary(path: Path) -> Vocabulary:
 def misfits(
     vocabulary: Vocabulary, size: int, special_ids: Mapping[str, int], others: Iterable[int], side: str
 ) -> list[str]:
-    """Why a file can't be the vocabulary of the model's `side`, which has `size` ids.
+    """Return why a file can't be the vocabulary of the model's `side`, which has `size` ids.
 
-    Tokens that training added behind the file's own are special ones: `special_ids`, by our names, and `others`.
+    Tokens that training added after the file's own are special ones: `special_ids`, by our names, and `others`.
     """
     problems = [
         f"it has {name} {vocabulary.special_ids[name]}, --config says {index} for the {side}"
