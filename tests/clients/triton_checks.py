@@ -227,10 +227,10 @@ def check_parameters() -> None:
     del beams["custom"]
     client.infer("tiny", inputs(["Hello"]), parameters=beams)
     for parameters, says in (
-        ({"beam_size": 0}, "beam_size is 0"),
+        ({"beam_size": 0}, "parameter 'beam_size' is 0"),
         ({"beam_size": "4"}, "'beam_size'"),
         ({"beam_size": 1.0}, "'beam_size'"),
-        ({"temperature": -1.0}, "temperature is -1"),
+        ({"temperature": -1.0}, "parameter 'temperature' is -1"),
         ({"temperature": True}, "'temperature'"),
         ({"seed": -1}, "'seed'"),
         ({"mime_type": "image/png"}, "text/plain, text/html"),
@@ -412,7 +412,7 @@ def check_stream() -> None:
         _, error = answers.get(timeout=SECONDS)
         assert error.message().startswith("NOT_FOUND: model 'nobody'")
         _, error = answers.get(timeout=SECONDS)
-        assert error.message().startswith("INVALID_ARGUMENT: beam_size is 99")
+        assert error.message().startswith("INVALID_ARGUMENT: parameter 'beam_size' is 99")
         result, error = answers.get(timeout=SECONDS)
         assert error is None
         assert strings(result) == GOLDEN["2"]

@@ -20,7 +20,7 @@ from service.cli.formats import Documents, Format, JsonField, TextLines, TsvColu
 from service.cli.lines import Line, count_lines, read_document, read_lines
 from service.cli.output_file import _whole_lines
 from service.domain.call import Call
-from service.domain.errors import InvalidRequest, ServiceError, quoted
+from service.domain.errors import InvalidRequest, Path, ServiceError
 from service.domain.translation import TranslationRequest
 from service.faces.admin.calls import parsed
 from service.faces.admin.same_site import refusal
@@ -192,10 +192,12 @@ def names(data: bytes) -> None:
         assert google_names.parent_of(glossary) in name
     with suppress(ValueError):
         target_of(name)
+    error = InvalidRequest("{path} is {name}", Path("model"), name=name, allowed="others")
     errors = RecentErrors()
-    errors.note("fuzz", "method", "INVALID_ARGUMENT", f"model is {quoted(name)}; allowed are others.")
+    errors.note("fuzz", "method", "INVALID_ARGUMENT", error.redacted)
     (shown,) = errors.latest()
-    if re.fullmatch(r"[a-z ]{4,40}", name) and "-" not in name:
+    if re.fullmatch(r"[a-z ]{4,40}", name):
+        assert name in str(error)
         assert f"'{name}'" not in shown.message
 
 
