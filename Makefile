@@ -5,7 +5,7 @@ PORT ?= 50051
 METRICS_PORT ?= 9464
 ADMIN_PORT ?= 9465
 DEVICE ?= cpu
-TEST_JOBS ?= 2
+TEST_JOBS ?= 3
 MINUTES ?= 60
 
 # ONNX Runtime's official builds send events to their maker otherwise.
