@@ -138,9 +138,9 @@ def test_closing_fails_the_calls_under_way(serve: Callable[..., InProcessServer]
         client = AsyncClient(server.address)
 
         async def stream() -> list[Any]:
-            return [event async for event in client.stream(distinct_texts(500), "en", "de", options=LONG)]
+            return [event async for event in client.stream(distinct_texts(150), "en", "de", options=LONG)]
 
-        calls = [client.translate(distinct_texts(500), "en", "de", options=LONG), stream()]
+        calls = [client.translate(distinct_texts(150), "en", "de", options=LONG), stream()]
         tasks = [asyncio.create_task(call) for call in calls]
         await asyncio.to_thread(eventually, lambda: engine.snapshot().num_running > 0)
         await client.close()
