@@ -34,6 +34,8 @@ from tests.patience import patient
 
 REPOSITORY = Path(__file__).parent.parent
 _NUMBERS = itertools.count()
+_WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+_PORTS = (12_000 + _WORKER % 16 * 1_000 + number % 1_000 for number in itertools.count(os.getpid()))
 _WORDS = ("station", "file", "window", "keys", "train", "close", "help", "find")
 _QUICK_SECONDS = 30.0  # for whatever has to happen on a machine that is neither slow nor busy
 TIMEOUT_SECONDS = patient(_QUICK_SECONDS)
@@ -263,10 +265,16 @@ def eventually(condition: Callable[[], bool], timeout_seconds: float = _QUICK_SE
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """Return a port that nobody listens on and that the kernel gives to nobody else until the server has opened it.
+
+    The kernel takes ports for outgoing connections and for port 0 from a higher range (32,768 and above on Linux).
+    pytest's worker processes have a thousand ports each, and other test runs most likely start elsewhere in it.
+    """
+    while True:
+        port = next(_PORTS)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 def samples(text: str, name: str) -> list[float]:
