@@ -63,3 +63,4 @@ class CallObserver:
                 self._errors.note(call.request_id, call.method, call.code, call.message)
             if span is not None:
                 span.end(call)
+            call.forget()

@@ -75,7 +75,8 @@ class Call:
     trace_id: str = ""
     model: str = ""
     model_version: str = ""
-    texts: Sequence[str] = ()
+    texts: Sequence[str] = ()  # the caller's, until the call has been observed; see `forget`
+    num_texts: int = 0
     num_source_tokens: int = 0
     num_output_tokens: int = 0
     intervals: list[Interval] = field(default_factory=list)
@@ -91,6 +92,14 @@ class Call:
     def total_seconds(self) -> float:
         """Return the time from the call's arrival to its end, or to now if it has not ended."""
         return (self.ended_seconds or time.monotonic()) - self.began_seconds
+
+    def asks_for(self, texts: Sequence[str]) -> None:
+        """Record the caller's texts."""
+        self.texts, self.num_texts = texts, len(texts)
+
+    def forget(self) -> None:
+        """Drop the caller's texts; gRPC keeps a failed call's record until Python's garbage collector runs."""
+        self.texts = ()
 
     def uses(self, model: str, version: str) -> None:
         """Record which model translates; only the first one is kept."""

@@ -40,9 +40,9 @@ class AccessLog:
             fields["key"] = call.key_name
         if call.model:
             fields |= {"model": call.model, "version": call.model_version}
-        if call.texts:
+        if call.num_texts:
             fields |= {
-                "texts": len(call.texts),
+                "texts": call.num_texts,
                 "source_tokens": call.num_source_tokens,
                 "output_tokens": call.num_output_tokens,
             }

@@ -88,8 +88,8 @@ class CallSpan:
         if call.code in _FAULTS:
             span.set_status(Status(StatusCode.ERROR))
             span.set_attribute("error.type", call.code)
-        if call.texts:
-            span.set_attribute("dragoman.texts", len(call.texts))
+        if call.num_texts:
+            span.set_attribute("dragoman.texts", call.num_texts)
             span.set_attribute("dragoman.source_tokens", call.num_source_tokens)
             span.set_attribute("dragoman.output_tokens", call.num_output_tokens)
         if call.model:

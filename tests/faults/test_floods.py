@@ -1,5 +1,6 @@
 """Floods of what is large, compressed, half sent or no message: memory is bounded, and small callers are answered."""
 
+import gc
 import logging
 import struct
 import zlib
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import grpc
+import psutil
 import pytest
 from hyperframe.frame import DataFrame, HeadersFrame, SettingsFrame
 
@@ -167,6 +169,32 @@ def test_large_messages_by_the_hundred(tiny_models: Path, name: str, proved: Pro
         refused = samples(body, r'dragoman_rejected_total\{reason="m.*"\}')
         assert sum(refused) == codes["RESOURCE_EXHAUSTED"]
     proved("floods", cases=300, mib=grown, worst_ms=1000 * caller.seconds[-1])
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_no_refused_message_waits_for_the_collector(serve: Serve, name: str, proved: Proved) -> None:
+    """As a flood of them would fill the memory before Python's garbage collector runs."""
+    server, process = serve(), psutil.Process()
+    with grpc.insecure_channel(server.address) as channel:
+        call: Any = channel.unary_unary(TRANSLATE)
+
+        def refused() -> None:
+            with pytest.raises(grpc.RpcError) as raised:
+                call(BODIES[name], timeout=patient(30))
+            assert rpc_error(raised).code() is grpc.StatusCode.INVALID_ARGUMENT
+
+        refused()
+        gc.collect()
+        gc.disable()
+        try:
+            before = process.memory_info().rss
+            for _ in range(10):
+                refused()
+            grown = (process.memory_info().rss - before) / MIB
+        finally:
+            gc.enable()
+    assert grown < 40  # kept, one of them takes up to 16
+    proved("floods", cases=10, mib=grown)
 
 
 def half_sent(port: int, num_connections: int, calls_each: int, num_bytes: int) -> "ExitStack":

@@ -160,6 +160,6 @@ async def refuse(pipeline: CallPipeline, error: Exception, context: Context) -> 
 
 def _timing_trailer(call: Call) -> Metadata:
     """Return the call's duration as a trailer, if the call has any texts."""
-    if not call.texts:
+    if not call.num_texts:
         return ()
     return ((TIMING_KEY, server_timing(call.seconds, call.total_seconds)),)

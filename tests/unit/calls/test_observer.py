@@ -33,9 +33,11 @@ def test_a_call_that_raises_is_over_too() -> None:
     metrics = Metrics()
     observer = CallObserver(metrics, RecentErrors(), AccessLog(0.0, with_texts=False))
     call = Call("m", code="INTERNAL")
+    call.asks_for(["a text"])
     with pytest.raises(KeyError), observer.observed(call):
         raise KeyError
     assert call.ended_seconds
+    assert (call.texts, call.num_texts) == ((), 1)  # the record may live longer than its call
     text = metrics.render()[0].decode()
     assert "dragoman_inflight_requests 0.0" in text
     assert 'dragoman_requests_total{code="INTERNAL",method="m"} 1.0' in text

@@ -44,7 +44,7 @@ def test_the_server_s_faults_are_always_logged(caplog: pytest.LogCaptureFixture,
 
 
 def test_a_line_tells_what_the_record_tells(caplog: pytest.LogCaptureFixture) -> None:
-    record = Call("m", "r", began_seconds=1.0, ended_seconds=1.25, caller=CI, texts=("secret", "more"))
+    record = Call("m", "r", began_seconds=1.0, ended_seconds=1.25, caller=CI, texts=("secret", "more"), num_texts=2)
     record.uses("tiny", "3")
     record.num_source_tokens, record.num_output_tokens = 7, 9
     record.took(Phase.QUEUE, 1.0, 1.1)

@@ -54,7 +54,7 @@ class TranslationServicer(pb_grpc.TranslationServiceServicer):
     ) -> pb.DetectLanguageResponse:
         """Detect the language of each text."""
         check_counts(request)
-        current_call().texts = request.texts
+        current_call().asks_for(request.texts)
         deadline = deadline_of(context, self._default_deadline_seconds)
         detected = await self._translator.detect(request.texts, deadline)
         return pb.DetectLanguageResponse(detections=[detection_to_pb(languages) for languages in detected])
@@ -64,6 +64,6 @@ class TranslationServicer(pb_grpc.TranslationServiceServicer):
         return pb.ListModelsResponse(models=[model_to_pb(model) for model in self._translator.models()])
 
     def _asked(self, request: pb.TranslateRequest, context: Context) -> TranslationRequest:
-        current_call().texts = request.texts
+        current_call().asks_for(request.texts)
         deadline = deadline_of(context, self._default_deadline_seconds)
         return request_from_pb(request, current_call().request_id, deadline)

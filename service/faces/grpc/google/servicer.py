@@ -40,7 +40,7 @@ class GoogleServicer(pb_grpc.TranslationServiceServicer):
     ) -> pb.TranslateTextResponse:
         """Translate texts; with a glossary, also without it."""
         deadline = deadline_of(context, self._default_deadline_seconds)
-        current_call().texts = request.contents
+        current_call().asks_for(request.contents)
         asked = messages.request_from_pb(request, current_call().request_id, deadline)
         try:
             answers = await self._answers(request, asked)
@@ -69,7 +69,7 @@ class GoogleServicer(pb_grpc.TranslationServiceServicer):
             )
         if not request.HasField("content"):
             raise InvalidRequest("{path} is missing", Path("content"), advice="give the text")
-        current_call().texts = [request.content]
+        current_call().asks_for([request.content])
         deadline = deadline_of(context, self._default_deadline_seconds)
         (languages,) = await self._translator.detect([request.content], deadline, mime_type)
         return messages.detected_to_pb(languages)

@@ -189,7 +189,7 @@ class KServeServicer(pb_grpc.GRPCInferenceServiceServicer):
         deadline = deadline_of(context, self._default_deadline_seconds)
         call = call_from_pb(message, model, current_call().request_id, time.monotonic(), deadline)
         texts = [text for part in call.parts for text in part.request.texts]
-        current_call().texts = texts
+        current_call().asks_for(texts)
         self._translator.check_texts(texts)
         return results_to_pb(call, await self._translate(call), message.id)
 
