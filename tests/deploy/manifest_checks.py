@@ -158,7 +158,7 @@ def resources(site: Manifests) -> Complaints:
 
 
 def security(site: Manifests) -> Complaints:
-    """The Pod Security Standard `restricted`, a read-only root, the image's user, and no account's token."""
+    """Check for Pod Security Standard `restricted`, read-only root, the image's user, no service account token."""
     pod, context = site.pod, site.pod.get("securityContext", {})
     user, group = context.get("runAsUser"), context.get("fsGroup")
     if user != USER or context.get("runAsGroup") != USER or group != USER or context.get("runAsNonRoot") is not True:
@@ -264,7 +264,7 @@ def replicas(site: Manifests) -> Complaints:
 
 
 def autoscaling(site: Manifests) -> Complaints:
-    """Replicas follow the wait for slots, as values to be held, and not CPU, which is always busy under load."""
+    """Check that replicas scale on queue wait, as a target value, and not on CPU, which is always busy under load."""
     for scaler in site.of("HorizontalPodAutoscaler"):
         metrics = scaler["spec"]["metrics"]
         names = {metric.get("external", {}).get("metric", {}).get("name") for metric in metrics}
