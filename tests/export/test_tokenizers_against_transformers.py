@@ -129,7 +129,7 @@ def marian_saved(root: Path) -> Case:
 
 
 def marian_older(root: Path) -> Case:
-    """Return a fine-tuned checkpoint saved by transformers 4, which by default cleaned up spaces and placed its tokens."""
+    """Return a fine-tuned one saved by transformers 4, which by default cleaned up spaces and placed its tokens."""
     folder = write_marian(root / "marian")
     tokens = {"</s>": 0, "<unk>": 1, "<pad>": read_marian(folder).pad_id}
     named = {"eos_token": "</s>", "unk_token": "<unk>", "pad_token": "<pad>", "sp_model_kwargs": {}}

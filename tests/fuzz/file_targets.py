@@ -47,7 +47,7 @@ def manifest(data: bytes) -> None:
 
 
 def bundle_files(data: bytes) -> None:
-    """Names of files in a manifest lead nowhere else, and what is missing or wrong is told in one line."""
+    """Check that a manifest's file names cannot point elsewhere, and that missing or wrong files give one line."""
     source = Source(data)
     names = [source.line() for _ in range(1 + source.number() % 4)]
     directory = _directory("repository") / "tiny" / "1"

@@ -47,9 +47,9 @@ def instrumented() -> Any:
 
 
 def fuzz(name: str, target: Target, seeds: Iterable[Path], folder: Path, limit: tuple[str, int], seed: int) -> Session:
-    """Fuzz one target in a forked process until it fails or the limit, ("runs", n) or ("max_total_time", seconds).
+    """Fuzz one target in a forked process until it fails or `limit`, ("runs", n) or ("max_total_time", seconds).
 
-    `folder` keeps what was found: `corpus/` grows from session to session, failing inputs lie beside it with the log.
+    `folder` keeps the findings: `corpus/` grows from session to session, failing inputs and the log lie beside it.
     """
     corpus = folder / "corpus"
     corpus.mkdir(parents=True, exist_ok=True)

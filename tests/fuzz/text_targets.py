@@ -168,7 +168,7 @@ def _check(restored: Restored, alignment: Sequence[AlignedSpan]) -> None:
 
 
 def words_of(data: bytes) -> None:
-    """Words are in order and hold all but white space; formatting and cleaning change what they say they do."""
+    """Check that words are in order and cover all but white space; formatting and cleaning change only their own."""
     source = Source(data)
     other = source.line()
     text = source.text()
