@@ -19,7 +19,7 @@ def mounts(folder: Path) -> list[str]:
 
 
 def _local(word: str) -> Path | None:
-    """What to mount for a word of a setting: nothing, a file, or the folder around an index, links may lead there."""
+    """Return what to mount for a word of a setting: nothing, a file, or the folder around an index with links."""
     path = Path(word.removeprefix("file://"))
     if not (path.is_absolute() and path.exists()):
         return None

@@ -104,7 +104,7 @@ class ServerContainer:
         return self._inspect("{{.State.OOMKilled}}") == "true"
 
     def peak_memory(self) -> tuple[int, int]:
-        """Bytes while it runs: all that counts against its limit, caches of files included; the server's own."""
+        """Return the peak bytes so far: all that counts against its limit, file caches included; the server's own."""
         status = Path(f"/proc/{self.pid}/status").read_text()
         (resident,) = [line.split()[1] for line in status.splitlines() if line.startswith("VmHWM:")]
         return int(_memory_cgroup(self.pid).read_text()), int(resident) * 1024

@@ -94,7 +94,7 @@ def test_it_translates_and_answers_all_calls_under_way_on_a_stop(server: ServerC
 
 def test_a_stop_while_it_loads(engine: ContainerEngine, image: str) -> None:
     with ServerContainer(engine, image) as container:
-        eventually(lambda: bool(container.public_ports()))  # before that nobody handles signals, and PID 1 is spared
+        eventually(lambda: bool(container.public_ports()))  # before that, PID 1 has no handler and ignores signals
         assert not container.is_healthy()
         container.signal("TERM")
         assert container.wait(GRACE_SECONDS) == 0
