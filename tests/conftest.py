@@ -16,7 +16,7 @@ from tests.tiny_bundle import write_tiny_bundle
 
 
 def pytest_collection_finish() -> None:
-    """Exempt imported objects from garbage collection: each pass over the million of them takes time."""
+    """Keep garbage collection from scanning the million imported objects again and again."""
     gc.freeze()
 
 

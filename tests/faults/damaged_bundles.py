@@ -28,7 +28,7 @@ class Damage:
 
 
 def to_files(files: list[str], seed: int, num_flips: int) -> Iterator[Damage]:
-    """Damage files without changing their checksums."""
+    """Generate damages to files that leave the checksums unchanged."""
     rng = random.Random(seed)
     for file in files:
         for _ in range(num_flips):
@@ -51,7 +51,7 @@ def to_files(files: list[str], seed: int, num_flips: int) -> Iterator[Damage]:
 
 
 def with_right_checksums(files: list[str], seed: int, number: int) -> Iterator[Damage]:
-    """Damage files and correct their checksums, so that the damage reaches whoever opens them."""
+    """Generate damages to files with corrected checksums, so that they reach whoever opens the files."""
     rng = random.Random(seed)
     for _ in range(number):
         file, state = rng.choice(files), rng.randrange(2**32)

@@ -173,7 +173,7 @@ class Soak:
             self._command[1:3] = ["-m", "tests.soak.planted_server", plant]
 
     def run(self) -> Outcome:
-        """Soak and judge."""
+        """Run the soak and judge it."""
         findings: list[str] = []
         with self._log.open("wb") as log, running(self._command, log) as server:
             capacity = self._capacity(server)

@@ -28,7 +28,7 @@ def converted(source: str, form: Format, translate: Any = lambda text: text) -> 
 
 
 def marked(text: str) -> str:
-    """Translate into text with separators and line ends; empty text stays empty, as on the server."""
+    """Return a translation that would end records; empty text stays empty, as on the server."""
     return f"<{text}\t\n>" if text else ""
 
 

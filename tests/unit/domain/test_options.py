@@ -1,4 +1,4 @@
-"""The table of decoding options: what a caller may ask for, what becomes of it, and who must agree with the table."""
+"""The table of decoding options: what a caller may ask for, its effect, and what must agree with the table."""
 
 import math
 import re

@@ -1,4 +1,4 @@
-"""A runner without a model: a row's next token depends only on its source and on its output so far."""
+"""A runner without a model: a row's next token depends on its source and its output so far, and on nothing else."""
 
 import zlib
 from collections.abc import Callable, Sequence
@@ -136,7 +136,7 @@ class FakeRunner:
         )
 
     def log_probs(self, source: tuple[int, ...], inputs: Sequence[int]) -> npt.NDArray[np.float32]:
-        """(V,) log-probabilities of what follows `inputs` (start token and prefix included) given a source."""
+        """Return (V,) log-probabilities of what follows `inputs` (start token and prefix included) given a source."""
         key = (source, tuple(inputs))
         if key not in self._known:
             self._known[key] = self._compute(source, key[1])

@@ -163,7 +163,7 @@ def test_what_is_given_up_between_its_choice_and_its_first_run_harms_nobody() ->
 
     def on_updates(updates: list[SequenceUpdate], progress: list[SequenceProgress]) -> None:
         heard(updates, progress)
-        if any(update.sequence is expired for update in updates):  # told by the lane that has just chosen the victim
+        if any(update.sequence is expired for update in updates):  # by the worker that has just chosen the victim
             rig.engine.abort([victim])
             rig.recorder.wait(1, [victim])  # the other worker processes it
 

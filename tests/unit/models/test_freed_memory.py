@@ -73,7 +73,7 @@ print(seen() is None)
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other C libraries have no such bound")
 @pytest.mark.parametrize(("fixed", "is_returned"), [("map_large_blocks()", True), ("", False)])
 def test_large_blocks_stay_apart_from_small_ones(fixed: str, is_returned: bool) -> None:
-    """Otherwise the second block lies on the heap, where a small one behind it keeps it in place."""
+    """Without it, the second block lies on the heap, where a small one behind it keeps it in place."""
     script = f"""
 import psutil
 from service.models.freed_memory import map_large_blocks

@@ -152,7 +152,7 @@ def check_source_spans(tokenizer: Tokenizer, text: str) -> None:
 
 
 def is_visible(character: str) -> bool:
-    """Not what normalization drops: controls, marks of direction; nor what SentencePiece takes for a space."""
+    """Return false for what normalization drops, controls and direction marks, and for SentencePiece's space sign."""
     return character not in "▁\ufffd" and unicodedata.category(character) not in ("Cc", "Cf")
 
 

@@ -38,7 +38,7 @@ class LetterTokenizer:
 
 
 class PoorTokenizer(LetterTokenizer):
-    """One id for each character of Basic Latin, German and the reserved symbols; others are unknown, and unwritten."""
+    """One id per character of Basic Latin, German and the reserved symbols; others are unknown, and not decoded."""
 
     unk_id = UNKNOWN
 
