@@ -297,7 +297,7 @@ def test_promtool_finds_nothing_to_say(serve: Callable[..., InProcessServer]) ->
     for line in server.get("/metrics")[2].splitlines(keepends=True):
         (foreign if "nv_inference_" in line else own).append(line)
     assert promtool_says("".join(own)) == []
-    # Triton's names break Prometheus' naming conventions; everything else about them must be correct.
+    # Triton's names break Prometheus' naming conventions; everything else must be correct.
     about_names = ("abbreviated unit", '"_count" suffix')
     assert not [line for line in promtool_says("".join(foreign)) if not any(each in line for each in about_names)]
     bad = "".join(own).replace("dragoman_requests_total", "dragoman_requests")

@@ -117,7 +117,7 @@ def test_a_queue_that_is_full_of_one_callers_has_room_for_another(serve: Serve) 
 
 
 class Origins:
-    """Records the callers that an engine was told its calls belong to."""
+    """Records the callers to which an engine's calls are attributed."""
 
     def __init__(self, server: InProcessServer, monkeypatch: pytest.MonkeyPatch) -> None:
         self.seen: list[Any] = []

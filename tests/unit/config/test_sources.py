@@ -19,7 +19,7 @@ Write = Any
 
 @pytest.fixture(autouse=True)
 def own_environment() -> Iterator[None]:
-    """Remove settings from the environment of whoever runs the tests."""
+    """Remove the settings in the environment in which the tests run."""
     with pytest.MonkeyPatch.context() as patch:
         for name in [name for name in os.environ if name.startswith("DRAGOMAN_")]:
             patch.delenv(name)
