@@ -436,7 +436,7 @@ def check_a_cancelled_stream_takes_its_work_back() -> None:
 
 
 def check_a_stream_holds_back_who_sends_too_much() -> None:
-    """One slow request comes first; only a limited number of those behind it are read."""
+    """Check that behind one slow request only a limited number of others is read."""
     with grpc.insecure_channel(ADDRESS) as channel:
         sent, slow = [], pb.ModelInferRequest(model_name="tiny")
         slow.parameters["beam_size"].int64_param = 8

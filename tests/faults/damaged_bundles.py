@@ -28,7 +28,7 @@ class Damage:
 
 
 def to_files(files: list[str], seed: int, num_flips: int) -> Iterator[Damage]:
-    """Generate damages to files that leave the checksums unchanged."""
+    """Generate damage to files that leaves the checksums unchanged."""
     rng = random.Random(seed)
     for file in files:
         for _ in range(num_flips):
@@ -51,7 +51,7 @@ def to_files(files: list[str], seed: int, num_flips: int) -> Iterator[Damage]:
 
 
 def with_right_checksums(files: list[str], seed: int, number: int) -> Iterator[Damage]:
-    """Generate damages to files with corrected checksums, so that they reach whoever opens the files."""
+    """Generate damage to files with corrected checksums, so that it reaches the code that opens them."""
     rng = random.Random(seed)
     for _ in range(number):
         file, state = rng.choice(files), rng.randrange(2**32)
