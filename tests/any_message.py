@@ -1,4 +1,4 @@
-"""Protobuf messages of any kind with any values, as hypothesis' strategies; and bytes that were messages once."""
+"""Hypothesis strategies for protobuf messages of any type with any values, and for bytes that are damaged messages."""
 
 import functools
 import math
@@ -26,18 +26,18 @@ _TEXTS = (
 
 
 def any_message(descriptor: Descriptor, words: tuple[str, ...] = ()) -> st.SearchStrategy[Any]:
-    """A message of this type with any of its fields; texts are often among `words`, which mean something there."""
+    """Generate messages of this type with any of its fields; texts are often drawn from the meaningful `words`."""
     return _message(descriptor, words, _MAX_DEPTH)
 
 
 def damaged(data: st.SearchStrategy[bytes]) -> st.SearchStrategy[bytes]:
-    """Serialised messages with some bits flipped, cut short, with parts twice or unknown fields; or any bytes."""
+    """Generate damaged messages: flipped bits, truncation, repeated parts, unknown fields; or arbitrary bytes."""
     changed = st.builds(change, data, changes())
     return st.one_of(changed, changed, st.binary(max_size=64))
 
 
 def changes() -> st.SearchStrategy[list[tuple[str, int, int]]]:
-    """What `change` may do to bytes."""
+    """Generate the kinds of damage that `change` can do to bytes."""
     return st.lists(
         st.tuples(st.sampled_from(_CHANGES), st.integers(0, 2**16), st.integers(0, 255)), min_size=1, max_size=4
     )
@@ -47,7 +47,7 @@ _CHANGES = ("flip", "set", "cut", "remove", "twice", "insert", "unknown field", 
 
 
 def change(data: bytes, wanted: list[tuple[str, int, int]]) -> bytes:
-    """Bytes with all of the `changes` done to them."""
+    """Apply all of the `changes` to the bytes."""
     for kind, place, value in wanted:
         at = place % (len(data) + 1)
         end = at + value % 16
@@ -64,9 +64,9 @@ def change(data: bytes, wanted: list[tuple[str, int, int]]) -> bytes:
         elif kind == "insert":
             data = data[:at] + bytes([value]) * (value % 16) + data[at:]
         elif kind == "unknown field":
-            data += b"\xfa\xff\xff\xff\x0f" + bytes([value]) + bytes(value)  # number 2**29 - 1, of any length
+            data += b"\xfa\xff\xff\xff\x0f" + bytes([value]) + bytes(value)  # field number 2**29 - 1, of any length
         else:
-            data += b"\x9b\x06" * (value * 8)  # groups within groups, none of them ended
+            data += b"\x9b\x06" * (value * 8)  # nested groups, none of them terminated
     return data
 
 
@@ -110,7 +110,7 @@ def _fill(draw: st.DrawFn, message: Any, field: FieldDescriptor, words: tuple[st
 
 
 def _is_repeated(field: Any) -> bool:
-    return bool(field.label == FieldDescriptor.LABEL_REPEATED)  # the stubs lack it
+    return bool(field.label == FieldDescriptor.LABEL_REPEATED)  # missing from the stubs
 
 
 @functools.cache
@@ -130,7 +130,7 @@ def _scalar(field: FieldDescriptor, words: tuple[str, ...]) -> st.SearchStrategy
 
 
 def _as_element(word: str) -> bytes:
-    """As KServe's raw contents have it: its length before it."""
+    """Encode it as an element of KServe's raw contents: prefixed by its length."""
     data = word.encode()
     return len(data).to_bytes(4, "little") + data
 

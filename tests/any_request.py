@@ -1,4 +1,4 @@
-"""Translation requests near to what is allowed, as hypothesis' strategies."""
+"""Hypothesis strategies for translation requests at and just beyond the limits of what is allowed."""
 
 from typing import Any
 
@@ -12,13 +12,13 @@ from tests.nasty_texts import NASTY_TEXTS, nasty_text
 
 
 def seldom(strategy: st.SearchStrategy[Any], absent: Any) -> st.SearchStrategy[Any]:
-    """What the strategy gives, one time in three."""
+    """Draw from the strategy one time in three."""
     return st.one_of(st.just(absent), st.just(absent), strategy)
 
 
 @st.composite
 def options(draw: st.DrawFn) -> pb.DecodingOptions:
-    """Any within their ranges, though not all together are allowed."""
+    """Generate options that are each within their range; some combinations are not allowed."""
     chosen = {name: draw(seldom(values_of(option), None)) for name, option in OPTIONS.items()}
     if chosen["temperature"]:
         chosen["beam_size"] = None
@@ -28,7 +28,7 @@ def options(draw: st.DrawFn) -> pb.DecodingOptions:
 
 
 def values_of(option: Option) -> st.SearchStrategy[Any]:
-    """All that an option may be, of a model that writes up to 96 tokens."""
+    """Generate every value of an option, for a model that writes up to 96 tokens."""
     if option.kind is bool:
         return st.booleans()
     low, high = option.low, 96 if option.high is None else option.high
@@ -94,7 +94,7 @@ GOOGLE_REQUESTS = st.builds(
 
 @st.composite
 def kserve_requests(draw: st.DrawFn) -> kserve.ModelInferRequest:
-    """Tensors as clients send them, with any of the parameters; some are a little wrong."""
+    """Generate tensors as clients send them, with any of the parameters; some are slightly wrong."""
     elements = [text.encode() for text in draw(st.lists(texts(), min_size=1, max_size=3))]
     request = kserve.ModelInferRequest(
         model_name=draw(st.sampled_from(["tiny", "tiny", "tiny", "other", "x"])),

@@ -1,4 +1,4 @@
-"""A headless Chromium, driven by plain WebDriver over HTTP; it talks to loopback only."""
+"""A headless Chromium, driven by plain WebDriver over HTTP; it connects to loopback only."""
 
 import base64
 import contextlib
@@ -19,7 +19,7 @@ _FLAGS = (
 
 
 class Browser:
-    """One window."""
+    """One browser window."""
 
     def __init__(self, driver_url: str, chromium: str, profile: Path, width: int, height: int) -> None:
         flags = [*_FLAGS, f"--user-data-dir={profile}", f"--window-size={width},{height}"]
@@ -36,27 +36,27 @@ class Browser:
         self._post("/url", {"url": url})
 
     def run(self, script: str, *arguments: Any) -> Any:
-        """What a script returns; it is the body of a function."""
+        """Return the result of a script, which is the body of a function."""
         return self._post("/execute/sync", {"script": script, "args": arguments})
 
     def text(self, selector: str) -> str:
         return str(self.run("return document.querySelector(arguments[0]).textContent", selector))
 
     def command(self, name: str, **parameters: Any) -> Any:
-        """A command of Chromium's DevTools."""
+        """Send a command of Chromium's DevTools."""
         return self._post("/goog/cdp/execute", {"cmd": name, "params": parameters})
 
     def console(self) -> list[str]:
-        """Errors and warnings since the last look."""
+        """Return the errors and warnings logged since the last call."""
         return [entry["message"] for entry in self._post("/se/log", {"type": "browser"})]
 
     def requested(self) -> set[str]:
-        """Addresses that were asked for since the last look."""
+        """Return the addresses requested since the last call."""
         events = [json.loads(entry["message"])["message"] for entry in self._post("/se/log", {"type": "performance"})]
         return {event["params"]["request"]["url"] for event in events if event["method"] == "Network.requestWillBeSent"}
 
     def screenshot(self) -> bytes:
-        """The whole page as PNG."""
+        """Return the whole page as PNG."""
         height = self.run("return document.documentElement.scrollHeight")
         width = self.run("return innerWidth")
         clip = {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}
@@ -80,7 +80,7 @@ class Browser:
 
 @contextlib.contextmanager
 def browser(profile: Path, width: int = 1280, height: int = 900) -> Iterator[Browser]:
-    """A window as long as the block runs; `profile` is an empty folder of its own."""
+    """Open a window until the block ends; `profile` is an empty folder of its own."""
     chromium, driver = tool("chromium", "chromium"), tool("chromedriver", "chromium-driver")
     port = free_port()
     process = subprocess.Popen([driver, f"--port={port}", "--log-level=SEVERE"], stdout=subprocess.DEVNULL)

@@ -1,4 +1,4 @@
-"""Certificates for tests of TLS, made by `cryptography`."""
+"""Certificates for TLS tests, made with `cryptography`."""
 
 import datetime
 import ipaddress
@@ -33,7 +33,7 @@ class Pair:
     not_after: datetime.datetime
 
     def write(self, folder: Path, name: str = "server") -> tuple[Path, Path]:
-        """Put both in place at once each, as who rotates certificates should; the certificate first."""
+        """Write each file atomically, the certificate first, as operators who rotate certificates should."""
         paths = folder / f"{name}.crt", folder / f"{name}.key"
         for path, content in zip(paths, (self.certificate, self.key), strict=True):
             replace(path, content)
@@ -41,7 +41,7 @@ class Pair:
 
 
 def replace(path: Path, content: bytes) -> None:
-    """Write a file that only its owner can read, by a rename."""
+    """Write a file that only its owner can read, and rename it into place."""
     beside = path.with_suffix(".new")
     beside.write_bytes(content)
     beside.chmod(0o600)

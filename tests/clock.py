@@ -1,8 +1,8 @@
-"""A clock that tests turn."""
+"""A clock that tests advance."""
 
 
 class Clock:
-    """Seconds that stand still unless a test moves them."""
+    """A time in seconds that changes only when a test moves it."""
 
     def __init__(self) -> None:
         self.now = 100.0

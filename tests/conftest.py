@@ -16,12 +16,12 @@ from tests.tiny_bundle import write_tiny_bundle
 
 
 def pytest_collection_finish() -> None:
-    """Keep the collector away from the million objects of what was imported: it goes through them again and again."""
+    """Keep garbage collection from scanning the million imported objects again and again."""
     gc.freeze()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Give each test as much more time as this machine is slower."""
+    """Extend each test's timeout by as much as this machine is slower."""
     for item in items:
         own = item.get_closest_marker("timeout")
         seconds = float(own.args[0] if own else config.getini("timeout"))
@@ -30,20 +30,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture(scope="session", autouse=True)
 def interruptible() -> None:
-    """A script's background jobs ignore Ctrl-C, and so would the processes that these tests start and interrupt."""
+    """Restore Ctrl-C: background jobs of a script ignore it, and so would the processes that these tests interrupt."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)
 def outside_of_calls() -> Iterator[None]:
-    """A test that begins a call does so in a context of its own, or tests after it would be part of that call."""
+    """Run each test in a context of its own, or later tests would be part of a call that it began."""
     yield
     assert current_call().request_id == NO_ID
 
 
 @pytest.fixture(scope="session")
 def tiny_models(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A repository with one tiny model, `tiny`, from en to de."""
+    """Return a repository with one tiny model, `tiny`, from en to de."""
     root = tmp_path_factory.mktemp("models")
     write_tiny_bundle(root / "tiny" / "1")
     return root
@@ -51,13 +51,13 @@ def tiny_models(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def tiny_bundle(tiny_models: Path) -> Path:
-    """The bundle of that model."""
+    """Return the bundle of that model."""
     return tiny_models / "tiny" / "1"
 
 
 @pytest.fixture(scope="session")
 def tiny_versions(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with four versions of `tiny`, each with weights of its own, to be copied from."""
+    """Return a folder with four versions of `tiny`, each with its own weights, for tests to copy from."""
     root = tmp_path_factory.mktemp("versions")
     for version in range(1, 5):
         write_tiny_bundle(root / str(version), seed=version)
@@ -66,7 +66,7 @@ def tiny_versions(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def loop_thread() -> Iterator[LoopThread]:
-    """The event loop of all in-process servers."""
+    """Yield the event loop that all in-process servers share."""
     thread = LoopThread()
     yield thread
     thread.close()

@@ -1,7 +1,7 @@
-"""A plugin that finds tests which only pass in time: it holds threads up where they hand over to another.
+"""A plugin that finds tests which depend on timing: it delays threads where they hand work to each other.
 
-`python -m pytest -p tests.lag --lag-seed 1 tests/unit tests/api`. What fails only with it takes a usual order of events
-for the only one, and fails once in a hundred runs on a busy machine, too.
+Usage: `python -m pytest -p tests.lag --lag-seed 1 tests/unit tests/api`. A test that fails only with the plugin relies
+on the usual order of events, and without it still fails once in a hundred runs on a busy machine.
 """
 
 import asyncio
@@ -19,14 +19,14 @@ from service.observe.metrics import Metrics, ModelMetrics
 from service.observe.recent_errors import RecentErrors
 
 LAG_SECONDS = 0.02
-# How often each is held up before it does anything, and how often before it returns.
+# The probabilities of a delay before each call and before its return.
 _HANDOVERS: tuple[tuple[type, str, float, float], ...] = (
     (threading.Thread, "run", 0.3, 0.3),
     (threading.Event, "set", 0.0, 0.02),
     (concurrent.futures.thread._WorkItem, "run", 0.2, 0.2),
     (asyncio.BaseEventLoop, "_run_once", 0.01, 0.0),
     (asyncio.BaseEventLoop, "call_soon_threadsafe", 0.0, 0.02),
-    # Books that are kept when the caller has been told.
+    # State that is updated after the caller has its answer.
     (Metrics, "call_finished", 0.3, 0.0),
     (ModelMetrics, "turn", 0.05, 0.0),
     (RecentErrors, "note", 0.3, 0.0),
@@ -34,12 +34,12 @@ _HANDOVERS: tuple[tuple[type, str, float, float], ...] = (
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Take the seed."""
+    """Add the option for the seed."""
     parser.addoption("--lag-seed", type=int, default=1, help="Which delays tests.lag plants.")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Plant the delays, in this process."""
+    """Install the delays in this process."""
     rng = random.Random(config.getoption("--lag-seed"))
     for kind, name, before, after in _HANDOVERS:
         setattr(kind, name, _late(getattr(kind, name), rng, before, after))
@@ -49,7 +49,7 @@ def _late(call: Callable[..., Any], rng: random.Random, before: float, after: fl
     @functools.wraps(call)
     def late(*args: Any, **kwargs: Any) -> Any:
         if rng.random() < before:
-            time.sleep(LAG_SECONDS)  # it waits for nothing: being late is its purpose
+            time.sleep(LAG_SECONDS)  # waits for nothing: the delay itself is the purpose
         try:
             return call(*args, **kwargs)
         finally:

@@ -1,4 +1,4 @@
-"""Texts that tokenizers stumble over, and hypothesis' strategy for more of them."""
+"""Texts that break tokenizers, and a hypothesis strategy that generates more of them."""
 
 import unicodedata
 
@@ -94,6 +94,6 @@ NASTY_TEXTS = (
 
 
 def nasty_text() -> st.SearchStrategy[str]:
-    """Any text, often with special tokens, language codes and known words in it."""
+    """Generate any text, often with special tokens, language codes and known words in it."""
     known = st.sampled_from((*SPECIAL_LOOK_ALIKES, "Hello", "Wo ist", "▁", " ", "  ", "\n", "<", ">>", "<<", "_"))
     return st.lists(st.one_of(known, st.text(max_size=8)), max_size=8).map("".join)

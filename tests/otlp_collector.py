@@ -1,4 +1,4 @@
-"""A collector of spans on loopback: what OpenTelemetry's exporter sends arrives here."""
+"""A span collector on loopback that receives what OpenTelemetry's exporter sends."""
 
 import contextlib
 import threading
@@ -16,7 +16,7 @@ from tests.patience import patient
 
 @dataclass(frozen=True)
 class ReceivedSpan:
-    """Times are nanoseconds since 1970, ids hexadecimal."""
+    """A span as received; times are nanoseconds since 1970, ids hexadecimal."""
 
     name: str
     kind: int
@@ -35,7 +35,7 @@ class ReceivedSpan:
 
 
 class OtlpCollector(pb_grpc.TraceServiceServicer):  # type: ignore[misc, no-any-unimported, unused-ignore]
-    """Keeps every span."""
+    """A collector that keeps every span."""
 
     def __init__(self) -> None:
         self.spans: list[ReceivedSpan] = []

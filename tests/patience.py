@@ -1,12 +1,12 @@
-"""How long tests wait on a machine that is slow or busy: every bound is multiplied by how slow it was found to be."""
+"""Timeouts for slow or busy machines: every bound is multiplied by the measured slowness of this one."""
 
 import os
 import subprocess
 import sys
 
-# Measured once, by the first of the processes that a test run starts; the others are told.
+# Measured once, by the first process of a test run, which passes it on to the others.
 _VARIABLE = "DRAGOMAN_TESTS_SLOWNESS"
-_QUICK_SECONDS = 0.5  # that the work takes on a machine with nothing else to do
+_QUICK_SECONDS = 0.5  # duration of the work on an otherwise idle machine
 _WORK = """
 import time
 def work():
@@ -20,9 +20,9 @@ _MOST = 20.0
 
 
 def _slowness() -> float:
-    """How many times longer than there it takes, by the wall's clock: others at work and quotas count as well.
+    """Measure how many times longer the work takes here, in wall-clock time: other processes and quotas count as well.
 
-    All CPUs work at once, as tests have them, for longer than a period of a quota is.
+    All CPUs work at once, as they do in tests, for longer than the period of a CPU quota.
     """
     workers = [
         subprocess.Popen([sys.executable, "-S", "-E", "-c", _WORK], stdout=subprocess.PIPE, text=True)
@@ -38,5 +38,5 @@ SLOWNESS = float(os.environ[_VARIABLE])
 
 
 def patient(seconds: float) -> float:
-    """A bound on what takes less than `seconds` on a machine that is neither slow nor busy."""
+    """Return a bound for work that takes less than `seconds` on a machine that is neither slow nor busy."""
     return seconds * SLOWNESS

@@ -1,4 +1,4 @@
-"""Real proxies in front of real servers, with the files in deploy/ that operators start from."""
+"""Real proxies in front of real servers, configured by the files in deploy/ that operators start from."""
 
 import contextlib
 import re
@@ -20,10 +20,10 @@ LISTENING, ADMIN, SERVERS = 50051, 9901, (50061, 50062)  # the ports in those fi
 
 @contextlib.contextmanager
 def nginx(folder: Path, server_ports: Sequence[int]) -> Iterator[str]:
-    """nginx in front of servers on loopback; yields its address."""
+    """Run nginx in front of servers on loopback; yield its address."""
     port = free_port()
     text = with_ports(NGINX_CONF.read_text(), {LISTENING: port} | dict(zip(SERVERS, server_ports, strict=True)))
-    kinds = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")  # else they lie where only root may write
+    kinds = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")  # the default folders are writable by root only
     temporary = " ".join(f"{kind}_temp_path {folder}/{kind};" for kind in kinds)
     text = text.replace("http {", f"http {{ {temporary}").replace("worker_processes auto", "worker_processes 2")
     conf = folder / "nginx.conf"
@@ -38,7 +38,7 @@ def nginx(folder: Path, server_ports: Sequence[int]) -> Iterator[str]:
 
 @contextlib.contextmanager
 def envoy(folder: Path, server_ports: Sequence[int]) -> Iterator[str]:
-    """Envoy in front of servers on loopback; yields its address."""
+    """Run Envoy in front of servers on loopback; yield its address."""
     port = free_port()
     ports = {LISTENING: port, ADMIN: free_port()} | dict(zip(SERVERS, server_ports, strict=True))
     yaml = folder / "envoy.yaml"
@@ -52,7 +52,7 @@ def envoy(folder: Path, server_ports: Sequence[int]) -> Iterator[str]:
 
 
 def with_ports(text: str, ports: dict[int, int]) -> str:
-    """An example with other ports; every one of them must be there."""
+    """Replace the ports of an example configuration; every one of them must be there."""
     missing = [port for port in ports if not re.search(rf"\b{port}\b", text)]
     assert not missing, f"the example has no port {missing}"
     return re.sub(r"\b\d{4,5}\b", lambda found: str(ports.get(int(found[0]), found[0])), text)

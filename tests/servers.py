@@ -1,4 +1,4 @@
-"""Real servers for tests: on an event loop of this process, or as a process of their own."""
+"""Real servers for tests: on an event loop of this process, or as processes of their own."""
 
 import asyncio
 import contextlib
@@ -37,15 +37,15 @@ _NUMBERS = itertools.count()
 _WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
 _PORTS = (12_000 + _WORKER % 16 * 1_000 + number % 1_000 for number in itertools.count(os.getpid()))
 _WORDS = ("station", "file", "window", "keys", "train", "close", "help", "find")
-_QUICK_SECONDS = 30.0  # for whatever has to happen on a machine that is neither slow nor busy
+_QUICK_SECONDS = 30.0  # for anything that has to happen on a machine that is neither slow nor busy
 TIMEOUT_SECONDS = patient(_QUICK_SECONDS)
-LONG_QUEUE_SECONDS = 3600.0  # for tests of other things: on a busy machine everybody waits long
+LONG_QUEUE_SECONDS = 3600.0  # for tests of other things: on a busy machine every request waits long
 
 T = TypeVar("T")
 
 
 class LoopThread:
-    """An event loop in a thread of its own: gRPC's asyncio servers all share it."""
+    """An event loop in its own thread, shared by all of gRPC's asyncio servers."""
 
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
@@ -66,7 +66,7 @@ class InProcessServer:
 
     def __init__(self, loop: LoopThread, config: ServerConfig) -> None:
         self._loop = loop
-        admin_port = min(config.admin_port, 0)  # any free one, or none
+        admin_port = min(config.admin_port, 0)  # any free port, or none
         config = replace(
             config,
             port=0,
@@ -102,7 +102,7 @@ class InProcessServer:
         return Client(self.address, **settings)
 
     def get(self, path: str, method: str = "GET", **headers: str) -> tuple[int, str, str]:
-        """Status, content type and body of an answer of the monitoring port."""
+        """Request a path of the monitoring port; return status, content type and body of the response."""
         return http_get(f"http://127.0.0.1:{self.server.metrics_port}{path}", method, **headers)
 
     def metrics(self) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
@@ -118,7 +118,7 @@ class InProcessServer:
 
 
 class _Contradictions(logging.Handler):
-    """Keeps what engines log when they die of books that contradict each other."""
+    """A log handler that keeps the integrity errors by which engines died."""
 
     def __init__(self) -> None:
         super().__init__(logging.ERROR)
@@ -132,7 +132,7 @@ class _Contradictions(logging.Handler):
 
 @contextlib.contextmanager
 def in_process(loop: LoopThread, config: ServerConfig, load: bool = True) -> Iterator[InProcessServer]:
-    """A server whose engines check their books turn by turn.
+    """Run a server whose engines check their state in every turn.
 
     Raises:
         IntegrityError: at the end, if an engine died of it.
@@ -148,13 +148,13 @@ def in_process(loop: LoopThread, config: ServerConfig, load: bool = True) -> Ite
         running.close()
         logging.getLogger("service").removeHandler(contradictions)
     for error in contradictions.found:
-        if not hasattr(error, "__notes__"):  # else it was planted, or a server that ran beside this one has raised it
+        if not hasattr(error, "__notes__"):  # otherwise it was injected, or raised by a server that ran beside this one
             error.add_note("found by the checks of a server in the tests' process")
             raise error
 
 
 class ServerProcess:
-    """`python -m service serve` with free ports, as a user starts it; with `port`, where another one was before.
+    """`python -m service serve` with free ports, as a user starts it; `port` reuses a previous server's port.
 
     `program` is another module with the same command line.
     """
@@ -199,7 +199,7 @@ class ServerProcess:
         self.process.send_signal(number)
 
     def wait(self, timeout_seconds: float = _QUICK_SECONDS) -> tuple[int, str, str]:
-        """Exit code, rest of standard output, standard error."""
+        """Wait for the process to exit; return exit code, rest of standard output, standard error."""
         out, err = self.process.communicate(timeout=patient(timeout_seconds))
         return self.process.returncode, out, err
 
@@ -212,7 +212,7 @@ class ServerProcess:
 def dragoman(
     *arguments: str, stdin: bytes | None = None, timeout_seconds: float = _QUICK_SECONDS, **variables: str
 ) -> "subprocess.CompletedProcess[bytes]":
-    """Run the command line to its end."""
+    """Run the command line until it exits."""
     return subprocess.run(
         [sys.executable, "-m", "service", *arguments],
         input=stdin,
@@ -231,7 +231,7 @@ def environment() -> dict[str, str]:
 
 
 def read_line(process: "subprocess.Popen[str]", timeout_seconds: float = _QUICK_SECONDS) -> str:
-    """The next line of a process' standard output, within a bounded time."""
+    """Read the next line of a process's standard output, within a bounded time."""
     lines: queue.Queue[str] = queue.Queue()
     assert process.stdout is not None
     threading.Thread(target=lambda: lines.put(process.stdout.readline()), daemon=True).start()  # type: ignore[union-attr]
@@ -250,13 +250,13 @@ def http_get(url: str, method: str = "GET", **headers: str) -> tuple[int, str, s
 
 
 def distinct_texts(num_texts: int) -> list[str]:
-    """Texts that nobody has asked for before, so that each costs its own decoding: the tiny model knows the words."""
+    """Return texts never requested before, so that each is decoded; their words are in the tiny model's vocabulary."""
     numbers = [next(_NUMBERS) for _ in range(num_texts)]
     return [" ".join(_WORDS[number // len(_WORDS) ** place % len(_WORDS)] for place in range(5)) for number in numbers]
 
 
 def eventually(condition: Callable[[], bool], timeout_seconds: float = _QUICK_SECONDS) -> None:
-    """Wait until a condition holds; fail if it doesn't in time."""
+    """Wait until a condition holds; fail if it does not in time."""
     seconds = patient(timeout_seconds)
     end = time.monotonic() + seconds
     while not condition():
@@ -282,5 +282,5 @@ def samples(text: str, name: str) -> list[float]:
 
 
 def rpc_error(raised: "pytest.ExceptionInfo[grpc.RpcError]") -> Any:
-    """The error that a call raised; gRPC's stubs don't say that it has `code()`, `details()` and trailers."""
+    """Return the error that a call raised; gRPC's stubs lack its `code()`, `details()` and trailers."""
     return raised.value

@@ -1,4 +1,4 @@
-"""A file that takes long to open, as on a network's disk that does not answer."""
+"""A file that takes long to open, as on a network file system that does not respond."""
 
 import contextlib
 import fcntl
@@ -13,9 +13,10 @@ import pytest
 
 @contextlib.contextmanager
 def slow_to_open(path: Path) -> Iterator[Callable[[], bool]]:
-    """Have other processes that open the file wait until the block is left, or 45 s (Linux' lease-break-time).
+    """Block other processes that open the file until the block is left, or for 45 s (Linux's lease-break-time).
 
-    The function that it gives says whether somebody waits. Belongs to the main thread: Linux tells by a signal.
+    Yield a function that returns whether a process is waiting. Call it in the main thread only: Linux notifies by a
+    signal.
     """
     waits = threading.Event()
     before = signal.signal(signal.SIGIO, lambda *_: waits.set())

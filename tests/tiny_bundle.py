@@ -1,4 +1,4 @@
-"""A real bundle with a tiny model of random weights: served by the real engine in a moment, anywhere."""
+"""A real bundle with a tiny model of random weights, which the real engine serves within moments on any machine."""
 
 import io
 import shutil
@@ -43,10 +43,10 @@ _SENTENCES = [
 def write_tiny_bundle(
     directory: Path, name: str = "tiny", source: str = "en", target: str = "de", *, seed: int = 0, among: str = ""
 ) -> Path:
-    """Write a bundle into `directory`, which is made; the same arguments give the same model.
+    """Write a bundle into `directory`, which is created; the same arguments give the same model.
 
-    Each seed gives other weights. `among` are languages, such as "fr it es", each of which the model translates into
-    each other one, and nothing else; the first two are those of its golden pairs.
+    Each seed gives different weights. `among` lists languages, such as "fr it es": the model translates from each of
+    them into each other one, and nothing else; its golden pairs use the first two.
     """
     directory.mkdir(parents=True)
     languages = tuple(Language(code, (3 + i,), (3 + i,)) for i, code in enumerate(among.split()))
@@ -86,7 +86,7 @@ def write_tiny_bundle(
 
 
 def put_bundle(models: Path, bundle: Path, name: str = "tiny", version: str = "") -> Path:
-    """Put a copy of a bundle into a repository as export does: complete at once, and in place of what is there."""
+    """Install a copy of a bundle in a repository as export does: atomically, replacing any existing one."""
     target = models / name / (version or bundle.name)
     staging, replaced = models / f"{name}.staging", models / f"{name}.replaced"
     shutil.copytree(bundle, staging)
@@ -99,15 +99,15 @@ def put_bundle(models: Path, bundle: Path, name: str = "tiny", version: str = ""
 
 
 def golden_translations(bundle: Path) -> list[str]:
-    """What the bundle's model makes of `GOLDEN_TEXTS`."""
+    """Return the model's translations of `GOLDEN_TEXTS`."""
     return [pair.translation for pair in Manifest.load(bundle).golden]
 
 
 def decode(
     directory: Path, manifest: Manifest, sources: list[tuple[int, ...]], prefix_ids: tuple[int, ...] = ()
 ) -> list[tuple[int, ...]]:
-    """Greedy outputs of a bundle's model, each source decoded by itself."""
-    # Guarded as a server does it by default.
+    """Return the greedy outputs of a bundle's model, each source decoded on its own."""
+    # With the guards against degenerate output that a server uses by default.
     options = DecodingOptions(1, 1.0, 1, manifest.limits.max_output_tokens, max_length_ratio=3.0, max_repeats=10)
     with OfflineEngine.open(
         directory, manifest, EngineConfig(max_slots=1), SessionConfig(intra_op_threads=1)

@@ -1,4 +1,4 @@
-"""Small real tokenizers as checkpoints have them, trained in a moment: folders of the files that transformers reads."""
+"""Small real tokenizers in the file layouts of checkpoints that transformers reads, trained within moments."""
 
 import io
 import json
@@ -36,7 +36,7 @@ HINDI = ("रेलवे स्टेशन कहाँ है? खिड़�
 
 
 def train_sentencepiece(sentences: tuple[str, ...], kind: str = "unigram", size: int = 300) -> bytes:
-    """A model of at most `size` pieces without byte fallback: 0 is unknown, 1 and 2 are "<s>" and "</s>"."""
+    """Train a model of at most `size` pieces without byte fallback: 0 is unknown, 1 and 2 are "<s>" and "</s>"."""
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(sentences),
@@ -52,15 +52,15 @@ def train_sentencepiece(sentences: tuple[str, ...], kind: str = "unigram", size:
 
 
 def pieces_of(model: bytes) -> list[str]:
-    """A model's pieces without the three special ones."""
+    """Return a model's pieces without the three special ones."""
     processor = sentencepiece.SentencePieceProcessor(model_proto=model)
     return [processor.id_to_piece(index) for index in range(3, processor.get_piece_size())]
 
 
 def write_marian(directory: Path, languages: tuple[str, ...] = (), is_separate: bool = False) -> Path:
-    """The files of an OPUS-MT checkpoint: "</s>" is 0, "<unk>" 1, then pieces and `>>xx<<`, "<pad>" is the last.
+    """Write the files of an OPUS-MT checkpoint: "</s>" is 0, "<unk>" 1, then pieces and `>>xx<<`, "<pad>" is last.
 
-    A common vocabulary holds the pieces of both models; separate ones have the same size.
+    A shared vocabulary holds the pieces of both models; separate ones have the same size.
     """
     directory.mkdir(parents=True)
     source, target = train_sentencepiece(ENGLISH), train_sentencepiece(GERMAN + FRENCH)
@@ -80,7 +80,7 @@ def write_marian(directory: Path, languages: tuple[str, ...] = (), is_separate: 
 
 
 def write_m2m100(directory: Path) -> Path:
-    """The files of an M2M100 checkpoint but for its settings; language tokens are in none of them."""
+    """Write the files of an M2M100 checkpoint except for its settings; none of them contains the language tokens."""
     directory.mkdir(parents=True)
     model = train_sentencepiece(ENGLISH + GERMAN + FRENCH + RUSSIAN + HINDI, "bpe", 500)
     (directory / "sentencepiece.bpe.model").write_bytes(model)
@@ -89,7 +89,7 @@ def write_m2m100(directory: Path) -> Path:
 
 
 def write_word_level(file: Path, sentences: tuple[str, ...] = ENGLISH) -> Path:
-    """A `tokenizer.json` as tutorials train it: words and punctuation, and no decoder."""
+    """Write a `tokenizer.json` as tutorials train it: words and punctuation, and no decoder."""
     tokenizer = Tokenizer(models.WordLevel(unk_token="[UNK]"))
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
     trainer = trainers.WordLevelTrainer(special_tokens=["[UNK]", "[PAD]", "[SOS]", "[EOS]"], show_progress=False)
@@ -99,7 +99,7 @@ def write_word_level(file: Path, sentences: tuple[str, ...] = ENGLISH) -> Path:
 
 
 def write_bpe(file: Path, languages: tuple[str, ...] = ("eng_Latn", "deu_Latn", "fra_Latn")) -> Path:
-    """A `tokenizer.json` of NLLB's kind: BPE, special tokens first, language tokens and "<mask>" last."""
+    """Write a `tokenizer.json` like NLLB's: BPE, special tokens first, language tokens and "<mask>" last."""
     tokenizer = Tokenizer(models.BPE(unk_token="<unk>", fuse_unk=True))
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
     tokenizer.decoder = decoders.Metaspace()
@@ -112,6 +112,6 @@ def write_bpe(file: Path, languages: tuple[str, ...] = ("eng_Latn", "deu_Latn", 
 
 
 def write_vocabulary(file: Path, pieces: list[str]) -> None:
-    """A `vocab.json` in which each piece's place is its id."""
+    """Write a `vocab.json` in which each piece's id is its position."""
     vocabulary = {piece: index for index, piece in enumerate(pieces)}
     file.write_text(json.dumps(vocabulary, ensure_ascii=False), encoding="utf-8")

@@ -1,16 +1,16 @@
-"""Programs that tests run and pip does not install: skipped where they are missing, but not in CI."""
+"""Programs that tests run and pip does not install: tests skip where they are missing, except in CI."""
 
 import os
 import shutil
 
 import pytest
 
-REQUIRED = "DRAGOMAN_REQUIRE_TOOLS"  # .ci/run sets it
+REQUIRED = "DRAGOMAN_REQUIRE_TOOLS"  # set by .ci/run
 
 
 def tool(name: str, package: str) -> str:
-    """The path of a program of Debian's `package`; without it the test is skipped, or fails where `REQUIRED` is set."""
-    path = shutil.which(name) or shutil.which(name, path="/usr/sbin:/sbin")  # Debian's users don't search these
+    """Return the path of a program from Debian's `package`; if missing, skip the test, or fail if `REQUIRED` is set."""
+    path = shutil.which(name) or shutil.which(name, path="/usr/sbin:/sbin")  # not on the PATH of Debian's users
     if path is None:
         reason = f"{name} is not installed; it comes with Debian's package {package}"
         if os.environ.get(REQUIRED):

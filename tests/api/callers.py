@@ -9,7 +9,7 @@ from tests.servers import eventually
 
 
 class Callers:
-    """Callers that open a connection for every few calls, until they are told to stop."""
+    """Callers that open a new connection for every few calls until they are stopped."""
 
     def __init__(self, address: str, tls: Tls | None, api_keys: Callable[[], str] = str, num_threads: int = 4) -> None:
         self.num_threads = num_threads

@@ -1,4 +1,4 @@
-"""One server for the tests that leave it as they found it."""
+"""One server for the tests that leave its state unchanged."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path

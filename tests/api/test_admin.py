@@ -1,4 +1,4 @@
-"""The admin listener over real HTTP: numbers, translations, models, and what other web pages can't do."""
+"""The admin listener over real HTTP: numbers, translations, models, and what other web pages cannot do."""
 
 import http.client
 import json
@@ -55,7 +55,7 @@ def test_the_numbers_are_those_of_the_metrics(server: InProcessServer) -> None:
     before = status(server)
     with Client(server.address) as client:
         client.translate(distinct_texts(3), "en", "de")
-    # The last turn is counted a moment after its answers were sent.
+    # The last turn is counted shortly after its answers were sent.
     eventually(lambda: status(server)["target_tokens_total"] > before["target_tokens_total"])
     after = status(server)
     assert after["calls"]["OK"] - before["calls"].get("OK", 0) == 1
@@ -109,7 +109,7 @@ def test_errors_of_grpc_calls_are_listed_without_their_words(server: InProcessSe
     with Client(server.address) as client, pytest.raises(ClientError, match="very private"):
         client.translate(["Hello"], "en", "de", model="very private")
     method = "dragoman.v1.TranslationService/Translate"
-    eventually(lambda: status(server)["errors"][0]["method"] == method)  # it is noted once the caller has been told
+    eventually(lambda: status(server)["errors"][0]["method"] == method)  # recorded after the caller has its answer
     newest = status(server)["errors"][0]
     assert newest["code"] == "NOT_FOUND"
     assert newest["message"] == "model '…' is not served here; served are tiny."
@@ -141,7 +141,7 @@ def test_other_web_pages_change_nothing(server: InProcessServer, path: str) -> N
         assert (code, answer["error"]["code"]) == (403, "PERMISSION_DENIED"), headers
     assert server.metric("dragoman_requests_total", method=f"admin/{path.rpartition('/')[2]}", code="OK") == before
     own_page = {**JSON, "Host": own, "Origin": f"http://{own}"}
-    assert ask(server, "POST", path, HELLO, own_page)[0] != 403  # the very same from its own page is taken
+    assert ask(server, "POST", path, HELLO, own_page)[0] != 403  # the page's own origin may send the same request
 
 
 def test_a_rebound_name_reads_nothing(server: InProcessServer) -> None:
@@ -230,7 +230,7 @@ def test_a_call_is_logged_and_traced_as_any_other(
         server = serve(otlp_endpoint=collector.endpoint, trace_ratio=1.0, access_log_ratio=1.0)
         assert ask(server, "POST", "/api/translate", HELLO, {**JSON, "X-Request-Id": "mine"})[0] == 200
         assert ask(server, "POST", "/api/reload", {})[0] == 200
-        server.close()  # sends what is left
+        server.close()  # flushes what is left
     lines = [record for record in caplog.records if record.name == LOGGER]
     assert [line.getMessage() for line in lines] == ["admin/translate OK", "admin/reload OK"]
     fields = vars(lines[0])["fields"]

@@ -1,4 +1,4 @@
-"""Whatever a caller sends is answered or refused, and the server goes on."""
+"""Every input is either answered or rejected, and the server keeps running."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -63,7 +63,7 @@ def test_the_smallest_numbers_choose_the_best_token(
 
 
 def check(stub: pb_grpc.TranslationServiceStub, request: pb.TranslateRequest) -> bool:
-    """The oracle: answered by whole translations, or refused; alike in a stream. Says whether it was answered."""
+    """Check that the request is translated completely or rejected, the same in a stream; return whether translated."""
     translations, refusal = outcome(lambda: list(stub.Translate(request, timeout=patient(60)).translations))
     streamed, same_refusal = outcome(
         lambda: whole(stub.TranslateStream(request, timeout=patient(60)), len(request.texts))
@@ -83,7 +83,7 @@ def check(stub: pb_grpc.TranslationServiceStub, request: pb.TranslateRequest) ->
 
 
 def outcome(ask: Callable[[], list[pb.Translation]]) -> tuple[list[pb.Translation], Any]:
-    """What a call gives, or how it fails."""
+    """Return the translations of a call, or the error that it failed with."""
     try:
         return ask(), None
     except grpc.RpcError as error:
@@ -91,7 +91,7 @@ def outcome(ask: Callable[[], list[pb.Translation]]) -> tuple[list[pb.Translatio
 
 
 def whole(parts: Iterable[pb.TranslateStreamResponse], num_texts: int) -> list[pb.Translation]:
-    """A stream's translations, of which each is what its deltas make."""
+    """Return a stream's translations after checking that each equals the concatenation of its deltas."""
     translations: dict[int, pb.Translation] = {}
     deltas = [""] * num_texts
     for part in parts:
@@ -119,7 +119,7 @@ def check_positions(text: str | None, translation: pb.Translation) -> None:
 
 @pytest.fixture
 def checked(server: InProcessServer, stub: pb_grpc.TranslationServiceStub) -> Iterator[pb_grpc.TranslationServiceStub]:
-    """The stub; afterwards the server answers a normal call as before, and nothing is left of the others."""
+    """Yield the stub; then check that the server answers a normal call as before and has nothing left of the others."""
     request = pb.TranslateRequest(texts=["Hello"], **CODES)
     before = stub.Translate(request, timeout=patient(30))
     yield stub

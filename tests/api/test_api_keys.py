@@ -1,4 +1,4 @@
-"""API keys: who is let in to which methods, quotas, and a key file that changes under load."""
+"""API keys: which methods they permit, quotas, and a key file that changes under load."""
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -42,7 +42,7 @@ METHODS = [
         (kserve_pb, "GRPCInferenceService"),
     )
     for method in file.DESCRIPTOR.services_by_name[service].methods
-    if method.name not in ("ServerLive", "ServerReady")  # KServe's health
+    if method.name not in ("ServerLive", "ServerReady")  # KServe's health checks
 ]
 
 
@@ -60,7 +60,7 @@ def keys(tmp_path: Path) -> Path:
 def keyed(
     loop_thread: LoopThread, tiny_models: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[InProcessServer]:
-    """One server for the tests that leave it as they found it."""
+    """Yield one server for the tests that leave its state unchanged."""
     path = write(tmp_path_factory.mktemp("keys") / "keys.toml", ("alice", ALICE, NO_QUOTAS), ("bob", BOB, NO_QUOTAS))
     with in_process(loop_thread, ServerConfig(models=tiny_models, num_threads=1, api_keys=path)) as server:
         yield server
@@ -83,7 +83,7 @@ def full_name(method: MethodDescriptor) -> str:
 @pytest.mark.parametrize("method", METHODS, ids=full_name)
 def test_every_method_of_every_api_asks_for_a_key(keyed: InProcessServer, method: MethodDescriptor) -> None:
     with grpc.insecure_channel(keyed.address) as channel:
-        asked: Any = channel  # the stubs want serializers
+        asked: Any = channel  # the stubs demand serializers
         if method.client_streaming:
             error = refusal(lambda: list(asked.stream_stream(full_name(method))(iter([b""]), timeout=patient(30))))
         elif method.server_streaming:
@@ -115,7 +115,7 @@ def test_health_and_reflection_ask_for_none(keyed: InProcessServer) -> None:
 def test_nothing_is_received_from_who_has_no_key(keyed: InProcessServer) -> None:
     with RawConnection(keyed.server.port) as raw:
         raw.greeted()
-        raw.send(http2.call(1, METHOD + "Translate"))  # and no message
+        raw.send(http2.call(1, METHOD + "Translate"))  # and sends no message
         assert b"grpc-status\x0216" in raw.until(HeadersFrame).data
 
 
@@ -182,7 +182,7 @@ def test_an_expired_key_is_refused(serve: Serve, keys: Path) -> None:
 
 
 def check_quota(error: Any, message: str) -> float:
-    """Check the status of who is over quota; gives the hint in seconds."""
+    """Check the status of a call over quota; return the retry delay in seconds."""
     assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
     assert message in error.details()
     details = rpc_status.from_call(error).details
@@ -234,7 +234,7 @@ def test_tokens_per_minute_are_charged_when_they_are_known(serve: Serve, keys: P
         stub, metadata = pb_grpc.TranslationServiceStub(channel), (("x-api-key", ALICE),)
         answer = stub.Translate(
             request_of(distinct_texts(16)), timeout=patient(30), metadata=metadata
-        )  # more than it has
+        )  # more than the quota
         assert len(answer.translations) == 16
         error = refusal(lambda: stub.Translate(request_of(["Hello"]), timeout=patient(30), metadata=metadata))
         assert 0 < check_quota(error, "key alice has used up its 20 tokens per minute") <= 120
@@ -273,7 +273,7 @@ def test_who_leaves_a_stream_before_its_last_word_has_paid_for_what_came(serve: 
         eventually(lambda: used("bob") > 0)
         call.cancel()
         eventually(is_idle)
-        sources = int(used("bob"))  # all that is known of a call that is answered at its end
+        sources = int(used("bob"))  # all that is known while a call is under way that is answered at its end
         write(keys, ("alice", ALICE, Quotas(tokens_per_minute=sources + 3)))
         eventually(lambda: is_let_in(alice))
         parts = stub.TranslateStream(request, timeout=patient(30), metadata=(("x-api-key", ALICE),))
@@ -299,7 +299,7 @@ def test_concurrent_calls(serve: Serve, keys: Path) -> None:
         ]
         eventually(lambda: server.metric("dragoman_key_requests_total", key="alice") == 2)
         error = refusal(lambda: stub.ListModels(pb.ListModelsRequest(), timeout=patient(30), metadata=metadata))
-        assert not any(call.done() for call in under_way)  # else this test shows nothing
+        assert not any(call.done() for call in under_way)  # otherwise this test proves nothing
         check_quota(error, "key alice has 2 calls under way; allowed are 2 at the same time. Wait for one to end.")
         for call in under_way:
             call.cancel()
@@ -367,7 +367,7 @@ def test_the_client_waits_for_room(serve: Serve, keys: Path) -> None:
 def rotate_under_load(
     server: InProcessServer, path: Path, start: Callable[..., Callers], num_rotations: int
 ) -> Callers:
-    """Every rotation brings a new key, and takes the one before the last back, which its holders have replaced."""
+    """Rotate keys under load: each rotation adds a key and revokes the one before last, which is no longer in use."""
     ring = [ALICE]
     callers = start(server.address, None, lambda: ring[-1])
     for _ in range(num_rotations):
@@ -408,7 +408,7 @@ def test_a_rotation_to_garbage_keeps_the_keys(serve: Serve, keys: Path, caplog: 
             eventually(lambda number=number: len(caplog.records) == number)  # type: ignore[misc]
             assert is_let_in(client)
             assert caplog.records[-1].getMessage().endswith("What was read before stays in use.")
-        write(keys, ("bob", BOB, NO_QUOTAS))  # and a good file is taken again
+        write(keys, ("bob", BOB, NO_QUOTAS))  # and a good file is accepted again
         eventually(lambda: not is_let_in(client))
     assert len(caplog.records) == 3
 

@@ -1,4 +1,4 @@
-"""The asyncio client against a real server: what the synchronous one answers, and ends as asyncio's users expect."""
+"""The asyncio client against a real server: the synchronous client's answers, and calls that end as asyncio expects."""
 
 import asyncio
 import contextlib

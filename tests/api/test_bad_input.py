@@ -1,4 +1,4 @@
-"""Wrong input: the right status, one clear line, the field named, and nothing else affected."""
+"""Invalid input: the right status, one clear line that names the field, and no effect on other calls."""
 
 from typing import Any
 
@@ -213,7 +213,7 @@ def violated_field(error: Any) -> Any:
 
 
 def test_bytes_that_are_no_message_are_the_callers_fault(server: InProcessServer) -> None:
-    not_utf8 = b"\x0a\x02\xff\xfe"  # texts: two bytes that are no UTF-8
+    not_utf8 = b"\x0a\x02\xff\xfe"  # texts: two bytes that are not UTF-8
     for request in (not_utf8, b"\xff\xff\xff"):
         with grpc.insecure_channel(server.address) as channel, pytest.raises(grpc.RpcError) as raised:
             channel.unary_unary(TRANSLATE, bytes, bytes)(request, timeout=patient(30))
@@ -225,7 +225,7 @@ def test_more_than_4_mib_is_refused(server: InProcessServer, stub: pb_grpc.Trans
     with pytest.raises(grpc.RpcError) as raised:
         stub.Translate(pb.TranslateRequest(**(GOOD | {"texts": ["x" * (5 << 20)]})), timeout=patient(30))
     assert rpc_error(raised).code() is grpc.StatusCode.RESOURCE_EXHAUSTED
-    assert rpc_status.from_call(rpc_error(raised)) is None  # no RetryInfo: trying again won't help
+    assert rpc_status.from_call(rpc_error(raised)) is None  # no RetryInfo: retrying will not help
 
 
 def test_a_huge_text_is_counted_and_refused(stub: pb_grpc.TranslationServiceStub) -> None:

@@ -1,4 +1,4 @@
-"""Calls that are given up: by the caller, by their deadline, by the server's own."""
+"""Calls that end early: by the caller, by their deadline, or by the server's own."""
 
 from collections.abc import Callable
 from typing import Any
@@ -16,7 +16,7 @@ REQUEST = pb.TranslateRequest(texts=distinct_texts(500), source_language_code="e
 
 @pytest.fixture
 def slow(serve: Callable[..., InProcessServer]) -> Any:
-    """A server of one slot, which needs seconds for `REQUEST`."""
+    """Start a server with one slot, which needs seconds for `REQUEST`."""
     return serve(max_slots=1)
 
 
@@ -70,7 +70,7 @@ def test_a_call_without_a_deadline_gets_the_servers(serve: Callable[..., InProce
         pb_grpc.TranslationServiceStub(channel).Translate(REQUEST)
     assert raised.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
     trailers = {item.key for item in raised.value.trailing_metadata()}
-    assert "x-request-id" in trailers  # so it was the server that said it
+    assert "x-request-id" in trailers  # so the error came from the server
     eventually(lambda: is_idle(server), timeout_seconds=2)
 
 

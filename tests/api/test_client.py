@@ -1,4 +1,4 @@
-"""The synchronous client against a real server: how its calls end when nobody wants them any more."""
+"""The synchronous client against a real server: how calls end when nobody waits for them any more."""
 
 import contextlib
 from collections.abc import Callable
@@ -56,4 +56,4 @@ def test_what_waits_for_room_ends_as_the_client_is_closed(serve: Callable[..., I
         error = call.exception(TIMEOUT_SECONDS)
         busy.close()
     assert isinstance(error, ClientError)
-    assert error.code in ("RESOURCE_EXHAUSTED", "CANCELLED")  # waiting, or asking again
+    assert error.code in ("RESOURCE_EXHAUSTED", "CANCELLED")  # whether it was waiting or retrying

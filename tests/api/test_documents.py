@@ -1,4 +1,4 @@
-"""Documents as people send them: what stands between sentences comes back, what is too long is cut, ends are told."""
+"""Real-life documents: text between sentences is kept, overlong sentences are cut, and every ending is reported."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ def ask(stub: Stub, *texts: str, **changes: Any) -> list[pb.Translation]:
 
 
 def parts(text: str, translation: pb.Translation) -> list[str]:
-    """The text's segments."""
+    """Return the text's segments."""
     return [text[segment.source_start : segment.source_end] for segment in translation.segments]
 
 
@@ -113,7 +113,7 @@ def test_30000_characters_in_one_call(stub: Stub) -> None:
 
 
 def test_every_segment_says_how_it_ended(stub: Stub) -> None:
-    """The tiny model never ends a sentence by itself, and repeats itself soon."""
+    """The tiny model never ends a sentence by itself and soon repeats itself."""
 
     def reasons(**options: Any) -> list[str]:
         (translation,) = ask(stub, "Hello. 12. Save the file.", options=pb.DecodingOptions(**options))

@@ -1,4 +1,4 @@
-"""KServe's API on our own stubs: what the phases of the server mean for it. The real client is in tests/clients."""
+"""KServe's API on our own stubs, in each phase of the server. The real client is tested in tests/clients."""
 
 from typing import Any
 
@@ -62,7 +62,7 @@ def test_a_server_whose_engine_died_for_good_is_not_live(serve: Any, monkeypatch
         with pytest.raises(grpc.RpcError) as raised:
             stub.ModelInfer(request, timeout=patient(10))
         assert rpc_error(raised).code() is grpc.StatusCode.UNAVAILABLE
-        eventually(lambda: phase_of(stub) == (False, False, False))  # callers hear of it first
+        eventually(lambda: phase_of(stub) == (False, False, False))  # callers are notified first
 
 
 def test_there_is_one_repository(serve: Any) -> None:

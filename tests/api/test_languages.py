@@ -1,4 +1,4 @@
-"""Language codes and detection as a caller meets them."""
+"""Language codes and language detection as a caller sees them."""
 
 from collections.abc import Callable
 from pathlib import Path

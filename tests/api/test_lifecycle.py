@@ -1,4 +1,4 @@
-"""From the first port to the last answer: loading, serving, draining, failing."""
+"""A server's lifecycle from the first port to the last answer: loading, serving, draining, failing."""
 
 import itertools
 import threading
@@ -67,7 +67,7 @@ def test_every_accepted_call_is_answered_while_draining(serve: Callable[..., InP
         eventually(lambda: server.get("/readyz")[0] == 503)
         assert server.get("/readyz")[2] == "draining\n"
         assert server.metric("dragoman_draining") == 1
-        assert not all(call.done() for call in calls)  # else this test shows nothing
+        assert not all(call.done() for call in calls)  # otherwise this test proves nothing
         assert [len(call.result(timeout=patient(30)).translations) for call in calls] == [5] * 12
         closing.result(patient(30))
     assert not engine.snapshot().is_alive
@@ -110,7 +110,7 @@ def test_watches_hear_of_every_change_and_do_not_hold_the_stop(serve: Callable[.
         for watcher in watchers:
             watcher.start()
         server.load()
-        gone.cancel()  # one who leaves must not take the others along
+        gone.cancel()  # a watcher that leaves must not affect the others
         server.start_closing().result(patient(10))
         for watcher in watchers:
             watcher.join(patient(10))
@@ -124,7 +124,7 @@ def test_an_engine_that_died_is_seen_everywhere_and_comes_back(
     serve: Callable[..., InProcessServer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server = serve()
-    monkeypatch.setattr("service.models.recovery._FIRST_DELAY_SECONDS", 1.0)  # time to look at everything
+    monkeypatch.setattr("service.models.recovery._FIRST_DELAY_SECONDS", 1.0)  # time to check everything
 
     def die(*_: Any, **__: Any) -> None:
         raise RuntimeError("boom")
@@ -132,7 +132,7 @@ def test_an_engine_that_died_is_seen_everywhere_and_comes_back(
     monkeypatch.setattr(server.server.models[0].engine.workers[0], "run", die)
     with grpc.insecure_channel(server.address) as channel:
         stub = pb_grpc.TranslationServiceStub(channel)
-        for _ in range(2):  # the call that meets it, and one after
+        for _ in range(2):  # the call that hits the error, and one after it
             with pytest.raises(grpc.RpcError) as raised:
                 stub.Translate(request(3), timeout=patient(30))
             assert rpc_error(raised).code() is grpc.StatusCode.UNAVAILABLE

@@ -1,4 +1,4 @@
-"""How much a call may bring: bytes, characters, metadata; and what the server does not tell when it should not."""
+"""Limits on a call's bytes, characters and metadata; and what the server must not disclose."""
 
 from collections.abc import Callable, Iterator
 
@@ -94,13 +94,13 @@ def test_a_message_has_a_limit(channel: grpc.Channel) -> None:
     with pytest.raises(grpc.RpcError) as raised:
         ours(channel, ["a" * 2 * MAX_BYTES])
     error = rpc_error(raised)
-    assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED  # gRPC itself says so
+    assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED  # gRPC's own error
     assert f"vs. {MAX_BYTES}" in error.details()
 
 
 def test_metadata_have_a_limit(channel: grpc.Channel) -> None:
     stub = pb_grpc.TranslationServiceStub(channel)
-    for _ in range(10):  # between its two limits gRPC would refuse some at random
+    for _ in range(10):  # between its two limits gRPC would reject calls at random
         stub.ListModels(pb.ListModelsRequest(), timeout=patient(30), metadata=[("x-note", "a" * (MAX_METADATA - 600))])
         with pytest.raises(grpc.RpcError) as raised:
             stub.ListModels(pb.ListModelsRequest(), timeout=patient(30), metadata=[("x-note", "a" * MAX_METADATA)])

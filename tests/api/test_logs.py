@@ -1,4 +1,4 @@
-"""What the log says of calls, and that it never says what they said."""
+"""What is logged about calls, and that their texts never are."""
 
 import asyncio
 import json
@@ -28,7 +28,7 @@ TRANSLATE = "dragoman.v1.TranslationService/Translate"
 
 
 class Lines(logging.Handler):
-    """Every line that would be written, at any level."""
+    """A log handler that keeps every line, at any level."""
 
     def __init__(self, *, shows_texts: bool) -> None:
         super().__init__(logging.DEBUG)
@@ -69,7 +69,7 @@ def fails(call: Callable[..., Any], *arguments: Any, **how: Any) -> str:
 
 
 def everything(address: str) -> list[str]:
-    """Calls of every kind that hold the secret, those included that fail because of it; the codes of those."""
+    """Make calls of every kind that contain the secret, including ones that fail because of it; return their codes."""
     with grpc.insecure_channel(address, options=[("grpc.enable_retries", 0)]) as channel:
         dragoman = pb_grpc.TranslationServiceStub(channel)
         google = google_grpc.TranslationServiceStub(channel)
@@ -119,7 +119,7 @@ def test_no_line_holds_a_caller_s_text_unless_it_may(
     assert set(codes) == {"INVALID_ARGUMENT", "NOT_FOUND"}
     found = [line for line in log.lines if SECRET in line]
     if log_text:
-        assert len(found) == 7 + len(codes) - 1 + 2  # every call with texts, the traceback, and that call
+        assert len(found) == 7 + len(codes) - 1 + 2  # every call with texts, the traceback, and the call that raised it
         assert any("ValueError" in line for line in found)
     else:
         assert found == []
@@ -131,7 +131,7 @@ def test_every_line_of_a_call_has_its_id_and_the_access_log_its_numbers(
 ) -> None:
     with lines() as log:
         server = serve(access_log_ratio=1.0)
-        texts = distinct_texts(200)  # so many are planned on a thread of their own
+        texts = distinct_texts(200)  # enough to be planned on a separate thread
         from service.translation import call as translation_call
 
         plan = translation_call.TranslationCall.plan

@@ -1,4 +1,4 @@
-"""The metrics as Prometheus reads them: every permanent name is there, and the numbers are those of what was done."""
+"""The metrics as Prometheus reads them: every permanent name exists, and the values match what was done."""
 
 import re
 import subprocess
@@ -20,7 +20,7 @@ from tests.patience import patient
 from tests.servers import REPOSITORY, InProcessServer, distinct_texts, eventually
 from tests.tools import tool
 
-# Permanent: dashboards and alerts of other people rely on them. Add, never rename or remove.
+# Permanent: other people's dashboards and alerts rely on them. Add names, never rename or remove any.
 NAMES = {
     "dragoman_requests": {"method", "code"},
     "dragoman_request_duration_seconds": {"method", "code"},
@@ -71,7 +71,7 @@ NAMES = {
     "dragoman_cache_max_bytes": set(),
     "dragoman_bytes_in_flight": set(),
     "dragoman_bytes_in_flight_max": set(),
-    "dragoman_key_requests": set(),  # of no key, as none is asked for
+    "dragoman_key_requests": set(),  # for no key, as none is required
     "dragoman_key_refused": set(),
     "dragoman_key_tokens": set(),
     "process_cpu_seconds": set(),
@@ -165,7 +165,7 @@ def request(texts: list[str]) -> pb.TranslateRequest:
 
 
 class Gate:
-    """Holds an engine's lane up before it runs a turn, until it is opened."""
+    """A gate that holds an engine's worker before its next turn until it is opened."""
 
     def __init__(self, server: InProcessServer, monkeypatch: pytest.MonkeyPatch) -> None:
         (lane,) = server.server.models[0].engine.workers
@@ -297,15 +297,15 @@ def test_promtool_finds_nothing_to_say(serve: Callable[..., InProcessServer]) ->
     for line in server.get("/metrics")[2].splitlines(keepends=True):
         (foreign if "nv_inference_" in line else own).append(line)
     assert promtool_says("".join(own)) == []
-    # Triton's names are not what Prometheus' friends would have chosen; all else about them is as it should be.
+    # Triton's names break Prometheus' naming conventions; everything else must be correct.
     about_names = ("abbreviated unit", '"_count" suffix')
     assert not [line for line in promtool_says("".join(foreign)) if not any(each in line for each in about_names)]
     bad = "".join(own).replace("dragoman_requests_total", "dragoman_requests")
-    assert promtool_says(bad)  # it does look
+    assert promtool_says(bad)  # proves that the check works
 
 
 def documented() -> set[str]:
-    """The names in the tables of docs/operations.md, section "Metrics"."""
+    """Return the names in the tables of docs/operations.md, section "Metrics"."""
     section = re.split(r"^## ", (REPOSITORY / "docs/operations.md").read_text(encoding="utf-8"), flags=re.MULTILINE)
     (metrics,) = (each for each in section if each.startswith("Metrics\n"))
     first_cells = re.findall(r"^\| (`[^|]*) \|", metrics, re.MULTILINE)

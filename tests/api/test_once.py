@@ -1,4 +1,4 @@
-"""What is looked at once for a call, however it goes through the server."""
+"""Checks that happen once per call, whichever way it takes through the server."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -27,7 +27,7 @@ def test_the_queue_is_looked_at_once_for_a_call_of_normal_priority(
     monkeypatch.setattr(engine, "check_queue", counted)
     with server.client() as client:
         client.translate(distinct_texts(1), "en", "de", priority=priority)
-    # At the door a message is not parsed before the queue is too long for a call of normal priority.
+    # On arrival, a message is not parsed until the queue is known to be short enough for a call of normal priority.
     assert looked.total() == looks
     assert looked[priority.value] == 1
 

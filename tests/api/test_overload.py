@@ -1,4 +1,4 @@
-"""A full queue: refused at once, with a hint that clients can act on, and forgotten once there is room."""
+"""A full queue: calls are rejected immediately with a hint that clients can act on, until there is room again."""
 
 import threading
 from collections.abc import Callable
@@ -46,7 +46,7 @@ def test_a_full_queue_is_resource_exhausted_with_a_hint(serve: Callable[..., InP
         assert 0 < hint_seconds <= 60
         trailers = {item.key: item.value for item in error.trailing_metadata()}
         assert int(trailers["grpc-retry-pushback-ms"]) == round(hint_seconds * 1000)
-        assert len(first.result(timeout=patient(30)).translations) == 64  # those who were in are not disturbed
+        assert len(first.result(timeout=patient(30)).translations) == 64  # accepted calls are not disturbed
         assert len(stub.Translate(long_call(64), timeout=patient(30)).translations) == 64
     assert server.metric("dragoman_rejected_total", reason="queue_full") == 1
 

@@ -1,4 +1,4 @@
-"""What callers write is nowhere in the log and on the status page: each field of each request of each API, in turn."""
+"""Callers' input appears nowhere in the log or on the status page: each field of each request of each API in turn."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -20,7 +20,7 @@ from tests.patience import patient
 from tests.servers import InProcessServer, eventually
 
 SECRET = "zwetschgenkuchen"
-# In the shapes that something is made of.
+# In every form from which a message might be built.
 MARKS = (SECRET, SECRET.capitalize(), f"shared_memory_{SECRET}", f"x'y\" {SECRET}", f"projects/{SECRET}/locations/a b")
 KNOWN_PARAMETERS = ("mime_type", "seed", "source_language", "priority", "strict")
 APIS = (translation_pb2, translation_service_pb2, grpc_service_pb2)
@@ -34,7 +34,7 @@ VALUES: dict[str, dict[str, Any]] = {
 
 
 def good(kind: Any) -> Any:
-    """A request that is taken, or that is refused for what is not there only."""
+    """Return a request that is accepted, or rejected only because it refers to something that does not exist."""
     request = kind(**VALUES.get(kind.DESCRIPTOR.full_name, {}))
     for name, value in _LOCATION.items():
         if name in kind.DESCRIPTOR.fields_by_name and "google" in kind.DESCRIPTOR.full_name:
@@ -45,7 +45,7 @@ def good(kind: Any) -> Any:
 
 
 def ways(kind: Descriptor, mark: str, depth: int = 0) -> Iterator[Callable[[Any], object]]:
-    """Every way to put the mark into one of a message's fields."""
+    """Iterate over every way to put the mark into one of a message's fields."""
     for field in kind.fields:
         if field.message_type is None:
             if field.type in (field.TYPE_STRING, field.TYPE_BYTES):

@@ -1,4 +1,4 @@
-"""Request ids, and what a caller learns of the server's own faults: nothing but the id."""
+"""Request ids, and internal errors, of which a caller learns nothing but the id."""
 
 import logging
 from typing import Any
@@ -67,5 +67,5 @@ def test_an_unexpected_error_is_internal_logged_and_not_told(
     assert record.exc_info
     assert "secret detail" in str(record.exc_info[1])
     method = "dragoman.v1.TranslationService/Translate"
-    # It is counted once the caller has been told.
+    # Counted after the caller has its answer.
     eventually(lambda: server.metric("dragoman_requests_total", method=method, code="INTERNAL") == 1)

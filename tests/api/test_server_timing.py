@@ -1,4 +1,4 @@
-"""The trailer `server-timing`: on every call with texts, of every API, whether it succeeds or not."""
+"""The trailer `server-timing`: on every call with texts, of every API, whether it succeeds or fails."""
 
 import re
 import time
@@ -51,7 +51,7 @@ def trailer(call: Any) -> str | None:
 
 
 def timing(call: Any) -> list[float]:
-    """Milliseconds of queue, encode, decode and total."""
+    """Return the milliseconds of queue, encode, decode and total."""
     value = trailer(call)
     assert value is not None
     match = re.fullmatch(SYNTAX, value)
@@ -103,7 +103,7 @@ def test_the_parts_of_one_call_add_up_to_no_more_than_the_whole(channel: grpc.Ch
         pb_grpc.TranslationServiceStub(channel).Translate.with_call(ours(texts=distinct_texts(40)), timeout=TIMEOUT)[1]
     )
     assert queue + encode + decode <= total + 0.2  # four numbers are rounded
-    assert encode + decode > total / 4  # the engine's phases are not left out
+    assert encode + decode > total / 4  # the engine's phases are included
 
 
 def test_a_call_that_fails_tells_how_long_it_took(channel: grpc.Channel) -> None:

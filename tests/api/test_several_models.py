@@ -1,4 +1,4 @@
-"""Several models in one server: which one answers, and how they come and go while calls are answered."""
+"""Several models in one server: which one answers, and models that come and go while calls are answered."""
 
 import dataclasses
 import gc
@@ -28,7 +28,7 @@ UNCHANGED, CHANGED, FAILED = ReloadOutcome.UNCHANGED, ReloadOutcome.CHANGED, Rel
 
 @pytest.fixture(scope="module")
 def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A bundle that translates among four languages."""
+    """Return a bundle that translates among four languages."""
     return write_tiny_bundle(tmp_path_factory.mktemp("many") / "1", "many", seed=9, among="fr it es pt")
 
 
@@ -87,7 +87,7 @@ def test_a_call_finds_its_model_by_pair_by_name_and_by_version(
     assert answer(source="fr", target="it") == ("many", "1", golden_translations(many))
     directions = [(source, target) for source in ("fr", "it", "es", "pt") for target in ("fr", "it", "es", "pt")]
     answers = {answer(source=source, target=target)[2][0] for source, target in directions if source != target}
-    assert len(answers) == 12  # each pair's prefixes lead elsewhere
+    assert len(answers) == 12  # each pair has different prefixes, so different answers
     not_found = grpc.StatusCode.NOT_FOUND
     assert refusal(server, model="tiny", model_version="1") == (
         not_found,
@@ -167,7 +167,7 @@ def test_a_retired_model_leaves_nothing_behind(start: Any, tiny_versions: Path, 
         return sum(thread.name.startswith("engine-") for thread in threading.enumerate())
 
     def is_gone(engine: weakref.ref[Engine]) -> bool:
-        gc.collect()  # another thread may be about to let go of what it did last
+        gc.collect()  # another thread may still hold a reference to its last work
         return engine() is None
 
     def series(name: str) -> list[str]:
@@ -182,7 +182,7 @@ def test_a_retired_model_leaves_nothing_behind(start: Any, tiny_versions: Path, 
     eventually(lambda: is_gone(old))
     assert engine_threads() == num_threads
     ask(server)
-    assert server.metric("dragoman_sentences_total", model="tiny", outcome="ok") == 6  # goes on
+    assert server.metric("dragoman_sentences_total", model="tiny", outcome="ok") == 6  # continues across versions
     assert server.metric("dragoman_slots_max", model="tiny") == 4
     assert [line.partition('version="')[2][0] for line in series("tiny") if "model_info" in line] == ["2"]
 
@@ -236,7 +236,7 @@ def test_a_call_that_runs_on_a_model_that_goes_is_answered(
         )
         health = health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(), timeout=patient(30))
         assert health.status == health_pb2.HealthCheckResponse.SERVING
-        assert not call.done()  # else this test shows nothing
+        assert not call.done()  # otherwise this test proves nothing
         assert not reloading.done()
         assert len(call.result(timeout=patient(60)).translations) == 25
         assert reloading.result(patient(30)) is CHANGED

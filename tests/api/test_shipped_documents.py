@@ -1,4 +1,4 @@
-"""The shipped model with what must not be left to a model: placeholders, terms, tags, alignments, prefixes."""
+"""The shipped model with features that the server guarantees: placeholders, terms, tags, alignments, prefixes."""
 
 import random
 import re
@@ -84,7 +84,7 @@ def test_terms_stand_as_the_caller_says(stub: Stub) -> None:
 
 
 def test_a_sentence_that_terms_make_too_long_is_cut(stub: Stub) -> None:
-    """A symbol takes two tokens, and a short word that it stands for one."""
+    """A term's symbol takes two tokens, but the short word that it replaces takes one."""
     text = "the dog and " * 30 + "the red and the red and the red"
     assert len(ask(stub, text)[0].segments) == 1
     (translation,) = ask(stub, text, terms=[pb.Term(source="dog", target="Katze")])
@@ -277,7 +277,7 @@ def test_what_is_not_translated_stays_byte_for_byte_within_its_tags(stub: Stub) 
         opening, closing = zip(*chance.choices(TAGS, k=2), strict=True)
         kept = [f"{opening[i]}{chance.choice(CONTENTS)}{closing[i]}" for i in range(2)]
         sentence = DOCS[number % len(DOCS)]
-        if "'>{" in sentence:  # no link in a link
+        if "'>{" in sentence:  # no nested links
             kept = [f"<code>{chance.choice(CONTENTS)}</code>" for _ in kept]
         documents.append(f"<p>{sentence.format(*kept)}</p>")
         parts.append(kept)

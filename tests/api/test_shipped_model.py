@@ -1,4 +1,4 @@
-"""The shipped models in a real server: quality, and answers that the load does not change."""
+"""The shipped models in a real server: quality, and answers that do not depend on the load."""
 
 import random
 from collections.abc import Iterator, Sequence
@@ -21,14 +21,14 @@ TIMEOUT_SECONDS = patient(90.0)
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[ServerProcess]:
-    process = ServerProcess(MODELS, "--max-slots", "64")  # a busy machine may measure fewer
+    process = ServerProcess(MODELS, "--max-slots", "64")  # measured limits may be lower on a busy machine
     yield process
     process.kill()
 
 
 @pytest.fixture(scope="module")
 def pairs() -> list[tuple[str, str]]:
-    """250 everyday sentences and as many others, some of them long, in a mixed order."""
+    """Return 250 everyday sentences and as many others, some of them long, in shuffled order."""
     lines = (CHECKPOINT / "sentences.tsv").read_text(encoding="utf-8").splitlines()
     rows = [(source, target) for source, target, _ in (line.split("\t") for line in lines)]
     random.Random(0).shuffle(rows)
@@ -37,18 +37,18 @@ def pairs() -> list[tuple[str, str]]:
 
 @pytest.fixture(scope="module")
 def alone(server: ServerProcess, pairs: list[tuple[str, str]]) -> list[str]:
-    """Every sentence's translation when nothing else is going on: the reference."""
+    """Return the reference: every sentence's translation on an otherwise idle server."""
     with Client(server.address) as client:
         return [client.translate([source], "en", "de")[0].text for source, _ in pairs]
 
 
 def test_it_translates(pairs: list[tuple[str, str]], alone: list[str]) -> None:
-    """A floor well below what it was released with: a broken export scores near zero."""
+    """The floor is well below the released quality: a broken export scores near zero."""
     assert BLEU().corpus_score(alone, [[target for _, target in pairs]]).score > 12
 
 
 def test_the_language_pair_picks_the_model(server: ServerProcess) -> None:
-    """Both in one server; what is asked for one of them never comes from the other."""
+    """Both models share a server; a request for one never gets an answer of the other."""
     lines = (REPOSITORY / "checkpoints" / "en-hi" / "sentences.tsv").read_text(encoding="utf-8").splitlines()[:100]
     sources, references, _ = zip(*(line.split("\t") for line in lines), strict=True)
     with Client(server.address) as client:
@@ -60,7 +60,7 @@ def test_the_language_pair_picks_the_model(server: ServerProcess) -> None:
 def test_answers_under_load_are_those_given_alone(
     server: ServerProcess, pairs: list[tuple[str, str]], alone: list[str]
 ) -> None:
-    """32 callers, greedy beside beams, calls of one text and of seven: int8 keeps every answer, ties included."""
+    """32 callers mix greedy and beam search, calls of one text and of seven: int8 keeps every answer, ties included."""
     sources = [source for source, _ in pairs]
     calls = _calls(len(sources))
 
@@ -92,7 +92,7 @@ def test_answers_under_load_are_those_given_alone(
 
 
 def _calls(count: int) -> list[tuple[list[int], int]]:
-    """Every sentence once under greedy search, in calls of 1 and 7; between them, beams that only disturb."""
+    """Return calls of 1 and 7 with each sentence once for greedy search; between them, disturbing beam searches."""
     rng = random.Random(1)
     calls: list[tuple[list[int], int]] = []
     row = 0
@@ -108,7 +108,7 @@ def _calls(count: int) -> list[tuple[list[int], int]]:
 def test_a_short_sentence_sent_during_long_ones_finishes_first(
     server: ServerProcess, pairs: list[tuple[str, str]]
 ) -> None:
-    """The slots are not full, so it joins at once and leaves when it ends: no batch to wait for."""
+    """The slots are not full, so it joins at once and leaves when it ends: there is no batch to wait for."""
     longest = sorted((source for source, _ in pairs), key=len)[-24:]
     with Client(server.address) as client, ThreadPoolExecutor(2) as pool:
         long_call = pool.submit(client.translate, longest, "en", "de")
@@ -119,7 +119,7 @@ def test_a_short_sentence_sent_during_long_ones_finishes_first(
 
 
 def test_beam_search_is_at_least_as_probable_as_greedy(server: ServerProcess, pairs: list[tuple[str, str]]) -> None:
-    """Not true of every sentence, but of nearly all: else scores or searches are wrong."""
+    """This need not hold for every sentence but for nearly all; otherwise scores or search are wrong."""
     sources = [source for source, _ in pairs[:30]]
     with Client(server.address) as client:
         scores = [

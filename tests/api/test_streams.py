@@ -1,4 +1,4 @@
-"""TranslateStream: what Translate says, in parts; and nothing is left behind by who goes away."""
+"""TranslateStream: Translate's answers in parts; and nothing is left over from callers that disconnect."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -49,7 +49,7 @@ REQUESTS: dict[str, dict[str, Any]] = {
 
 
 def joined(parts: Sequence[pb.TranslateStreamResponse], num_texts: int) -> list[pb.Translation]:
-    """The stream's translations; each text's deltas make its text, and the last of them brings the translation."""
+    """Return the stream's translations; each text's deltas must add up to it, the last one with the translation."""
     texts = [""] * num_texts
     translations: dict[int, pb.Translation] = {}
     for part in parts:
@@ -85,7 +85,7 @@ def test_so_they_do_from_the_cache(serve: Callable[..., InProcessServer]) -> Non
             assert server.metric("dragoman_sentences_total", model="tiny", outcome="ok") == before
             assert joined(parts, len(request.texts)) == first
             assert first == list(stub.Translate(request, timeout=patient(60)).translations)
-        # a prefix is part of what is looked up
+        # the prefix is part of the cache key
         prefixed = pb.TranslateRequest(texts=["Hello"], target_prefixes=["Wo"], **CODES)
         plain = pb.TranslateRequest(texts=["Hello"], **CODES)
         answers = [stub.Translate(each, timeout=patient(30)).translations[0].text for each in (plain, prefixed, plain)]
@@ -94,7 +94,7 @@ def test_so_they_do_from_the_cache(serve: Callable[..., InProcessServer]) -> Non
 
 
 def test_words_come_while_the_engine_is_at_work(serve: Callable[..., InProcessServer]) -> None:
-    """Of a text whose second sentence can't begin before the first has ended: one slot."""
+    """With one slot, the text's second sentence cannot begin before the first has ended."""
     server = serve(max_slots=1)
     engine = server.server.models[0].engine
     options = pb.DecodingOptions(max_output_tokens=96, max_length_ratio=0, max_repeats=0)
@@ -111,7 +111,7 @@ def test_words_come_while_the_engine_is_at_work(serve: Callable[..., InProcessSe
 
 
 def is_idle(server: InProcessServer) -> bool:
-    """Nothing in the engine, nobody expected to answer, and the model could be given up."""
+    """Return whether the engine is empty, no caller is awaiting an answer, and no call holds the model."""
     snapshot = server.server.models[0].engine.snapshot()
     return not (
         snapshot.num_waiting
@@ -155,11 +155,11 @@ def test_who_goes_away_leaves_nothing_behind(
 
 
 def test_who_does_not_read_is_cancelled_too(serve: Callable[..., InProcessServer]) -> None:
-    """The server is stuck in writing to a full connection, not in waiting for the engine."""
+    """The server is blocked writing to a full connection, not waiting for the engine."""
     server = serve(max_slots=64, max_characters=2**22, max_answer_characters=2**23, max_request_bytes=2**22)
     options = [("grpc.http2.lookahead_bytes", 1), ("grpc.http2.bdp_probe", 0)]
     with grpc.insecure_channel(server.address, options=options) as channel:
-        request = pb.TranslateRequest(texts=["12345 " * 8_000] * 80, **CODES)  # comes back as it is, at once
+        request = pb.TranslateRequest(texts=["12345 " * 8_000] * 80, **CODES)  # returned unchanged, without decoding
         request.texts.extend(distinct_texts(100))
         call = pb_grpc.TranslationServiceStub(channel).TranslateStream(request, timeout=patient(30))
         next(call)

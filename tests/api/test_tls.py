@@ -1,4 +1,4 @@
-"""TLS and mTLS: who gets a connection, what the others are told, and rotation without a failed call."""
+"""TLS and mTLS: who may connect, what rejected clients are told, and rotation without a failed call."""
 
 import ssl
 from collections.abc import Callable
@@ -41,7 +41,7 @@ def server(serve: Serve, pair: Pair, tmp_path: Path) -> InProcessServer:
 
 
 def served_certificate(server: InProcessServer) -> bytes:
-    """The certificate that a new connection is shown."""
+    """Return the certificate that a new connection is presented."""
     return ssl.get_server_certificate(("127.0.0.1", server.server.port)).encode()
 
 
@@ -94,7 +94,7 @@ def test_a_server_without_tls_is_told_from_one_with(serve: Serve, trusted: Path)
     server = serve()
     with server.client(tls=Tls(trusted)) as client, pytest.raises(NotSecure, match=r"the server speaks no TLS; call i"):
         translate(client)
-    assert "dragoman_tls_certificate" not in server.get("/metrics")[2]  # 0 would look long expired
+    assert "dragoman_tls_certificate" not in server.get("/metrics")[2]  # 0 would look like an expired certificate
 
 
 def test_a_server_can_ask_clients_for_certificates(
@@ -157,7 +157,7 @@ def test_rotation_under_load_fails_no_call(
     with server.client(tls=Tls(trusted)) as old:
         translate(old)
         rotate_under_load(server, authority, callers(server.address, Tls(trusted)), tmp_path, 3)
-        translate(old)  # its connection is as old as the first certificate
+        translate(old)  # its connection was opened under the first certificate
 
 
 @pytest.mark.full

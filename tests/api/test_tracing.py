@@ -1,4 +1,4 @@
-"""Spans as a collector gets them: whose children they are, how their times lie, and that they hold no text."""
+"""Spans as a collector receives them: their parents, their order in time, and that they contain no text."""
 
 import re
 import socket
@@ -53,7 +53,7 @@ def test_a_call_s_span_and_its_phases_belong_to_the_caller_s_trace(
     translate(server, distinct_texts(1), traceparent(sampled=False))
     translate(server, distinct_texts(1))
     exemplars = server.get("/metrics", Accept="application/openmetrics-text; version=1.0.0")[2]
-    server.close()  # sends what is left
+    server.close()  # flushes what is left
 
     (call,) = collector.named(TRANSLATE)
     assert (call.kind, call.trace_id, call.parent_id, call.is_error) == (SERVER, TRACE, CALLER, False)
@@ -75,11 +75,11 @@ def test_a_call_s_span_and_its_phases_belong_to_the_caller_s_trace(
     children = collector.children(call)
     assert [child.name for child in children] == PHASES
     assert len(collector.spans) == 1 + len(PHASES)
-    # One after the other, within the call, which was when it was by the wall clock too.
+    # In sequence, within the call, and the call at its wall-clock time.
     moments = [call.began, *(moment for child in children for moment in (child.began, child.ended)), call.ended]
     assert moments == sorted(moments)
     assert before <= call.began < call.ended <= after
-    # The engine's phases leave no gap, and are nearly all there was.
+    # The engine's phases are contiguous and take nearly all of the time.
     queue, encode, decode = children[1:4]
     assert (queue.ended, encode.ended) == (encode.began, decode.began)
     assert 0 < encode.seconds + decode.seconds <= call.seconds

@@ -1,4 +1,4 @@
-"""One server process for the tests that leave it as they found it."""
+"""One server process for the tests that leave its state unchanged."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 
 from tests.servers import ServerProcess
 
-collect_ignore = ["google_client"]  # a test run of its own, in a process that has nothing of ours
+collect_ignore = ["google_client"]  # a test run of its own, in a process that imports none of our code
 
 
 @pytest.fixture(scope="package")

@@ -1,4 +1,4 @@
-"""The examples of docs/api.md and client/README.md run as they stand there, port aside, against the shipped models."""
+"""The examples of docs/api.md and client/README.md, run as written, except for the port, against the shipped models."""
 
 import re
 import subprocess

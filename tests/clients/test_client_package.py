@@ -1,4 +1,4 @@
-"""The client as an application gets it: built and installed alone, beside a `service` folder of the application's."""
+"""The client as an application gets it: built and installed alone, beside the application's own `service` folder."""
 
 import importlib.metadata
 import json
@@ -57,7 +57,7 @@ print(json.dumps({
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with nothing but what `pip install ./client` puts there, without its dependencies and network."""
+    """Return a folder with only what `pip install ./client` puts there, without dependencies and network."""
     folder = tmp_path_factory.mktemp("installed")
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "--quiet", "--no-index", "--no-deps"]
     command = [*pip, "--no-build-isolation", "--no-compile", "--target", str(folder), str(CLIENT)]

@@ -38,7 +38,7 @@ def translate(server: ServerProcess) -> Any:
 
 
 def one_line(run: Any) -> Any:
-    """The only line on standard error; a traceback or a warning would make it more."""
+    """Return the only line of standard error; a traceback or a warning would add more."""
     (line,) = run.stderr.decode().splitlines()
     return line
 
@@ -105,7 +105,7 @@ def test_a_line_is_translated_before_the_next_one_is_written(server: ServerProce
         for _ in range(3):
             process.stdin.write(b"Hello\n")
             process.stdin.flush()
-            assert process.stdout.readline().strip()  # pytest-timeout bounds it
+            assert process.stdout.readline().strip()  # bounded by pytest-timeout
         process.stdin.close()
         assert process.wait(patient(30)) == 0
 
@@ -231,7 +231,7 @@ def test_ctrl_c_is_quiet_and_130(server: ServerProcess) -> None:
         assert process.stderr
         process.stdin.write(b"Hello\n")
         process.stdin.flush()
-        assert process.stdout.readline()  # it is up, and waits for the next line
+        assert process.stdout.readline()  # it has started and waits for the next line
         process.send_signal(signal.SIGINT)
         assert process.wait(patient(30)) == 130
         assert process.stderr.read().strip() == b""  # a line feed, so that the prompt starts on a new line

@@ -1,7 +1,7 @@
 """`google-cloud-translate`, unmodified, against a server process.
 
-The client can't share a process with our stubs, for both describe the same messages. So its checks are a test run of
-their own, in a process that has nothing of ours.
+The client cannot share a process with our stubs because both describe the same messages. The checks therefore run in a
+pytest process of their own that imports none of our code.
 """
 
 import subprocess
@@ -26,7 +26,7 @@ GLOSSARIES = {
 
 
 def run_checks(*names: str, **variables: str) -> str:
-    """Run files of checks; returns what pytest says last."""
+    """Run files of checks; return the last output of pytest."""
     command = [
         *(sys.executable, "-m", "pytest", "--config-file", "/dev/null", "--rootdir", str(CHECKS)),
         *("--confcutdir", str(CHECKS), "--import-mode=importlib", "-p", "no:cacheprovider", "-q", "--tb=short"),

@@ -1,4 +1,4 @@
-"""A client that knows no .proto file and none of our code: it learns all from the server's reflection."""
+"""A client without .proto files and without our code, which learns everything from the server's reflection."""
 
 import subprocess
 import sys

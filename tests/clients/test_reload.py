@@ -1,4 +1,4 @@
-"""A server process whose models are replaced under load: no call fails, and each is answered by one version alone."""
+"""Models replaced under load in a server process: no call fails, and one version alone answers each call."""
 
 import shutil
 import signal
@@ -45,7 +45,7 @@ class Answer(NamedTuple):
 
 
 class Callers:
-    """Threads that call without a pause and without retries; a call that fails ends its thread."""
+    """Threads that call continuously without retries; a failed call ends its thread."""
 
     def __init__(self, address: str) -> None:
         self.answers: list[Answer] = []
@@ -74,7 +74,7 @@ class Callers:
             self._address, options=[("grpc.enable_retries", 0), ("grpc.use_local_subchannel_pool", 1)]
         )
         request = pb.TranslateRequest(texts=GOLDEN_TEXTS, source_language_code="en", target_language_code="de")
-        if number % 2:  # a big call is tokenized elsewhere: it may find its model replaced when it comes back
+        if number % 2:  # tokenized on another thread, so the model may have been replaced meanwhile
             request.texts.extend(["Hello " * 8] * 300)
             request.texts.extend(GOLDEN_TEXTS)
         try:
@@ -104,7 +104,7 @@ def num_threads(server: ServerProcess) -> int:
 
 
 def reload(server: ServerProcess) -> None:
-    """SIGHUP, and wait until what was replaced is gone."""
+    """Send SIGHUP, and wait until the reload has finished."""
     before = reloads(server, "changed")
     server.signal(signal.SIGHUP)
     eventually(lambda: reloads(server, "changed") > before)
@@ -117,9 +117,9 @@ def test_no_call_fails_while_versions_come_and_go(
     models.mkdir()
     put_bundle(models, tiny_versions / "1")
     server = start(models)
-    expected = {("1", 0): "1", ("2", 1): "2", ("3", 2): "3", ("3", 3): "4"}  # version, reloads until then: weights
+    expected = {("1", 0): "1", ("2", 1): "2", ("3", 2): "3", ("3", 3): "4"}  # version, reloads so far: weights
     translations = {weights: tuple(golden_translations(tiny_versions / weights)) for weights in "1234"}
-    assert len(set(translations.values())) == 4  # else this test shows nothing
+    assert len(set(translations.values())) == 4  # otherwise this test proves nothing
     swaps = []
     threads = []
     with Callers(server.address) as callers:
@@ -136,7 +136,7 @@ def test_no_call_fails_while_versions_come_and_go(
     assert health[0] == 200
     assert len(callers.answers) >= 240
     for answer in callers.answers:
-        before = sum(ended < answer.began for _, ended in swaps)  # reloads that were over when the call began
+        before = sum(ended < answer.began for _, ended in swaps)  # reloads that had finished when the call began
         after = sum(began < answer.ended for began, _ in swaps)  # reloads that had begun when it ended
         allowed = {translations[weights] for (version, n), weights in expected.items()
                    if before <= n <= after and version == answer.version}  # fmt: skip
@@ -145,10 +145,10 @@ def test_no_call_fails_while_versions_come_and_go(
     assert seen == set(translations.values())
     order = [translations[weights] for weights in "1234"]
     by_end = sorted(callers.answers, key=lambda answer: answer.ended)
-    for answer in callers.answers:  # who calls after a new version has answered somebody gets no older one
+    for answer in callers.answers:  # after a new version has answered, no later call gets an older one
         newest = max((order.index(each.texts) for each in by_end if each.ended < answer.began), default=0)
         assert order.index(answer.texts) >= newest
-    eventually(lambda: num_threads(server) <= threads[0])  # engines that were replaced took theirs along
+    eventually(lambda: num_threads(server) <= threads[0])  # replaced engines have stopped their threads
     server.signal(signal.SIGTERM)
     assert server.wait() == (0, "", "")
 
@@ -195,7 +195,7 @@ def test_a_server_that_looks_by_itself_finds_what_is_new_and_what_is_gone(
 
     server.signal(signal.SIGTERM)
     code, out, errors = server.wait()
-    (line,) = errors.splitlines()  # once, however often it looked
+    (line,) = errors.splitlines()  # only once, however often it checked
     assert (code, out) == (0, "")
     assert f"{models / 'tiny' / '3'} is damaged: encoder.onnx does not match its checksum" in line
 
@@ -210,7 +210,7 @@ def test_a_stop_signal_during_a_reload_ends_cleanly(
     server = start(models)
     slow = shutil.copytree(tiny_versions / "2", tmp_path / "2")
     with (slow / "endless").open("wb") as file:
-        file.truncate(1 << 36)  # takes no room, and long to check
+        file.truncate(1 << 36)  # a sparse file: uses no disk space, but takes long to check
     manifest = Manifest.load(slow)
     manifest.checksums["endless"] = "0" * 64
     manifest.save(slow)

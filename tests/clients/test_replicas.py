@@ -1,4 +1,4 @@
-"""Two server processes behind a client's own balancing, nginx and Envoy: calls are shared out, restarts lose none."""
+"""Two server processes behind client-side balancing, nginx or Envoy: calls are shared, and restarts lose none."""
 
 import signal
 import threading
@@ -19,8 +19,8 @@ from tests.proxies import envoy, nginx
 from tests.servers import ServerProcess, distinct_texts, eventually, read_line, samples
 
 WAYS = ("round_robin", "nginx", "envoy")
-# The drain delay is longer than Envoy's interval between two looks at a server's health, and than gRPC's between two
-# attempts to connect. Connections are closed all the time: that must not be noticed either.
+# The drain delay is longer than the intervals of Envoy's health checks and of gRPC's attempts to connect. Connections
+# are closed all the time, which callers must not notice.
 FLAGS = (
     *("--drain-delay-seconds", "1.5", "--grace-seconds", "10", "--max-connection-age-seconds", "2"),
     *("--max-characters", "1000000"),
@@ -30,7 +30,7 @@ TRANSLATED = r'dragoman_requests_total{code="OK",method="dragoman.v1.Translation
 
 
 class Replicas:
-    """Two servers that can be restarted where they were."""
+    """Two servers that can be restarted on the same ports."""
 
     def __init__(self, models: Path) -> None:
         self._models = models
@@ -44,7 +44,7 @@ class Replicas:
         self.servers[number] = ServerProcess(self._models, *FLAGS, port=self.servers[number].port)
 
     def restart(self, number: int) -> None:
-        """As operators do: a stop signal, the end, a new process that is ready."""
+        """Restart a server as operators do: signal it to stop, wait for the end, start a new process that is ready."""
         self.servers[number].signal(signal.SIGTERM)
         assert self.servers[number].wait() == (0, "", "")
         self.start_again(number)
@@ -53,11 +53,11 @@ class Replicas:
         self.servers[number].kill()
 
     def num_translated(self) -> list[float]:
-        """Calls that each server has answered since it started."""
+        """Return the number of calls that each server has answered since it started."""
         return [sum(samples(server.get("/metrics")[2], TRANSLATED)) for server in self.servers]
 
     def num_sequences(self) -> list[float]:
-        """Segments that wait or are being decoded at each server."""
+        """Return the number of segments waiting or being decoded at each server."""
         gauges = ("dragoman_queue_sequences", "dragoman_sequences_running")
         pages = [server.get("/metrics")[2] for server in self.servers]
         return [sum(value for gauge in gauges for value in samples(page, gauge)) for page in pages]
@@ -76,7 +76,7 @@ def replicas(tiny_models: Path) -> Iterator[Replicas]:
 
 @pytest.fixture(scope="module")
 def addresses(replicas: Replicas, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """Where callers call, by way."""
+    """Yield the addresses to call, for each way of balancing."""
     ports = [server.port for server in replicas.servers]
     with ExitStack() as stack:
         yield {
@@ -87,7 +87,7 @@ def addresses(replicas: Replicas, tmp_path_factory: pytest.TempPathFactory) -> I
 
 
 class Caller:
-    """A thread that calls again and again until it is told to stop; a call that fails is noted, and ends it."""
+    """A thread that calls repeatedly until it is stopped; a failed call is recorded and ends it."""
 
     def __init__(self, call: Callable[[], object]) -> None:
         self.num_answers = 0
@@ -115,7 +115,7 @@ class Caller:
 
 
 class Callers:
-    """Some callers of each way with the documented client."""
+    """Several callers for each way of balancing, with the documented client."""
 
     def __init__(self, addresses: dict[str, str]) -> None:
         self._addresses = addresses
@@ -135,7 +135,7 @@ class Callers:
         self._stack.close()
 
     def wait_for_more(self, num_answers: int = 5) -> None:
-        """Until each has so many answers more, or has failed."""
+        """Wait until each has that many more answers, or has failed."""
         goals = [(caller, caller.num_answers + num_answers) for caller in self._callers]
         eventually(lambda: all(caller.num_answers >= goal or caller.failure for caller, goal in goals))
 
@@ -148,7 +148,7 @@ def translate_one(client: Client) -> None:
 
 
 class PlainClient:
-    """Round robin, but none of the rest that deploy/client documents: no retries and no health checks."""
+    """Round robin without the other settings that deploy/client documents: no retries and no health checks."""
 
     def __init__(self, address: str) -> None:
         options = [
@@ -187,12 +187,12 @@ def test_request_ids_pass_both_ways(way: str, addresses: dict[str, str]) -> None
         _, call = stub.Translate.with_call(request, timeout=patient(30), metadata=[("x-request-id", f"mine-{way}")])
         assert trailer(call, "x-request-id") == f"mine-{way}"
         _, call = stub.Translate.with_call(request, timeout=patient(30))
-        assert len(trailer(call, "x-request-id")) == 16  # the server's own; not the proxy's
+        assert len(trailer(call, "x-request-id")) == 16  # the server's own, not the proxy's
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_big_calls_and_much_metadata_pass(way: str, addresses: dict[str, str]) -> None:
-    texts = ["1 " * 450] * 1000  # without letters: nothing to decode
+    texts = ["1 " * 450] * 1000  # no letters, so nothing to decode
     with Channel(addresses[way]) as stub:
         request = pb.TranslateRequest(texts=texts, source_language_code="en", target_language_code="de")
         response = stub.Translate(request, timeout=patient(30), metadata=[("x-note", "n" * 7000)])
@@ -209,7 +209,7 @@ def test_streams_come_in_parts_and_end_when_the_caller_goes(
         stream = stub.TranslateStream(request, timeout=patient(60))
         for _ in range(3):
             assert next(stream).delta
-        assert sum(replicas.num_sequences()) > 0  # it goes on: what came was not held back to the end
+        assert sum(replicas.num_sequences()) > 0  # still running: the answers so far were not held back until the end
         stream.cancel()
         eventually(lambda: sum(replicas.num_sequences()) == 0)
 
@@ -229,7 +229,7 @@ def test_a_killed_server_loses_none_either_but_other_clients_see_it(
     with Callers(addresses) as documented, PlainClient(addresses["round_robin"]) as plain:
         lost = Caller(lambda: plain.translate(distinct_texts(NUM_LONG), "en", "de"))
         with lost:
-            eventually(lambda: replicas.num_sequences()[0] > NUM_LONG // 2)  # more than all others ask for together
+            eventually(lambda: replicas.num_sequences()[0] > NUM_LONG // 2)  # more than all others send in total
             replicas.kill(0)
             eventually(lambda: lost.failure is not None)
         documented.wait_for_more()
@@ -244,16 +244,16 @@ def test_a_server_that_answers_no_more_loses_none_and_is_left_alone(
     replicas: Replicas, addresses: dict[str, str]
 ) -> None:
     with Callers({"round_robin": addresses["round_robin"]}) as callers:
-        replicas.servers[0].signal(signal.SIGSTOP)  # its machine goes on, and so do its connections
+        replicas.servers[0].signal(signal.SIGSTOP)  # its host keeps running, and so do its connections
         try:
-            callers.wait_for_more(20)  # pings go unanswered by then
+            callers.wait_for_more(20)  # by then, pings have gone unanswered
         finally:
             replicas.servers[0].signal(signal.SIGCONT)
         assert callers.failures() == []
 
 
 class Channel:
-    """The documented client's channel, for what `Client` does not tell."""
+    """The documented client's channel, which gives access to what `Client` hides."""
 
     def __init__(self, address: str) -> None:
         to = target_of(address)

@@ -1,4 +1,4 @@
-"""TLS and API keys as processes: what `dragoman serve` refuses to start with, and what its callers are told."""
+"""TLS and API keys with server processes: when `dragoman serve` refuses to start, and what its callers see."""
 
 from collections.abc import Iterator
 from pathlib import Path

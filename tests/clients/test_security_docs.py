@@ -1,4 +1,4 @@
-"""The commands of docs/security.md, run one after the other, make files that a server and its callers can use."""
+"""The commands of docs/security.md, run in sequence, create files that a server and its callers can use."""
 
 import re
 import subprocess

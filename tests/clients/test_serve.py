@@ -1,4 +1,4 @@
-"""`dragoman serve` as a process: what it prints, what it refuses, and how it stops."""
+"""`dragoman serve` as a process: what it prints, what it rejects, and how it stops."""
 
 import shutil
 import signal
@@ -52,7 +52,7 @@ def test_every_accepted_call_is_answered_on_a_stop_signal(start: Any, number: in
         eventually(lambda: samples(process.get("/metrics")[2], "dragoman_inflight_requests") == [16.0])
         process.signal(number)
         eventually(lambda: process.get("/readyz")[0] == 503)
-        assert not all(call.done() for call in calls)  # else this test shows nothing
+        assert not all(call.done() for call in calls)  # otherwise this test proves nothing
         assert [len(call.result(timeout=patient(60))) for call in calls] == [4] * 16
     code, _, errors = process.wait()
     assert (code, errors) == (0, "")
@@ -99,7 +99,7 @@ def test_a_stop_signal_while_loading_is_obeyed(start: Any, tmp_path: Path) -> No
         eventually(lambda: answers(process) and waits())
         assert process.get("/readyz")[0] == 503
         assert process.get("/livez")[0] == 200
-        process.signal(signal.SIGHUP)  # too early to reload, and no reason to end
+        process.signal(signal.SIGHUP)  # too early to reload, but no reason to exit
         process.signal(signal.SIGTERM)
         assert process.wait(timeout_seconds=patient(10)) == (0, "", "")
 

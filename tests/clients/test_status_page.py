@@ -10,7 +10,7 @@ from dragoman_client import Client, ClientError
 from tests.browser import Browser, browser
 from tests.servers import ServerProcess, distinct_texts, eventually, http_get
 
-# How many pixels of a chart's canvas have one of the page's colours.
+# A script that counts the pixels of a chart's canvas which have one of the page's colours.
 INKED = """
 const [number, name] = arguments;
 const canvas = document.querySelectorAll("#charts canvas")[number];
@@ -62,7 +62,7 @@ def test_charts_and_numbers_follow_the_traffic(server: ServerProcess, window: Br
     eventually(lambda: window.text("#latency") != "–")
     eventually(lambda: "NOT_FOUND" in window.text("#errors"))
     assert "nobody" not in window.text("#errors")
-    lines = ["one", "one", "one", "one", "two", "one"]  # of slots there are more than are in use
+    lines = ["one", "one", "one", "one", "two", "one"]  # there are more slots than are in use
     eventually(lambda: all(window.run(INKED, chart, line) > 3 for chart, line in enumerate(lines)))
 
 
@@ -109,14 +109,14 @@ def test_it_is_made_for_everybody(window: Browser) -> None:
     assert window.run("return document.querySelectorAll('main, h1, header').length") == 3
 
 
-# The last two: what they look at is all that came before.
+# Last, because they check everything that happened before.
 
 
 def test_it_asks_nobody_else_and_has_nothing_to_complain(server: ServerProcess, window: Browser) -> None:
     own = f"http://127.0.0.1:{server.admin_port}/"
     strangers = {url for url in window.requested() if not url.startswith((own, "data:", "chrome:"))}
     assert strangers == set()
-    complaints = [line for line in window.console() if "404 (Not Found)" not in line]  # the pair that is not there
+    complaints = [line for line in window.console() if "404 (Not Found)" not in line]  # the pair that does not exist
     assert complaints == []
 
 

@@ -1,4 +1,4 @@
-"""`dragoman translate` with files of several formats, its streams, and runs that end early and are gone on with."""
+"""`dragoman translate` with files of several formats, its streams, and interrupted runs that are resumed."""
 
 import json
 import re
@@ -37,7 +37,7 @@ def started(server: ServerProcess, *arguments: str) -> "subprocess.Popen[bytes]"
 
 
 def feed(process: "subprocess.Popen[bytes]", lines: list[str], output: Path, num_lines: int) -> None:
-    """Write lines, and wait until so many are in the output."""
+    """Write lines, and wait until the output has the given number of them."""
     assert process.stdin is not None
     process.stdin.write("".join(lines).encode())
     process.stdin.flush()
@@ -59,8 +59,8 @@ def test_a_run_that_was_killed_goes_on_where_it_was(
         feed(process, lines[:90], target, 90)
         process.kill()
     with target.open("ab") as stream:
-        stream.write("half a lin\u00e9".encode()[:-1])  # as of a write that did not come to its end
-    for _ in range(2):  # the second time nothing is left to do
+        stream.write("half a lin\u00e9".encode()[:-1])  # as left by an incomplete write
+    for _ in range(2):  # nothing is left to do the second time
         assert output_of(translate("--file", source, "-o", target, "--resume")) == ""
         assert target.read_bytes().decode() == whole
 
@@ -72,7 +72,7 @@ def test_after_ctrl_c_it_says_how_to_go_on(server: ServerProcess, tmp_path: Path
         process.send_signal(signal.SIGINT)
         errors = process.communicate(timeout=patient(30))[1].decode()
     assert process.returncode == 130
-    # The signal may come between writing and counting.
+    # The signal may arrive between writing and counting.
     assert re.fullmatch(rf"\ndragoman: {target} has \d+ lines; the same command with --resume goes on\.\n", errors)
 
 
@@ -134,7 +134,7 @@ def test_an_html_file_is_one_document(translate: Any, tmp_path: Path) -> None:
     assert from_file.startswith("<!doctype html>\r\n<p class=a>")
     assert "".join(from_file.split()) == "".join(
         expected.split()
-    )  # the model's translations have white space around them
+    )  # the model's translations have surrounding white space
     assert output_of(translate("--format", "html", stdin=source.read_bytes())) == from_file
     assert output_of(translate("--format", "html", "<p>Hello</p>", "<b>keys</b>")).startswith(f"<p>{hello}</p>\n")
 
@@ -152,7 +152,7 @@ def test_words_of_a_stream_come_before_its_end(server: ServerProcess) -> None:
     ) as process:
         assert process.stdout is not None
         raw: Any = process.stdout.raw  # type: ignore[attr-defined]
-        parts = list(iter(lambda: raw.read(1 << 20), b""))  # as they were written; pytest-timeout bounds it
+        parts = list(iter(lambda: raw.read(1 << 20), b""))  # exactly as written; bounded by pytest-timeout
         assert process.wait(patient(30)) == 0
     assert len(parts) > 1
     assert b"".join(parts) == dragoman("translate", "--server", server.address, "--to", "de", text).stdout

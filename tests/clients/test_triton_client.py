@@ -1,4 +1,4 @@
-"""The real tritonclient, unmodified, against a real server; its own descriptors and ours never share a process."""
+"""The real tritonclient, unmodified, against a real server; its descriptors and ours cannot share a process."""
 
 import json
 import re
@@ -22,7 +22,7 @@ from tests.servers import REPOSITORY, TIMEOUT_SECONDS, ServerProcess, dragoman, 
 from tests.tiny_bundle import GOLDEN_TEXTS, golden_translations, write_tiny_bundle
 
 SCRIPT = Path(__file__).with_name("triton_checks.py")
-pytestmark = pytest.mark.timeout(240)  # the fixture's two servers and all checks fall to the first test
+pytestmark = pytest.mark.timeout(240)  # the first test pays for the fixture's two servers and all checks
 CHECKS = re.findall(r"^def (check_\w+)", SCRIPT.read_text(encoding="utf-8"), re.MULTILINE)
 
 DESCRIPTORS = """
@@ -87,7 +87,7 @@ def run_client(*arguments: str, timeout_seconds: float = 160) -> "subprocess.Com
 
 @pytest.fixture(scope="module")
 def results(tiny_versions: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """What became of each check; two servers for all of them."""
+    """Yield the outcome of each check, all run against the same two servers."""
     folder = tmp_path_factory.mktemp("triton")
     explicit_models, models = folder / "explicit", folder / "models"
     write_tiny_bundle(explicit_models / "many" / "1", "many", seed=9, among="fr it es pt")
@@ -152,7 +152,7 @@ def test_an_open_stream_does_not_hold_up_a_stop(tiny_models: Path) -> None:
         server.signal(signal.SIGTERM)
         assert "UNAVAILABLE" in read_line(client)
         assert server.wait()[0] == 0
-        assert time.monotonic() - began < 15  # the grace is 30
+        assert time.monotonic() - began < 15  # the grace period is 30
         assert client.wait(patient(30)) == 0
     finally:
         client.kill()

@@ -1,6 +1,6 @@
-"""Run by test_triton_client.py in a process of its own, as the client's descriptors and ours exclude each other.
+"""Checks that test_triton_client.py runs in a separate process, as the client's descriptors conflict with ours.
 
-Every function `check_...` is one check; what became of each is printed as JSON. Takes its settings as JSON, too.
+Every function `check_...` is one check. Settings are read as JSON; the outcome of each check is printed as JSON.
 """
 
 import asyncio
@@ -35,11 +35,11 @@ SETTINGS = json.loads(sys.argv[1])
 ADDRESS = SETTINGS["address"]
 EXPLICIT = SETTINGS["explicit"]
 MODELS = Path(SETTINGS["models"])  # of the explicit server
-BUNDLES = Path(SETTINGS["bundles"])  # versions of tiny to take from
+BUNDLES = Path(SETTINGS["bundles"])  # versions of tiny to copy from
 GOLDEN_TEXTS = SETTINGS["golden_texts"]
 GOLDEN = SETTINGS["golden"]  # version -> translations
 WORDS = ["station", "file", "window", "keys", "train", "close", "help", "find"]
-SECONDS = SETTINGS["seconds"]  # for whatever has to happen
+SECONDS = SETTINGS["seconds"]  # for anything that has to happen
 
 client = triton.InferenceServerClient(ADDRESS)
 explicit = triton.InferenceServerClient(EXPLICIT)
@@ -76,7 +76,7 @@ def infer_fails(status: str, *says: str, texts: Sequence[str] = ("Hello",), **as
 
 
 def long_work(num_texts: int = 1024, seed: int = 0, num_words: int = 6) -> list[str]:
-    """Texts that nobody asked for before: seconds of decoding, more with more words."""
+    """Return texts never requested before, which take seconds to decode, and longer with more words."""
     return [
         " ".join(WORDS[(seed + number) // 8 ** (place % 6) % 8] for place in range(num_words))
         for number in range(num_texts)
@@ -103,7 +103,7 @@ def eventually(condition: Callable[[], Any], seconds: float = SECONDS) -> None:
 
 
 def under_way(condition: Callable[[], bool], answers: "queue.Queue[Any]") -> None:
-    """Wait until work that was asked for has come so far; it is not to be answered before."""
+    """Wait until the work has progressed as far as `condition` says; it must not be answered before."""
     eventually(lambda: condition() or not answers.empty())
     assert answers.empty(), answers.get()
 
@@ -113,7 +113,7 @@ def statistics(name: str = "tiny", version: str = "2") -> Any:
     return found
 
 
-# One server with what is on disk: tiny in versions 1 and 2, and many.
+# One server that serves what is on disk: tiny in versions 1 and 2, and many.
 
 
 def check_server() -> None:
@@ -197,7 +197,7 @@ def check_languages() -> None:
         return strings(client.infer("many", inputs(texts, source_language=sources, target_language=targets), **more))
 
     texts, sources, targets = ["Hello", "Find keys", "Help", "Save"], ["fr", "it", "fr", "es"], ["it", "es", "it", "fr"]
-    mixed = ask(texts, sources, targets)  # three pairs, the first and third text share one
+    mixed = ask(texts, sources, targets)  # three pairs; the first and third text have the same one
     assert mixed == [ask([text], [s], [t])[0] for text, s, t in zip(texts, sources, targets, strict=True)]
     assert len(set(mixed)) == 4
     french = ["Bonjour à tous, comment allez-vous aujourd'hui ?"]
@@ -349,7 +349,7 @@ def check_statistics() -> None:
     phases = 0
     for phase in ("queue", "compute_input", "compute_infer", "compute_output"):
         counts = getattr(new, phase).count - getattr(old, phase).count
-        assert counts >= 3, phase  # the one that failed was tokenized, too
+        assert counts >= 3, phase  # the failed one was tokenized, too
         phases += getattr(new, phase).ns
     assert new.compute_infer.ns > old.compute_infer.ns
     assert phases <= new.success.ns + new.fail.ns
@@ -398,7 +398,7 @@ def check_stream() -> None:
     answers: queue.Queue[Any] = queue.Queue()
     client.start_stream(lambda result, error: answers.put((result, error)))
     try:
-        for number in range(200):  # more than may be at work at a time
+        for number in range(200):  # more than may be in progress at a time
             client.async_stream_infer("tiny", inputs(GOLDEN_TEXTS[: 1 + number % 3]), request_id=str(number))
         for number in range(200):
             result, error = answers.get(timeout=SECONDS)
@@ -436,7 +436,7 @@ def check_a_cancelled_stream_takes_its_work_back() -> None:
 
 
 def check_a_stream_holds_back_who_sends_too_much() -> None:
-    """One slow request at the head: of those behind it, only so many are read."""
+    """Check that behind one slow request only a limited number of others is read."""
     with grpc.insecure_channel(ADDRESS) as channel:
         sent, slow = [], pb.ModelInferRequest(model_name="tiny")
         slow.parameters["beam_size"].int64_param = 8
@@ -444,7 +444,7 @@ def check_a_stream_holds_back_who_sends_too_much() -> None:
         slow.inputs[0].contents.bytes_contents.extend(text.encode() for text in long_work(1000, seed=600_000))
         quick = pb.ModelInferRequest(model_name="tiny")
         quick.inputs.add(name="text", datatype="BYTES", shape=[1])
-        quick.inputs[0].contents.bytes_contents.append(b" " * 100_000)  # comes back as it is, and fills the window
+        quick.inputs[0].contents.bytes_contents.append(b" " * 100_000)  # returned unchanged, and fills the window
 
         def requests() -> Iterator[Any]:
             yield slow
@@ -455,7 +455,7 @@ def check_a_stream_holds_back_who_sends_too_much() -> None:
         call = pb_grpc.GRPCInferenceServiceStub(channel).ModelStreamInfer(requests(), timeout=600)
         eventually(lambda: len(sent) >= 64 and metric("dragoman_queue_sequences") > 0)
         num_sent = -1
-        while num_sent != len(sent):  # until it stands still
+        while num_sent != len(sent):  # until it stops changing
             num_sent = len(sent)
             time.sleep(0.1)
         assert num_sent < 300, num_sent
@@ -536,7 +536,8 @@ def check_without_model_control_nothing_is_loaded_by_call() -> None:
         fails("FAILED_PRECONDITION", "--model-control explicit", work=work)
 
 
-# One server that is told what to load; begins with tiny in version 1. In order: each begins where the last one ended.
+# One server with explicit model control, which starts with tiny in version 1. The checks run in order: each begins
+# where the previous one ended.
 
 
 def states() -> dict[tuple[str, str], str]:
@@ -544,13 +545,13 @@ def states() -> dict[tuple[str, str], str]:
 
 
 def put(version: str) -> None:
-    """As export does: complete at once."""
+    """Add a version atomically, as export does."""
     shutil.copytree(BUNDLES / version, MODELS / "staging")
     (MODELS / "staging").rename(MODELS / "tiny" / version)
 
 
 class Traffic:
-    """Calls without a pause; counts by version, and keeps every failure."""
+    """Continuous calls, counted by version; keeps every failure."""
 
     def __init__(self) -> None:
         self.versions: list[str] = []
@@ -604,7 +605,7 @@ def check_explicit_2_load_and_unload() -> None:
     assert states() == {("tiny", "1"): "READY", ("many", "1"): "READY"}
     assert explicit.is_model_ready("many")
     explicit.infer("many", inputs(["Hello"], **languages))
-    explicit.load_model("many")  # it is as it was
+    explicit.load_model("many")  # nothing changes
     assert explicit.get_inference_statistics("many").model_stats[0].inference_count == 1
     explicit.unload_model("many", unload_dependents=True)
     assert states() == {("tiny", "1"): "READY", ("many", "1"): "UNAVAILABLE"}
@@ -625,7 +626,7 @@ def check_explicit_4_a_new_version_under_load() -> None:
         assert states() == {("tiny", "1"): "UNAVAILABLE", ("tiny", "2"): "READY", ("many", "1"): "READY"}
         num_before = len(traffic.versions)
         traffic.wait_for_more()
-        assert set(traffic.versions[num_before + 3 :]) == {"2"}  # but for those that were under way
+        assert set(traffic.versions[num_before + 3 :]) == {"2"}  # except for calls already in progress
     assert not traffic.failures
 
 
@@ -634,7 +635,7 @@ def check_explicit_5_a_damaged_version_changes_nothing() -> None:
     with (MODELS / "tiny" / "3" / "encoder.onnx").open("ab") as file:
         file.write(b"!")
     with Traffic() as traffic:
-        for _ in range(2):  # each time it is tried again
+        for _ in range(2):  # every attempt tries again
             fails("FAILED_PRECONDITION", "tiny/3", "checksum", work=lambda: explicit.load_model("tiny"))
         traffic.wait_for_more()
     assert set(traffic.versions) == {"2"}
@@ -678,7 +679,7 @@ def check_explicit_7_a_load_goes_on_without_its_caller() -> None:
                 eventually(lambda: explicit.is_model_ready("tiny"), 3.0)
                 goes_on = True
                 break
-            seconds *= 1.5  # it did not get there in time
+            seconds *= 1.5  # it was not loaded in time
         else:
             explicit.unload_model("tiny")
             seconds *= 0.8  # it was loaded in time
@@ -695,7 +696,7 @@ def check_explicit_7_a_load_goes_on_without_its_caller() -> None:
 
 
 if __name__ == "__main__":
-    faulthandler.dump_traceback_later(150, exit=True)  # before those who wait give up, and say where
+    faulthandler.dump_traceback_later(150, exit=True)  # before the waiting test gives up, and shows where it hangs
     results = {}
     for name, check in list(globals().items()):
         if name.startswith("check_"):
@@ -704,7 +705,7 @@ if __name__ == "__main__":
                 results[name] = ""
             except BaseException:
                 results[name] = traceback.format_exc()
-            print(name, file=sys.stderr, flush=True)  # if it hangs, after this one
+            print(name, file=sys.stderr, flush=True)  # the last name printed is the check that preceded a hang
     print(json.dumps(results))
     sys.stdout.flush()
-    os._exit(0)  # a failed check may leave threads of the client's behind
+    os._exit(0)  # a failed check may leave threads of the client behind

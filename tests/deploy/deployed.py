@@ -1,4 +1,4 @@
-"""What lies in `deploy/`, as data."""
+"""The contents of `deploy/`, as data."""
 
 import functools
 import re
@@ -17,7 +17,7 @@ ONLY_WITH_TLS = {"dragoman_tls_certificate_not_after_seconds"}
 
 
 def rules(kind: str, folder: Path = RULES) -> list[dict[str, Any]]:
-    """All rules with a key `kind`: `alert` or `record`."""
+    """Return all rules with a key `kind`: `alert` or `record`."""
     groups = [group for path in sorted(folder.glob("*.yml")) for group in read(path)["groups"]]
     return [rule for group in groups for rule in group["rules"] if kind in rule]
 
@@ -29,7 +29,7 @@ def read(path: Path) -> Any:
 
 @functools.cache
 def known_metrics() -> set[str]:
-    """Names of all series that a server or a recording rule makes."""
+    """Return the names of all series that a server or a recording rule produces."""
     types = re.findall(r"^# TYPE (\S+) (\S+)$", Metrics().render()[0].decode(), re.MULTILINE)
     names = {name for name, _ in types}
     names |= {

@@ -1,6 +1,6 @@
-"""What the schemas of Kubernetes do not see: whether the parts of a rendered site fit each other and the server.
+"""What Kubernetes' schemas do not check: whether the parts of a rendered site match each other and the server.
 
-Each check yields complaints, one line each that names the object and what is wrong with it.
+Each check yields complaints of one line each, with the object's name and what is wrong with it.
 """
 
 import re
@@ -11,20 +11,21 @@ from tests.deploy.manifests import PREFIX, Manifests, quantity
 
 Complaints = Iterator[str]
 
-USER = 10001  # the image's
+USER = 10001  # the image's user
 IMAGE = re.compile(r"dragoman:(cpu|cuda)")
-CLIENT_LABELS = {"dragoman-client": "true"}  # docs/kubernetes.md tells clients' owners to set them
+CLIENT_LABELS = {"dragoman-client": "true"}  # docs/kubernetes.md asks owners of clients to set them
 PROBES = {"startupProbe": "/readyz", "readinessProbe": "/readyz", "livenessProbe": "/livez"}
 SECRET_KEYS = {"dragoman-tls": {"tls.crt", "tls.key", "ca.crt"}, "dragoman-api-keys": {"keys.toml"}}
-# What the server takes beyond drain delay and grace: its last answers (2 s), engines and process to end.
+# The server's needs beyond drain delay and grace: its last answers (2 s), the end of engines and process.
 STOP_MARGIN_SECONDS = 10
-# Until every node and proxy knows that a pod is going. Kubernetes promises no bound; a few seconds are usual.
+# The time until every node and proxy knows that a pod is stopping. Kubernetes guarantees no bound; a few seconds are
+# usual.
 ENDPOINTS_SECONDS = 5
 _RESTRICTED_VOLUMES = {"configMap", "emptyDir", "persistentVolumeClaim", "projected", "secret"}
 
 
 def selectors(site: Manifests) -> Complaints:
-    """Everything that is meant for the pods selects them, and nobody's door asks clients for the pods' own labels."""
+    """Check that all selectors meant for the pods match them, and that clients need not carry the pods' own labels."""
     labels = site.pod_labels
     chosen = [(site.deployment, site.deployment["spec"]["selector"]["matchLabels"])]
     chosen += [(document, document["spec"]["selector"]) for document in site.of("Service")]
@@ -40,7 +41,7 @@ def selectors(site: Manifests) -> Complaints:
 
 
 def doors(site: Manifests) -> Complaints:
-    """Clients get in at the gRPC port, scrapers at the metrics port, and nobody else anywhere."""
+    """Check that network policies admit clients at the gRPC port, scrapers at the metrics port, and nothing else."""
     policies = site.of("NetworkPolicy")
     types = {kind for policy in policies for kind in policy["spec"]["policyTypes"]}
     if types != {"Ingress", "Egress"}:
@@ -66,7 +67,7 @@ def doors(site: Manifests) -> Complaints:
 
 
 def ports(site: Manifests) -> Complaints:
-    """Who names a port names one of the server's, and the server listens there, on all addresses."""
+    """Check that every port named is one of the server's, and that the server listens there on all addresses."""
     settings = site.settings
     listened = {"grpc": (settings.host, settings.port), "metrics": (settings.metrics_host, settings.metrics_port)}
     for port in site.server["ports"]:
@@ -91,7 +92,7 @@ def ports(site: Manifests) -> Complaints:
 
 
 def probes(site: Manifests) -> Complaints:
-    """Each probe asks for what it is meant to know."""
+    """Check that each probe requests the path for its purpose."""
     for probe, path in PROBES.items():
         asked = site.server.get(probe, {}).get("httpGet", {}).get("path")
         if asked != path:
@@ -99,7 +100,7 @@ def probes(site: Manifests) -> Complaints:
 
 
 def mounts(site: Manifests) -> Complaints:
-    """Every mount has its volume and every volume its mount; files of settings lie where something is mounted."""
+    """Check that mounts and volumes match, and that files named in settings are in something mounted."""
     volumes = {volume["name"]: volume for volume in site.pod["volumes"]}
     config_maps = {document["metadata"]["name"] for document in site.of("ConfigMap")}
     used = set()
@@ -131,7 +132,7 @@ def mounts(site: Manifests) -> Complaints:
 
 
 def resources(site: Manifests) -> Complaints:
-    """Memory is what it may be, a CPU is requested for each thread, and a GPU is there if one is used."""
+    """Check that memory requests equal limits, each thread has a CPU requested, and a GPU is present if used."""
     for container in site.containers:
         name, given = container["name"], container["resources"]
         amounts: dict[str, dict[str, Any]] = {"requests": {}, "limits": {}}
@@ -157,7 +158,7 @@ def resources(site: Manifests) -> Complaints:
 
 
 def security(site: Manifests) -> Complaints:
-    """The Pod Security Standard `restricted`, a read-only root, the image's user, and no account's token."""
+    """Check for Pod Security Standard `restricted`, read-only root, the image's user, no service account token."""
     pod, context = site.pod, site.pod.get("securityContext", {})
     user, group = context.get("runAsUser"), context.get("fsGroup")
     if user != USER or context.get("runAsGroup") != USER or group != USER or context.get("runAsNonRoot") is not True:
@@ -197,7 +198,7 @@ def security(site: Manifests) -> Complaints:
 
 
 def settings(site: Manifests) -> Complaints:
-    """The server knows every setting, in the file and in the environment."""
+    """Check that the server knows every setting, in the file and in the environment."""
     for name in site.variables:
         if not name.startswith(PREFIX):
             yield f"variable {name} is none of the server's; those begin with {PREFIX}"
@@ -209,7 +210,7 @@ def settings(site: Manifests) -> Complaints:
 
 
 def drain(site: Manifests) -> Complaints:
-    """A stop leaves time for balancers to notice, for accepted calls, and for the end of the process."""
+    """Check that a stop leaves time for balancers to notice, for accepted calls, and for the process to end."""
     settings, allowed = site.settings, site.pod["terminationGracePeriodSeconds"]
     stop = site.server.get("lifecycle", {}).get("preStop", {})
     before = stop.get("sleep", {}).get("seconds", 0)
@@ -236,7 +237,7 @@ def drain(site: Manifests) -> Complaints:
 
 
 def replicas(site: Manifests) -> Complaints:
-    """One pod may always go, one always stays, and only one thing sets how many there are."""
+    """Check that one pod can always be evicted, one always stays, and only one thing sets the number of replicas."""
     name, spec = site.deployment["metadata"]["name"], site.deployment["spec"]
     scalers = [*site.of("HorizontalPodAutoscaler"), *site.of("ScaledObject")]
     least = spec.get("replicas", 1)
@@ -263,7 +264,7 @@ def replicas(site: Manifests) -> Complaints:
 
 
 def autoscaling(site: Manifests) -> Complaints:
-    """Replicas follow the wait for slots, as values to be held, and not CPU, which is always busy under load."""
+    """Check that replicas scale on queue wait, as a target value, and not on CPU, which is always busy under load."""
     for scaler in site.of("HorizontalPodAutoscaler"):
         metrics = scaler["spec"]["metrics"]
         names = {metric.get("external", {}).get("metric", {}).get("name") for metric in metrics}
@@ -285,7 +286,7 @@ def autoscaling(site: Manifests) -> Complaints:
 
 
 def services(site: Manifests) -> Complaints:
-    """One gives clients all addresses, one gives meshes a single one."""
+    """Check that one service gives clients all addresses, and one gives meshes a single address."""
     headless = [document for document in site.of("Service") if document["spec"].get("clusterIP") == "None"]
     if len(headless) != 1 or len(site.of("Service")) != 2:
         yield "there must be one headless Service, and one with an address"
@@ -300,7 +301,7 @@ CHECKS: tuple[Callable[[Manifests], Complaints], ...] = (
 
 
 def complaints(site: Manifests) -> list[str]:
-    """All that is wrong. If the server would not take its settings, that is all that is told."""
+    """Return all complaints; if the server would reject its settings, return only that."""
     return list(settings(site)) or [complaint for check in CHECKS for complaint in check(site)]
 
 

@@ -1,4 +1,4 @@
-"""What kustomize makes of deploy/kubernetes, as data."""
+"""The output of kustomize for deploy/kubernetes, as data."""
 
 import math
 import os
@@ -20,13 +20,13 @@ from tests.tools import tool
 KUBERNETES = REPOSITORY / "deploy" / "kubernetes"
 COMPONENTS = tuple(sorted(path.name for path in (KUBERNETES / "components").iterdir()))
 PREFIX = "DRAGOMAN_SERVE_"
-CONFIG_VARIABLE = PREFIX + "CONFIG"  # where the settings file lies
+CONFIG_VARIABLE = PREFIX + "CONFIG"  # path of the settings file
 SERVER = "dragoman"  # the container's name
 _FACTORS = {"m": Decimal("0.001"), "": Decimal(1), "Ki": Decimal(2**10), "Mi": Decimal(2**20), "Gi": Decimal(2**30)}
 
 
 def render(folder: Path, overlay: str, *components: str) -> list[dict[str, Any]]:
-    """The documents of an overlay with components, as a site would put them together in a folder of its own."""
+    """Render an overlay with components, as a site would combine them in a folder of its own."""
     folder.mkdir()
     root = os.path.relpath(KUBERNETES, folder.resolve())
     kustomization = {
@@ -39,7 +39,7 @@ def render(folder: Path, overlay: str, *components: str) -> list[dict[str, Any]]
 
 
 def kustomize(folder: Path, kustomization: Any) -> list[dict[str, Any]]:
-    """The documents of a kustomization, which is written to a folder."""
+    """Write a kustomization to a folder and return its documents."""
     (folder / "kustomization.yaml").write_text(yaml.safe_dump(kustomization))
     command = [tool("kubectl", "kubectl"), "kustomize", str(folder)]
     answer = subprocess.run(command, capture_output=True, text=True, timeout=patient(60))
@@ -48,10 +48,10 @@ def kustomize(folder: Path, kustomization: Any) -> list[dict[str, Any]]:
 
 
 def quantity(written: str | int) -> Decimal:
-    """A quantity of Kubernetes in its base unit: "100m" is 0.1, "1Gi" is 2**30.
+    """Parse a Kubernetes quantity into its base unit: "100m" is 0.1, "1Gi" is 2**30.
 
     Raises:
-        ValueError: it is none.
+        ValueError: the text is not a quantity.
     """
     text = str(written)
     digits = text.rstrip("mkKMGi")
@@ -62,7 +62,7 @@ def quantity(written: str | int) -> Decimal:
 
 
 class Manifests:
-    """The documents of one site. There is one Deployment, with one container that serves."""
+    """The documents of one site, with one Deployment and one container that serves."""
 
     def __init__(self, documents: list[dict[str, Any]]) -> None:
         self.documents = documents
@@ -96,10 +96,10 @@ class Manifests:
 
     @property
     def config_map(self) -> dict[str, Any]:
-        """The ConfigMap in which the server finds its file.
+        """Return the ConfigMap that contains the server's settings file.
 
         Raises:
-            ValueError: there is none with that file.
+            ValueError: no ConfigMap contains that file.
         """
         folder, _, name = self.variables[CONFIG_VARIABLE].rpartition("/")
         volumes = {volume["name"]: volume for volume in self.pod["volumes"]}
@@ -112,15 +112,15 @@ class Manifests:
 
     @property
     def variables(self) -> dict[str, str]:
-        """The server's environment; what refers to resources is resolved."""
+        """Return the server's environment with references to resources resolved."""
         return {variable["name"]: self._value(variable) for variable in self.server["env"]}
 
     @property
     def settings(self) -> ServerConfig:
-        """What the server makes of file and environment; the environment wins.
+        """Return the configuration that the server reads from file and environment; the environment takes precedence.
 
         Raises:
-            ValueError: there is no such setting, or it does not take that value.
+            ValueError: a setting does not exist, or does not accept its value.
         """
         file = tomllib.loads(self.config_map["data"][Path(self.variables[CONFIG_VARIABLE]).name])
         environment = {name.removeprefix(PREFIX).lower(): value for name, value in self.variables.items()}
@@ -133,7 +133,7 @@ class Manifests:
             return str(variable["value"])
         reference = variable["valueFrom"]["resourceFieldRef"]
         side, resource = reference["resource"].split(".")
-        return str(math.ceil(quantity(self.server["resources"][side][resource])))  # as Kubernetes does by itself
+        return str(math.ceil(quantity(self.server["resources"][side][resource])))  # as Kubernetes itself does
 
 
 def _parsed(name: str, value: Any, kinds: Mapping[str, Any]) -> Any:

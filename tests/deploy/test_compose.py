@@ -1,6 +1,6 @@
-"""The compose project: what it mounts is there, addresses agree, nobody has more rights than needed.
+"""The compose project: everything it mounts exists, addresses match, and no container has more rights than needed.
 
-There is no engine on the machines that run these tests, so it is read and not run.
+Machines that run these tests have no container engine, so the project is read, not run.
 """
 
 import json
@@ -19,7 +19,7 @@ DEFAULTS = ServerConfig()
 
 
 def mounts(service: dict[str, Any]) -> dict[str, str]:
-    """Places inside of a container, and what is mounted there."""
+    """Return the mount points inside a container, and what is mounted there."""
     return {inside: outside for outside, inside, *_ in (each.split(":") for each in service.get("volumes", []))}
 
 

@@ -1,4 +1,4 @@
-"""Every panel of the dashboard, as a real Prometheus answers it that scrapes a real server under load."""
+"""Every panel of the dashboard, answered by a real Prometheus that scrapes a real server under load."""
 
 import contextlib
 import json
@@ -21,14 +21,14 @@ from tests.servers import InProcessServer, LoopThread, distinct_texts, eventuall
 from tests.tools import tool
 
 PANELS = [panel for _, panel in panels.by_row()]
-# Nothing of that kind happens in these tests' server.
+# Events of these kinds do not occur in these tests' server.
 EMPTY_HERE = {"Calls by key", "Certificate", "Taken out while running", "Flagged segments"}
 WINDOW = "15s"
 
 
 @pytest.fixture(scope="module")
 def prometheus(loop_thread: LoopThread, tiny_models: Path) -> Iterator[Prometheus]:
-    """It has scraped a server, which is under load as long as the tests run."""
+    """Yield a Prometheus that has scraped a server, which is under load until the tests end."""
     program = tool("prometheus", "prometheus")
     config = ServerConfig(models=tiny_models, num_threads=1, cache_mib=1)
     done = threading.Event()
@@ -59,7 +59,7 @@ def _has_data(prometheus: Prometheus, expression: str) -> bool:
 
 
 def problem(prometheus: Prometheus, panel: dict[str, Any]) -> str:
-    """What is wrong with a panel; empty if nothing is."""
+    """Return what is wrong with a panel; empty if nothing is."""
     has_data = False
     names: set[str] = set()
     for expression, target in zip(panels.expressions(panel, window=WINDOW, shown="1m"), panel["targets"], strict=True):

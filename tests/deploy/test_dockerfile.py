@@ -1,4 +1,4 @@
-"""The Dockerfile, read: what needs no build to be seen."""
+"""Static checks of the Dockerfile, which need no build."""
 
 import re
 import subprocess
@@ -25,7 +25,7 @@ class Instruction:
 
 
 def instructions(dockerfile: str, target: str) -> Iterator[Instruction]:
-    """What applies to an image, from its base on: the instructions of its stage and of those that it is made FROM."""
+    """Return the instructions that apply to an image, from its base on: its stage's and those of its FROM stages."""
     text = re.sub(r"^#.*\n", "", dockerfile, flags=re.MULTILINE).replace("\\\n", " ")
     stages: dict[str, tuple[str, list[Instruction]]] = {}
     name = ""
@@ -48,7 +48,7 @@ def last(dockerfile: str, target: str, keyword: str) -> str:
 
 
 def problems(dockerfile: str, target: str) -> list[str]:
-    """What would be wrong with a server's image."""
+    """Return what is wrong with a server's image."""
     user = last(dockerfile, target, "USER")
     health = last(dockerfile, target, "HEALTHCHECK")
     found = []
@@ -125,7 +125,7 @@ def test_hadolint_has_nothing_to_say(tmp_path: Path) -> None:
 
 
 def hadolint(dockerfile: Path) -> list[str]:
-    """The rules that it breaks."""
+    """Return the hadolint rules that the Dockerfile violates."""
     run = subprocess.run(
         [HADOLINT, "--no-color", dockerfile], capture_output=True, text=True, timeout=patient(30), check=False
     )

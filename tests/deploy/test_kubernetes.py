@@ -1,4 +1,4 @@
-"""deploy/kubernetes: every site that it can be put together to is valid, fits itself, and fits the real server."""
+"""deploy/kubernetes: every combination of components is valid, consistent, and matches the real server."""
 
 import copy
 import functools
@@ -30,7 +30,7 @@ from tests.tools import tool
 VERSIONS = ("1.30", "1.32", "1.34")
 SCHEMAS = Path(__file__).parent / "schemas"
 CUSTOM = {path.stem for path in SCHEMAS.iterdir()}
-# All components go together but for the two that scale: one of them at a time.
+# All components can be combined, except that only one of the two scalers can be used at a time.
 TOGETHER = tuple(component for component in COMPONENTS if component not in ("hpa", "keda"))
 SITES = {
     "cpu": ("cpu",),
@@ -44,7 +44,7 @@ SITES = {
 
 @pytest.fixture(scope="module")
 def rendered(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], list[dict[str, Any]]]:
-    """The documents of one of `SITES`; the caller may change them."""
+    """Return a function that renders one of `SITES`; the caller may modify the documents."""
     folder = tmp_path_factory.mktemp("sites")
 
     @functools.cache
@@ -59,7 +59,7 @@ Rendered = Callable[[str], list[dict[str, Any]]]
 
 @pytest.fixture(scope="module")
 def site(rendered: Rendered) -> Manifests:
-    """The CPU overlay as it is."""
+    """Return the CPU overlay without changes."""
     return Manifests(rendered("cpu"))
 
 
@@ -73,7 +73,7 @@ def test_a_site_fits_itself_and_the_server(name: str, rendered: Rendered) -> Non
 
 @pytest.fixture(scope="module", autouse=True)
 def schemas_are_read_once() -> Iterator[None]:
-    """The validator parses its megabytes of schemas for every document."""
+    """Cache the schemas: the validator would parse megabytes of them for every document."""
     with pytest.MonkeyPatch.context() as patch:
         contents = functools.cache(kubernetes_validate.utils.schema_contents)
         patch.setattr(kubernetes_validate.utils, "schema_contents", contents)
@@ -328,7 +328,7 @@ def test_a_gpu_pod_replaces_another(rendered: Rendered) -> None:
 
 
 def test_images_agree_with_the_pods(rendered: Rendered) -> None:
-    """The same user; and as an image's variables win over the settings file, they must say the same."""
+    """The users match; and variables of an image override the settings file, so both must agree."""
     dockerfile = REPOSITORY / "Dockerfile"
     if not dockerfile.exists():
         pytest.skip("there is no Dockerfile yet")
@@ -340,7 +340,7 @@ def test_images_agree_with_the_pods(rendered: Rendered) -> None:
     assert variables
     for name, value in variables:
         if PREFIX + name == CONFIG_VARIABLE:
-            continue  # where the pods' ConfigMap lies too
+            continue  # also the path of the pods' ConfigMap
         assert str(getattr(settings, name.lower())) == value
 
 
@@ -363,7 +363,7 @@ def test_the_server_reads_file_and_environment_as_rendered(rendered: Rendered, t
 
 
 def test_probes_of_the_real_server(site: Manifests, serve: Callable[..., InProcessServer]) -> None:
-    """From the first port to the last answer; a pod that drains is never killed for it."""
+    """From the first port to the last answer; a draining pod is never killed by its probes."""
     server = serve(load=False, max_slots=2, grace_seconds=25.0)
 
     def answers() -> list[int]:
@@ -378,13 +378,13 @@ def test_probes_of_the_real_server(site: Manifests, serve: Callable[..., InProce
         closing = server.start_closing()
         eventually(lambda: server.metric("dragoman_draining") == 1)
         assert answers() == [503, 503, 200]
-        assert not call.done()  # else this test shows nothing
+        assert not call.done()  # otherwise this test proves nothing
         assert len(call.result(patient(30))) == 30
         closing.result(patient(30))
 
 
 def metric_names() -> set[str]:
-    """What the server's metrics are called in queries."""
+    """Return the names of the server's metrics as used in queries."""
     text = Metrics().render("")[0].decode()
     families = re.findall(r"^# TYPE (\S+) (\S+)$", text, re.MULTILINE)
     ends = {"histogram": ("_bucket", "_sum", "_count")}
@@ -414,11 +414,11 @@ def test_both_scalers_ask_the_same(rendered: Rendered) -> None:
 
 
 def test_queries_of_the_scalers(rendered: Rendered, tmp_path: Path) -> None:
-    """Idle is 0, which is a number; without any server there is no answer, and so no change."""
+    """When idle the result is 0, a number; without any server there is no result, and so no scaling."""
     queries = scaling_queries(rendered)
     labels = '{namespace="dragoman",pod="a"}'
     busy = [
-        {"series": f"dragoman_queue_seconds_sum{labels}", "values": "0+30x10"},  # each minute 60 waits of half a second
+        {"series": f"dragoman_queue_seconds_sum{labels}", "values": "0+30x10"},  # 60 waits of half a second per minute
         {"series": f"dragoman_queue_seconds_count{labels}", "values": "0+60x10"},
         {"series": f"dragoman_slots_running{labels}", "values": "8x10"},
         {"series": f"dragoman_slots_max{labels}", "values": "32x10"},
@@ -462,7 +462,7 @@ def test_the_client_configuration_retries_what_a_stop_may_lose() -> None:
     assert config["loadBalancingConfig"] == [{"round_robin": {}}]
     (method,) = config["methodConfig"]
     assert set(method["retryPolicy"]["retryableStatusCodes"]) == {"UNAVAILABLE", "CANCELLED"}
-    assert 1 < method["retryPolicy"]["maxAttempts"] <= 5  # gRPC takes no more
+    assert 1 < method["retryPolicy"]["maxAttempts"] <= 5  # gRPC's maximum
     named = {entry["service"] for entry in method["name"]}
     assert named <= set(_services())
     assert config["healthCheckConfig"]["serviceName"] in named

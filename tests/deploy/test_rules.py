@@ -65,7 +65,7 @@ def test_a_threshold_that_is_off_is_caught(name: str, factor: float, tmp_path: P
     tested = promtool("test", "rules", tmp_path / "tests" / name)
     failed = set(re.findall(r'alertname=\\"(\w+)\\"', tested.stdout + tested.stderr))
     here = {case["name"].partition(" ")[0] for case in read(RULE_TESTS / name)["tests"]}
-    # More or less of "none at all", or of 1 where there is but 0 and 1, is the same.
+    # Scaling such a threshold has no effect: it means "none at all", or the value is only ever 0 or 1.
     same = {alert for alert in here if re.search(r"> 0(?![.\d])(?! *\*)|< 1(?!\d)", ALERTS[alert]["expr"])}
     assert failed >= here - (same if factor < 1 else same - {"DragomanSlotsFull"})
 

@@ -1,4 +1,4 @@
-"""How alignments are judged and chosen without labelled data, and that a wrong graph is noticed."""
+"""Judging and choosing alignments without labelled data, and detecting a wrong graph."""
 
 import dataclasses
 from pathlib import Path
@@ -84,13 +84,13 @@ def test_other_heads_are_noticed(parts: Parts) -> None:
 def test_pieces_point_at_each_other_or_not() -> None:
     pieces = IdenticalPieces(((0, 2), (2, 1)), slice(1, 4))
     right = np.array([[0.9, 0.0, 0.8, 0.1, 0.9], [0.1, 0.1, 0.2, 0.3, 0.3], [0.9, 0.4, 0.1, 0.1, 0.1]])
-    assert pieces.num_found(right) == 2  # what is outside of the text does not count
+    assert pieces.num_found(right) == 2  # positions outside the text do not count
     assert share_found([pieces, pieces], [right, right[::-1]]) == 0.5
     one_sided = right.copy()
-    one_sided[1, 1] = 0.5  # the source piece attends more to another one
+    one_sided[1, 1] = 0.5  # the source piece attends more to another piece
     assert pieces.num_found(one_sided) == 1
     assert share_found([], []) == 0.0
-    nothing = IdenticalPieces((), slice(1, 4))  # of a translation that is empty
+    nothing = IdenticalPieces((), slice(1, 4))  # of an empty translation
     assert share_found([pieces, nothing], [right, right[:0]]) == 1.0
 
 
@@ -114,13 +114,13 @@ def test_identical_pieces_stand_once_on_both_sides(parts: Parts) -> None:
 
 
 def copies(imported: ImportedCheckpoint, tokenizer: Tokenizer) -> list[Translated]:
-    """Translations that are their sources, so that there is much to find."""
+    """Return translations equal to their sources, so that there are many identical pieces."""
     sentences = alignment_sentences(imported, tokenizer)
     return [Translated(s.text or "", s.languages, s.source_ids, s.source_ids[:-1]) for s in sentences]
 
 
 def test_the_best_heads_are_chosen(parts: Parts) -> None:
-    """Against trying many others."""
+    """Compares them with many other choices."""
     imported, *_, tokenizer = parts
     translated = copies(imported, tokenizer)
     pieces = [identical_pieces(tokenizer, each) for each in translated]
@@ -144,7 +144,7 @@ def test_without_anything_to_judge_by_all_heads_are_taken(parts: Parts) -> None:
 
 
 def test_tokens_are_only_read_where_a_position_is_left(parts: Parts) -> None:
-    """Of a model that uses its last position, the token that was written there can't be read."""
+    """A model that uses its last position cannot read the token written there."""
     imported, *_, tokenizer = parts
     limits = dataclasses.replace(imported.limits, max_output_tokens=imported.model.config.max_target_positions)
     full = dataclasses.replace(imported, limits=limits)

@@ -1,4 +1,4 @@
-"""A bundle's folder is complete or not there, and never a mixture."""
+"""A bundle's folder is complete or absent, and never a mixture."""
 
 from pathlib import Path
 

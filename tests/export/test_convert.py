@@ -1,4 +1,4 @@
-"""`convert`: what it writes, that it repeats itself to the byte, and what it refuses."""
+"""`convert`: what it writes, that its output is reproducible to the byte, and what it rejects."""
 
 import json
 import shutil
@@ -36,7 +36,7 @@ def test_bundle_is_complete(exported: tuple[Path, Manifest], checkpoint: Path) -
 
 
 def test_golden_outputs_are_varied(exported: tuple[Path, Manifest]) -> None:
-    """Else the tests that compare them would show little."""
+    """Otherwise tests that compare them would prove little."""
     outputs = {golden.output_ids for golden in exported[1].golden}
     assert len(outputs) >= 5
     assert all(output[-1] == 2 for output in outputs)
@@ -98,7 +98,7 @@ def test_graphs_name_no_path_of_this_machine(exported: tuple[Path, Manifest]) ->
         content = (directory / name).read_bytes()
         for text in (b".py", b"stack_trace", str(Path(__file__).parents[2]).encode()):
             assert text not in content, (name, text)
-    assert b"packed.weight" in (directory / manifest.graphs.decoder_step).read_bytes()  # names are found at all
+    assert b"packed.weight" in (directory / manifest.graphs.decoder_step).read_bytes()  # shows that names can be found
 
 
 @pytest.fixture
@@ -112,7 +112,7 @@ def run(checkpoint: Path, output: Path, *said: str) -> tuple[int, str]:
 
 
 def refused(checkpoint: Path, output: Path, *said: str) -> str:
-    """The one line that a checkpoint gets that can't be converted."""
+    """Return the single error line for a checkpoint that cannot be converted."""
     code, errors = run(checkpoint, output, *said)
     assert code == 2, errors
     assert not output.exists()

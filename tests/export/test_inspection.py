@@ -1,4 +1,4 @@
-"""`inspect` says what a bundle is, and whether it is intact."""
+"""`inspect` describes a bundle and reports whether it is intact."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""The committed int8 bundles: they are what `make export` writes, and no row's numbers depend on its neighbours."""
+"""The committed int8 bundles: they equal what `make export` writes, and no row's numbers depend on its neighbours."""
 
 from pathlib import Path
 
@@ -43,7 +43,7 @@ def test_it_is_small_enough_to_commit(name: str) -> None:
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", NAMES)
 def test_exporting_again_gives_the_same_weights_and_scales(name: str, tmp_path: Path) -> None:
-    """Other processors add up calibration's sums otherwise, so the activations' scales may differ a little."""
+    """Other processors sum differently in calibration, so the activations' scales may differ slightly."""
     float32 = REPOSITORY / "build" / "float32" / name / "1"
     assert (float32 / "manifest.json").exists(), "run 'make export' first; 'make test' does"
     again = quantize(float32, tmp_path / "1", REPOSITORY / "checkpoints" / name / "sentences.tsv")
@@ -74,7 +74,7 @@ def draw(rng: np.random.Generator, length: int) -> tuple[int, ...]:
 
 
 def bucketed(state: DecodingState, width: int) -> DecodingState:
-    """The same sources laid out for another bucket of the service's, padded with zeros."""
+    """Return the same sources in another of the service's bucket widths, padded with zeros."""
     for name, value in state.cross.items():
         room = width - value.shape[2]
         state.cross[name] = np.pad(
@@ -113,7 +113,7 @@ def test_log_probs_do_not_depend_on_batch_row_or_bucket(pair: GraphPair, num_row
 
 @pytest.mark.parametrize("seed", range(2))
 def test_alignments_do_not_depend_on_neighbours_or_padding(seed: int) -> None:
-    """Bitwise, as the service runs them."""
+    """Bitwise, in the way the service runs them."""
     manifest, rng = Manifest.load(shipped("en-de")), np.random.default_rng(seed)
     config = SessionConfig(intra_op_threads=2)
     (runner,) = OnnxRunner.load_lanes(shipped("en-de"), manifest, EngineConfig(max_slots=1), config)
@@ -125,7 +125,7 @@ def test_alignments_do_not_depend_on_neighbours_or_padding(seed: int) -> None:
 
 
 def test_alignments_find_names_numbers_and_symbols() -> None:
-    """More than four of five pieces that a translation took over point at each other, in int8 as in float32."""
+    """More than four of five source pieces copied to the translation align with their copies, in int8 as in float32."""
     said = Manifest.load(shipped("en-de")).quality
     assert said["alignment"] > 0.8
     assert said["alignment"] == pytest.approx(said["alignment_float32"], abs=0.02)

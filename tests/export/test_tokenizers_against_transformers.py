@@ -1,4 +1,4 @@
-"""Our tokenizers give transformers' ids and texts, whatever is thrown at them."""
+"""Our tokenizers produce the same ids and texts as transformers for any input."""
 
 import contextlib
 import json
@@ -35,12 +35,12 @@ from tests.tokenizer_folders import (
 )
 
 LANGUAGES = ["deu_Latn", "eng_Latn", "fra_Latn", "hin_Deva", "rus_Cyrl"]
-CLEANED = {"clean_up_tokenization_spaces": True}  # transformers 4 did, unless told otherwise
+CLEANED = {"clean_up_tokenization_spaces": True}  # the default of transformers 4
 
 
 @dataclass(frozen=True)
 class Case:
-    """One of our tokenizers and its reference; `prefix` is what transformers wants before a text, in text and ids."""
+    """One of our tokenizers and its reference; `prefix` is what transformers expects before a text, in text and ids."""
 
     ours: Tokenizer
     reference: Any
@@ -64,7 +64,7 @@ def _reference(kind: Any, folder: Path) -> Any:
 
 
 def _resaved(kind: Any, folder: Path) -> Path:
-    """The folder as transformers itself writes it."""
+    """Return the folder as transformers itself saves it."""
     saved = folder.parent / f"{folder.name}-saved"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -78,7 +78,7 @@ def _update(file: Path, **settings: Any) -> None:
 
 
 def _placed(tokens: dict[str, int]) -> dict[str, Any]:
-    """`added_tokens_decoder` of these special tokens."""
+    """Return the `added_tokens_decoder` for these special tokens."""
     settings = {"lstrip": False, "normalized": False, "rstrip": False, "single_word": False, "special": True}
     return {str(index): {"content": text, **settings} for text, index in tokens.items()}
 
@@ -119,17 +119,17 @@ def _nllb(folder: Path) -> Case:
 
 
 def marian(root: Path) -> Case:
-    """As published: of the settings only the languages are in `tokenizer_config.json`."""
+    """Return the published layout: of the settings, `tokenizer_config.json` holds only the languages."""
     return _marian(write_marian(root / "marian"))
 
 
 def marian_saved(root: Path) -> Case:
-    """As a fine-tuned checkpoint, saved by transformers 5."""
+    """Return a fine-tuned checkpoint as saved by transformers 5."""
     return _marian(_resaved(transformers.MarianTokenizer, write_marian(root / "marian")))
 
 
 def marian_older(root: Path) -> Case:
-    """As a fine-tuned checkpoint, saved by transformers 4, which by default cleaned spaces up and placed its tokens."""
+    """Return a fine-tuned one saved by transformers 4, which by default cleaned up spaces and placed its tokens."""
     folder = write_marian(root / "marian")
     tokens = {"</s>": 0, "<unk>": 1, "<pad>": read_marian(folder).pad_id}
     named = {"eos_token": "</s>", "unk_token": "<unk>", "pad_token": "<pad>", "sp_model_kwargs": {}}
@@ -138,7 +138,7 @@ def marian_older(root: Path) -> Case:
 
 
 def marian_extra(root: Path) -> Case:
-    """With special tokens beyond the vocabulary, one of which begins like another."""
+    """Return a checkpoint with special tokens beyond the vocabulary, one of which is a prefix of another."""
     folder = write_marian(root / "marian")
     _update(folder / "tokenizer_config.json", additional_special_tokens=["<eop>", "<eod>", "<eop> Hello", "▁Save"])
     return _marian(folder)
@@ -149,12 +149,12 @@ def marian_several_targets(root: Path) -> Case:
 
 
 def marian_separate(root: Path) -> Case:
-    """With a vocabulary for each side."""
+    """Return a checkpoint with a vocabulary for each side."""
     return _marian(write_marian(root / "marian", is_separate=True))
 
 
 def m2m100(root: Path) -> Case:
-    """As published: `special_tokens_map.json` makes the languages' tokens special ones."""
+    """Return the published layout: `special_tokens_map.json` makes the language tokens special."""
     folder = write_m2m100(root / "m2m100")
     codes = list(read_m2m100(folder).languages)
     tokens = [f"__{code}__" for code in codes]
@@ -164,13 +164,13 @@ def m2m100(root: Path) -> Case:
 
 
 def m2m100_saved(root: Path) -> Case:
-    """As transformers 5 makes one from scratch: the languages' tokens are no special ones, and not in texts."""
+    """Return a new one as made by transformers 5: its language tokens are not special and do not occur in texts."""
     folder = _resaved(transformers.M2M100Tokenizer, write_m2m100(root / "m2m100"))
     return _m2m100(folder, size=len(json.loads((folder / "vocab.json").read_text(encoding="utf-8"))))
 
 
 def m2m100_older(root: Path) -> Case:
-    """As saved by transformers 4, and with the other list of languages."""
+    """Return one saved by transformers 4, with the other list of languages."""
     folder = write_m2m100(root / "m2m100")
     _update(folder / "tokenizer_config.json", language_codes="wmt21")
     files = read_m2m100(folder)
@@ -186,7 +186,7 @@ def m2m100_older(root: Path) -> Case:
 
 @contextlib.contextmanager
 def _older_protobuf() -> Iterator[None]:
-    """SentencePiece's own description of its files is generated for a newer protobuf than gRPC's packages want."""
+    """Let SentencePiece's generated code load, which requires a newer protobuf than gRPC's packages allow."""
     from transformers.utils import sentencepiece_model_pb2_new
 
     with pytest.MonkeyPatch.context() as patch:
@@ -204,13 +204,13 @@ def _nllb_sentencepiece(root: Path) -> Path:
 
 
 def _nllb_folder(root: Path) -> Path:
-    """SentencePiece's BPE, converted and saved by transformers."""
+    """Return SentencePiece's BPE as converted and saved by transformers."""
     with _older_protobuf():
         return _resaved(transformers.NllbTokenizer, _nllb_sentencepiece(root))
 
 
 def nllb_sentencepiece(root: Path) -> Case:
-    """A SentencePiece model alone."""
+    """Return a checkpoint with only a SentencePiece model."""
     with _older_protobuf():
         return _nllb(_nllb_sentencepiece(root))
 
@@ -220,7 +220,7 @@ def nllb(root: Path) -> Case:
 
 
 def nllb_older(root: Path) -> Case:
-    """As transformers 4 wrote it: other steps before the pieces, which version 5 replaces, and merges as strings."""
+    """Return one written by transformers 4: other pre-tokenization, which version 5 replaces, and merges as strings."""
     folder = _nllb_folder(root)
     file = folder / TOKENIZER_NAME
     document = json.loads(file.read_text(encoding="utf-8"))
@@ -231,7 +231,7 @@ def nllb_older(root: Path) -> Case:
     document["truncation"] = {"direction": "Right", "max_length": 5, "strategy": "LongestFirst", "stride": 0}
     file.write_text(json.dumps(document), encoding="utf-8")
     tokens = {str(token.pop("id")): token for token in document["added_tokens"]}
-    _update(folder / "tokenizer_config.json", added_tokens_decoder=tokens, **CLEANED)  # BPE's are not cleaned up
+    _update(folder / "tokenizer_config.json", added_tokens_decoder=tokens, **CLEANED)  # BPE output is not cleaned up
     return _nllb(folder)
 
 
@@ -268,7 +268,7 @@ def case(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 def differences(case: Case, texts: Sequence[str]) -> list[str]:
-    """The texts whose ids, or the text of whose ids, are not the reference's."""
+    """Return the texts whose ids, or whose ids decoded to text, differ from the reference."""
     different = []
     for text in texts:
         ids = case.expected_ids(text)
@@ -313,7 +313,7 @@ def test_special_tokens_that_are_not_looked_for_are_noticed(tmp_path: Path) -> N
 
 
 def test_marian_normalizes_no_punctuation(tmp_path: Path) -> None:
-    """If a version of transformers begins to apply its normalizer (sacremoses), we must as well."""
+    """If a version of transformers starts to apply its normalizer (sacremoses), ours must as well."""
     reference = marian(tmp_path).reference
     called: list[str] = []
     reference.punc_normalizer = called.append
@@ -329,7 +329,8 @@ def test_marian_normalizes_no_punctuation(tmp_path: Path) -> None:
 def test_special_tokens_are_found_as_transformers_does(tokens: set[str], text: str) -> None:
     from transformers.tokenization_python import Trie
 
-    # Of "b" and ">b>" transformers finds neither in ">b<": no checkpoint has a special token within another one.
+    # With special tokens "b" and ">b>", transformers finds neither in ">b<": no checkpoint has one token within
+    # another.
     distinct = sorted(token for token in tokens if not any(other in token[1:] for other in tokens))
     texts, ids = SpecialTokens({token: index for index, token in enumerate(distinct)}).split(text)
     found = [texts[0]]

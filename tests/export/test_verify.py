@@ -1,4 +1,4 @@
-"""Verification must fail when the graphs compute something else, and say where."""
+"""Verification must fail when the graphs compute something else, and show where."""
 
 import dataclasses
 from pathlib import Path

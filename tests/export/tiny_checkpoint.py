@@ -1,4 +1,4 @@
-"""A checkpoint folder of our own kind with a tiny model and a tokenizer trained on the golden texts."""
+"""A native checkpoint folder with a tiny model and a tokenizer trained on the golden texts."""
 
 import dataclasses
 from pathlib import Path
@@ -15,14 +15,14 @@ INFO = CheckpointInfo("tiny", "en", "de", max_source_tokens=64, max_output_token
 
 
 def write_tiny_checkpoint(directory: Path) -> Path:
-    """Write it; random weights, so translations are nonsense of different lengths."""
+    """Write the checkpoint; its weights are random, so translations are nonsense of different lengths."""
     recipe = TokenizerRecipe(vocabulary_size=VOCABULARY_SIZE, num_reserved_symbols=4, character_coverage=1.0)
     tokenizer = directory.parent / f"{directory.name}.model"
     train_tokenizer([*GOLDEN_TEXTS, *map(str.lower, GOLDEN_TEXTS)], recipe, tokenizer, seed=1)
     config = tiny_config(
         source_vocabulary_size=VOCABULARY_SIZE,
         target_vocabulary_size=VOCABULARY_SIZE,
-        d_ff=50,  # no widths that kernels like, and not the same on both sides
+        d_ff=50,  # widths that are awkward for kernels, and differ between the two sides
         decoder_d_ff=51,
     )
     save_checkpoint(tiny_model(config, seed=1, end_bias=2.5), INFO, tokenizer, directory)
@@ -31,5 +31,5 @@ def write_tiny_checkpoint(directory: Path) -> Path:
 
 
 def info_document() -> dict[str, object]:
-    """`checkpoint.json` as a plain object."""
+    """Return `checkpoint.json` as a plain object."""
     return dataclasses.asdict(INFO)

@@ -10,7 +10,7 @@ M2M100_POSITIONS = PositionConfig(layout="halves", fairseq_exponent=True, offset
 
 
 def tiny_config(**changes: Any) -> ModelConfig:
-    """Pre-norm, tied, like the shipped model but small; head size 8."""
+    """Return a small configuration like the shipped model's: pre-norm, tied embeddings, head size 8."""
     values: dict[str, Any] = {
         "source_vocabulary_size": 120,
         "target_vocabulary_size": 120,
@@ -31,9 +31,9 @@ def tiny_config(**changes: Any) -> ModelConfig:
 
 
 def tiny_model(config: ModelConfig, seed: int = 0, end_bias: float = 0.0) -> Transformer:
-    """Large matrices make tokens depend on all before them; `end_bias` favours the end-of-sentence token."""
+    """Build a model with large matrices, so that tokens depend on all before them; `end_bias` favours the end token."""
     torch.manual_seed(seed)
-    gain = 4.0 if config.norm == "pre" else 1.0  # post-norm forgets its input where matrices are large
+    gain = 4.0 if config.norm == "pre" else 1.0  # post-norm loses its input where matrices are large
     model = Transformer(config).eval()
     with torch.no_grad():
         for name, parameter in model.named_parameters():
@@ -41,7 +41,7 @@ def tiny_model(config: ModelConfig, seed: int = 0, end_bias: float = 0.0) -> Tra
                 parameter.add_(torch.randn_like(parameter) * 0.05)
             elif "tokens" not in name and name != "projection.weight":
                 parameter.mul_(gain)
-        # A hidden state with a share of the end token's row, whatever else is in it.
+        # Every hidden state gets a component along the end token's row.
         end = model.projection.weight[config.eos_id]
         if end_bias:
             model.get_parameter("decoder.final_norm.bias").add_(end_bias * end / end.square().sum())
@@ -49,7 +49,7 @@ def tiny_model(config: ModelConfig, seed: int = 0, end_bias: float = 0.0) -> Tra
 
 
 def random_sources(vocabulary_size: int, lengths: list[int], eos_id: int = 2, seed: int = 1) -> list[tuple[int, ...]]:
-    """Sources of ordinary tokens with the given lengths, the end-of-sentence token included."""
+    """Return sources of ordinary tokens with the given lengths, the end-of-sentence token included."""
     generator = torch.Generator().manual_seed(seed)
     drawn = [torch.randint(4, vocabulary_size, (length - 1,), generator=generator).tolist() for length in lengths]
     return [(*ids, eos_id) for ids in drawn]

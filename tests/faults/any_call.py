@@ -1,4 +1,4 @@
-"""Calls of every method that a server has, as data: what to send, and how to send it and judge the answer."""
+"""Calls of every method of a server, as data: what to send, how to send it, and how to judge the answer."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from service.faces.grpc.pb.inference import grpc_service_pb2
 from tests.patience import patient
 
 LIMIT_SECONDS = patient(60.0)  # a call that takes longer hangs
-_SHORT_SECONDS = 5.0  # a deadline may pass on a slow machine that is no longer than this
+_SHORT_SECONDS = 5.0  # a deadline no longer than this may expire on a slow machine
 _MAX_ANSWERS = 200
 _FILES = (translation_pb2, translation_service_pb2, grpc_service_pb2, health_pb2, reflection_pb2)
 _REFUSED = {
@@ -38,7 +38,7 @@ METHODS: dict[str, MethodDescriptor] = {
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """`messages` are sent as they are; a method that takes no stream gets the first."""
+    """A call whose `messages` are sent unchanged; a method without a request stream gets only the first."""
 
     method: str
     messages: tuple[bytes, ...]
@@ -47,10 +47,10 @@ class Call:
 
 
 def judge(channel: grpc.Channel, call: Call) -> str:
-    """Make a call; tell its status.
+    """Make a call; return its status.
 
     Raises:
-        AssertionError: it hung, or the answer is none that a caller may get.
+        AssertionError: it hung, or the answer is not one that a caller may get.
     """
     timeout = min(call.deadline_seconds or LIMIT_SECONDS, LIMIT_SECONDS)
     answers: list[bytes] = []
@@ -76,7 +76,7 @@ def judge(channel: grpc.Channel, call: Call) -> str:
 
 
 def _check_error_in(answer: Message) -> None:
-    """An error may come as an answer: on KServe's streams."""
+    """Check errors sent as answers, as on KServe's streams."""
     error = getattr(answer, "error_message", "")
     assert not error.startswith(("INTERNAL", "UNKNOWN")), error
     assert "\n" not in error, error

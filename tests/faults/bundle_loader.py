@@ -1,6 +1,6 @@
-"""Loads bundles in a process of its own, which native code may crash, block or fill with memory.
+"""Loads bundles in a separate process, which native code may crash, block or fill with memory.
 
-One line with a path goes in, one line of JSON with what came of it comes out.
+Reads one line with a path, writes one line of JSON with the outcome, and so on.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ from typing import Any
 from tests.patience import patient
 from tests.servers import REPOSITORY, environment
 
-MEMORY_BYTES = 6 * 2**30  # of address space: a bundle that wants more is told so, not the machine
+MEMORY_BYTES = 6 * 2**30  # of address space: protects the machine from bundles that need more
 _START_SECONDS = 60.0
 
 
@@ -33,7 +33,7 @@ class Outcome:
 
 
 class BundleLoader:
-    """Loads one bundle after the other; a process that died or was too late is followed by another one."""
+    """Loads one bundle after another; a process that died or was late is replaced."""
 
     def __init__(self, limit_seconds: float) -> None:
         self._limit_seconds = limit_seconds
@@ -104,7 +104,7 @@ def _load(path: Path) -> dict[str, Any]:
 
 
 def _try(path: Path) -> str:
-    """Load, describe and use a bundle; what it says for the first golden sentence."""
+    """Load, describe and use a bundle; return its output for the first golden sentence."""
     from service.engine.config import EngineConfig
     from service.engine.runtime.session import SessionConfig
     from service.engine.sequence import Sequence

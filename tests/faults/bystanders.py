@@ -1,4 +1,4 @@
-"""What attacks on a server must leave alone: its memory, and a caller of small texts."""
+"""What attacks on a server must not affect: its memory, and a caller of small texts."""
 
 import json
 import subprocess
@@ -9,12 +9,12 @@ from typing import Self
 from tests.patience import patient
 from tests.servers import REPOSITORY, ServerProcess, environment, read_line
 
-# In which a small call is answered whatever else goes on, on a busy machine too; a quiet server takes 10 ms.
+# A small call is answered within this time whatever else happens, even on a busy machine; an idle server takes 10 ms.
 HEALTHY_SECONDS = patient(10.0)
 
 
 class Peak:
-    """How much memory a process has taken at most since, in MiB, beyond what it had."""
+    """The peak memory that a process has taken since, in MiB, beyond what it had."""
 
     def __init__(self, process: ServerProcess) -> None:
         self._folder = Path(f"/proc/{process.process.pid}")
@@ -30,10 +30,10 @@ class Peak:
 
 
 class SmallCaller:
-    """Calls all the time with one short sentence, from a process of its own."""
+    """Calls continuously with one short sentence, from a process of its own."""
 
     def __init__(self, address: str) -> None:
-        self.seconds: list[float] = []  # how long its calls took, once it was stopped
+        self.seconds: list[float] = []  # durations of its calls, once it has been stopped
         command = [sys.executable, "-m", "tests.faults.small_caller", address]
         self._process = subprocess.Popen(
             command, cwd=REPOSITORY, env=environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

@@ -1,4 +1,4 @@
-"""What tests of reliability share: each notes which promise it has proved, and by how many cases."""
+"""Fixtures of the reliability tests: each test records which promise it has proved, and by how many cases."""
 
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
@@ -21,9 +21,9 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 
 @pytest.fixture
 def proved(request: pytest.FixtureRequest) -> Iterator[Callable[..., None]]:
-    """Note how many cases of a promise this test has run: `proved("deadlines", cases=200, worst_steps=2)`.
+    """Record how many cases of a promise this test has run: `proved("deadlines", cases=200, worst_steps=2)`.
 
-    `promise` is a key of docs/proofs.md's table, `numbers` whatever was measured. It is written when the test is
+    `promise` is a key of docs/proofs.md's table, `numbers` are any measurements. The record is written when the test is
     over, as failed unless the test passed.
     """
     notes: list[dict[str, Any]] = []

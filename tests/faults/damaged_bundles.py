@@ -1,4 +1,4 @@
-"""Bundles that are damaged in every way that we know, as data: what to do to one, and what may come of it."""
+"""Bundles damaged in every way that we know, as data: the change to a bundle, and its permitted outcomes."""
 
 import functools
 import json
@@ -20,7 +20,7 @@ Inflict = Callable[[Path], object]
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """`may_load`: what was changed need not matter to anybody."""
+    """`may_load`: the change may be harmless."""
 
     name: str
     inflict: Inflict
@@ -28,7 +28,7 @@ class Damage:
 
 
 def to_files(files: list[str], seed: int, num_flips: int) -> Iterator[Damage]:
-    """Files that are no more what they were; their checksums are."""
+    """Generate damage to files that leaves the checksums unchanged."""
     rng = random.Random(seed)
     for file in files:
         for _ in range(num_flips):
@@ -51,7 +51,7 @@ def to_files(files: list[str], seed: int, num_flips: int) -> Iterator[Damage]:
 
 
 def with_right_checksums(files: list[str], seed: int, number: int) -> Iterator[Damage]:
-    """Files that are damaged and have the checksums of what they are now, so that who opens them meets it."""
+    """Generate damage to files with corrected checksums, so that it reaches the code that opens them."""
     rng = random.Random(seed)
     for _ in range(number):
         file, state = rng.choice(files), rng.randrange(2**32)
@@ -60,7 +60,7 @@ def with_right_checksums(files: list[str], seed: int, number: int) -> Iterator[D
 
 
 def to_manifests() -> Iterator[Damage]:
-    """Manifests by a hostile hand."""
+    """Generate malicious manifests."""
     sizes = (0, -1, 3, 10**6, 10**7, 10**9, 2**31, 2**63, 2**64, 10**400)
     numbers = {
         **dict.fromkeys(("model.num_decoder_layers", "model.num_heads", "model.head_size"), False),
@@ -114,8 +114,10 @@ def to_manifests() -> Iterator[Damage]:
 
 
 def with_tokenizer(bundle: Path, kind: str, files: dict[str, Path]) -> list[str]:
-    """Have a bundle use a tokenizer of another kind, whose `files` are given by their fields of the manifest; give
-    their names. It fails its self-test, but only after these files were read."""
+    """Make a bundle use another kind of tokenizer, with `files` by their fields of the manifest; return their names.
+
+    The bundle fails its self-test, but only after these files were read.
+    """
     for path in files.values():
         shutil.copyfile(path, bundle / path.name)
     special = {"<pad>": 0, "<unk>": 1, "</s>": 2}
@@ -129,7 +131,7 @@ def with_tokenizer(bundle: Path, kind: str, files: dict[str, Path]) -> list[str]
 
 
 def to_graphs() -> Iterator[Damage]:
-    """Graphs whose weights lie in other files, with right checksums."""
+    """Generate graphs whose weights are in other files, with correct checksums."""
     for location in (
         "/etc/passwd",
         "../../../../../../etc/passwd",
@@ -153,14 +155,14 @@ def to_graphs() -> Iterator[Damage]:
 
 
 def _loop_for_good(bundle: Path) -> None:
-    """Some weights come out of a loop that hands them on and on."""
+    """Make some weights the output of a loop that never ends."""
     graph = onnx.load(bundle / "encoder.onnx")
     add_loop(graph.graph)
     (bundle / "encoder.onnx").write_bytes(graph.SerializeToString())
 
 
 def add_loop(graph: onnx.GraphProto) -> None:
-    """Have a graph's largest weights come out of a loop without end."""
+    """Replace a graph's largest weights by the output of an endless loop."""
     helper, boolean, number = onnx.helper, onnx.TensorProto.BOOL, onnx.TensorProto.INT64
     weights = max(graph.initializer, key=lambda each: len(each.raw_data))
     name, weights.name = weights.name, "before"
@@ -269,7 +271,7 @@ def _flipped(data: bytes, place: float, bit: int) -> bytes:
 
 
 def _mutated(data: bytes, seed: int) -> bytes:
-    """Bits flipped, bytes set, parts removed and repeated: mostly where structure is, at the beginnings and ends."""
+    """Flip bits, set bytes, remove and repeat parts: mostly where there is structure, at the beginnings and ends."""
     rng, changed = random.Random(seed), bytearray(data)
     for _ in range(rng.choice((1, 1, 2, 4, 16))):
         if not changed:

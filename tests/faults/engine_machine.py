@@ -1,7 +1,7 @@
-"""A real engine on fake runners, its lanes led step by step in any order, against a model of what it promises.
+"""A real engine on fake runners, its workers stepped in any order, checked against a model of what it promises.
 
-No thread is started: what a lane's thread does in a turn (`begin_turn`, `run`, `end_turn`) is done by rules, so that
-any order of several lanes' turns, and all that may happen between, can be played and played again.
+No thread is started: rules perform what a worker's thread does in a turn (`begin_turn`, `run`, `end_turn`), so that any
+order of several workers' turns, and everything that may happen in between, can be played and replayed.
 """
 
 import itertools
@@ -37,12 +37,12 @@ from tests.unit.engine.recorder import Recorder, new_sequence
 MAX_WAITING = 16
 KV_CAPACITY = 16
 MAX_SOURCE_TOKENS = 8
-MAX_SLOTS = 5  # of the first lane; the others have one less
+MAX_SLOTS = 5  # of the first worker; the others have one less
 BROKEN = (BAD_SOURCE_ID, NAN_SOURCE_ID, NAN_STEP_SOURCE_ID)
 
 _MOST_STEPS = KV_CAPACITY  # of one sequence
-_PER_NEWCOMER = (1, 9, 73)  # by so much is less left, with each, of what is free on a level
-_LOW_PRIORITY_PERIOD = 21  # the lowest priority has at least one of so many turns
+_PER_NEWCOMER = (1, 9, 73)  # by how much each newcomer reduces the free room, by level
+_LOW_PRIORITY_PERIOD = 21  # at least one of this many turns goes to the lowest priority
 
 Key = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], DecodingOptions]
 
@@ -53,7 +53,7 @@ def key_of(sequence: Sequence) -> Key:
 
 @cache
 def solo(key: Key) -> tuple[DecodedHypothesis, ...] | None:
-    """What a sequence is told that has an engine for itself; `None` if it fails."""
+    """Return the result of a sequence that has an engine to itself; `None` if it fails."""
     source_ids, target_prefix_ids, output_prefix_ids, options = key
     sequence = Sequence("solo", source_ids, options, 0.0, target_prefix_ids, output_prefix_ids=output_prefix_ids)
     recorder = Recorder()
@@ -71,7 +71,7 @@ def solo(key: Key) -> tuple[DecodedHypothesis, ...] | None:
 
 @st.composite
 def sequences(draw: st.DrawFn) -> dict[str, Any]:
-    """What to submit: out of few sources, so that there are twins; some can't be encoded or decoded."""
+    """Generate what to submit: from few sources, so that some coalesce; some cannot be encoded or decoded."""
     beam_size = draw(st.sampled_from((1, 1, 1, 2, 3, 4)))
     broken = draw(st.sampled_from((*BROKEN, *[0] * 17)))
     is_sampled = beam_size == 1 and draw(st.integers(0, 3)) == 0
@@ -93,23 +93,25 @@ def sequences(draw: st.DrawFn) -> dict[str, Any]:
 
 
 class EngineMachine(RuleBasedStateMachine):
-    """Who was accepted is told exactly once, what a lone engine would tell it, or why not; and nobody holds rows for
-    nothing or waits for ever."""
+    """Every accepted sequence gets exactly one result: that of an otherwise idle engine, or the reason for its failure.
+
+    No sequence holds rows for nothing or waits forever.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.now = Clock()
         self.recorder = Recorder()
-        self.num_told = 0  # updates that were looked at
-        self.asked: list[dict[str, Any]] = []  # of calls, to be asked again
+        self.num_told = 0  # updates checked so far
+        self.asked: list[dict[str, Any]] = []  # of calls, to be repeated
         self.accepted: list[Sequence] = []
         self.live: set[Sequence] = set()
         self.aborted: list[Sequence] = []
         self.waiting: list[Sequence] = []
-        self.led: dict[Sequence, set[Sequence]] = {}  # who is decoded, and who waits for its outcome
+        self.led: dict[Sequence, set[Sequence]] = {}  # leader that is decoded -> members that wait for its outcome
         self.lane_of: dict[Sequence, Worker] = {}  # of all whose rows may not be free yet
-        self.steps_past: Counter[Sequence] = Counter()  # run for sequences that had been given up, or had expired
-        self.plans: dict[Worker, StepPlan] = {}  # lanes in the middle of a turn: chosen who joins,
+        self.steps_past: Counter[Sequence] = Counter()  # steps run for sequences after they were cancelled or expired
+        self.plans: dict[Worker, StepPlan] = {}  # workers in the middle of a turn: admission planned,
         self.turns: dict[Worker, Turn] = {}  # or run
         self.faulty: set[Worker] = set()  # whose next step raises
         self.has_ended = False
@@ -135,7 +137,7 @@ class EngineMachine(RuleBasedStateMachine):
 
         return raise_if_asked
 
-    # What callers do.
+    # Actions of callers.
 
     @rule(
         each=st.lists(sequences(), min_size=1, max_size=5),
@@ -151,12 +153,12 @@ class EngineMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.asked)
     @rule(data=st.data(), host=st.sampled_from("AB"))
     def submit_what_was_asked_before(self, data: st.DataObject, host: str) -> None:
-        """So there are twins."""
+        """Repeat earlier requests, so that sequences coalesce."""
         recent = self.asked[-10:]
         self._submit([recent[data.draw(st.integers(0, len(recent) - 1))]], host, 1)
 
     def _submit(self, each: list[dict[str, Any]], *caller: Any) -> bool:
-        """A call of this caller's; whose request ids are, as theirs may be, those of others, too."""
+        """Submit a call of this caller; its request ids may equal those of other callers."""
         origin = (*caller, object())
         made = []
         for given in each:
@@ -187,8 +189,11 @@ class EngineMachine(RuleBasedStateMachine):
         return True
 
     def _room(self, origin: Origin) -> int:
-        """All that is free for who has nobody waiting; else as many as leave an eighth of what he has free, on each
-        level, or, of a connection that has some, as many as will have left it."""
+        """Return how many sequences this caller may submit.
+
+        A caller with nothing waiting may use all free room. Otherwise an eighth of what it has must stay free on each
+        level, or, for a connection with something waiting, as many as will have left it.
+        """
         left = [MAX_WAITING - len(self.waiting)]
         for depth in range(1, len(origin)):
             if not (own := sum(each.origin[:depth] == origin[:depth] for each in self.waiting)):
@@ -210,7 +215,7 @@ class EngineMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.accepted)
     @rule(data=st.data(), count=st.integers(1, 4))
     def abort(self, data: st.DataObject, count: int) -> None:
-        """Sequences are given up, some of which may have ended."""
+        """Abort sequences, some of which may have ended."""
         recent = self.accepted[-20:]
         chosen = [recent[data.draw(st.integers(0, len(recent) - 1))] for _ in range(count)]
         self.engine.abort([new_sequence(), *chosen])
@@ -220,7 +225,7 @@ class EngineMachine(RuleBasedStateMachine):
     def time_passes(self, seconds: float) -> None:
         self.now.now += seconds
 
-    # What lanes do: each turn in three parts, between which others may do theirs.
+    # Actions of workers: each turn has three parts, which may interleave with other workers' parts.
 
     @rule(number=st.integers(0, 2))
     def begin(self, number: int) -> None:
@@ -249,13 +254,13 @@ class EngineMachine(RuleBasedStateMachine):
         self.plans[lane] = plan
 
     def _receive(self) -> dict[Sequence, type]:
-        """Who is to be told what before a lane's next turn: in the model they go now."""
+        """Return the results due before a worker's next turn, and remove those sequences from the model."""
         expected: dict[Sequence, type] = {}
         for sequence in self.aborted:
             if sequence in self.live and sequence not in expected:
                 expected[sequence] = Cancelled
         for sequence in self.live - expected.keys():
-            # Who has ended in a run, and has only to be told, is told that.
+            # A sequence that has finished and only awaits delivery gets its result.
             is_past = sequence.deadline_seconds is not None and sequence.deadline_seconds <= self.now.now
             if is_past and sequence.status is not SequenceStatus.FINISHED:
                 expected[sequence] = DeadlineExceeded
@@ -318,7 +323,7 @@ class EngineMachine(RuleBasedStateMachine):
             kind = Unavailable if self.has_ended else EngineFailure
             expected.update(dict.fromkeys(self.led.pop(leader, ()), kind))
             del self.lane_of[leader]
-        if self.has_ended:  # all have been told
+        if self.has_ended:  # all results are delivered
             expected = {sequence: told for sequence, told in expected.items() if sequence in self.live}
         self.engine.end_turn(lane, turn)
         self._told(expected)
@@ -330,7 +335,7 @@ class EngineMachine(RuleBasedStateMachine):
 
     @rule(number=st.integers(0, 2))
     def turn(self, number: int) -> None:
-        """A lane's whole turn, or what is left of one."""
+        """Run a worker's whole turn, or the rest of one."""
         self._turn(self.lanes[number % len(self.lanes)])
 
     def _turn(self, lane: Worker) -> None:
@@ -356,10 +361,10 @@ class EngineMachine(RuleBasedStateMachine):
     def next_step_fails(self, number: int) -> None:
         self.faulty.add(self.lanes[number % len(self.lanes)])
 
-    # What may end an engine.
+    # Ends of an engine.
 
     def _die(self, lane: Worker, error: BaseException) -> None:
-        """A lane's loop ends by an error, of which an engine that was stopped before does not tell."""
+        """End a worker's loop by an error, which is not reported if the engine had been stopped before."""
         tells = not self.has_ended
         with patch.object(self.engine, "begin_turn", side_effect=error):
             self.engine._run(lane)
@@ -367,7 +372,7 @@ class EngineMachine(RuleBasedStateMachine):
         assert not tells or self.recorder.failures[-1] is error
 
     def _leave_loop(self, lane: Worker) -> None:
-        self.engine._run(lane)  # which sees that it is to end
+        self.engine._run(lane)  # sees that it has to end
         self._all_are_told()
 
     def _all_are_told(self) -> None:
@@ -376,7 +381,7 @@ class EngineMachine(RuleBasedStateMachine):
         self._told(expected)
 
     def _told(self, expected: dict[Sequence, Any]) -> None:
-        """Who has been told since this was asked last, and what, is this."""
+        """Check that the updates since the last check are exactly the expected ones."""
         updates = self.recorder.updates[self.num_told :]
         self.num_told += len(updates)
         assert Counter(update.sequence for update in updates) == Counter(expected.keys()), "others were told"
@@ -390,7 +395,7 @@ class EngineMachine(RuleBasedStateMachine):
                 assert repr(update.hypotheses) == repr(told), "company changed an answer"
         self.live -= expected.keys()
 
-    # What holds at any time, and in the end.
+    # Invariants, and conditions at the end.
 
     @invariant()
     def somebody_looks_after_who_is_left(self) -> None:
@@ -425,7 +430,7 @@ class EngineMachine(RuleBasedStateMachine):
         self._progress_was_true()
 
     def _drain(self) -> None:
-        """All are told within a bounded number of turns."""
+        """Check that all get their results within a bounded number of turns."""
         most = (len(self.live) + 1) * (_MOST_STEPS + 3)
         for _ in range(most):
             if not self.live and not any(map(self._is_busy, self.lanes)):
@@ -438,7 +443,7 @@ class EngineMachine(RuleBasedStateMachine):
         return lane in self.plans or lane in self.turns or bool(not self.has_ended and self.engine.has_work(lane))
 
     def _besiege(self) -> None:
-        """Newcomers of the highest priority fill the queue again and again; who was there is told all the same."""
+        """Refill the queue with newcomers of the highest priority; earlier sequences must still get their results."""
         patient = {"source_ids": (19, 1), "priority": Priority.LOW, "deadline_seconds": None}
         self._submit([patient], "patient")
         old, number = set(self.live), 0

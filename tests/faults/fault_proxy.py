@@ -1,4 +1,4 @@
-"""A TCP proxy on loopback that does to its connections what networks do."""
+"""A TCP proxy on loopback that treats its connections as bad networks do."""
 
 import asyncio
 import socket
@@ -14,11 +14,11 @@ _RESET = struct.pack("ii", 1, 0)  # closing sends a RST
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What befalls bytes on their way in each direction. Without any of these they pass."""
+    """What happens to bytes in each direction. By default they pass unchanged."""
 
     delay_seconds: float = 0.0  # of each chunk
-    bytes_per_second: float = 0.0  # at most; 0: as fast as it goes
-    swallows_requests: bool = False  # what the client sends arrives nowhere, and it is not told
+    bytes_per_second: float = 0.0  # at most; 0: unlimited
+    swallows_requests: bool = False  # requests are silently dropped
     swallows_answers: bool = False
     cut_after_bytes: int | None = None  # of what the server sends; then both sides see a reset
 
@@ -28,10 +28,10 @@ BLACK_HOLE = Fault(swallows_requests=True, swallows_answers=True)
 
 
 class FaultProxy:
-    """Listens on a port of its own. The methods are called from any thread but the loop's; all take effect at once."""
+    """Listens on its own port. Call its methods from any thread but the loop's; all take effect immediately."""
 
     def __init__(self, loop: LoopThread, port: int, fault: Fault = PASS) -> None:
-        """Stand before the server on `port`; connections meet `fault`."""
+        """Put a proxy before the server on `port`; its connections get `fault`."""
         self._loop = loop
         self._upstream = port
         self._fault = fault
@@ -49,33 +49,33 @@ class FaultProxy:
 
     @property
     def num_connections(self) -> int:
-        """How many are open."""
+        """Return how many connections are open."""
         return len(self._connections)
 
     def meet(self, fault: Fault) -> None:
-        """From now on all connections meet this, those under way too."""
+        """Apply the fault to all connections from now on, including open ones."""
         self._fault = fault
         for connection in list(self._connections):
             connection.fault = fault
 
     def reset(self) -> None:
-        """Both sides of all connections see a reset."""
+        """Reset all connections on both sides."""
         self._loop.run(self._each("reset"))
 
     def lose_clients(self) -> None:
-        """Both sides hear nothing any more, as if the cable were cut: no FIN, no reset. Later connections pass."""
+        """Silence both sides as if the cable were cut: no FIN, no reset. Later connections pass."""
         self._loop.run(self._each("lose"))
 
     def refuse(self) -> None:
-        """Let nobody in until `accept`; connections under way go on."""
+        """Reject new connections until `accept`; open ones continue."""
         self._loop.run(self._refuse())
 
     def accept(self) -> None:
-        """Let clients in, again on the same port."""
+        """Accept clients again, on the same port."""
         self._loop.run(self._accept())
 
     def close(self) -> None:
-        """Reset what is open, and close the port."""
+        """Reset open connections, and close the port."""
         self._loop.run(self._refuse())
         self.reset()
 
@@ -118,7 +118,7 @@ class _Connection:
         self._is_lost = False
 
     async def run(self) -> None:
-        """Carry bytes to and fro until both sides have ended, or one was reset."""
+        """Forward bytes both ways until both sides have ended, or one was reset."""
         up = asyncio.create_task(self._carry(self._client[0], self._server[1], is_answer=False))
         down = asyncio.create_task(self._carry(self._server[0], self._client[1], is_answer=True))
         _, pending = await asyncio.wait({up, down}, return_when=asyncio.FIRST_EXCEPTION)

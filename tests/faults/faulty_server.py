@@ -1,9 +1,8 @@
-"""`dragoman`, but for faults that a file asks for: `python -m tests.faults.faulty_server serve ...`.
+"""`dragoman` with faults on demand: `python -m tests.faults.faulty_server serve ...`.
 
-What the file that FAULT_FILE names says by the time: "hang", runs of the model never return, and the first of them
-leaves a file of that name that ends with ".met"; "raise", they fail;
-"limit N", from the next run on the process gets no more than N MiB of addresses above what it has. While there is no
-such file, nothing is different.
+The present content of the file named by FAULT_FILE selects the fault: with "hang", runs of the model never return, and
+the first of them creates a file of the same name ending in ".met"; with "raise", they fail; with "limit N", from the
+next run on the process gets no more than N MiB of addresses above what it has. Without the file, nothing differs.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""Calls of every kind, drawn by a seed: all three APIs, unary and streams, no two alike in texts and options."""
+"""Calls of every kind from a seed: all three APIs, unary and streams, all with different texts and options."""
 
 import random
 from collections.abc import AsyncIterator, Iterator
@@ -14,7 +14,7 @@ from service.faces.grpc.pb.google.cloud.translation.v3 import translation_servic
 from service.faces.grpc.pb.inference import grpc_service_pb2 as kserve_pb
 from service.faces.grpc.pb.inference import grpc_service_pb2_grpc as kserve_grpc
 
-TIMEOUT_SECONDS = 3600.0  # no deadline that could be too short; whoever waits for answers has a bound of his own
+TIMEOUT_SECONDS = 3600.0  # deliberately too long to expire; tests bound their waits themselves
 
 _SENTENCES = (
     "Where is the train station? Save file before you close window. Hello, can help me find my keys? Please open door "
@@ -27,13 +27,13 @@ _KINDS = ("unary",) * 5 + ("stream",) * 3 + ("kserve", "google")
 
 @dataclass(frozen=True, slots=True)
 class MixedCall:
-    """One call: how it is made, and what it asks for."""
+    """One call: its method and its request."""
 
     kind: str
     request: Any
 
     def start(self, channel: grpc.aio.Channel) -> Any:
-        """Make the call; gRPC's stubs don't say what comes back."""
+        """Start the call; the type is `Any` because gRPC's stubs do not declare it."""
         match self.kind:
             case "unary":
                 method = pb_grpc.TranslationServiceStub(channel).Translate
@@ -46,7 +46,7 @@ class MixedCall:
         return method(self.request, timeout=TIMEOUT_SECONDS)
 
     async def answer(self, channel: grpc.aio.Channel) -> bytes:
-        """The whole answer, byte by byte.
+        """Return the whole answer, as bytes.
 
         Raises:
             grpc.RpcError: there is none.
@@ -58,7 +58,7 @@ class MixedCall:
 
 
 async def joined(parts: AsyncIterator[pb.TranslateStreamResponse]) -> bytes:
-    """What Translate would have answered; each text's deltas must make its text."""
+    """Return Translate's equivalent answer; each text's deltas must add up to its text."""
     deltas: dict[int, str] = {}
     translations: dict[int, pb.Translation] = {}
     async for part in parts:
@@ -73,7 +73,7 @@ async def joined(parts: AsyncIterator[pb.TranslateStreamResponse]) -> bytes:
 
 
 def mixed_calls(count: int, seed: int, model: str = "tiny", most_words: int = 12) -> list[MixedCall]:
-    """So many calls, each with texts that no other has."""
+    """Return so many calls, each with texts that no other has."""
     chance, texts = random.Random(seed), _texts(seed, most_words)
     return [_call(chance, texts, model) for _ in range(count)]
 

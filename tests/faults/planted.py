@@ -1,4 +1,4 @@
-"""Faults that several tests plant."""
+"""Faults that several tests inject."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from service.engine.worker import StepResult, Worker
 
 
 def swap_answers(patch: pytest.MonkeyPatch) -> None:
-    """Two sequences that end in the same step get each other's tokens."""
+    """Exchange the tokens of two sequences that end in the same step."""
     step = Worker.step
 
     def swapped(self: Worker) -> StepResult:

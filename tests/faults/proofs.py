@@ -1,4 +1,4 @@
-"""The records in build/reliability: which promise was proved by what, by how many cases, when, at which commit."""
+"""The records in build/reliability: which promise was proved by what, with how many cases, when, at which commit."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""A connection that does what no well-behaved client does: floods, half a message, silence."""
+"""A connection that does what no well-behaved client does: floods, incomplete messages, silence."""
 
 import socket
 import time
@@ -12,11 +12,11 @@ from tests.servers import TIMEOUT_SECONDS
 
 _Kind = TypeVar("_Kind", bound=Frame)
 
-METHOD = "/dragoman.v1.TranslationService/"  # and a name
+METHOD = "/dragoman.v1.TranslationService/"  # the method's name follows
 
 
 class RawConnection:
-    """A socket that speaks HTTP/2 as far as its test wants it to; what arrives is read when asked for."""
+    """A socket that speaks HTTP/2 as far as its test wants; what arrives is read on request."""
 
     def __init__(self, port: int, values: dict[int, int] | None = None) -> None:
         """Connect, and send the preface with these settings."""
@@ -31,17 +31,17 @@ class RawConnection:
         self.socket.close()
 
     def send(self, content: bytes) -> None:
-        """Send bytes, whatever they are."""
+        """Send any bytes."""
         self.socket.sendall(content)
 
     def greeted(self) -> SettingsFrame:
-        """The server's SETTINGS, which are acknowledged: from here on it counts us as connected."""
+        """Acknowledge the server's SETTINGS and return them: after that it considers us connected."""
         found = self.until(SettingsFrame)
         self.send(http2.settings_ack())
         return found
 
     def until(self, kind: type[_Kind], timeout_seconds: float = TIMEOUT_SECONDS) -> _Kind:
-        """The next frame of this kind.
+        """Return the next frame of this kind.
 
         Raises:
             ConnectionError: the connection ended before.
@@ -53,11 +53,12 @@ class RawConnection:
         raise ConnectionError(f"the server closed the connection without a {kind.__name__}")
 
     def pour(self, messages: dict[int, bytes], window_bytes: int, rest_seconds: float = 0.5) -> dict[int, bytes]:
-        """Send streams' bytes as far as the server's windows allow, first of all `window_bytes` of each, until all are
-        sent or ended, or the server says nothing more for a while.
+        """Send streams' bytes as far as the server's windows allow, first `window_bytes` of each.
+
+        Return when all are sent or ended, or the server sends nothing more for a while.
 
         Returns:
-            The fields that ended streams, as HPACK has them; none of a stream that was reset.
+            The fields that ended streams, in HPACK encoding; none for a stream that was reset.
         """
         left = {stream: memoryview(content) for stream, content in messages.items()}
         windows = dict.fromkeys([*left], window_bytes) | {0: http2.FIRST_WINDOW_BYTES}
@@ -83,7 +84,7 @@ class RawConnection:
                 return ended
 
     def frames(self, timeout_seconds: float = TIMEOUT_SECONDS) -> Iterator[Frame]:
-        """All frames until the server closes the connection.
+        """Yield all frames until the server closes the connection.
 
         Raises:
             ConnectionError: it was reset.

@@ -38,7 +38,7 @@ _ROW = re.compile(r"^\| (\[(?P<promise>\S+)\] \| `(?P<path>\S+)` \| (?P<form>\w+
 
 
 class Key(NamedTuple):
-    """Of a row: `path` is where the tests lie in the repository, `form` is `short` or `long`."""
+    """The key of a row: `path` is the tests' path in the repository, `form` is `short` or `long`."""
 
     promise: str
     path: str
@@ -75,8 +75,10 @@ def rows_of(records: Iterable[Record]) -> dict[Key, Sequence[str]]:
 
 
 def completed(document: str, rows: Mapping[Key, Sequence[str]]) -> str:
-    """Return the document with these rows in its table. Keep the rows of other tests that still exist: long forms do
-    not run every day, nor all on one machine."""
+    """Return the document with these rows in its table.
+
+    Keep the rows of other tests that still exist: long forms do not run every day, nor all on one machine.
+    """
     head, _, rest = document.partition(BEGIN)
     old, _, tail = rest.partition(END)
     kept = {Key(*row.group("promise", "path", "form")): row[1].split(" | ") for row in _ROW.finditer(old)}
@@ -87,7 +89,7 @@ def completed(document: str, rows: Mapping[Key, Sequence[str]]) -> str:
 
 
 def records_of(folder: Path) -> list[Record]:
-    """Read what tests and soak have written, in the order of the files' names."""
+    """Read the records of tests and soak, in the order of the file names."""
     return [json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"))]
 
 

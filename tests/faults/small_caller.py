@@ -1,4 +1,4 @@
-"""A caller of small texts, in a process of its own: says how long each of its calls took, until it is told to stop.
+"""A caller of small texts, in a process of its own, which reports the duration of each call when it is stopped.
 
 `python -m tests.faults.small_caller ADDRESS` prints a line when its first call is answered; a line on its standard
 input, or the end of it, stops it, and it prints its latencies in seconds as JSON.
@@ -16,7 +16,7 @@ _PATIENCE_SECONDS = 120.0
 
 
 def main() -> None:
-    """Call until told to stop."""
+    """Call until stopped."""
     latencies: list[float] = []
     with Client(sys.argv[1], timeout_seconds=_PATIENCE_SECONDS) as client:
         while not (latencies and select.select([sys.stdin], [], [], _PAUSE_SECONDS)[0]):

@@ -1,4 +1,4 @@
-"""Calls made to cost a server far more than they cost who sends them, beside a caller of small texts."""
+"""Calls that cost the server far more than the sender, beside a caller of small texts."""
 
 import itertools
 import signal
@@ -24,16 +24,16 @@ Proved = Callable[..., None]
 METHOD = "/dragoman.v1.TranslationService/Translate"
 DETECT = "/dragoman.v1.TranslationService/DetectLanguage"
 MIB = 2**20
-MOST = 4 * MIB  # characters: more than a server takes that is not told to
-ALLOWED = 128 * 2**10  # characters: what it takes by default
-MEMORY_MIB = 256  # that a server may take for this at the most
+MOST = 4 * MIB  # characters: more than a server accepts by default
+ALLOWED = 128 * 2**10  # characters: the default limit
+MEMORY_MIB = 256  # the most that a server may take for this
 LARGE_SERVER = ("--max-characters", str(MOST), "--max-request-bytes", str(MOST + MIB))
 WIDE_TERM = pb.Term(source="1", target="\U0001f600" * 200)
 
 
 @dataclass(frozen=True)
 class Attack:
-    """Messages that are sent at the same time, as the issue that reported them says, and what each is answered."""
+    """Messages sent at the same time, as described in the issue that reported them, and the expected answers."""
 
     text: str
     size: int  # bytes or characters of its text at the full size
@@ -67,7 +67,7 @@ def translation(*texts: str, **options: Any) -> bytes:
 
 
 def answer(address: str, message: bytes, deadline_seconds: float, method: str = METHOD) -> tuple[grpc.StatusCode, int]:
-    """How a call on a connection of its own ends: its status, and the size of its answer."""
+    """Make a call on a new connection; return its status and the size of its answer."""
     options = [("grpc.use_local_subchannel_pool", 1), ("grpc.max_receive_message_length", -1)]
     with grpc.insecure_channel(address, options=options) as channel:
         try:
@@ -78,7 +78,7 @@ def answer(address: str, message: bytes, deadline_seconds: float, method: str = 
 
 
 class Attacker:
-    """Sends messages from threads of its own."""
+    """Sends messages from its own threads."""
 
     def __init__(self, address: str) -> None:
         self._address = address
@@ -115,7 +115,7 @@ def large_server(tiny_models: Path) -> Iterator[ServerProcess]:
 
 @pytest.mark.parametrize("name", ATTACKS)
 def test_an_attack_is_answered_and_costs_little(large_server: ServerProcess, name: str, proved: Proved) -> None:
-    """At a thirtieth of its size on a server that takes as much. Before, some took minutes, or gigabytes."""
+    """At a thirtieth of its size, on a server that accepts it. Before the fix, some took minutes, or gigabytes."""
     attack, server = ATTACKS[name], large_server
     measured = psutil.Process(server.process.pid)
     assert answer(server.address, translation("Hello"), 30.0)[0] is OK
@@ -133,7 +133,7 @@ def test_an_attack_is_answered_and_costs_little(large_server: ServerProcess, nam
 
 
 def test_nothing_is_computed_for_a_call_that_is_over(tiny_models: Path, proved: Proved) -> None:
-    """Before, two such calls kept both planning threads for a minute."""
+    """Before the fix, two such calls occupied both planning threads for a minute."""
     attack = ATTACKS["paragraphs that nobody waits for"]
     with serving(tiny_models, *LARGE_SERVER) as (server, measured):
         attacker = Attacker(server.address)
@@ -141,7 +141,7 @@ def test_nothing_is_computed_for_a_call_that_is_over(tiny_models: Path, proved: 
         outcomes = [each.result(timeout=patient(60)) for each in attacker.send(attack, attack.size)]
         assert {code for code, _ in outcomes} == {LATE}
         after = cpu_seconds(measured)
-        assert after - before > 0.2  # else this test shows nothing
+        assert after - before > 0.2  # otherwise this test proves nothing
         end = time.monotonic() + 3.0
         while time.monotonic() < end and cpu_seconds(measured) - after < 0.5:
             time.sleep(0.05)
@@ -152,7 +152,7 @@ def test_nothing_is_computed_for_a_call_that_is_over(tiny_models: Path, proved: 
 
 
 def test_short_work_does_not_wait_for_planning(tiny_models: Path, proved: Proved) -> None:
-    """Texts that are planned beside the event loop: 5,000 characters, small HTML, a detection."""
+    """Texts planned off the event loop: 5,000 characters, small HTML, a detection."""
     with serving(tiny_models, *LARGE_SERVER) as (server, _):
         attacker = Attacker(server.address)
         attack = Attack("<p>a", 3 * MIB, LATE, num_calls=12, deadline_seconds=45.0, options={"mime_type": "text/html"})
@@ -164,7 +164,7 @@ def test_short_work_does_not_wait_for_planning(tiny_models: Path, proved: Proved
         }
         for message, method in small.values():
             assert answer(server.address, message, HEALTHY_SECONDS, method)[0] is OK
-        assert not any(each.done() for each in sent)  # else this test shows nothing
+        assert not any(each.done() for each in sent)  # otherwise this test proves nothing
         server.signal(signal.SIGTERM)
         began = time.monotonic()
         code, _, _ = server.wait(patient(30.0))
@@ -180,8 +180,11 @@ def test_short_work_does_not_wait_for_planning(tiny_models: Path, proved: Proved
     ("arguments", "most"), [((), MOST), ((), ALLOWED), (LARGE_SERVER, MOST)], ids=["refused", "allowed", "large"]
 )
 def test_two_attacks_at_a_time_beside_a_small_caller(arguments: tuple[str, ...], most: int, proved: Proved) -> None:
-    """Each pair on the shipped model: at full size on the default server, which refuses that, at the largest size that
-    it takes, and at full size on a server that was told to take as much."""
+    """Each pair runs on the shipped model, in three ways.
+
+    At full size on the default server, which rejects it; at the largest size that server accepts; and at full size on a
+    server configured to accept it.
+    """
     num_calls = 0
     with serving(REPOSITORY / "models", *arguments) as (server, _):
         attacker = Attacker(server.address)

@@ -1,4 +1,4 @@
-"""Calls given up at every moment, and clients that die: nothing of them is left behind, and the others get theirs."""
+"""Calls cancelled at every moment, and clients that die: nothing of them is left behind, other calls are answered."""
 
 import asyncio
 import gc
@@ -33,7 +33,7 @@ SHARE_GIVEN_UP = 0.4
 MOMENTS = ("before it is sent", "at some time", "at a part", "at its last part")
 SEED = 11
 
-_GONE_SECONDS = patient(5.0)  # what was given up is gone within this; decoding it would take several times as long
+_GONE_SECONDS = patient(5.0)  # time for cancelled calls to disappear; decoding them would take several times as long
 _MOST_GROWTH_MIB = 64
 
 _CLIENT = """
@@ -52,7 +52,7 @@ time.sleep(100)
 
 
 class Left:
-    """What a server and this process hold beyond what they held when this was made."""
+    """What a server and this process hold beyond what they held when this was created."""
 
     def __init__(self, loop: LoopThread, server: InProcessServer) -> None:
         self._loop = loop
@@ -60,7 +60,7 @@ class Left:
         self._at_first = self._held()
 
     def more(self) -> dict[str, float]:
-        """By name, what there is more of than at first."""
+        """Return, by name, what has grown since the beginning."""
         now = self._held()
         return {name: now[name] - before for name, before in self._at_first.items() if now[name] > before}
 
@@ -80,14 +80,14 @@ class Left:
             "pending calls": len(self._server.server._translator._decoder._pending),
             "leases": model.leases._num_held,
             "tasks": self._loop.run(_num_tasks()),
-            # Pools start theirs when they are needed, and keep them.
+            # Pools start their threads on first use, and keep them.
             "threads": sum(not each.name.startswith(("tokenizer", "asyncio")) for each in threading.enumerate()),
             "inflight_requests": inflight,
             "slots_running": slots,
         }
 
     def check_nothing(self) -> None:
-        """Wait until there is no more than at first."""
+        """Wait until there is no more than at the beginning."""
         try:
             eventually(lambda: not self.more(), _GONE_SECONDS)
         except AssertionError:
@@ -106,14 +106,14 @@ def memory_mib() -> float:
 
 @pytest.fixture
 def server(serve: Callable[..., InProcessServer], loop_thread: LoopThread) -> InProcessServer:
-    """A server of few slots that has answered calls of every kind, so that all that it keeps for good is there."""
+    """Return a server of few slots that has answered calls of every kind, so that everything permanent is allocated."""
     running = serve(num_threads=2, max_slots=8, cache_mib=1)
     answers(loop_thread, running.address, mixed_calls(30, SEED + 1), 8)
     return running
 
 
 def big_call() -> MixedCall:
-    """One that would take the server seconds."""
+    """Return a call that would take the server seconds."""
     request = pb.TranslateRequest(texts=distinct_texts(400), source_language_code="en", target_language_code="de")
     request.options.beam_size, request.options.max_length_ratio, request.options.max_repeats = 4, 0, 0
     return MixedCall("unary", request)
@@ -122,8 +122,10 @@ def big_call() -> MixedCall:
 async def storm(
     address: str, calls: Sequence[MixedCall], given_up: set[int], seed: int, is_busy: Callable[[], bool]
 ) -> dict[int, bytes]:
-    """Make all calls, many at a time, and give some up; the answers of the others. The last calls are big ones, and
-    all are given up when the server is busy with them."""
+    """Make all calls, many at a time, and cancel some; return the answers of the others.
+
+    The last calls are big ones; all of them are cancelled while the server is busy with them.
+    """
     chance = random.Random(seed)
     found: dict[int, bytes] = {}
     plans = [(chance.choice(MOMENTS), chance.uniform(0.0, 0.2)) for _ in calls]
@@ -192,8 +194,8 @@ def check_storm(
     count: int,
     timeout_seconds: float,
 ) -> float:
-    """Returns by how many MiB this process has grown."""
-    quiet = serve(num_threads=2, max_slots=8)  # now, so that its threads and memory are no surprise later
+    """Return by how many MiB this process has grown."""
+    quiet = serve(num_threads=2, max_slots=8)  # created now, so that its threads and memory are part of the baseline
     answers(loop, quiet.address, mixed_calls(5, SEED + 2), 1)
     left, before = Left(loop, server), memory_mib()
     calls, found = run_storm(loop, server, count, timeout_seconds)
@@ -260,7 +262,7 @@ def test_nothing_is_left_of_clients_that_were_killed(
 def test_what_is_left_is_noticed(
     loop_thread: LoopThread, server: InProcessServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A planted fault: nobody takes given-up calls out of the engine."""
+    """An injected fault: cancelled calls are never removed from the engine."""
     monkeypatch.setattr(Engine, "abort", lambda self, sequences: None)
     left = Left(loop_thread, server)
     run_storm(loop_thread, server, 20, 60.0)

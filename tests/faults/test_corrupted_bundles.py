@@ -1,4 +1,4 @@
-"""A bundle that is damaged or made to harm is refused in one line, in little time and memory; nothing else suffers."""
+"""A damaged or malicious bundle is rejected in one line, in little time and memory; nothing else suffers."""
 
 import shutil
 from collections import Counter
@@ -27,7 +27,7 @@ from tests.tokenizer_folders import write_bpe, write_m2m100, write_marian
 
 GRAPHS = ["encoder.onnx", "decoder_step.onnx", "alignment.onnx"]
 FILES = [*GRAPHS, "source.model"]
-LIMIT_SECONDS = patient(60.0)  # on a machine that does much else
+LIMIT_SECONDS = patient(60.0)  # on a busy machine
 MOST_MIB = 1500.0
 
 
@@ -39,7 +39,7 @@ def loader() -> Iterator[BundleLoader]:
 
 
 def check(loader: BundleLoader, good: Path, damages: Iterable[Damage], place: Path) -> Counter[str]:
-    """The oracle: each damaged copy of `good` is refused in one line that names it, or, where it may be, loaded."""
+    """Check that each damaged copy of `good` is rejected in one line that names it, or, where permitted, loaded."""
     kinds: Counter[str] = Counter()
     failures = []
     for damage in damages:
@@ -99,7 +99,7 @@ def test_what_a_graph_may_not_do_is_named(
 
 
 def test_the_loader_notices_what_is_not_refused(loader: BundleLoader, tiny_bundle: Path, tmp_path: Path) -> None:
-    """The control: a good bundle that ought to be refused."""
+    """The control: an intact bundle that is expected to be rejected."""
     with pytest.raises(AssertionError, match="nothing is wrong"):
         check(loader, tiny_bundle, [Damage("nothing is wrong", lambda _: None)], tmp_path / "models")
 
@@ -108,7 +108,7 @@ TOKENIZERS = ["tokenizers", "marian", "m2m100"]
 
 
 def with_other_tokenizer(kind: str, tiny_bundle: Path, place: Path) -> tuple[Path, list[str]]:
-    """A copy of the bundle that has a tokenizer of this kind, and the names of its files."""
+    """Return a copy of the bundle with this kind of tokenizer, and the names of its files."""
     bundle = shutil.copytree(tiny_bundle, place / "bundle")
     if kind == "tokenizers":
         files = {"file": write_bpe(place / "tokenizer.json")}

@@ -1,4 +1,4 @@
-"""Thousands of different calls at once: each gets the answer that it gets alone, byte for byte."""
+"""Thousands of different calls at once: each gets the answer that it would get alone, byte for byte."""
 
 import asyncio
 import random
@@ -22,12 +22,12 @@ _LONG_SECONDS = 1700.0
 def answers(
     loop: LoopThread, address: str, calls: Sequence[MixedCall], in_flight: int, timeout_seconds: float = 100.0
 ) -> list[bytes]:
-    """The answers to calls of which so many are under way at a time, over several connections, in order."""
+    """Return the answers to the calls in order; so many are in progress at a time, over several connections."""
     return loop.run(_answers(address, calls, in_flight), timeout_seconds)
 
 
 async def _answers(address: str, calls: Sequence[MixedCall], in_flight: int) -> list[bytes]:
-    # Without a pool of their own, all channels to one address share a connection.
+    # Otherwise all channels to one address share a connection.
     options = [("grpc.use_local_subchannel_pool", 1)]
     channels = [grpc.aio.insecure_channel(address, options=options) for _ in range(min(CONNECTIONS, in_flight))]
     found: list[bytes] = [b""] * len(calls)
@@ -52,8 +52,11 @@ def differences(alone: Sequence[bytes], together: Sequence[bytes]) -> list[int]:
 
 
 def check_tiny(loop: LoopThread, quiet: str, busy: str, count: int, timeout_seconds: float) -> int:
-    """How many answers were compared: one in ten calls is made twice, so that the cache answers too. The server that
-    answers each call alone works beside the one that has many at a time."""
+    """Compare all answers; return how many there were.
+
+    One in ten calls is made twice, so that the cache answers too. One server answers each call alone, while the other
+    has many at a time.
+    """
     calls = mixed_calls(count, SEED)
     chance = random.Random(SEED)
     order = [*range(count), *chance.sample(range(count), count // 10)]
@@ -119,7 +122,7 @@ def test_none_of_very_many_answers_of_the_shipped_model_depends_on_company(
 def test_two_rows_that_are_swapped_are_found(
     loop_thread: LoopThread, serve: Callable[..., InProcessServer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A planted fault, that of `swap_answers`."""
+    """An injected fault, that of `swap_answers`."""
     server = serve(num_threads=2, max_slots=16)
     calls = [each for each in mixed_calls(150, SEED) if each.kind == "unary" and not each.request.options.beam_size]
     alone = answers(loop_thread, server.address, calls, 1)

@@ -1,4 +1,4 @@
-"""Deadlines: what can't be done in time is refused at the door, what runs out of time is gone at the next step.
+"""Deadlines: infeasible calls are rejected on arrival, expired ones are removed at the next step.
 
 Steps are counted, not seconds: a turn counts against a call if it began after the call's deadline.
 """
@@ -30,7 +30,7 @@ NUM_CALLS = 300
 
 
 class Turns:
-    """Notes of every turn of an engine when it began, whose rows ran, and who was told what by then."""
+    """Records every turn of an engine when it began: whose rows ran, and which results had been delivered by then."""
 
     def __init__(self, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
         self.ran: list[tuple[float, tuple[Sequence, ...]]] = []
@@ -51,7 +51,7 @@ class Turns:
         return noted
 
     def steps_after_deadline(self) -> dict[Sequence, int]:
-        """Of each sequence with a deadline, how many turns began after it in which it still had slots."""
+        """Return, for each sequence with a deadline, how many turns began after it in which it still had slots."""
         outlived: dict[Sequence, int] = {}
         for began, sequences in self.ran:
             for sequence in set(sequences):
@@ -64,7 +64,7 @@ class Turns:
 def test_what_runs_out_of_time_is_told_at_the_next_step_and_its_slot_is_free_in_the_one_after(
     num_lanes: int, proved: Callable[..., None]
 ) -> None:
-    """On a clock that only steps move: sequence `n` runs out of time during step `n`."""
+    """On a clock that only steps advance, sequence `n` expires during step `n`."""
     rig = Rig(*(FakeRunner(max_slots=8, eos_weight=-30.0) for _ in range(num_lanes)))
     told: dict[Sequence, float] = {}
     rows: dict[int, int] = {}
@@ -92,7 +92,7 @@ def test_what_runs_out_of_time_is_told_at_the_next_step_and_its_slot_is_free_in_
         assert isinstance(rig.recorder.update(sequence).error, DeadlineExceeded)
         assert sequence.deadline_seconds is not None
         assert told[sequence] - sequence.deadline_seconds <= 1.0 * num_lanes, "told before the next step of its lane"
-    if num_lanes == 1:  # row counts of two lanes are of slightly different moments
+    if num_lanes == 1:  # two workers' row counts are of slightly different moments
         assert [rows[number] for number in range(3, 11)] == [8, 7, 6, 5, 4, 3, 2, 1], "free in the step after"
     proved("deadlines", cases=len(sequences))
 
@@ -123,7 +123,7 @@ def test_an_engine_that_forgets_deadlines_is_caught(
     engine = server.server.models[0].engine
     turns = Turns(engine, monkeypatch)
     monkeypatch.setattr(engine.requests.deadlines, "pop_expired", lambda now_seconds: [])
-    monkeypatch.setattr(engine, "abort", lambda sequences: None)  # what a cancelled handler does would help it
+    monkeypatch.setattr(engine, "abort", lambda sequences: None)  # otherwise the handler's cancellation would help it
     send_with_deadlines(server, 60, seed=2)
     eventually(lambda: engine.snapshot().slots_used == engine.snapshot().num_waiting == 0)
     assert max(turns.steps_after_deadline().values()) > MOST_STEPS
@@ -132,7 +132,7 @@ def test_an_engine_that_forgets_deadlines_is_caught(
 def test_what_cannot_be_done_in_time_is_refused_at_the_door(
     serve: Callable[..., InProcessServer], proved: Callable[..., None]
 ) -> None:
-    """Before anything is decoded: no step is made for it, and the caller hears at once instead of at its deadline."""
+    """No step is run for it, and the caller is told immediately instead of at its deadline."""
     server = serve(max_slots=1)
     engine = server.server.models[0].engine
     with server.client() as client:  # so that the engine knows its pace
@@ -145,14 +145,14 @@ def test_what_cannot_be_done_in_time_is_refused_at_the_door(
         pb_grpc.TranslationServiceStub(channel).Translate(request, timeout=seconds)
     error: Any = raised.value
     assert error.code() is grpc.StatusCode.DEADLINE_EXCEEDED
-    assert "takes about" in error.details()  # so it was the server that said it, before the time was over
+    assert "takes about" in error.details()  # so the server rejected it before the deadline
     assert server.metric("dragoman_admissions_total", model="tiny") == admitted
     assert server.metric("dragoman_rejected_total", reason="deadline") == 1
     proved("deadlines", cases=1)
 
 
 def send_with_deadlines(server: InProcessServer, num_calls: int, seed: int) -> dict[str, int]:
-    """Calls of one to three texts with random deadlines; how many had which status."""
+    """Make calls of one to three texts with random deadlines; return how many had which status."""
     chance = random.Random(seed)
     codes: dict[str, int] = {}
     with grpc.insecure_channel(server.address) as channel:
@@ -164,6 +164,6 @@ def send_with_deadlines(server: InProcessServer, num_calls: int, seed: int) -> d
             )
             calls.append(stub.Translate.future(request, timeout=chance.uniform(0.005, patient(1.5))))
         for call in calls:
-            code = call.code().name  # waits for its end, and each has a deadline
+            code = call.code().name  # waits for the end; each call has a deadline
             codes[code] = codes.get(code, 0) + 1
     return codes

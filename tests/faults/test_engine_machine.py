@@ -1,4 +1,4 @@
-"""Whatever callers, clocks and devices do, and in whatever order lanes take their turns, the engine's promises hold."""
+"""The engine's promises hold whatever callers, clocks and devices do, and in whatever order workers take turns."""
 
 import contextlib
 from collections.abc import Callable
@@ -27,7 +27,7 @@ from tests.servers import LoopThread, in_process
 
 _QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 _SHORT, _LONG = (100, 40), (2000, 60)
-_PLANTED = (500, 40)  # of which the first that finds the fault is the last
+_PLANTED = (500, 40)  # the search ends with the first that finds the fault
 
 
 def play(num_examples: int, num_steps: int, phases: Sequence_[Phase] = tuple(Phase)) -> None:
@@ -115,7 +115,7 @@ def test_a_planted_fault_is_found(fault: str, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_servers_engine_compares_its_books(loop_thread: LoopThread, tiny_models: Path) -> None:
-    """Real servers of these tests fail when an engine's books contradict each other."""
+    """Real servers of these tests fail when an engine's state is inconsistent."""
     config = ServerConfig(models=tiny_models, num_threads=1, grace_seconds=5.0)
 
     def translate_with_wrong_books() -> None:

@@ -1,4 +1,4 @@
-"""Callers who ask for too much, beside one who asks for little: whose turn it is, who is refused, and who is whose."""
+"""Callers who ask for too much beside one who asks for little: the order of turns, rejections, callers' identities."""
 
 import asyncio
 import urllib.request
@@ -26,7 +26,7 @@ Serve = Callable[..., InProcessServer]
 NUM_GREEDY = 60
 NUM_SMALL = 20
 NUM_BURST = 80
-# The tiny model goes on and on, so that each text takes some milliseconds.
+# The tiny model does not stop early, so that each text takes some milliseconds.
 OPTIONS = pb.DecodingOptions(max_output_tokens=40, max_length_ratio=0, max_repeats=0)
 SAME_ID = (("x-request-id", "same"),)
 
@@ -39,7 +39,7 @@ def request_of(num_texts: int) -> pb.TranslateRequest:
 
 @contextmanager
 def connection(address: str) -> Iterator[Any]:
-    """A connection of its own: gRPC's channels share theirs otherwise."""
+    """Open a separate connection: gRPC's channels otherwise share one."""
     with grpc.insecure_channel(address, options=[("grpc.use_local_subchannel_pool", 1)]) as channel:
         yield channel
 
@@ -58,7 +58,7 @@ def test_the_id_of_a_bulk_call_makes_no_small_call_wait_for_it(serve: Serve, *, 
 
 
 async def greedy_and_small(address: str) -> dict[str, Counter[str]]:
-    """The statuses of calls of many tasks on one connection, and of one task on another, each one call at a time."""
+    """Return the statuses of calls of many tasks on one connection, and of one task on another, each call by call."""
     codes: dict[str, Counter[str]] = {"greedy": Counter(), "small": Counter()}
     is_full = asyncio.Event()
 
@@ -94,7 +94,7 @@ async def greedy_and_small(address: str) -> dict[str, Counter[str]]:
 def test_a_greedy_caller_gets_nobody_else_refused(
     serve: Serve, loop_thread: LoopThread, monkeypatch: pytest.MonkeyPatch, proved: Callable[..., None]
 ) -> None:
-    # A pace that a busy machine does not change: 30 to 40 ms a text, of 60 then more than two seconds.
+    # A pace that a busy machine does not change: 30 to 40 ms per text, so more than two seconds for 60.
     monkeypatch.setattr(Throughput, "seconds_per_row", property(lambda _: 0.001))
     server = serve(max_slots=2, max_queue_seconds=0.5)
     codes = loop_thread.run(greedy_and_small(server.address), timeout_seconds=patient(60))
@@ -117,7 +117,7 @@ def test_a_queue_that_is_full_of_one_callers_has_room_for_another(serve: Serve) 
 
 
 class Origins:
-    """What an engine was told of whose calls it gets."""
+    """Records the callers to which an engine's calls are attributed."""
 
     def __init__(self, server: InProcessServer, monkeypatch: pytest.MonkeyPatch) -> None:
         self.seen: list[Any] = []
@@ -131,7 +131,7 @@ class Origins:
         monkeypatch.setattr(engine, "submit", noted)
 
     def of(self, num_calls: int) -> list[Any]:
-        """Those of as many calls, each of which has its own."""
+        """Return the origins without their last parts, which differ for each of so many calls."""
         seen, self.seen = self.seen, []
         assert len(seen) == num_calls == len({origin[-1] for origin in seen})
         return [origin[:-1] for origin in seen]
@@ -144,7 +144,7 @@ def infer_request() -> kserve_pb.ModelInferRequest:
 
 
 def call_by_every_way(address: str, metadata: Any) -> int:
-    """Calls on one connection, each API's, with one id; returns how many."""
+    """Make calls of each API on one connection, with one id; return how many."""
     asked = google_pb.TranslateTextRequest(
         parent="projects/p", contents=["Hello", "there"], source_language_code="en", target_language_code="de"
     )
@@ -208,7 +208,7 @@ def test_what_operators_ask_for_is_one_callers(serve: Serve, monkeypatch: pytest
 
 
 async def burst(address: str) -> Counter[str]:
-    """The statuses of calls that all come at once and have a minute."""
+    """Return the statuses of calls that all arrive at once and have a minute."""
 
     async def call(stub: Any) -> str:
         try:
@@ -236,7 +236,7 @@ def test_a_burst_is_let_in_unless_a_limit_is_set(tiny_models: Path, limit: str, 
 
 
 async def until_refused(address: str) -> int:
-    """How many calls were answered before the first was refused, of callers who go on asking for more than there is."""
+    """Return how many calls are answered before the first is rejected, with callers that keep asking for too much."""
     num_answered = 0
 
     async def on_and_on(stub: Any) -> str:
@@ -260,7 +260,7 @@ async def until_refused(address: str) -> int:
 
 
 def test_a_queue_that_stands_is_not_let_grow_by_default(tiny_models: Path) -> None:
-    """The positive control of the burst: callers who go on and on are refused once it has stood."""
+    """The positive control of the burst: persistent callers are rejected once the queue stands."""
     server = ServerProcess(tiny_models, "--max-slots", "1", "--max-queue-seconds", "0")
     try:
         assert asyncio.run(until_refused(server.address)) > 0

@@ -1,4 +1,4 @@
-"""The proxy does what it says, or tests that use it would prove nothing."""
+"""The proxy works as documented; otherwise tests that use it would prove nothing."""
 
 import errno
 import socket
@@ -14,7 +14,7 @@ from tests.servers import TIMEOUT_SECONDS, LoopThread, eventually
 
 @pytest.fixture
 def echo() -> Iterator[socket.socket]:
-    """A server that sends back what it gets, and the sockets that it has accepted."""
+    """Yield a server that echoes what it gets, and the sockets that it has accepted."""
     listener = socket.create_server(("127.0.0.1", 0))
 
     def answer(connection: socket.socket) -> None:
@@ -114,7 +114,7 @@ def test_black_hole(client: socket.socket, proxy: FaultProxy) -> None:
         client.sendall(b"lost")
         assert hears_nothing(client)
     proxy.meet(PASS)
-    assert echoed(client, b"x") == b"x"  # what was swallowed is gone for good
+    assert echoed(client, b"x") == b"x"  # what was swallowed is lost for good
 
 
 def test_lost_clients(client: socket.socket, proxy: FaultProxy) -> None:
@@ -141,7 +141,7 @@ def test_cut(loop_thread: LoopThread, echo: socket.socket) -> None:
     with FaultProxy(loop_thread, echo.getsockname()[1], Fault(cut_after_bytes=3)) as proxy:
         with socket.create_connection(("127.0.0.1", proxy.port), TIMEOUT_SECONDS) as client:
             client.sendall(b"abcdef")
-            assert until_reset(client) in (b"abc", b"")  # a reset may overtake what came before it
+            assert until_reset(client) in (b"abc", b"")  # a reset may overtake the data before it
         eventually(lambda: proxy.num_connections == 0)
 
 
@@ -150,7 +150,7 @@ def test_an_upstream_that_is_gone(loop_thread: LoopThread) -> None:
         port = free.getsockname()[1]
     with FaultProxy(loop_thread, port) as proxy, socket.socket() as client:
         client.settimeout(TIMEOUT_SECONDS)
-        is_reset = client.connect_ex(("127.0.0.1", proxy.port)) == errno.ECONNRESET  # that soon, sometimes
+        is_reset = client.connect_ex(("127.0.0.1", proxy.port)) == errno.ECONNRESET  # sometimes that early
         assert is_reset or until_reset(client) == b""
 
 

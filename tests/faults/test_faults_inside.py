@@ -1,4 +1,4 @@
-"""Faults inside the server: only the affected calls fail, health tells the truth, and the next call works.
+"""Faults inside the server: only the affected calls fail, health is reported correctly, and the next call works.
 
 Faults are injected at the lowest point, such as `GraphSession.run` of a loaded model; all else is real.
 """
@@ -27,16 +27,16 @@ from tests.servers import InProcessServer, LoopThread, distinct_texts, eventuall
 
 SERVING, NOT_SERVING = health_pb2.HealthCheckResponse.SERVING, health_pb2.HealthCheckResponse.NOT_SERVING
 OK, INTERNAL, UNAVAILABLE = grpc.StatusCode.OK, grpc.StatusCode.INTERNAL, grpc.StatusCode.UNAVAILABLE
-BOUND_SECONDS = patient(20.0)  # for what takes milliseconds on an idle machine: nobody hangs
+BOUND_SECONDS = patient(20.0)  # for what takes milliseconds on an idle machine: nothing hangs
 
 PLAIN = pb.DecodingOptions()
-SCORED = pb.DecodingOptions(return_scores=True)  # else a step gives no more than the best token
+SCORED = pb.DecodingOptions(return_scores=True)  # otherwise a step returns only the best token
 
 Answer = tuple[grpc.StatusCode, str]
 
 
 class Site:
-    """A server with its callers, and somebody who watches its health."""
+    """A server with its callers and a client that watches its health."""
 
     def __init__(self, server: InProcessServer, stack: ExitStack) -> None:
         self.server = server
@@ -69,12 +69,12 @@ class Site:
         return self.engine.workers[0]
 
     def session(self, graph: str) -> GraphSession:
-        """Of "encoder" or "decoder_step"."""
+        """Return the session of "encoder" or "decoder_step"."""
         session: GraphSession = getattr(self.lane.runner, f"_{graph}").session(is_alone=True)
         return session
 
     def ask(self, texts: list[str] | None = None, timeout: float = BOUND_SECONDS, **fields: Any) -> Answer:
-        """One call's status and details."""
+        """Make one call; return its status and details."""
         request = pb.TranslateRequest(
             texts=texts or distinct_texts(1), source_language_code="en", target_language_code="de", **fields
         )
@@ -93,7 +93,7 @@ class Site:
         return self.server.metric("dragoman_engine_restarts_total", model="tiny")
 
     def expect_well(self, restarts: int = 0, timeout_seconds: float = BOUND_SECONDS) -> None:
-        """In the end all is as if nothing had been, and the next call works."""
+        """Wait until everything is as before the fault, and the next call works."""
         eventually(lambda: self.check() == SERVING and self.restarts() == restarts, timeout_seconds)
         assert self.server.get("/readyz") == (200, "text/plain; charset=utf-8", "serving\n")
         assert self.server.get("/livez")[0] == 200
@@ -118,7 +118,7 @@ def site(loop_thread: LoopThread, tiny_models: Path) -> Iterator[Callable[..., S
 
 
 class Fault:
-    """Stands in for a function: the next `times` calls that `concerns` picks fail, and then it is itself again."""
+    """Replaces a function: the next `times` calls that `concerns` selects fail, later ones work as before."""
 
     def __init__(
         self,
@@ -188,9 +188,9 @@ def test_runs_that_always_raise_restart_the_engine_until_they_work(
     began = time.monotonic()
     code, details = here.ask()
     assert (code, "is being restarted" in details) == (UNAVAILABLE, True)
-    assert time.monotonic() - began < 5.0  # at once, not at its deadline
+    assert time.monotonic() - began < 5.0  # immediately, not at its deadline
     raised = fault.num_raised
-    eventually(lambda: fault.num_raised > raised)  # by the golden sentences: it is tried, and not served
+    eventually(lambda: fault.num_raised > raised)  # the golden sentences fail, so it is tried but not served
     assert here.check() == NOT_SERVING
     fault.times = 0
     here.expect_well(restarts=1)
@@ -211,7 +211,7 @@ def test_what_is_no_number_fails_its_calls_only(
 
     def run(binding: Binding) -> None:
         is_bad, times[0] = times[0] > 0, times[0] - 1
-        if is_bad and graph == "decoder_step":  # the real graph then gives what is no number
+        if is_bad and graph == "decoder_step":  # the real graph then produces NaN
             _spoil(buffer for name, buffer in binding.inputs.items() if name.startswith("cross_"))
         work(binding)
         if is_bad and graph == "encoder":
@@ -224,7 +224,7 @@ def test_what_is_no_number_fails_its_calls_only(
     here.expect_well()
     times[0] = ALWAYS
     answers = [here.ask(options=options)[0] for _ in range(5)]
-    assert answers == [INTERNAL] * 5  # the fifth in a row is the last straw
+    assert answers == [INTERNAL] * 5  # the fifth in a row exceeds the limit
     eventually(lambda: here.check() == NOT_SERVING)
     times[0] = 0
     here.expect_well(restarts=1)
@@ -352,7 +352,7 @@ THREAD: dict[str, Callable[[Any], tuple[Any, str]]] = {
 def test_a_thread_that_dies_is_replaced_and_nobody_hangs(
     site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch, proved: Callable[..., None], error: Exception
 ) -> None:
-    monkeypatch.setattr("service.models.recovery._GOOD_SECONDS", 0.0)  # else the delays grow to half a minute
+    monkeypatch.setattr("service.models.recovery._GOOD_SECONDS", 0.0)  # otherwise the delays grow to half a minute
     here = site(max_slots=2)
     worst = 0.0
     for number, where in enumerate(THREAD, 1):

@@ -1,4 +1,4 @@
-"""Runs that do not end, engines that can't be brought back, and the server's life while one is being brought back."""
+"""Runs that do not end, engines that cannot be restarted, and a server's life while an engine is being restarted."""
 
 import resource
 import threading
@@ -38,7 +38,7 @@ NUM_LAYERS = 2
 
 
 def ask(address: str, texts: list[str] | None = None, model: str = "") -> tuple[grpc.StatusCode, str]:
-    """One call's status and details."""
+    """Make one call; return its status and details."""
     request = pb.TranslateRequest(
         texts=texts or distinct_texts(1), source_language_code="en", target_language_code="de", model=model
     )
@@ -51,7 +51,7 @@ def ask(address: str, texts: list[str] | None = None, model: str = "") -> tuple[
 
 
 def save_endless(step: Path, endless: Path) -> None:
-    """A decoder step that loops for days before it gives its result."""
+    """Save a decoder step that loops for days before it returns its result."""
     model = onnx.load(step)
     graph = model.graph
     (last,) = (node for node in graph.node if graph_io.NEXT_IDS in node.output)
@@ -88,14 +88,14 @@ def test_a_run_that_does_not_end_is_ended_and_the_engine_comes_back(
     tiny_bundle: Path,
     tmp_path: Path,
 ) -> None:
-    """With a real graph, which ONNX Runtime ends."""
+    """With a real graph, which ONNX Runtime terminates."""
     server = serve(stuck_turn_seconds=2.0)
     engine = server.server.models[0].engine
     session: Any = engine.workers[0].runner._decoder_step.session(is_alone=True)  # type: ignore[attr-defined]
     save_endless(tiny_bundle / "decoder_step.onnx", tmp_path / "endless.onnx")
     names = graph_io.step_inputs(NUM_LAYERS), graph_io.step_outputs(NUM_LAYERS)
     endless: Any = GraphSession(tmp_path / "endless.onnx", SessionConfig(intra_op_threads=1), *names)
-    endless._run_options = session._run_options  # `terminate` means both
+    endless._run_options = session._run_options  # `terminate` affects both
     work, times = session.run, [1]
 
     def run(binding: Binding) -> None:
@@ -121,7 +121,7 @@ def test_a_run_that_does_not_end_is_ended_and_the_engine_comes_back(
 
 @pytest.fixture
 def faulty(tiny_models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[ServerProcess, Path]]:
-    """A server in a process of its own, and the file that says what goes wrong in it."""
+    """Yield a server in a process of its own, and the file that selects its fault."""
     fault = tmp_path / "fault"
     monkeypatch.setenv(FAULT_FILE, str(fault))
     arguments = ("--stuck-turn-seconds", "3", "--max-slots", "8")
@@ -136,13 +136,13 @@ def faulty(tiny_models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 def test_an_engine_that_can_not_be_brought_back_ends_the_process_with_70(
     faulty: tuple[ServerProcess, Path], proved: Callable[..., None], fault: str
 ) -> None:
-    """Runs hang where nothing ends them; or fail for ever. Nobody who called hangs."""
+    """Runs hang where nothing can end them, or fail forever. No caller hangs."""
     process, file = faulty
     file.write_text(fault)
     began = time.monotonic()
     answers = []
     with ThreadPoolExecutor(9) as pool:
-        ending = pool.submit(process.wait, 2 * BOUND_SECONDS)  # reads the log meanwhile, else its pipe is full
+        ending = pool.submit(process.wait, 2 * BOUND_SECONDS)  # reads the log meanwhile, otherwise its pipe fills up
         while not ending.done():
             calls = [pool.submit(ask, process.address) for _ in range(8)]
             answers += [call.result(BOUND_SECONDS) for call in calls]
@@ -163,7 +163,7 @@ def test_an_engine_that_can_not_be_brought_back_ends_the_process_with_70(
 def test_memory_that_runs_out_fails_a_call_or_ends_the_process(
     faulty: tuple[ServerProcess, Path], proved: Callable[..., None], mebibytes: int
 ) -> None:
-    """Real addresses run out under a call that needs many; never does anybody hang."""
+    """Address space really runs out under a large call; no caller ever hangs."""
     process, file = faulty
     file.write_text(f"limit {mebibytes}")
     big = distinct_texts(60)
@@ -190,7 +190,7 @@ def die(*_: Any, **__: Any) -> None:
 def down(
     serve: Callable[..., InProcessServer], tiny_versions: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[InProcessServer, Path]:
-    """A server of two models, one of which has an engine that failed and will be restarted in many seconds."""
+    """Return a server of two models, one with a failed engine whose restart is many seconds away."""
     models = tmp_path / "models"
     models.mkdir()
     write_tiny_bundle(models / "other" / "1", "other")
@@ -278,7 +278,7 @@ def test_bundles_that_are_damaged_or_vanish_leave_what_is_served(
 def test_slots_of_a_hanging_engine_count_as_free(
     serve: Callable[..., InProcessServer], monkeypatch: pytest.MonkeyPatch, proved: Callable[..., None]
 ) -> None:
-    """What hangs for good: everybody is told before the threads are, and the server gives up."""
+    """For a permanent hang: callers get their results before the threads end, and the server gives up."""
     monkeypatch.setattr("service.models.supervisor._END_SECONDS", 0.2)
     server = serve(stuck_turn_seconds=1.0)
     engine = server.server.models[0].engine

@@ -1,4 +1,4 @@
-"""Floods of what is large, compressed, half sent or no message: memory is bounded, and small callers are answered."""
+"""Floods of large, compressed, incomplete or invalid messages: memory is bounded, and small callers are answered."""
 
 import gc
 import logging
@@ -46,7 +46,7 @@ TRANSLATE = METHOD + "Translate"
 CHECK = "/grpc.health.v1.Health/Check"
 INFER = "/inference.GRPCInferenceService/ModelStreamInfer"
 REFLECT = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"
-# What a server may take for a flood beyond what it was told: connections, code met for the first time, fragments.
+# What a server may take for a flood beyond its limits: connections, code run for the first time, fragments.
 SLACK_MIB = 60.0
 
 
@@ -73,7 +73,7 @@ BOMB = zeros_in_gzip(512)
 
 
 def send_compressed(port: int, method: str, content: bytes) -> bytes:
-    """A message that says to be compressed; what ended the call."""
+    """Send a message marked as compressed; return what ended the call."""
     with RawConnection(port) as raw:
         greeting = raw.greeted()
         raw.send(http2.call(1, method, {"grpc-encoding": "gzip"}))
@@ -115,7 +115,7 @@ def test_clients_that_compress_are_told(serve: Serve, compression: grpc.Compress
 
 
 def test_answers_are_not_compressed(serve: Serve) -> None:
-    """A caller that would take it, as gRPC's clients say of themselves, gets plain text."""
+    """A caller that accepts compression, as gRPC's clients announce by default, gets plain text."""
     server = serve()
     body = pb.TranslateRequest(texts=["12345 " * 1000], **CODES).SerializeToString()
     with RawConnection(server.server.port, {SettingsFrame.INITIAL_WINDOW_SIZE: MIB}) as raw:
@@ -129,7 +129,7 @@ def test_answers_are_not_compressed(serve: Serve) -> None:
 
 
 def flood(server: ServerProcess, body: bytes, num_calls: int, num_connections: int = 20) -> "Counter[str]":
-    """The codes of as many calls at once."""
+    """Make so many calls at once; return their codes."""
     options = [("grpc.use_local_subchannel_pool", 1), ("grpc.enable_retries", 0)]
     codes: Counter[str] = Counter()
     with ExitStack() as stack:
@@ -198,7 +198,7 @@ def test_no_refused_message_waits_for_the_collector(serve: Serve, name: str, pro
 
 
 def half_sent(port: int, num_connections: int, calls_each: int, num_bytes: int) -> "ExitStack":
-    """Calls that send so much of a message, as far as the server takes it, and then nothing more."""
+    """Make calls that send part of a message, as far as the server accepts it, and then nothing more."""
     stack = ExitStack()
     half = struct.pack(">BI", 0, MIB - 100) + bytes(num_bytes)
     raws = [stack.enter_context(RawConnection(port)) for _ in range(num_connections)]
@@ -222,7 +222,7 @@ def test_half_sent_messages_by_the_hundred(tiny_models: Path, proved: Proved) ->
         grown = peak.grown()
         assert grown < 2 * 32 + SLACK_MIB
         given_up = samples(server.get("/metrics")[2], r'dragoman_rejected_total\{reason="message_too_slow"\}')
-        assert sum(given_up) >= 100  # else this test shows nothing
+        assert sum(given_up) >= 100  # otherwise this test proves nothing
     proved("floods", cases=400, mib=grown, worst_ms=1000 * caller.seconds[-1])
 
 
@@ -236,14 +236,14 @@ def test_without_the_budget_both_would_fill_the_memory(tiny_models: Path) -> Non
 def test_bodies_that_are_no_message_while_overloaded(
     serve: Serve, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, proved: Proved
 ) -> None:
-    """Refused as anywhere else, counted, and not in the log: 590 of 600 were UNKNOWN, with a traceback each."""
+    """Rejected as usual, counted, and not logged: 590 of 600 used to be UNKNOWN, with a traceback each."""
     server = serve()
     full = Overloaded("full.", 0.5)
     monkeypatch.setattr(server.server._translator, "overload", lambda _: full)
     num_calls = 100
     codes: Counter[str] = Counter()
     with grpc.insecure_channel(server.address) as channel:
-        asked: Any = channel  # the stubs want serializers
+        asked: Any = channel  # the stubs demand serializers
         for _ in range(num_calls):
             with pytest.raises(grpc.RpcError) as raised:
                 asked.unary_unary(TRANSLATE)(b"\xff\xff\xff", timeout=patient(30))
@@ -279,8 +279,11 @@ def test_answers_that_nobody_reads_count(serve: Serve) -> None:
 @pytest.mark.parametrize("first", ["compressed", "large", "half sent"])
 @pytest.mark.parametrize("second", ["large", "half sent", "no message"])
 def test_two_floods_at_a_time_beside_a_small_caller(first: str, second: str, proved: Proved) -> None:
-    """On the default server and the shipped model, at the sizes of the issue: 120 and more calls of 4 MiB zeros in 6 KB
-    each, 1 MiB that is 1 GiB, hundreds of messages of the largest size, 600 calls at once with no message."""
+    """On the default server and the shipped model, at the sizes of the issue.
+
+    These are 120 and more calls of 4 MiB zeros in 6 KB each, 1 MiB that is 1 GiB, hundreds of messages of the largest
+    size, 600 calls at once with no message.
+    """
     bomb, small_bomb = zeros_in_gzip(1024), zeros_in_gzip(4)
 
     def attack(server: ServerProcess, kind: str) -> int:

@@ -1,4 +1,4 @@
-"""Whatever reads bytes of strangers refuses them in its own words or does what it promises: see tests/fuzz."""
+"""Every reader of foreign bytes rejects them with its own errors or keeps its promises: see tests/fuzz."""
 
 import json
 import os
@@ -23,7 +23,7 @@ from tests.patience import patient
 from tests.servers import REPOSITORY
 
 NASTY = tuple(text.encode()[:MAX_BYTES] for text in NASTY_TEXTS)
-# Choices first, then words that mean something and others.
+# Choices first, then meaningful and other words.
 INPUTS = st.one_of(
     st.builds(
         lambda choices, parts: choices + "".join(parts).encode(),
@@ -41,7 +41,7 @@ needs_atheris = pytest.mark.skipif(not runner.is_available(), reason="atheris ha
 
 @pytest.mark.parametrize("name", TARGETS)
 def test_each_reader_keeps_its_promises(name: str, proved: Callable[..., None]) -> None:
-    """All that went wrong once, and of what else there is as much as a few seconds of CPU time allow."""
+    """All inputs that ever failed, and as many others as a few seconds of CPU time allow."""
     target = bounded(TARGETS[name])
     seeds = [path.read_bytes() for path in sorted((CORPUS / name).glob("*"))]
     for data in seeds:
@@ -75,8 +75,10 @@ def test_a_corpus_has_a_target() -> None:
 
 @pytest.fixture(scope="module")
 def sessions(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
-    """A guided search of some of the readers and of those with bugs that were planted, by name: for a time, in which a
-    slow machine tries fewer inputs. It takes a while to begin, so there is one for all."""
+    """Return the results of guided fuzzing, by name, for some of the readers and for those with injected bugs.
+
+    The time is fixed, so a slow machine tries fewer inputs. As it takes a while to start, all tests share one session.
+    """
     arguments = (*GUIDED, *PLANTED, "--seconds", str(round(patient(_FEW_SECONDS))))
     found = _fuzz(tmp_path_factory.mktemp("fuzz"), 1, *arguments)
     return {session["target"]: session for session in found}
@@ -111,7 +113,7 @@ def test_a_longer_guided_search_finds_nothing(tmp_path: Path, proved: Callable[.
     [(0, "{{a{}}}"), (0, "{{a{}}} word "), (0, "A. "), (0, "x"), (1, "<code>"), (1, "<b>"), (1, "&"), (1, "a\u0301")],
 )
 def test_the_longest_text_takes_linear_time(mime_type: int, unit: str) -> None:
-    # What is quadratic takes minutes for 100,000 characters.
+    # Quadratic code takes minutes for 100,000 characters.
     text = "".join(unit.format(number) for number in range(100_000 // len(unit.format(50_000))))
     data = bytes([mime_type, 1, 0, 0]) + text.encode()
     started = time.process_time()

@@ -1,4 +1,4 @@
-"""Whatever is sent to a server, by any method of any of its APIs, is answered or refused, and the server goes on."""
+"""Every message to any method of any API is answered or rejected, and the server keeps running."""
 
 import contextlib
 import logging
@@ -26,7 +26,7 @@ from tests.patience import patient
 from tests.servers import InProcessServer, LoopThread, eventually, in_process
 from tests.tiny_bundle import write_tiny_bundle
 
-# Texts of 100,000 letters are wanted.
+# For texts of 100,000 letters.
 pytestmark = pytest.mark.filterwarnings("ignore:Generating overly large repr")
 
 PLAIN = pb.TranslateRequest(texts=["Hello"], source_language_code="en", target_language_code="de")
@@ -61,14 +61,14 @@ METADATA = st.lists(
 
 
 def _sent(message: Any) -> bytes:
-    """Serialised, but that `tiny` stays loaded."""
+    """Serialize the message, but never let it unload `tiny`."""
     if message.DESCRIPTOR.name == "RepositoryModelUnloadRequest" and message.model_name == "tiny":
         message.model_name = "other"
     return bytes(message.SerializeToString())
 
 
 def well_typed() -> st.SearchStrategy[Call]:
-    """Any method with any fields of its message."""
+    """Generate calls of any method with any fields of its message."""
 
     def of(method: str) -> st.SearchStrategy[Call]:
         message = any_message(METHODS[method].input_type, WORDS).map(_sent)
@@ -79,7 +79,7 @@ def well_typed() -> st.SearchStrategy[Call]:
 
 
 def meaningful() -> st.SearchStrategy[Call]:
-    """Requests that are right, or nearly."""
+    """Generate valid or nearly valid requests."""
     of = {
         f"{OWN}/Translate": REQUESTS,
         f"{OWN}/TranslateStream": REQUESTS,
@@ -97,7 +97,7 @@ def meaningful() -> st.SearchStrategy[Call]:
 
 
 def raw() -> st.SearchStrategy[Call]:
-    """Bytes that were a message once, for any method, also those that there are not."""
+    """Generate damaged messages for any method, including nonexistent ones."""
 
     def of(method: str) -> st.SearchStrategy[Call]:
         kind = METHODS.get(method, METHODS[f"{OWN}/Translate"]).input_type
@@ -135,7 +135,7 @@ def server(loop_thread: LoopThread, models: Path) -> Iterator[InProcessServer]:
 
 
 class Complaints(logging.Handler):
-    """What is logged as an error, by whomever."""
+    """Keeps everything logged as an error, by any module."""
 
     def __init__(self) -> None:
         super().__init__(logging.ERROR)
@@ -147,7 +147,7 @@ class Complaints(logging.Handler):
 
 @contextlib.contextmanager
 def watched(server: InProcessServer) -> Iterator[grpc.Channel]:
-    """A connection; afterwards the server is as it was before: nothing waits or runs, and nothing went wrong."""
+    """Yield a connection; then check that the server is as before: nothing waits or runs, and nothing went wrong."""
     complaints = Complaints()
     logging.getLogger().addHandler(complaints)
     try:
@@ -219,7 +219,7 @@ def test_20000_calls_are_answered_or_refused(server: InProcessServer, proved: Ca
 
 
 def test_an_error_in_the_server_is_noticed(server: InProcessServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The control: what these tests look for is found where it is, in the answer and in the log."""
+    """The control: these tests do find an error, both in the answer and in the log."""
 
     async def fail(*_: object) -> None:
         raise RuntimeError("planted")
@@ -295,7 +295,7 @@ def http_requests(draw: st.DrawFn) -> bytes:
 
 
 def http_status(port: int, data: bytes) -> int:
-    """What a port answers; 0 if it hangs up."""
+    """Return the status of a port's answer; 0 if it hangs up."""
     with socket.create_connection(("127.0.0.1", port), timeout=patient(30)) as connection:
         answer = bytearray()
         try:

@@ -1,4 +1,4 @@
-"""More connections than anybody needs, and more than there are descriptors: a process of its own, to be measured."""
+"""More connections than allowed, and more than there are descriptors: in a process of its own, to be measured."""
 
 import resource
 import time
@@ -17,7 +17,7 @@ from tests.servers import ServerProcess, eventually
 
 Proved = Callable[..., None]
 
-HEALTHY_SECONDS = patient(10.0)  # on a busy machine; a quiet one takes 20 ms
+HEALTHY_SECONDS = patient(10.0)  # on a busy machine; an idle one takes 20 ms
 BYTES_PER_CONNECTION = 40 * 2**10  # 15 KiB as measured
 
 
@@ -48,7 +48,7 @@ def test_idle_connections_cost_little_memory(tiny_models: Path, number: int, pro
             idle = [stack.enter_context(RawConnection(process.port)) for _ in range(number)]
             for each in idle:
                 each.greeted()
-            assert measured.num_fds() >= descriptors + number  # else this test shows nothing
+            assert measured.num_fds() >= descriptors + number  # otherwise this test proves nothing
             bytes_each = (measured.memory_info().rss - memory) / number
             assert bytes_each < BYTES_PER_CONNECTION
             slowest = slowest_seconds(client)
@@ -60,11 +60,13 @@ def test_idle_connections_cost_little_memory(tiny_models: Path, number: int, pro
 
 @pytest.mark.parametrize(("limit", "flags"), [(400, ()), (4000, ("--max-connections", "100"))])
 def test_more_connections_than_allowed(tiny_models: Path, limit: int, flags: tuple[str, ...], proved: Proved) -> None:
-    """Those are closed; probes, metrics and callers who are in are served, the processor has nothing to do, and once
-    others leave, there is room again."""
+    """Excess connections are closed, and once others leave, there is room again.
+
+    Meanwhile probes, metrics and connected callers are served, and the processor is idle.
+    """
     allowed = 100 if flags else limit // 2
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))  # the server's, which inherits it
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))  # inherited by the server
     try:
         process = ServerProcess(tiny_models, *flags)
     finally:

@@ -1,4 +1,4 @@
-"""A server that gets too little memory says so in one line, whatever it was doing, and by its exit code."""
+"""A server that gets too little memory reports it in one line, whatever it was doing, and by its exit code."""
 
 import signal
 import subprocess
@@ -9,7 +9,7 @@ from service.cli import exit_codes
 from tests.patience import patient
 from tests.servers import REPOSITORY, environment
 
-# A server that gets no more than so many MiB of addresses above what its code takes.
+# A server that gets only so many MiB of addresses above what its code takes.
 PROGRAM = """
 import resource, sys
 import service.server.server
@@ -26,7 +26,7 @@ LIMITS_MIB = (1, 100, 300, 500, 560, 640)
 
 
 def test_memory_runs_out_at_the_start(tiny_models: Path) -> None:
-    """At most limits the server says so. At some it is native code that gets no memory, and ends the process."""
+    """At most limits the server reports it. At some, native code gets no memory and ends the process."""
     words = ("serve", "--models", str(tiny_models), "--port", "0", "--metrics-port", "0", "--admin-port", "-1")
     few = ("--num-threads", "1", "--max-slots", "1024")
     num_told = 0

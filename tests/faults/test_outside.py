@@ -1,4 +1,4 @@
-"""Callers and networks that misbehave: each is got rid of in time, nobody else is disturbed, nothing is left behind."""
+"""Callers and networks that misbehave: each is removed in time, no other is disturbed, nothing is left behind."""
 
 import asyncio
 import contextlib
@@ -34,7 +34,7 @@ CODES: dict[str, Any] = {"source_language_code": "en", "target_language_code": "
 SHORT = pb.TranslateRequest(texts=["Hello"], **CODES).SerializeToString()
 KEEPALIVE_SECONDS, PING_TIMEOUT_SECONDS, HANDSHAKE_SECONDS = 1.0, 1.0, 1.5  # here; 30, 10 and 20 in production
 PATIENCE_SECONDS = 2.0  # the default deadline
-# In which a small call is answered whatever else goes on, on a busy machine too; a quiet server takes 10 ms.
+# A small call is answered within this time whatever else happens, even on a busy machine; an idle server takes 10 ms.
 HEALTHY_SECONDS = patient(10.0)
 SLACK_SECONDS = patient(5.0)  # for two busy cores
 
@@ -60,7 +60,7 @@ def server(loop_thread: LoopThread, tiny_models: Any) -> Iterator[InProcessServe
 
 @pytest.fixture(scope="module")
 def proxies() -> Iterator[LoopThread]:
-    """An event loop that is not the server's."""
+    """Yield an event loop that is not the server's."""
     thread = LoopThread()
     yield thread
     thread.close()
@@ -73,7 +73,7 @@ def proxy(proxies: LoopThread, server: InProcessServer) -> Iterator[FaultProxy]:
 
 
 class Caller:
-    """A healthy one with a connection of its own, who calls all the time; `worst_seconds` is its slowest call."""
+    """A healthy caller on its own connection, which calls continuously; `worst_seconds` is its slowest call."""
 
     def __init__(self, address: str) -> None:
         self.worst_seconds = 0.0
@@ -106,7 +106,7 @@ class Caller:
 
 @pytest.fixture(autouse=True)
 def healthy(server: InProcessServer) -> Iterator[Caller]:
-    """One who must be answered in time all through the test; after it the server has to be as it was before."""
+    """Yield a caller that must be answered in time during the test; then check that the server is as before."""
     with server.client() as client:
         client.translate(["Hello"], "en", "de")
     eventually(lambda: is_idle(server))
@@ -119,7 +119,7 @@ def healthy(server: InProcessServer) -> Iterator[Caller]:
 
 
 def is_idle(server: InProcessServer) -> bool:
-    """Nothing in the engine, nobody expected to answer, no call counted, and the model could be given up."""
+    """Return whether the engine is empty, no caller awaits an answer, no call counts, and no call holds the model."""
     model = server.server.models[0]
     snapshot = model.engine.snapshot()
     pending = len(server.server._translator._decoder._pending)
@@ -133,7 +133,7 @@ def left_in(server: InProcessServer) -> dict[str, int]:
 
 
 def num_tasks(server: InProcessServer) -> int:
-    """The event loop's, without the one that counts."""
+    """Return the number of the event loop's tasks, without the one that counts."""
 
     async def count() -> int:
         return len(asyncio.all_tasks()) - 1
@@ -142,7 +142,7 @@ def num_tasks(server: InProcessServer) -> int:
 
 
 def no_more(now: dict[str, int], before: dict[str, int]) -> bool:
-    # gRPC has a pool of threads for clients and servers, which grows and shrinks as it likes, and keeps a few pipes.
+    # gRPC has a thread pool for clients and servers, which grows and shrinks by itself, and keeps a few pipes.
     slack = {"tasks": 0, "descriptors": 6, "threads": 8}
     return all(now[each] <= before[each] + slack[each] for each in before)
 
@@ -164,8 +164,8 @@ def test_callers_that_never_read(server: InProcessServer, method: str, proved: P
         for stream in range(1, 20, 2):
             raw.send(http2.call(stream, METHOD + method) + http2.message(stream, SHORT))
         if method == "TranslateStream":
-            eventually(lambda: inflight(server) >= 10)  # else this test shows nothing
-        seconds = answer_pings(raw, until=lambda: inflight(server) <= 1)  # that of the healthy one
+            eventually(lambda: inflight(server) >= 10)  # otherwise this test proves nothing
+        seconds = answer_pings(raw, until=lambda: inflight(server) <= 1)  # the healthy caller's
         assert seconds < PATIENCE_SECONDS + SLACK_SECONDS
     if method == "TranslateStream":
         gone = server.metric("dragoman_request_duration_seconds_count", method=f"{NAME}/{method}", code="CANCELLED")
@@ -174,7 +174,7 @@ def test_callers_that_never_read(server: InProcessServer, method: str, proved: P
 
 
 def answer_pings(raw: RawConnection, until: Callable[[], bool], limit_seconds: float = 30.0) -> float:
-    """Be a living peer that does nothing else; returns the seconds that it took."""
+    """Act as a living peer that does nothing else; return the seconds that it took."""
     began = time.monotonic()
     while not until():
         assert time.monotonic() - began < limit_seconds
@@ -205,7 +205,7 @@ def test_who_goes_while_an_answer_is_sent_is_no_error_of_ours(
 
 
 def test_callers_that_never_send(server: InProcessServer, proved: Proved) -> None:
-    """Calls that begin and bring no message, or half of one: they are no calls yet, and end with their connection."""
+    """Calls without a message, or with half of one: they do not count as calls yet, and end with their connection."""
     tasks = num_tasks(server)
     with RawConnection(server.server.port) as raw:
         raw.greeted()
@@ -231,7 +231,7 @@ def test_connections_that_never_begin(server: InProcessServer, sent: bytes, prov
 
 @pytest.mark.parametrize("begins_a_call", [False, True])
 def test_clients_that_vanish(server: InProcessServer, begins_a_call: bool, proved: Proved) -> None:
-    """No FIN, no reset, no answer to pings: keepalive closes the connection, whatever is under way on it."""
+    """No FIN, no reset, no answer to pings: keepalive closes the connection, whatever is in progress on it."""
     with RawConnection(server.server.port) as raw:
         raw.greeted()
         if begins_a_call:
@@ -286,7 +286,7 @@ def test_resets_in_the_middle_of_calls(server: InProcessServer, proxy: FaultProx
 def test_answers_that_are_cut_short(
     server: InProcessServer, proxies: LoopThread, caplog: pytest.LogCaptureFixture, proved: Proved
 ) -> None:
-    """The connection ends after so many bytes of the server's; that is no error of ours."""
+    """The connection ends after so many bytes of the server's; this is not an error of ours."""
     cases = range(0, 360, 24)
     for num_bytes in cases:
         fault = Fault(cut_after_bytes=num_bytes)
@@ -345,7 +345,7 @@ def test_our_client_waits_for_a_port_that_is_closed_for_a_while(
 
 
 def test_a_slow_connection_gets_its_large_answer(server: InProcessServer, proxy: FaultProxy, proved: Proved) -> None:
-    """While others are served, and faster than the proxy lets it through nothing is piled up for it."""
+    """Others are served meanwhile, and no more is buffered for it than the proxy lets through."""
     proxy.meet(Fault(bytes_per_second=100_000))
     texts = distinct_texts(20)
     with server.client() as fast, Client(proxy.address) as slow:
@@ -354,7 +354,7 @@ def test_a_slow_connection_gets_its_large_answer(server: InProcessServer, proxy:
         got = [""] * len(texts)
         for part in slow.stream(texts, "en", "de"):
             got[part.text_index] += part.delta
-        assert time.monotonic() - began > 0.1  # else nothing was slow
+        assert time.monotonic() - began > 0.1  # otherwise nothing was slow
     assert got == expected
     proved("faults-outside", cases=1)
 
@@ -393,14 +393,14 @@ def send_until_closed(raw: RawConnection, content: bytes, times: int) -> None:
 def test_settings_without_end(server: InProcessServer, proved: Proved) -> None:
     with RawConnection(server.server.port) as raw:
         raw.greeted()
-        raw.socket.settimeout(1.0)  # the server may stop reading from one who does not read
+        raw.socket.settimeout(1.0)  # the server may stop reading from a client that does not read
         flood = b"".join(http2.settings({SettingsFrame.INITIAL_WINDOW_SIZE: 65_535 + each}) for each in range(100))
         send_until_closed(raw, flood, 100)
     proved("faults-outside", cases=10_000)
 
 
 def test_a_header_block_without_end(server: InProcessServer, proved: Proved) -> None:
-    """CONTINUATION frames for ever, of which each makes the metadata larger."""
+    """Endless CONTINUATION frames, each of which enlarges the metadata."""
     memory = psutil.Process().memory_info().rss
     with RawConnection(server.server.port) as raw:
         raw.greeted()
@@ -413,7 +413,7 @@ def test_a_header_block_without_end(server: InProcessServer, proved: Proved) -> 
 
 
 def rapid_resets(server: InProcessServer, num_streams: int, *, with_message: bool) -> None:
-    """CVE-2023-44487: calls that are begun and reset at once. The server may hang up on who does so."""
+    """Begin calls and reset them at once, as in CVE-2023-44487. The server may hang up on such a client."""
     with RawConnection(server.server.port) as raw, contextlib.suppress(ConnectionError):
         raw.greeted()
         for first in range(1, 2 * num_streams, 100):
@@ -461,10 +461,10 @@ def test_metadata_and_messages_that_are_huge(server: InProcessServer, proved: Pr
             with pytest.raises(grpc.RpcError) as raised:
                 stub.Translate(pb.TranslateRequest(texts=["a" * size], **CODES), timeout=patient(30))
             assert rpc_error(raised).code() is grpc.StatusCode.RESOURCE_EXHAUSTED
-    with RawConnection(server.server.port) as raw:  # a message that only says that it is huge
+    with RawConnection(server.server.port) as raw:  # a message that only claims to be huge
         raw.greeted()
         raw.send(http2.call(1, METHOD + "Translate") + http2.data(1, b"\0\xff\xff\xff\xff"))
-        assert raw.until(HeadersFrame).stream_id == 1  # refused at once
+        assert raw.until(HeadersFrame).stream_id == 1  # rejected immediately
     proved("faults-outside", cases=4)
 
 

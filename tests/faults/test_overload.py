@@ -1,6 +1,6 @@
-"""Far more calls than a server can do: some are answered, the others refused at once, and nothing piles up.
+"""Far more calls than a server can handle: some are answered, the others rejected immediately, and nothing piles up.
 
-How fast it all is, `benchmarks/overload.py` measures; here the books must be right, on any machine.
+`benchmarks/overload.py` measures the speed; here the numbers must be consistent, on any machine.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ HINT_SECONDS = (0.1, 60.0)
 
 @dataclass
 class Storm:
-    """What came of calls that all came at once."""
+    """The outcomes of calls that all arrived at once."""
 
     codes: Counter[str] = field(default_factory=Counter)
     answers: dict[str, str] = field(default_factory=dict)
@@ -58,7 +58,7 @@ async def storm(server: InProcessServer, texts: list[str]) -> Storm:
 
 
 def hint_of(error: Any) -> float:
-    """Seconds to wait, as both gRPC's own trailer and the details say."""
+    """Return the seconds to wait, on which gRPC's own trailer and the details agree."""
     trailers = dict(error.trailing_metadata())
     status = status_pb2.Status.FromString(bytes(trailers["grpc-status-details-bin"]))
     retry_info = error_details_pb2.RetryInfo()
@@ -69,7 +69,7 @@ def hint_of(error: Any) -> float:
 
 
 def started(serve: Callable[..., InProcessServer], **settings: object) -> InProcessServer:
-    """A server that knows its pace."""
+    """Start a server and let it learn its pace."""
     server = serve(max_slots=2, num_threads=2, **settings)
     with server.client() as client:
         client.translate(distinct_texts(30), "en", "de")
@@ -89,7 +89,7 @@ def test_a_storm_is_answered_in_part_and_refused_for_the_rest(
     engine = server.server.models[0].engine
     eventually(lambda: engine.snapshot().slots_used == engine.snapshot().num_waiting == 0)
     assert server.metric("dragoman_rejected_total", reason="queue_full") == seen.codes["RESOURCE_EXHAUSTED"]
-    with server.client() as client:  # once there is room nobody is refused, and those who were in got what is right
+    with server.client() as client:  # once there is room no call is rejected, and accepted calls got the right answers
         again = [client.translate([text], "en", "de")[0].text for text in list(seen.answers)[:20]]
     assert again == list(seen.answers.values())[:20]
     proved("overload", cases=NUM_CALLS, refused=seen.codes["RESOURCE_EXHAUSTED"], most_waiting=seen.most_waiting)
@@ -98,7 +98,7 @@ def test_a_storm_is_answered_in_part_and_refused_for_the_rest(
 def test_a_server_without_limits_lets_everybody_wait(
     serve: Callable[..., InProcessServer], loop_thread: LoopThread
 ) -> None:
-    """The positive control: this storm is one."""
+    """The positive control: this load does overload the server."""
     server = started(serve, max_queue_seconds=86_400.0)
     engine = server.server.models[0].engine
     under_way = asyncio.run_coroutine_threadsafe(storm(server, distinct_texts(NUM_CALLS)), loop_thread.loop)

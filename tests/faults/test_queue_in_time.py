@@ -1,4 +1,4 @@
-"""Admission, queue and turns under open loops of callers, in a time that only turns move: the same on any machine."""
+"""Admission, queue and turns under open-loop load, in simulated time that only turns advance: machine-independent."""
 
 import math
 import random
@@ -20,7 +20,7 @@ from tests.clock import Clock
 from tests.unit.engine.recorder import new_sequence
 
 NUM_SLOTS = 32
-MEAN_TOKENS = 24.0  # of sources, about, and of outputs
+MEAN_TOKENS = 24.0  # approximate, of sources and of outputs
 SETTLE_SECONDS = INTERVAL_SECONDS + BURST_SECONDS + 2.0
 SECONDS = 20.0  # that are measured
 
@@ -29,12 +29,12 @@ def turn_seconds(num_rows: int) -> float:
     return 0.004 + 0.0005 * num_rows
 
 
-CAPACITY = NUM_SLOTS / turn_seconds(NUM_SLOTS) / MEAN_TOKENS  # calls a second
+CAPACITY = NUM_SLOTS / turn_seconds(NUM_SLOTS) / MEAN_TOKENS  # calls per second
 
 
 @dataclass
 class Outcome:
-    """Calls of one caller: when each came, and, of those that were let in, how long it took."""
+    """Calls of one caller: when each arrived, and, of those accepted, how long it took."""
 
     accepted: list[tuple[float, float]] = field(default_factory=list)
     refused: list[float] = field(default_factory=list)
@@ -51,14 +51,14 @@ class Outcome:
 
 
 def poisson(rate: float, caller: str, chance: random.Random) -> Iterable[tuple[float, str]]:
-    """When calls of one sentence come."""
+    """Generate the arrival times of calls of one sentence."""
     now = 0.0
     while (now := now + chance.expovariate(rate)) < SETTLE_SECONDS + SECONDS:
         yield now, caller
 
 
 def played(calls: Iterable[tuple[float, str]], max_queue_seconds: float = 0.0) -> dict[str, Outcome]:
-    """What becomes of calls, by caller, on one lane."""
+    """Simulate calls on one worker; return the outcomes by caller."""
     chance, clock = random.Random(7), Clock()
     throughput = Throughput(1, NUM_SLOTS, turn_seconds(NUM_SLOTS))
     throughput.ended(round(MEAN_TOKENS), round(MEAN_TOKENS))
@@ -68,7 +68,7 @@ def played(calls: Iterable[tuple[float, str]], max_queue_seconds: float = 0.0) -
     outcomes = {caller: Outcome() for _, caller in coming}
     owners: dict[Sequence, str] = {}
     steps: dict[Sequence, int] = {}
-    left: dict[Sequence, int] = {}  # of those who run
+    left: dict[Sequence, int] = {}  # of running sequences
     clock.now = 0.0
     while coming or left or len(requests.waiting):
         if not left and not len(requests.waiting):

@@ -28,7 +28,7 @@ def test_promises_that_tests_prove_have_sections_and_links() -> None:
         for path in (REPOSITORY / "tests" / folder).rglob("*.py")
         for promise in re.findall(r"\bproved\(\s*\"([^\"]+)\"", path.read_text(encoding="utf-8"))
     }
-    assert "soak" in used  # else nothing was found
+    assert "soak" in used  # otherwise nothing was found
     assert used <= set(PROMISES)
     headings = re.findall(r"^## (\S+)$", document, re.MULTILINE)
     assert [heading for heading in headings if heading in PROMISES] == list(PROMISES)

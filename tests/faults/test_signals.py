@@ -1,4 +1,4 @@
-"""SIGTERM, SIGINT and SIGKILL in every phase: when and how the process ends, what becomes of its calls and its port."""
+"""SIGTERM, SIGINT and SIGKILL in every phase: when and how the process ends, and what happens to its calls and port."""
 
 import shutil
 import signal
@@ -31,7 +31,7 @@ Proved = Callable[..., None]
 STOPS = (signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.full))  # one handler serves both
 EVERY = (*STOPS, signal.SIGKILL)
 FAULTY = "tests.faults.faulty_server"
-STOP_SECONDS = patient(10.0)  # a stop without calls; half a second on a quiet machine, 2 s more with silent peers
+STOP_SECONDS = patient(10.0)  # a stop without calls; half a second on an idle machine, 2 s more with silent peers
 CODES: dict[str, Any] = {"source_language_code": "en", "target_language_code": "de"}
 
 
@@ -56,7 +56,7 @@ def phase(process: ServerProcess) -> str:
 
 
 def end(process: ServerProcess, number: signal.Signals, lines: int = 0, limit_seconds: float = STOP_SECONDS) -> float:
-    """Send the signal; the process has to end as documented, and leave nothing behind. Returns the seconds it took."""
+    """Send the signal, check that the process ends as documented and leaves nothing; return the seconds it took."""
     children = psutil.Process(process.process.pid).children(recursive=True)
     began = time.monotonic()
     process.signal(number)
@@ -69,7 +69,7 @@ def end(process: ServerProcess, number: signal.Signals, lines: int = 0, limit_se
 
 
 def is_left_clean(process: ServerProcess, children: list[psutil.Process]) -> None:
-    """No children, and a new server could have the ports at once."""
+    """Check that there are no children, and that a new server could have the ports at once."""
     assert not [child for child in children if child.is_running()]
     for port in (process.port, process.metrics_port, process.admin_port):
         with socket.socket() as probe:
@@ -79,7 +79,7 @@ def is_left_clean(process: ServerProcess, children: list[psutil.Process]) -> Non
 
 @pytest.fixture
 def fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The file that says what goes wrong in `FAULTY`."""
+    """Return the file that selects the fault of `FAULTY`."""
     path = tmp_path / "fault"
     monkeypatch.setenv(FAULT_FILE, str(path))
     return path
@@ -91,7 +91,7 @@ def is_met(fault: Path) -> bool:
 
 @pytest.mark.parametrize("number", EVERY)
 def test_while_loading(start: Start, fault: Path, number: signal.Signals, proved: Proved) -> None:
-    """In a thread that can't be interrupted: its first run of the model never returns."""
+    """In a thread that cannot be interrupted: its first run of the model never returns."""
     fault.write_text("hang")
     process = start(ready=False, program=FAULTY)
     eventually(lambda: is_met(fault) and phase(process) == "loading")
@@ -117,8 +117,10 @@ def test_at_a_line_of_the_log(start: Start, line: str, number: signal.Signals, p
 
 @pytest.mark.parametrize("number", EVERY)
 def test_idle_with_connections(start: Start, number: signal.Signals, proved: Proved) -> None:
-    """Of which one is silent, one has sent nothing, one watches, and one has begun a call and never sends it; none of
-    them hears that the server leaves."""
+    """One connection is silent, one has sent nothing, one watches, and one has begun a call that it never sends.
+
+    None of them hears that the server stops.
+    """
     process = start()
     with ExitStack() as open_ones:
         silent, watch, begun = (open_ones.enter_context(RawConnection(process.port)) for _ in range(3))
@@ -139,7 +141,7 @@ def request(num_texts: int) -> Any:
 
 
 def answered(raw: RawConnection) -> list[int]:
-    """How many translations each message has that came until the server closed the connection."""
+    """Return how many translations each message has that arrived until the server closed the connection."""
     messages = [frame.data[5:] for frame in raw.frames() if isinstance(frame, DataFrame) and frame.data]
     return [len(pb.TranslateResponse.FromString(message).translations) for message in messages]
 
@@ -159,7 +161,7 @@ def test_a_begun_call_that_is_sent_after_the_signal_is_answered(start: Start, pr
 
 
 def test_an_answer_that_is_read_late_is_not_lost(start: Start, proved: Proved) -> None:
-    """The control of what a stop does not wait for: this one is not in flight any more, nor with its caller yet."""
+    """The control of what a stop does not wait for: this answer is no longer in flight, but not with its caller yet."""
     process = start()
     with RawConnection(process.port, {SettingsFrame.INITIAL_WINDOW_SIZE: 0}) as raw:
         raw.greeted()
@@ -184,7 +186,7 @@ def test_busy_calls_and_streams_are_answered(start: Start, number: signal.Signal
         eventually(lambda: samples(process.get("/metrics")[2], "dragoman_inflight_requests") == [8.0])
         process.signal(number)
         eventually(lambda: phase(process) == "draining")
-        assert not all(call.done() for call in calls)  # else this test shows nothing
+        assert not all(call.done() for call in calls)  # otherwise this test proves nothing
         assert [len(call.result(patient(60)).translations) for call in calls] == [10] * 4
         for stream in streams:
             assert sum(part.HasField("translation") for part in stream.result(patient(60))) == 10
@@ -238,13 +240,13 @@ def test_while_reloading(
     shutil.copytree(tiny_bundle, models / "2")
     fault.write_text("hang")
     process.signal(signal.SIGHUP)
-    eventually(lambda: is_met(fault))  # so the reload has begun, and does not go on
+    eventually(lambda: is_met(fault))  # so the reload has begun, and hangs
     proved("signals", cases=1, seconds=end(process, number))
 
 
 @pytest.mark.parametrize("number", STOPS)
 def test_while_a_client_has_vanished_in_its_call(start: Start, number: signal.Signals, proved: Proved) -> None:
-    """It neither reads nor answers: the stop takes the grace, and no longer."""
+    """It neither reads nor answers: the stop takes the grace period, and no longer."""
     process = start("--grace-seconds", "1")
     with RawConnection(process.port, {SettingsFrame.INITIAL_WINDOW_SIZE: 0}) as raw:
         raw.greeted()
@@ -257,7 +259,7 @@ def test_while_a_client_has_vanished_in_its_call(start: Start, number: signal.Si
 
 @pytest.mark.parametrize("number", EVERY)
 def test_right_after_the_start(tiny_models: Path, number: signal.Signals, proved: Proved) -> None:
-    """At several moments before there are handlers: it ends at once, at the latest when it could have been ready."""
+    """At several moments before handlers exist: it ends at once, at the latest when it could have been ready."""
     delays = (0.0, 0.1, 0.3, 0.8)
     worst = 0.0
     for delay in delays:

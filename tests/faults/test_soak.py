@@ -1,4 +1,4 @@
-"""The soak in short, with a tiny model: it finds nothing wrong with our server, and the leak that was planted."""
+"""A short soak with a tiny model: it finds nothing wrong with our server, but finds the injected leak."""
 
 import json
 import subprocess
@@ -27,7 +27,7 @@ class Soaked(NamedTuple):
 
 @pytest.fixture(scope="module")
 def soaked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Soaked]]:
-    """What came of both soaks, which run side by side."""
+    """Yield the outcomes of both soaks, which run side by side."""
     place = tmp_path_factory.mktemp("soak")
     for version in ("first", "second"):
         write_tiny_bundle(place / version / "tiny" / "1", seed=len(version))

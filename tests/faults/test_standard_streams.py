@@ -1,5 +1,7 @@
-"""Standard output and standard error that are full, closed or read by nobody: a server answers and stops as ever, and
-a command says so in one line and by its exit code."""
+"""Standard output and standard error that are full, closed or never read.
+
+A server answers and stops as usual; a command reports it in one line and by its exit code.
+"""
 
 import contextlib
 import os
@@ -18,13 +20,13 @@ from service.cli import exit_codes
 from tests.patience import patient
 from tests.servers import REPOSITORY, ServerProcess, distinct_texts, environment, eventually
 
-STOP_SECONDS = patient(10.0)  # of a server without calls; half a second on a quiet machine
+STOP_SECONDS = patient(10.0)  # of a server without calls; half a second on an idle machine
 FORMATS = ("text", "json")
 
 
 @pytest.fixture
 def full_pipe() -> Iterator[int]:
-    """What writes to a pipe that is full and that nobody reads."""
+    """Yield the write end of a full pipe that is never read."""
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
     with contextlib.suppress(BlockingIOError):
@@ -99,7 +101,7 @@ def test_nobody_reads_the_ready_line(
 
 
 def run(command: str, redirected: str, **how: Any) -> "subprocess.CompletedProcess[bytes]":
-    """Of a shell, as no other program starts one without standard output."""
+    """Run a command by a shell, as no other program starts one without standard output."""
     line = f"exec {sys.executable} -m service {command} {redirected}"
     return subprocess.run(
         ["/bin/sh", "-c", line], cwd=REPOSITORY, env=environment(), capture_output=True, timeout=patient(60), **how
@@ -128,7 +130,7 @@ def test_standard_output_that_can_t_be_written(
         place = f"--models {tiny_models}" if command.startswith(("serve", "config")) else ""
         words = f"{command.format(address=process.address)} {place}"
         ended = run(words, redirected)
-        told = ended.stderr.splitlines()[command.startswith("key") :]  # of which the first is the key
+        told = ended.stderr.splitlines()[command.startswith("key") :]  # the first line is the key
         assert (ended.returncode, told) == (
             exit_codes.IO_ERROR,
             [b"dragoman: writing to standard output failed: " + REASONS[redirected]],
@@ -140,7 +142,7 @@ def test_standard_output_that_can_t_be_written(
 def test_standard_error_that_can_t_be_written(tiny_models: Path) -> None:
     codes = {
         "config": exit_codes.OK,
-        "key new somebody": exit_codes.IO_ERROR,  # its key is told there, and nowhere else
+        "key new somebody": exit_codes.IO_ERROR,  # its key is printed there, and nowhere else
         "translate": exit_codes.USAGE,
         "translate --server 127.0.0.1:1 --to de Hello": exit_codes.NO_SERVER,
         f"serve --port 0 --models {tiny_models}/tiny/1/source.model --metrics-port 0": exit_codes.CONFIG,
@@ -170,7 +172,7 @@ def test_who_reads_standard_output_goes_away(tiny_models: Path) -> None:
 
 
 def test_no_other_file_gets_the_number_of_a_closed_one(start: Callable[..., ServerProcess], tiny_models: Path) -> None:
-    """Else a warning would be sent to a caller, or be written into a file."""
+    """Otherwise a warning would be sent to a caller, or be written into a file."""
     line = f'exec {sys.executable} -c \'import os, service.cli as c; os.close(os.open(".", 0)); '
     line += 'print([os.readlink(f"/proc/self/fd/{n}") for n in (0, 2)])\' <&- 2>&-'
     ended = subprocess.run(["/bin/sh", "-c", line], cwd=REPOSITORY, env=environment(), stdout=subprocess.PIPE)

@@ -1,6 +1,6 @@
 """`dragoman` without a protection: `UNGUARDED=compression python -m tests.faults.unguarded_server serve ...`.
 
-"compression": what arrives compressed is inflated; "memory": messages are received whenever they come, however many.
+"compression": compressed messages are inflated; "memory": any number of messages is received at any time.
 """
 
 import os

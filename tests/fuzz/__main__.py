@@ -1,7 +1,7 @@
-"""Coverage-guided fuzzing of what reads foreign bytes: `python -m tests.fuzz markup --seconds 60`, or `all`.
+"""Coverage-guided fuzzing of all readers of foreign bytes: `python -m tests.fuzz markup --seconds 60`, or `all`.
 
-What was found lies under build/fuzz/TARGET: inputs that failed, the log with the traceback, and the corpus, with which
-the next session begins. An input that failed belongs into tests/fuzz/corpus/TARGET, with a mend.
+Findings are written to build/fuzz/TARGET: inputs that failed, the log with the traceback, and the corpus, with which
+the next session starts. Add an input that failed to tests/fuzz/corpus/TARGET together with the fix.
 """
 
 import argparse
@@ -17,7 +17,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 def main() -> int:
-    """Exit status 1 if something was found, 2 if nothing can be run."""
+    """Return exit status 1 if something was found, 2 if nothing can be run."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
     parser.add_argument("target", nargs="+", help="what to fuzz; 'all' for each in turn")
     parser.add_argument("--seconds", type=int, default=60, help="for each target (default: 60)")

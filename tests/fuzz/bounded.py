@@ -1,4 +1,4 @@
-"""Targets that must be fast: what a few thousand bytes make slow takes quadratic time or worse."""
+"""Targets that must be fast: if a few thousand bytes are slow, the code takes quadratic time or worse."""
 
 import time
 from collections.abc import Callable
@@ -10,11 +10,11 @@ MAX_SECONDS = 1.0
 
 
 class TooSlow(Exception):
-    """An input of at most `MAX_BYTES` took more than `MAX_SECONDS` of this process' time."""
+    """An input of at most `MAX_BYTES` took more than `MAX_SECONDS` of this process's CPU time."""
 
 
 def bounded(target: Target) -> Target:
-    """The target, which also fails where it takes too long; what it loads the first time is not counted."""
+    """Wrap a target so that it also fails where it takes too long; what it loads the first time is not counted."""
     target(b"")
 
     def run(data: bytes) -> None:

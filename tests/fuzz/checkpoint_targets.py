@@ -1,4 +1,4 @@
-"""Targets: checkpoints of strangers, which `export` reads. One file of a good folder is changed."""
+"""Targets: checkpoints from strangers, which `export` reads. One file of a valid folder is changed."""
 
 import functools
 import json
@@ -23,19 +23,19 @@ from tests.fuzz.source import Source
 
 _MAX_PROBLEMS = 12_000  # characters of a message that lists them all
 
-# For settings: of each type, and of sizes that nothing has.
+# For settings: values of each type, and of sizes that nothing has.
 _VALUES: tuple[Any, ...] = (
     *(None, True, False, -1, 0, 1, 2, 3, 7, 97, 10**9, 10**30, 0.5, -1e308, math.inf, math.nan),
     *("", "x", "relu", "__en__", "../x", "\x00", "a\u2028b", "9" * 5000),
     *([], [[]], [1], [None], ["x"], [{}], {}, {"0": {}}, {"-1": "x"}, {"content": 1}, {"7": {"content": "</s>"}}),
 )
 
-# What folders of transformers may hold besides.
+# Other files that transformers' folders may contain.
 _COMPANIONS = ("added_tokens.json", "special_tokens_map.json", "tokenizer_config.json", "README.md")
 
 
 class Sample(NamedTuple):
-    """A good checkpoint: where it is, what else is said of it, and the files that may be changed or come to it."""
+    """A valid checkpoint: its folder, its other settings, and the files that may be changed or added."""
 
     path: Path
     kind: str | None
@@ -72,10 +72,10 @@ def _sample(kind: str) -> Sample:
 
 
 def checkpoint(kind: str) -> Target:
-    """A target that reads a checkpoint of this kind."""
+    """Return a target that reads a checkpoint of this kind."""
 
     def target(data: bytes) -> None:
-        """It is refused in one line that lists what is wrong, or its model can be run."""
+        """Check that it is rejected in one line that lists what is wrong, or that its model can be run."""
         source, sample = Source(data), _sample(kind)
         path = source.pick(sample.files)
         content = path.read_bytes() if path.exists() else None
@@ -92,7 +92,7 @@ def checkpoint(kind: str) -> Target:
 
 
 def _changed(path: Path, content: bytes, source: Source) -> bytes:
-    """The file's content with some settings, some bytes or all of it replaced."""
+    """Return the file's content with some settings, some bytes or all of it replaced."""
     is_setting = source.number() % 4 != 3
     if is_setting and path.suffix == ".json":
         document = json.loads(content)

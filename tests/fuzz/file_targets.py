@@ -1,4 +1,4 @@
-"""Targets: files that operators write and that may be damaged or made by others."""
+"""Targets: files that operators write, and files that may be damaged or made by others."""
 
 import base64
 import dataclasses
@@ -29,7 +29,7 @@ from tests.fuzz.source import Source
 
 
 def manifest(data: bytes) -> None:
-    """A manifest is refused in one line, or is the same again when it was saved."""
+    """Check that a manifest is rejected in one line, or is unchanged after saving and loading."""
     directory = _directory("manifest")
     (directory / MANIFEST_NAME).write_bytes(data)
     try:
@@ -40,14 +40,14 @@ def manifest(data: bytes) -> None:
     assert list(found.pairs())
     try:
         found.save(directory)
-    except RecursionError:  # what export measured may be nested as deep as JSON can be read
+    except RecursionError:  # export's measurements may be nested as deeply as JSON can be read
         return
     again = Manifest.load(directory)
-    assert repr(again) == repr(found)  # NaN is not itself
+    assert repr(again) == repr(found)  # NaN does not equal itself
 
 
 def bundle_files(data: bytes) -> None:
-    """Names of files in a manifest lead nowhere else, and what is missing or wrong is told in one line."""
+    """Check that a manifest's file names cannot point elsewhere, and that missing or wrong files give one line."""
     source = Source(data)
     names = [source.line() for _ in range(1 + source.number() % 4)]
     directory = _directory("repository") / "tiny" / "1"
@@ -70,7 +70,7 @@ def bundle_files(data: bytes) -> None:
 
 
 def graph_file(data: bytes) -> None:
-    """What is in a graph's place is refused in one line, or is nothing that reads other files."""
+    """Check that a file in a graph's place is rejected in one line, or does not read other files."""
     path = _directory("graphs") / "graph.onnx"
     path.write_bytes(data)
     try:
@@ -80,7 +80,7 @@ def graph_file(data: bytes) -> None:
 
 
 def vocabulary(data: bytes) -> None:
-    """A `vocab.json` is refused in one line, or gives each piece an id of its own."""
+    """Check that a `vocab.json` is rejected in one line, or gives each piece a unique id."""
     try:
         found = parse_vocabulary(data)
     except ValueError as error:
@@ -91,7 +91,7 @@ def vocabulary(data: bytes) -> None:
 
 
 def sentencepiece_file(data: bytes) -> None:
-    """A damaged model is refused, or can be used."""
+    """Check that a damaged model is rejected, or can be used."""
     file = _directory("tokenizers") / "damaged.model"
     file.write_bytes(data)
     try:
@@ -102,7 +102,7 @@ def sentencepiece_file(data: bytes) -> None:
 
 
 def tokenizer_json_file(data: bytes) -> None:
-    """A damaged `tokenizer.json` is refused, or can be used."""
+    """Check that a damaged `tokenizer.json` is rejected, or can be used."""
     file = _directory("tokenizers") / "damaged.json"
     file.write_bytes(data)
     try:
@@ -113,7 +113,7 @@ def tokenizer_json_file(data: bytes) -> None:
 
 
 def configuration(data: bytes) -> None:
-    """A configuration file is refused with a line for each problem, or what it says can be written and read again."""
+    """Check that a configuration file is rejected with a line per problem, or can be written and read again."""
     path = _directory("settings") / "config.toml"
     path.write_bytes(data)
     with patch.dict(os.environ, clear=True):
@@ -131,7 +131,7 @@ def configuration(data: bytes) -> None:
 
 
 def environment(data: bytes) -> None:
-    """An environment is refused with a line for each problem, or is a configuration."""
+    """Check that an environment is rejected with a line per problem, or is a valid configuration."""
     source = Source(data)
     variables = {}
     names = [setting.variable for setting in SETTINGS.values()]
@@ -149,7 +149,7 @@ def environment(data: bytes) -> None:
 
 
 def api_keys(data: bytes) -> None:
-    """A file of keys is refused in one line, or has keys that have expired or not."""
+    """Check that a key file is rejected in one line, or its keys can be checked for expiry."""
     path = _directory("keys") / "keys.toml"
     path.write_bytes(data)
     try:
@@ -163,7 +163,7 @@ def api_keys(data: bytes) -> None:
 
 
 def glossary(data: bytes) -> None:
-    """A glossary is refused in one line that lists what is wrong, or its terms can be looked for."""
+    """Check that a glossary is rejected in one line that lists what is wrong, or its terms can be searched for."""
     source = Source(data)
     name = source.pick(("own.en-de.tsv", "own.en-de.csv", "own.en-pt_BR.tsv"))
     path = _directory("glossaries") / name
@@ -181,7 +181,7 @@ def glossary(data: bytes) -> None:
 
 
 def certificate(data: bytes) -> None:
-    """A certificate is refused, or has dates."""
+    """Check that a certificate is rejected, or has dates."""
     source = Source(data)
     wraps = source.pick((False, True))
     body = source.bytes()

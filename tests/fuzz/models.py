@@ -1,4 +1,4 @@
-"""Small tokenizers of every kind, and a manifest of a model that takes few tokens; made once in a process."""
+"""Small tokenizers of every kind, and the manifest of a model with a small token limit; made once per process."""
 
 import functools
 import tempfile
@@ -25,7 +25,7 @@ _IDS: dict[str, Any] = {"pad_id": 2, "eos_id": 0, "unk_id": 1, "decoder_start_id
 
 @functools.cache
 def folder() -> Path:
-    """A folder of this process for its files; it goes when the process ends."""
+    """Return a folder for this process's files; it is removed when the process ends."""
     _keep.append(kept := tempfile.TemporaryDirectory(prefix="fuzz-"))
     return Path(kept.name)
 

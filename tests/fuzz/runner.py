@@ -1,4 +1,4 @@
-"""Runs targets under atheris, each in a process of its own. The only importer of atheris."""
+"""Runs targets under atheris, each in its own process. The only importer of atheris."""
 
 import os
 import re
@@ -17,7 +17,7 @@ except ImportError:  # it has wheels for Linux on x86-64 only
     atheris = None
 
 INSTRUMENTED = ("service", "export.importers", "export.architecture.config", "tests.fuzz.planted")
-_HANGS_SECONDS = 60  # of wall clock, for one input
+_HANGS_SECONDS = 60  # of wall-clock time, for one input
 _RSS_MIB = 2048
 _STATUS = re.compile(r"^#(\d+)\s.*?\bcov: (\d+) .*?corp: (\d+)", re.MULTILINE)
 _KINDS = ("crash-", "timeout-", "oom-", "leak-")
@@ -25,7 +25,7 @@ _KINDS = ("crash-", "timeout-", "oom-", "leak-")
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """How fuzzing of one target went: inputs run, edges of code seen, inputs kept, files with those that failed."""
+    """The outcome of fuzzing one target: inputs run, code edges seen, inputs kept, files of failing inputs."""
 
     target: str
     num_runs: int
@@ -36,20 +36,20 @@ class Session:
 
 
 def is_available() -> bool:
-    """Whether atheris is installed."""
+    """Return whether atheris is installed."""
     return atheris is not None
 
 
 def instrumented() -> Any:
-    """A context: what is imported in it tells the fuzzer which code it ran."""
-    atheris.enabled_hooks.add("str")  # startswith and endswith tell how near a text came
+    """Return a context in which imports are instrumented, so that the fuzzer knows which code it ran."""
+    atheris.enabled_hooks.add("str")  # startswith and endswith tell how close a text was
     return atheris.instrument_imports(include=list(INSTRUMENTED), enable_loader_override=False)
 
 
 def fuzz(name: str, target: Target, seeds: Iterable[Path], folder: Path, limit: tuple[str, int], seed: int) -> Session:
-    """Fuzz one target in a forked process until it fails or the limit, ("runs", n) or ("max_total_time", seconds).
+    """Fuzz one target in a forked process until it fails or `limit`, ("runs", n) or ("max_total_time", seconds).
 
-    `folder` keeps what was found: `corpus/` grows from session to session, failing inputs lie beside it with the log.
+    `folder` keeps the findings: `corpus/` grows from session to session, failing inputs and the log lie beside it.
     """
     corpus = folder / "corpus"
     corpus.mkdir(parents=True, exist_ok=True)
@@ -97,5 +97,5 @@ def _run(target: Target, arguments: list[str], log: Path) -> NoReturn:
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
     atheris.Setup(arguments, bounded(target))
-    atheris.Fuzz()  # never returns; an input that failed is written when the process ends
+    atheris.Fuzz()  # never returns; a failing input is written when the process ends
     sys.exit(1)

@@ -1,4 +1,4 @@
-"""What a target makes of the bytes that it is given: choices first, then text."""
+"""A reader that turns a target's input bytes into choices first, then text."""
 
 from collections.abc import Sequence
 from typing import TypeVar
@@ -7,23 +7,23 @@ T = TypeVar("T")
 
 
 class Source:
-    """Reads bytes from the left; where there are no more, numbers are 0 and texts empty."""
+    """Reads bytes from the left; past the end, numbers are 0 and texts empty."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
         self._position = 0
 
     def number(self) -> int:
-        """The next byte."""
+        """Return the next byte."""
         self._position += 1
         return self._data[self._position - 1] if self._position <= len(self._data) else 0
 
     def pick(self, choices: Sequence[T]) -> T:
-        """One of the choices, as the next byte says."""
+        """Return one of the choices, selected by the next byte."""
         return choices[self.number() % len(choices)]
 
     def line(self) -> str:
-        """The text up to the next line feed."""
+        """Return the text up to the next line feed."""
         end = self._data.find(b"\n", self._position)
         end = len(self._data) if end < 0 else end
         found = self._data[self._position : end]
@@ -31,11 +31,11 @@ class Source:
         return found.decode("utf-8", "ignore")
 
     def text(self) -> str:
-        """All that is left."""
+        """Return the rest as text."""
         return self.bytes().decode("utf-8", "ignore")
 
     def bytes(self) -> bytes:
-        """All that is left."""
+        """Return the rest as bytes."""
         left = self._data[self._position :]
         self._position = len(self._data)
         return left

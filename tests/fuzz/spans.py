@@ -1,11 +1,11 @@
-"""What must be true of spans: positions from start to before end."""
+"""Properties of spans: positions from start to before end."""
 
 from collections.abc import Iterable
 from itertools import pairwise
 
 
 def covers(spans: Iterable[tuple[int, int]], length: int) -> bool:
-    """Whether they follow each other without gaps from 0 to `length`."""
+    """Return whether they follow each other without gaps from 0 to `length`."""
     ends = [0]
     for start, end in spans:
         if start != ends[-1] or end < start:
@@ -15,6 +15,6 @@ def covers(spans: Iterable[tuple[int, int]], length: int) -> bool:
 
 
 def are_apart(spans: Iterable[tuple[int, int]], length: int) -> bool:
-    """Whether they are in order, share nothing, and lie within 0 to `length`."""
+    """Return whether they are in order, do not overlap, and lie within 0 to `length`."""
     bounded = [(0, 0), *spans, (length, length)]
     return all(s <= e for s, e in bounded) and all(left[1] <= right[0] for left, right in pairwise(bounded))

@@ -1,4 +1,4 @@
-"""All that reads bytes of strangers, by name. Each target raises nothing but for what is wrong with the code."""
+"""All readers of foreign bytes, by name. A target raises only if the code has a bug."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Targets: what is done with a caller's text before and after the model."""
+"""Targets: processing of a caller's text before and after the model."""
 
 from collections.abc import Sequence
 
@@ -40,7 +40,7 @@ _SYMBOLS = tuple(map(chr, range(0xE000, 0xE010)))
 
 
 def markup(data: bytes) -> None:
-    """HTML: tokens cover it, texts come back byte for byte, and tags as they were, whatever the translation."""
+    """Check HTML: tokens cover it, texts round-trip byte for byte, and tags are kept, whatever the translation."""
     source = Source(data)
     alignment = _any_alignment(source)
     num_words = source.number()
@@ -69,7 +69,7 @@ def _tags(html: str, found: list[Token]) -> list[str]:
 
 
 def sentences(data: bytes) -> None:
-    """Pieces are the text; segments have a letter and no white space at their ends; nothing protected is cut."""
+    """Check that pieces make up the text; segments have a letter and no outer white space; nothing protected is cut."""
     source = Source(data)
     language, mode = source.pick(_LANGUAGES), source.pick(list(SplitSentences))
     text = source.text()
@@ -87,7 +87,7 @@ def sentences(data: bytes) -> None:
 
 
 def long_segments(data: bytes) -> None:
-    """Pieces are the text, and each has at most as many tokens as allowed, unless a character alone has more."""
+    """Check that pieces make up the text, none with more tokens than allowed, unless a single character has more."""
     source = Source(data)
     limit = 1 + source.number() % 64
     tokenizer = TOKENIZERS[source.pick(list(TOKENIZERS))]
@@ -107,7 +107,7 @@ def long_segments(data: bytes) -> None:
 
 
 def placeholders(data: bytes) -> None:
-    """Placeholders are in order and apart, none is empty or goes over a line's end, and all are found line by line."""
+    """Check that placeholders are ordered and disjoint, none empty or across lines, and all found line by line."""
     text = Source(data).text()
     spans = find_placeholders(text)
     assert are_apart(spans, len(text)) and all(start < end for start, end in spans)
@@ -115,7 +115,7 @@ def placeholders(data: bytes) -> None:
 
 
 def terms(data: bytes) -> None:
-    """Terms are found at word boundaries, as they are in the text or in another case; in order and apart."""
+    """Check that terms are found at word boundaries, in the text's or another case; ordered and disjoint."""
     source = Source(data)
     given = _any_terms(source)
     text = source.text()
@@ -130,7 +130,7 @@ def terms(data: bytes) -> None:
 
 
 def protection(data: bytes) -> None:
-    """What is protected stands in the translation, whatever the model makes of the symbols."""
+    """Check that protected parts appear in the translation, whatever the model does with the symbols."""
     source = Source(data)
     given, alignment = _any_terms(source), _any_alignment(source)
     translated = source.line()
@@ -168,7 +168,7 @@ def _check(restored: Restored, alignment: Sequence[AlignedSpan]) -> None:
 
 
 def words_of(data: bytes) -> None:
-    """Words are in order and hold all but white space; formatting and cleaning change what they say they do."""
+    """Check that words are in order and cover all but white space; formatting and cleaning change only their own."""
     source = Source(data)
     other = source.line()
     text = source.text()
@@ -184,7 +184,7 @@ def words_of(data: bytes) -> None:
 
 
 def detection(data: bytes) -> None:
-    """Languages are among the candidates, the best first, with confidences that sum to 1."""
+    """Check that languages are among the candidates, the best first, with confidences that sum to 1."""
     source = Source(data)
     candidates = source.pick((None, ("en", "de"), _CODES, ("zh-Hans", "zh-Hant", "ja"), ()))
     found = LanguageDetector(candidates).detect(source.text())
@@ -198,7 +198,7 @@ def detection(data: bytes) -> None:
 
 
 def languages(data: bytes) -> None:
-    """A code's canonical spelling is its own; what is found for it is served."""
+    """Check that canonical spelling is idempotent, and that what is found for a code is served."""
     source = Source(data)
     served = ServedLanguages(_CODES)
     for code in (source.line(), source.text()):
@@ -216,7 +216,7 @@ def languages(data: bytes) -> None:
 
 
 def documents(data: bytes) -> None:
-    """Segments fit into the model and lie in their text in order; if nothing is translated the text comes back."""
+    """Check that segments fit into the model and are ordered; if nothing is translated, the text is returned."""
     source = Source(data)
     mime_type, mode = source.pick(list(MimeType)), source.pick(list(SplitSentences))
     name = source.pick(list(TOKENIZERS))
@@ -245,7 +245,7 @@ def documents(data: bytes) -> None:
             assert are_apart([(span.start, span.end) for span in segment.spans], len(segment.text))
     same = [(SegmentHypothesis(segment.text, FinishReason.STOP),) for segment in planned.segments]
     assert assemble(planned, same, AnswerSize(_MAX_ANSWER), with_alignment=True).text == text
-    # A model that repeats ids of its own making, and no aligner.
+    # A model that repeats made-up ids, and no aligner.
     ids = tuple(range(3, 3 + len(text) % 50))
     restorer = Restorer(
         tokenizer,

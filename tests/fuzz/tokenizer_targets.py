@@ -1,4 +1,4 @@
-"""Targets: tokenizers, which any text and any ids must not stop."""
+"""Targets: tokenizers, which must cope with any text and any ids."""
 
 from service.text.incremental import IncrementalDecoder
 from tests.fuzz.bounded import Target
@@ -6,12 +6,12 @@ from tests.fuzz.models import TOKENIZERS
 from tests.fuzz.source import Source
 from tests.fuzz.spans import covers
 
-_NUM_IDS = 700  # more than any of the vocabularies: a model's output layer may be padded
+_NUM_IDS = 700  # more than any vocabulary here: a model's output layer may be padded
 _MAX_IDS = 200
 
 
 def encoding(name: str) -> Target:
-    """Texts to ids: none is refused, and each id stands somewhere in the text, from left to right."""
+    """Return a target for encoding: no text is rejected, and the ids' spans go through the text from left to right."""
 
     def target(data: bytes) -> None:
         tokenizer = TOKENIZERS[name]()
@@ -31,7 +31,7 @@ def encoding(name: str) -> Target:
 
 
 def decoding(name: str) -> Target:
-    """Any ids to texts: spans cover the text, and what was told while it was written is the text."""
+    """Return a target for decoding any ids: spans cover the text, and the incremental output adds up to the text."""
 
     def target(data: bytes) -> None:
         tokenizer = TOKENIZERS[name]()

@@ -1,4 +1,4 @@
-"""Targets: what comes in by gRPC's metadata and messages, by HTTP, and in lines to the command line."""
+"""Targets: input by gRPC's metadata and messages, by HTTP, and in lines to the command line."""
 
 import functools
 import io
@@ -47,7 +47,7 @@ _TRACEPARENT = re.compile(r"00-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-01"
 
 
 def kserve_tensors(data: bytes) -> None:
-    """Raw contents are refused, or are made of their elements and nothing else."""
+    """Check that raw contents are rejected, or consist of their elements and nothing else."""
     source = Source(data)
     num_elements = source.number() % 8
     raw = source.bytes()
@@ -60,7 +60,7 @@ def kserve_tensors(data: bytes) -> None:
 
 
 def requests(data: bytes) -> None:
-    """Messages of the three APIs, and JSON of the status page, are requests or refused in one line."""
+    """Check that messages of the three APIs, and JSON of the status page, are requests or rejected in one line."""
     source = Source(data)
     read = source.pick((_ours, _googles, _kserves, _ours_in_json))
     body = source.bytes()
@@ -104,7 +104,7 @@ def _check_request(request: TranslationRequest) -> None:
 
 
 def metadata(data: bytes) -> None:
-    """API keys, request ids and trace contexts: taken if they are good, else passed over."""
+    """Check that API keys, request ids and trace contexts are used if valid, and otherwise ignored."""
     source = Source(data)
     names = ("authorization", "x-api-key", "x-goog-api-key", "x-request-id", "traceparent", "tracestate", "other")
     pairs: list[tuple[str, str | bytes]] = []
@@ -126,7 +126,7 @@ def metadata(data: bytes) -> None:
 
 @functools.cache
 def _tracing() -> Tracing:
-    """Of its spans none ends, so none is sent."""
+    """Return a tracing whose spans never end, so that none is sent."""
     with patch.dict("os.environ", clear=True):
         return Tracing("http://127.0.0.1:1", 0.0, "1")
 
@@ -136,7 +136,7 @@ _ASKED: list[HttpRequest] = []
 
 @functools.cache
 def _http_port() -> int:
-    """The port of a listener that answers as long as this process lives, and notes what it was asked."""
+    """Return the port of a listener that answers while this process lives, and records what it was asked."""
 
     async def answer(request: HttpRequest) -> HttpAnswer:
         _ASKED.append(request)
@@ -149,7 +149,7 @@ def _http_port() -> int:
 
 
 def http(data: bytes) -> None:
-    """Bytes on an HTTP port get answers with a status, or none where they are no request."""
+    """Check that bytes on an HTTP port get answers with a status, or none if they are not a request."""
     _ASKED.clear()
     answered = bytearray()
     with socket.create_connection(("127.0.0.1", _http_port()), 30) as client, suppress(ConnectionError):
@@ -166,7 +166,7 @@ def http(data: bytes) -> None:
 
 
 def same_site(data: bytes) -> None:
-    """Only what names this server in `Host`, and comes from it, is answered."""
+    """Check that only requests that name this server in `Host`, and come from it, are answered."""
     source = Source(data)
     method = source.pick(("GET", "POST"))
     headers = {"host": source.line(), "content-type": source.pick(("application/json", "text/plain"))}
@@ -179,7 +179,7 @@ def same_site(data: bytes) -> None:
 
 
 def names(data: bytes) -> None:
-    """Google's names of resources, addresses of servers, and what the log of errors shows of messages."""
+    """Check Google's resource names, addresses of servers, and what the error log shows of messages."""
     source = Source(data)
     name = source.text()
     for read in (google_names.check_parent, google_names.model_of, google_names.detection_model_of):
@@ -202,7 +202,7 @@ def names(data: bytes) -> None:
 
 
 class _refusing(suppress):  # noqa: N801
-    """Lets code refuse what it was given, in one line."""
+    """A context in which code may reject its input, in one line."""
 
     def __init__(self) -> None:
         super().__init__(InvalidRequest)
@@ -214,7 +214,7 @@ class _refusing(suppress):  # noqa: N801
 
 
 def cli_formats(data: bytes) -> None:
-    """Lines come out as they came in if nothing is translated, and translations stay in their field."""
+    """Check that lines are unchanged if nothing is translated, and that translations stay in their field."""
     source = Source(data)
     forms: tuple[Format, ...] = (
         TextLines(),

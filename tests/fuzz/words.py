@@ -1,4 +1,4 @@
-"""Words that mean something to one reader or another: a fuzzer puts them together faster than it finds them."""
+"""Words with a meaning to one reader or another: a fuzzer combines them faster than it finds them."""
 
 from tests.nasty_texts import SPECIAL_LOOK_ALIKES
 

@@ -1,4 +1,4 @@
-"""Everything here runs on a GPU, and says why it does not where there is none."""
+"""A skip, with the reason, for tests that need a GPU where there is none."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Where ONNX Runtime puts the nodes: what it has no CUDA kernel for it gives to the CPU, without a word."""
+"""Where ONNX Runtime places nodes: those without a CUDA kernel silently run on the CPU."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ GRAPHS = sorted((Path(service.engine.runtime.__file__).parent / "graphs").glob("
 
 
 def providers(path: Path) -> dict[str, set[str]]:
-    """Operator -> the providers that run it."""
+    """Return operator -> the providers that run it."""
     options = ort.SessionOptions()
     options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
     session = ort.InferenceSession(path, options, providers=["CUDAExecutionProvider"])
@@ -38,6 +38,6 @@ def test_float16_graphs_compute_on_the_device(name: str, tmp_path: Path) -> None
 
 
 def test_float32_graphs_would_send_the_caches_to_the_cpu(tmp_path: Path) -> None:
-    """Why `engine.precision` refuses them: if this fails, ONNX Runtime has got a kernel."""
+    """This is why `engine.precision` rejects them: if this fails, ONNX Runtime has got a kernel."""
     found = providers(write_bundle(tmp_path / "single", SINGLE) / "decoder_step.onnx")
     assert found["GroupQueryAttention"] == {"CPUExecutionProvider"}

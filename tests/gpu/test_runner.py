@@ -1,4 +1,4 @@
-"""The runner and the engine on the GPU in float16, against float32 on the CPU."""
+"""The runner and the engine on the GPU in float16, compared with float32 on the CPU."""
 
 import pytest
 

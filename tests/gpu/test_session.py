@@ -13,7 +13,7 @@ CUDA = SessionConfig("cuda")
 
 @pytest.fixture
 def add(tmp_path: Path) -> GraphSession:
-    """y = x + 1, in float16."""
+    """Return a session that computes y = x + 1, in float16."""
     one = helper.make_tensor("one", TensorProto.FLOAT16, [1], [1.0])
     x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT16, ["N"]) for name in "xy")
     graph = helper.make_graph([helper.make_node("Add", ["x", "one"], ["y"])], "add", [x], [y], [one])

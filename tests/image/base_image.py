@@ -1,4 +1,4 @@
-"""The base of the image: the real one where a registry can be reached, else one of this machine's own parts."""
+"""The image's base: the real one where a registry can be reached, otherwise one built from parts of this machine."""
 
 import subprocess
 import sys
@@ -11,13 +11,13 @@ BASE = "python:3.11-slim-bookworm"
 STAND_IN = f"localhost/{BASE}"
 SUITE = "bookworm"
 PACKAGES = "ca-certificates netbase tzdata libssl3 libffi8 libsqlite3-0 zlib1g libbz2-1.0 liblzma5 libreadline8 libncursesw6 libexpat1 libuuid1"  # noqa: E501
-# What `python:*-slim` leaves out, too.
+# Left out by `python:*-slim` as well.
 UNUSED = ("site-packages/*", "test", "idlelib", "tkinter", "turtledemo", "config-*")
 SETTINGS = {"PATH": "/usr/local/bin:/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"}
 
 
 def base_image(engine: ContainerEngine) -> str:
-    """The name of the base, pulled or made: some 30 seconds without a registry."""
+    """Pull or build the base and return its name; takes some 30 seconds without a registry."""
     try:
         engine.podman("pull", "--quiet", BASE, timeout_seconds=300)
     except (CommandFailed, subprocess.TimeoutExpired):
@@ -26,13 +26,13 @@ def base_image(engine: ContainerEngine) -> str:
 
 
 def _stand_in(engine: ContainerEngine) -> str:
-    """Debian's smallest variant, and the CPython that runs this test where the real image has it: in /usr/local."""
+    """Build Debian's smallest variant with the CPython that runs this test in /usr/local, as in the real image."""
     container = engine.buildah("from", "scratch")
     root = Path(engine.buildah("mount", container))
     subprocess.run(
         [
             *(tool("mmdebstrap", "mmdebstrap"), "--quiet", "--mode=root", "--variant=minbase"),
-            "--dpkgopt=force-unsafe-io",  # it is thrown away; waiting for the disk would take minutes
+            "--dpkgopt=force-unsafe-io",  # it is temporary; waiting for the disk would take minutes
             *(f"--include={PACKAGES}", SUITE, root, _mirror()),
         ],
         check=True,
@@ -72,7 +72,7 @@ def _copy_python(prefix: Path) -> None:
 
 
 def _mirror() -> str:
-    """Where this machine has its Debian packages from."""
+    """Return where this machine gets its Debian packages from."""
     targets = ["apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages", f"Codename: {SUITE}"]
     told = subprocess.run(targets, capture_output=True, text=True, check=True, timeout=60).stdout.split()
     assert told, f"apt has no source for {SUITE}, so no base image can be made; pull {BASE} by hand"

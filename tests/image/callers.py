@@ -1,4 +1,4 @@
-"""Calls under way while a server is told to stop, as a process in its network: `python -m tests.image.callers`.
+"""Calls in progress while a server is told to stop, as a process in its network: `python -m tests.image.callers`.
 
 Prints `under way` when all calls are, then, once the server has stopped being ready, one line of JSON.
 """

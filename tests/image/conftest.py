@@ -1,4 +1,4 @@
-"""The image, built from the working tree, and one server of it that several tests look at."""
+"""The image, built from the working tree, and one server of it for tests that only inspect it."""
 
 import signal
 import subprocess
@@ -21,7 +21,7 @@ STARTED = time.monotonic()
 
 
 def report(text: str) -> None:
-    """One line of progress, after so many seconds."""
+    """Print one line of progress with the elapsed seconds."""
     print(f"[{time.monotonic() - STARTED:4.0f} s] {text}", flush=True)
 
 

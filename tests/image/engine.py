@@ -1,4 +1,4 @@
-"""A container engine with storage of its own, which goes with it: podman and buildah, without a daemon."""
+"""A container engine with temporary storage of its own: podman and buildah, without a daemon."""
 
 import os
 import shutil
@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.tools import tool
 
 STORAGE = '[storage]\ndriver = "overlay"\ngraphroot = "{folder}/graph"\nrunroot = "{folder}/run"\n'
-# runc, since crun refuses the mixed cgroups of some machines; cgroupfs and file, since there may be no systemd.
+# runc, since crun rejects the mixed cgroups of some machines; cgroupfs and file, since there may be no systemd.
 CONTAINERS = """
 [network]
 network_backend = "netavark"
@@ -22,11 +22,11 @@ runtime = "runc"
 
 
 class CommandFailed(Exception):
-    """A command of the engine did not exit with 0; the message has the end of what it said."""
+    """A command of the engine did not exit with 0; the message has the end of its output."""
 
 
 class ContainerEngine:
-    """Runs podman and buildah; `close` ends its containers and removes all that it stored."""
+    """Runs podman and buildah; `close` ends its containers and removes everything it has stored."""
 
     def __init__(self) -> None:
         assert os.geteuid() == 0, "images are built and run by root here; try sudo make test-image"
@@ -41,15 +41,15 @@ class ContainerEngine:
         }
 
     def podman(self, *arguments: str | Path, timeout_seconds: float = 60.0) -> str:
-        """Standard output of `podman ...`; `CommandFailed` if it fails or takes too long."""
+        """Run `podman ...` and return standard output; raise `CommandFailed` if it fails or takes too long."""
         return self._run(self._programs["podman"], *arguments, timeout_seconds=timeout_seconds)
 
     def buildah(self, *arguments: str | Path, timeout_seconds: float = 60.0) -> str:
-        """The same of `buildah ...`."""
+        """Run `buildah ...` in the same way."""
         return self._run(self._programs["buildah"], *arguments, timeout_seconds=timeout_seconds)
 
     def logs(self, container: str) -> str:
-        """What a container wrote to standard output and standard error."""
+        """Return what a container wrote to standard output and standard error."""
         run = subprocess.run(
             [self._programs["podman"], "logs", container],
             env=self._environment,
@@ -70,7 +70,7 @@ class ContainerEngine:
         shutil.rmtree(self.folder)
 
     def _run(self, *command: str | Path, timeout_seconds: float) -> str:
-        # In a group of their own, so that what they have started ends with them.
+        # In a process group of their own, so that their children end with them.
         with subprocess.Popen(
             command,
             env=self._environment,

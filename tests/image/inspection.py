@@ -1,4 +1,4 @@
-"""What an image is, without running it: its settings, its size, its files."""
+"""Properties of an image that need no running container: its settings, its size, its files."""
 
 import json
 from datetime import datetime
@@ -15,12 +15,12 @@ COMPILERS = ("cc", "gcc", "g++", "clang", "ld", "make")
 
 
 def size_over_base(engine: ContainerEngine, image: str, base: str) -> int:
-    """Bytes, unpacked."""
+    """Return the image's size over its base in bytes, unpacked."""
     return int(_inspect(engine, image)["Size"]) - int(_inspect(engine, base)["Size"])
 
 
 def problems(engine: ContainerEngine, image: str, base: str, budget: int = BUDGET) -> list[str]:
-    """What is wrong with an image's settings and size."""
+    """Return what is wrong with an image's settings and size."""
     inspected = _inspect(engine, image)
     config = inspected["Config"]
     labels = config.get("Labels") or {}
@@ -36,14 +36,14 @@ def problems(engine: ContainerEngine, image: str, base: str, budget: int = BUDGE
 
 
 def labels(engine: ContainerEngine, image: str) -> dict[str, str]:
-    """OCI's labels, without their prefix."""
+    """Return OCI's labels, without their prefix."""
     told = _inspect(engine, image)["Config"]["Labels"]
     assert datetime.fromisoformat(told["org.opencontainers.image.created"]).tzinfo is not None
     return {name: told[f"org.opencontainers.image.{name}"] for name in LABELS}
 
 
 def surprises(root: Path) -> list[str]:
-    """Files that have no business in a server: compilers, pip, torch, setuid programs, Python that was not compiled."""
+    """Return files that do not belong in a server: compilers, pip, torch, setuid programs, uncompiled Python."""
     installed = {distribution.name for distribution in _distributions(root)}
     found = sorted(installed & FORBIDDEN)
     found += [str(path) for name in COMPILERS for path in root.glob(f"usr/*bin/{name}")]
@@ -58,7 +58,7 @@ def surprises(root: Path) -> list[str]:
 
 
 def sbom_problems(root: Path) -> list[str]:
-    """How the SBOM differs from what is installed; and components without version or licence."""
+    """Return how the SBOM differs from what is installed, and components without version or licence."""
     sbom = json.loads((root / "usr/share/dragoman/sbom.json").read_text())
     assert sbom["bomFormat"] == "CycloneDX"
     listed = {component["name"]: component for component in sbom["components"]}

@@ -1,4 +1,4 @@
-"""This machine's way to Python packages, for the build's RUN steps: mounted, and never in the image."""
+"""This machine's access to Python packages for the build's RUN steps: mounted, and never part of the image."""
 
 import ast
 import subprocess
@@ -10,7 +10,7 @@ PASSED_ON = ("cert", "extra-index-url", "find-links", "index-url", "proxy", "tru
 
 
 def mounts(folder: Path) -> list[str]:
-    """`--volume` arguments of a build: a pip.conf, written to the folder, and the local files that it names."""
+    """Return `--volume` arguments of a build: a pip.conf, written to the folder, and the local files that it names."""
     settings = _settings()
     (folder / "pip.conf").write_text("[global]\n" + "".join(f"{name} = {value}\n" for name, value in settings.items()))
     local = {_local(word) for value in settings.values() for word in value.split()}
@@ -19,7 +19,7 @@ def mounts(folder: Path) -> list[str]:
 
 
 def _local(word: str) -> Path | None:
-    """What to mount for a word of a setting: nothing, a file, or the folder around an index, links may lead there."""
+    """Return what to mount for a word of a setting: nothing, a file, or the folder around an index with links."""
     path = Path(word.removeprefix("file://"))
     if not (path.is_absolute() and path.exists()):
         return None

@@ -1,4 +1,4 @@
-"""The image as production runs it: nothing can be written, no capabilities, little memory, no network but loopback."""
+"""The image as in production: read-only, no capabilities, little memory, no network except loopback."""
 
 import subprocess
 import sys
@@ -16,15 +16,15 @@ HARDENED = [
     *("--read-only", "--read-only-tmpfs=false", "--cap-drop", "ALL", "--security-opt", "no-new-privileges"),
     *("--memory", str(MEMORY), "--memory-swap", str(MEMORY), "--pids-limit", "256"),
     *("--ulimit", "nofile=1024:1024", "--ulimit", "nproc=4096:4096"),
-    *("--health-interval", "disable"),  # these tests probe by hand; by itself it needs systemd
+    *("--health-interval", "disable"),  # these tests probe by hand; automatic checks need systemd
 ]
 
 
 class ServerContainer:
-    """A container with the server's own defaults, but for what is given; removed when the block ends.
+    """A container with the server's own defaults except for the given settings; removed when the block ends.
 
-    The network is the container's own, with loopback only: the server has its usual ports, reaches nobody, and `client`
-    comes in from this machine's files.
+    It has a network of its own, with loopback only: the server has its usual ports and reaches nothing, and `client`
+    runs from this machine's files.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class ServerContainer:
         self._engine.podman("rm", "--force", "--time", "0", self.name)
 
     def wait_until_healthy(self, timeout_seconds: float = 60.0) -> float:
-        """By the image's own HEALTHCHECK; seconds since the start."""
+        """Wait until the image's own HEALTHCHECK succeeds; return the seconds since the start."""
         while not self.is_healthy():
             assert self._inspect("{{.State.Running}}") == "true", f"the server ended:\n{self.logs()}"
             assert time.monotonic() - self.started < timeout_seconds, f"not healthy:\n{self.logs()}"
@@ -72,7 +72,7 @@ class ServerContainer:
         )
 
     def ask(self, *command: str, timeout_seconds: float = 60.0) -> str:
-        """What a client of this machine prints."""
+        """Return the output of a client on this machine."""
         with self.client(*command) as process:
             out, err = process.communicate(timeout=timeout_seconds)
         assert process.returncode == 0, err
@@ -82,11 +82,11 @@ class ServerContainer:
         self._engine.podman("kill", "--signal", name, self.name)
 
     def wait(self, timeout_seconds: float = 60.0) -> int:
-        """The exit code."""
+        """Wait for the exit code."""
         return int(self._engine.podman("wait", self.name, timeout_seconds=timeout_seconds))
 
     def logs(self) -> str:
-        """What it wrote to standard output and standard error."""
+        """Return what the server wrote to standard output and standard error."""
         return self._engine.logs(self.name)
 
     @property
@@ -94,7 +94,7 @@ class ServerContainer:
         return int(self._inspect("{{.State.Pid}}"))
 
     def public_ports(self) -> set[int]:
-        """The ports that it listens on at all of its addresses, of IPv4 or IPv6."""
+        """Return the ports on which it listens at all of its addresses, of IPv4 or IPv6."""
         tables = [Path(f"/proc/{self.pid}/net/{name}").read_text().splitlines()[1:] for name in ("tcp", "tcp6")]
         rows = [line.split() for table in tables for line in table]
         ends = [row[1].split(":") for row in rows if row[3] == TCP_LISTEN]
@@ -104,7 +104,7 @@ class ServerContainer:
         return self._inspect("{{.State.OOMKilled}}") == "true"
 
     def peak_memory(self) -> tuple[int, int]:
-        """Bytes while it runs: all that counts against its limit, caches of files included; the server's own."""
+        """Return the peak bytes so far: all that counts against its limit, file caches included; the server's own."""
         status = Path(f"/proc/{self.pid}/status").read_text()
         (resident,) = [line.split()[1] for line in status.splitlines() if line.startswith("VmHWM:")]
         return int(_memory_cgroup(self.pid).read_text()), int(resident) * 1024
@@ -114,7 +114,7 @@ class ServerContainer:
 
 
 def _memory_cgroup(pid: int) -> Path:
-    """The file that tells the most memory of a process' group: of cgroup v1, or of v2."""
+    """Return the file with the peak memory of a process's group, of cgroup v1 or v2."""
     groups = [line.split(":", 2) for line in Path(f"/proc/{pid}/cgroup").read_text().splitlines()]
     v1 = [path for _, kinds, path in groups if "memory" in kinds.split(",")]
     if v1:

@@ -22,7 +22,7 @@ CONFIG = "/etc/dragoman/config.toml"
 
 @pytest.fixture(scope="module")
 def root(engine: ContainerEngine, image: str) -> Iterator[Path]:
-    """The image's files."""
+    """Yield the image's files."""
     yield Path(engine.podman("image", "mount", image))
     engine.podman("image", "unmount", image)
 
@@ -49,7 +49,7 @@ def test_a_planted_fault_is_found(
     (tmp_path / "Dockerfile").write_text(f"FROM {image}\n{fault}\n")
     (tmp_path / "ballast").write_bytes(bytes(1_000_000))
     engine.buildah("build", "--format", "docker", "--isolation", "chroot", "--tag", "faulty", tmp_path)
-    budget = size_over_base(engine, image, base) + 500_000  # so that a megabyte is over it
+    budget = size_over_base(engine, image, base) + 500_000  # so that one more megabyte exceeds it
     (found,) = problems(engine, "faulty", base, budget)
     assert problem in found
 
@@ -83,18 +83,18 @@ def test_it_translates_and_answers_all_calls_under_way_on_a_stop(server: ServerC
         out, err = callers.communicate(timeout=60)
     assert callers.returncode == 0, err
     told = json.loads(out)
-    assert told["unanswered_when_draining"] > 0  # else this test shows nothing
+    assert told["unanswered_when_draining"] > 0  # otherwise this test proves nothing
     assert told["answered_texts"] == 8 * 150
     assert server.wait(GRACE_SECONDS) == 0
     assert not server.was_out_of_memory()
-    assert server.logs().count("\n") == 0  # the ready line is all
+    assert server.logs().count("\n") == 0  # nothing but the ready line
     report(f"{told['unanswered_when_draining']} calls drained")
     report(f"memory: at most {charged / 1e6:.0f} MB charged against its limit, {resident / 1e6:.0f} MB resident")
 
 
 def test_a_stop_while_it_loads(engine: ContainerEngine, image: str) -> None:
     with ServerContainer(engine, image) as container:
-        eventually(lambda: bool(container.public_ports()))  # before that nobody handles signals, and PID 1 is spared
+        eventually(lambda: bool(container.public_ports()))  # before that, PID 1 has no handler and ignores signals
         assert not container.is_healthy()
         container.signal("TERM")
         assert container.wait(GRACE_SECONDS) == 0
@@ -102,7 +102,7 @@ def test_a_stop_while_it_loads(engine: ContainerEngine, image: str) -> None:
 
 def test_models_on_a_volume(engine: ContainerEngine, image: str, tiny_models: Path, tmp_path: Path) -> None:
     volume = tmp_path / "models"
-    shutil.copytree(tiny_models / "tiny", volume / "tiny")  # readable for all, which pytest's own folders are not
+    shutil.copytree(tiny_models / "tiny", volume / "tiny")  # readable for all, unlike pytest's own folders
     with ServerContainer(engine, image, options=("--volume", f"{volume}:{MODELS}:ro")) as container:
         container.wait_until_healthy()
         assert "tiny" in container.ask("-m", "service", "models")

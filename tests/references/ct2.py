@@ -14,7 +14,7 @@ def write_ct2(model: Transformer, directory: Path) -> None:
     """Write the model, float32, through its M2M100 form; no token is added to sources.
 
     Raises:
-        ValueError: it has a choice that M2M100 does not know.
+        ValueError: the model uses an option that M2M100 does not support.
     """
     config = model.config
     spec: Any = M2M100Loader().get_model_spec(to_m2m100(model))

@@ -1,4 +1,4 @@
-"""Greedy decoding that runs the whole model over the whole prefix for every token: slow, plain, and the yardstick."""
+"""The reference: greedy decoding that runs the whole model over the whole prefix for every token, slow and simple."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ def decode_fully(
 ) -> FullDecoding:
     """Translate one sentence by itself: no batch, no padding, no cache.
 
-    `target_prefix_ids` are forced behind the start id and are no part of the output.
+    `target_prefix_ids` are forced after the start id and are not part of the output.
     """
     config = model.config
     source = torch.tensor([list(source_ids)], dtype=torch.int64)

@@ -23,17 +23,17 @@ _FEED_FORWARD = {
 
 @dataclass(frozen=True)
 class ReferenceOutput:
-    """What `generate` gave for one source: hypotheses best first, without start, padding and end ids."""
+    """The output of `generate` for one source: hypotheses best first, without start, padding and end ids."""
 
     token_ids: list[tuple[int, ...]]
     scores: list[float]
 
 
 def to_m2m100(model: Transformer) -> Any:
-    """The same model as transformers' `M2M100ForConditionalGeneration`, in evaluation mode.
+    """Return the same model as transformers' `M2M100ForConditionalGeneration`, in evaluation mode.
 
     Raises:
-        ValueError: it has a choice that M2M100 does not know; all are listed.
+        ValueError: the model uses options that M2M100 does not support; all are listed.
     """
     config = model.config
     problems = _inexpressible(config)
@@ -106,7 +106,7 @@ def generate(
 
 @torch.no_grad()
 def logits_along(reference: Any, source: Sequence[int], output: Sequence[int]) -> Tensor:
-    """Logits (T + 1, V) that `output` (T tokens) and its successor are chosen from."""
+    """Return the logits (T + 1, V) from which `output` (T tokens) and its successor are chosen."""
     start = reference.config.decoder_start_token_id
     result = reference(input_ids=torch.tensor([source]), decoder_input_ids=torch.tensor([[start, *output]]))
     logits: Tensor = result.logits[0]
@@ -150,6 +150,6 @@ def _part(part: str) -> str:
 
 
 def _trimmed(row: list[int], pad_id: int, eos_id: int) -> tuple[int, ...]:
-    """Transformers pads finished rows; M2M100's generation may do so with the end id too."""
+    """Remove the padding of finished rows, for which M2M100's generation may use the end id too."""
     ids = row[: row.index(eos_id)] if eos_id in row else row
     return tuple(token_id for token_id in ids if token_id != pad_id)

@@ -1,4 +1,4 @@
-"""`make soak`: a real server under an hour of mixed traffic; it must stay as it was, and every answer must be right."""
+"""`make soak`: a real server under an hour of mixed traffic; it must stay stable, and every answer must be right."""
 
 import sys
 import tempfile
@@ -51,7 +51,7 @@ def main(
     plant: str | None,
     output: Path,
 ) -> None:
-    """Soak a server; write what was measured, and exit with 1 if anything is wrong."""
+    """Soak a server, write the measurements, and exit with 1 if anything is wrong."""
     first = bundles_of(models)
     second = [each for each in bundles_of(second_models) if (models / each.parent.name / "1").exists()]
     if len(first) != len(second) or not first:

@@ -1,4 +1,4 @@
-"""One client process of a soak: mixed calls at a rate, some of them given up, until SIGTERM.
+"""One client process of a soak: mixed calls at a rate, some of them cancelled, until SIGTERM.
 
 `python -m tests.soak.caller '<JSON of Traffic>'` prints a line of JSON, a `Report`, every few seconds and at the end.
 """
@@ -22,15 +22,15 @@ from tests.patience import patient
 from tests.soak.calls import SHARES, Asked, abandon, ask, difference, load
 
 TIMEOUT_SECONDS = patient(60.0)
-MAX_TOLD = 5  # failures that a report tells in full
-# How calls are made, in parts of the sum.
+MAX_TOLD = 5  # failures that a report describes in full
+# How calls are made, as weights.
 MANNERS = {"plain": 88, "cancelled": 4, "out of time": 3, "abandoned": 2, "reconnected": 3}
-CACHED_SHARE = 0.2  # of the calls that may come out of the translation cache
+CACHED_SHARE = 0.2  # of the calls that may be answered from the translation cache
 
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """What to do to a server: `rate` is in calls per second, 0 as fast as `most_at_once` allows."""
+    """The load on a server: `rate` is in calls per second, 0 as fast as `most_at_once` allows."""
 
     address: str
     calls: str  # a file of `calls.save`
@@ -42,10 +42,10 @@ class Traffic:
 
 @dataclass(slots=True)
 class Report:
-    """What came of the calls since the last report.
+    """The outcome of the calls since the last report.
 
-    `milliseconds` are of plain calls with the right answer, by kind; `held_back` calls came late as `most_at_once` were
-    under way.
+    `milliseconds` are of plain calls with the right answer, by kind; `held_back` calls were late because `most_at_once`
+    were in progress.
     """
 
     seconds: float = 0.0  # since the first call
@@ -73,7 +73,7 @@ class Caller:
         self._started = time.monotonic()
 
     async def run(self) -> None:
-        """Call until SIGTERM, then wait for what is under way."""
+        """Call until SIGTERM, then wait for calls in progress."""
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._stopped.set)
         room = asyncio.Semaphore(self._traffic.most_at_once)
         async with grpc.aio.insecure_channel(self._traffic.address) as channel, asyncio.TaskGroup() as tasks:
@@ -81,7 +81,7 @@ class Caller:
             watching = tasks.create_task(self._watch_health(channel))
             calls: set[asyncio.Task[None]] = set()
             await channel.channel_ready()
-            self._tell()  # it begins
+            self._tell()  # signals the start
             self._started = due = time.monotonic()
             while not self._stopped.is_set():
                 if self._traffic.rate:
@@ -132,7 +132,7 @@ class Caller:
                 await asyncio.wait({call}, timeout=self._random.uniform(0.0, 0.06))
                 if not call.cancel():
                     call.result()
-        except Exception as error:  # whatever it is, it is a finding
+        except Exception as error:  # any error is a finding
             self._fail(asked, manner, repr(error))
 
     async def _check(
@@ -141,7 +141,7 @@ class Caller:
         began = time.monotonic()
         answer = await ask(channel, asked.call, timeout_seconds, fresh)
         self._report.codes[answer.code] += 1
-        if answer.code == "RESOURCE_EXHAUSTED":  # a busy moment of the machine; counted
+        if answer.code == "RESOURCE_EXHAUSTED":  # the machine was busy for a moment; counted
             return
         if manner == "out of time" and answer.code == "DEADLINE_EXCEEDED":
             return

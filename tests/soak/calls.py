@@ -1,4 +1,4 @@
-"""The distinct calls of a soak, over all three APIs, and what of an answer must come out the same each time."""
+"""The distinct calls of a soak, over all three APIs, and the parts of an answer that must be the same each time."""
 
 import base64
 import dataclasses
@@ -22,7 +22,7 @@ from service.faces.grpc.pb.inference import grpc_service_pb2_grpc as kserve_grpc
 
 PARENT = "projects/soak/locations/here"
 GLOSSARY = "soak"
-# How often each kind is called, in parts of the sum.
+# How often each kind is called, as weights.
 SHARES = {
     "one": 40,
     "word": 8,
@@ -53,7 +53,7 @@ _NUM_MANY = 300
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request; `method` is a key of `_METHODS`. A call of the kind `bad` must be refused."""
+    """One request; `method` is a key of `_METHODS`. A call of the kind `bad` must be rejected."""
 
     kind: str
     method: str
@@ -68,9 +68,9 @@ class Call:
 
 
 class Answer(NamedTuple):
-    """What came back: the status, the version that answered ("" where the API does not tell), and what it said.
+    """The response: status, the version that answered ("" where the API does not report it), and content.
 
-    Scores are left out, for their last bits depend on who else is served; of a refusal there is the status only.
+    Scores are omitted because their last bits depend on concurrent requests; errors have only their status.
     """
 
     code: str
@@ -78,13 +78,13 @@ class Answer(NamedTuple):
     said: Any
 
     def is_one_of(self, expected: dict[str, "Answer"]) -> bool:
-        """Whether it is what its version answers to that call alone; of an unnamed version, what any does."""
+        """Return whether it equals its version's answer to that call alone; without a version, any version's."""
         allowed = [expected.get(self.version)] if self.version else list(expected.values())
         return any(each is not None and (each.code, each.said) == (self.code, self.said) for each in allowed)
 
 
 class Asked(NamedTuple):
-    """A call and its answers when nobody else is served, by the version that gave them."""
+    """A call and its answers on an otherwise idle server, by the version that gave them."""
 
     call: Call
     expected: dict[str, Answer]
@@ -102,7 +102,7 @@ def load(path: Path) -> list[Asked]:
 
 
 def difference(answer: Answer, expected: dict[str, Answer]) -> str:
-    """Where an answer differs from what its version should say, in a line."""
+    """Describe in one line where an answer differs from its version's expected answer."""
     alone = expected.get(answer.version) or next(iter(expected.values()))
     if answer.code != alone.code:
         return f"{answer.code}; alone it is {alone.code}."
@@ -115,19 +115,19 @@ def difference(answer: Answer, expected: dict[str, Answer]) -> str:
 
 
 class Refused(Exception):
-    """A request on a stream was refused with the status of this name; the stream goes on."""
+    """A request on a stream was rejected with the status of this name; the stream continues."""
 
 
 async def ask(channel: grpc.aio.Channel, call: Call, timeout_seconds: float, fresh: int = 0) -> Answer:
-    """Make a call; with another `fresh` number, the server can't answer it out of its cache where the API allows that.
+    """Make a call; a different `fresh` number avoids the server's cache where the API allows that.
 
     Raises:
-        AioRpcError: CANCELLED, as the caller went away. Other statuses are answers.
+        AioRpcError: CANCELLED, as the caller disconnected. Other statuses are answers.
     """
     method = _METHODS[call.method]
     request = method.request.FromString(call.request)
     if fresh and method.freshen is not None:
-        method.freshen(request, 1.0 + 1e-9 * (fresh % 1_000_000))  # a length penalty of very nearly 1
+        method.freshen(request, 1.0 + 1e-9 * (fresh % 1_000_000))  # a length penalty of almost exactly 1
     try:
         return Answer(
             "OK", *await method.ask(getattr(method.stub(channel), call.method.split("/")[1]), request, timeout_seconds)
@@ -149,7 +149,7 @@ async def abandon(channel: grpc.aio.Channel, call: Call, timeout_seconds: float)
 
 
 def distinct_calls(bundles: Sequence[Path], texts: Sequence[str], per_kind: int) -> list[Call]:
-    """Calls of every kind, of most `per_kind` for each model; the texts are in the source language of all of them."""
+    """Return calls of every kind, at most `per_kind` per model; the texts are in the source language of all models."""
     calls = []
     for number, bundle in enumerate(bundles):
         calls += _Maker(Manifest.load(bundle), texts[number % 7 :], per_kind).calls()
@@ -157,7 +157,7 @@ def distinct_calls(bundles: Sequence[Path], texts: Sequence[str], per_kind: int)
 
 
 def glossary_of(bundle: Path, texts: Sequence[str]) -> tuple[str, str]:
-    """Name and contents of the glossary file that the calls for this bundle's model name."""
+    """Return name and contents of the glossary file that the calls for this bundle's model name."""
     pair = Manifest.load(bundle).first_pair
     codes = [code.replace("-", "_") for code in (pair.source_language_code, pair.target_language_code)]
     words = sorted({_longest_word(text) for text in texts[:40]})
@@ -304,7 +304,7 @@ async def _infer(method: Any, request: Any, timeout_seconds: float) -> tuple[str
 
 
 async def _infer_stream(method: Any, request: Any, timeout_seconds: float) -> tuple[str, Any]:
-    async def requests() -> AsyncIterator[Any]:  # writing them by hand raises what is no status, out of time
+    async def requests() -> AsyncIterator[Any]:  # stream writes by hand raise an error without a status on timeout
         yield request
 
     answers = [answer async for answer in method(requests(), timeout=timeout_seconds)]
@@ -319,7 +319,7 @@ async def _plain(method: Any, request: Any, timeout_seconds: float) -> tuple[str
 
 
 async def _changing(method: Any, request: Any, timeout_seconds: float) -> tuple[str, Any]:
-    """What it says depends on what has happened before."""
+    """Make a call whose answer depends on what has happened before."""
     await method(request, timeout=timeout_seconds)
     return "", None
 
@@ -356,7 +356,7 @@ _OWN, _GOOGLE, _KSERVE = (
     google_grpc.TranslationServiceStub,
     kserve_grpc.GRPCInferenceServiceStub,
 )
-_REFUSALS = ("DEADLINE_EXCEEDED", "RESOURCE_EXHAUSTED")  # that a request on a stream may meet
+_REFUSALS = ("DEADLINE_EXCEEDED", "RESOURCE_EXHAUSTED")  # possible errors of a request on a stream
 _METHODS = {
     "own/Translate": _Method(_OWN, pb.TranslateRequest, _translate, _freshen_own),
     "own/TranslateStream": _Method(_OWN, pb.TranslateRequest, _translate_stream, _freshen_own),

@@ -1,7 +1,7 @@
-"""Whether a server stayed as it was: pure functions of what was sampled while it worked.
+"""Whether a server stayed stable: pure functions of samples taken while it worked.
 
-A warmed-up server's memory may move up and down, with every reload for example; it must not go up in the long run.
-Threads, descriptors and tasks come and go; when few are there, as many must be there at the end as at the beginning.
+A warmed-up server's memory may go up and down, with every reload for example; it must not grow in the long run.
+Threads, descriptors and tasks come and go; their minimum must be the same at the end as at the beginning.
 """
 
 import math
@@ -13,28 +13,28 @@ import numpy as np
 from benchmarks.measures import percentile
 
 MAX_SLOPE_MIB_PER_MINUTE = 1.0
-# Allocators and caches take memory in steps: less than this is no leak that can be told from one.
+# Allocators and caches take memory in steps: growth below this cannot be told from such steps.
 MIN_GROWTH_MIB = 40.0
-# Pools of threads and connections are filled when they are needed first, which may be late.
+# Pools of threads and connections are filled on first use, which may be late.
 MAX_FLOOR_GROWTH = {"threads": 2.0, "descriptors": 4.0, "tasks": 2.0}
 MAX_P99_FACTOR = 1.5
 MIN_P99_DIFFERENCE_MS = 20.0
 MIN_CALLS = 500  # in each third: the 99th percentile of fewer is chance
 _WINDOWS = 20  # in each third
-_BLOCKS = 12  # longer than most movements: their means tell how far a slope may be chance
+_BLOCKS = 12  # longer than most fluctuations: their means show how far a slope may be chance
 
 
 def slope_per_minute(seconds: Sequence[float], values: Sequence[float]) -> float:
-    """Of the straight line that fits best (least squares); 0 of fewer than three points."""
+    """Return the slope of the best-fitting straight line (least squares); 0 for fewer than three points."""
     if len(seconds) < 3 or seconds[0] == seconds[-1]:
         return 0.0
     return float(np.polyfit(seconds, values, 1)[0]) * 60.0
 
 
 def slope_error_per_minute(seconds: Sequence[float], values: Sequence[float]) -> float:
-    """The standard error of that slope, from how far the means of twelve blocks are off the line; 0 of fewer values.
+    """Return the standard error of that slope, from the deviations of twelve block means; 0 for fewer values.
 
-    Neighbouring samples are nearly the same: taken one by one they would make any slope look certain.
+    Neighbouring samples are nearly the same: taken individually, they would make any slope look certain.
     """
     if len(values) < _BLOCKS:
         return 0.0
@@ -46,16 +46,16 @@ def slope_error_per_minute(seconds: Sequence[float], values: Sequence[float]) ->
 
 
 def floor_growth(values: Sequence[float]) -> float:
-    """By how much the least value of the last third exceeds the least of the first; 0 of fewer than three."""
+    """Return by how much the minimum of the last third exceeds that of the first; 0 for fewer than three values."""
     third = len(values) // 3
     return min(values[-third:]) - min(values[:third]) if third else 0.0
 
 
 def p99_of_thirds(calls: Sequence[tuple[float, float]]) -> list[float]:
-    """The typical 99th percentile of the first, second and last third of the time, of calls (second, milliseconds).
+    """Return the typical 99th percentile of first, second and last third of the time, of calls (second, milliseconds).
 
-    It is the median over short windows, so that a moment in which the machine had something else to do counts little.
-    NaN where a third has too few calls.
+    It is the median over short windows, so that moments in which the machine was busy with other work count little. NaN
+    where a third has too few calls.
     """
     if not calls:
         return [math.nan] * 3
@@ -79,10 +79,10 @@ def judge(
     series: Mapping[str, Sequence[float]],
     calls: Mapping[str, Sequence[tuple[float, float]]],
 ) -> list[str]:
-    """What is wrong, a line each; all is well if there is none.
+    """Return what is wrong, one line each; empty if all is well.
 
     `series` has memory as `rss_mib`, `threads`, `descriptors` and `tasks` at `seconds`, all after the warm-up; `calls`
-    are, by their kind, when each ended and how many milliseconds it took, in the order of time.
+    has, by kind and in the order of time, when each call ended and how many milliseconds it took.
     """
     found = []
     slope = slope_per_minute(seconds, series["rss_mib"])

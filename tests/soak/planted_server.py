@@ -1,4 +1,4 @@
-"""Our server with a fault planted, which a soak must find: `python -m tests.soak.planted_server leak serve ...`."""
+"""Our server with an injected fault, which a soak must find: `python -m tests.soak.planted_server leak serve ...`."""
 
 import dataclasses
 import itertools
@@ -11,7 +11,7 @@ from service.cli.main import main
 from service.observe.metrics import Metrics
 from service.translation.engine_bridge import EngineBridge
 
-LEAKED_BYTES = 2**20  # a call
+LEAKED_BYTES = 2**20  # per call
 CALLS_PER_THREAD = 50
 ANSWERS_PER_WRONG_ONE = 1000
 
@@ -34,7 +34,7 @@ def thread() -> None:
 
 
 def wrong() -> None:
-    """Take the last token off one translation in a thousand."""
+    """Drop the last token of one translation in a thousand."""
     numbers = itertools.count(1)
     on_updates = EngineBridge.on_updates
 

@@ -1,4 +1,4 @@
-"""What is done to the models on disk during a soak: a version comes, is touched, a damaged one is offered, it goes."""
+"""Changes to the models on disk during a soak: a version is added, touched, followed by a damaged one, and removed."""
 
 import itertools
 import shutil
@@ -31,7 +31,7 @@ class Reloads:
         self.count = 0
 
     def step(self) -> None:
-        """Do the next thing.
+        """Perform the next step.
 
         Raises:
             TimeoutError: the server has not followed.
@@ -86,12 +86,12 @@ class Reloads:
 
 
 def bundles_of(repository: Path, version: str = "1") -> list[Path]:
-    """The bundles of that version of every model in a repository."""
+    """Return the bundles of that version of every model in a repository."""
     return sorted(path for path in repository.glob(f"*/{version}") if (path / "manifest.json").exists())
 
 
 def put_all(bundles: Sequence[Path], models: Path, version: str) -> None:
-    """Copy bundles into a repository that is made if need be."""
+    """Copy bundles into a repository, which is created if needed."""
     models.mkdir(parents=True, exist_ok=True)
     for bundle in bundles:
         put_bundle(models, bundle, bundle.parent.name, version)

@@ -1,8 +1,8 @@
-"""Leads a soak: the server, its clients, and what is done to it meanwhile; gathers what there is to judge.
+"""Runs a soak: the server, its clients, and the disturbances; collects the data to judge.
 
-The expected answers are those that each call gets when nobody else is served, from either version of each model. Then
-client processes call at half the rate that was measured to be the most, over all APIs, with calls given up, bad input
-and reconnects, while versions come and go on disk, clients are killed, and metrics and status page are read.
+The expected answers are those that each call gets on an otherwise idle server, from either version of each model. Then
+client processes call at half the measured maximum rate, over all APIs, with cancelled calls, bad input and reconnects,
+while versions come and go on disk, clients are killed, and metrics and status page are read.
 """
 
 import asyncio
@@ -35,24 +35,22 @@ from tests.soak.watch import Series, Watch, codes_of, sample_of
 
 NUM_CLIENTS = 2
 LOAD_SHARE = 0.5
-MIN_RATE = 4.0  # calls a second, where the most could not be measured: a short run on a slow machine
-MIN_CALLS = 80  # such a run goes on until there are so many
-CALLS_AT_ONCE = 16  # when the most is measured
-MOST_CALLS_AT_ONCE = (
-    CALLS_AT_ONCE // NUM_CLIENTS
-)  # of a client: where the machine is slow it must not become an overload
+MIN_RATE = 4.0  # calls per second, where the maximum could not be measured: a short run on a slow machine
+MIN_CALLS = 80  # such a run continues until there are that many
+CALLS_AT_ONCE = 16  # while the maximum is measured
+MOST_CALLS_AT_ONCE = CALLS_AT_ONCE // NUM_CLIENTS  # of a client: a slow machine must not become overloaded
 ALONE_SECONDS = patient(60.0)
 STOP_SECONDS = patient(60.0)
-LATE_SECONDS = patient(90.0)  # after the last call: nothing waits any longer
+LATE_SECONDS = patient(90.0)  # after the last call: nothing is waiting any longer
 WARM_SHARE = 0.2  # of the time: caches and pools fill up
 MAX_TOLD = 20
-JUDGED_KIND = "one"  # what the progress line and the picture tell of
-# A small cache, so that it is full soon and goes on dropping what is old.
+JUDGED_KIND = "one"  # shown by the progress line and the picture
+# A small cache, so that it is soon full and keeps evicting old entries.
 FLAGS = ("--cache-mib", "4", "--admin-port", "0", "--reload-seconds", "7", "--grace-seconds", "60")
 
 
 class Client:
-    """A client process; what it reports is kept with the time on `time.monotonic()`'s clock at which it came."""
+    """A client process; its reports are kept with their arrival times on `time.monotonic()`'s clock."""
 
     def __init__(self, traffic: Traffic) -> None:
         given = json.dumps({each.name: getattr(traffic, each.name) for each in fields(traffic)})
@@ -63,10 +61,10 @@ class Client:
         self._reader.start()
 
     def wait(self) -> None:
-        """Until it calls.
+        """Wait until it calls.
 
         Raises:
-            ClickException: it does not.
+            ClickException: it does not start calling.
         """
         end = time.monotonic() + STOP_SECONDS
         while not self.reports:
@@ -75,7 +73,7 @@ class Client:
             time.sleep(0.02)
 
     def stop(self) -> int:
-        """No new calls; wait for those under way. Returns its exit code."""
+        """Stop new calls, wait for those in progress, and return the exit code."""
         self.process.send_signal(signal.SIGTERM)
         try:
             return self.process.wait(LATE_SECONDS)
@@ -83,7 +81,7 @@ class Client:
             self.kill()
 
     def kill(self) -> None:
-        """End it, whatever it does."""
+        """Kill the process, whatever it is doing."""
         self.process.kill()
         self.process.wait()
         self._reader.join(STOP_SECONDS)
@@ -91,13 +89,13 @@ class Client:
     def _read(self) -> None:
         assert self.process.stdout is not None
         for line in self.process.stdout:
-            with contextlib.suppress(json.JSONDecodeError):  # it was killed half way
+            with contextlib.suppress(json.JSONDecodeError):  # it was killed mid-line
                 self.reports.append((time.monotonic(), json.loads(line)))
 
 
 @dataclass(slots=True)
 class Outcome:
-    """What was measured; `findings` is what is wrong. `series` is all, `warm` what came after the warm-up."""
+    """The measurements; `findings` is what is wrong. `series` is all samples, `warm` those after the warm-up."""
 
     series: Series
     warm: Series
@@ -113,7 +111,7 @@ class Outcome:
     findings: list[str] = field(default_factory=list)
 
     def numbers(self) -> dict[str, float]:
-        """For the report."""
+        """Return the numbers for the report."""
         memory = self.warm.values["rss_mib"]
         first, _, last = p99_of_thirds(self.latencies.get(JUDGED_KIND, []))
         p99 = {} if math.isnan(first + last) else {"p99_first_ms": first, "p99_last_ms": last}
@@ -137,7 +135,7 @@ class Outcome:
         }
 
     def picture_series(self) -> dict[str, Any]:
-        """Samples, and the 99th percentile over short windows, as plain lists."""
+        """Return samples, and the 99th percentile over short windows, as plain lists."""
         calls = self.latencies.get(JUDGED_KIND, [])
         size = max(len(calls) // 60, 100)
         windows = [calls[i : i + size] for i in range(0, len(calls) - size + 1, size)]
@@ -164,7 +162,7 @@ class Soak:
         plant: str,
         log_folder: Path,
     ) -> None:
-        """`place` is an empty folder, or one in which only `answered_alone` has worked."""
+        """Take `place`, a folder that is empty or in which only `answered_alone` has worked."""
         self._place, self._versions, self._seconds = place, versions, seconds
         self._log = log_folder / "soak-server.log"
         self._calls = place / "calls.json"
@@ -175,7 +173,7 @@ class Soak:
             self._command[1:3] = ["-m", "tests.soak.planted_server", plant]
 
     def run(self) -> Outcome:
-        """Soak and judge."""
+        """Run the soak and judge it."""
         findings: list[str] = []
         with self._log.open("wb") as log, running(self._command, log) as server:
             capacity = self._capacity(server)
@@ -193,7 +191,7 @@ class Soak:
         return outcome
 
     def _capacity(self, server: RunningServer) -> float:
-        """Calls a second of the same mix when as many as pay are under way; warms the server up, too."""
+        """Measure the highest useful rate of the same mix in calls per second; this also warms up the server."""
         seconds = min(max(self._seconds / 20, 1.5), 20.0)
         client = Client(self._traffic(server, 0.0, 0, CALLS_AT_ONCE))
         try:
@@ -257,7 +255,7 @@ class Soak:
         started: float,
         rate: float,
     ) -> int:
-        """Reload, kill clients, tell how it goes, until the time is over. Returns how many clients were killed."""
+        """Reload, kill clients and report progress until the time is over; return how many clients were killed."""
         period = min(max(self._seconds / 20, 1.5), 30.0)  # several rounds of all steps: memory must not seem to grow
         num_killed, due, told, seen = 0, started + period, started, 0
         doomed: Client | None = None
@@ -267,7 +265,7 @@ class Soak:
             ):
                 if now >= due:
                     due = now + period
-                    if doomed is not None:  # in the midst of its calls
+                    if doomed is not None:  # in the middle of its calls
                         doomed.kill()
                         num_killed += 1
                     doomed = Client(self._traffic(server, rate / 4, 100 + num_killed, MOST_CALLS_AT_ONCE))
@@ -295,7 +293,7 @@ def serve(models: Path, glossaries: Path, *flags: str) -> list[str]:
 
 
 def answered_alone(calls: Sequence[Call], versions: Versions, texts: Sequence[str], place: Path) -> list[Asked]:
-    """What each call gets when it is the only one, by the version that answers."""
+    """Return each call's answer when it is the only one, by the version that answers."""
     glossaries = _glossaries(place, versions[0], texts)
     expected: list[dict[str, Answer]] = [{} for _ in calls]
     for version, bundles in zip(("1", SECOND), versions, strict=True):
@@ -341,7 +339,7 @@ def _num_calls(clients: Sequence[Client]) -> int:
 
 
 def _tell(started: float, clients: Sequence[Client], series: Series, seen: int) -> int:
-    """Print how it goes; returns how many calls there have been."""
+    """Print the progress; return how many calls there have been."""
     time_now = time.monotonic()
     reports = [report for client in clients for _, report in list(client.reports)]
     latest = [report for client in clients for when, report in list(client.reports) if when > time_now - 60]
@@ -358,7 +356,7 @@ def _tell(started: float, clients: Sequence[Client], series: Series, seen: int) 
 
 
 def _left_over(server: RunningServer, before: dict[str, float]) -> list[str]:
-    """What still waits, runs or is held although nobody calls any more."""
+    """Return what still waits, runs or is held although there are no more calls."""
     end = time.monotonic() + LATE_SECONDS
     while True:
         now = sample_of(server)
@@ -379,7 +377,7 @@ def _left_over(server: RunningServer, before: dict[str, float]) -> list[str]:
 
 
 def _log_lines(log: Path) -> list[str]:
-    """Lines of the log that a server in good health does not write; it must tell of damaged bundles."""
+    """Return log lines that a healthy server does not write; lines about damaged bundles are expected."""
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
     odd = [line for line in lines if "is damaged" not in line]
     return [f"in the server's log: {line}" for line in odd[:MAX_TOLD]]

@@ -1,4 +1,4 @@
-"""Looks at a server from outside, every so often: the process, its metrics, its status page."""
+"""Regular sampling of a server from outside: the process, its metrics, its status page."""
 
 import threading
 import time
@@ -23,7 +23,7 @@ GAUGES = {
 
 @dataclass(slots=True)
 class Series:
-    """Samples; `seconds` are from the start, `others_cpus` are CPUs that everybody but the server uses."""
+    """Samples; `seconds` are from the start, `others_cpus` are CPUs used by everything except the server."""
 
     seconds: list[float] = field(default_factory=list)
     values: dict[str, list[float]] = field(default_factory=dict)
@@ -34,16 +34,16 @@ class Series:
             self.values.setdefault(name, []).append(value)
 
     def since(self, seconds: float) -> "Series":
-        """The samples from then on."""
+        """Return the samples from then on."""
         first = next((i for i, each in enumerate(self.seconds) if each >= seconds), len(self.seconds))
         return Series(self.seconds[first:], {name: values[first:] for name, values in self.values.items()})
 
 
 class Watch:
-    """A thread that samples until it is closed. A page that can't be read is a failure, told in `failures`."""
+    """A thread that samples until it is closed. Each page that cannot be read is recorded in `failures`."""
 
     def __init__(self, server: RunningServer, started: float, interval_seconds: float) -> None:
-        """`started` is when the seconds begin, on `time.monotonic()`'s clock."""
+        """Count seconds from `started`, on `time.monotonic()`'s clock."""
         self.series = Series()
         self.failures: list[str] = []
         self._server, self._started, self._interval = server, started, interval_seconds
@@ -62,7 +62,7 @@ class Watch:
                 sample = sample_of(self._server)
                 for page in ("", "status.json"):
                     read(self._server.status_url + page)
-            except Exception as error:  # whatever it is, it is a finding
+            except Exception as error:  # any error is a finding
                 self.failures.append(f"a page can't be read: {error!r}")
                 continue
             new_busy, new_own, now = _busy_seconds(), self._server.cpu_seconds(), time.monotonic()
@@ -72,7 +72,7 @@ class Watch:
 
 
 def sample_of(server: RunningServer) -> dict[str, float]:
-    """How the server stands now."""
+    """Return the server's present state."""
     totals = metrics_of(server)
     process = server.process
     return {
@@ -84,7 +84,7 @@ def sample_of(server: RunningServer) -> dict[str, float]:
 
 
 def metrics_of(server: RunningServer) -> dict[str, float]:
-    """Every metric as a sum over its labels."""
+    """Return every metric as a sum over its labels."""
     totals: dict[str, float] = {}
     for family in text_string_to_metric_families(read(server.metrics_url)):
         for each in family.samples:
@@ -93,7 +93,7 @@ def metrics_of(server: RunningServer) -> dict[str, float]:
 
 
 def codes_of(server: RunningServer) -> dict[str, float]:
-    """Finished calls by their status, as the server counts them."""
+    """Return finished calls by status, as the server counts them."""
     codes: dict[str, float] = {}
     for family in text_string_to_metric_families(read(server.metrics_url)):
         for each in family.samples:

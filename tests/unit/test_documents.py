@@ -1,4 +1,4 @@
-"""The documents: lines of at most 120 columns, links that lead somewhere, a map of the code that names what exists."""
+"""The documents: lines of at most 120 columns, working links, and a map of the code that names only what exists."""
 
 import re
 from functools import cache

@@ -16,7 +16,7 @@ SOURCES = sorted(path for path in (REPOSITORY / "service").rglob("*.py") if "pb"
 
 
 def unsafe(source: str) -> list[str]:
-    """What in a module's source could run what it reads."""
+    """Return what in a module's source could run code that it reads."""
     found = []
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):

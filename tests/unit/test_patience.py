@@ -1,4 +1,4 @@
-"""Tests have as much more time as the machine is slower."""
+"""Tests get as much more time as the machine is slower."""
 
 import pytest
 

@@ -75,7 +75,7 @@ def test_errors(run: Callable[[Work], None], many: list[str]) -> None:
 def test_a_call_that_is_given_up(run: Callable[[Work], None], many: list[str]) -> None:
     async def work(client: TranslationServiceAsyncClient) -> None:
         call = asyncio.ensure_future(client.translate_text(request=GOOD | {"contents": many}))
-        await client.translate_text(request=GOOD)  # takes its turn between the many texts, so those are begun
+        await client.translate_text(request=GOOD)  # takes turns with the many texts, so they have begun
         call.cancel()
         with pytest.raises(asyncio.CancelledError):
             await call

@@ -1,4 +1,4 @@
-"""What the checks share. They run in a process of their own, which has Google's client and nothing of ours."""
+"""Fixtures of the checks, which run in a process of their own with Google's client and none of our code."""
 
 import itertools
 import os
@@ -24,7 +24,7 @@ def client(address: str) -> Iterator[TranslationServiceClient]:
 
 @pytest.fixture(scope="session")
 def many() -> list[str]:
-    """1024 texts, none like another to the tiny model: they take it a second or more."""
+    """Return 1024 texts, all different to the tiny model, which needs a second or more for them."""
     words = ("station", "file", "window", "keys")
     return [" ".join(chosen) for chosen in itertools.product(words, repeat=5)]
 

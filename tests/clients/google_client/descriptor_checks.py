@@ -1,4 +1,4 @@
-"""Our part of the service against what Google's client knows of it: whoever speaks one understands the other."""
+"""Our subset of the service compared with the descriptors in Google's client: both sides must be compatible."""
 
 import os
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ MESSAGES = dict(messages_in(FILE.message_type, FILE.package))
 
 
 def google_message(name: str) -> Any:
-    """Google's description of a message, as ours is."""
+    """Return the descriptor of Google's message of the same name."""
     described = descriptor_pb2.DescriptorProto()
     descriptor_pool.Default().FindMessageTypeByName(name).CopyToProto(described)
     return described
@@ -40,7 +40,7 @@ def test_every_field_is_googles(name: str) -> None:
 
 
 def described(field: Any, message: Any) -> tuple[Any, ...]:
-    """Number, type, label and oneof of a field."""
+    """Return number, type, label, type name and oneof of a field."""
     oneof = message.oneof_decl[field.oneof_index].name if field.HasField("oneof_index") else ""
     return field.number, field.type, field.label, field.type_name, oneof
 

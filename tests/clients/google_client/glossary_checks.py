@@ -124,7 +124,7 @@ def test_what_is_wrong_is_named(
 
 
 def test_an_overloaded_server_says_when_to_come_back(client: Client, many: list[str]) -> None:
-    """It has room for 64 texts, of which it decodes one at a time."""
+    """The server has room for 64 texts, of which it decodes one at a time."""
     calls = [
         client.transport.translate_text.future(
             {

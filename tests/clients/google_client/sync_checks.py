@@ -154,7 +154,7 @@ def test_what_is_wrong_is_named(client: Client, name: str) -> None:
 
 
 def named(error: Any) -> str:
-    """The field, or the resource, that an error's details name."""
+    """Return the field or the resource that an error's details name."""
     for detail in error.details:
         if isinstance(detail, error_details_pb2.BadRequest):
             return str(detail.field_violations[0].field)
@@ -166,7 +166,7 @@ def named(error: Any) -> str:
 def test_more_than_4_mib(client: Client) -> None:
     with pytest.raises(exceptions.ResourceExhausted) as raised:
         client.translate_text(request=GOOD | {"contents": ["x" * (5 << 20)]})
-    assert not raised.value.details  # no RetryInfo: trying again won't help
+    assert not raised.value.details  # no RetryInfo: retrying will not help
 
 
 @pytest.mark.parametrize(
@@ -189,7 +189,7 @@ def test_a_deadline(client: Client, many: list[str]) -> None:
 
 
 def test_how_a_translation_ended_is_in_the_trailers(client: Client) -> None:
-    """The tiny model goes on until it is stopped."""
+    """The tiny model continues until it is stopped."""
     answered = trailers(client, ["", "Hello", "", "Help"])
     assert answered["dragoman-finish-reasons"] == "ratio=1,3"
     assert answered["x-request-id"]
@@ -199,7 +199,7 @@ def test_how_a_translation_ended_is_in_the_trailers(client: Client) -> None:
 
 
 def trailers(client: Client, contents: list[str]) -> dict[str, Any]:
-    """The client's methods keep trailers to themselves; its transport has them."""
+    """Return a call's trailers, which the client's methods hide and its transport returns."""
     request = TranslateTextRequest(GOOD | {"contents": contents})
     translate_text: Any = client.transport.translate_text
     _, call = translate_text.with_call(request, timeout=30)

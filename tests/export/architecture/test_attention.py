@@ -48,7 +48,7 @@ def test_equals_torch_with_a_causal_mask() -> None:
 
 
 def formula(queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
-    """softmax(Q K^T / sqrt(d_k)) V, paper section 3.2.1, for one head."""
+    """Compute softmax(Q K^T / sqrt(d_k)) V, paper section 3.2.1, for one head."""
     weights = functional.softmax(queries @ keys.T / math.sqrt(queries.shape[-1]), dim=-1)
     return weights @ values
 

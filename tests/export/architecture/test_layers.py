@@ -23,7 +23,7 @@ def test_scalar_norm_of_equal_components_and_of_float16() -> None:
     norm = ScalarLayerNorm(512, 1e-8)
     assert norm(torch.full((2, 512), 7.0)).tolist() == torch.zeros(2, 512).tolist()
     torch.manual_seed(1)
-    x = torch.randn(2, 512) * 100  # whose squares are more than float16 holds
+    x = torch.randn(2, 512) * 100  # whose squares exceed float16's range
     given = norm.half()(x.half())
     assert given.dtype == torch.float16
     torch.testing.assert_close(given.float(), ScalarLayerNorm(512, 1e-8)(x), rtol=1e-2, atol=1e-2)

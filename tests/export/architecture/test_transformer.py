@@ -1,4 +1,4 @@
-"""The whole model: against torch's layers, what may and may not influence what, and strict loading."""
+"""The whole model: compared with torch's layers, which inputs may influence which outputs, and strict loading."""
 
 import math
 import re
@@ -114,7 +114,7 @@ def test_source_reaches_the_output(model: Transformer) -> None:
 
 @pytest.mark.parametrize("attention_output", ["none", "biased", "unbiased"])
 def test_models_by_hand_learn(attention_output: str) -> None:
-    """Every parameter has a finite gradient, the only gain and bias of a norm among them."""
+    """Every parameter has a finite gradient, including the single gain and bias of a norm."""
     config = tiny_config(**POST, layer_norm="scalar", attention_bias=False, attention_output=attention_output)
     model = Transformer(config).train()
     source, target = (torch.tensor(random_sources(120, [9, 9], seed=seed)) for seed in (1, 2))
@@ -173,7 +173,7 @@ def test_of_very_many_misfits_the_first_are_listed() -> None:
 
 @pytest.mark.parametrize("name", ["d_model", "num_encoder_layers", "max_source_positions"])
 def test_hostile_sizes_are_refused(name: str) -> None:
-    """Positions are computed and layers made before anything could be compared with the weights."""
+    """Rejected early: positions are computed and layers made before anything can be compared with the weights."""
     for size in (10**9, 10**400):
         with pytest.raises(ValueError, match=rf"{name} is 10+, allowed is a number from 1 to"):
             tiny_config(**{name: size})
@@ -212,7 +212,7 @@ def test_configuration_reports_all_problems() -> None:
 
 
 def test_stacks_may_have_feed_forward_layers_of_their_own_width() -> None:
-    """And a file that knows one width only means both."""
+    """A file that knows only one width means both."""
     for said, widths in (({}, (64, 64)), ({"decoder_d_ff": None}, (64, 64)), ({"decoder_d_ff": 21}, (64, 21))):
         document = {name: value for name, value in tiny_config().to_document().items() if name != "decoder_d_ff"}
         model = Transformer(ModelConfig.from_document(document | said))

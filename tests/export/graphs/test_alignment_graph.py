@@ -1,4 +1,4 @@
-"""Alignment graphs of models that differ from the shipped one in every choice, against torch's own attention."""
+"""Alignment graphs of models that differ from the shipped one in every choice, compared with torch's own attention."""
 
 from pathlib import Path
 from typing import Any
@@ -45,7 +45,7 @@ def name(request: pytest.FixtureRequest) -> str:
 def model(name: str) -> Transformer:
     model = tiny_model(tiny_config(num_decoder_layers=3, **MODELS[name]))
     with torch.no_grad():
-        model.decoder.embedding.tokens.weight.normal_(std=3.0)  # else the position alone decides
+        model.decoder.embedding.tokens.weight.normal_(std=3.0)  # otherwise only the position decides
     return model
 
 
@@ -60,7 +60,7 @@ def files(name: str, model: Transformer, tmp_path_factory: pytest.TempPathFactor
     directory = tmp_path_factory.mktemp("alignment")
     trace_encoder(model, directory / "encoder.onnx")
     path = directory / "alignment.onnx"
-    # Weights beside the graph, as those of models of more than 2 GiB must be.
+    # Weights in files beside the graph, as models of more than 2 GiB require.
     assert trace_alignment(model, CHOICES[name], path, external_data_bytes=1000) == [path, external_data(path)]
     return directory
 
@@ -87,7 +87,7 @@ def test_attention_is_torchs_in_a_ragged_batch(name: str, model: Transformer, ru
     assert largest_difference(given, [mean_of(each, chosen) for each in by_layer]) < LARGEST_ERROR
     for attention in given:
         np.testing.assert_allclose(attention.sum(axis=1), 1.0, atol=1e-5)
-    # Controls: another layer, other heads and a target shifted by one are all told from the right one.
+    # Controls: another layer, other heads and a target shifted by one all differ from the right one.
     others = [
         AlignmentHeads((chosen.layer + 1) % 3, chosen.heads, chosen.reads),
         AlignmentHeads(chosen.layer, tuple({*range(config.num_heads)} - {chosen.heads[0]}), chosen.reads),
@@ -117,12 +117,12 @@ def test_checks_pass_and_must_fit_the_model(files: Path, shape: ModelShape, name
 
 
 def test_nothing_above_the_attention_is_in_the_graph(files: Path, name: str) -> None:
-    """No layer above, no values of the last one, and no projection: half of a model would be dead weight."""
+    """No layer above, no values of the last one, and no projection: otherwise half of a model would be dead weight."""
     graph = onnx.load(files / "alignment.onnx", load_external_data=False).graph
     layer = CHOICES[name].layer
     assert len([node for node in graph.node if node.op_type == "MultiHeadAttention"]) == 2 * layer + 1
-    # Of each layer below three projections, its output layer, the same of cross-attention but for keys and values,
-    # and two of the feed-forward; of the last one those of its self-attention and one query.
+    # Each lower layer has three projections, its output layer, the same for cross-attention without keys and values,
+    # and two of the feed-forward; the last one has those of its self-attention and one query.
     per_attention = 1 if MODELS[name].get("attention_output") == "none" else 2
     expected = layer * (3 + (per_attention - 1) + per_attention + 2) + 3 + (per_attention - 1) + 1
     assert len([node for node in graph.node if node.op_type == "Gemm"]) == expected

@@ -1,4 +1,4 @@
-"""Every fault that the graph checks know is found in a graph that has it."""
+"""Each fault that the graph checks know is found in a graph that has it."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -62,7 +62,7 @@ def test_fault_is_named(
     model = onnx.load(directory / manifest.graphs.decoder_step)
     spoil(model.graph)
     onnx.save(model, tmp_path / "spoilt.onnx")
-    # The checker of onnx would refuse some of these first, in its own words.
+    # onnx's own checker would reject some of these first, with its own messages.
     monkeypatch.setattr(onnx.checker, "check_model", lambda path: None)
     with pytest.raises(GraphError, match=message):
         check_decoder_step(tmp_path / "spoilt.onnx", manifest.model)
@@ -84,7 +84,7 @@ def test_no_onnx_at_all(tmp_path: Path, exported: tuple[Path, Manifest]) -> None
 
 
 def test_tied_weights_are_stored_once(exported: tuple[Path, Manifest]) -> None:
-    """In the step graph the table of the tokens is the projection too."""
+    """In the step graph, the table of the tokens is also the projection."""
     directory, manifest = exported
     graph = onnx.load(directory / manifest.graphs.decoder_step).graph
     tables = [tensor.name for tensor in graph.initializer if tensor.dims[:1] == [manifest.model.vocabulary_size]]

@@ -59,7 +59,7 @@ def model(request: pytest.FixtureRequest) -> Transformer:
     )
     model = tiny_model(config)
     with torch.no_grad():
-        model.decoder.embedding.tokens.weight.normal_(std=3.0)  # else the position alone decides what follows
+        model.decoder.embedding.tokens.weight.normal_(std=3.0)  # otherwise only the position decides the next token
         model.projection.weight.mul_(3.0)
         model.projection.bias.normal_()
     return model
@@ -74,7 +74,7 @@ def shape() -> ModelShape:
 def graphs(model: Transformer, shape: ModelShape, tmp_path_factory: pytest.TempPathFactory) -> GraphPair:
     directory = tmp_path_factory.mktemp("graphs")
     encoder, step = directory / "encoder.onnx", directory / "step.onnx"
-    # Weights beside the graph, as those of models of more than 2 GiB must be.
+    # Weights in files beside the graph, as models of more than 2 GiB require.
     assert trace_encoder(model, encoder, external_data_bytes=1000) == [encoder, Path(f"{encoder}.data")]
     assert trace_decoder_step(model, SUPPRESSED, step) == [step]
     check_encoder(encoder, shape)
@@ -102,7 +102,7 @@ def test_log_probs_equal_torch_in_a_ragged_batch(model: Transformer, graphs: Gra
 
 
 def test_rows_can_be_reordered_repeated_and_dropped(graphs: GraphPair) -> None:
-    """A row goes on the same wherever it stands and whoever stands beside it."""
+    """A row's output does not depend on its position or on its neighbours."""
     sources = random_sources(70, LENGTHS)
     tokens = np.random.default_rng(1).integers(4, 90, (4, len(sources)))
     straight = graphs.start(sources, pad_id=1, capacity=8)
@@ -118,7 +118,7 @@ def test_rows_can_be_reordered_repeated_and_dropped(graphs: GraphPair) -> None:
 
 
 def test_a_row_without_numbers_has_no_token(graphs: GraphPair) -> None:
-    """Greedy search would take the arg-max for a token; the rows beside it are as before."""
+    """For a row of NaN, greedy search would take the arg-max for a token; its neighbours are unaffected."""
     sources = random_sources(70, LENGTHS)
     tokens = np.random.default_rng(3).integers(4, 90, len(sources))
     expected, broken = (graphs.start(sources, pad_id=1, capacity=4) for _ in range(2))
@@ -130,7 +130,7 @@ def test_a_row_without_numbers_has_no_token(graphs: GraphPair) -> None:
 
 
 def test_greedy_needs_no_candidates(graphs: GraphPair) -> None:
-    """`next_ids` with K = 0 are the first candidates with K = 1 and more."""
+    """`next_ids` with K = 0 equal the first candidates with K >= 1."""
     sources = random_sources(70, LENGTHS)
     tokens = np.random.default_rng(2).integers(4, 90, len(sources))
     states = [graphs.start(sources, pad_id=1, capacity=4) for _ in range(3)]

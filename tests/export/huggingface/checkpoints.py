@@ -1,5 +1,7 @@
-"""Checkpoint folders as transformers writes them: its own classes with random weights, real tokenizers, the published
-configurations' settings, all small."""
+"""Checkpoint folders as transformers writes them, all small.
+
+They use its own classes with random weights, real tokenizers, and the settings of published configurations.
+"""
 
 import json
 from pathlib import Path
@@ -30,7 +32,7 @@ MAX_LENGTH = 24
 
 
 def marian(directory: Path, languages: tuple[str, ...] = (), is_separate: bool = False, **changes: Any) -> Path:
-    """As opus-mt-en-de: swish, post-norm, a start with the padding token, `final_logits_bias`, padding forbidden."""
+    """Write one like opus-mt-en-de: swish, post-norm, starts with padding, `final_logits_bias`, padding forbidden."""
     write_marian(directory, languages, is_separate)
     vocabulary = json.loads((directory / "vocab.json").read_text(encoding="utf-8"))
     pad_id = vocabulary["<pad>"]
@@ -70,7 +72,7 @@ def marian(directory: Path, languages: tuple[str, ...] = (), is_separate: bool =
 
 
 def m2m100(directory: Path, **changes: Any) -> Path:
-    """As m2m100_418M: ReLU, pre-norm, 100 languages, five beams that stop early."""
+    """Write one like m2m100_418M: ReLU, pre-norm, 100 languages, five beams with early stopping."""
     write_m2m100(directory)
     vocabulary = json.loads((directory / "vocab.json").read_text(encoding="utf-8"))
     _write_m2m100_model(directory, len(vocabulary) + 100 + 8, {"num_beams": 5, "early_stopping": True}, changes)
@@ -78,7 +80,7 @@ def m2m100(directory: Path, **changes: Any) -> Path:
 
 
 def nllb(directory: Path, **changes: Any) -> Path:
-    """As nllb-200-distilled-600M: the same model, a `tokenizer.json`, a limit and nothing else."""
+    """Write one like nllb-200-distilled-600M: the same model, a `tokenizer.json`, a length limit and nothing else."""
     directory.mkdir(parents=True)
     write_bpe(directory / "tokenizer.json")
     vocabulary = json.loads((directory / "tokenizer.json").read_text(encoding="utf-8"))
@@ -105,7 +107,7 @@ def _write_m2m100_model(
     torch.manual_seed(2)
     model = M2M100ForConditionalGeneration(config)
     _enliven(model, gain=4.0, attention_gain=4.0)
-    with torch.no_grad():  # a hidden state with a share of the end token's row: outputs end
+    with torch.no_grad():  # every hidden state gets a component along the end token's row, so outputs end
         end = model.model.shared.weight[2]
         model.model.decoder.layer_norm.bias.add_(2.5 * end / end.square().sum())
     model.generation_config = GenerationConfig(
@@ -116,7 +118,7 @@ def _write_m2m100_model(
 
 @torch.no_grad()
 def _enliven(model: Any, gain: float, attention_gain: float = 1.0) -> None:
-    """Large matrices make tokens depend on all before them, sharp attention on each; one-row weights get noise."""
+    """Scale up matrices so that tokens depend on all before them, with sharp attention; one-row weights get noise."""
     torch.manual_seed(3)
     for name, parameter in model.named_parameters():
         if parameter.dim() == 1:

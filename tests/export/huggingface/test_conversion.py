@@ -1,4 +1,4 @@
-"""Marian, M2M100 and NLLB folders become bundles that translate as transformers' `generate` does."""
+"""Marian, M2M100 and NLLB folders become bundles that translate like transformers' `generate`."""
 
 import dataclasses
 from collections.abc import Callable
@@ -18,13 +18,13 @@ from tests.export.huggingface import checkpoints
 
 
 def with_tables(folder: Path, names: dict[str, str]) -> Path:
-    """The same folder, its tables under other names."""
+    """Write the same folder with its tables under other names."""
     path = folder / "model.safetensors"
     save_file({names.get(name, name): value.clone() for name, value in load_file(path).items()}, path)
     return folder
 
 
-# What has the layers of another kind has fewer of them: tracing is most of the time that these tests take.
+# Variants with another kind of layer have fewer layers: tracing takes most of the time of these tests.
 KINDS: dict[str, Callable[[Path], Path]] = {
     "marian": checkpoints.marian,
     "marian-separate": lambda folder: with_tables(
@@ -83,7 +83,7 @@ def test_the_manifest_says_what_the_checkpoint_is(converted: Converted) -> None:
 
 @pytest.mark.parametrize("count", [pytest.param(60), pytest.param(500, marks=pytest.mark.full)])
 def test_random_sentences_come_out_as_in_transformers(converted: Converted, count: int) -> None:
-    """Issue 4: greedy identical in all, beam 4 in at least 99.5 %, ties excepted."""
+    """Issue 4: greedy output is identical in all, beam 4 in at least 99.5 %, except for ties."""
     source, bundle, manifest = converted
     checkpoint = import_checkpoint(source)
     expected = ask_reference(checkpoint, random_rows(source, count))

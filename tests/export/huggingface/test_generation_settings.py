@@ -1,4 +1,4 @@
-"""A bundle's defaults are what `generate` does by itself with the same folder, whichever file holds the settings."""
+"""A bundle's defaults are those of `generate` for the same folder, whichever file holds the settings."""
 
 import dataclasses
 import json
@@ -23,7 +23,7 @@ from tests.export.huggingface import checkpoints
 
 NUM_ROWS = 40
 PAD_ID = 197
-# The graphs hold these two; every case has them, so that one conversion does for all.
+# The graphs contain these two; all cases share them, so that one conversion is enough.
 IN_THE_GRAPHS = {"bad_words_ids": [[PAD_ID]], "renormalize_logits": True}
 IDS = {"eos_token_id": 0, "decoder_start_token_id": PAD_ID}
 Ids = tuple[int, ...]
@@ -37,7 +37,7 @@ def converted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Man
 
 
 def variant(source: Path, folder: Path, config: dict[str, Any], generation: dict[str, Any] | None) -> Path:
-    """The folder with additions to `config.json`, and another `generation_config.json`, or none."""
+    """Write the folder with additions to `config.json`, and another `generation_config.json` or none."""
     shutil.copytree(source, folder)
     document = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     (folder / "config.json").write_text(json.dumps({**document, **config}), encoding="utf-8")
@@ -55,7 +55,7 @@ def sources(checkpoint: ImportedCheckpoint) -> list[Ids]:
 
 
 def by_transformers(folder: Path, rows: list[Ids]) -> list[Ids]:
-    """What `generate` gives when it is told nothing but the sources."""
+    """Return the output of `generate` given nothing but the sources."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model: Any = AutoModelForSeq2SeqLM.from_pretrained(folder).eval()
@@ -69,7 +69,7 @@ def by_transformers(folder: Path, rows: list[Ids]) -> list[Ids]:
 
 
 def by_the_engine(bundle: Path, manifest: Manifest, checkpoint: ImportedCheckpoint, rows: list[Ids]) -> list[Ids]:
-    """What a server gives callers who ask for nothing special."""
+    """Return a server's output for callers who set no options."""
     manifest = dataclasses.replace(
         manifest, tokenizer=checkpoint.tokenizer, limits=checkpoint.limits, generation=checkpoint.generation
     )
@@ -155,7 +155,7 @@ def test_odd_values_are_refused_by_name_or_count_as_in_generate(
 
 
 def test_other_settings_would_be_noticed(converted: tuple[Path, Path, Manifest], tmp_path: Path) -> None:
-    """A positive control: six beams, another limit and another start all give other tokens."""
+    """A positive control: six beams, another limit and another start token all give different output."""
     source, _, _ = converted
     rows = sources(import_checkpoint(source))
     base = {**IDS, **IN_THE_GRAPHS, "max_length": 24}
@@ -199,7 +199,7 @@ HARMLESS = {
     "prefill_chunk_size": 4,
     "low_memory": True,
     "disable_compile": True,
-    "continuous_batching_config": None,  # transformers warns of any other
+    "continuous_batching_config": None,  # transformers warns about any other value
     "output_attentions": True,
     "output_hidden_states": True,
     "output_scores": True,

@@ -1,4 +1,4 @@
-"""What can't be converted is refused in one error that lists everything, and leaves nothing behind."""
+"""Folders that cannot be converted are rejected in one error that lists all problems, and leave nothing behind."""
 
 import json
 import pickle

@@ -1,4 +1,4 @@
-"""Whichever of the four tables a folder holds, each reader gets the one that transformers gives it."""
+"""Whichever of the four tables a folder holds, each reader gets the one that transformers would give it."""
 
 import itertools
 import json
@@ -41,7 +41,7 @@ def save_tables(folder: Path, tables: dict[str, Tensor]) -> None:
 
 
 def read_by_transformers(folder: Path) -> list[Tensor] | None:
-    """What encoder, decoder and projection read; `None` if one of them gets random numbers."""
+    """Return what encoder, decoder and projection read; `None` if one of them is initialized randomly."""
     model, told = AutoModelForSeq2SeqLM.from_pretrained(folder, output_loading_info=True, dtype=torch.float32)
     read = {ENCODER: model.model.encoder.embed_tokens, DECODER: model.model.decoder.embed_tokens, HEAD: model.lm_head}
     return None if told["missing_keys"] & read.keys() else [module.weight.detach() for module in read.values()]
@@ -60,7 +60,7 @@ def read_by_us(folder: Path) -> list[Tensor] | None:
 
 @pytest.mark.parametrize("is_tied", [True, False])
 def test_each_reads_the_table_that_transformers_gives_it(family: Path, is_tied: bool, tmp_path: Path) -> None:
-    """All 16 sets of tables, each with numbers of its own: contradictions, too, are as transformers sees them."""
+    """All 16 subsets of the tables, each with its own numbers: contradictions, too, are resolved as in transformers."""
     folder = Path(shutil.copytree(family, tmp_path / "checkpoint"))
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     (folder / "config.json").write_text(json.dumps({**config, "tie_word_embeddings": is_tied}), encoding="utf-8")
@@ -87,7 +87,7 @@ def test_equal_tables_are_kept_once(family: Path, tmp_path: Path) -> None:
 
 
 def only(name: str) -> Callable[[Path], None]:
-    """Keep the one table under another name."""
+    """Keep only the one table, under another name."""
 
     def change(folder: Path) -> None:
         save_tables(folder, {name: load_file(folder / "model.safetensors")[SHARED]})
@@ -115,7 +115,7 @@ LAYOUTS: dict[str, tuple[str, Callable[[Path], None]]] = {
 
 @torch.no_grad()
 def difference(folder: Path, swap: bool = False) -> float:
-    """Largest, between transformers' logits and ours."""
+    """Return the largest difference between transformers' logits and ours."""
     ours = import_checkpoint(folder).model
     theirs: Any = AutoModelForSeq2SeqLM.from_pretrained(folder, dtype=torch.float32).eval()
     generator = torch.Generator().manual_seed(1)
@@ -128,7 +128,7 @@ def difference(folder: Path, swap: bool = False) -> float:
 
 @pytest.mark.parametrize(("name", "change"), LAYOUTS.values(), ids=LAYOUTS)
 def test_logits_are_those_of_transformers(name: str, change: Callable[[Path], None], tmp_path: Path) -> None:
-    """Tokens are compared in `test_conversion.py`, of two such folders."""
+    """`test_conversion.py` compares the tokens of two such folders."""
     folder = FAMILIES[name](tmp_path / "checkpoint")
     change(folder)
     assert difference(folder) < 1e-4

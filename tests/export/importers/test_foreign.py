@@ -1,4 +1,4 @@
-"""Folders of other tools are called what they are, with what to do: one line, exit code 2, whatever `--from` says."""
+"""Folders of other tools are recognised with advice: one line, exit code 2, with any `--from`."""
 
 import json
 import shutil
@@ -80,7 +80,7 @@ def test_other_tools_are_named(files: dict[str, str], what: str, advice: str, ki
     assert what in line
     assert advice in line
     assert "--from" not in line
-    assert " is missing" not in line  # one problem, which says it all
+    assert " is missing" not in line  # only one problem, which is sufficient
 
 
 def test_a_name_that_is_no_text_is_left_out(tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ def test_a_name_that_is_no_text_is_left_out(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("files", [files for files, _, _ in FOLDERS.values()], ids=FOLDERS)
 def test_a_folder_with_weights_that_we_read_is_taken(files: dict[str, str], checkpoint: Path, tmp_path: Path) -> None:
-    """A positive control: what lies beside them is somebody's own affair."""
+    """A positive control: other files beside them do not matter."""
     folder = Path(shutil.copytree(checkpoint, tmp_path / "checkpoint"))
     assert (folder / SINGLE_NAMES[0]).is_file()
     for name in files.keys() - {"config.json"}:

@@ -1,4 +1,4 @@
-"""Generation settings: what is taken over, what has no effect, and that everything else is refused."""
+"""Generation settings: which are adopted, which have no effect, and that all others are rejected."""
 
 from typing import Any
 
@@ -38,7 +38,7 @@ def problems_with(settings: dict[str, Any]) -> list[str]:
 
 
 def test_each_setting_of_transformers_is_in_one_table() -> None:
-    """A release that adds one fails here: decide what it does to the output."""
+    """Fails if a release adds one: decide how it affects the output."""
     tables = [*TAKEN_OVER, *REFUSED, *WITHOUT_EFFECT]
     assert len(tables) == len(set(tables))
     assert set(tables) == {*vars(GenerationConfig())} - ABOUT_THE_FILE | OF_OTHER_RELEASES | ARGUMENTS_OF_GENERATE

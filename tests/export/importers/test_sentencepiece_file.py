@@ -1,4 +1,4 @@
-"""What is said of SentencePiece files."""
+"""Error messages about SentencePiece files."""
 
 from pathlib import Path
 

@@ -31,7 +31,7 @@ def write_nllb(folder: Path) -> Path:
 
 
 def write_nllb_model(folder: Path) -> Path:
-    """Without a `tokenizer.json`: transformers makes one of the SentencePiece model."""
+    """Write a folder without `tokenizer.json`: transformers converts the SentencePiece model."""
     folder.mkdir()
     (folder / MODEL_NAME).write_bytes(train_sentencepiece(ENGLISH, "bpe", 200))
     set_config(folder, additional_special_tokens=LANGUAGES)

@@ -1,4 +1,4 @@
-"""Small models of the documents with random weights, and the files that a user would have of them."""
+"""Small models of the documents with random weights, in the files that a user would have."""
 
 import json
 from collections.abc import Callable, Iterable
@@ -31,7 +31,7 @@ HINDI = (
 
 @dataclass
 class Notebook:
-    """A model of a document, what its owner says of it in `--config`, and its files once they are written."""
+    """A model of a document, its owner's description for `--config`, and its files once they are written."""
 
     model: Transformer002
     said: dict[str, Any]
@@ -39,7 +39,7 @@ class Notebook:
     path: Path = Path()
 
     def write(self, directory: Path, tokenizers: tuple[Path, Path], save: "Save | None" = None) -> "Notebook":
-        """Save the state dict, by `torch.save` unless told otherwise, and the configuration."""
+        """Save the state dict, by `torch.save` by default, and the configuration."""
         directory.mkdir(exist_ok=True)
         path = directory / "model.pt"
         (save or torch.save)(self.model.state_dict(), path)
@@ -53,7 +53,7 @@ Save = Callable[[dict[str, torch.Tensor], Path], Any]
 
 
 def make(choices: Choices, sizes: Sizes = SIZES, seed: int = 0, **said: Any) -> Notebook:
-    """A model of these choices; `said` goes into its configuration besides sizes, ids and what is always to be said."""
+    """Make a model of these choices; `said` is added to its configuration's sizes, ids and other required keys."""
     model = Transformer002(sizes, choices)
     randomize(model, seed)
     document = {
@@ -74,7 +74,7 @@ def make(choices: Choices, sizes: Sizes = SIZES, seed: int = 0, **said: Any) -> 
 
 @torch.no_grad()
 def randomize(model: Transformer002, seed: int) -> None:
-    """Weights that let the source and all tokens before decide what comes next, and the end come now and then."""
+    """Set weights so that the next token depends on the source and all tokens before, and sentences do end."""
     generator = torch.Generator().manual_seed(seed)
     for name, parameter in model.named_parameters():
         noise = torch.randn(parameter.shape, generator=generator)
@@ -106,21 +106,21 @@ def train_tokenizer(texts: Iterable[str], path: Path, size: int, ids: dict[str, 
 
 
 def train_tokenizers(directory: Path) -> tuple[Path, Path]:
-    """A source's and a target's, of different sizes and with other special ids."""
+    """Write a source and a target tokenizer, of different sizes and with different special ids."""
     source = train_tokenizer(GOLDEN_TEXTS, directory / "english.model", SOURCE_SIZE, SOURCE_IDS)
     target = train_tokenizer(HINDI, directory / "hindi.model", TARGET_SIZE, TARGET_IDS)
     return source, target
 
 
 def train_json_tokenizers(directory: Path) -> tuple[Path, Path]:
-    """The same sizes and special ids as JSON of the tokenizers library."""
+    """Write tokenizers with the same sizes and special ids as JSON of the tokenizers library."""
     source = train_json_tokenizer(GOLDEN_TEXTS, directory / "tokenizer_en.json", SOURCE_SIZE, SOURCE_IDS)
     target = train_json_tokenizer(HINDI, directory / "tokenizer_hi.json", TARGET_SIZE, TARGET_IDS)
     return source, target
 
 
 def train_json_tokenizer(texts: Iterable[str], path: Path, size: int, ids: dict[str, int]) -> Path:
-    """As tutorials do: words, an unknown token, and special tokens first."""
+    """Write a tokenizer as tutorials do: words, an unknown token, and special tokens first."""
     tokenizer = Tokenizer(models.BPE(unk_token="[unk_id]"))
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
     special = [f"[{name}]" for name in sorted(ids, key=lambda name: ids[name])]
@@ -131,7 +131,7 @@ def train_json_tokenizer(texts: Iterable[str], path: Path, size: int, ids: dict[
 
 
 def random_sources(lengths: list[int], seed: int = 1) -> list[list[int]]:
-    """Sources of ordinary tokens between the start and the end token."""
+    """Return sources of ordinary tokens between the start and the end token."""
     generator = torch.Generator().manual_seed(seed)
     drawn = [torch.randint(4, SOURCE_SIZE, (length,), generator=generator).tolist() for length in lengths]
     return [[SOURCE_IDS["bos_id"], *ids, SOURCE_IDS["eos_id"]] for ids in drawn]

@@ -9,11 +9,11 @@ from tests.export.notebooks.checkpoints import train_json_tokenizers, train_toke
 
 @pytest.fixture(scope="session")
 def tokenizers(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """The source's and the target's SentencePiece models."""
+    """Return the SentencePiece models of source and target."""
     return train_tokenizers(tmp_path_factory.mktemp("tokenizers"))
 
 
 @pytest.fixture(scope="session")
 def json_tokenizers(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """The same as JSON of the tokenizers library."""
+    """Return the same tokenizers as JSON of the tokenizers library."""
     return train_json_tokenizers(tmp_path_factory.mktemp("json_tokenizers"))

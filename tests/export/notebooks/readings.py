@@ -1,7 +1,7 @@
-"""The documents' formulas in plain torch, repaired where they can't run, under the names that they give to their parts.
+"""The documents' formulas in plain torch, corrected where they cannot run, with the documents' own names.
 
-Written from `docs/models.md`'s five documents alone; nothing of ours takes part, so that agreement means something.
-Masks are (B, 1, Q, S), true where attention is allowed.
+Written from the five documents in `docs/models.md` alone; none of our code takes part, so that agreement means
+something. Masks are (B, 1, Q, S), true where attention is allowed.
 """
 
 import math
@@ -15,7 +15,7 @@ HIDDEN = -1e9
 
 
 class Attention000(nn.Module):
-    """Separate W_q, W_k, W_v, W_o; heads split from the width and combined again; scores by the root of d_head."""
+    """Separate W_q, W_k, W_v, W_o; heads split from the width and recombined; scores divided by the root of d_head."""
 
     names = ("W_q", "W_k", "W_v", "W_o")
 
@@ -69,7 +69,7 @@ class Attention001(nn.Module):
 
 
 class FusedAttention(Attention001):
-    """One QKV layer whose output is all queries, all keys, all values, as its usual variant has it."""
+    """One QKV layer whose output is all queries, all keys, all values, as in its usual variant."""
 
     def chunks(self, x: Tensor) -> tuple[Tensor, ...]:
         parts = self.qkv_layer(x).chunk(3, dim=-1)
@@ -77,7 +77,7 @@ class FusedAttention(Attention001):
 
 
 class Attention003(nn.Module):
-    """Per head its own matrices and biases, on columns; heads concatenated vertically, then W_c."""
+    """Separate matrices and biases per head, on columns; heads concatenated vertically, then W_c."""
 
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()
@@ -104,7 +104,7 @@ class Attention003(nn.Module):
 
 
 class Attention004(nn.Module):
-    """No biases but the last; heads folded into the batch; scores by the root of the full width."""
+    """No biases except the last; heads folded into the batch; scores divided by the root of the full width."""
 
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()
@@ -132,7 +132,7 @@ class Attention004(nn.Module):
 
 
 class ScalarNorm(nn.Module):
-    """aplha (x - mean) / (std + epsillon) + beta, with torch's standard deviation, which is the unbiased one."""
+    """aplha (x - mean) / (std + epsilon) + beta, with torch's standard deviation, which is the unbiased one."""
 
     def __init__(self, epsilon: float = 1e-8) -> None:
         super().__init__()
@@ -147,7 +147,7 @@ class ScalarNorm(nn.Module):
 
 @dataclass(frozen=True)
 class Choices:
-    """What one document's model, or one option, is made of. `attention` and `norm` make a module each."""
+    """The choices of one document's model or of one option. `attention` and `norm` make a module each."""
 
     attention: Callable[[], nn.Module]
     norm: Callable[[], nn.Module] = ScalarNorm
@@ -217,7 +217,7 @@ class DecoderBlock(nn.Module):
 
 
 class NumberedEncoderBlock(nn.Module):
-    """attention, norm_1, ff, norm_2, each norm over the sum with what came in."""
+    """attention, norm_1, ff, norm_2; each norm is applied to the sum with the sublayer's input."""
 
     def __init__(self, width: int, inner: int, choices: Choices) -> None:
         super().__init__()
@@ -248,7 +248,7 @@ class NumberedDecoderBlock(nn.Module):
 
 
 class Stack(nn.Module):
-    """The layers of one side under the name that the document gives their list, and the norm that closes them."""
+    """The layers of one side, named like the document's list, and the norm that closes them."""
 
     def __init__(self, list_name: str, blocks: list[nn.Module], choices: Choices) -> None:
         super().__init__()
@@ -266,7 +266,7 @@ class Stack(nn.Module):
 
 
 def position_table(num_positions: int, width: int, choices: Choices) -> Tensor:
-    """(1, P, d), number by number: sin(pos / base^(i / d)), cos(pos / base^((i - 1) / d))."""
+    """Compute (1, P, d), number by number: sin(pos / base^(i / d)), cos(pos / base^((i - 1) / d))."""
     table = torch.zeros(num_positions, width, dtype=torch.float64)
     for component in range(width):
         if component % 2 == 0:
@@ -303,7 +303,7 @@ class Projection(nn.Module):
 
 @dataclass(frozen=True)
 class Sizes:
-    """Of the models that the tests build; names as in the importer's configuration."""
+    """Sizes of the models that the tests build; names as in the importer's configuration."""
 
     source_vocabulary_size: int
     target_vocabulary_size: int
@@ -318,8 +318,10 @@ class Sizes:
 
 
 class Transformer002(nn.Module):
-    """The whole encoder-decoder: scaled embeddings plus positions, stacks, projection; logits instead of their
-    logarithmic softmax."""
+    """The whole encoder-decoder: scaled embeddings plus positions, stacks, projection.
+
+    It returns logits instead of their logarithmic softmax.
+    """
 
     def __init__(self, sizes: Sizes, choices: Choices) -> None:
         super().__init__()
@@ -345,7 +347,7 @@ class Transformer002(nn.Module):
 
     @torch.no_grad()
     def forward(self, source: Tensor, target: Tensor, source_lengths: Tensor | None = None) -> Tensor:
-        """(B, S), (B, T) -> logits (B, T, V)."""
+        """Compute (B, S), (B, T) -> logits (B, T, V)."""
         lengths = torch.tensor([source.shape[1]] * len(source)) if source_lengths is None else source_lengths
         source_mask = (torch.arange(source.shape[1]) < lengths[:, None])[:, None, None, :]
         target_mask = torch.tril(torch.ones(target.shape[1], target.shape[1]))[None, None]
@@ -355,7 +357,7 @@ class Transformer002(nn.Module):
         return logits
 
     def greedy(self, source: list[int], start_id: int, eos_id: int, never: list[int], limit: int) -> tuple[int, ...]:
-        """The most probable allowed token, again and again, the end-of-sentence id included unless cut off."""
+        """Append the most probable allowed token repeatedly; the end-of-sentence id is included unless cut off."""
         output: list[int] = []
         while len(output) < limit and eos_id not in output[-1:]:
             logits = self(torch.tensor([source]), torch.tensor([[start_id, *output]]))[0, -1]

@@ -1,4 +1,4 @@
-"""Each document's model through `convert`: the exported graphs give what an independent reading of it gives."""
+"""Each document's model through `convert`: the exported graphs match an independent reading of it."""
 
 import functools
 from collections.abc import Callable, Sequence
@@ -34,12 +34,12 @@ LENGTHS = [1, 2, 3, 5, 8, 13, 21, 34]
 NUM_STEPS = 10
 START_ID, EOS_ID = TARGET_IDS["bos_id"], TARGET_IDS["eos_id"]
 
-# What each describes, inside 002's model where it describes attention or a block only; positions as the paper has
-# them, except where the document has its own. Seeds are such that sentences end, each in its own way.
+# Each document's part inside 002's model if it describes only attention or a block; positions as in the paper, except
+# where the document has its own. Seeds are chosen so that sentences end, each in its own way.
 SMALLEST = replace(SIZES, num_encoder_layers=1, num_decoder_layers=1)
 DOCUMENTS = {
     "000": lambda: make(Choices(lambda: Attention000(WIDTH, 2), base=10000.0), SMALLEST, seed=2),
-    "001": lambda: make(  # four heads of four components: padded for the kernels, and no output layer to drop that
+    "001": lambda: make(  # four heads of four components: padded for the kernels, no output layer to drop the padding
         Choices(lambda: Attention001(WIDTH, 4), base=10000.0),
         replace(SMALLEST, num_heads=4),
         seed=4,
@@ -65,7 +65,7 @@ WITH_JSON = ("003",)  # tokenizers; the others have SentencePiece's
 def convert_document(
     tokenizers: tuple[Path, Path], json_tokenizers: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory
 ) -> Callable[[str], tuple[Notebook, Path, Manifest]]:
-    """Converts a document's model, once."""
+    """Return a function that converts a document's model, once."""
 
     @functools.cache
     def run(document: str) -> tuple[Notebook, Path, Manifest]:
@@ -144,7 +144,7 @@ def test_the_bundle_says_what_it_is(converted: tuple[Notebook, Path, Manifest]) 
 def test_int8_of_what_no_dense_layer_takes_part_in(
     convert_document: Callable[[str], tuple[Notebook, Path, Manifest]], tmp_path: Path
 ) -> None:
-    """Norms by hand and heads side by side, padding dropped: close to float32, and bit by bit the same in company."""
+    """Handwritten norms and parallel heads, padding dropped: close to float32, and bitwise equal whatever the batch."""
     _, bundle, manifest = convert_document("001")
     texts = [text for golden in GOLDEN_TEXTS for text in (golden, golden.lower(), golden.upper())]
     (tmp_path / "lines.tsv").write_text("".join(f"{text}\t{text}\n" for text in texts), encoding="utf-8")
@@ -169,7 +169,7 @@ def test_int8_of_what_no_dense_layer_takes_part_in(
 
 
 def by_token(ids: Ids, log_probs: Floats) -> Floats:
-    """Candidates' log-probabilities (B, K) in the order of the tokens; what is never generated has zero."""
+    """Return candidates' log-probabilities (B, K) in the order of the tokens; never-generated tokens have zero."""
     table = np.empty_like(log_probs)
     np.put_along_axis(table, ids, log_probs, axis=1)
     return np.where(np.isfinite(table), table, np.float32(0.0))
@@ -179,7 +179,7 @@ def by_token(ids: Ids, log_probs: Floats) -> Floats:
 def test_the_engine_searches_as_the_reading_does(
     convert_document: Callable[[str], tuple[Notebook, Path, Manifest]], count: int
 ) -> None:
-    """Greedy and with four beams, all in one running batch; a beam may differ where two scores are nearly the same."""
+    """Greedy and with four beams, all in one running batch; a beam may differ where two scores are nearly equal."""
     notebook, bundle, manifest = convert_document("002")
     lengths = np.random.default_rng(5).integers(1, 40, count).tolist()
     sources = random_sources(lengths, seed=4)
@@ -209,5 +209,5 @@ def test_the_engine_searches_as_the_reading_does(
 
 
 def ended(token_ids: tuple[int, ...], limit: int) -> tuple[int, ...]:
-    """With the end-of-sentence id that an engine's output lacks."""
+    """Append the end-of-sentence id that an engine's output lacks."""
     return token_ids if len(token_ids) == limit else (*token_ids, EOS_ID)

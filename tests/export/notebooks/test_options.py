@@ -33,7 +33,7 @@ def separate() -> nn.Module:
 
 
 class ByWidth(Attention002):
-    """Scores by the root of the model's width."""
+    """Scores divided by the root of the model's width."""
 
     def scale(self) -> float:
         return math.sqrt(WIDTH)
@@ -83,7 +83,7 @@ OPTIONS: dict[str, Callable[[], Notebook]] = {
 
 
 def difference(notebook: Notebook, imported: ImportedCheckpoint) -> float:
-    """Largest, between the logits."""
+    """Return the largest difference between the logits."""
     source = torch.tensor(random_sources([9, 9, 9]))
     target = torch.randint(4, SIZES.target_vocabulary_size, (3, 11), generator=torch.Generator().manual_seed(7))
     with torch.no_grad():
@@ -114,7 +114,7 @@ def test_logits(name: str, tokenizers: tuple[Path, Path], tmp_path: Path) -> Non
 def test_what_the_weights_do_not_show_does_matter(
     name: str, said: dict[str, Any], tokenizers: tuple[Path, Path], tmp_path: Path
 ) -> None:
-    """The same weights, said to be something else, give other logits: so `test_logits` can fail."""
+    """The same weights with a different description give other logits, so `test_logits` can fail."""
     notebook = OPTIONS[name]()
     notebook.said.update(said)
     notebook = notebook.write(tmp_path / "saved", tokenizers)
@@ -155,7 +155,7 @@ def as_float64(weights: dict[str, Tensor], path: Path) -> None:
 
 
 def behind(prefix: str, start: str = "") -> Callable[[dict[str, Tensor], Path], None]:
-    """As wrappers of the whole model name its weights, or of what begins with `start`."""
+    """Return a function that saves weights renamed as by a wrapper of the whole model, or of its part `start`."""
 
     def save(weights: dict[str, Tensor], path: Path) -> None:
         behind = {name: f"{start}{prefix}{name.removeprefix(start)}" for name in weights if name.startswith(start)}
@@ -221,7 +221,7 @@ def test_one_tokenizer_for_both_sides(tokenizers: tuple[Path, Path], tmp_path: P
 
 
 def test_special_ids_behind_the_tokenizers_own(tokenizers: tuple[Path, Path], tmp_path: Path) -> None:
-    """As where a padding token was added by hand; then one id in both vocabularies fills rows."""
+    """As with a padding token added by hand; then one id in both vocabularies fills rows."""
     sizes = replace(SIZES, target_vocabulary_size=SIZES.target_vocabulary_size + 1)
     notebook = make(PLAIN, sizes, decoder_start_id=SIZES.target_vocabulary_size).write(tmp_path / "saved", tokenizers)
     imported = import_notebook(notebook.path, notebook.options)

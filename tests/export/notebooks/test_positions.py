@@ -16,7 +16,7 @@ CHOICES = Choices(nn.Identity)
 
 
 def in_float32(num_positions: int, width: int) -> Tensor:
-    """As document 002 computes it: each wavelength is rounded to float32 before it divides."""
+    """Compute the table as document 002 does: each wavelength is rounded to float32 before the division."""
     table = torch.zeros(1, num_positions, width)
     for component in range(width):
         omega = torch.tensor(1000.0 ** ((component - component % 2) / width))

@@ -8,7 +8,7 @@ from export.architecture import ModelConfig
 from export.architecture.attention import MultiHeadAttention
 from export.importers.notebook.attention import FORMS
 
-# Half of the last digit, and what float32 rounds off: one number is -1.64205, which is printed as -1.6421.
+# Half of the last digit plus float32 rounding: one number is -1.64205, which is printed as -1.6421.
 FOUR_DIGITS, THREE_DIGITS = 0.501e-4, 0.501e-3
 PER_HEAD = next(form for form in FORMS if form.kind == "per_head")
 
@@ -51,7 +51,7 @@ def printed(table: str) -> Tensor:
 
 
 def attention(width: int, num_heads: int, tensors: dict[str, Tensor], output: str) -> MultiHeadAttention:
-    """Ours, with the document's weights laid out by the importer."""
+    """Return our attention with the document's weights, laid out by the importer."""
     config = ModelConfig(9, 9, d_model=width, num_heads=num_heads, attention_output=output)  # type: ignore[arg-type]
     assert PER_HEAD.shapes(config) == {name: tuple(tensor.shape) for name, tensor in tensors.items()}
     ours = MultiHeadAttention(config).eval()
@@ -60,7 +60,7 @@ def attention(width: int, num_heads: int, tensors: dict[str, Tensor], output: st
 
 
 def drawn_per_head(num_heads: int, size: int, width: int) -> dict[str, Tensor]:
-    """In the document's order."""
+    """Draw the weights in the document's order."""
     return {
         f"{kind}_{role}{head}": torch.randn(size=(size, width if kind == "W" else 1))
         for head in range(1, num_heads + 1)
@@ -95,7 +95,7 @@ def test_two_heads() -> None:
 
 @torch.no_grad()
 def test_heads_laid_out_in_another_order_give_something_else() -> None:
-    """The printed digits do tell."""
+    """The printed digits can distinguish them."""
     torch.manual_seed(0)
     tensors = drawn_per_head(2, 4, 8) | {"W_c": torch.randn(size=(8, 8))}
     swapped = tensors | {"W_k1": tensors["W_k2"], "W_k2": tensors["W_k1"]}

@@ -1,4 +1,4 @@
-"""What can't be imported: one line with all the problems, exit code 2, nothing written."""
+"""Models that cannot be imported: one line with all the problems, exit code 2, nothing written."""
 
 import json
 import os
@@ -43,7 +43,7 @@ def arguments(notebook: Notebook) -> dict[str, Any]:
 
 
 def refused(path: Path, given: dict[str, Any]) -> str:
-    """The one line that the user sees."""
+    """Return the one line that the user sees."""
     output = path.parent.parent / "out"
     words = [str(word) for flag, value in given.items() if value is not None for word in (flag, value)]
     result = CliRunner().invoke(main, ["convert", str(path), "--output", str(output), *words])
@@ -171,7 +171,7 @@ def test_a_model_of_another_kind(notebook: Notebook) -> None:
     )
 
 
-PARTS = {  # what was saved, by its name in the model, and what it is called
+PARTS = {  # what was saved, by its name in the model, and the name it gets
     "encoder.encoder_list.0.self_attention": "attention by itself (w_query.weight)",
     "decoder.decoder_list.1": "one layer by itself (cross_attention.w_query.weight)",
     "decoder.decoder_list": "a list of layers by itself (0.cross_attention.w_query.weight)",

@@ -1,4 +1,4 @@
-"""`quantize`: an int8 bundle that the engine runs, with what it costs; and what it refuses."""
+"""`quantize`: an int8 bundle that the engine runs, its loss of accuracy, and what it rejects."""
 
 import dataclasses
 import shutil
@@ -76,7 +76,7 @@ def test_every_large_weight_is_in_8_bits_and_stored_once(quantized: tuple[Path, 
 
 
 def test_log_probs_are_close_to_float32(quantized: tuple[Path, Manifest], exported: tuple[Path, Manifest]) -> None:
-    """And not the same, or nothing was quantized."""
+    """But not equal, or nothing was quantized."""
     size = exported[1].model.vocabulary_size
     sources = [(5, 9, 20, 31, 2), (7, 2), (12, 40, 41, 42, 43, 44, 2)]
     tokens = np.array([2, 2, 2])
@@ -93,7 +93,7 @@ def test_log_probs_are_close_to_float32(quantized: tuple[Path, Manifest], export
 
 
 def test_alignments_are_close_to_float32(quantized: tuple[Path, Manifest], exported: tuple[Path, Manifest]) -> None:
-    """And not the same, or nothing was quantized."""
+    """But not equal, or nothing was quantized."""
     pairs = [(golden.source_ids, golden.output_ids) for golden in exported[1].golden]
     sources, targets = [source for source, _ in pairs], [target for _, target in pairs]
     given = []
@@ -124,7 +124,7 @@ def test_a_bundle_without_alignments_stays_without(
 
 
 def test_greedy_and_beam_share_the_graph(quantized: tuple[Path, Manifest]) -> None:
-    """The branch with the scores runs when asked for, beside rows that don't ask."""
+    """The branch that computes scores runs when requested, beside rows that do not request it."""
     directory, manifest = quantized
     sources = [golden.source_ids for golden in manifest.golden]
     greedy = DecodingOptions(beam_size=1, length_penalty=1.0, num_hypotheses=1, max_output_tokens=32)
@@ -144,7 +144,7 @@ def run(*arguments: object) -> tuple[int, str]:
 
 
 def refused(output: Path, *arguments: object) -> str:
-    """The one line of a run that must write nothing."""
+    """Return the one line of a run that must write nothing."""
     code, errors = run(*arguments, "--output", output)
     assert code == 2, errors
     assert not output.exists()

@@ -1,4 +1,4 @@
-"""Ranges of activations: zero stays exact, and each method does what it says."""
+"""Ranges of activations: zero stays exact, and each method works as described."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ def histogram(*batches: np.ndarray) -> Histogram:
 
 
 def rounded(given: np.ndarray, covered: Range) -> np.ndarray:
-    """QuantizeLinear and back, as ONNX defines it."""
+    """Apply QuantizeLinear and DequantizeLinear, as ONNX defines them."""
     scale, zero_point = float(covered.scale()), int(covered.zero_point())
     restored: np.ndarray = (np.clip(np.rint(given / scale) + zero_point, 0, LEVELS) - zero_point) * scale
     return restored

@@ -1,4 +1,4 @@
-"""Weights in int8: every value within half a step, whatever the row's size."""
+"""Weights in int8: every value is within half a step, whatever the row's size."""
 
 import numpy as np
 from hypothesis import given, settings

@@ -8,7 +8,7 @@ START, PAD, EOS = 2, 1, 2
 
 
 def corpus(count: int, weight: float = 1.0) -> EncodedCorpus:
-    """Pairs whose tokens name the pair: source i is all 10 + i."""
+    """Return pairs whose tokens identify the pair: source i is all 10 + i."""
     rng = np.random.default_rng(0)
     source_lengths, target_lengths = rng.integers(2, 9, count), rng.integers(2, 12, count)
     return EncodedCorpus(
@@ -27,9 +27,9 @@ def test_an_epoch_shows_every_pair_once_within_the_budget() -> None:
         assert (batch.target_ids[:, 0] == START).all()
         for source, target in zip(batch.source_ids, batch.target_ids, strict=True):
             assert (source == source[0]).all()  # no padding on the source side
-            assert set(target[1:]) <= {source[0], PAD}  # the pair is still a pair
+            assert set(target[1:]) <= {source[0], PAD}  # pairs stay together
             seen.append(int(source[0]))
-    # Rows that would be alone in a batch are left out of an epoch.
+    # An epoch omits rows that would be alone in a batch.
     assert len(seen) == len(set(seen))
     assert len(seen) > 280
 

@@ -1,4 +1,4 @@
-"""The whole of training on a toy language, small enough for seconds: train, interrupt, go on, convert, score."""
+"""The whole training of a toy language, small enough for seconds: train, interrupt, resume, convert, score."""
 
 import json
 import random
@@ -81,7 +81,7 @@ seed = 7
 
 @pytest.fixture(scope="module")
 def inputs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """A recipe and word-by-word translations."""
+    """Write a recipe and word-by-word translations."""
     folder = tmp_path_factory.mktemp("toy")
     rng = random.Random(0)
     lines: set[str] = set()
@@ -134,7 +134,7 @@ def test_an_interrupted_run_ends_where_an_unbroken_one_does(
     with monkeypatch.context() as patch:
         patch.setattr(Trainer, "_save", save_and_die)
         assert run_train(*inputs, tmp_path).exit_code != 0
-    assert import_native(tmp_path / "checkpoint").name == "toy"  # an interrupted run has left its best
+    assert import_native(tmp_path / "checkpoint").name == "toy"  # an interrupted run has saved its best checkpoint
     assert "Going on from step 40" in run_train(*inputs, tmp_path).output
     expected = load_file(run / "checkpoint" / "model.safetensors")
     for name, value in load_file(tmp_path / "checkpoint" / "model.safetensors").items():

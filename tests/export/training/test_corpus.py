@@ -28,7 +28,7 @@ def test_a_line_without_a_tab_is_named(tmp_path: Path) -> None:
 
 
 def test_no_held_out_sentence_is_trained_on() -> None:
-    pairs = [Pair(f"s{i % 50}", f"t{i}", "") for i in range(100)]  # every source stands twice
+    pairs = [Pair(f"s{i % 50}", f"t{i}", "") for i in range(100)]  # every source occurs twice
     training, validation = hold_out(pairs, 10, seed=0)
     assert len(validation) == 10
     assert not {pair.source for pair in training} & {pair.source for pair in validation}

@@ -21,7 +21,7 @@ def model() -> Transformer:
 
 
 def batch(rows: int) -> Batch:
-    """Sources of one length; targets of several, padded."""
+    """Return sources of one length with targets of several, padded."""
     rng = np.random.default_rng(rows)
     target = rng.integers(4, 20, (rows, 8))
     for row, length in zip(target, rng.integers(3, 9, rows), strict=True):
@@ -40,7 +40,7 @@ def test_parts_add_up_to_the_whole_batch(
     loss = smoothed_loss(expected, torch.from_numpy(whole.source_ids), torch.from_numpy(whole.target_ids), 0.1) / count
     loss.backward()
     parallel = ParallelGradients(model, label_smoothing=0.1, workers=workers, bfloat16=False)
-    for _ in range(2):  # nothing of the first batch is left in the second one's gradients
+    for _ in range(2):  # the second batch's gradients contain nothing of the first
         model.zero_grad()
         assert parallel.add(whole) == pytest.approx(float(loss.detach()), rel=1e-5)
         for own, other in zip(model.parameters(), expected.parameters(), strict=True):

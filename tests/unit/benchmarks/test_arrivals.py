@@ -17,7 +17,7 @@ def test_arrivals_ascend_within_the_time_and_name_every_text() -> None:
 
 
 def test_gaps_are_exponential() -> None:
-    """Mean 1 / rate, deviation as large as the mean, and e^-1 of all gaps longer than the mean."""
+    """Mean 1 / rate, deviation equal to the mean, and e^-1 of all gaps longer than the mean."""
     rate = 40.0
     gaps = np.diff([time for time, _ in poisson_schedule(rate, 500, 1, seed=4)])
     assert gaps.mean() == pytest.approx(1 / rate, rel=0.03)

@@ -1,4 +1,4 @@
-"""A comparison is worth something only if the peer really runs our weights."""
+"""A comparison is meaningful only if the peer really runs our weights."""
 
 from pathlib import Path
 

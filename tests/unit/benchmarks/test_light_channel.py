@@ -20,7 +20,7 @@ TIMEOUT_SECONDS = 30.0
 
 
 class Peer(grpc.GenericRpcHandler):  # type: ignore[type-arg]  # generic in the stubs only
-    """Answers with what it was sent, refuses, or waits until it is told."""
+    """Echoes requests, rejects them, or waits until released."""
 
     def __init__(self) -> None:
         self.waiting = threading.Event()
@@ -72,7 +72,7 @@ def running() -> Iterator[Running]:
 
 
 def test_each_call_gets_its_own_answer_however_many_there_are(running: Running) -> None:
-    """More than the server takes at once, and more bytes than it takes without saying so."""
+    """More than the server accepts at once, and more bytes than it accepts without a window update."""
     messages = [bytes([number]) * size for number, size in enumerate((0, 1, 5, 300, 16_000) * 40)]
     assert sum(map(len, messages)) > 8 * http2.FIRST_WINDOW_BYTES
     running.peer.goes_on.set()

@@ -8,7 +8,7 @@ from benchmarks.limit import dense_weights
 
 
 def test_weights_that_are_only_looked_up_are_not_multiplied(tmp_path: Path) -> None:
-    """A tied table is both: it counts, once."""
+    """A tied table is both: it counts once."""
     matrices = {
         "lookup": np.zeros((50, 4), np.float32),
         "tied": np.zeros((30, 4), np.float32),

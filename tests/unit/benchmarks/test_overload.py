@@ -1,4 +1,4 @@
-"""How a server under too much load is judged."""
+"""Judging a server under overload."""
 
 import math
 from typing import Any

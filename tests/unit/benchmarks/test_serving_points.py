@@ -9,7 +9,7 @@ from benchmarks.serving_points import bucket_percentile, first_token, judge, med
 def test_only_answers_within_the_objective_are_good() -> None:
     outcome = Outcome(
         calls=[
-            (0.5, 0.1, "OK", 5),  # before it is judged
+            (0.5, 0.1, "OK", 5),  # before the judged period
             (2.0, 0.1, "OK", 5),
             (3.0, 0.5, "OK", 5),
             (4.0, 0.9, "OK", 5),

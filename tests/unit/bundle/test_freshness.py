@@ -1,4 +1,4 @@
-"""Whether `make serve` may serve the committed bundle as it is."""
+"""Whether `make serve` may serve the committed bundle without exporting again."""
 
 import shutil
 import subprocess
@@ -26,7 +26,7 @@ def test_other_weights_damage_and_absence_are_told(tiny_bundle: Path, tmp_path: 
 
 
 def test_make_reads_the_exit_code(tiny_bundle: Path, tmp_path: Path) -> None:
-    """Each checkpoint wants its bundle; without checkpoints the bundles are all there is."""
+    """Each checkpoint needs its bundle; without checkpoints, existing bundles are enough."""
     models, checkpoints = tmp_path / "models", tmp_path / "checkpoints"
     command = [sys.executable, "-m", "service.bundle.freshness", str(models), str(checkpoints)]
     assert subprocess.run(command, timeout=patient(60), check=False, cwd=REPOSITORY).returncode == 0

@@ -1,4 +1,4 @@
-"""What a graph refers to is found wherever it hides, and nothing of a damaged file does harm."""
+"""A graph's references are found wherever they hide, and damaged files do no harm."""
 
 import random
 from collections.abc import Callable
@@ -42,7 +42,7 @@ def node(operator: str = "Add", domain: str = "", **attributes: Any) -> Any:
 
 
 def branch(*nodes: Any, weights: Any = ()) -> Any:
-    """A node with these inside of it, three levels deep."""
+    """Return a node with these nodes inside, three levels deep."""
     graph = onnx.helper.make_graph(list(nodes), "g", [], [], initializer=list(weights))
     for _ in range(3):
         graph = onnx.helper.make_graph([node("If", then_branch=graph, else_branch=graph)], "g", [], [])
@@ -105,7 +105,7 @@ def test_what_is_shipped_is_taken(path: Path) -> None:
 
 
 def leads_to(message: Any, seen: frozenset[str] = frozenset()) -> bool:
-    """Whether operators, functions or weights in other files may be inside."""
+    """Return whether the message may contain operators, functions or weights in other files."""
     if message.name in ("NodeProto", "FunctionProto") or (message.name == "TensorProto"):
         return True
     inside = seen | {message.name}
@@ -122,7 +122,7 @@ def test_all_of_onnx_is_looked_into_that_may_hold_something() -> None:
     for name, message in messages.items():
         fields = [(field.number, field.message_type) for field in message.fields]
         held = {number: kind.name for number, kind in fields if kind and leads_to(kind)}
-        # A function is refused whatever it holds. Types may name tensors, and have none.
+        # Functions are rejected whatever they contain. Types may name tensors, but contain none.
         if held and name != "FunctionProto":
             expected[name] = held
     expected["TensorProto"] = {13: "StringStringEntryProto"}

@@ -1,4 +1,4 @@
-"""What is no manifest is refused with one line, at once, whatever it holds."""
+"""Invalid manifests are rejected immediately with one line, whatever they contain."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Bundles from a shared volume to a container's own disk."""
+"""Copying bundles from a shared volume to a container's own disk."""
 
 import shutil
 import subprocess

@@ -1,4 +1,4 @@
-"""The file of API keys: what is taken, what is refused, and how."""
+"""The file of API keys: what is accepted, what is rejected, and how."""
 
 import hashlib
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""What the observer takes from one call to the next: nothing, but for those on one stream."""
+"""The observer carries nothing over between calls, except on one stream."""
 
 import asyncio
 from unittest.mock import Mock

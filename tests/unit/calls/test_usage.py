@@ -1,4 +1,4 @@
-"""How much was used in the last minute, and when there is room again."""
+"""Usage in the last minute, and when there is room again."""
 
 import subprocess
 import sys
@@ -13,7 +13,7 @@ from tests.servers import REPOSITORY
 
 
 class Clock:
-    """The time of limits' storage."""
+    """The clock of the limits' storage."""
 
     def __init__(self) -> None:
         self.now = 6_000_000.0  # the beginning of a minute

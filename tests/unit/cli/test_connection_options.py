@@ -1,4 +1,4 @@
-"""How the command line is told about TLS and the API key, and what it makes of what can't be."""
+"""The command line's options for TLS and the API key, and errors for invalid ones."""
 
 from pathlib import Path
 

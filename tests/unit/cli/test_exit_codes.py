@@ -13,4 +13,4 @@ def test_codes_are_distinct_and_no_signals_of_others() -> None:
 
 def test_the_table_knows_real_status_codes_only() -> None:
     assert set(exit_codes.OF_STATUS) <= {code.name for code in grpc.StatusCode}
-    assert "INTERNAL" not in exit_codes.OF_STATUS  # a fault of the server's is nobody else's
+    assert "INTERNAL" not in exit_codes.OF_STATUS  # like any other status, it gets the code for the server's own faults

@@ -1,4 +1,4 @@
-"""Texts taken out of lines, and translations put back."""
+"""Extracting texts from lines, and inserting translations."""
 
 import io
 import json
@@ -28,7 +28,7 @@ def converted(source: str, form: Format, translate: Any = lambda text: text) -> 
 
 
 def marked(text: str) -> str:
-    """A translation that would end records; of an empty text it is empty, as the server's is."""
+    """Return a translation that would end records; empty text stays empty, as on the server."""
     return f"<{text}\t\n>" if text else ""
 
 
@@ -38,7 +38,7 @@ def without_last_line_feed(source: str, is_cut: bool) -> str:
 
 @st.composite
 def tables(draw: Any) -> tuple[str, int]:
-    """Lines of at least so many columns, or empty ones, and that number."""
+    """Generate lines that are empty or have at least some number of columns; return them with that number."""
     column = draw(st.integers(1, 3))
     rows = draw(st.lists(st.tuples(st.lists(CELL, min_size=column, max_size=5), ENDING), max_size=6))
     source = "".join("\t".join(row) + ending for row, ending in rows)
@@ -47,7 +47,7 @@ def tables(draw: Any) -> tuple[str, int]:
 
 @st.composite
 def objects(draw: Any) -> str:
-    """Lines of JSON with a field `text`, written in many ways."""
+    """Generate lines of JSON with a field `text`, written in many ways."""
     lines = []
     for _ in range(draw(st.integers(0, 4))):
         before, after = (draw(st.dictionaries(KEY, VALUE, max_size=3)) for _ in range(2))
@@ -112,7 +112,7 @@ def test_one_field_is_written_and_all_others_stay(source: str, target: str) -> N
         if before.text.strip():
             expected = json.loads(before.text)
             expected[target] = marked(expected["text"])
-            assert json.dumps(json.loads(after.text)) == json.dumps(expected)  # in this order; NaN is not NaN
+            assert json.dumps(json.loads(after.text)) == json.dumps(expected)  # in this order; NaN does not equal NaN
         else:
             assert after.text == before.text
 

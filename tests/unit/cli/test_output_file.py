@@ -1,4 +1,4 @@
-"""Outputs that are gone on with."""
+"""Resuming outputs."""
 
 import io
 from pathlib import Path

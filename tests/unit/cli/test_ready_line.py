@@ -1,4 +1,4 @@
-"""The one line that says that the server is ready, and its command."""
+"""The line printed when the server is ready, and the command in it."""
 
 import dataclasses
 import sys

@@ -1,4 +1,4 @@
-"""Wrong flags and variables of the commands that take settings."""
+"""Invalid flags and variables of commands that accept settings."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Command lines of `dragoman translate` that are refused before anybody is asked."""
+"""Command lines of `dragoman translate` that are rejected before any request is sent."""
 
 import pytest
 

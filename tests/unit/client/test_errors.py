@@ -1,4 +1,4 @@
-"""The client's errors, made from what gRPC tells of a failed call."""
+"""The client's errors, made from gRPC's error of a failed call."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ SERVER = "translate.example:50051"
 
 
 class Failure:
-    """As gRPC's errors."""
+    """An error like gRPC's."""
 
     def __init__(self, code: grpc.StatusCode, details: str | None, *trailers: tuple[str, str | bytes]) -> None:
         self._code, self._details, self._trailers = code, details, trailers

@@ -1,4 +1,4 @@
-"""The client's messages and types: one process can hold the server's messages beside them, and no field is missing."""
+"""The client's messages and types: they can share a process with the server's messages, and no field is missing."""
 
 import dataclasses
 import enum

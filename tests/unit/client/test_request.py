@@ -1,4 +1,4 @@
-"""What the client refuses without asking a server: unknown keywords and values of the wrong type."""
+"""What the client rejects without asking a server: unknown keywords and values of the wrong type."""
 
 from typing import Any
 

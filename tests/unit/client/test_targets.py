@@ -1,4 +1,4 @@
-"""What gRPC is told about one server and about several."""
+"""gRPC's targets and options for one server and for several."""
 
 import importlib.util
 import json
@@ -63,11 +63,11 @@ def test_the_service_config_names_our_services() -> None:
 
 
 def test_grpc_knows_every_option_that_it_is_given() -> None:
-    """It ignores those that it doesn't know, without a word."""
+    """gRPC silently ignores options that it does not know."""
     library = importlib.util.find_spec("grpc._cython.cygrpc")
     assert library is not None
     code = Path(str(library.origin)).read_bytes()
     server = _channel_options(ServerConfig(max_connection_age_seconds=1))
     names = {name for name, _ in (*target_of("10.0.0.1:1,10.0.0.2:2").options, *server)}
     assert {name for name in names if name.encode() not in code} == set()
-    assert b"grpc.http2.min_recv_ping_interval_without_data_ms" not in code  # else this finds anything
+    assert b"grpc.http2.min_recv_ping_interval_without_data_ms" not in code  # otherwise the search would find anything

@@ -1,4 +1,4 @@
-"""The definition of the settings, and the documents that must say the same."""
+"""The definition of the settings, and the documents that must agree with it."""
 
 import dataclasses
 import re
@@ -121,7 +121,7 @@ def table_of(document: str) -> dict[str, tuple[str, str]]:
 
 def test_the_example_file_holds_every_setting_with_its_default(tmp_path: Path) -> None:
     text = EXAMPLE.read_text(encoding="utf-8")
-    assert tomllib.loads(text) == {}  # it changes nothing as it is
+    assert tomllib.loads(text) == {}  # unedited, it changes nothing
     uncommented = re.sub(r"^# ([a-z_]+ = )", r"\1", text, flags=re.MULTILINE)
     assert list(tomllib.loads(uncommented)) == list(SETTINGS)
     path = tmp_path / "config.toml"

@@ -1,4 +1,4 @@
-"""Where settings come from, which wins, and what is said of those that are wrong."""
+"""The sources of settings, their precedence, and the errors about wrong ones."""
 
 import os
 import tempfile
@@ -19,7 +19,7 @@ Write = Any
 
 @pytest.fixture(autouse=True)
 def own_environment() -> Iterator[None]:
-    """None of the settings of whoever runs the tests."""
+    """Remove the settings in the environment in which the tests run."""
     with pytest.MonkeyPatch.context() as patch:
         for name in [name for name in os.environ if name.startswith("DRAGOMAN_")]:
             patch.delenv(name)
@@ -78,7 +78,7 @@ def test_the_environment_is_text(monkeypatch: pytest.MonkeyPatch) -> None:
         "GRACE_SECONDS": "5",
         "REFLECTION": "false",
         "LOG_TEXT": "1",
-        "HOST": "",  # as if it were not there
+        "HOST": "",  # as if it were not set
         "API_KEYS": "keys.txt",
     }
     for name, value in variables.items():
@@ -206,7 +206,7 @@ TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=1
 
 
 def values_of(setting: Setting) -> st.SearchStrategy[Any]:
-    """Anything that a setting may be, as the command line would have it."""
+    """Generate any valid value of a setting, as written on the command line."""
     if setting.choices:
         return st.sampled_from(setting.choices)
     if setting.kind is int and setting.least is not None and setting.most is not None:

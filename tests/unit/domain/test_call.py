@@ -1,4 +1,4 @@
-"""What a call's record adds up to."""
+"""The sums in a call's record."""
 
 import asyncio
 

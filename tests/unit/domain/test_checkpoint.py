@@ -1,4 +1,4 @@
-"""Checkpoints: who is told, and how work is given up at one."""
+"""Checkpoints: who is notified, and how work is abandoned at one."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""Errors are data: how they are worded, whatever the API, and what operators get to see of them."""
+"""Errors are data: their wording, whatever the API, and what operators see of them."""
 
 from typing import Any
 
@@ -73,7 +73,7 @@ def test_a_pair_that_is_not_there_is_an_invalid_code_where_there_are_no_pairs() 
 
 @given(st.text(), st.text())
 def test_what_a_caller_wrote_is_left_out(first: str, second: str) -> None:
-    # In letters that the message itself has not.
+    # In letters that do not occur in the message itself.
     first, second = f"ÄÄÄÄ{first}ÄÄÄÄ", f"ÖÖÖÖ{second}"
     error = InvalidRequest("{path} of {first} has {second} left", TEXT, first=first, second=second, advice="don't")
     assert error.redacted == "texts[3] of '…' has '…' left; don't."

@@ -1,4 +1,4 @@
-"""The table of decoding options: what a caller may ask for, what becomes of it, and who must agree with the table."""
+"""The table of decoding options: what a caller may ask for, its effect, and what must agree with the table."""
 
 import math
 import re
@@ -115,7 +115,7 @@ def test_the_bounds_are_the_last_values_allowed(option: Option) -> None:
         with pytest.raises(InvalidRequest) as raised:
             resolve(**beside | {option.name: option.kind(value)})
         assert raised.value.field == f"options.{option.name}"
-        if option.name != "num_hypotheses":  # its message tells the beam that it was checked against
+        if option.name != "num_hypotheses":  # its message names the beam that it was checked against
             assert option.allowed() in str(raised.value)
 
 
@@ -138,7 +138,7 @@ def test_the_wire_carries_these_options_and_no_others() -> None:
     names = {number: name for name, number in vars(type(wire["seed"])).items() if name.startswith("TYPE_")}
     for name, option in OPTIONS.items():
         assert WIRE_TYPES[names[wire[name].type]] is option.kind
-        assert wire[name].has_presence  # else 0 could not be told from "not set"
+        assert wire[name].has_presence  # otherwise 0 could not be told from "not set"
 
 
 def test_the_contract_tells_the_bounds_of_each() -> None:
@@ -148,7 +148,7 @@ def test_the_contract_tells_the_bounds_of_each() -> None:
     told = {name: " ".join(comment.replace("//", " ").split()) for comment, name in comments}
     assert told.keys() == OPTIONS.keys()
     for option in BOUNDED:
-        if option.name != "seed":  # it has those of its type
+        if option.name != "seed":  # its bounds are those of its type
             assert option.allowed() in told[option.name], option.name
 
 

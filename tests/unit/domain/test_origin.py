@@ -1,4 +1,4 @@
-"""Whose a call is: its caller's, and no other call's."""
+"""A call's origin is its caller's, and distinct from any other call's."""
 
 import asyncio
 from contextvars import copy_context

@@ -1,4 +1,4 @@
-"""A runner without a model: what a row says next depends on its source and on all it said before, on nothing else."""
+"""A runner without a model: a row's next token depends on its source and its output so far, and on nothing else."""
 
 import zlib
 from collections.abc import Callable, Sequence
@@ -11,16 +11,16 @@ from service.engine.runner import EncodeJob, Fetch, Rows, RunnerSpec, RunOutput,
 
 EOS_ID = 1
 START_ID = 0
-BAD_SOURCE_ID = 998  # a source that holds it makes an encoder run raise
-NAN_SOURCE_ID = 997  # a source that holds it encodes to no numbers
-NAN_STEP_SOURCE_ID = 996  # a source that holds it gives no numbers from the third step on
+BAD_SOURCE_ID = 998  # a source containing it makes an encoder run raise
+NAN_SOURCE_ID = 997  # a source containing it encodes to NaN
+NAN_STEP_SOURCE_ID = 996  # a source containing it produces NaN from the third step on
 
 
 class FakeRunner:
     """Keeps each row's source and inputs, as the real one keeps keys and values, so that misplaced rows show.
 
     `before_step` is called at the start of each step with its number, and may raise or call the engine. A run makes as
-    many steps as it may, up to `max_steps`; a row that has ended gets tokens that mean nothing until the others have.
+    many steps as it may, up to `max_steps`; a row that has ended gets meaningless tokens until the others have ended.
     """
 
     def __init__(
@@ -49,9 +49,9 @@ class FakeRunner:
         self._eos_weight = eos_weight
         self._sources: list[tuple[int, ...] | None] = [None] * max_slots
         self._inputs: list[list[int]] = [[] for _ in range(max_slots)]
-        self._meaningless = np.zeros(vocabulary_size, np.float32)  # of a row behind its end
+        self._meaningless = np.zeros(vocabulary_size, np.float32)  # of a row past its end
         self._known: dict[tuple[tuple[int, ...], tuple[int, ...]], npt.NDArray[np.float32]] = {}
-        self._unclean: set[int] = set()  # rows that hold no numbers and must be cleared before they are used again
+        self._unclean: set[int] = set()  # rows that contain NaN and must be cleared before reuse
 
     def encode(self, jobs: Sequence[EncodeJob]) -> list[bool]:
         self._check_terminated()
@@ -136,7 +136,7 @@ class FakeRunner:
         )
 
     def log_probs(self, source: tuple[int, ...], inputs: Sequence[int]) -> npt.NDArray[np.float32]:
-        """(V,) log-probabilities of what follows `inputs` (start token and prefix included) given a source."""
+        """Return (V,) log-probabilities of what follows `inputs` (start token and prefix included) given a source."""
         key = (source, tuple(inputs))
         if key not in self._known:
             self._known[key] = self._compute(source, key[1])

@@ -1,4 +1,4 @@
-"""A listener that keeps what it hears, and builders for what tests submit."""
+"""A listener that records updates, and builders for what tests submit."""
 
 import threading
 from dataclasses import replace
@@ -11,7 +11,7 @@ from service.engine.runner import Runner
 from service.engine.sequence import Sequence, SequenceProgress, SequenceUpdate
 from tests.patience import patient
 
-WAIT_SECONDS = patient(20.0)  # a bound, not a duration: tests end as soon as what they wait for is there
+WAIT_SECONDS = patient(20.0)  # a bound, not a duration: tests continue as soon as the condition holds
 
 
 class Recorder:
@@ -46,7 +46,7 @@ class Recorder:
         return [update for call in self.calls for update in call]
 
     def update(self, sequence: Sequence) -> SequenceUpdate:
-        """The one update of a sequence, once it is there."""
+        """Wait for the single update of a sequence, and return it."""
         self.wait(1, [sequence])
         (update,) = [update for update in self.updates if update.sequence is sequence]
         return update
@@ -89,7 +89,7 @@ def new_sequence(
     wants_progress: bool = False,
     origin: Origin | None = None,
 ) -> Sequence:
-    """Without an `origin` each `request_id` is a caller with one call."""
+    """Build a sequence; without an `origin`, each `request_id` is a caller with one call."""
     options = DecodingOptions(
         beam_size=beam_size,
         length_penalty=length_penalty,
@@ -124,7 +124,7 @@ def stop(engine: Engine) -> None:
 
 
 def decode(runner: Runner, sequences: list[Sequence], config: EngineConfig) -> list[SequenceUpdate]:
-    """Run sequences to their ends on an engine that checks its books, submitted one by one; their updates in order."""
+    """Run sequences on an engine that checks its state, submitted one by one; return their updates in order."""
     recorder = Recorder()
     engine = Engine([runner], replace(config, checks_integrity=True), recorder)
     engine.start()

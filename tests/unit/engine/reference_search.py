@@ -1,4 +1,4 @@
-"""The searches written the slow, obvious way, one sequence at a time, to hold the engine's against."""
+"""The searches in their slow, obvious form, one sequence at a time, as a reference for the engine's."""
 
 from collections.abc import Callable, Sequence
 
@@ -15,9 +15,9 @@ Result = list[tuple[tuple[int, ...], float]]  # (token ids with their end-of-sen
 def search(
     log_probs: LogProbs, start: Sequence[int], eos_id: int, options: DecodingOptions, num_given: int = 0
 ) -> Result:
-    """Whatever `options` ask for; `start` is the start token and what is forced, the last `num_given` by the caller.
+    """Search as `options` ask; `start` is the start token and forced tokens, the last `num_given` given by the caller.
 
-    `options.max_output_tokens` does not count those. What comes once too often is still there.
+    `options.max_output_tokens` does not count those. An excess repetition is still included.
     """
     how = sample if options.is_sampled else greedy if options.beam_size == 1 else beam
     counted = start[: len(start) - num_given]
@@ -29,9 +29,9 @@ def search(
 
 
 def excess(output_ids: Sequence[int], num_forced: int, max_repeats: int) -> int:
-    """The shortest run of tokens at the end that comes more than `max_repeats` times in a row, by the model's choice.
+    """Return the length of the shortest run at the end that the model repeats more than `max_repeats` times in a row.
 
-    The first of them may have been forced.
+    Its first occurrence may have been forced.
     """
     for period in range(1, 17):
         again = range(len(output_ids) - period * max_repeats, len(output_ids))
@@ -42,7 +42,7 @@ def excess(output_ids: Sequence[int], num_forced: int, max_repeats: int) -> int:
 
 
 def most_repeats(ids: Sequence[int]) -> int:
-    """How often the same up to 16 tokens come in a row somewhere in `ids`."""
+    """Return the largest number of consecutive repetitions of up to 16 tokens anywhere in `ids`."""
     counts = [1]
     for start in range(len(ids)):
         for period in range(1, 17):
@@ -56,7 +56,7 @@ def most_repeats(ids: Sequence[int]) -> int:
 def greedy(
     log_probs: LogProbs, start: Sequence[int], eos_id: int, options: DecodingOptions, forced: Sequence[int]
 ) -> Result:
-    """One token after the other."""
+    """Choose one token after the other."""
     chosen: list[int] = []
     total = np.float32(0)
     while (
@@ -73,7 +73,7 @@ def greedy(
 def beam(
     log_probs: LogProbs, start: Sequence[int], eos_id: int, options: DecodingOptions, forced: Sequence[int]
 ) -> Result:
-    """Every continuation by every token is scored and sorted in each step."""
+    """Score and sort every continuation by every token in each step."""
     beam_size, limit = options.beam_size, options.max_output_tokens
     running: list[tuple[np.float32, tuple[int, ...]]] = [(np.float32(0), ())]
     finished: Result = []
@@ -115,7 +115,7 @@ def _kept(
 
 
 def _score(total: np.float32, start: Sequence[int], ids: Sequence[int], eos_id: int, options: DecodingOptions) -> float:
-    """A forced end counts as a token, and so does the forced prefix."""
+    """Return the score; a forced end counts as a token, and so does the forced prefix."""
     has_forced_end = options.forces_end and ids[-1] != eos_id and len(ids) == options.max_output_tokens
     length = len(start) - 1 + len(ids) + has_forced_end
     return float(total / np.float32(length**options.length_penalty))
@@ -124,7 +124,7 @@ def _score(total: np.float32, start: Sequence[int], ids: Sequence[int], eos_id: 
 def sample(
     log_probs: LogProbs, start: Sequence[int], eos_id: int, options: DecodingOptions, forced: Sequence[int]
 ) -> Result:
-    """Sampling, one token and one candidate after the other; only the chances are the engine's own."""
+    """Sample one token and one candidate after the other; only the random numbers are the engine's own."""
     assert options.seed is not None
     inputs, total = list(start), np.float32(0)
     for position in range(1, options.max_output_tokens + 1):

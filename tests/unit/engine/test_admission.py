@@ -1,4 +1,4 @@
-"""Who is let in: on a real requests, with measurements as the tests say."""
+"""Admission: real requests, with measurements set by the tests."""
 
 import pytest
 
@@ -18,7 +18,7 @@ TOKENS = 10  # of each source and of each output
 
 
 class Door:
-    """Two lanes of four rows; a step of a full lane takes 80 ms, and a sequence ten steps."""
+    """Two workers of four rows; a step of a full worker takes 80 ms, and a sequence ten steps."""
 
     def __init__(self, max_waiting: int = 1000, max_queue_seconds: float = 1.0, is_measured: bool = True) -> None:
         self.throughput = Throughput(2, 4, 0.08 if is_measured else 0.0)
@@ -151,7 +151,7 @@ def test_an_open_limit_lets_a_burst_in_and_no_standing_queue() -> None:
     door.now += INTERVAL_SECONDS
     with pytest.raises(Overloaded, match=r"5\.1 s .* 0\.2 s is the longest"):
         door.enter(sequence(50))
-    door.admission.check_queue(0, Priority.HIGH, ("new",), door.now)  # its own queue has not stood
+    door.admission.check_queue(0, Priority.HIGH, ("new",), door.now)  # its own queue is not standing
 
 
 def test_the_open_limit_of_a_standing_queue_follows_a_slow_model() -> None:
@@ -170,7 +170,7 @@ def test_what_could_not_be_done_in_time_on_an_idle_server_is_too_late() -> None:
     door = Door()
     with pytest.raises(TooLate, match=r"has 0\.20 s left and takes about 0\.40 s"):
         door.enter(sequence(1, seconds=0.2), num_free=8, num_rows=0)
-    door.enter(sequence(1, seconds=0.31), num_free=8, num_rows=0)  # it has the benefit of the doubt
+    door.enter(sequence(1, seconds=0.31), num_free=8, num_rows=0)  # admitted, as it may still be in time
 
 
 def test_a_deadline_that_has_passed_is_too_late_whatever_is_known() -> None:

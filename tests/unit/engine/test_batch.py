@@ -44,13 +44,13 @@ def test_check_integrity_sees_a_row_owned_twice() -> None:
 
 
 class BatchMachine(RuleBasedStateMachine):
-    """Every sequence's rows against what was written into them when they were its own."""
+    """Every sequence's rows compared with what was written into them while they were its own."""
 
     def __init__(self) -> None:
         super().__init__()
         self.batch = Batch(NUM_SLOTS, CAPACITY)
         self.written: dict[Sequence, list[list[int]]] = {}  # per beam, its output
-        self.num_written = 1000  # no token twice, nor one of those that are forced
+        self.num_written = 1000  # no token twice, nor one of the forced tokens
 
     @rule(
         beam_size=st.integers(1, 4),

@@ -1,4 +1,4 @@
-"""Sequences that ask for the same are decoded once, and each gets its own answer at its own time."""
+"""Identical sequences are decoded once, and each gets its own answer at its own time."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""How long a queue may be, from times and waits alone."""
+"""The permitted length of a queue, from times and waits alone."""
 
 import pytest
 
@@ -9,7 +9,7 @@ LONG, SHORT = 2.0, 0.1
 
 
 def limits(*asked: tuple[float, float], delay: ControlledDelay | None = None) -> list[float]:
-    """Of moments, in intervals, and the waits then."""
+    """Return the limits at these moments, in intervals, with the waits then."""
     delay = delay or ControlledDelay()
     return [delay.limit_seconds(moment * INTERVAL_SECONDS, wait, TARGET) for moment, wait in asked]
 
@@ -29,7 +29,7 @@ def test_a_queue_that_was_short_once_within_the_interval_has_not_stood() -> None
 def test_one_that_has_stood_is_held_until_it_was_short_for_an_interval() -> None:
     delay = ControlledDelay()
     assert limits((5.0, LONG), (6.0, LONG), delay=delay)[-1] == TARGET
-    held = [(6.0 + 0.1 * n, LONG if n % 3 == 0 else SHORT) for n in range(60)]  # as a limit that works makes it
+    held = [(6.0 + 0.1 * n, LONG if n % 3 == 0 else SHORT) for n in range(60)]  # as an effective limit produces it
     assert set(limits(*held, delay=delay)) == {TARGET}
     assert limits((12.0, SHORT), (12.6, SHORT), delay=delay) == [TARGET, TARGET]
     assert limits((12.8, SHORT), (12.9, LONG), delay=delay) == [BURST_SECONDS, BURST_SECONDS]

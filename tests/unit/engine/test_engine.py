@@ -219,7 +219,7 @@ def test_a_row_without_numbers_fails_at_its_limit_too(beam_size: int, return_sco
 
 @pytest.mark.parametrize("beam_size", [1, 3])
 def test_a_row_without_numbers_fails_while_its_prefix_is_forced(beam_size: int) -> None:
-    """It would be moved with what is not a number in it, and that would stay where it was."""
+    """Otherwise it would be moved with its NaN, which would also stay in its old place."""
     bad = new_sequence((NAN_STEP_SOURCE_ID, 1), beam_size=beam_size, output_prefix_ids=(5, 6, 7, 8, 9))
     brief = new_sequence((3, 1), max_output_tokens=3)
     with Rig(FakeRunner(max_slots=4, eos_weight=-30.0)) as rig:
@@ -359,7 +359,7 @@ def test_only_what_has_failed_and_ended_is_restarted() -> None:
         go_on.set()
         eventually(lambda: not engine.has_threads)
         with pytest.raises(RuntimeError, match="stopped"):
-            engine.restart(lambda runners, config: engine.stop(0.0))  # while it proves the runners
+            engine.restart(lambda runners, config: engine.stop(0.0))  # while it verifies the runners
         with pytest.raises(Unavailable, match="stopped"):
             engine.submit([endless()])
     assert len(rig.recorder.updates) == 1

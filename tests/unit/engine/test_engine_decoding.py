@@ -1,4 +1,4 @@
-"""What comes out of the engine, whoever shares the batch: the same as the slow reference searches give."""
+"""The engine's output does not depend on the batch: it equals that of the slow reference searches."""
 
 import dataclasses
 import itertools
@@ -45,7 +45,7 @@ def decode(
 
 
 def check_progress(update: SequenceUpdate, progress: list[tuple[int, ...]]) -> None:
-    """What was called certain is how the answer begins, and grows each time."""
+    """Check that progress is a prefix of the answer, and grows each time."""
     sequence, answer = update.sequence, update.hypotheses[0].token_ids
     assert sequence.wants_progress or not progress
     for before, token_ids in itertools.pairwise([(), *progress]):
@@ -54,7 +54,7 @@ def check_progress(update: SequenceUpdate, progress: list[tuple[int, ...]]) -> N
 
 
 def check_every_token_was_told(update: SequenceUpdate, progress: list[tuple[int, ...]]) -> None:
-    """Of what is searched without a beam each token is certain, the last one with the end."""
+    """Check that without a beam each token is reported as certain, the last one with the end."""
     sequence, answer = update.sequence, update.hypotheses[0].token_ids
     if sequence.wants_progress and sequence.num_slots == 1 and not sequence.options.max_repeats:
         first = len(sequence.output_prefix_ids) + 1
@@ -63,7 +63,7 @@ def check_every_token_was_told(update: SequenceUpdate, progress: list[tuple[int,
 
 
 def expected(runner: FakeRunner, sequence: Sequence) -> reference_search.Result:
-    """Token ids after all that is forced."""
+    """Return the expected token ids after everything forced."""
     given = sequence.output_prefix_ids
     options = dataclasses.replace(
         sequence.options, max_output_tokens=sequence.max_tokens - len(given), max_repeats=most_repeats(sequence)
@@ -176,7 +176,7 @@ def test_the_reference_is_not_trivial() -> None:
 
 @pytest.mark.parametrize(("option", "limit"), [("stops_early", 12), ("forces_end", 4)])
 def test_the_models_own_options_change_answers(option: str, limit: int) -> None:
-    """A positive control: what the references above agree on is not nothing."""
+    """A positive control: the options on which the references above agree do have an effect."""
     runner, num_changed = FakeRunner(eos_weight=2.0), 0
     for number in range(60):
         plain = new_sequence((number + 2, 1), beam_size=4, max_output_tokens=limit, length_penalty=2.0)

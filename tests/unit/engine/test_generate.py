@@ -1,4 +1,4 @@
-"""The blocking front door: hypotheses in order, errors raised, nobody left waiting."""
+"""The blocking interface: hypotheses in order, errors raised, no caller left waiting."""
 
 import threading
 

@@ -1,4 +1,4 @@
-"""Each of the engine's books is falsified in turn, and the check that compares them must say so."""
+"""Each part of the engine's state is falsified in turn, and the integrity check must detect it."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -23,7 +23,7 @@ _BOUND = 5
 
 
 class Scene(NamedTuple):
-    """An engine between two turns of its only lane, with somebody in every place."""
+    """An engine between two turns of its only worker, with sequences in every state."""
 
     engine: Engine
     lane: Worker
@@ -41,7 +41,7 @@ def scene() -> Scene:
     config = EngineConfig(max_waiting=_BOUND, checks_integrity=True)
     engine = Engine([FakeRunner(max_slots=3, eos_weight=-30.0)], config, Recorder())
     (lane,) = engine.workers
-    engine.open()  # a thread would not stand still
+    engine.open()  # its thread would not stand still
     running = new_sequence((2, 1), "running", max_output_tokens=38, wants_progress=True, max_repeats=3)
     beam = new_sequence((3, 1), "beam", beam_size=2, max_output_tokens=38, deadline_seconds=1e12)
     follower, waiting = replace(running, request_id="follower", slots=[]), endless(4, "waiting")
@@ -148,14 +148,14 @@ def test_rows_that_are_promised_must_be_free() -> None:
 
 
 def test_an_engine_with_wrong_books_fails_and_says_so() -> None:
-    """The loop itself looks: what is planted while it runs ends it."""
+    """The loop itself checks: an inconsistency injected while it runs ends it."""
     rig = Rig()
     rig.runner.before_step = lambda number: setattr(rig.engine.requests.waiting, "num_tokens", 7)
     with rig:
         rig.engine.submit([endless()])
         failure = rig.recorder.wait_for_failure()
         assert isinstance(failure, IntegrityError)
-        failure.add_note("planted")  # so that no server beside, which sees the log too, takes it for its own
+        failure.add_note("planted")  # so that no server in this process, which sees the log too, takes it for its own
 
 
 def test_nothing_is_compared_unless_asked_for() -> None:

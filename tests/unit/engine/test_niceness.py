@@ -1,4 +1,4 @@
-"""Threads that compute go after those that talk to callers."""
+"""Computing threads have lower priority than threads that talk to callers."""
 
 import os
 import sys
@@ -27,7 +27,7 @@ def in_thread(work: Callable[[], Any]) -> Any:
 def test_a_thread_and_its_children_are_set_back_and_no_other() -> None:
     def work() -> tuple[int, int]:
         set_back()
-        set_back()  # counts from the process's
+        set_back()  # relative to the process's
         return own_niceness(), in_thread(own_niceness)
 
     before = own_niceness()
@@ -36,7 +36,7 @@ def test_a_thread_and_its_children_are_set_back_and_no_other() -> None:
 
 
 def test_the_main_thread_is_not_set_back() -> None:
-    """Else each time would count from the last."""
+    """Otherwise each call would be relative to the last."""
     assert threading.current_thread() is threading.main_thread()
     before = own_niceness()
     set_back()

@@ -1,4 +1,4 @@
-"""What is told of running sequences: in order, only to those who ask, never after the end."""
+"""Progress of running sequences: in order, only for callers that want it, never after the end."""
 
 import itertools
 import threading
@@ -64,7 +64,7 @@ def test_beams_tell_what_they_have_in_common(eos_weight: float) -> None:
 
 
 def test_beams_tell_something_before_the_end() -> None:
-    """A positive control: nothing told would be right, too."""
+    """A positive control: reporting nothing would pass the other tests, too."""
     with Rig(FakeRunner(max_slots=16, eos_weight=-3.0)) as rig:
         sequences = [watching(number, str(number), beam_size=3) for number in range(2, 30)]
         rig.engine.submit(sequences)
@@ -101,7 +101,7 @@ def test_followers_are_told_when_the_leader_is_given_up() -> None:
 
 
 def test_nobody_hears_of_progress_after_the_end() -> None:
-    """The recorder checks it for every message; here many ends of all kinds come from other lanes' threads."""
+    """The recorder checks it for every message; here many ends of all kinds come from other workers' threads."""
     runners = lanes(3)
     meet(runners)
     rig = Rig(*runners)
@@ -163,7 +163,7 @@ def test_a_given_beginning_is_told_with_the_first_token_and_delays_its_time() ->
 
 
 def test_what_may_be_taken_off_is_not_told() -> None:
-    """A model of two words repeats itself soon; until then each message begins as the answer does."""
+    """A model of two words soon repeats itself; until then each message is a prefix of the answer."""
     runner = FakeRunner(max_slots=8, vocabulary_size=4, eos_weight=-30.0)
     sequences = [
         new_sequence((number, 1), str(number), max_output_tokens=30, max_repeats=allowed, wants_progress=True)

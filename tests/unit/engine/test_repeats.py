@@ -1,4 +1,4 @@
-"""How often outputs repeat themselves, against counting by hand."""
+"""Repetitions in outputs, compared with counting by hand."""
 
 import numpy as np
 import pytest

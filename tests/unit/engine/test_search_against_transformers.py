@@ -15,18 +15,18 @@ from tests.unit.engine.test_engine_decoding import decode
 torch: Any = pytest.importorskip("torch")
 transformers: Any = pytest.importorskip("transformers")
 
-PAD_ID = 50  # outside of what the model can say
+PAD_ID = 50  # outside the model's vocabulary
 
 
 def generate(runner: FakeRunner, sequence: Sequence) -> list[tuple[tuple[int, ...], float]]:
-    """What `generate` returns for a sequence: token ids after the prefix, up to and with the end, and scores."""
+    """Return the output of `generate` for a sequence: token ids after the prefix, the end included, and scores."""
     options = sequence.options
     model = _toy_model(runner)
     prefix, given = sequence.target_prefix_ids, sequence.output_prefix_ids
     assert not (prefix and given), "decoder_input_ids don't count in scores, a forced prefix does"
 
     def force_prefix(input_ids: Any, scores: Any) -> Any:
-        """As `forced_bos_token_id` forces the first token, for any number."""
+        """Force the prefix, as `forced_bos_token_id` forces the first token, for any number of tokens."""
         if input_ids.shape[1] > len(prefix):
             return scores
         forced = torch.full_like(scores, -torch.inf)

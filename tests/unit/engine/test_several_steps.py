@@ -1,4 +1,4 @@
-"""A runner that makes several steps in one run: everybody gets the very answer that single steps give."""
+"""A runner that makes several steps in one run: answers are identical to those of single steps."""
 
 import random
 
@@ -14,7 +14,7 @@ CONFIG = EngineConfig(max_encode_tokens=60)
 
 
 def greedy(seed: int, count: int = 40) -> list[Sequence]:
-    """With and without prefixes, scores, guards and readers; some can't be decoded to their end."""
+    """Return sequences with and without prefixes, scores, guards and readers; some cannot be decoded to their end."""
     rng = random.Random(seed)
     return [
         new_sequence(

@@ -40,7 +40,7 @@ def test_turns_are_told_by_their_rows_and_from_fewer_where_there_were_none() -> 
 
 
 def test_a_first_turn_that_the_machine_stood_still_in_makes_nobody_slow() -> None:
-    """The first full turn took 33 ms instead of 1, and calls were refused that would have been done in time."""
+    """The first full turn took 33 ms instead of 1, and calls were rejected that would have been in time."""
     tried = Throughput(num_lanes=1, max_rows=8, full_turn_seconds=0.0005)
     tried.turned(8, 0.033)
     assert tried.seconds_per_row < 4 * 0.0005 / 8

@@ -34,7 +34,7 @@ def calls_of(caller: str, num_calls: int, each: int = 1) -> list[Sequence]:
 
 
 def served(queue: WaitingQueue) -> Iterator[Sequence]:
-    """Sequences as they are taken, one by one."""
+    """Yield sequences as they are taken, one by one."""
     while queue:
         sequence = next(queue.candidates())
         queue.take([sequence])
@@ -123,7 +123,7 @@ def test_time_without_anybody_waiting_is_not_saved_up() -> None:
 @settings(derandomize=True, deadline=None, max_examples=60)
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from(Priority)), max_size=40), st.integers(1, 5))
 def test_candidates_are_the_order_of_taking(waiting: list[tuple[str, Priority]], at_once: int) -> None:
-    """Taking the first few again and again is taking them in the order that was offered, within each priority."""
+    """Repeatedly taking the first few equals taking them in the order offered, within each priority."""
     queue = WaitingQueue(100)
     queue.admit([new_sequence((n, 1), request, priority=priority) for n, (request, priority) in enumerate(waiting)])
     assert len(list(queue.candidates())) == len(queue) == len(waiting)
@@ -250,7 +250,7 @@ def test_room_keeps_the_bound(calls: list[tuple[Origin, int, Priority]]) -> None
 
 
 class QueueMachine(RuleBasedStateMachine):
-    """The queue against a nested list of those who take turns, each a key and such a list, or a sequence."""
+    """The queue compared with a nested list of those who take turns, each a key and such a list, or a sequence."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -302,7 +302,7 @@ def _sequences(parts: list) -> list[Sequence]:  # type: ignore[type-arg]
 
 
 def _take(parts: list) -> Sequence:  # type: ignore[type-arg]
-    """The first takes its turn, and goes to the end if it has anything left."""
+    """Take from the first entry, which goes to the end if it has anything left."""
     key, part = parts.pop(0)
     if isinstance(key, Sequence):
         return key

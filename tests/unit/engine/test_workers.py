@@ -1,4 +1,4 @@
-"""Several lanes on one queue: each does its share, and what concerns a sequence reaches the lane that decodes it."""
+"""Several workers on one queue: each does its share, and events of a sequence reach the worker that decodes it."""
 
 import threading
 
@@ -14,7 +14,7 @@ def lanes(count: int = 2, max_slots: int = 8) -> tuple[FakeRunner, ...]:
 
 
 def meet(runners: tuple[FakeRunner, ...]) -> None:
-    """Let every runner begin its first step only when all have come to theirs: so no lane can do it all alone."""
+    """Delay every runner's first step until all have reached theirs, so that no worker can do all the work alone."""
     barrier = threading.Barrier(len(runners))
 
     def before_step(number: int) -> None:
@@ -74,7 +74,7 @@ def test_what_is_given_up_leaves_the_lane_that_decodes_it() -> None:
         assert first is not None
         first(number)
         if number == 4 and victim.source_ids == runners[index].encoded[0][0]:
-            rig.engine.abort([victim])  # the other lane may be the one that hears of it
+            rig.engine.abort([victim])  # the other worker may be the one that processes it
         if number == 5 and other.source_ids == runners[index].encoded[0][0]:
             assert gone.wait(WAIT_SECONDS)
 
@@ -141,7 +141,7 @@ def test_when_one_lane_dies_all_are_told_once() -> None:
         dying.set()
         raise MemoryError("no more")
 
-    def waits(_: int) -> None:  # else this lane might do it all before
+    def waits(_: int) -> None:  # otherwise this worker might do all the work before
         assert dying.wait(WAIT_SECONDS)
 
     runners[1].before_step = waits
@@ -163,13 +163,13 @@ def test_what_is_given_up_between_its_choice_and_its_first_run_harms_nobody() ->
 
     def on_updates(updates: list[SequenceUpdate], progress: list[SequenceProgress]) -> None:
         heard(updates, progress)
-        if any(update.sequence is expired for update in updates):  # told by the lane that has just chosen the victim
+        if any(update.sequence is expired for update in updates):  # by the worker that has just chosen the victim
             rig.engine.abort([victim])
-            rig.recorder.wait(1, [victim])  # the other lane hears of it
+            rig.recorder.wait(1, [victim])  # the other worker processes it
 
     rig.recorder.on_updates = on_updates  # type: ignore[method-assign]
     with rig:
-        with rig.engine._changed:  # nobody has a turn until the deadline has passed
+        with rig.engine._changed:  # no worker has a turn until the deadline has passed
             rig.engine.submit([expired, victim])
             rig.clock.now = deadline_seconds
         assert isinstance(rig.error(victim), Cancelled)

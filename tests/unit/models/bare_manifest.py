@@ -1,4 +1,4 @@
-"""The least that passes for a manifest: for tests that never open what it describes."""
+"""A minimal manifest, for tests that never open what it describes."""
 
 from service.bundle.manifest import GoldenPair, LanguagePair, Limits, Manifest, ModelShape, TokenizerSpec
 

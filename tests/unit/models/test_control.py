@@ -1,4 +1,4 @@
-"""Models loaded and unloaded by name, on real folders, with a loader that does what the test says."""
+"""Models loaded and unloaded by name, on real folders, with a loader controlled by the test."""
 
 import asyncio
 import shutil
@@ -21,7 +21,7 @@ def stage(tmp_path: Path) -> Stage:
 
 
 async def explicit(stage: Stage, *loaded: str) -> ModelControl:
-    """A control over version 1 of the models `a` and `b`."""
+    """Return a control over version 1 of the models `a` and `b`."""
     for name in "ab":
         stage.put(name, "1")
     fleet = stage.fleet()
@@ -46,7 +46,7 @@ def test_the_start_loads_what_is_named(stage: Stage) -> None:
                 stage.put(name, "1")
             await stage.fleet().load(named)
             assert stage.since() == diary
-        (stage.root / "a" / "2").mkdir()  # unreadable, but of interest only where it is wanted
+        (stage.root / "a" / "2").mkdir()  # unreadable, but relevant only where it is wanted
         await stage.fleet().load(["b"])
         for named in (("a",), ("b", "c")):
             with pytest.raises(BundleError, match=r"a/2 holds no manifest|no model 'c'; it holds a, b"):
@@ -69,7 +69,7 @@ def test_a_model_comes_and_goes_by_call_and_others_stay(stage: Stage) -> None:
         shutil.rmtree(stage.root / "a")
         await control.unload("b")
         assert stage.since() == ["serves a/2:0", "stopped b/1:0", "retired b/1:0"]
-        await control.unload("a")  # the last one, too
+        await control.unload("a")  # even the last one
         assert stage.since() == ["serves ", "stopped a/2:0", "retired a/2:0"]
         assert await states(control) == {"b/1": "unavailable"}
 
@@ -119,7 +119,7 @@ def test_what_fails_changes_nothing_and_is_tried_again_when_asked(stage: Stage) 
         with pytest.raises(NotPossible, match="a/3 holds no manifest"):
             await control.load("a")
         shutil.copytree(stage.root / "b", stage.root / "c")
-        with pytest.raises(NotFound):  # two folders say that they are b, so neither is
+        with pytest.raises(NotFound):  # two folders claim to be b, so neither is
             await control.load("nobody")
         with pytest.raises(NotPossible, match="share the name 'b'"):
             await control.load("b")

@@ -1,4 +1,4 @@
-"""The fleet on real folders, with a loader and engines that do what the test says. No gRPC, no ONNX Runtime."""
+"""The fleet on real folders, with a loader and engines controlled by the test. No gRPC, no ONNX Runtime."""
 
 import asyncio
 import dataclasses
@@ -31,7 +31,7 @@ UNCHANGED, CHANGED, FAILED = ReloadOutcome.UNCHANGED, ReloadOutcome.CHANGED, Rel
 
 
 class Stage:
-    """A repository, a loader that refuses what it is told to, and a diary of what the fleet did."""
+    """A repository, a loader that rejects chosen contents, and a diary of the fleet's actions."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -53,7 +53,7 @@ class Stage:
         return Fleet(self.root, max_versions, self.load, self, drain_seconds)
 
     async def serving(self, *names: str) -> Fleet:
-        """A fleet that serves version 1 of these models; the diary begins after that."""
+        """Return a fleet that serves version 1 of these models; the diary begins after that."""
         fleet = self.fleet()
         for name in names:
             self.put(name, "1")
@@ -104,7 +104,7 @@ class StoppableEngine:
 
 
 class RememberingPool(ThreadPoolExecutor):
-    """Lets go of nothing it ran; the threads of a usual one do so some time after the outcome is known."""
+    """Keeps references to everything it ran; threads of a usual pool drop them some time after the outcome is known."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -127,14 +127,14 @@ def stage(tmp_path: Path) -> Stage:
 def test_memory_is_given_back_when_nothing_holds_what_was_replaced(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    alive: list[int] = []  # engines in memory, each time that memory is given back
+    alive: list[int] = []  # engines in memory, each time that memory is returned
     monkeypatch.setattr(
         fleet_module, "give_back", lambda: alive.append(sum(ref() is not None for ref in stage.engines))
     )
     is_over = threading.Event()
 
     class LingeringFuture(Future[T]):
-        """Its thread goes on no further once it has told the outcome."""
+        """A future whose thread stops after it has set the outcome."""
 
         def set_result(self, result: T) -> None:
             super().set_result(result)
@@ -153,7 +153,7 @@ def test_memory_is_given_back_when_nothing_holds_what_was_replaced(
         assert alive == [2, 2]
         stage.put("b", "2", "bad")
         stage.refuses.add("bad")
-        await fleet.reload()  # what was tried took memory, too
+        await fleet.reload()  # the failed attempt took memory, too
         assert alive == [2, 2, 2]
         await fleet.drop("a")
         assert alive == [2, 2, 2, 1]
@@ -326,7 +326,7 @@ def test_calls_that_outlast_the_grace_are_given_up(
         assert "outlasted" in caplog.text
         caplog.clear()
         stage.put("a", "3")
-        await fleet.reload()  # nobody is there
+        await fleet.reload()  # not in use
         assert "outlasted" not in caplog.text
 
     asyncio.run(asyncio.wait_for(scenario(), patient(20)))
@@ -361,7 +361,7 @@ def test_a_reload_that_is_cancelled_while_loading_leaves_the_old_one_and_a_threa
         assert fleet.has_threads_left
         await fleet.stop()
         assert stage.diary[-1] == "stopped a/1:0"
-        stage.gate.set()  # the thread's outcome is of no interest, and no error either
+        stage.gate.set()  # the thread's outcome is ignored, and is not an error
         (work,) = fleet._work
         await asyncio.to_thread(work.result, 10)
         assert not fleet.has_threads_left

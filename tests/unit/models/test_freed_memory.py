@@ -1,4 +1,4 @@
-"""Memory that was freed goes back to the system, of whichever thread's arena it was."""
+"""Freed memory is returned to the system, whichever thread's arena it came from."""
 
 import platform
 import subprocess
@@ -39,7 +39,7 @@ def test_it_goes_back() -> None:
         [sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=patient(60), check=True
     )
     retained, left = map(float, run.stdout.split())
-    assert retained > 30  # else there was nothing to give back
+    assert retained > 30  # otherwise there was nothing to return
     assert left < 10
 
 
@@ -73,7 +73,7 @@ print(seen() is None)
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other C libraries have no such bound")
 @pytest.mark.parametrize(("fixed", "is_returned"), [("map_large_blocks()", True), ("", False)])
 def test_large_blocks_stay_apart_from_small_ones(fixed: str, is_returned: bool) -> None:
-    """Without it the second block lies on the heap, where a small one behind it keeps its place."""
+    """Without it, the second block lies on the heap, where a small one behind it keeps it in place."""
     script = f"""
 import psutil
 from service.models.freed_memory import map_large_blocks

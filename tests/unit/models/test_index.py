@@ -1,4 +1,4 @@
-"""How versions stand."""
+"""The states of versions."""
 
 from pathlib import Path
 

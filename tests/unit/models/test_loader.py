@@ -25,7 +25,7 @@ from tests.unit.engine.recorder import Recorder
 
 @pytest.fixture
 def bundle(tiny_bundle: Path, tmp_path: Path) -> Any:
-    """A copy that a test may damage."""
+    """Return a copy that a test may damage."""
     return shutil.copytree(tiny_bundle, tmp_path / "bundle")
 
 
@@ -85,7 +85,7 @@ def test_int8_on_a_cpu_that_saturates_is_warned_of(
 
 @pytest.mark.parametrize("limits", [{"max_slots": 1}, {"max_slots": 2, "max_waiting": 3}])
 def test_small_engines_can_be_tested_too(bundle: Path, limits: Any) -> None:
-    """More golden sentences than may wait at once are no fault of the bundle's."""
+    """A bundle may have more golden sentences than the queue has room for."""
     change_golden(bundle, lambda golden: golden * 8)
     model = load(bundle, **limits)
     assert model.engine.snapshot().num_running == 0
@@ -227,7 +227,7 @@ def test_what_native_code_raises_is_a_damaged_bundle(bundle: Path) -> None:
     with pytest.raises(BundleError, match=r"bundle"):
         load(bundle)
     (bundle / "source.model").unlink()
-    (bundle / "source.model").symlink_to("/proc/self/mem")  # a file that can be opened and not read
+    (bundle / "source.model").symlink_to("/proc/self/mem")  # a file that can be opened but not read
     with pytest.raises(BundleError, match=r"source\.model can't be read: Input/output error"):
         load(bundle)
 

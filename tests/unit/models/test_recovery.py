@@ -1,11 +1,11 @@
-"""The policy by which engines are restarted, on a clock that the test turns."""
+"""The policy for restarting engines, on a clock that the test advances."""
 
 from service.models.recovery import MAX_RESTARTS, Recovery
 from tests.clock import Clock
 
 
 def fail_at_once(recovery: Recovery, clock: Clock) -> float:
-    """Fail, wait as long as one should, restart; how long that was."""
+    """Fail, wait for the required delay, restart; return the delay."""
     recovery.failed()
     delay = recovery.seconds_left
     clock.now += delay

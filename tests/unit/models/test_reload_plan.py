@@ -1,4 +1,4 @@
-"""From any state of what is served to any state of the disk, with bundles that fail as they like."""
+"""Reloads from any state of the fleet to any state of the disk, with bundles that may fail to load."""
 
 import dataclasses
 from pathlib import Path
@@ -14,7 +14,7 @@ from tests.unit.models.bare_manifest import MANIFEST
 
 
 def bundle(name: str, version: int, content: int = 0) -> FoundBundle:
-    """Of each content the manifest differs."""
+    """Return a bundle; each content has a different manifest."""
     manifest = dataclasses.replace(MANIFEST, name=name, checkpoint_sha256=str(content))
     return FoundBundle(Path("root", name, str(version)), str(version), manifest, stamp_of(content))
 
@@ -61,7 +61,7 @@ def test_a_model_that_left_the_disk_goes_when_its_heirs_are_there() -> None:
     left, heir = bundle("a", 1), bundle("b", 1)
     assert plan_reload([left], [folder("b", heir)], {}).retire == []
     assert plan_reload([left, heir], [folder("b", heir)], {}).retire == [left]
-    waiting = [folder("b", heir), folder("c", bundle("c", 1))]  # c may be what a is called now
+    waiting = [folder("b", heir), folder("c", bundle("c", 1))]  # c may be the new name of a
     assert plan_reload([left, heir], waiting, {}).retire == []
 
 
@@ -77,7 +77,7 @@ def test_a_folder_that_is_empty_or_at_fault_keeps_what_was_served(now: ModelDire
     assert plan_reload(served, [now, folder("b", served[1])], {}).retire == []
 
 
-# A disk: of each model, per version either nothing, a fault (None) or one of a few contents. No models: gone.
+# A disk: per model and version either nothing, a fault (None) or one of a few contents. No models: gone.
 _contents = st.one_of(st.none(), st.integers(0, 3))
 _disks = st.dictionaries(st.sampled_from("abc"), st.dictionaries(st.integers(1, 4), _contents, max_size=3), max_size=3)
 

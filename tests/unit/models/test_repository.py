@@ -1,4 +1,4 @@
-"""Where bundles lie."""
+"""Where bundles are found."""
 
 import dataclasses
 import shutil
@@ -140,7 +140,7 @@ def test_a_bundle_belongs_to_its_folder_and_one_by_itself_to_its_own(
 def test_a_folder_that_goes_during_a_look_is_no_fault(
     tmp_path: Path, manifest: Manifest, monkeypatch: pytest.MonkeyPatch, gone: str
 ) -> None:
-    """A bundle is put into place by renaming folders, at any moment of a look."""
+    """Bundles are installed by renaming folders, which can happen at any moment of a scan."""
     put(tmp_path / "a" / "1", manifest, "a")
     put(tmp_path / "b" / "1", manifest, "b")
     load = Manifest.load

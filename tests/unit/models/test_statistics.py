@@ -1,4 +1,4 @@
-"""Sums of what a model has done."""
+"""Totals of a model's work."""
 
 import threading
 import time

@@ -1,5 +1,7 @@
-"""What the supervisor does about engines that fail, on a clock that the test turns and with engines that only say how
-they are; `tests/faults` does it to real ones."""
+"""The supervisor's reaction to failing engines, on a simulated clock and with engines that only report a state.
+
+`tests/faults` does it with real engines.
+"""
 
 import asyncio
 from collections.abc import Coroutine
@@ -56,7 +58,7 @@ class FakeFleet:
 
 
 class Scene:
-    """A supervisor of one model, and what it told."""
+    """A supervisor of one model, and what it reported."""
 
     def __init__(self) -> None:
         self.clock = Clock()
@@ -74,7 +76,7 @@ class Scene:
         self.told.append(reason)
 
     async def after(self, seconds: float) -> None:
-        """Look again, and let a restart come to its end, or to where it hangs."""
+        """Advance the clock, and run the supervisor until a restart has ended, or hangs."""
         self.clock.now += seconds
         self.supervisor.wake()
         for _ in range(3):

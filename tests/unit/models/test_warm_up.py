@@ -1,4 +1,4 @@
-"""How many slots pay, and that warming up leaves a runner with them."""
+"""How many slots are worthwhile, and that warming up leaves a runner with that many."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +13,7 @@ from service.models.warm_up import SLOT_COUNTS, knee, warm_up
 
 
 def steps(fixed: float, per_row: float) -> Callable[[int], float]:
-    """A step that takes so many milliseconds whatever its size, and so many for each row."""
+    """Return the duration of a step: fixed milliseconds plus milliseconds per row."""
     return lambda num_slots: (fixed + per_row * num_slots) / 1000
 
 
@@ -22,7 +22,7 @@ def steps(fixed: float, per_row: float) -> Callable[[int], float]:
     [
         (10.0, 0.0, 128),  # rows are free
         (0.0, 0.1, 16),  # a batch saves nothing
-        (2.0, 0.1, 64),  # 88 % of what 128 make; 32 make 71 %
+        (2.0, 0.1, 64),  # 88 % of the throughput of 128; 32 reach 71 %
         (0.5, 0.1, 32),
     ],
 )

@@ -1,4 +1,4 @@
-"""Which calls are logged, and what of them."""
+"""Which calls are logged, and with which fields."""
 
 import logging
 from unittest.mock import Mock

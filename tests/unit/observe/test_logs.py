@@ -1,4 +1,4 @@
-"""What log lines look like."""
+"""The format of log lines."""
 
 import json
 import logging
@@ -23,7 +23,7 @@ def line_of(message: str, *arguments: Any, logger: str = "service.x", error: boo
 
 @pytest.fixture
 def in_call() -> Context:
-    """The context of a call that is traced."""
+    """Return the context of a call that is traced."""
 
     def begin() -> None:
         begin_call(Call(request_id="r-1", trace_id="abc"))
@@ -76,7 +76,7 @@ def test_what_an_exception_in_a_call_says_is_left_out(kind: Any, in_call: Contex
         assert there in told
     assert "geheim" not in quiet.format(failing("geheim", "asyncio"))
     assert in_call.run(frank.format, failing("geheim", "service.faces.grpc")).count("geheim") >= 3
-    assert quiet.format(failing("geheim", "service.engine.engine")).count("geheim") >= 3  # of no call
+    assert quiet.format(failing("geheim", "service.engine.engine")).count("geheim") >= 3  # not within a call
 
 
 def test_an_exception_is_a_field_of_json() -> None:

@@ -1,4 +1,4 @@
-"""Recent errors are bounded. What they hold back of what customers wrote: `test_errors` and `test_quoted`."""
+"""Recent errors are bounded. `test_errors` and `test_quoted` check that they omit customers' input."""
 
 from service.observe.recent_errors import NUM_KEPT, RecentErrors
 

@@ -1,4 +1,4 @@
-"""Text that is written by a thread of its own: nobody waits, and what is left out is counted."""
+"""Text written by a separate thread: callers never wait, and omitted text is counted."""
 
 import os
 import threading

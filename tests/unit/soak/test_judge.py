@@ -1,4 +1,4 @@
-"""The judge of a soak on series that were made up: what leaks is found, what only moves is not."""
+"""The judge of a soak on synthetic series: leaks are found, mere fluctuations are not."""
 
 import math
 import random
@@ -19,7 +19,7 @@ def noise(size: float) -> float:
 
 
 def saw_tooth(second: float) -> float:
-    """Reloads: every four minutes another version is in memory for two."""
+    """Return the memory of reloads: every four minutes another version is loaded for two."""
     return 120.0 * (second % 240 < 120) + 30.0 * (second % 120) / 120
 
 
@@ -47,7 +47,7 @@ def found(
         lambda _: 300.0 + noise(20.0),
         lambda second: 300.0 + saw_tooth(second) + noise(5.0),
         lambda second: 300.0 + 40.0 * (1 - math.exp(-second / 300)),  # warms up more slowly than it should
-        lambda second: 300.0 + 20.0 * (second > 1800),  # a step, once
+        lambda second: 300.0 + 20.0 * (second > 1800),  # a single step
         lambda second: 400.0 - second / 60,  # falls
     ],
     ids=["flat", "noise", "saw-tooth", "warm-up", "step", "falling"],

@@ -1,4 +1,4 @@
-"""Terms found place by place, length by length: slow where many begin alike, and what the service is held against."""
+"""The reference for finding terms, by place and length: slow where many begin alike."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -13,10 +13,10 @@ _MAY_BEGIN = re.compile(rf"\b\w|(?<=[{UNSPACED}])\w|[^\w\s]|[{UNSPACED}]")
 
 
 class TermIndex:
-    """Terms by what they begin with: made once for each glossary, in time that is linear in the number of terms."""
+    """Terms by their beginnings: built once per glossary, in time linear in the number of terms."""
 
     def __init__(self, terms: Iterable[Term]) -> None:
-        """Of terms that match the same words the case-sensitive one counts, else the first."""
+        """Index the terms; of those that match the same words the case-sensitive one counts, otherwise the first."""
         self._terms: dict[str, list[Term]] = {}
         lengths: dict[str, set[int]] = {}
         for term in sorted(terms, key=lambda term: not term.is_case_sensitive):
@@ -27,13 +27,13 @@ class TermIndex:
         self._lengths = {prefix: sorted(several, reverse=True) for prefix, several in lengths.items()}
 
     def candidates(self, text: str, folded: str, start: int) -> Iterator[tuple[int, Term]]:
-        """Ends and terms that stand at a place of a text, which is given as it is and folded; the longest first."""
+        """Yield ends and terms at a place of a text, given unchanged and folded; the longest first."""
         if folded[start] not in self._first:
             return
         for size in range(min(_PREFIX, len(text) - start), 0, -1):
             for length in self._lengths.get(folded[start : start + size], ()):
                 end = start + length
-                if end > len(text):  # else a shorter term that the text ends with would be taken for one of this length
+                if end > len(text):  # otherwise a shorter term at the text's end would be taken for one of this length
                     continue
                 for term in self._terms.get(folded[start:end], ()):
                     if not term.is_case_sensitive or text[start:end] == term.source:
@@ -41,11 +41,11 @@ class TermIndex:
 
 
 def find_terms(text: str, *indexes: TermIndex) -> list[FoundTerm]:
-    """Find terms at word boundaries, from left to right, the longest where several begin; in order and apart.
+    """Find terms at word boundaries, from left to right, the longest where several begin; ordered and disjoint.
 
-    Of terms of the same length that of the first index counts, so a request's terms go before a glossary's. A term that
-    is not case-sensitive gives its target the case of what was found, if that has another case than the term: all in
-    capitals, or the first letter. What must not be translated stays as it was found.
+    Of terms of the same length that of the first index counts, so a request's terms precede a glossary's. A term that
+    is not case-sensitive adapts its target to the case of the match, if that differs from the term's: all capitals, or
+    the first letter. Text that must not be translated is kept as found.
     """
     folded = _folded(text)
     found: list[FoundTerm] = []
@@ -79,6 +79,6 @@ def _target(term: Term, found: str) -> str:
 
 
 def _folded(text: str) -> str:
-    """The text in small letters, as long as before."""
+    """Return the text in lower case, with unchanged length."""
     small = text.lower()
     return small if len(small) == len(text) else "".join(c.lower() if len(c.lower()) == 1 else c for c in text)

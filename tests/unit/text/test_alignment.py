@@ -1,4 +1,4 @@
-"""Attention to words that say the same."""
+"""From attention to aligned words of the same meaning."""
 
 import numpy as np
 from hypothesis import given, settings
@@ -58,7 +58,7 @@ def test_names_numbers_and_symbols_are_linked_whatever_attention_says() -> None:
     source, target = pieces("Anna", " has", " 12", " \ue000"), pieces("\ue000", " 12", " hat", " Anna")
     wrong = [[0.1, 0.1, 0.7, 0.1], [0.7, 0.1, 0.1, 0.1], [0.1, 0.7, 0.1, 0.1], [0.1, 0.1, 0.1, 0.7]]
     assert linked(wrong, source, target) == ["\ue000~\ue000", "12~12", "hat~has", "Anna~Anna"]
-    twice = pieces("12", " has", " 12", " \ue000")  # which one is meant is for attention to say
+    twice = pieces("12", " has", " 12", " \ue000")  # attention decides which one is meant
     assert "12~12" not in linked([[0, 0, 0, 1.0], [0, 1.0, 0, 0], [0, 1.0, 0, 0], [0, 1.0, 0, 0]], twice, target)
 
 

@@ -1,4 +1,4 @@
-"""Which language a text is in."""
+"""Language detection."""
 
 # Many scripts have letters that look like Latin ones.
 
@@ -97,7 +97,7 @@ def test_some_words_in_another_script_change_nothing(among_all: LanguageDetector
         ("zh-CN zh-TW", "圖書館", "zh-TW"),
         ("zh ja", "に", "ja"),
         ("eng_Latn rus_Cyrl", "Да", "rus_Cyrl"),
-        ("en zle", "Да", "zle"),  # of which nothing is known, not even its script
+        ("en zle", "Да", "zle"),  # nothing is known about it, not even its script
         ("en zle", "OK, да, понял", "zle"),
         ("hi zle", "हाँ", "hi"),
         ("en", "Bonjour", "en"),

@@ -1,4 +1,4 @@
-"""Glossaries' files."""
+"""Glossary files."""
 
 import logging
 import os

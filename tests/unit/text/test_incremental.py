@@ -1,4 +1,4 @@
-"""Text in parts: together the whole text, each cut where a word ends, for every kind of tokenizer."""
+"""Text in parts: together the whole text, each cut at the end of a word, for every kind of tokenizer."""
 
 import io
 import itertools
@@ -25,7 +25,7 @@ Kind = tuple[TokenizerSpec, Path]
 
 
 def byte_pieces_folder(root: Path) -> Kind:
-    """SentencePiece that spells what it has no piece for in bytes."""
+    """Write a SentencePiece model that spells in bytes what it has no piece for."""
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(ENGLISH + GERMAN),
@@ -56,7 +56,7 @@ SPECIAL = ["<s>", "<pad>", "</s>", "<unk>"]
 
 
 def json_bytes_folder(root: Path) -> Kind:
-    """Bytes as Llama's files have them: a run of them is text only as a whole."""
+    """Write bytes as Llama's files have them: a run of them is text only as a whole."""
     tokenizer = tokenizers.Tokenizer(models.BPE(unk_token="<unk>", byte_fallback=True))
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
     tokenizer.decoder = decoders.Sequence(
@@ -133,7 +133,7 @@ TRICKY = " . ? ! , ' n't 'm 's 've 're n ' t does n' t it ' s o ' ' clock 中文
 
 @st.composite
 def cut_ids(draw: st.DrawFn, tokenizer: Tokenizer) -> tuple[list[int], list[int]]:
-    """Ids of texts mixed with any ids, and where they are cut."""
+    """Generate ids of texts mixed with any ids, and where they are cut."""
     tricky = [tokenizer.encode(word) for word in TRICKY.split()]
     known = [
         *tokenizer.encode(TRICKY),
@@ -239,7 +239,7 @@ def test_a_word_without_end_goes_out_in_parts(tmp_path: Path) -> None:
 
 
 def test_long_outputs_cost_no_more_per_token(tmp_path: Path) -> None:
-    """Decoding all of 6,000 tokens anew each time would take fifty times as long as what the window does."""
+    """Decoding all of 6,000 tokens anew each time would take fifty times as long as the window."""
     decoded = 0
 
     class Counting:

@@ -16,7 +16,7 @@ from service.text.languages import (
     script_of,
 )
 
-# The languages of NLLB-200 that share a language with another one, or are called otherwise in BCP 47, and some others.
+# The languages of NLLB-200 that share a language with another one, or have another code in BCP 47, and some others.
 NLLB = (
     "ace_Arab ace_Latn aka_Latn als_Latn amh_Ethi arb_Arab arb_Latn arz_Arab ary_Arab azb_Arab azj_Latn bjn_Arab "
     "bjn_Latn bod_Tibt bos_Latn ces_Latn ckb_Arab cym_Latn dan_Latn deu_Latn dik_Latn ell_Grek eng_Latn est_Latn "
@@ -77,7 +77,7 @@ def test_what_is_no_code_is_not(code: str) -> None:
         ("zh-Hant", "zh-CN zh-TW", "zh-TW"),
         ("zh-Hans", "zh-CN zh-TW", "zh-CN"),
         ("zh-cmn-Hant", "cmn_Hans cmn_Hant", "cmn_Hant"),
-        ("zh", "zho_Hant", "zho_Hant"),  # nothing says which script
+        ("zh", "zho_Hant", "zho_Hant"),  # nothing determines the script
         ("zh-TW", "zho_Hans", None),
         ("zh-TW", "zh", None),
         ("zh-CN", "zho_Hant", None),
@@ -159,7 +159,7 @@ def test_the_order_of_the_served_codes_does_not_matter(code: str, served: list[s
 
 
 def test_never_another_language_nor_another_script_than_was_said() -> None:
-    groups = [{"nb", "no"}, {"ak", "tw"}]  # the same by two names
+    groups = [{"nb", "no"}, {"ak", "tw"}]  # the same language under two names
     for code, family in itertools.product(CALLERS, FAMILIES):
         for found in ServedLanguages(family).find(code):
             languages = {language_of(code), language_of(found.code)}
@@ -234,4 +234,4 @@ def test_strangers_codes_leave_nothing_behind() -> None:
         code = f"en-{first}{second}-x-{third}"
         served.find(code)
         canonical(code)
-    assert 200 < num_kept() - before < 350  # there are so many regions
+    assert 200 < num_kept() - before < 350  # that is the number of regions

@@ -18,7 +18,7 @@ def num_bytes(text: str) -> int:
 
 
 class Counted:
-    """Counts characters, and how often it is asked."""
+    """Counts characters, and its own calls."""
 
     def __init__(self) -> None:
         self.calls = 0

@@ -159,7 +159,7 @@ def test_there_are_not_more_than_allowed(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_no_search_goes_on_for_long() -> None:
-    """No more than a window is looked at between checkpoints."""
+    """No more than a window is searched between checkpoints."""
     num_passed = 0
 
     def passed() -> None:

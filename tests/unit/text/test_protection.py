@@ -1,4 +1,4 @@
-"""Placeholders and terms, put in their places whatever the model says."""
+"""Placeholders and terms, restored whatever the model does."""
 
 from itertools import pairwise
 
@@ -153,7 +153,7 @@ def test_aligned_words_are_replaced_by_a_terms_target() -> None:
     assert "Hund" in restored.text.split()
 
 
-# The model's worst: everything lost, doubled, out of order, glued to words, made up.
+# The worst a model can do: lose, double, reorder, glue to words and make up symbols.
 _TARGETS = [
     "{{x}}",
     "{0}",

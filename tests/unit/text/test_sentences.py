@@ -146,7 +146,7 @@ def test_hundred_thousand_characters_in_one_line_take_linear_time(unit: str) -> 
     text = unit * (100_000 // len(unit))
     start = time.process_time()
     assert "".join(piece.text for piece in cut(text, "en", ON)) == text
-    assert time.process_time() - start < 4  # sentencex by itself takes 4 s and 8 s of some of these
+    assert time.process_time() - start < 4  # sentencex by itself takes 4 s and 8 s for some of these
 
 
 def test_a_long_sentence_is_cut_nowhere_and_the_next_ones_are_found() -> None:
@@ -155,7 +155,7 @@ def test_a_long_sentence_is_cut_nowhere_and_the_next_ones_are_found() -> None:
 
 
 def _joined(column: int, seed: int) -> tuple[list[str], list[set[int]]]:
-    """Single sentences, five to ten of them joined by spaces, and where the sentences end."""
+    """Join five to ten single sentences by spaces; return the texts and where their sentences end."""
     rows = [line.split("\t")[column].strip() for line in SENTENCES.read_text(encoding="utf-8").splitlines()]
     sentence = re.compile(r"""["“„»(]?[^\W\d_a-zäöü](?:(?![.!?…][)\]"'»“”’‘]*\s).)*[.!?…][)\]"'»“”’‘]*""")
     single = [row for row in rows if sentence.fullmatch(row)]

@@ -69,8 +69,8 @@ def test_of_equal_terms_the_first_counts() -> None:
     assert found("dog", DOG, Term("Dog", "Köter")) == [("dog", "Hund")]
 
 
-# Signs, letters that begin alike, scripts without spaces, marks that belong to the letter before, and what has another
-# length in small letters.
+# Signs, letters that begin alike, scripts without spaces, combining marks, and characters whose lower case has another
+# length.
 _SIGNS = st.sampled_from("abA1-'!_ \u4f60\u597d\u0e01\u0e31\xe9\u0301\u0939\u093f\u0130\U0001f355\U0001d165")
 _SOURCES = (
     st.text(_SIGNS, min_size=1, max_size=7) | st.integers(1, 9).map("!".__mul__) | st.sampled_from(["a!", "A!A!"])
@@ -114,7 +114,7 @@ def test_a_capital_sigma_is_both_small_ones() -> None:
 
 
 def test_small_letters_have_word_boundaries_where_capitals_have() -> None:
-    """Terms are looked for between the boundaries of what is folded."""
+    """Terms are searched for between the boundaries of the folded text."""
     changed = [c for c in map(chr, range(sys.maxunicode)) if c != c.lower() and len(c.lower()) == 1]
     assert len(changed) > 1000
     for neighbour in "a!\u4f60":
@@ -129,7 +129,7 @@ def _seconds(text: str, sources: list[str]) -> float:
 
 @pytest.mark.parametrize(("sign", "last"), [("!", "x"), ("!a", "!x"), ("A!", "x")])
 def test_time_hardly_grows_with_terms_that_begin_alike(sign: str, last: str) -> None:
-    """By trying one length after the other it grows 8-fold and more."""
+    """Trying one length after the other would grow 8-fold and more."""
     few, many = ([sign * length + last for length in range(1, longest)] for longest in (6, 96))
     text = sign * (8_000 // len(sign))
     assert _seconds(text, many) < 5 * _seconds(text, few)

@@ -152,7 +152,7 @@ def check_source_spans(tokenizer: Tokenizer, text: str) -> None:
 
 
 def is_visible(character: str) -> bool:
-    """Not what normalization drops: controls, marks of direction; nor what SentencePiece takes for a space."""
+    """Return false for what normalization drops, controls and direction marks, and for SentencePiece's space sign."""
     return character not in "▁\ufffd" and unicodedata.category(character) not in ("Cc", "Cf")
 
 
@@ -171,7 +171,7 @@ def test_source_spans_of_any_text(any_tokenizer: Tokenizer, text: str) -> None:
 
 def test_spans_of_nasty_texts(any_tokenizer: Tokenizer) -> None:
     for text in NASTY_TEXTS:
-        short = text[:300]  # spans of long texts are no others
+        short = text[:300]  # spans do not change in long texts
         check_source_spans(any_tokenizer, short)
         check_target_spans(any_tokenizer, any_tokenizer.encode(short))
 
@@ -183,7 +183,7 @@ def test_target_spans_of_any_ids(any_tokenizer: Tokenizer, ids: list[int]) -> No
 
 
 def test_spans_of_words(any_tokenizer: Tokenizer) -> None:
-    """Every token is the part of the text that it was made of, and becomes the part that it stands for."""
+    """Every token's source span is the text it was made of, and its target span the text that it becomes."""
     ids, spans = any_tokenizer.encode(TEXT), any_tokenizer.source_spans(TEXT)
     said, written = any_tokenizer.decode(ids), any_tokenizer.target_spans(ids)
     assert len([span for span in spans if span[0] < span[1]]) > 4
@@ -239,7 +239,7 @@ def test_files_cut_short_do_not_crash(kind: tuple[TokenizerSpec, Path], tmp_path
                 assert "\n" not in refusal
                 assert str(tmp_path / name) in refusal
                 refused += 1
-        assert refused > 50  # a SentencePiece model cut between two pieces is one
+        assert refused > 50  # a SentencePiece model cut between two pieces is valid
         (tmp_path / name).unlink()
         with pytest.raises(BundleError, match="can't be read"):
             load_tokenizer(spec, tmp_path)

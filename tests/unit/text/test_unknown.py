@@ -1,4 +1,4 @@
-"""What a tokenizer has no pieces for, of every kind, and what it costs to find it."""
+"""Text for which a tokenizer has no pieces, for every kind, and the cost of finding it."""
 
 import time
 from itertools import pairwise

@@ -1,4 +1,4 @@
-"""Words: what is one, and that nothing visible is lost."""
+"""Words: what counts as one, and that nothing visible is lost."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""A tokenizer with one id for each character, and a manifest for it: what is decoded can be read off."""
+"""A tokenizer with one id per character and a manifest for it, so that output is readable."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ SYMBOLS = tuple(map(chr, range(0xE000, 0xE008)))
 
 
 class LetterTokenizer:
-    """One id for each character."""
+    """One id per character."""
 
     unk_id: int | None = None
 
@@ -38,7 +38,7 @@ class LetterTokenizer:
 
 
 class PoorTokenizer(LetterTokenizer):
-    """One id for each character of Basic Latin, German and the reserved symbols; others are unknown, and unwritten."""
+    """One id per character of Basic Latin, German and the reserved symbols; others are unknown, and not decoded."""
 
     unk_id = UNKNOWN
 
@@ -53,7 +53,7 @@ class PoorTokenizer(LetterTokenizer):
 
 
 def is_known(letter: str) -> bool:
-    """Whether `PoorTokenizer` has a piece for a character."""
+    """Return whether `PoorTokenizer` has a piece for a character."""
     return letter.isascii() or letter in "äöüÄÖÜß\u2028\u2029\x85" or letter in SYMBOLS
 
 

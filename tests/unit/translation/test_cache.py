@@ -60,7 +60,7 @@ def test_the_bound_holds_whatever_is_put(puts: list[tuple[int, int]], max_bytes:
 
 
 def test_its_own_count_is_near_what_python_counts() -> None:
-    """So that the memory an operator grants is the memory that is used, within a third."""
+    """The memory granted by an operator is the memory used, within a third."""
     cache = TranslationCache(100_000_000)
     tracemalloc.start()
     try:

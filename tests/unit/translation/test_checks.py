@@ -1,4 +1,4 @@
-"""The limit on terms is for what callers send, not for what a glossary of the server's becomes."""
+"""The limit on terms applies to callers' terms, not to those of a glossary on the server."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The pool for what calls compute: who goes first, and what ends work."""
+"""The pool for calls' computations: who goes first, and what ends work."""
 
 import asyncio
 import gc
@@ -28,7 +28,7 @@ def pool() -> Iterator[ComputePool]:
 
 
 class Long:
-    """Work that goes on until the test lets it end."""
+    """Work that continues until the test ends it."""
 
     def __init__(self) -> None:
         self.began, self.ended = threading.Event(), threading.Event()
@@ -137,7 +137,7 @@ def test_a_caller_with_much_long_work_does_not_keep_anothers_waiting(pool: Compu
 
 
 def test_turns_are_shared_by_what_has_run(pool: ComputePool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each of four runs about as long as the others, though two at a time may."""
+    """Each of four runs about as long as the others, though two at a time may run."""
     monkeypatch.setattr(compute_pool, "_SLICE_SECONDS", 0.001)
     seconds = [0.0] * 4
 

@@ -1,4 +1,4 @@
-"""From texts to segments and back, by a model that writes what it reads."""
+"""From texts to segments and back, with a model that writes what it reads."""
 
 import re
 from collections.abc import Callable
@@ -31,7 +31,7 @@ from tests.unit.translation.letters import PAIR, SYMBOLS, LetterTokenizer, PoorT
 
 LETTERS = LetterTokenizer()
 POOR = PoorTokenizer()
-# Signs of which placeholders are made come in whole ones only: pieces of them may make others.
+# Characters of which placeholders are made occur only in whole placeholders: parts of them may form others.
 SIGNS = st.characters(codec="utf-8", exclude_characters="@%{}<>:$#/")
 PARTS = (
     "A sentence. ",
@@ -89,7 +89,7 @@ def candidates(
     formatting: bool = False,
     tokenizer: Tokenizer = LETTERS,
 ) -> list[Any]:
-    """What a model makes of each segment that writes `write(what it reads)`."""
+    """Return the output for each segment of a model that writes `write(what it reads)`."""
     restorer = Restorer(
         tokenizer, None, PAIR, preserves_formatting=formatting, tells_scores=True, size=AnswerSize(10_000_000)
     )
@@ -160,7 +160,7 @@ def test_an_answer_that_would_be_too_long_is_not_assembled(plan: Callable[..., P
 
 
 def even(text: str) -> str:
-    """Line ends within a segment are spaces to the model."""
+    """Replace line ends within a segment by spaces, as for the model."""
     return " ".join(text.splitlines()).rstrip()
 
 
@@ -268,7 +268,7 @@ def test_a_long_segment_is_cut_or_refused(plan: Callable[..., PlannedText]) -> N
     word = "x" * 10_000
     assert "".join(segment.text for segment in plan(asked(word), limit=24).segments) == word
     with pytest.raises(TooLong):
-        plan(asked("ab"), limit=2)  # prefix and end take them both
+        plan(asked("ab"), limit=2)  # prefix and end take up both
 
 
 def test_a_given_beginning_is_for_the_first_segment(plan: Callable[..., PlannedText]) -> None:

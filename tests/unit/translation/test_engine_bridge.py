@@ -1,4 +1,4 @@
-"""From the engine's thread to the loop's."""
+"""From the engine's thread to the event loop's."""
 
 import asyncio
 import threading
@@ -18,7 +18,7 @@ PROGRESS = SequenceProgress(Sequence("s", (1,), DecodingOptions(1, 1.0, 1, 10), 
 
 
 class CountingLoop:
-    """Counts how often something crosses."""
+    """Counts crossings between the threads."""
 
     def __init__(self, loop: Any) -> None:
         self.loop = loop

@@ -1,4 +1,4 @@
-"""Texts made to take long: planning passes a checkpoint soon, whatever they are, and is done in linear time."""
+"""Texts designed to be slow: planning reaches a checkpoint soon, whatever they are, and takes linear time."""
 
 import contextlib
 import gc
@@ -17,7 +17,7 @@ from service.translation.planning import Planner
 from tests.unit.translation.letters import PAIR, SYMBOLS, LetterTokenizer, letters_manifest
 
 NUM_CHARACTERS = 65_536
-# CPU time, which a busy machine does not change. The first has to hold for 20 times slower CPUs than ours.
+# CPU time, which other load does not change. The first has to hold for CPUs 20 times slower than ours.
 MAX_GAP_SECONDS = 0.3
 MAX_SECONDS = 10.0
 
@@ -57,12 +57,12 @@ def test_planning_with_terms_passes_checkpoints(tiny_bundle: Path) -> None:
 
 
 def planning_seconds(tiny_bundle: Path, text: str, **options: Any) -> tuple[float, float]:
-    """The longest time between two checkpoints, and all of it."""
+    """Return the longest time between two checkpoints, and the total."""
     request = TranslationRequest("r", (text,), "en", "de", **options)
     manifest = letters_manifest(tiny_bundle, max_source_tokens=128, symbols=SYMBOLS)
     terms = [TermIndex(request.terms)] if request.terms else []
     planner = Planner(request, manifest, PAIR, LetterTokenizer(), 4096, AnswerSize(2**21), terms)
-    gc.freeze()  # what the tests before have left is not looked at again and again: that takes half a second
+    gc.freeze()  # otherwise what earlier tests left would be scanned repeatedly, which takes half a second
     began = last = time.thread_time()
     gap = 0.0
 

@@ -147,7 +147,7 @@ def test_progress_of_a_call_that_is_over_is_dropped() -> None:
 
 
 def test_the_error_of_a_call_whose_caller_has_gone_is_not_logged() -> None:
-    """It was: a stream's deadline passed in the engine while its caller went away."""
+    """It used to be: a stream's deadline expired in the engine while its caller disconnected."""
     complaints: list[dict[str, Any]] = []
 
     async def scenario() -> None:

@@ -1,4 +1,4 @@
-"""Calls that leave the source language out."""
+"""Calls without a source language."""
 
 import pytest
 from hypothesis import given, settings

@@ -1,4 +1,4 @@
-"""The path from text to text, over an engine that answers when it is told to."""
+"""The path from text to text, over an engine that answers when the test decides."""
 
 import asyncio
 import dataclasses
@@ -78,7 +78,7 @@ class LetterTokenizer:
 
 
 class ToldEngine:
-    """Keeps what it is given until the test says how it ends."""
+    """Keeps its requests until the test decides how they end."""
 
     def __init__(self) -> None:
         self.submitted: list[Sequence] = []
@@ -102,7 +102,7 @@ class ToldEngine:
 
 
 def answer(sequence: Sequence, score: float = -0.5) -> SequenceUpdate:
-    """What the engine would say: the source's letters in reverse."""
+    """Return the engine's answer: the source's letters in reverse."""
     letters = sequence.source_ids[len(PREFIX) : -1]
     hypothesis = DecodedHypothesis(tuple(reversed(letters)), score, FinishReason.STOP)
     return SequenceUpdate(sequence, FinishReason.STOP, (hypothesis,))
@@ -138,7 +138,7 @@ def request(*texts: str, **changes: Any) -> Any:
 
 @pytest.fixture(autouse=True)
 def planned_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On the event loop, however busy the machine is: so a call that was begun has reached the engine."""
+    """Plan on the event loop, however busy the machine is, so that a call that was begun has reached the engine."""
     monkeypatch.setattr(translator, "_MAX_INLINE_SECONDS", 60.0)
 
 
@@ -253,7 +253,7 @@ def test_a_sequence_carries_its_calls_priority(make: Any) -> None:
 
 def test_what_is_kept_is_not_decoded_again(make: Any) -> None:
     async def ask(translator: Any, engine: Any, asked: Any) -> Any:
-        """How many sequences the engine got, and the translations."""
+        """Return how many sequences the engine got, and the translations."""
         engine.submitted.clear()
         task = await begin(translator, asked)
         translator.deliver([answer(sequence) for sequence in engine.submitted])
@@ -300,7 +300,7 @@ def test_cancelling_a_call_aborts_what_is_unfinished(make: Any) -> None:
         with pytest.raises(asyncio.CancelledError):
             await task
         assert engine.aborted == [second, third]
-        translator.deliver([answer(second), answer(third)])  # too late: of no consequence
+        translator.deliver([answer(second), answer(third)])  # too late, so ignored
 
     asyncio.run(scenario())
 
@@ -417,7 +417,7 @@ def test_a_call_holds_its_model_until_it_ends(make: Any, ending: str) -> None:
         leases = translator.models()[0].leases
         assert await leases.none_held(0.01)
         task = await begin(translator, request("a"))
-        translator.serve(Catalogue())  # another catalogue is none of its business
+        translator.serve(Catalogue())  # another catalogue does not affect it
         assert not await leases.none_held(0.01)
         (sequence,) = engine.submitted
         if ending == "cancel":
@@ -443,7 +443,7 @@ def _terms(num_terms: int, length: int) -> tuple[Term, ...]:
     ids=["many characters", "terms may be found at each", "long terms"],
 )
 def test_large_calls_do_not_hold_the_event_loop(make: Any, asked: Any) -> None:
-    """The tokenizer of a large call runs elsewhere: the loop turns while it is stuck."""
+    """The tokenizer of a large call runs on another thread: the loop continues while it is stuck."""
 
     async def scenario() -> None:
         translator, engine = make()

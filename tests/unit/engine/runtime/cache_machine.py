@@ -1,4 +1,4 @@
-"""Random operations on a `KVCache`, of any kind and on any device, against what its rows should hold."""
+"""Random operations on a `KVCache`, of any kind and on any device, compared with the expected contents of its rows."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -26,15 +26,17 @@ PARTS = SHAPE.num_parts
 
 
 def keys_values(number: int, width: int, shape: CacheShape = SHAPE) -> list[npt.NDArray[Any]]:
-    """What the encoder says of a source, (H, width, D) per part: numbers tell source, part, head and position apart,
-    and all fit into float16 as they are."""
+    """Return fake encoder outputs of a source, (H, width, D) per part.
+
+    The numbers identify source, part, head and position, and are all exact in float16.
+    """
     size = (shape.num_heads, width, shape.head_size)
     pattern = np.indices(size).sum(axis=0) % 8 + 8 * np.arange(width)[None, :, None]
     return [(pattern + 320 * (number % 5) + part).astype(shape.dtype) for part in range(shape.num_parts)]
 
 
 def encode(cache: KVCache, numbers: Sequence[int], width: int) -> None:
-    """Put the encoder's outputs where the cache wants them."""
+    """Copy encoder outputs to where the cache expects them."""
     width = cache.encoder_width(width)
     each = [keys_values(number, width, cache.shape) for number in numbers]
     for part, buffer in enumerate(cache.encoder_outputs(len(numbers), width)):
@@ -42,13 +44,13 @@ def encode(cache: KVCache, numbers: Sequence[int], width: int) -> None:
 
 
 def join(cache: KVCache, row: int, number: int, length: int, width: int) -> None:
-    """Let a source join as the row `row`, encoded beside another one."""
+    """Add a source as the row `row`, encoded beside another one."""
     encode(cache, [0, number], width)
     assert cache.store_sources([[], [row]], [width, length], num_live=row) == [True, True]
 
 
 def write_token(cache: KVCache, row: int, position: int, number: float) -> None:
-    """Do what a step does to a row: one more token in all parts."""
+    """Write one more token into all parts of a row, as a step does."""
     for buffer in cache.past(row + 1):
         contents = get(buffer)
         contents[row, :, position] = number
@@ -56,20 +58,20 @@ def write_token(cache: KVCache, row: int, position: int, number: float) -> None:
 
 
 def tokens(cache: KVCache, row: int, count: int) -> npt.NDArray[Any]:
-    """The first `count` tokens of a row, as (parts, H, count, D)."""
+    """Return the first `count` tokens of a row, as (parts, H, count, D)."""
     return np.stack([get(buffer)[row, :, :count] for buffer in cache.past(row + 1)])
 
 
 def source(cache: KVCache, row: int) -> npt.NDArray[Any]:
-    """The source of a row, as (parts, H, S, D)."""
+    """Return the source of a row, as (parts, H, S, D)."""
     return np.stack([get(buffer)[row] for buffer in cache.cross(row + 1)])
 
 
 def cache_test(new_cache: Callable[[], KVCache], num_examples: int) -> Any:
-    """A test case of random operations on caches that `new_cache` makes, each of `SHAPE` but for the dtype."""
+    """Return a test case of random operations on caches from `new_cache`, each of `SHAPE` except for the dtype."""
 
     class CacheMachine(RuleBasedStateMachine):
-        """Rows against the sources and tokens that they should hold, through moves, copies and changes of layout."""
+        """Rows compared with their expected sources and tokens, through moves, copies and changes of layout."""
 
         def __init__(self) -> None:
             super().__init__()
@@ -129,7 +131,7 @@ def cache_test(new_cache: Callable[[], KVCache], num_examples: int) -> Any:
         @precondition(lambda self: self.rows)
         @rule()
         def fail_last(self) -> None:
-            """The last row's sequence fails, with what is no number in its memory."""
+            """Fail the last row's sequence, with NaN in its memory."""
             row = len(self.rows) - 1
             self.cache.prepare_step(max(length for _, length, _ in self.rows), len(self.rows))
             for buffer in (*self.cache.past(row + 1), *self.cache.cross(row + 1)):
@@ -149,7 +151,7 @@ def cache_test(new_cache: Callable[[], KVCache], num_examples: int) -> Any:
 
         @rule()
         def check(self) -> None:
-            """Rows hold what they should. No invariant: preparing a step would do what was put off."""
+            """Check the rows' contents. Not an invariant: preparing a step would perform deferred work."""
             if not self.rows:
                 return
             self.cache.prepare_step(max(length for _, length, _ in self.rows), len(self.rows))

@@ -1,4 +1,4 @@
-"""Reads and writes buffers wherever they lie, by graphs that do nothing else."""
+"""Reads and writes buffers on any device, by graphs that do nothing else."""
 
 import tempfile
 from functools import cache
@@ -21,7 +21,7 @@ def put(buffer: Buffer, array: npt.ArrayLike) -> None:
 
 
 def get(buffer: Buffer) -> npt.NDArray[Any]:
-    """A copy of the buffer's contents."""
+    """Return a copy of the buffer's contents."""
     contents: npt.NDArray[Any] = np.zeros(buffer.shape, buffer.dtype)
     session = _identity(buffer.device, buffer.dtype)
     session.run(session.bind({"x": buffer}, {"y": contents}))

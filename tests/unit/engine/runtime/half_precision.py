@@ -69,7 +69,7 @@ class Pair:
         self.single = load(write_bundle(directory / "single", SINGLE), SINGLE, EngineConfig(max_slots=1), host)
 
     def expected(self, source: Sequence_[int], inputs: Sequence_[int]) -> list[LogProbs]:
-        """Log-probabilities (V,) after each input, in float32, the source by itself."""
+        """Return log-probabilities (V,) after each input, in float32, with the source alone."""
         self.single.reset()
         self.single.encode([EncodeJob(source, [0])])
         return [log_probs(self.single, [token], [position], [len(source)])[0] for position, token in enumerate(inputs)]
@@ -78,7 +78,7 @@ class Pair:
 def log_probs(
     runner: OnnxRunner, tokens: Sequence_[int], lengths: Sequence_[int], source_lengths: Sequence_[int]
 ) -> LogProbs:
-    """One step: (n, V) by token id."""
+    """Run one step; return (n, V) by token id."""
     output = step(
         runner, np.array(tokens, np.int64), np.array(lengths, np.int32), np.array(source_lengths, np.int32), EVERYTHING
     )
@@ -93,7 +93,7 @@ def log_probs(
 
 
 def check_rows_through_joins_moves_and_copies(pair: Pair) -> None:
-    """Rows of different lengths, re-laid, moved and copied, go on as if each were alone."""
+    """Check that rows of different lengths, re-laid, moved and copied, continue as if each were alone."""
     runner, first, second, third = pair.half, (5, 9, 13, 1), (3,) * 6 + (1,), (7,) * 33 + (1,)
     runner.reset()
     assert runner.encode([EncodeJob(second, [0]), EncodeJob(first, [1, 2])]) == [True, True]
@@ -101,7 +101,7 @@ def check_rows_through_joins_moves_and_copies(pair: Pair) -> None:
     np.testing.assert_allclose(at_start[1], pair.expected(first, [0])[0], atol=TOLERANCE)
     later = log_probs(runner, [4, 7, 8], [1, 1, 1], [7, 4, 4])
     np.testing.assert_allclose(later[2], pair.expected(first, [0, 8])[1], atol=TOLERANCE)
-    runner.reorder([2], [1], [2])  # the second beam goes on from the third: 0, 8
+    runner.reorder([2], [1], [2])  # the second beam continues from the third: 0, 8
     assert runner.encode([EncodeJob(third, [3])]) == [True]  # a longer bucket for all
     beams = log_probs(runner, [4, 6, 9, 0], [2, 2, 2, 0], [7, 4, 4, 34])
     np.testing.assert_allclose(beams[0], pair.expected(second, [0, 4, 4])[2], atol=TOLERANCE)
@@ -133,7 +133,7 @@ def check_a_failed_rows_leavings_do_not_reach_its_next_owner(pair: Pair) -> None
 
 
 def check_the_engines_scores(pair: Pair) -> None:
-    """The engine's outputs have, in float32, the scores that it gave them, and nearly all tokens are the best."""
+    """Check that the scores of the engine's outputs hold in float32, and that nearly all tokens are the best."""
     random = np.random.default_rng(7)
     sequences = [
         new_sequence(

@@ -1,4 +1,4 @@
-"""A runner led by hand."""
+"""Single steps of a runner."""
 
 from typing import Any
 

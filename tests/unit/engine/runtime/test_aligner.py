@@ -1,4 +1,4 @@
-"""The aligner on tiny graphs: what it gives is the step graph's own attention, whatever the batch."""
+"""The aligner on tiny graphs: it returns the step graph's own attention, whatever the batch."""
 
 import dataclasses
 import threading
@@ -55,7 +55,7 @@ def pairs(count: int, seed: int = 0) -> list[tuple[list[int], list[int]]]:
 
 
 def cross_attention_of_steps(bundle: Path, source: list[int], target: list[int]) -> np.ndarray:
-    """(T, S) from the step graph, one token at a time: its query of layer 0, laid open, against the encoder's keys."""
+    """Compute (T, S) token by token: the step graph's query of layer 0, exposed, against the encoder's keys."""
     model = onnx.load(bundle / "decoder_step.onnx")
     first = next(node for node in model.graph.node if node.op_type == "MultiHeadAttention")
     model.graph.output.append(onnx.helper.make_tensor_value_info(first.input[0], onnx.TensorProto.FLOAT, None))
@@ -92,12 +92,12 @@ def test_attention_is_that_of_decoding_step_by_step(bundle: Path, aligner: Align
         assert attention.shape == (len(target), len(source))
         expected = cross_attention_of_steps(bundle, source, target)
         np.testing.assert_allclose(attention, expected, atol=1e-5)
-        if len(target) > 1:  # the control: the next token's row is another one
+        if len(target) > 1:  # the control: the next token's row differs
             assert np.abs(attention[1:] - expected[:-1]).max() > 1e-2
 
 
 def test_batches_give_what_one_by_one_gives(aligner: Aligner) -> None:
-    """Also of more tokens than fit into one run, in the callers' order."""
+    """Also with more tokens than fit into one run, in the callers' order."""
     many = pairs(200, seed=1)
     assert sum(max(len(source), len(target)) for source, target in many) > 2 * 1024
     together = aligner.align(many)
@@ -156,7 +156,7 @@ def test_a_graph_of_another_layer_is_refused(bundle: Path, encoder: SharedGraph)
 
 
 def test_padding_is_not_attended_to(aligner: Aligner) -> None:
-    """A short source beside a long one gives what it gives beside none, and the pad id is nothing special."""
+    """A short source gives the same beside a long one as alone, and the pad id is nothing special."""
     short, long = ([PAD_ID, 9], [11, 12]), (list(range(3, 38)), [11] * 20)
     alone, beside = aligner.align([short])[0], aligner.align([short, long])[0]
     np.testing.assert_allclose(alone, beside, atol=1e-5)

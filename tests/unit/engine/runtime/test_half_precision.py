@@ -1,4 +1,4 @@
-"""The path that a GPU takes, float16 and all memory on the device, where the device is the CPU."""
+"""The path of a GPU, float16 and all memory on the device, with the CPU as the device."""
 
 import pytest
 

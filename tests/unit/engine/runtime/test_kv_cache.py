@@ -1,4 +1,4 @@
-"""Both caches, on the CPU: the host's arrays, and a device's memory in blocks, where the device is the CPU."""
+"""Both caches, on the CPU: the host's arrays, and a device's memory in blocks, with the CPU as the device."""
 
 from dataclasses import replace
 
@@ -180,7 +180,7 @@ def test_moves_in_a_row_arrive_where_the_last_one_says(cache: KVCache) -> None:
     cache.move(5, 1, 1)  # 1 left
     cache.move(4, 0, 1)  # 0 left
     cache.move(3, 2, 1)  # 2 left
-    cache.move(2, 1, 1)  # and so did 5, which was on 1
+    cache.move(2, 1, 1)  # and so did 5, which had moved to 1
     cache.prepare_step(8, 2)
     for row, number in enumerate([5, 4]):
         assert (tokens(cache, row, 1) == 10.0 * number).all()

@@ -59,12 +59,12 @@ def load_on_host(bundle: Path, config: EngineConfig) -> OnnxRunner:
 
 
 def load_sharded(bundle: Path, config: EngineConfig) -> OnnxRunner:
-    """With rows split among threads as soon as there are six."""
+    """Load a runner that splits rows among threads as soon as there are six."""
     return OnnxRunner.load(bundle, manifest(), config, SessionConfig(intra_op_threads=3))
 
 
 def load_on_device(bundle: Path, config: EngineConfig) -> OnnxRunner:
-    """The runner as it is on a GPU, with all memory on a device; the device is the CPU here."""
+    """Load the runner as on a GPU, with all memory on a device; the device is the CPU here."""
     runner = load_on_host(bundle, config)
     runner._cache = DeviceCache(runner._cache.shape, ONE_THREAD)
     runner._inputs = StepInputs(runner.spec.max_slots, "cpu")
@@ -78,7 +78,7 @@ def load(request: pytest.FixtureRequest) -> Load:
 
 
 def spoil_row(runner: OnnxRunner, row: int) -> None:
-    """Make a row what is no number."""
+    """Overwrite a row with NaN."""
     for buffer in (*runner._cache.past(row + 1), *runner._cache.cross(row + 1)):
         contents = get(buffer)
         contents[row] = np.nan
@@ -157,7 +157,7 @@ def test_every_answer_is_the_uncached_solo_answer(bundle: Path, load: Load) -> N
 
 
 def test_rows_are_independent_of_company_bucket_and_place(bundle: Path, load: Load) -> None:
-    """Bitwise: the same source alone, and among others that are longer, moved and re-laid."""
+    """Bitwise: the same source alone, and among longer ones, moved and re-laid."""
     runner = load(bundle, EngineConfig(max_slots=6))
     fetch = Fetch(next_ids=True, next_log_probs=True, num_candidates=0)
 
@@ -282,7 +282,7 @@ def test_the_runner_says_what_a_slot_takes(bundle: Path, load: Load) -> None:
 
 
 def test_lanes_share_the_graphs_and_the_slots_and_give_the_same_numbers(bundle: Path) -> None:
-    """Alone with all threads or beside others with its own: int8 and float32 products are the same bit by bit."""
+    """Alone with all threads or beside others with its own: int8 and float32 products are bitwise equal."""
     config = EngineConfig(max_slots=40)
     runners = OnnxRunner.load_lanes(bundle, manifest(), config, SessionConfig(intra_op_threads=2))
     assert [runner.spec.max_slots for runner in runners] == [20, 20]

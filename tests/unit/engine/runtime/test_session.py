@@ -113,7 +113,7 @@ def test_a_device_without_its_provider_is_refused_in_one_line() -> None:
 
 
 class _NoDriver:
-    """A GPU build of ONNX Runtime on a machine without a driver: listed, but it does not start."""
+    """A GPU build of ONNX Runtime on a machine without a driver: listed, but unable to start."""
 
     def __init__(self, fails: bool) -> None:
         self.fails = fails
@@ -192,7 +192,7 @@ def test_an_input_can_be_rebound(encoder: GraphSession) -> None:
 def test_onnx_runtime_keeps_no_identifier_to_report_with(tmp_path: Path, code: str, is_silent: bool) -> None:
     kept = {name: value for name, value in os.environ.items() if name not in ("ORT_DISABLE_TELEMETRY", "CI")}
     silenced = kept | {"HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path)}
-    # The second case is the control: it would report, so it may reach nobody.
+    # The second case is the control: it would report, so it runs without a network.
     alone = [] if is_silent else ["unshare", "--map-root-user", "--net"]
     run = [*alone, sys.executable, "-c", code]
     subprocess.run(run, cwd=REPOSITORY, env=silenced, check=True, timeout=patient(60))

@@ -130,8 +130,8 @@ def save_encoder(model: TinyModel, path: Path) -> None:
 
 
 def save_alignment(model: TinyModel, path: Path, decoder_start_id: int = 0) -> None:
-    """Write an alignment graph that reads off layer 0 of the decoder that `save_decoder_step` writes: all heads."""
-    graph, width = _Graph(model, model.seed + 1), model.width  # the same numbers are drawn in the same order
+    """Write an alignment graph with all heads of layer 0 of the decoder that `save_decoder_step` writes."""
+    graph, width = _Graph(model, model.seed + 1), model.width  # draws the same numbers in the same order
     start = graph.constant([[decoder_start_id]], np.int64)
     batch = graph.node("Shape", graph_io.TARGET_IDS, start=0, end=1)
     column = graph.node("Expand", start, graph.node("Concat", batch, graph.constant([1], np.int64), axis=0))

@@ -10,7 +10,7 @@ EOS_ID = 1
 
 
 def first(continuations: Continuations) -> list[tuple[int, int, float]]:
-    """Of the first search: parent, token and summed log-probability of each continuation."""
+    """Return parent, token and summed log-probability of each continuation of the first search."""
     return list(zip(*(part[0].tolist() for part in continuations), strict=True))
 
 
@@ -83,7 +83,7 @@ def test_normalized_stays_finite_at_the_extremes(length_penalty: float) -> None:
 
 @st.composite
 def families(draw: st.DrawFn) -> tuple[list[list[int]], list[list[int]]]:
-    """Rows of a few searches, and the parents of their next beams."""
+    """Generate rows of a few searches, and the parents of their next beams."""
     num_searches, num_beams = draw(st.integers(1, 4)), draw(st.integers(2, 8))
     rows = draw(st.permutations(range(num_searches * num_beams)))
     slots = [rows[search * num_beams : (search + 1) * num_beams] for search in range(num_searches)]

@@ -85,7 +85,7 @@ def test_what_is_impossible_is_never_chosen() -> None:
 def test_shares_are_those_of_the_distribution(
     weights: list[float], temperature: float, top_k: int, top_p: float
 ) -> None:
-    """Against the definition in plain Python, on a grid of chances."""
+    """Compared with the definition in plain Python, on a grid of random numbers."""
     weights = sorted(weights, reverse=True)
     log_probs = np.log(np.array(weights, np.float32) / sum(weights)).astype(np.float64).tolist()
     sharpened = [math.exp((log_prob - log_probs[0]) / np.float32(temperature)) for log_prob in log_probs][:top_k]

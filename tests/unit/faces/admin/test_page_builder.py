@@ -1,4 +1,4 @@
-"""The page is one file, and its policy lets run what is in it and nothing else."""
+"""The page is one file, and its policy permits exactly the scripts and styles in it."""
 
 import base64
 import hashlib
@@ -35,4 +35,4 @@ def test_all_parts_are_in_place_with_their_licence() -> None:
     assert not re.search("<!-- (licence|styles|scripts) -->", HTML)
     assert "uPlot (v1.6.32)" in HTML
     assert "Permission is hereby granted" in HTML
-    assert "Charts: uPlot 1.6.32" in HTML  # as the page itself says
+    assert "Charts: uPlot 1.6.32" in HTML  # as the page itself states

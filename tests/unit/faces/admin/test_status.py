@@ -1,4 +1,4 @@
-"""The numbers of the page are sums of those on the metrics page, with nothing in them that does not translate."""
+"""The page's numbers are sums of those on the metrics page, and count only calls that translate."""
 
 from service.faces.admin.status import numbers_of
 from service.observe.metrics import Metrics
@@ -24,7 +24,7 @@ def test_calls_are_those_that_translate() -> None:
     counts = dict(zip(histogram["bounds"], histogram["counts"], strict=False))
     assert (counts[0.01], counts[0.02], counts[0.15], counts[0.2]) == (0, 1, 1, 4)
     assert histogram["counts"][-1] == 4
-    assert len(histogram["counts"]) == len(histogram["bounds"]) + 1  # the last is of all that there are
+    assert len(histogram["counts"]) == len(histogram["bounds"]) + 1  # the last one counts all
     assert numbers["inflight_requests"] == 0
 
 

@@ -1,4 +1,4 @@
-"""A caller who goes in the moment its answer is sent is no error worth a line."""
+"""A caller that disconnects just as its answer is sent is not an error worth logging."""
 
 import logging
 

@@ -1,4 +1,4 @@
-"""How many bytes calls may hold together."""
+"""The number of bytes that all calls may hold together."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The door: only while every model has too much to do, and not for what may still be said for a call."""
+"""Rejection on arrival: only while every model is overloaded, and not if the call's priority may still be accepted."""
 
 import asyncio
 from typing import Any, cast
@@ -46,7 +46,7 @@ class Context:
 def call(
     method: str, *welcome: Priority, priority: int = 0, body: bytes | None = None
 ) -> tuple[Any, Metrics, RecentErrors]:
-    """Send a call to the door; what it was answered, or ended with."""
+    """Make a call; return its answer or error."""
     metrics, errors = Metrics(), RecentErrors()
     observer = CallObserver(metrics, errors, AccessLog(1.0, with_texts=False))
     pipeline = CallPipeline(metrics, observer, Busy(*welcome).overload)

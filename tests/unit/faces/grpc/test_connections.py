@@ -1,4 +1,4 @@
-"""How many connections there may be."""
+"""The permitted number of connections."""
 
 import resource
 
@@ -16,4 +16,4 @@ def test_as_many_as_there_are_descriptors_for(monkeypatch: pytest.MonkeyPatch, d
 def test_who_vanished_is_noticed_within_the_documented_time() -> None:
     options = dict(connection_options(1))
     assert options["grpc.keepalive_time_ms"] + options["grpc.keepalive_timeout_ms"] == 40_000
-    assert options["grpc.http2.ping_timeout_ms"] == options["grpc.keepalive_timeout_ms"]  # else it takes a minute
+    assert options["grpc.http2.ping_timeout_ms"] == options["grpc.keepalive_timeout_ms"]  # otherwise it takes a minute

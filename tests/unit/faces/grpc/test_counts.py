@@ -1,4 +1,4 @@
-"""Lists of callers' messages are counted before anything is made of them."""
+"""Lists in callers' messages are counted before they are converted."""
 
 import contextlib
 import gc
@@ -27,7 +27,7 @@ from tests.unit.models.bare_manifest import MANIFEST
 
 MODEL: Any = SimpleNamespace(name="one", manifest=MANIFEST, pairs=LanguagePairs(MANIFEST))
 FAR = 100_000
-# What nobody reads, what is refused whatever it holds, and what a tensor's shape says.
+# Messages that nothing reads, that are always rejected, and the contents whose number a tensor's shape states.
 OTHERS = re.compile(r"inference\.(Repository|TraceSetting|LogSettings|InferTensorContents).*")
 
 
@@ -52,7 +52,7 @@ def google(**fields: Any) -> google_pb.TranslateTextRequest:
 
 
 def infer(number: int, shape: list[int] | None = None, *, raw: bool, **fields: Any) -> kserve_pb.ModelInferRequest:
-    """One with that many texts, and the shape that goes with them, or another."""
+    """Return a request with that many texts, and the matching or another shape."""
     message = kserve_pb.ModelInferRequest(model_name="one", **fields)
     tensor = message.inputs.add(name="text", datatype="BYTES", shape=[number] if shape is None else shape)
     if raw:
@@ -120,7 +120,7 @@ def test_far_too_many_are_refused_as_fast_as_one_too_many(name: str) -> None:
     number = 30_000 if "JSON" in name else FAR
 
     def refusal(message: Any) -> tuple[TooMany, float]:
-        gc.disable()  # it looks at all that other tests have left
+        gc.disable()  # it would scan everything left by other tests
         began = time.thread_time()
         with pytest.raises(TooMany) as raised:
             map_(message)
@@ -128,12 +128,12 @@ def test_far_too_many_are_refused_as_fast_as_one_too_many(name: str) -> None:
         gc.enable()
         return raised.value, seconds
 
-    refusal(make(most + 1))  # what is first done only once
+    refusal(make(most + 1))  # runs one-time work first
     _, least_seconds = refusal(make(most + 1))
     error, seconds = refusal(make(number))
     assert str(error).startswith(f"{field} has {number} entries; allowed are {most}.")
     assert error.field == field
-    # Reading JSON goes before: parsed as a message, each of its entries takes 10 times as long.
+    # JSON is read first: parsed as a message, each of its entries takes 10 times as long.
     assert seconds < least_seconds + (0.15 if "JSON" in name else 0.01)
 
 

@@ -1,4 +1,4 @@
-"""Calls are open until all of their answer is sent, and nobody waits for those of services that don't count."""
+"""Calls are open until their whole answer is sent; those of services that do not count are not awaited."""
 
 import asyncio
 from collections.abc import Callable
@@ -18,7 +18,7 @@ LIMIT_SECONDS = patient(30.0)
 
 
 class Context:
-    """Of a call whose answer is sent when the test says so."""
+    """The context of a call whose answer is sent when the test decides."""
 
     def __init__(self) -> None:
         self.sent: Callable[[Any], None] = lambda _: None
@@ -28,7 +28,7 @@ class Context:
 
 
 async def answered(open_calls: OpenCalls, method: str = OWN, *, failing: bool = False) -> Context:
-    """A call whose handler has returned, or raised, and whose answer is not sent."""
+    """Return a call whose handler has returned, or raised, and whose answer is not sent."""
 
     async def answer(request: bytes, context: Any) -> bytes:
         if failing:
@@ -74,7 +74,7 @@ def test_a_call_that_comes_while_the_time_runs_is_waited_for() -> None:
     async def scenario() -> None:
         open_calls = OpenCalls()
         waiting = asyncio.create_task(open_calls.none_for(SOON_SECONDS))
-        await asyncio.sleep(0)  # lets the time begin
+        await asyncio.sleep(0)  # lets the time limit start
         late = await answered(open_calls)
         assert not (await asyncio.wait({waiting}, timeout=5 * SOON_SECONDS))[0]
         late.sent(late)

@@ -80,7 +80,7 @@ def test_what_has_taken_too_long_makes_room_first(monkeypatch: pytest.MonkeyPatc
 
 
 def test_connections_take_turns() -> None:
-    """Who has a connection of its own waits for one message of each other, however many these have begun."""
+    """A caller on its own connection waits for one message of each other connection, however many these have begun."""
 
     async def scenario() -> None:
         all_of_them = Receptions(2)

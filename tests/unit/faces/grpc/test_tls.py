@@ -1,4 +1,4 @@
-"""What the server takes as certificate and key, and what it says of what it does not take."""
+"""Which certificates and keys the server accepts, and its errors about others."""
 
 import logging
 from pathlib import Path
@@ -84,7 +84,7 @@ def test_only_a_good_pair_takes_the_place_of_another(
     assert tls.not_after_seconds == first.not_after.timestamp()
     replace(certificate, second.certificate)
     assert not tls.refresh()  # the key is still the first's
-    assert not caplog.records  # which is how most rotations look for a moment
+    assert not caplog.records  # most rotations look like this for a moment
     replace(key, second.key)
     assert tls.refresh()
     assert tls.not_after_seconds == second.not_after.timestamp()

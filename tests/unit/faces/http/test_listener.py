@@ -1,4 +1,4 @@
-"""The HTTP listener: what it passes on, what it refuses by itself, and that no client can break it."""
+"""The HTTP listener: what it passes on, what it rejects itself, and its robustness against any client."""
 
 import asyncio
 import contextlib
@@ -86,7 +86,7 @@ def test_a_client_that_goes_away_is_no_noise(
 ) -> None:
     caplog.set_level(logging.DEBUG, "service.faces.http.listener")
     with socket.create_connection(address, TIMEOUT_SECONDS) as client:
-        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")  # leave with a reset
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")  # close with a reset
         client.sendall(b"GET / HT")
     eventually(lambda: "went away" in caplog.text)
     assert ask(address, "GET", "/")[0] == 200
@@ -111,7 +111,7 @@ def test_who_is_slow_makes_room_for_others(address: Address) -> None:
 
 
 def test_a_request_has_to_arrive_in_time(monkeypatch: pytest.MonkeyPatch, address: Address) -> None:
-    """However busily its client sends: a byte now and then is no request."""
+    """However busily its client sends: an occasional byte is not a request."""
     monkeypatch.setattr(bounds, "READ_SECONDS", 0.3)
     for begun in (
         b"",
@@ -203,7 +203,7 @@ def test_without_descriptors_it_waits_and_recovers(
     with socket.create_connection(address, TIMEOUT_SECONDS) as client:
         client.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
         eventually(lambda: len(attempts) >= 4)
-        assert attempts[3] - attempts[0] > 0.2  # it does not ask all the time
+        assert attempts[3] - attempts[0] > 0.2  # it does not retry continuously
         monkeypatch.setattr(socket.socket, "accept", accept)
         assert client.recv(65_536).startswith(b"HTTP/1.1 200 ")
     assert not caplog.records

@@ -1,4 +1,4 @@
-"""What a browser makes of HTML, by html5lib."""
+"""A browser's view of HTML, by html5lib."""
 
 from html import unescape
 from typing import Any
@@ -9,7 +9,7 @@ from service.text.markup.lexer import TokenKind, tokens
 
 
 def tree(html: str) -> list[tuple[int, str, tuple[tuple[str, str], ...]]]:
-    """Depth, name and attributes of each element, in document order."""
+    """Return depth, name and attributes of each element, in document order."""
     found = []
     pending: list[tuple[int, Any]] = [(0, html5lib.parse(html, namespaceHTMLElements=False))]
     while pending:
@@ -22,7 +22,7 @@ def tree(html: str) -> list[tuple[int, str, tuple[tuple[str, str], ...]]]:
 
 
 def visible_text(html: str) -> str:
-    """The text of all elements, white space collapsed."""
+    """Return the text of all elements, white space collapsed."""
     texts = []
     pending: list[Any] = [html5lib.parse(html, namespaceHTMLElements=False)]
     while pending:
@@ -37,5 +37,5 @@ def visible_text(html: str) -> str:
 
 
 def plain_text(html: str) -> str:
-    """The text between tags, decoded, that of scripts and the like left out."""
+    """Return the decoded text between tags, without that of scripts and the like."""
     return "".join(unescape(html[t.start : t.end]).replace("\0", "") for t in tokens(html) if t.kind is TokenKind.TEXT)

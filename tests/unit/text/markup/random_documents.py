@@ -68,7 +68,7 @@ _TRANSLATED = (
 
 
 def random_document(chance: random.Random) -> str:
-    """Up to some 40 tags; one half of the documents is well-formed."""
+    """Return up to some 40 tags; half of the documents are well-formed."""
     kind = chance.randrange(4)
     if kind < 2:
         return _content(chance, chance.randint(1, 5), is_inline=kind == 0)
@@ -83,7 +83,7 @@ def random_document(chance: random.Random) -> str:
 
 
 def random_inline(chance: random.Random) -> str:
-    """Well-formed content of a paragraph: text, inline elements and comments."""
+    """Return well-formed content of a paragraph: text, inline elements and comments."""
     return _content(chance, chance.randint(1, 4), is_inline=True, marks=("<!-- c -->", "<wbr>", "<img src=x>"))
 
 
@@ -109,9 +109,9 @@ def _content(chance: random.Random, depth: int, is_inline: bool, marks: Sequence
 
 
 def random_translation(chance: random.Random, block: Block) -> BlockTranslation:
-    """Any words, some of the block's own among them; no, a plausible or a senseless alignment.
+    """Return any words, including some of the block's own, with no, a plausible or a senseless alignment.
 
-    What is protected is in it, anywhere and in any order; links tell where, but for some.
+    Protected text occurs anywhere and in any order; links give its place, with exceptions.
     """
     words: list[tuple[str, Span | None]] = [
         (word, None) for word in chance.choices((*_TRANSLATED, *block.text.split()), k=chance.randint(1, 9))

@@ -42,7 +42,7 @@ PIECES = (
 
 
 def reference(html: str) -> list[tuple[str, str, dict[str, str]]]:
-    """Start and end tags as html5lib's tokenizer sees them."""
+    """Return start and end tags as seen by html5lib's tokenizer."""
     kinds = {tokenTypes["StartTag"]: "start", tokenTypes["EmptyTag"]: "start", tokenTypes["EndTag"]: "end"}
     found = []
     for token in HTMLTokenizer(html):
@@ -75,7 +75,7 @@ def test_tokens_cover_the_input(html: str) -> None:
     assert "".join(html[token.start : token.end] for token in tokens(html)) == html
 
 
-@pytest.mark.full  # a machine that is busy with other work may make it fail
+@pytest.mark.full  # a busy machine may make it fail
 @pytest.mark.parametrize(
     "unit",
     [
@@ -100,7 +100,7 @@ def test_tokens_cover_the_input(html: str) -> None:
     ],
 )
 def test_time_grows_with_length_only(unit: str) -> None:
-    """Eight times the text may take 24 times as long; a quadratic cost would be 64 times."""
+    """Eight times the text may take 24 times as long; quadratic cost would be 64 times."""
 
     def seconds(length: int) -> float:
         html = unit * (length // len(unit))

@@ -1,4 +1,4 @@
-"""What becomes of real snippets, by eye."""
+"""The results for real snippets, checked by eye."""
 
 import tracemalloc
 
@@ -10,7 +10,7 @@ from service.text.spans import Span
 
 
 def aligned(source: str, target: str, pairs: str) -> tuple[AlignedSpan, ...]:
-    """`pairs` is "source=target ...", single words, each found at its first place in the texts."""
+    """Align single words, given as "source=target ...", each at its first place in the texts."""
     spans = []
     for pair in pairs.split():
         left, right = pair.split("=")
@@ -95,20 +95,20 @@ def test_texts(html: str, expected: list[str]) -> None:
             "do=do not=nicht want=will that=that",
             "x <i>will nicht</i> y z w that q do",
         ),
-        # numbers and names find themselves, against the alignment
+        # numbers and names align with themselves, against the alignment
         (
             "Pay <b>42</b> to <i>Bob</i> now",
             "Nun 42 an Bob zahlen",
             "42=Nun Bob=zahlen",
             "Nun <b>42</b> an <i>Bob</i> zahlen",
         ),
-        # siblings keep their order; who comes too late takes a neighbour
+        # siblings keep their order; one that comes too late takes a neighbour
         ("<b>42</b> cats and <i>Bob</i>", "Bob und 42 Katzen", "", "Bob und <b>42</b> <i>Katzen</i>"),
-        # empty elements and marks stand by their word
+        # empty elements and marks stay with their word
         ("see <a id=x></a>here now", "jetzt sieh hier", "see=sieh here=hier now=jetzt", "jetzt sieh <a id=x></a>hier"),
         ("press <img src=x> here", "hier drücken", "press=drücken here=hier", "<img src=x> hier drücken"),
         ("word<sup></sup> last", "letztes Wort", "word=Wort last=letztes", "letztes Wort<sup></sup>"),
-        # what is not text is escaped, and a no-break space stays readable
+        # text is escaped, and a no-break space stays readable
         ("a <i>b</i>", "1\u00a0< 2 & <b>", "a=1 b=b", "1&nbsp;&lt; 2 &amp; &lt;<i>b</i>&gt;"),
         # protected text comes back as written
         (
@@ -134,7 +134,7 @@ def test_tags_go_to_their_words(html: str, translation: str, pairs: str, expecte
 @pytest.mark.parametrize(
     ("html", "translation", "expected"),
     [
-        # one thing with its tags, wherever it goes
+        # one protected element with its tags, wherever it goes
         (
             "Use <code>a</code> or <kbd>b</kbd>, please",
             "Bitte b oder a benutzen",
@@ -151,7 +151,7 @@ def test_tags_go_to_their_words(html: str, translation: str, pairs: str, expecte
         ("See <code> a\n b </code>now", "Nun siehe a b", "Nun siehe <code> a\n b </code>"),
         ("See <code>a<br>b</code> now", "Nun a b sehen", "Nun <code>a<br>b</code> sehen"),
         ("word <code></code> two <kbd> </kbd>end", "eins zwei ende", "eins <code></code>zwei <kbd> </kbd>ende"),
-        # with what holds nothing else
+        # with elements that contain nothing else
         (
             "See <a href=x><code>x</code></a> and <a href=y><b><code>y</code></b></a> too",
             "Auch y und x sehen",
@@ -163,7 +163,7 @@ def test_tags_go_to_their_words(html: str, translation: str, pairs: str, expecte
             "Nun <a href=x>die <code>x</code> Seite</a> sehen",
         ),
         ("See <a href=x translate=no>Big &lt;App&gt;</a> now", "Nun Big <App> los", None),
-        # no link in a link
+        # no nested links
         (
             "<a href=x>a b c d e f g h i j</a> <a href=y><code>y</code></a>",
             "A B C D E y F G H I J",
@@ -232,4 +232,4 @@ def test_elements_in_each_other_take_linear_memory() -> None:
     parse(html)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert peak < 500 * len(html)  # a copy of each element's content would be 2,500 times that long
+    assert peak < 500 * len(html)  # copies of each element's content would be 2,500 times that long

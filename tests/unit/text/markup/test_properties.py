@@ -16,7 +16,7 @@ SEEDS = st.integers(0, 2**32)
 
 
 def check(html: str, rendered: str, translations: Sequence[BlockTranslation]) -> None:
-    """The oracle: raises AssertionError where the rendered document is not `html` with `translations`."""
+    """Check that the rendered document is `html` with `translations`."""
     blocks = parse(html).blocks
     kept = sorted((html[start:end] for block in blocks for start, end in block._kept), key=len, reverse=True)
     rest, rendered_rest = html, rendered
@@ -35,7 +35,7 @@ def check(html: str, rendered: str, translations: Sequence[BlockTranslation]) ->
 
 
 def _characters(text: str, kept: Sequence[str]) -> list[str]:
-    """All but white space, in order; but a link that is kept may be put beside another one that it came to stand in."""
+    """Return all but white space, sorted if there are kept links: one may be moved beside a link that enclosed it."""
     characters = [character for character in text if not character.isspace()]
     return sorted(characters) if any("<a" in element or "<nobr" in element for element in kept) else characters
 
@@ -92,7 +92,7 @@ def test_the_oracle_sees_what_is_wrong(broken: str) -> None:
 @given(SEEDS)
 @example(686)  # an image's space tore a word apart
 @example(3361)
-@example(2041)  # the space at an end of what is protected was seen beside punctuation
+@example(2041)  # the space at an end of protected text was seen beside punctuation
 def test_a_reader_sees_the_translation_and_nothing_else(seed: int) -> None:
     chance = random.Random(seed)
     html = f"<p>{random_inline(chance)}</p>"
@@ -101,12 +101,12 @@ def test_a_reader_sees_the_translation_and_nothing_else(seed: int) -> None:
         translation = random_translation(chance, block)
         rendered = document.render([translation])
         if visible_text(html).count(" ".join(block.text.split())) > 1:
-            return  # which of them was replaced, the oracle can't tell
+            return  # the oracle cannot tell which of them was replaced
         seen = visible_text(rendered)
         expected = visible_text(html).replace(" ".join(block.text.split()), " ".join(translation.text.split()))
         if not block.protected:
             assert seen == expected
             continue
-        # White space at an end of what is protected is seen beside what it came to stand by.
+        # White space at an end of protected text is seen beside its new neighbour.
         kept = [html[start:end] for start, end in block._kept]
         assert _characters(seen, kept) == _characters(expected, kept)

@@ -1,4 +1,4 @@
-"""Names of resources, in Google's form."""
+"""Resource names in Google's form."""
 
 import pytest
 

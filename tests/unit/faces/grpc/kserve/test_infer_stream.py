@@ -1,4 +1,4 @@
-"""Requests on one stream: in order, so many at a time, and ended as the server or the caller wishes."""
+"""Requests on one stream: in order, a limited number at a time, and ended as the server or the caller wishes."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -22,7 +22,7 @@ METHOD = "inference.GRPCInferenceService/ModelStreamInfer"
 
 
 class Scene:
-    """Requests that are answered when the test says so."""
+    """Requests that are answered when the test decides."""
 
     def __init__(self) -> None:
         self.metrics = Metrics()

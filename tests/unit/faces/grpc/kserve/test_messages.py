@@ -1,4 +1,4 @@
-"""KServe's messages to domain types and back; whatever is sent, no more than a refusal comes of it."""
+"""KServe's messages to domain types and back; invalid messages never cause more than a rejection."""
 
 import dataclasses
 import struct
