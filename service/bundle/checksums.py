@@ -4,8 +4,9 @@ import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 
+from service.bundle.errors import BundleError
 from service.bundle.graph_file import check_graph
-from service.bundle.manifest import BundleError, Manifest
+from service.bundle.manifest import Manifest
 
 
 def file_sha256(path: Path) -> str:

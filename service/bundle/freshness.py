@@ -8,7 +8,8 @@ import sys
 from pathlib import Path
 
 from service.bundle.checksums import check_intact, file_sha256
-from service.bundle.manifest import BundleError, Manifest
+from service.bundle.errors import BundleError
+from service.bundle.manifest import Manifest
 
 
 def staleness(bundle: Path, weights: Path) -> str | None:

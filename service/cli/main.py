@@ -8,7 +8,7 @@ import click
 
 import service
 from dragoman_client import ClientError, NoServer, NotSecure, TlsAdvice
-from service.bundle.manifest import BundleError, one_line
+from service.bundle.errors import BundleError, one_line
 from service.cli import exit_codes
 from service.cli.command_error import CommandError, OutputClosed
 from service.cli.config import config

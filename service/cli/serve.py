@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from dragoman_client import DEFAULT_SERVER
-from service.bundle.manifest import LanguagePair
+from service.bundle.manifest_parts import LanguagePair
 from service.cli import exit_codes
 from service.cli.command_error import CommandError
 from service.cli.settings import SettingsCommand

@@ -17,7 +17,7 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from service.bundle.manifest import BundleError, one_line
+from service.bundle.errors import BundleError, one_line
 from service.engine.niceness import set_back
 from service.models.freed_memory import give_back
 from service.models.index import ModelState, list_states

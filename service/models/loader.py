@@ -5,7 +5,7 @@ import logging
 from collections.abc import Iterator
 
 from service.bundle.checksums import check_intact
-from service.bundle.manifest import BundleError, one_line
+from service.bundle.errors import BundleError, one_line
 from service.engine.config import EngineConfig
 from service.engine.cpus import saturates_int8
 from service.engine.engine import Engine, EngineListener

@@ -6,7 +6,9 @@ from collections.abc import Sequence as Sequence_
 
 import numpy as np
 
-from service.bundle.manifest import BundleError, GoldenPair, LanguagePair, Manifest, one_line
+from service.bundle.errors import BundleError, one_line
+from service.bundle.manifest import Manifest
+from service.bundle.manifest_parts import GoldenPair, LanguagePair
 from service.domain.options import DecodingOptions
 from service.engine.config import EngineConfig
 from service.engine.runner import Runner

@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Sequence as Sequence_
 
-from service.bundle.manifest import BundleError, one_line
+from service.bundle.errors import BundleError, one_line
 from service.domain.errors import ServiceError
 from service.engine.config import EngineConfig
 from service.engine.generate import Hypotheses, OfflineEngine

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from service.bundle.manifest import BundleError, one_line
+from service.bundle.errors import BundleError, one_line
 from service.domain.options import DecodingOptions
 from service.engine.config import EngineConfig
 from service.engine.runner import EncodeJob, Fetch, Rows, Runner

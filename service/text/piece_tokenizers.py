@@ -16,7 +16,7 @@ Marian's punctuation normalizer (sacremoses) is set up but never applied by tran
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from service.bundle.manifest import BundleError, one_line
+from service.bundle.errors import BundleError, one_line
 from service.text.sentencepiece_model import REPLACEMENT, SentencePieceModel
 from service.text.special_tokens import SpecialTokens
 from service.text.token_spans import TokenSpan, spread, stripped

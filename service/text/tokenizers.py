@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
-from service.bundle.manifest import BundleError, TokenizerSpec
+from service.bundle.errors import BundleError
+from service.bundle.manifest_parts import TokenizerSpec
 from service.text.clean_up import clean_up_spaces, settled
 from service.text.piece_tokenizers import M2M100Tokenizer, MarianTokenizer
 from service.text.sentencepiece_model import SentencePieceTokenizer

@@ -91,7 +91,7 @@ def _pass_on(stream: Any, lines: "queue.Queue[str]") -> None:
 
 
 def _load(path: Path) -> dict[str, Any]:
-    from service.bundle.manifest import BundleError
+    from service.bundle.errors import BundleError
 
     try:
         message = _try(path)

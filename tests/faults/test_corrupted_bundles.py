@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from service.bundle.manifest import BundleError
+from service.bundle.errors import BundleError
 from service.bundle.transfer import transfer
 from service.cli import exit_codes
 from service.process.lifecycle import ReloadOutcome

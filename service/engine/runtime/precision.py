@@ -1,6 +1,6 @@
 """Which device runs which precision, according to the kernels that ONNX Runtime has."""
 
-from service.bundle.manifest import BundleError
+from service.bundle.errors import BundleError
 
 # Other combinations would run, but very slowly. On CUDA, GroupQueryAttention takes float16 and bfloat16 only, and the
 # matrix products of int8 graphs have no kernel: ONNX Runtime would run them on the CPU and copy the arenas there and

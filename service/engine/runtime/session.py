@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy import typing as npt
 
-from service.bundle.manifest import BundleError, one_line
+from service.bundle.errors import BundleError, one_line
 from service.engine.cpus import available_cpus
 from service.engine.runner import RunTerminated
 

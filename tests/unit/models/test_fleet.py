@@ -13,7 +13,7 @@ from typing import Any, TypeVar, cast
 
 import pytest
 
-from service.bundle.manifest import BundleError
+from service.bundle.errors import BundleError
 from service.engine.engine import Engine
 from service.models import fleet as fleet_module
 from service.models.fleet import Fleet

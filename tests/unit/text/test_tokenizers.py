@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.bundle.manifest import BundleError, TokenizerSpec
+from service.bundle.errors import BundleError
+from service.bundle.manifest_parts import TokenizerSpec
 from service.text.tokenizers import Tokenizer, load_tokenizer
 from service.text.unknown import UnknownCharacters
 from tests.nasty_texts import NASTY_TEXTS, nasty_text

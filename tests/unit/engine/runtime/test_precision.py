@@ -1,6 +1,6 @@
 import pytest
 
-from service.bundle.manifest import BundleError
+from service.bundle.errors import BundleError
 from service.engine.runtime.precision import check_precision
 
 

@@ -8,7 +8,7 @@ import onnxruntime as ort
 import pytest
 
 from service.bundle import graph_io
-from service.bundle.manifest import BundleError
+from service.bundle.errors import BundleError
 from service.engine.runner import RunTerminated
 from service.engine.runtime import session
 from service.engine.runtime.session import (

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.bundle.manifest import Language, LanguagePair, Manifest
+from service.bundle.manifest import Manifest
+from service.bundle.manifest_parts import Language, LanguagePair
 from service.domain.errors import InvalidRequest, Path, ServiceError, TooLong, TooMany
 from service.domain.options import RequestedOptions
 from service.domain.translation import (
