@@ -8,7 +8,8 @@ from service.bundle.checksums import check_intact
 from service.bundle.errors import BundleError, one_line
 from service.engine.config import EngineConfig
 from service.engine.cpus import saturates_int8
-from service.engine.engine import Engine, EngineListener
+from service.engine.engine import Engine
+from service.engine.reports import EngineListener
 from service.engine.runtime.aligner import Aligner
 from service.engine.runtime.onnx_runner import OnnxRunner
 from service.engine.runtime.precision import check_precision

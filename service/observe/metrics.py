@@ -20,8 +20,8 @@ from service.domain.call import Phase
 from service.domain.errors import Cancelled, DeadlineExceeded
 from service.domain.translation import FinishReason, Flag
 from service.engine.engine import Engine
+from service.engine.reports import TurnStats
 from service.engine.sequence import SequenceUpdate
-from service.engine.stats import TurnStats
 from service.process.lifecycle import ReloadOutcome
 
 # fmt: off

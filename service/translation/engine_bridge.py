@@ -4,8 +4,8 @@ import asyncio
 import contextlib
 from collections.abc import Callable
 
+from service.engine.reports import TurnStats
 from service.engine.sequence import SequenceProgress, SequenceUpdate
-from service.engine.stats import TurnStats
 from service.models.statistics import InferenceStatistics
 from service.observe.metrics import ModelMetrics
 
