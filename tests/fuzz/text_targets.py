@@ -21,8 +21,10 @@ from service.text.markup import BlockTranslation, parse
 from service.text.markup.lexer import Token, TokenKind, tokens
 from service.text.markup.structure import parts
 from service.text.placeholders import find_placeholders
-from service.text.protection import Restored, find_protected, protect, replace_aligned
+from service.text.protected import find_protected
+from service.text.protection import protect, replace_aligned
 from service.text.sentences import cut
+from service.text.target_writing import Restored
 from service.text.terms import TermIndex, find_terms
 from service.text.words import is_word_boundary, words
 from service.translation.answer_size import AnswerSize
