@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from service.models.loaded_model import LoadedModel
-from service.observe.metrics import Sample
 from service.observe.recent_errors import RecentError
+from service.observe.registry import Sample
 
 # Last parts of `method`s. Other calls, such as health checks, would only obscure how long translating takes.
 TRANSLATING = {"Translate", "TranslateStream", "TranslateText", "ModelInfer", "ModelStreamInfer", "translate"}

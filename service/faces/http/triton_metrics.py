@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from service.models.loaded_model import LoadedModel
 from service.models.statistics import Duration
-from service.observe.metrics import ForeignMetric
+from service.observe.registry import ForeignMetric
 
 _TEXTS = {
     "nv_inference_request_success": "Calls that succeeded.",

@@ -31,10 +31,10 @@ def test_calls_are_those_that_translate() -> None:
 def test_models_are_summed_and_memory_is_theirs() -> None:
     metrics = Metrics()
     for model, slots, slot_bytes, tokens in (("a", 2, 100, 5), ("b", 3, 1000, 7)):
-        metrics.slots_running.labels(model).set(slots)
-        metrics.slots_max.labels(model).set(10)
-        metrics.kv_bytes_per_slot.labels(model).set(slot_bytes)
-        metrics.target_tokens.labels(model).inc(tokens)
+        metrics.of_models.slots_running.labels(model).set(slots)
+        metrics.of_models.slots_max.labels(model).set(10)
+        metrics.of_models.kv_bytes_per_slot.labels(model).set(slot_bytes)
+        metrics.of_models.target_tokens.labels(model).inc(tokens)
     numbers = numbers_of(metrics.samples())
     assert (numbers["slots_running"], numbers["slots_max"], numbers["target_tokens_total"]) == (5, 20, 12)
     assert (numbers["kv_bytes_used"], numbers["kv_bytes_reserved"]) == (3200, 11000)
