@@ -19,7 +19,7 @@ from service.cli.options import API_KEY
 from service.cli.serve import serve
 from service.cli.streams import use_descriptors
 from service.cli.translate import translate
-from service.process.out_of_memory import memory_shortage
+from service.process.memory import memory_shortage
 from service.process.ports import PortError
 from service.process.standard_streams import leave
 

@@ -19,12 +19,11 @@ from typing import Any, Protocol, TypeVar
 
 from service.bundle.errors import BundleError, one_line
 from service.engine.niceness import set_back
-from service.models.freed_memory import give_back
 from service.models.index import ModelState, list_states
 from service.models.loaded_model import LoadedModel
-from service.models.reload_plan import plan_reload
+from service.models.reload_plan import ReloadOutcome, plan_reload
 from service.models.repository import ALL, FoundBundle, ModelDirectory, Stamp, find_bundles, read_models
-from service.process.lifecycle import ReloadOutcome
+from service.process.memory import give_back
 
 _LOG = logging.getLogger(__name__)
 

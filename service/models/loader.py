@@ -20,7 +20,7 @@ from service.models.repository import FoundBundle
 from service.models.self_test import check_aligner, self_test
 from service.models.statistics import InferenceStatistics
 from service.models.warm_up import warm_up
-from service.process.out_of_memory import memory_shortage
+from service.process.memory import memory_shortage
 from service.text.tokenizers import load_tokenizer
 
 _LOG = logging.getLogger(__name__)

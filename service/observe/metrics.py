@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from service.engine.engine import Engine
+from service.models.reload_plan import ReloadOutcome
 from service.observe.model_metrics import ModelMetrics, ModelSeries
 from service.observe.registry import REQUEST_BUCKETS, ForeignMetric, Registry, Sample
-from service.process.lifecycle import ReloadOutcome
 
 
 class ModelInfo(NamedTuple):

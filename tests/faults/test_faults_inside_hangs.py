@@ -20,7 +20,8 @@ from service.engine.runtime.session import Binding, GraphSession, SessionConfig
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from service.faces.http import monitoring
-from service.process.lifecycle import Phase, ReloadOutcome
+from service.models.reload_plan import ReloadOutcome
+from service.process.lifecycle import Phase
 from tests.faults.faulty_server import FAULT_FILE
 from tests.patience import patient
 from tests.servers import (

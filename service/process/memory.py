@@ -1,10 +1,21 @@
-"""Returns memory freed by a model to the system, and exempts long-lived objects from Python's garbage collector."""
+"""The process's memory: how it is returned to the system, and which errors mean that there is none left."""
 
 import ctypes
+import errno
 import gc
 
 _M_MMAP_THRESHOLD = -3  # glibc's malloc.h
 _LARGE_BYTES = 1 << 20
+# Errors of C++ and kernels are recognizable only by their text. Threads can't start without memory for their stacks.
+_SIGNS = (
+    "bad_alloc",
+    "bad allocation",
+    "failed to allocate memory",
+    "cannot allocate memory",
+    "failed to map segment",
+    "can't start new thread",
+    "pthread_create",
+)
 
 
 def map_large_blocks() -> None:
@@ -36,3 +47,21 @@ def give_back() -> None:
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
         trim(0)
+
+
+def memory_shortage(error: BaseException) -> BaseException | None:
+    """Return the earliest error in this one's chain, itself included, due to a lack of memory; `None` if none is."""
+    found: BaseException | None = None
+    each: BaseException | None = error
+    while each is not None:
+        if _is_shortage(each):
+            found = each
+        each = each.__cause__ or each.__context__
+    return found
+
+
+def _is_shortage(error: BaseException) -> bool:
+    if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
+        return True
+    said = str(error).lower()
+    return any(sign in said for sign in _SIGNS)
