@@ -13,7 +13,7 @@ from service.domain.origin import Origin
 from service.domain.translation import Priority
 from service.engine.admission import Admission, check_possible
 from service.engine.config import EngineConfig
-from service.engine.niceness import set_back
+from service.engine.cpus import set_back
 from service.engine.reports import EngineListener, EngineSnapshot
 from service.engine.runner import Runner
 from service.engine.sequence import Sequence

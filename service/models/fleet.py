@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from service.bundle.errors import BundleError, one_line
-from service.engine.niceness import set_back
+from service.engine.cpus import set_back
 from service.models.index import ModelState, list_states
 from service.models.loaded_model import LoadedModel
 from service.models.reload_plan import ReloadOutcome, plan_reload

@@ -12,8 +12,7 @@ from service.engine.engine import Engine
 from service.engine.reports import EngineListener
 from service.engine.runtime.aligner import Aligner
 from service.engine.runtime.onnx_runner import OnnxRunner
-from service.engine.runtime.precision import check_precision
-from service.engine.runtime.session import DeviceUnavailable, SessionConfig, check_device
+from service.engine.runtime.session import DeviceUnavailable, SessionConfig, check_device, check_precision
 from service.models.language_pairs import LanguagePairs
 from service.models.loaded_model import LoadedModel
 from service.models.repository import FoundBundle

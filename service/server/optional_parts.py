@@ -1,5 +1,7 @@
-"""Tracing and the gate for API keys: imported only if the configuration asks for them."""
+"""What depends on the installation and the configuration: tracing and API keys, imported only where asked for; ONNX
+Runtime's version."""
 
+from importlib import metadata
 from typing import TYPE_CHECKING
 
 import service
@@ -46,3 +48,13 @@ def gate_of(config: ServerConfig, metrics: Metrics) -> "Gate | None":
     from service.calls.gate import Gate  # its library for quotas is slow to import
 
     return Gate(config.api_keys, metrics)
+
+
+def onnxruntime_version() -> str:
+    """Return the version of ONNX Runtime, whichever of its distributions is installed."""
+    for distribution in ("onnxruntime", "onnxruntime-gpu"):
+        try:
+            return metadata.version(distribution)
+        except metadata.PackageNotFoundError:
+            continue
+    return "unknown"

@@ -9,7 +9,6 @@ Stop: NOT_SERVING -> drain delay -> no new calls, accepted ones finish within th
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from importlib import metadata
 
 import service
 from service.calls.observer import CallObserver
@@ -38,7 +37,7 @@ from service.process.lifecycle import Heartbeat, Phase, leave_within, on_signals
 from service.process.memory import map_large_blocks
 from service.process.ports import PortError, check_port, join_address
 from service.server.model_loading import FleetBridge, ModelLoader
-from service.server.optional_parts import gate_of, tracing_of
+from service.server.optional_parts import gate_of, onnxruntime_version, tracing_of
 from service.server.reloading import Reloader, follow_files
 from service.text.glossary import GlossaryFolder, NoGlossaries
 from service.translation.cache import TranslationCache
@@ -219,7 +218,7 @@ class Server:
                 self.port = self._grpc.add_insecure_port(address)
         except RuntimeError as error:
             raise PortError(f"can't listen on {join_address(config.host, config.port)} for gRPC: {error}") from error
-        self._metrics.built_with(service.__version__, _onnxruntime_version(), config.device)
+        self._metrics.built_with(service.__version__, onnxruntime_version(), config.device)
         self._enter(Phase.LOADING)
         await self._grpc.start()
         self._watching = asyncio.create_task(self._supervisor.watch())
@@ -308,12 +307,3 @@ class Server:
         self._health.set_serving(phase.is_ready)
         self._metrics.state(ready=phase.is_ready, draining=phase is Phase.DRAINING)
         _LOG.info("the server is %s", phase.value)
-
-
-def _onnxruntime_version() -> str:
-    for distribution in ("onnxruntime", "onnxruntime-gpu"):
-        try:
-            return metadata.version(distribution)
-        except metadata.PackageNotFoundError:
-            continue
-    return "unknown"
