@@ -22,8 +22,7 @@ from service.faces.grpc.kserve.servicer import KServeServicer
 from service.faces.grpc.server import build_grpc_server, new_health_servicer, new_open_calls
 from service.faces.grpc.tls import tls_of
 from service.faces.http.listener import HttpListener
-from service.faces.http.monitoring import monitoring_listener
-from service.faces.http.triton_metrics import triton_metrics
+from service.faces.http.monitoring import monitoring_listener, triton_metrics
 from service.models.control import ModelControl
 from service.models.fleet import Fleet
 from service.models.loaded_model import LoadedModel

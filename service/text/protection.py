@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from service.domain.translation import AlignedSpan, Flag
 from service.text.placeholders import find_placeholders
 from service.text.protected import Protected
-from service.text.scripts import is_unspaced
 from service.text.spans import Edit, Offsets, Span
 from service.text.target_positions import PositionGuesses
 from service.text.target_writing import Restored, alternation, write_targets
-from service.text.words import is_word_boundary
+from service.text.words import is_unspaced, is_word_boundary
 
 
 @dataclass(frozen=True, slots=True)

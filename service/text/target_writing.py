@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from service.domain.translation import AlignedSpan, Flag
 from service.text.protected import Protected
-from service.text.scripts import is_unspaced
 from service.text.spans import Edit, Offsets, Span
+from service.text.words import is_unspaced
 
 _OPENING = frozenset("([{<\"'“„‘‚«‹¿¡「『（【/-–—")
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from service.domain.checkpoint import paced
 from service.domain.translation import AlignedSpan
-from service.text.scripts import MARKS, UNSPACED
 from service.text.spans import Span
+from service.text.words import MARKS, UNSPACED
 
 _PUNCTUATION = (
     r"!-/:-@\[-`{-~\u00a1\u00a7\u00ab\u00b6\u00b7\u00bb\u00bf\u055a-\u055f\u0589\u05be\u05f3\u05f4\u060c\u061b\u061f"

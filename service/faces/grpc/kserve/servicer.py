@@ -15,7 +15,7 @@ from service.domain.errors import InvalidRequest, NotFound, Path, Unavailable, U
 from service.domain.translation import TranslationResult
 from service.faces.grpc.absent_callers import write
 from service.faces.grpc.byte_budget import ByteBudget
-from service.faces.grpc.deadline import deadline_of
+from service.faces.grpc.context import deadline_of
 from service.faces.grpc.kserve.infer_stream import InferStream
 from service.faces.grpc.kserve.messages import (
     InferCall,
