@@ -36,7 +36,7 @@ serve: .venv/installed-$(RUNTIME) ## Serve the shipped models (PORT=, METRICS_PO
 ifeq ($(DEVICE),cuda)
 	@$(MAKE) --no-print-directory $(FLOAT16)
 else
-	@$(BIN)/python -m service.bundle.freshness models checkpoints || $(MAKE) --no-print-directory export
+	@$(BIN)/python -m service.bundle.checksums models checkpoints || $(MAKE) --no-print-directory export
 endif
 	@exec $(BIN)/dragoman serve --models $(MODELS) --port $(PORT) --metrics-port $(METRICS_PORT) --admin-port $(ADMIN_PORT) \
 	    --device $(DEVICE)

@@ -29,9 +29,9 @@ from service.bundle.manifest import Manifest
 from service.domain.translation import DecodingOptions
 from service.engine.config import EngineConfig
 from service.engine.generate import OfflineEngine
+from service.engine.reports import TurnStats
 from service.engine.runtime.session import Binding, GraphSession, SessionConfig
 from service.engine.sequence import Sequence, SequenceStatus
-from service.engine.stats import TurnStats
 from service.text.tokenizers import load_tokenizer
 
 SERVED_SLOTS = 64

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.workload import SENTENCES
-from service.bundle.checksums import file_sha256
-from service.bundle.freshness import staleness
-from service.bundle.manifest import GoldenPair, LanguagePair, Limits, Manifest, ModelShape, TokenizerSpec
+from service.bundle.checksums import file_sha256, staleness
+from service.bundle.manifest import Manifest
+from service.bundle.manifest_parts import GoldenPair, LanguagePair, Limits, ModelShape, TokenizerSpec
 
 if TYPE_CHECKING:
     from export.architecture import Transformer

@@ -20,7 +20,7 @@ from benchmarks.models import MODELS, prepare
 from benchmarks.report import write_records
 from benchmarks.servers import RunningServer, running, send, serve_command
 from benchmarks.serving_points import closed_loop
-from service.engine.controlled_delay import BURST_SECONDS, INTERVAL_SECONDS
+from service.engine.admission import BURST_SECONDS, INTERVAL_SECONDS
 from service.engine.cpus import available_cpus
 
 MULTIPLES = (0.5, 0.9, 1.0, 2.0, 5.0)

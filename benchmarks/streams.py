@@ -18,6 +18,7 @@ import click
 import grpc
 import numpy as np
 
+import service.server.model_loading
 import service.server.server
 from benchmarks.report import write_records
 from benchmarks.workload import held_out_texts, spread
@@ -84,7 +85,7 @@ def _read(address: str, count: int, num_readers: int) -> dict[str, tuple[float, 
 
 
 async def _measure(models: Path, count: int) -> list[dict[str, Any]]:
-    vars(service.server.server)["EngineBridge"] = NotingBridge
+    vars(service.server.model_loading)["EngineBridge"] = NotingBridge
     server = service.server.server.Server(ServerConfig(models=models, port=0, metrics_port=0, admin_port=-1))
     await server.open()
     await server.load()

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy import typing as npt
 
-from service.bundle.manifest import LanguagePair
+from service.bundle.manifest_parts import LanguagePair
 from service.text.tokenizers import Tokenizer
 
 Attention = npt.NDArray[np.floating]

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from service.bundle.checksums import file_sha256
-from service.bundle.manifest import MANIFEST_NAME, BundleError
+from service.bundle.errors import BundleError
+from service.bundle.manifest import MANIFEST_NAME
 
 
 @contextlib.contextmanager

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from export.graphs.execution import GraphPair
-from service.bundle.manifest import TokenizerSpec
+from service.bundle.manifest_parts import TokenizerSpec
 
 
 def decode_cached(

@@ -37,7 +37,7 @@ def _usable_name(_context: click.Context, _option: click.Parameter, name: str | 
     """Check the bundle's name before the work begins, instead of in the server that loads it."""
     if name is None:
         return None
-    from service.bundle.manifest import MAX_NAME_BYTES, is_name
+    from service.bundle.fields import MAX_NAME_BYTES, is_name
 
     if not is_name(name):
         raise click.BadParameter(
@@ -99,7 +99,7 @@ def convert(
     from export.quantization.sentences import CalibrationError, read_pairs
     from export.quantize import quantize as run_quantize
     from export.verify import VerificationError
-    from service.bundle.manifest import BundleError
+    from service.bundle.errors import BundleError
 
     options = ImportOptions(**said)
     try:
@@ -140,7 +140,7 @@ def quantize(bundle: Path, output: Path, calibration: Path, name: str | None) ->
     from export.graphs.checks import GraphError
     from export.quantization.sentences import CalibrationError
     from export.quantize import quantize as run
-    from service.bundle.manifest import BundleError
+    from service.bundle.errors import BundleError
 
     try:
         run(bundle, output, calibration, name, _say)
@@ -161,7 +161,7 @@ def inspect(bundle: Path, as_json: bool) -> None:
     Exit codes: 0 intact, 1 files are missing or differ from their checksums, 2 BUNDLE is none.
     """
     from export.inspection import describe, lines
-    from service.bundle.manifest import BundleError
+    from service.bundle.errors import BundleError
 
     try:
         document = describe(bundle)

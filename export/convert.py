@@ -21,7 +21,8 @@ from export.stages import Stages
 from export.tools import tool_versions
 from export.verification_sentences import alignment_sentences, golden_sentences, random_sentences
 from export.verify import VerificationReport, translate, verify, verify_alignment, verify_engine
-from service.bundle.manifest import Graphs, Manifest, ModelShape
+from service.bundle.manifest import Manifest
+from service.bundle.manifest_parts import Graphs, ModelShape
 from service.text.tokenizers import load_tokenizer
 
 ALIGNMENT = "alignment.onnx"

@@ -21,7 +21,7 @@ from export.verify import (
 )
 from service.bundle.manifest import Manifest
 from service.domain.translation import DecodingOptions
-from service.engine.search.scores import normalized
+from service.engine.search.hypotheses import normalized
 
 BEAM_SIZE = 4
 

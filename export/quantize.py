@@ -24,7 +24,9 @@ from export.quantization.sentences import ParallelLine, read_lines, split
 from export.stages import Stages
 from export.tools import cpu_model, tool_versions
 from service.bundle.checksums import check_intact
-from service.bundle.manifest import BundleError, GoldenPair, Manifest
+from service.bundle.errors import BundleError
+from service.bundle.manifest import Manifest
+from service.bundle.manifest_parts import GoldenPair
 from service.text.tokenizers import Tokenizer, load_tokenizer
 
 _Histograms = Mapping[str, Mapping[str, Histogram]]

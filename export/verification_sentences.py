@@ -9,7 +9,7 @@ import numpy as np
 from export.alignment_texts import ALIGNMENT_TEXTS, SYMBOL_TEXTS
 from export.golden_texts import GOLDEN_TEXTS
 from export.importers.imported import ImportedCheckpoint
-from service.bundle.manifest import LanguagePair
+from service.bundle.manifest_parts import LanguagePair
 from service.text.tokenizers import Tokenizer
 
 NUM_SYMBOLS = 4  # used by the alignment texts

@@ -19,7 +19,8 @@ from export.graphs.execution import AlignmentRun, GraphPair
 from export.importers.imported import ImportedCheckpoint
 from export.stages import progress
 from export.verification_sentences import Sentence, golden_sentences, random_sentences
-from service.bundle.manifest import GoldenPair, Manifest
+from service.bundle.manifest import Manifest
+from service.bundle.manifest_parts import GoldenPair
 from service.text.tokenizers import Tokenizer
 
 MAX_RELATIVE_ERROR = 1e-3  # of the range of logits at a position

@@ -28,7 +28,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from dragoman_client import Client
 from service.config.server_config import ServerConfig
 from service.engine.integrity import IntegrityError
-from service.process.lifecycle import ReloadOutcome
+from service.models.reload_plan import ReloadOutcome
 from service.server.server import Server
 from tests.patience import patient
 

@@ -8,14 +8,14 @@ from pathlib import Path
 import sentencepiece
 
 from service.bundle.checksums import file_sha256
-from service.bundle.manifest import (
+from service.bundle.manifest import Manifest
+from service.bundle.manifest_parts import (
     GenerationDefaults,
     GoldenPair,
     Graphs,
     Language,
     LanguagePair,
     Limits,
-    Manifest,
     ModelShape,
     TokenizerSpec,
 )

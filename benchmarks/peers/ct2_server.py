@@ -17,7 +17,7 @@ import ctranslate2
 import grpc
 
 from benchmarks.peers.token_names import token_id, token_name
-from service.bundle.manifest import TokenizerSpec
+from service.bundle.manifest_parts import TokenizerSpec
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from service.text.tokenizers import load_tokenizer

@@ -6,7 +6,7 @@ import onnx
 
 from service.bundle import graph_io
 from service.bundle.graph_file import OPERATORS
-from service.bundle.manifest import ModelShape
+from service.bundle.manifest_parts import ModelShape
 
 INT32, INT64 = onnx.TensorProto.INT32, onnx.TensorProto.INT64
 FLOAT, FLOAT16 = onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16

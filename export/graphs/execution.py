@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from export.graphs.external_data import has_external_data
 from service.bundle import graph_io
-from service.bundle.manifest import ModelShape
+from service.bundle.manifest_parts import ModelShape
 
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # as service/engine/runtime/session.py, if this is imported first
 import onnxruntime

@@ -19,7 +19,7 @@ from export.importers.model_card import licence_of
 from export.importers.parts import read_part
 from export.importers.tokenizer_config import read_optional
 from export.importers.weight_files import SINGLE_NAMES, WeightFiles, without_wrappers
-from service.bundle.manifest import Language, LanguagePair, Limits, TokenizerSpec, directions
+from service.bundle.manifest_parts import Language, LanguagePair, Limits, TokenizerSpec, directions
 
 CONFIG_NAME = "config.json"
 GENERATION_NAME = "generation_config.json"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from export.architecture.config import MAX_SIZE
-from service.bundle.manifest import GenerationDefaults
+from service.bundle.manifest_parts import GenerationDefaults
 from service.domain.options import MAX_BEAM_SIZE
 
 TAKEN_OVER = frozenset(

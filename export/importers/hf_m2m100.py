@@ -11,7 +11,7 @@ from export.importers.m2m100_files import VOCABULARY_NAME, M2M100Files, read_m2m
 from export.importers.nllb_files import TOKENIZER_NAME, NllbFiles, read_nllb, write_nllb_tokenizer
 from export.importers.options import ImportOptions
 from export.importers.parts import read_part
-from service.bundle.manifest import Language, LanguagePair
+from service.bundle.manifest_parts import Language, LanguagePair
 
 
 def import_m2m100(directory: Path, options: ImportOptions) -> ImportedCheckpoint:

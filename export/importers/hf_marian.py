@@ -9,7 +9,7 @@ from export.importers.marian_files import MarianFiles, read_marian
 from export.importers.options import ImportOptions
 from export.importers.parts import read_part
 from export.importers.tokenizer_config import CONFIG_NAME, read_optional
-from service.bundle.manifest import LanguagePair
+from service.bundle.manifest_parts import LanguagePair
 
 
 def import_marian(directory: Path, options: ImportOptions) -> ImportedCheckpoint:

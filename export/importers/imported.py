@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 
 from export.architecture import Transformer
 from export.importers.model_card import UNKNOWN_LICENCE
-from service.bundle.manifest import GenerationDefaults, Language, LanguagePair, Limits, TokenizerSpec, directions
+from service.bundle.manifest_parts import GenerationDefaults, Language, LanguagePair, Limits, TokenizerSpec, directions
 
 _MAX_LISTED = 10_000  # characters of all problems together
 _MAX_PROBLEM = 3000  # of one problem: it may quote untrusted text

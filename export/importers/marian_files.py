@@ -6,7 +6,7 @@ from pathlib import Path
 
 from export.importers.tokenizer_config import check_class, read_tokenizer_config
 from export.importers.tokenizer_files import check_model, read_vocabulary
-from service.bundle.manifest import TokenizerSpec
+from service.bundle.manifest_parts import TokenizerSpec
 from service.text.vocabulary import marian_language
 
 SOURCE_MODEL_NAME = "source.spm"

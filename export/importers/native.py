@@ -23,7 +23,7 @@ from export.importers.options import NOTHING_SAID, ImportOptions
 from export.importers.parts import read_part
 from export.importers.sentencepiece_file import SentencePieceFacts, read_facts
 from service.bundle.checksums import file_sha256
-from service.bundle.manifest import GenerationDefaults, LanguagePair, Limits, TokenizerSpec
+from service.bundle.manifest_parts import GenerationDefaults, LanguagePair, Limits, TokenizerSpec
 
 T = TypeVar("T")
 

@@ -18,7 +18,7 @@ from tokenizers.models import BPE
 from export.importers.json_file import read_json
 from export.importers.sentencepiece_file import read_pieces
 from export.importers.tokenizer_config import CONFIG_NAME, NAMED_TOKENS, check_class, read_optional
-from service.bundle.manifest import TokenizerSpec
+from service.bundle.manifest_parts import TokenizerSpec
 
 TOKENIZER_NAME = "tokenizer.json"
 MODEL_NAME = "sentencepiece.bpe.model"

@@ -1,11 +1,17 @@
-"""SHA-256 of files, so that a damaged or inconsistent bundle is detected before it is served."""
+"""SHA-256 of files: whether a bundle is intact, and whether it was made from the current checkpoint.
+
+`python -m service.bundle.checksums MODELS CHECKPOINTS` ends with an error unless all bundles are current; `make serve`
+runs it before it installs the requirements of an export. Standard library only, like the rest of the package.
+"""
 
 import hashlib
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from service.bundle.errors import BundleError
 from service.bundle.graph_file import check_graph
-from service.bundle.manifest import BundleError, Manifest
+from service.bundle.manifest import Manifest
 
 
 def file_sha256(path: Path) -> str:
@@ -47,3 +53,28 @@ def check_intact(directory: Path, manifest: Manifest) -> None:
         raise BundleError(f"{directory} is damaged: {'; '.join(problems)}. Write it again with 'make export'.")
     for name in manifest.graphs.files:
         check_graph(directory / name, manifest.checksums)
+
+
+def staleness(bundle: Path, weights: Path) -> str | None:
+    """Return why the bundle is not a current export of the checkpoint's weights; `None` if it is."""
+    try:
+        manifest = Manifest.load(bundle)
+        check_intact(bundle, manifest)
+    except BundleError as error:
+        return str(error)
+    if manifest.checkpoint_sha256 != file_sha256(weights):
+        return f"{bundle} was made from other weights than {weights}"
+    return None
+
+
+def stale(models: Path, checkpoints: Path) -> list[str]:
+    """Return why checkpoints in the folder lack a current bundle at MODELS/<name>/1, one reason for each that does."""
+    weights = sorted(checkpoints.glob("*/model.safetensors"))
+    reasons = [staleness(models / path.parent.name / "1", path) for path in weights]
+    return [reason for reason in reasons if reason is not None]
+
+
+if __name__ == "__main__":
+    told = stale(Path(sys.argv[1]), Path(sys.argv[2]))
+    if told:
+        sys.exit("\n".join(told))

@@ -11,7 +11,7 @@ number, a type and a value (protobuf.dev/programming-guides/encoding); other fie
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
-from service.bundle.manifest import BundleError
+from service.bundle.errors import BundleError
 from service.domain.errors import shown
 
 # By domain. All compute tensors from tensors and terminate; none loops, reads files, calls other code or draws numbers.

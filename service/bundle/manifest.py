@@ -4,17 +4,27 @@ The schema version counts incompatible changes of this file; version 1 stays loa
 """
 
 import dataclasses
-import functools
-import itertools
 import json
 import stat
-import types
 import typing
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from service.bundle.errors import BundleError, one_line
+from service.bundle.fields import MAX_NAME_BYTES, build, hints_of, is_name
+from service.bundle.manifest_parts import (
+    GenerationDefaults,
+    GoldenPair,
+    Graphs,
+    Language,
+    LanguagePair,
+    Limits,
+    ModelShape,
+    TokenizerSpec,
+    directions,
+)
 from service.domain.errors import listed, shown
 from service.domain.options import OPTIONS
 
@@ -38,156 +48,7 @@ _MAX_ID = 10_000_000
 _MAX_PENALTY = 1_000
 _MAX_PAIRS = 10_000
 _MAX_LANGUAGES = 1_000  # each is translated into every other one
-MAX_NAME_BYTES = 255  # of models, languages and files: the limit of file systems
 _ALLOWED_NAMES = f"allowed are plain relative names of at most {MAX_NAME_BYTES} bytes"
-_MAX_REASON_LENGTH = 1_000
-
-
-class BundleError(Exception):
-    """A bundle can't be used; the message names it, the reason and the remedy."""
-
-
-def one_line(error: BaseException) -> str:
-    """Return an error's message as one printable line for logs: libraries quote the contents of damaged files."""
-    words = " ".join(str(error).split()) or type(error).__name__
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in words[:_MAX_REASON_LENGTH])
-
-
-@dataclass(frozen=True, slots=True)
-class ModelShape:
-    """Sizes that determine the layout of the service's buffers."""
-
-    num_decoder_layers: int
-    num_heads: int
-    head_size: int
-    vocabulary_size: int
-
-
-@dataclass(frozen=True, slots=True)
-class Graphs:
-    """File names of the graphs, relative to the bundle; `alignment` is empty if there is none.
-
-    `alignment_layer` is the decoder layer whose cross-attention the alignment graph outputs; the graph reads the keys
-    and values of the layers below it.
-    """
-
-    encoder: str = "encoder.onnx"
-    decoder_step: str = "decoder_step.onnx"
-    alignment: str = ""
-    alignment_layer: int = 0
-
-    @property
-    def files(self) -> tuple[str, ...]:
-        """Return the names of all graphs in the bundle."""
-        return tuple(name for name in (self.encoder, self.decoder_step, self.alignment) if name)
-
-
-@dataclass(frozen=True, slots=True)
-class TokenizerSpec:
-    """The kind and files of the tokenizer, and the model's special token ids.
-
-    The kinds are those of `service.text.tokenizers`; files that a kind does not use are empty. `target_file` and
-    `target_vocabulary_file` are for models whose target tokenizer differs from the source's. `reserved_symbols` are
-    pieces that training has shown to be copied unchanged on both sides: placeholders. `special_tokens` maps the text of
-    each special token to its id, if the files lack them (kinds "marian" and "m2m100"); with `cleans_up_spaces`, spaces
-    before punctuation are removed from translations.
-    """
-
-    kind: str
-    file: str
-    pad_id: int
-    eos_id: int
-    unk_id: int
-    decoder_start_id: int
-    reserved_symbols: tuple[str, ...] = ()
-    target_file: str = ""
-    vocabulary_file: str = ""
-    target_vocabulary_file: str = ""
-    source_eos_id: int | None = None  # None: same as `eos_id`, which is the target's
-    adds_source_eos: bool = True  # whether the encoder's input ends with an end-of-sentence id
-    special_tokens: dict[str, int] = field(default_factory=dict)
-    cleans_up_spaces: bool = False
-
-    @property
-    def files(self) -> tuple[str, ...]:
-        """Return the names of all its files in the bundle."""
-        named = (self.file, self.target_file, self.vocabulary_file, self.target_vocabulary_file)
-        return tuple(name for name in named if name)
-
-    def source_ids(self, piece_ids: Iterable[int], pair: "LanguagePair") -> tuple[int, ...]:
-        """Return the encoder's input: the pair's prefix, a text's pieces and the source's end-of-sentence id."""
-        if not self.adds_source_eos:
-            return (*pair.source_prefix_ids, *piece_ids)
-        eos_id = self.eos_id if self.source_eos_id is None else self.source_eos_id
-        return (*pair.source_prefix_ids, *piece_ids, eos_id)
-
-
-@dataclass(frozen=True, slots=True)
-class LanguagePair:
-    """One direction that the model translates, with the prefix ids of the source and the target."""
-
-    source_language_code: str
-    target_language_code: str
-    source_prefix_ids: tuple[int, ...] = ()
-    target_prefix_ids: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Language:
-    """A language of a model that translates each of its languages into every other one.
-
-    `source_prefix_ids` precede a text in this language, `target_prefix_ids` a translation into it.
-    """
-
-    code: str
-    source_prefix_ids: tuple[int, ...] = ()
-    target_prefix_ids: tuple[int, ...] = ()
-
-
-def directions(languages: Iterable[LanguagePair], any_to_any: Iterable[Language]) -> Iterator[LanguagePair]:
-    """Yield the pairs themselves, and those from each of `any_to_any` into every other one."""
-    yield from languages
-    for source, target in itertools.permutations(any_to_any, 2):
-        yield LanguagePair(source.code, target.code, source.source_prefix_ids, target.target_prefix_ids)
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Maximum tokens per sequence, special tokens included."""
-
-    max_source_tokens: int
-    max_output_tokens: int
-
-
-@dataclass(frozen=True, slots=True)
-class GenerationDefaults:
-    """Defaults for requests that set no options; `stops_early` and `forces_end` are the model's in any case.
-
-    `options` are the checkpoint's values for other options of the table in `service.domain.options`, by name.
-    """
-
-    beam_size: int = 1
-    length_penalty: float = 1.0
-    num_hypotheses: int = 1
-    stops_early: bool = False
-    forces_end: bool = False
-    options: dict[str, float] = field(default_factory=dict, hash=False)
-
-
-@dataclass(frozen=True, slots=True)
-class GoldenPair:
-    """A sentence and the greedy token ids that the exported model produced for it; the service's self-test.
-
-    `output_ids` have neither `decoder_start_id` nor prefix. They end with `eos_id`, unless the model's output was cut
-    off.
-    """
-
-    source_language_code: str
-    target_language_code: str
-    text: str
-    source_ids: tuple[int, ...]
-    output_ids: tuple[int, ...]
-    translation: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,7 +148,7 @@ class Manifest:
                 f"{where}: schema_version is {version}, this service reads up to {SCHEMA_VERSION}; "
                 "upgrade the service or export the bundle again."
             )
-        manifest = typing.cast(Manifest, _build(cls, document, where, "manifest"))
+        manifest = typing.cast(Manifest, build(cls, document, where, "manifest"))
         manifest._check(where)
         return manifest
 
@@ -355,7 +216,7 @@ class Manifest:
                 )
 
     def _check_options(self, where: str) -> None:
-        further = OPTIONS.keys() - _hints(GenerationDefaults).keys() - _NO_DEFAULTS
+        further = OPTIONS.keys() - hints_of(GenerationDefaults).keys() - _NO_DEFAULTS
         for name, value in self.generation.options.items():
             if name not in further:
                 raise BundleError(
@@ -384,58 +245,3 @@ class Manifest:
             yield from (("golden", token_id) for token_id in (*golden.source_ids, *golden.output_ids))
         for pair in self._with_prefixes:
             yield from (("a prefix", token_id) for token_id in (*pair.source_prefix_ids, *pair.target_prefix_ids))
-
-
-def is_name(name: str) -> bool:
-    """Return whether it can be in a log line, a metric's label and a path."""
-    return name.isprintable() and 0 < len(name.encode()) <= MAX_NAME_BYTES
-
-
-def _build(kind: Any, value: Any, where: str, name: str) -> Any:
-    """Build a value of the annotated type `kind` from parsed JSON, or raise a BundleError that names the field."""
-    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
-    if dataclasses.is_dataclass(kind):
-        if not isinstance(value, dict):
-            raise BundleError(f"{where}: {name} is {shown(value)}; expected an object.")
-        hints = _hints(typing.cast(type, kind))
-        chosen = {}
-        for item in dataclasses.fields(kind):
-            if item.name in value:
-                chosen[item.name] = _build(hints[item.name], value[item.name], where, f"{name}.{item.name}")
-            elif item.default is dataclasses.MISSING and item.default_factory is dataclasses.MISSING:
-                raise BundleError(f"{where}: {name}.{item.name} is missing.")
-        return typing.cast(type, kind)(**chosen)
-    if origin is tuple:
-        if not isinstance(value, list):
-            raise BundleError(f"{where}: {name} is {shown(value)}; expected a list.")
-        return tuple(_build(arguments[0], entry, where, f"{name}[{i}]") for i, entry in enumerate(value))
-    if origin is dict:
-        if not isinstance(value, dict):
-            raise BundleError(f"{where}: {name} is {shown(value)}; expected an object.")
-        for key in value:
-            _build(str, key, where, f"a key of {name}")
-        return {key: _build(arguments[1], entry, where, f"{name}[{shown(key)}]") for key, entry in value.items()}
-    if isinstance(kind, types.UnionType):  # X | None
-        return None if value is None else _build(arguments[0], value, where, name)
-    if kind is Any:
-        return value
-    accepted = (int, float) if kind is float else kind
-    if not isinstance(value, accepted) or (isinstance(value, bool) and kind is not bool):
-        raise BundleError(f"{where}: {name} is {shown(value)}; expected {kind.__name__}.")
-    if isinstance(value, str) and not _is_unicode(value):
-        raise BundleError(f"{where}: {name} is {shown(value)}, which is no valid Unicode.")
-    return value
-
-
-@functools.cache  # few classes; a manifest may contain thousands of objects of one of them
-def _hints(kind: type) -> dict[str, Any]:
-    return typing.get_type_hints(kind)
-
-
-def _is_unicode(text: str) -> bool:
-    """Return whether a text is valid Unicode: JSON allows lone surrogates; files, messages and tokenizers don't."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

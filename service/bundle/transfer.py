@@ -9,7 +9,8 @@ import sys
 from pathlib import Path
 
 from service.bundle.checksums import check_intact
-from service.bundle.manifest import MANIFEST_NAME, BundleError, Manifest
+from service.bundle.errors import BundleError
+from service.bundle.manifest import MANIFEST_NAME, Manifest
 
 
 def transfer(source: Path, destination: Path) -> list[str]:

@@ -8,7 +8,7 @@ import click
 
 import service
 from dragoman_client import ClientError, NoServer, NotSecure, TlsAdvice
-from service.bundle.manifest import BundleError, one_line
+from service.bundle.errors import BundleError, one_line
 from service.cli import exit_codes
 from service.cli.command_error import CommandError, OutputClosed
 from service.cli.config import config
@@ -19,7 +19,7 @@ from service.cli.options import API_KEY
 from service.cli.serve import serve
 from service.cli.streams import use_descriptors
 from service.cli.translate import translate
-from service.process.out_of_memory import memory_shortage
+from service.process.memory import memory_shortage
 from service.process.ports import PortError
 from service.process.standard_streams import leave
 

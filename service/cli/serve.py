@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from dragoman_client import DEFAULT_SERVER
-from service.bundle.manifest import LanguagePair
+from service.bundle.manifest_parts import LanguagePair
 from service.cli import exit_codes
 from service.cli.command_error import CommandError
 from service.cli.settings import SettingsCommand
@@ -45,7 +45,7 @@ def serve(settings: "Settings") -> None:
     # Imported here: the other commands need neither ONNX Runtime nor Prometheus, and should start quickly.
     from service.engine.runtime.session import DeviceUnavailable
     from service.observe.logs import set_up
-    from service.server.server import TracingUnavailable
+    from service.server.optional_parts import TracingUnavailable
     from service.text.glossary import GlossaryError
 
     config = settings.config

@@ -1,13 +1,13 @@
-"""Admission control: estimates how long new sequences would wait and decode, and rejects those that take too long."""
+"""Admission control: rejects sequences that can never run, and those that would wait or decode too long."""
 
 from collections.abc import Sequence as Sequence_
 
-from service.domain.errors import Overloaded, TooLate
+from service.domain.errors import InvalidRequest, Overloaded, TooLate, TooLong, TooMany
 from service.domain.origin import Origin
 from service.domain.translation import Priority
-from service.engine.controlled_delay import ControlledDelay
 from service.engine.requests import Requests
-from service.engine.sequence import Sequence
+from service.engine.runner import RunnerSpec
+from service.engine.sequence import Sequence, SequenceStatus
 from service.engine.throughput import Throughput
 
 # The default target delay of a standing queue: a fraction of a sequence's time in a full batch, so that admitted
@@ -16,6 +16,84 @@ _QUEUE_SHARE = 0.25
 _LEAST_QUEUE_SECONDS = 0.25
 _BENEFIT_OF_DOUBT = 0.75  # fraction of an estimate that must fit into the time a call has left
 _HINT_SECONDS = (0.1, 60.0)
+
+# `BURST_SECONDS` is the longest wait for a first slot during a burst; the part of a burst that arrives after
+# `INTERVAL_SECONDS` meets the limit of a standing queue. So the first is how much an idle server accepts at once, and
+# the second for how long it does so.
+BURST_SECONDS = 10.0
+INTERVAL_SECONDS = 2.0
+
+
+class ControlledDelay:
+    """Distinguishes a burst from a standing queue by time, as CoDel does.
+
+    A queue that was short at some moment of the last interval holds a burst, which turns into throughput. One that was
+    above the target all the time only adds delay. Where CoDel then drops entries at an increasing rate, this rejects
+    new ones by lowering the limit to the target. A queue held at a limit falls below it again and again, so it has to
+    stay short for an interval before it counts as a burst again.
+
+    Source: Nichols, Jacobson, "Controlling Queue Delay", ACM Queue 10 (5), 2012. Has no clock of its own: times may
+    come from any monotonic clock.
+    """
+
+    def __init__(self) -> None:
+        self._long_since: float | None = None  # `None` while the queue is short
+        self._last_long = 0.0
+        self._has_stood = False
+
+    def limit_seconds(self, now_seconds: float, wait_seconds: float, target_seconds: float) -> float:
+        """Return the longest acceptable wait for a new sequence, given the queue's current and target waits.
+
+        Call it at each arrival: between arrivals a queue can only get shorter.
+        """
+        if wait_seconds < target_seconds:
+            self._long_since = None
+            if now_seconds - self._last_long >= INTERVAL_SECONDS:
+                self._has_stood = False
+        else:
+            if self._long_since is None:
+                self._long_since = now_seconds
+            self._last_long = now_seconds
+            if now_seconds - self._long_since >= INTERVAL_SECONDS:
+                self._has_stood = True
+        return target_seconds if self._has_stood else max(BURST_SECONDS, target_seconds)
+
+
+def check_possible(sequences: Sequence_[Sequence], max_waiting: int, max_slots: int, spec: RunnerSpec) -> None:
+    """Reject sequences that could not run even on an idle server; `max_slots` is that of the largest worker.
+
+    Raises:
+        InvalidRequest: one of them is too long, or its beam too wide.
+        TooMany: there are too many.
+        ValueError: one is submitted twice.
+    """
+    if len(sequences) > max_waiting:
+        raise TooMany(
+            f"The call has {len(sequences)} segments to translate, each sample of one counted; at most "
+            f"{max_waiting} can wait at once. Send less text per call.",
+            "texts",
+        )
+    if len(set(sequences)) != len(sequences):
+        raise ValueError("a sequence was submitted twice")
+    for sequence in sequences:
+        if sequence.status is not SequenceStatus.WAITING:
+            raise ValueError(f"a sequence was submitted that is {sequence.status.value} already")
+        length, slots, given = len(sequence.source_ids), sequence.num_slots, len(sequence.output_prefix_ids)
+        room = spec.kv_capacity - len(sequence.target_prefix_ids)
+        if not 1 <= length <= spec.max_source_tokens:
+            raise TooLong(f"A source has {length} tokens; allowed is 1 to {spec.max_source_tokens}. Split the text.")
+        if not 1 <= sequence.options.max_output_tokens <= room:
+            raise InvalidRequest(
+                f"options.max_output_tokens is {sequence.options.max_output_tokens}; allowed is 1 to {room}."
+            )
+        if given and given >= sequence.options.max_output_tokens:
+            raise InvalidRequest(
+                f"A target prefix has {given} tokens; allowed is up to {sequence.options.max_output_tokens - 1}, "
+                "less than options.max_output_tokens. Shorten the prefix.",
+                "target_prefixes",
+            )
+        if not 1 <= slots <= max_slots:
+            raise InvalidRequest(f"options.beam_size is {slots}; this server allows 1 to {max_slots}.")
 
 
 class Admission:

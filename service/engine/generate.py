@@ -14,11 +14,11 @@ from service.bundle.manifest import Manifest
 from service.domain.translation import DecodingOptions
 from service.engine.config import EngineConfig
 from service.engine.engine import Engine
+from service.engine.reports import TurnStats
 from service.engine.runner import Runner
 from service.engine.runtime.onnx_runner import OnnxRunner
 from service.engine.runtime.session import SessionConfig
 from service.engine.sequence import DecodedHypothesis, Sequence, SequenceProgress, SequenceUpdate
-from service.engine.stats import TurnStats
 
 _STOP_SECONDS = 300.0
 

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from service.domain.errors import EngineFailure
 from service.engine.batch import Batch
 from service.engine.integrity import expect
-from service.engine.pace import Pace
+from service.engine.reports import TurnStats
 from service.engine.runner import EncodeJob, Rows, Runner, RunTerminated
 from service.engine.scheduler import StepPlan, schedule
 from service.engine.search.search import Search
 from service.engine.sequence import DecodedHypothesis, Sequence
-from service.engine.stats import TurnStats
+from service.engine.throughput import Pace
 
 _log = logging.getLogger(__name__)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from service.bundle.manifest import LanguagePair
+from service.bundle.manifest_parts import LanguagePair
 from service.domain.errors import InvalidRequest, NotFound, PairNotFound, Path, Public, listed
 from service.models.loaded_model import LoadedModel
 from service.models.repository import version_number

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any
 
-from service.bundle.manifest import BundleError
+from service.bundle.errors import BundleError
 from service.domain.errors import NotFound, NotPossible, Public, listed
 from service.models.fleet import Fleet
 from service.models.index import ModelState

@@ -17,14 +17,13 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from service.bundle.manifest import BundleError, one_line
-from service.engine.niceness import set_back
-from service.models.freed_memory import give_back
+from service.bundle.errors import BundleError, one_line
+from service.engine.cpus import set_back
 from service.models.index import ModelState, list_states
 from service.models.loaded_model import LoadedModel
-from service.models.reload_plan import plan_reload
+from service.models.reload_plan import ReloadOutcome, plan_reload
 from service.models.repository import ALL, FoundBundle, ModelDirectory, Stamp, find_bundles, read_models
-from service.process.lifecycle import ReloadOutcome
+from service.process.memory import give_back
 
 _LOG = logging.getLogger(__name__)
 

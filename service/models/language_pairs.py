@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from service.bundle.manifest import Language, LanguagePair, Manifest
+from service.bundle.manifest import Manifest
+from service.bundle.manifest_parts import Language, LanguagePair
 from service.text.languages import ServedLanguages, folded
 
 

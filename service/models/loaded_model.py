@@ -1,6 +1,9 @@
-"""A model that is ready to translate: its bundle's manifest, tokenizer and running engine."""
+"""A model that is ready to translate: its bundle's manifest, tokenizer and running engine, and who holds it."""
 
+import asyncio
+import contextlib
 import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from service.bundle.manifest import Manifest
@@ -8,12 +11,38 @@ from service.domain.options import DEFAULTS, DecodingOptions
 from service.engine.engine import Engine
 from service.engine.runtime.aligner import Aligner
 from service.models.language_pairs import LanguagePairs
-from service.models.leases import Leases
 from service.models.repository import FoundBundle
 from service.models.self_test import self_test
 from service.models.statistics import InferenceStatistics
 from service.text.tokenizers import Tokenizer
 from service.text.unknown import UnknownCharacters
+
+
+class Leases:
+    """The calls that hold one model. Belongs to the event loop's thread."""
+
+    def __init__(self) -> None:
+        self._num_held = 0
+        self._none_held = asyncio.Event()
+        self._none_held.set()
+
+    @contextlib.contextmanager
+    def hold(self) -> Iterator[None]:
+        """Keep the model's engine running for the duration of a call."""
+        self._num_held += 1
+        self._none_held.clear()
+        try:
+            yield
+        finally:
+            self._num_held -= 1
+            if not self._num_held:
+                self._none_held.set()
+
+    async def none_held(self, timeout_seconds: float) -> bool:
+        """Wait until no call holds the model; returns false if some still do after the timeout."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._none_held.wait(), timeout_seconds)
+        return self._none_held.is_set()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

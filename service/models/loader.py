@@ -5,21 +5,21 @@ import logging
 from collections.abc import Iterator
 
 from service.bundle.checksums import check_intact
-from service.bundle.manifest import BundleError, one_line
+from service.bundle.errors import BundleError, one_line
 from service.engine.config import EngineConfig
 from service.engine.cpus import saturates_int8
-from service.engine.engine import Engine, EngineListener
+from service.engine.engine import Engine
+from service.engine.reports import EngineListener
 from service.engine.runtime.aligner import Aligner
 from service.engine.runtime.onnx_runner import OnnxRunner
-from service.engine.runtime.precision import check_precision
-from service.engine.runtime.session import DeviceUnavailable, SessionConfig, check_device
+from service.engine.runtime.session import DeviceUnavailable, SessionConfig, check_device, check_precision
 from service.models.language_pairs import LanguagePairs
 from service.models.loaded_model import LoadedModel
 from service.models.repository import FoundBundle
 from service.models.self_test import check_aligner, self_test
 from service.models.statistics import InferenceStatistics
 from service.models.warm_up import warm_up
-from service.process.out_of_memory import memory_shortage
+from service.process.memory import memory_shortage
 from service.text.tokenizers import load_tokenizer
 
 _LOG = logging.getLogger(__name__)

@@ -1,10 +1,19 @@
-"""Decides what to load and what to retire so that the served models match the disk. A pure function."""
+"""Decides what to load and what to retire so that the served models match the disk; the outcomes of reloads."""
 
+import enum
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from service.models.repository import FoundBundle, ModelDirectory, Stamp
+
+
+class ReloadOutcome(enum.Enum):
+    """The outcome of checking the models on disk for changes."""
+
+    UNCHANGED = "unchanged"
+    CHANGED = "changed"  # something was loaded or retired, and nothing rejected
+    FAILED = "failed"  # the disk, or a new bundle on it, could not be read or loaded
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from service.bundle.manifest import MANIFEST_NAME, BundleError, Manifest
+from service.bundle.errors import BundleError
+from service.bundle.manifest import MANIFEST_NAME, Manifest
 
 ALL = "*"  # as a name: all models
 

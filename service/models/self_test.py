@@ -1,26 +1,52 @@
 """Verifies on this machine that a loaded bundle translates as it did at export."""
 
+import dataclasses
 import logging
 import time
 from collections.abc import Sequence as Sequence_
 
 import numpy as np
 
-from service.bundle.manifest import BundleError, GoldenPair, LanguagePair, Manifest, one_line
+from service.bundle.errors import BundleError, one_line
+from service.bundle.manifest import Manifest
+from service.bundle.manifest_parts import GoldenPair, LanguagePair
+from service.domain.errors import ServiceError
 from service.domain.options import DecodingOptions
 from service.engine.config import EngineConfig
+from service.engine.generate import Hypotheses, OfflineEngine
 from service.engine.runner import Runner
 from service.engine.runtime.aligner import Aligner
 from service.engine.sequence import Sequence
 from service.models.language_pairs import LanguagePairs
 from service.models.repository import FoundBundle
-from service.models.trial import run_trial
 from service.text.tokenizers import Tokenizer
 
 _LOG = logging.getLogger(__name__)
 
 # Other CPUs round differently, which may decide a tie otherwise: one golden output in five may differ.
 _GOLDEN_PER_ALLOWED_DIFFERENCE = 5
+_TIMEOUT_SECONDS = 300.0
+
+
+def run_trial(
+    sequences: Sequence_[Sequence], runners: Sequence_[Runner], engine_config: EngineConfig, where: str
+) -> list[Hypotheses]:
+    """Decode sequences to their ends; returns each one's hypotheses, in order. `engine_config`'s limits on waiting
+    don't apply.
+
+    Raises:
+        BundleError: one of them failed, or they did not end in time; names `where`.
+    """
+    config = dataclasses.replace(
+        engine_config, max_waiting=max(engine_config.max_waiting, len(sequences)), max_queue_seconds=_TIMEOUT_SECONDS
+    )
+    try:
+        with OfflineEngine(runners, config) as engine:
+            return engine.generate(sequences, _TIMEOUT_SECONDS)
+    except TimeoutError as error:
+        raise BundleError(f"{where} fails its self-test: no answer within {_TIMEOUT_SECONDS:g} s") from error
+    except ServiceError as error:
+        raise BundleError(f"{where} fails its self-test: {one_line(error)}") from error
 
 
 def self_test(

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from service.domain.call import Phase
+from service.engine.reports import TurnStats
 from service.engine.sequence import SequenceUpdate
-from service.engine.stats import TurnStats
 
 
 @dataclass(slots=True)

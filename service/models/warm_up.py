@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from service.bundle.manifest import BundleError, one_line
+from service.bundle.errors import BundleError, one_line
 from service.domain.options import DecodingOptions
 from service.engine.config import EngineConfig
 from service.engine.runner import EncodeJob, Fetch, Rows, Runner
@@ -16,7 +16,7 @@ from service.engine.runtime.onnx_runner import OnnxRunner
 from service.engine.runtime.session import DeviceUnavailable
 from service.engine.sequence import Sequence
 from service.models.repository import FoundBundle
-from service.models.trial import run_trial
+from service.models.self_test import run_trial
 
 _LOG = logging.getLogger(__name__)
 

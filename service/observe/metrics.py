@@ -1,4 +1,4 @@
-"""Every Prometheus metric of the server, and the only importer of prometheus_client. Names are permanent.
+"""Every Prometheus metric of the server. Names are permanent.
 
 Times are in seconds, lengths in tokens. Labels are bounded: `model` only from the models on disk, `method` only from
 the served methods, `code` is the name of a gRPC status, `reason` is from `ServiceError.reason` or `FinishReason`.
@@ -7,36 +7,13 @@ A model's series cover all its loaded versions: counters continue when one versi
 They are removed when no version is left.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import NamedTuple, TypeVar
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric
-from prometheus_client.exposition import choose_encoder
-from prometheus_client.gc_collector import GCCollector
-from prometheus_client.process_collector import ProcessCollector
-from prometheus_client.registry import Collector
-
-from service.domain.call import Phase
-from service.domain.errors import Cancelled, DeadlineExceeded
-from service.domain.translation import FinishReason, Flag
 from service.engine.engine import Engine
-from service.engine.sequence import SequenceUpdate
-from service.engine.stats import TurnStats
-from service.process.lifecycle import ReloadOutcome
-
-# fmt: off
-REQUEST_BUCKETS = (
-    0.001, 0.0025, 0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.5, 0.75, 1.0, 1.5, 2.5, 5.0, 10.0, 30.0,
-)
-STEP_BUCKETS = (
-    0.0005, 0.001, 0.002, 0.003, 0.005, 0.0075, 0.01, 0.015, 0.02, 0.03, 0.05, 0.075, 0.1, 0.2, 0.5, 1.0,
-)
-# fmt: on
-SIZE_BUCKETS = tuple(float(2**power) for power in range(11))  # 1 to 1024
-RATIO_BUCKETS = tuple(tenths / 10 for tenths in range(11))
-
-
-T = TypeVar("T", Counter, Gauge, Histogram)
+from service.models.reload_plan import ReloadOutcome
+from service.observe.model_metrics import ModelMetrics, ModelSeries
+from service.observe.registry import REQUEST_BUCKETS, ForeignMetric, Registry, Sample
 
 
 class ModelInfo(NamedTuple):
@@ -48,144 +25,60 @@ class ModelInfo(NamedTuple):
     checkpoint_sha256: str
 
 
-class ForeignMetric(NamedTuple):
-    """A metric under a foreign name, with a value for each label set."""
-
-    name: str
-    text: str
-    is_gauge: bool
-    samples: list[tuple[Mapping[str, str], float]]
-
-
-class Sample(NamedTuple):
-    """One current value; the names of samples are those on the metrics page."""
-
-    name: str
-    labels: Mapping[str, str]
-    value: float
-
-
 class Metrics:
     """The server's metrics in their own registry."""
 
-    def __init__(self, registry: CollectorRegistry | None = None) -> None:
-        self._registry = registry or CollectorRegistry()
-        ProcessCollector(registry=self._registry)
-        GCCollector(registry=self._registry)
+    def __init__(self) -> None:
+        registry = self._registry = Registry()
         self._models: dict[str, ModelMetrics] = {}
         self._served: set[ModelInfo] = set()
-        self._of_models: set[Counter | Gauge | Histogram] = set()  # metrics whose series are removed with their model
         # Calls, as seen by the caller
-        self._requests = self._counter("requests", "Finished calls.", "method", "code")
-        self._request_seconds = self._histogram(
+        self._requests = registry.counter("requests", "Finished calls.", "method", "code")
+        self._request_seconds = registry.histogram(
             "request_duration_seconds", "Arrival of a call to its last byte.", REQUEST_BUCKETS, "method", "code"
         )
-        self._inflight = self._gauge("inflight_requests", "Calls that were accepted and not yet answered.")
-        self._bytes_in_flight = self._gauge(
+        self._inflight = registry.gauge("inflight_requests", "Calls that were accepted and not yet answered.")
+        self._bytes_in_flight = registry.gauge(
             "bytes_in_flight", "Bytes of calls' messages and answers, with those that may yet arrive."
         )
-        self._bytes_in_flight_max = self._gauge("bytes_in_flight_max", "Most of them that there may be.")
-        self._rejected = self._counter("rejected", "Calls that were refused, by reason.", "reason")
+        self._bytes_in_flight_max = registry.gauge("bytes_in_flight_max", "Most of them that there may be.")
+        self._rejected = registry.counter("rejected", "Calls that were refused, by reason.", "reason")
         # Callers, by name of their key
-        self._key_requests = self._counter("key_requests", "Calls that were let in, by the caller's key.", "key")
-        self._key_refused = self._counter("key_refused", "Calls that a quota refused, by the caller's key.", "key")
-        self._key_tokens = self._counter(
+        self._key_requests = registry.counter("key_requests", "Calls that were let in, by the caller's key.", "key")
+        self._key_refused = registry.counter("key_refused", "Calls that a quota refused, by the caller's key.", "key")
+        self._key_tokens = registry.counter(
             "key_tokens", "Tokens of sources and translations, by the caller's key.", "key"
         )
         self._keys: set[str] = set()
         # The server
-        self._ready = self._gauge("ready", "1 while the server is ready for calls.")
-        self._draining = self._gauge("draining", "1 while the server is being stopped.")
-        self._tls_not_after: Gauge | None = None  # only with TLS: 0 would look long expired
-        self._loop_tasks = self._gauge("event_loop_tasks", "Tasks on the event loop, such as calls under way.")
-        self._loop_silence = self._gauge(
+        self._ready = registry.gauge("ready", "1 while the server is ready for calls.")
+        self._draining = registry.gauge("draining", "1 while the server is being stopped.")
+        self._set_tls_not_after: Callable[[float], None] | None = None  # only with TLS: 0 would look long expired
+        self._loop_tasks = registry.gauge("event_loop_tasks", "Tasks on the event loop, such as calls under way.")
+        self._loop_silence = registry.gauge(
             "event_loop_silence_seconds", "Since the event loop last ran, which it does every second if it can."
         )
-        self._build_info = self._gauge("build_info", "Always 1.", "version", "onnxruntime_version", "provider")
-        self._model_info = self._gauge("model_info", "Always 1.", *ModelInfo._fields)
-        self._reloads = self._counter("reloads", "Looks at the models on disk, by what they led to.", "outcome")
+        self._build_info = registry.gauge("build_info", "Always 1.", "version", "onnxruntime_version", "provider")
+        self._model_info = registry.gauge("model_info", "Always 1.", *ModelInfo._fields)
+        self._reloads = registry.counter("reloads", "Looks at the models on disk, by what they led to.", "outcome")
         for outcome in ReloadOutcome:
             self._reloads.labels(outcome.value)
-        self._load_failures = self._counter("model_load_failures", "Bundles that could not be loaded.", "model")
-        # Texts of finished calls
-        self.sentences = self._counter("sentences", "Sequences by outcome: ok, failed, cancelled.", "model", "outcome")
-        self.source_codepoints = self._counter("source_codepoints", "Characters of translated texts.", "model")
-        self.source_tokens = self._counter("source_tokens", "Tokens that were encoded.", "model")
-        self.target_tokens = self._counter("target_tokens", "Tokens that were generated.", "model")
-        self.finish = self._counter("finish", "Finished sequences by the reason they ended.", "model", "reason")
-        self.flags = self._counter(
-            "segment_flags", "Segments whose translation asks for a look, by what is odd.", "model", "flag"
-        )
-        self.request_sentences = self._sizes("request_sentences", "Sequences per call.")
-        self.source_length = self._sizes("source_length_tokens", "Source tokens per sequence.")
-        self.target_length = self._sizes("target_length_tokens", "Tokens of the best hypothesis per sequence.")
-        # Phases of a call
-        self.queue_seconds = self._seconds("queue_seconds", "Wait for a free slot, per sequence.")
-        self.tokenize_seconds = self._seconds("tokenize_seconds", "Tokenizing a call's texts.", STEP_BUCKETS)
-        self.detokenize_seconds = self._seconds("detokenize_seconds", "Detokenizing a call's texts.", STEP_BUCKETS)
-        self.first_token_seconds = self._seconds(
-            "time_to_first_token_seconds", "Arrival of a sequence to its first token."
-        )
-        self.output_token_seconds = self._seconds(
-            "time_per_output_token_seconds", "Time between a sequence's tokens after the first, its mean.", STEP_BUCKETS
-        )
-        # The engine
-        self.encode_seconds = self._seconds("encode_seconds", "One run of the encoder.")
-        self.step_seconds = self._seconds("decode_step_seconds", "One run of the decoder.", STEP_BUCKETS)
-        self.step_batch_size = self._sizes("step_batch_size", "Rows that one decoder run advanced.")
-        self.padding_ratio = self._histogram(
-            "encode_padding_ratio", "Share of padding in one encoder run.", RATIO_BUCKETS, "model"
-        )
-        self.model_load_seconds = self._gauge("model_load_seconds", "Time from checksums to warmed up.", "model")
-        self.queue_sequences = self._gauge("queue_sequences", "Sequences that wait for a free slot.", "model")
-        self.queue_tokens = self._gauge("queue_tokens", "Source tokens of waiting sequences.", "model")
-        self.estimated_wait = self._gauge(
-            "estimated_wait_seconds", "How long a call that comes now would wait for a slot if all took turns.", "model"
-        )
-        self.restarts = self._counter("engine_restarts", "Engines that had failed and were brought back.", "model")
-        self.admissions = self._counter("admissions", "Sequences that got slots.", "model")
-        self.evictions = self._counter(
-            "evictions", "Sequences taken out while they ran, by reason: cancelled, deadline.", "model", "reason"
-        )
-        self.turn_seconds = self._gauge(
-            "engine_turn_seconds", "How long the engine's turn under way has taken; 0 when idle.", "model"
-        )
-        self.coalesced = self._counter(
-            "coalesced_sequences", "Sequences answered by an identical one that was being decoded.", "model"
-        )
-        self.kv_bytes_per_slot = self._gauge(
-            "kv_cache_bytes_per_slot", "Memory that one slot's keys and values take, reserved for its longest.", "model"
-        )
-        self.cache_lookups = self._counter(
-            "cache_lookups", "Texts looked up among finished translations: hit, miss.", "model", "outcome"
-        )
-        self._cache_bytes = self._gauge("cache_bytes", "Memory of the finished translations that are kept, about.")
-        self._cache_max_bytes = self._gauge("cache_max_bytes", "Most memory for them; 0: none are kept.")
-        self.sequences_running = self._gauge("sequences_running", "Sequences that are being decoded.", "model")
-        self.slots_running = self._gauge("slots_running", "Slots in use.", "model")
-        self.slots_max = self._gauge("slots_max", "Slots that there are.", "model")
-        self.kv_cache_utilization = self._gauge("kv_cache_utilization_ratio", "Share of slots in use, 0 to 1.", "model")
-        self._of_models -= {self._model_info, self._load_failures}
+        self._load_failures = registry.counter("model_load_failures", "Bundles that could not be loaded.", "model")
+        self._cache_bytes = registry.gauge("cache_bytes", "Memory of the finished translations that are kept, about.")
+        self._cache_max_bytes = registry.gauge("cache_max_bytes", "Most memory for them; 0: none are kept.")
+        self.of_models = ModelSeries(registry)
 
     def render(self, accept: str = "") -> tuple[bytes, str]:
-        """Return all metrics in the text format requested by an HTTP `Accept` header, and its content type."""
-        try:
-            encoder, content_type = choose_encoder(
-                " ".join(accept.split())
-            )  # the content type echoes parts of the header
-        except TypeError:  # its parser fails on invalid versions
-            encoder, content_type = choose_encoder("")
-        return encoder(self._registry), content_type
+        """See `Registry.render`."""
+        return self._registry.render(accept)
 
     def samples(self) -> Iterator[Sample]:
         """Yield all current values. Thread-safe."""
-        for family in self._registry.collect():
-            for sample in family.samples:
-                yield Sample(sample.name, sample.labels, sample.value)
+        return self._registry.samples()
 
-    def model(self, name: str) -> "ModelMetrics":
+    def model(self, name: str) -> ModelMetrics:
         """Return the metrics of one model, for all its versions. Thread-safe."""
-        return self._models.get(name) or self._models.setdefault(name, ModelMetrics(self, name))
+        return self._models.get(name) or self._models.setdefault(name, ModelMetrics(self.of_models, name))
 
     def call_started(self) -> None:
         """Count the arrival of a call."""
@@ -229,11 +122,10 @@ class Metrics:
 
     def tls_valid_until(self, not_after_seconds: float) -> None:
         """Set until when the certificate for new connections is valid, in Unix time."""
-        if self._tls_not_after is None:
-            self._tls_not_after = self._gauge(
-                "tls_certificate_not_after_seconds", "End of the TLS certificate's validity, in Unix time."
-            )
-        self._tls_not_after.set(not_after_seconds)
+        if self._set_tls_not_after is None:
+            text = "End of the TLS certificate's validity, in Unix time."
+            self._set_tls_not_after = self._registry.gauge("tls_certificate_not_after_seconds", text).set
+        self._set_tls_not_after(not_after_seconds)
 
     def state(self, *, ready: bool, draining: bool) -> None:
         """Set the server's state."""
@@ -264,7 +156,7 @@ class Metrics:
 
     def shows(self, foreign: Callable[[], Iterable[ForeignMetric]]) -> None:
         """Include these metrics whenever the metrics are read."""
-        self._registry.register(_Foreign(foreign))
+        self._registry.shows(foreign)
 
     def serves(self, models: Iterable[ModelInfo]) -> None:
         """Set the served models, and remove the series of all others."""
@@ -297,171 +189,4 @@ class Metrics:
     def _forget_unless_loaded(self, model: str) -> None:
         if not self.model(model).is_loaded:
             del self._models[model]
-            for metric in self._of_models:
-                metric.remove_by_labels({"model": model})
-
-    def _counter(self, name: str, text: str, *labels: str) -> Counter:
-        return self._noted(Counter(f"dragoman_{name}", text, labels, registry=self._registry), labels)
-
-    def _gauge(self, name: str, text: str, *labels: str) -> Gauge:
-        return self._noted(Gauge(f"dragoman_{name}", text, labels, registry=self._registry), labels)
-
-    def _histogram(self, name: str, text: str, buckets: tuple[float, ...], *labels: str) -> Histogram:
-        metric = Histogram(f"dragoman_{name}", text, labels, buckets=buckets, registry=self._registry)
-        return self._noted(metric, labels)
-
-    def _noted(self, metric: T, labels: tuple[str, ...]) -> T:
-        if "model" in labels:
-            self._of_models.add(metric)
-        return metric
-
-    def _seconds(self, name: str, text: str, buckets: tuple[float, ...] = REQUEST_BUCKETS) -> Histogram:
-        return self._histogram(name, text, buckets, "model")
-
-    def _sizes(self, name: str, text: str) -> Histogram:
-        return self._histogram(name, text, SIZE_BUCKETS, "model")
-
-
-class _Foreign(Collector):
-    def __init__(self, foreign: Callable[[], Iterable[ForeignMetric]]) -> None:
-        self._foreign = foreign
-
-    def collect(self) -> Iterator[Metric]:
-        for each in self._foreign():
-            # Not a counter, whose name would have to end with _total.
-            metric = Metric(each.name, each.text, "gauge" if each.is_gauge else "unknown")
-            for labels, value in each.samples:
-                metric.add_sample(each.name, dict(labels), value)
-            yield metric
-
-    def describe(self) -> Iterator[Metric]:  # otherwise registering it calls `collect`
-        return iter(())
-
-
-class ModelMetrics:
-    """One model's metrics, with labels looked up once to save time on the engine's thread."""
-
-    def __init__(self, metrics: Metrics, model: str) -> None:
-        self._model = model
-        self._restarts = metrics.restarts.labels(model)
-        self._metrics = metrics
-        self._engines: tuple[Engine, ...] = ()
-        self._sentences = {outcome: metrics.sentences.labels(model, outcome) for outcome in _OUTCOMES}
-        self._source_codepoints = metrics.source_codepoints.labels(model)
-        self._source_tokens = metrics.source_tokens.labels(model)
-        self._target_tokens = metrics.target_tokens.labels(model)
-        self._request_sentences = metrics.request_sentences.labels(model)
-        self._source_length = metrics.source_length.labels(model)
-        self._target_length = metrics.target_length.labels(model)
-        self._queue_seconds = metrics.queue_seconds.labels(model)
-        self._tokenize_seconds = metrics.tokenize_seconds.labels(model)
-        self._detokenize_seconds = metrics.detokenize_seconds.labels(model)
-        self._first_token_seconds = metrics.first_token_seconds.labels(model)
-        self._output_token_seconds = metrics.output_token_seconds.labels(model)
-        self._encode_seconds = metrics.encode_seconds.labels(model)
-        self._step_seconds = metrics.step_seconds.labels(model)
-        self._step_batch_size = metrics.step_batch_size.labels(model)
-        self._padding_ratio = metrics.padding_ratio.labels(model)
-        self._flags = {flag: metrics.flags.labels(model, flag.value) for flag in Flag}
-        self._admissions = metrics.admissions.labels(model)
-        self._evictions = {reason: metrics.evictions.labels(model, reason.value) for reason in _EVICTED}
-        self._coalesced = metrics.coalesced.labels(model)
-        self._cache_hits = metrics.cache_lookups.labels(model, "hit")
-        self._cache_misses = metrics.cache_lookups.labels(model, "miss")
-
-    @property
-    def is_loaded(self) -> bool:
-        """Return whether a version of the model is in memory."""
-        return bool(self._engines)
-
-    def restarted(self) -> None:
-        """Count the recovery of a version's failed engine."""
-        self._restarts.inc()
-
-    def loaded(self, engine: Engine, seconds: float) -> None:
-        """Add a loaded version, whose engine is queried whenever the metrics are read."""
-        metrics, model = self._metrics, self._model
-        self._engines = (*self._engines, engine)
-        metrics.model_load_seconds.labels(model).set(seconds)
-        metrics.kv_bytes_per_slot.labels(model).set(engine.bytes_per_slot)
-        metrics.slots_max.labels(model).set_function(lambda: self._sum("max_slots"))
-        metrics.queue_sequences.labels(model).set_function(lambda: self._sum("num_waiting"))
-        metrics.queue_tokens.labels(model).set_function(lambda: self._sum("num_waiting_tokens"))
-        metrics.estimated_wait.labels(model).set_function(lambda: self._most("wait_seconds"))
-        metrics.turn_seconds.labels(model).set_function(lambda: self._most("turn_seconds"))
-        metrics.sequences_running.labels(model).set_function(lambda: self._sum("num_running"))
-        metrics.slots_running.labels(model).set_function(lambda: self._sum("slots_used"))
-        metrics.kv_cache_utilization.labels(model).set_function(
-            lambda: self._sum("slots_used") / max(self._sum("max_slots"), 1)
-        )
-
-    def retired(self, engine: Engine) -> None:
-        """Remove a version's stopped engine."""
-        self._engines = tuple(each for each in self._engines if each is not engine)
-
-    def _sum(self, number: str) -> int:
-        return sum(getattr(engine.snapshot(), number) for engine in self._engines)
-
-    def _most(self, number: str) -> float:
-        return max((getattr(engine.snapshot(), number) for engine in self._engines), default=0.0)
-
-    def took(self, phase: Phase, seconds: float) -> None:
-        """Observe how long tokenizing or detokenizing a call took."""
-        (self._tokenize_seconds if phase is Phase.TOKENIZE else self._detokenize_seconds).observe(seconds)
-
-    def looked_up(self, num_hits: int, num_misses: int) -> None:
-        """Count a call's cache lookups."""
-        self._cache_hits.inc(num_hits)
-        self._cache_misses.inc(num_misses)
-
-    def texts_translated(self, texts: Iterable[str]) -> None:
-        """Count the texts of an answered call that had something to translate."""
-        lengths = [len(text) for text in texts]
-        self._request_sentences.observe(len(lengths))
-        self._source_codepoints.inc(sum(lengths))
-
-    def flagged(self, flags: Iterable[Flag]) -> None:
-        """Count the flags of an answered call's segments."""
-        for flag in flags:
-            self._flags[flag].inc()
-
-    def turn(self, stats: TurnStats) -> None:
-        """Count one turn of the engine. Called on the engine's thread."""
-        if stats.num_encoded:
-            self._admissions.inc(stats.num_encoded)
-            self._encode_seconds.observe(stats.encode_seconds)
-            self._source_tokens.inc(stats.encoded_tokens)
-            self._padding_ratio.observe(1.0 - stats.encoded_tokens / max(stats.padded_tokens, 1))
-        if stats.batch_size:
-            self._step_seconds.observe(stats.step_seconds)
-            self._step_batch_size.observe(stats.batch_size)
-            self._target_tokens.inc(stats.num_generated)
-        if stats.num_followers:
-            self._coalesced.inc(stats.num_followers)
-        for seconds in stats.queue_seconds:
-            self._queue_seconds.observe(seconds)
-        for seconds in stats.first_token_seconds:
-            self._first_token_seconds.observe(seconds)
-
-    def finished(self, update: SequenceUpdate) -> None:
-        """Count a finished sequence, whatever its outcome."""
-        if update.finish_reason is not None:
-            self._metrics.finish.labels(self._model, update.finish_reason.value).inc()
-        if update.error is not None:
-            gone = isinstance(update.error, Cancelled | DeadlineExceeded)
-            self._sentences["cancelled" if gone else "failed"].inc()
-            if update.finish_reason in self._evictions and update.sequence.admitted_seconds:
-                self._evictions[update.finish_reason].inc()
-            return
-        sequence, num_tokens = update.sequence, len(update.hypotheses[0].token_ids)
-        self._sentences["ok"].inc()
-        self._source_length.observe(len(sequence.source_ids))
-        self._target_length.observe(num_tokens)
-        num_chosen = num_tokens - len(sequence.output_prefix_ids) + (update.finish_reason is FinishReason.STOP)
-        num_steps = num_chosen - 1  # after the first token
-        if num_steps > 0 and sequence.first_token_seconds:  # else it was coalesced with a running sequence
-            self._output_token_seconds.observe((update.finished_seconds - sequence.first_token_seconds) / num_steps)
-
-
-_EVICTED = (FinishReason.CANCELLED, FinishReason.DEADLINE)
-_OUTCOMES = ("ok", "failed", "cancelled")
+            self.of_models.remove(model)

@@ -1,6 +1,18 @@
-"""The phases of the server's life, from the first port to the last answer, and the outcomes of its reloads."""
+"""The life of a server process: its phase, the signals that stop it, and whether its event loop is alive."""
 
+import asyncio
 import enum
+import logging
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+
+from service.process.standard_streams import leave
+
+_LOG = logging.getLogger(__name__)
+_BEAT_SECONDS = 1.0
 
 
 class Phase(enum.Enum):
@@ -23,9 +35,53 @@ class Phase(enum.Enum):
         return self is not Phase.FAILED
 
 
-class ReloadOutcome(enum.Enum):
-    """The outcome of checking the models on disk for changes."""
+def on_signals(stop: asyncio.Event, reload: asyncio.Event) -> None:
+    """Set `stop` on SIGTERM and SIGINT, of which a second one ends the process, and `reload` on SIGHUP."""
 
-    UNCHANGED = "unchanged"
-    CHANGED = "changed"  # something was loaded or retired, and nothing rejected
-    FAILED = "failed"  # the disk, or a new bundle on it, could not be read or loaded
+    def stop_or_leave(number: signal.Signals) -> None:
+        if stop.is_set():
+            _LOG.warning("second %s: leaving at once", number.name)
+            leave(128 + number)
+        _LOG.info("%s: stopping; a second one leaves at once", number.name)
+        stop.set()
+
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop_or_leave, number)
+    loop.add_signal_handler(signal.SIGHUP, reload.set)
+
+
+def leave_within(seconds: float) -> None:
+    """End the process after this time, even if a thread in native code keeps it from exiting normally."""
+    timer = threading.Timer(seconds, leave, (os.EX_SOFTWARE,))
+    timer.daemon = True
+    timer.start()
+
+
+class Heartbeat:
+    """Shows other threads whether the event loop runs: a bug or a suspended machine may block it.
+
+    One beat per second. Call `start` and `stop` on the event loop's thread; `silent_seconds` is thread-safe.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._beat_at_seconds = clock()
+        self._next: asyncio.TimerHandle | None = None
+
+    def silent_seconds(self) -> float:
+        """Return the time since the last beat: normally about a second at most."""
+        return self._clock() - self._beat_at_seconds
+
+    def start(self) -> None:
+        """Start beating."""
+        self._beat(asyncio.get_running_loop())
+
+    def stop(self) -> None:
+        """Stop beating."""
+        if self._next is not None:
+            self._next.cancel()
+
+    def _beat(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._beat_at_seconds = self._clock()
+        self._next = loop.call_later(_BEAT_SECONDS, self._beat, loop)

@@ -7,22 +7,14 @@ Stop: NOT_SERVING -> drain delay -> no new calls, accepted ones finish within th
 """
 
 import asyncio
-import contextlib
 import logging
-import os
-import signal
-import threading
 from collections.abc import Awaitable, Callable
-from importlib import metadata
-from typing import TYPE_CHECKING
 
 import service
 from service.calls.observer import CallObserver
 from service.calls.pipeline import CallPipeline
 from service.config.server_config import ServerConfig
 from service.domain.translation import CallLimits
-from service.engine.config import EngineConfig
-from service.engine.runtime.session import SessionConfig
 from service.faces.admin.calls import AdminCalls
 from service.faces.admin.server import AdminServer, ServerView, admin_listener
 from service.faces.grpc.intake import Memory
@@ -30,36 +22,28 @@ from service.faces.grpc.kserve.servicer import KServeServicer
 from service.faces.grpc.server import build_grpc_server, new_health_servicer, new_open_calls
 from service.faces.grpc.tls import tls_of
 from service.faces.http.listener import HttpListener
-from service.faces.http.monitoring import monitoring_listener
-from service.faces.http.triton_metrics import triton_metrics
+from service.faces.http.monitoring import monitoring_listener, triton_metrics
 from service.models.control import ModelControl
 from service.models.fleet import Fleet
-from service.models.freed_memory import map_large_blocks
 from service.models.loaded_model import LoadedModel
-from service.models.loader import load_model
-from service.models.repository import ALL, FoundBundle
-from service.models.statistics import InferenceStatistics
+from service.models.reload_plan import ReloadOutcome
+from service.models.repository import ALL
 from service.models.supervisor import Supervisor
 from service.observe.access_log import AccessLog
 from service.observe.metrics import Metrics
 from service.observe.recent_errors import RecentErrors
-from service.process.heartbeat import Heartbeat
-from service.process.lifecycle import Phase, ReloadOutcome
+from service.process.lifecycle import Heartbeat, Phase, leave_within, on_signals
+from service.process.memory import map_large_blocks
 from service.process.ports import PortError, check_port, join_address
-from service.process.standard_streams import leave
-from service.server.fleet_bridge import FleetBridge
+from service.server.model_loading import FleetBridge, ModelLoader
+from service.server.optional_parts import gate_of, onnxruntime_version, tracing_of
+from service.server.reloading import Reloader, follow_files
 from service.text.glossary import GlossaryFolder, NoGlossaries
 from service.translation.cache import TranslationCache
-from service.translation.engine_bridge import EngineBridge
 from service.translation.translator import Translator
-
-if TYPE_CHECKING:
-    from service.calls.gate import Gate
-    from service.observe.tracing import Tracing
 
 _LOG = logging.getLogger(__name__)
 
-_LOOK_AT_FILES_SECONDS = 0.5  # how often files of TLS and API keys are checked
 # After the last open call, for calls whose message is still arriving and peers that have yet to react.
 LAST_MESSAGE_SECONDS = 2.0
 # A call whose engine is stopped still gets its answer within this time.
@@ -68,10 +52,6 @@ _LAST_SPANS_SECONDS = 2.0
 # If an engine can't be restarted: grace for calls to other models; and limit for the whole stop, whatever hangs.
 _FAILED_GRACE_SECONDS = 2.0
 _FAILED_STOP_SECONDS = 20.0
-
-
-class TracingUnavailable(Exception):
-    """Tracing is configured, but OpenTelemetry is not installed."""
 
 
 class Server:
@@ -91,17 +71,16 @@ class Server:
         self.metrics_port = config.metrics_port
         self.admin_port = config.admin_port
         self.has_failed = False  # an engine could not be restarted
-        self._checks_integrity = checks_integrity
         self._phase = Phase.LOADING
         self._metrics = Metrics()
         self._errors = RecentErrors()
         cache = TranslationCache(config.cache_mib * 2**20)
         self._metrics.memory_for_cache(cache.max_bytes, lambda: cache.num_bytes)
-        self._glossaries = GlossaryFolder(config.glossaries) if config.glossaries else NoGlossaries()
+        glossaries = GlossaryFolder(config.glossaries) if config.glossaries else NoGlossaries()
         limits = CallLimits(config.max_characters, config.max_waiting, config.max_answer_characters)
-        self._translator = Translator(self._metrics, cache, self._glossaries, limits)
+        self._translator = Translator(self._metrics, cache, glossaries, limits)
         self._tls = tls_of(config)
-        self._gate = _gate_of(config, self._metrics)
+        self._gate = gate_of(config, self._metrics)
         self._following_files: asyncio.Task[None] | None = None
         self._http: list[HttpListener] = []
         self._loop = asyncio.get_running_loop()
@@ -109,19 +88,27 @@ class Server:
         self._metrics.watches_loop(lambda: len(asyncio.all_tasks(self._loop)), self._heartbeat.silent_seconds)
         self._closing = asyncio.Event()
         self._lost = asyncio.Event()
-        self._reloading = asyncio.Lock()
         self._is_explicit = config.model_control == "explicit"
         map_large_blocks()  # before models are loaded
+        loader = ModelLoader(
+            config,
+            self._loop,
+            self._metrics,
+            self._translator,
+            lambda _: self._supervisor.wake(),
+            checks_integrity=checks_integrity,
+        )
         self._fleet = Fleet(
             config.models,
             config.max_versions,
-            self._load_one,
+            loader.load,
             FleetBridge(self._metrics, self._translator),
             drain_seconds=config.grace_seconds,
         )
+        self._reloader = Reloader(self._fleet, glossaries, self._metrics, is_explicit=self._is_explicit)
         if config.triton_metrics:
             self._metrics.shows(lambda: triton_metrics(self.models))
-        self._tracing = _tracing(config)
+        self._tracing = tracing_of(config)
         access_log = AccessLog(config.access_log_ratio, with_texts=config.log_text)
         observer = CallObserver(self._metrics, self._errors, access_log, self._tracing)
         self._pipeline = CallPipeline(self._metrics, observer, self._translator.overload, self._gate)
@@ -177,7 +164,7 @@ class Server:
             BundleError: a bundle is missing, damaged or fails its self-test.
         """
         stop, reload = asyncio.Event(), asyncio.Event()
-        _on_signals(stop, reload)
+        on_signals(stop, reload)
         try:
             await self.open()
             loading = asyncio.ensure_future(self.load())
@@ -186,7 +173,7 @@ class Server:
             if loading.done():
                 loading.result()
                 announcing = asyncio.ensure_future(announce(self))
-                following = asyncio.ensure_future(self._follow(reload))
+                following = asyncio.ensure_future(self._reloader.follow(reload, self.config.reload_seconds))
                 await asyncio.wait({announcing, *ends}, return_when=asyncio.FIRST_COMPLETED)
                 if announcing.done():
                     announcing.result()
@@ -194,7 +181,7 @@ class Server:
                 announcing.cancel()
                 following.cancel()
             if self.has_failed:
-                _leave_within(_FAILED_STOP_SECONDS)
+                leave_within(_FAILED_STOP_SECONDS)
         finally:
             await self.close()
 
@@ -230,12 +217,12 @@ class Server:
                 self.port = self._grpc.add_insecure_port(address)
         except RuntimeError as error:
             raise PortError(f"can't listen on {join_address(config.host, config.port)} for gRPC: {error}") from error
-        self._metrics.built_with(service.__version__, _onnxruntime_version(), config.device)
+        self._metrics.built_with(service.__version__, onnxruntime_version(), config.device)
         self._enter(Phase.LOADING)
         await self._grpc.start()
         self._watching = asyncio.create_task(self._supervisor.watch())
         if self._tls or self._gate:
-            self._following_files = asyncio.create_task(self._follow_files())
+            self._following_files = asyncio.create_task(follow_files(self._tls, self._gate, self._metrics))
 
     async def load(self) -> None:
         """Load, test and warm up the models, then serve.
@@ -248,22 +235,8 @@ class Server:
             self._enter(Phase.RECOVERING if self._supervisor.is_recovering else Phase.SERVING)
 
     async def reload(self) -> ReloadOutcome:
-        """Reload models and glossaries from disk; calls continue meanwhile, reloads run one at a time.
-
-        With explicit model control, only glossaries are reloaded.
-        """
-        async with self._reloading:
-            if await asyncio.to_thread(self._glossaries.refresh):
-                _LOG.info("glossaries have changed")
-            if self._is_explicit:
-                return ReloadOutcome.UNCHANGED
-            try:
-                outcome = await self._fleet.reload()
-            except Exception:
-                _LOG.exception("reloading failed; what was served stays")
-                outcome = ReloadOutcome.FAILED
-            self._metrics.reloaded(outcome)
-            return outcome
+        """See `Reloader.reload`."""
+        return await self._reloader.reload()
 
     async def close(self) -> None:
         """Answer every accepted call, then stop. Calls that outlast the grace period are answered UNAVAILABLE."""
@@ -316,51 +289,6 @@ class Server:
             view, calls, self._metrics, self._errors, self._loop, config.admin_host, config.default_deadline_seconds
         )
 
-    def _load_one(self, bundle: FoundBundle) -> LoadedModel:
-        """Load one model; called on a thread of the fleet."""
-        _LOG.info("loading %s", bundle.directory)
-        config = self.config
-        statistics = InferenceStatistics()
-        bridge = EngineBridge(
-            self._loop,
-            self._metrics.model(bundle.name),
-            statistics,
-            self._translator.deliver,
-            lambda _: self._supervisor.wake(),
-        )
-        engine_config = EngineConfig(
-            max_slots=config.max_slots or None,
-            max_waiting=config.max_waiting,
-            max_queue_seconds=config.max_queue_seconds,
-            checks_integrity=self._checks_integrity,
-        )
-        session_config = SessionConfig(device=config.device, intra_op_threads=config.num_threads)
-        return load_model(bundle, engine_config, session_config, bridge, statistics)
-
-    async def _follow(self, asked: asyncio.Event) -> None:
-        """Reload whenever requested, and periodically if configured."""
-        while True:
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(asked.wait(), self.config.reload_seconds or None)
-            if self._is_explicit and asked.is_set():
-                _LOG.warning("SIGHUP changes no models: with --model-control explicit, they are loaded by call only")
-            asked.clear()
-            await self.reload()
-
-    async def _follow_files(self) -> None:
-        """Reload certificates and keys when they change. New connections and calls use them; others continue."""
-        while True:
-            if self._tls:
-                self._metrics.tls_valid_until(self._tls.not_after_seconds)
-            await asyncio.sleep(_LOOK_AT_FILES_SECONDS)
-            try:
-                if self._tls is not None and await asyncio.to_thread(self._tls.refresh):
-                    _LOG.info("new connections get the new TLS certificate")
-                if self._gate is not None and await asyncio.to_thread(self._gate.refresh):
-                    _LOG.info("the API keys have changed")
-            except Exception:
-                _LOG.exception("looking at the files of TLS and API keys failed; what was read before stays in use")
-
     def on_recovering(self, recovering: bool) -> None:
         """See `SupervisorListener.on_recovering`."""
         if self._phase in (Phase.SERVING, Phase.RECOVERING):
@@ -378,56 +306,3 @@ class Server:
         self._health.set_serving(phase.is_ready)
         self._metrics.state(ready=phase.is_ready, draining=phase is Phase.DRAINING)
         _LOG.info("the server is %s", phase.value)
-
-
-def _tracing(config: ServerConfig) -> "Tracing | None":
-    if not config.otlp_endpoint:
-        return None
-    try:
-        from service.observe.tracing import Tracing
-    except ModuleNotFoundError as error:
-        if not (error.name or "").startswith("opentelemetry"):
-            raise
-        raise TracingUnavailable(
-            f"otlp_endpoint is {config.otlp_endpoint!r} and OpenTelemetry is not installed; install "
-            "'dragoman[otel]', or leave otlp_endpoint out."
-        ) from error
-    return Tracing(config.otlp_endpoint, config.trace_ratio, service.__version__)
-
-
-def _on_signals(stop: asyncio.Event, reload: asyncio.Event) -> None:
-    def stop_or_leave(number: signal.Signals) -> None:
-        if stop.is_set():
-            _LOG.warning("second %s: leaving at once", number.name)
-            leave(128 + number)
-        _LOG.info("%s: stopping; a second one leaves at once", number.name)
-        stop.set()
-
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop_or_leave, number)
-    loop.add_signal_handler(signal.SIGHUP, reload.set)
-
-
-def _leave_within(seconds: float) -> None:
-    """End the process after this time, even if a thread in native code keeps it from exiting normally."""
-    timer = threading.Timer(seconds, leave, (os.EX_SOFTWARE,))
-    timer.daemon = True
-    timer.start()
-
-
-def _gate_of(config: ServerConfig, metrics: Metrics) -> "Gate | None":
-    if config.api_keys is None:
-        return None
-    from service.calls.gate import Gate  # its library for quotas is slow to import
-
-    return Gate(config.api_keys, metrics)
-
-
-def _onnxruntime_version() -> str:
-    for distribution in ("onnxruntime", "onnxruntime-gpu"):
-        try:
-            return metadata.version(distribution)
-        except metadata.PackageNotFoundError:
-            continue
-    return "unknown"

@@ -5,7 +5,7 @@ import unicodedata
 from collections.abc import Sequence
 from typing import Protocol
 
-from service.text.scripts import UNSPACED
+from service.text.words import UNSPACED
 
 # Chinese and Japanese punctuation is also written without spaces.
 _UNSPACED_CHARACTER = re.compile(f"[{UNSPACED}\\u3000-\\u303f\\uff00-\\uffef]")

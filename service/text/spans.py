@@ -1,7 +1,8 @@
-"""Parts of texts by position."""
+"""Parts of texts by position, and where they are after the text was edited."""
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 
@@ -21,3 +22,39 @@ def inside(spans: Sequence[tuple[int, int]]) -> Callable[[int], bool]:
         return index < len(starts) and starts[index] < position
 
     return is_inside
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """A part of an old text that was replaced, and the position of its replacement in the new text."""
+
+    old_start: int
+    old_end: int
+    new_start: int
+    new_end: int
+
+
+class Offsets:
+    """Maps positions in a text to positions after parts of it were replaced."""
+
+    def __init__(self, edits: Sequence[Edit]) -> None:
+        """Take `edits`, which are sorted and disjoint; between them the texts are the same."""
+        self.edits = tuple(edits)
+        self._starts = [edit.old_start for edit in edits]
+
+    def span(self, start: int, end: int) -> Span:
+        """Return the position in the new text of a part of the old one; partly replaced edits count as a whole."""
+        if not self.edits:
+            return Span(start, end)
+        edit = self._before(bisect_right(self._starts, start))
+        new_start = edit.new_start if start < edit.old_end else start + edit.new_end - edit.old_end
+        edit = self._before(bisect_left(self._starts, end))
+        new_end = edit.new_end if end <= edit.old_end else end + edit.new_end - edit.old_end
+        return Span(new_start, max(new_start, new_end))
+
+    def is_replaced(self, start: int, end: int) -> bool:
+        """Return whether a part of the old text lies within a replaced one."""
+        return end <= self._before(bisect_right(self._starts, start)).old_end
+
+    def _before(self, index: int) -> Edit:
+        return self.edits[index - 1] if index else Edit(0, 0, 0, 0)

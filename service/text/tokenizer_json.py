@@ -5,7 +5,7 @@ from pathlib import Path
 
 import tokenizers
 
-from service.bundle.manifest import BundleError, one_line
+from service.bundle.errors import BundleError, one_line
 from service.text.token_spans import TokenSpan, by_prefixes, disjoint
 
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"

@@ -1,11 +1,12 @@
 """Tokenizers: text to piece ids and back, of every kind that a manifest can name."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
-from service.bundle.manifest import BundleError, TokenizerSpec
-from service.text.clean_up import clean_up_spaces, settled
+from service.bundle.errors import BundleError
+from service.bundle.manifest_parts import TokenizerSpec
 from service.text.piece_tokenizers import M2M100Tokenizer, MarianTokenizer
 from service.text.sentencepiece_model import SentencePieceTokenizer
 from service.text.token_spans import TokenSpan, without_spaces
@@ -13,6 +14,21 @@ from service.text.tokenizer_json import JsonTokenizer
 
 _WITH_VOCABULARY = {"marian": MarianTokenizer, "m2m100": M2M100Tokenizer}
 _KINDS = ("sentencepiece", *_WITH_VOCABULARY, "tokenizers")
+# In the order of transformers 5's `clean_up_tokenization` (tokenization_utils_base.py).
+_REPLACEMENTS = (
+    (" .", "."),
+    (" ?", "?"),
+    (" !", "!"),
+    (" ,", ","),
+    (" ' ", "'"),
+    (" n't", "n't"),
+    (" 'm", "'m"),
+    (" 's", "'s"),
+    (" 've", "'ve"),
+    (" 're", "'re"),
+)
+# Words such that a space before them, or before a prefix of them, may be removed.
+_UNSETTLED = re.compile(r"(?: (?:n'?|'[vr]?)?)*\Z")
 
 
 class Tokenizer(Protocol):
@@ -155,3 +171,18 @@ class _Cleaned:
     def target_spans(self, token_ids: Sequence[int]) -> list[TokenSpan]:
         text = self._tokenizer.decode(token_ids)
         return without_spaces(self._tokenizer.target_spans(token_ids), text, clean_up_spaces(text))
+
+
+def clean_up_spaces(text: str) -> str:
+    """Return the text as transformers' `clean_up_tokenization_spaces` does, which some checkpoints require.
+
+    Only spaces are removed.
+    """
+    for spaced, clean in _REPLACEMENTS:
+        text = text.replace(spaced, clean)
+    return text
+
+
+def settled(text: str) -> str:
+    """Return the prefix of a text that `clean_up_spaces` leaves the same whatever follows the text."""
+    return text[: _UNSETTLED.search(text).start()]  # type: ignore[union-attr]  # it matches the empty end, too

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from cachetools import LRUCache
 
-from service.bundle.manifest import LanguagePair
+from service.bundle.manifest_parts import LanguagePair
 from service.domain.options import DecodingOptions
 from service.engine.sequence import DecodedHypothesis
 

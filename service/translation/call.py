@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from collections.abc import Sequence as Sequence_
 from dataclasses import replace
 
-from service.bundle.manifest import LanguagePair
+from service.bundle.manifest_parts import LanguagePair
 from service.domain.call import current_call
 from service.domain.options import DecodingOptions
 from service.domain.translation import CallLimits, Translation, TranslationRequest

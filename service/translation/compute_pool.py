@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from service.domain.checkpoint import checkpoints
 from service.domain.errors import Cancelled, DeadlineExceeded, Overloaded, Unavailable
-from service.engine.niceness import set_back
+from service.engine.cpus import set_back
 
 T = TypeVar("T")
 

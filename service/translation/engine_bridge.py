@@ -4,10 +4,10 @@ import asyncio
 import contextlib
 from collections.abc import Callable
 
+from service.engine.reports import TurnStats
 from service.engine.sequence import SequenceProgress, SequenceUpdate
-from service.engine.stats import TurnStats
 from service.models.statistics import InferenceStatistics
-from service.observe.metrics import ModelMetrics
+from service.observe.model_metrics import ModelMetrics
 
 _COUNTED_AT_ONCE = 256
 

@@ -6,13 +6,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from service.bundle.manifest import LanguagePair, Manifest
+from service.bundle.manifest import Manifest
+from service.bundle.manifest_parts import LanguagePair
 from service.domain.checkpoint import checkpoint, paced
 from service.domain.errors import InvalidRequest, Path, Public, TooLong, TooMany
 from service.domain.translation import MimeType, SplitSentences, TranslationRequest
 from service.text.long_segments import chunks, split_long
 from service.text.markup import Block, HtmlDocument, blocks
-from service.text.protection import Protected, ProtectedText, beside_protected, find_protected, protect
+from service.text.protected import Protected, beside_protected, find_protected
+from service.text.protection import ProtectedText, protect
 from service.text.sentences import AS_SPACES, pieces
 from service.text.terms import TermIndex
 from service.text.tokenizers import Tokenizer

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from service.bundle.manifest import LanguagePair
+from service.bundle.manifest_parts import LanguagePair
 from service.domain.checkpoint import paced
 from service.domain.translation import AlignedSpan, FinishReason, Flag
 from service.engine.runtime.aligner import Aligner, Pair

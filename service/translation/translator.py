@@ -8,7 +8,7 @@ from contextlib import aclosing, contextmanager
 from dataclasses import replace
 from typing import TypeVar
 
-from service.bundle.manifest import LanguagePair
+from service.bundle.manifest_parts import LanguagePair
 from service.domain.call import Phase, current_call
 from service.domain.checkpoint import done_within, paced
 from service.domain.errors import DeadlineExceeded, InvalidRequest, NotFound, Overloaded, Public, Unavailable, listed

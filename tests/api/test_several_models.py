@@ -18,7 +18,7 @@ from service.bundle.manifest import Manifest
 from service.engine.engine import Engine
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
-from service.process.lifecycle import ReloadOutcome
+from service.models.reload_plan import ReloadOutcome
 from tests.patience import patient
 from tests.servers import InProcessServer, distinct_texts, eventually, rpc_error
 from tests.tiny_bundle import GOLDEN_TEXTS, golden_translations, put_bundle, write_tiny_bundle

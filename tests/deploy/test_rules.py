@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.panels import metric_names
-from service.observe.metrics import REQUEST_BUCKETS
+from service.observe.registry import REQUEST_BUCKETS
 from tests.deploy.deployed import DEPLOY, RULE_TESTS, RULES, known_metrics, read, rules
 from tests.patience import patient
 from tests.tools import tool

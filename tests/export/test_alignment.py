@@ -16,7 +16,8 @@ from export.importers.imported import ImportedCheckpoint
 from export.importers.native import import_native
 from export.verification_sentences import alignment_sentences
 from export.verify import VerificationError, translate, verify_alignment
-from service.bundle.manifest import LanguagePair, Manifest
+from service.bundle.manifest import Manifest
+from service.bundle.manifest_parts import LanguagePair
 from service.text.tokenizers import Tokenizer, load_tokenizer
 
 Parts = tuple[ImportedCheckpoint, AlignmentRun, AlignmentHeads, list[Translated], Tokenizer]

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from export.bundle_writer import checksums, staged_bundle
-from service.bundle.manifest import MANIFEST_NAME, BundleError
+from service.bundle.errors import BundleError
+from service.bundle.manifest import MANIFEST_NAME
 
 
 def write(directory: Path, text: str) -> None:

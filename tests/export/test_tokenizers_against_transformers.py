@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from export.importers.m2m100_files import read_m2m100
 from export.importers.marian_files import read_marian
 from export.importers.nllb_files import TOKENIZER_NAME, read_nllb, write_nllb_tokenizer
-from service.bundle.manifest import TokenizerSpec
-from service.text.special_tokens import SpecialTokens
+from service.bundle.manifest_parts import TokenizerSpec
+from service.text.piece_tokenizers import SpecialTokens
 from service.text.tokenizers import Tokenizer, load_tokenizer
 from tests.nasty_texts import NASTY_TEXTS, nasty_text
 from tests.tokenizer_folders import (

@@ -91,7 +91,7 @@ def _pass_on(stream: Any, lines: "queue.Queue[str]") -> None:
 
 
 def _load(path: Path) -> dict[str, Any]:
-    from service.bundle.manifest import BundleError
+    from service.bundle.errors import BundleError
 
     try:
         message = _try(path)
@@ -109,7 +109,7 @@ def _try(path: Path) -> str:
     from service.engine.runtime.session import SessionConfig
     from service.engine.sequence import Sequence
     from service.faces.grpc.dragoman.messages import model_to_pb
-    from service.faces.grpc.kserve.messages import config_to_pb, metadata_to_pb, statistics_to_pb
+    from service.faces.grpc.kserve.model_messages import config_to_pb, metadata_to_pb, statistics_to_pb
     from service.models.loader import load_model
     from service.models.repository import find_bundles
     from service.models.statistics import InferenceStatistics

@@ -1,7 +1,7 @@
 """A real engine on fake runners, its workers stepped in any order, checked against a model of what it promises.
 
-No thread is started: rules perform what a worker's thread does in a turn (`begin_turn`, `run`, `end_turn`), so that any
-order of several workers' turns, and everything that may happen in between, can be played and replayed.
+No thread is started: rules perform what a worker's thread does in a turn (`Turns.begin`, `Worker.run`, `Turns.end`), so
+that any order of several workers' turns, and everything that may happen in between, can be played and replayed.
 """
 
 import itertools
@@ -63,7 +63,7 @@ def solo(key: Key) -> tuple[DecodedHypothesis, ...] | None:
     engine.submit([sequence])
     (lane,) = engine.workers
     while not recorder.updates:
-        assert engine.turn(lane)
+        assert engine.turns.run(lane)
     (update,) = recorder.updates
     assert update.error is None or isinstance(update.error, EngineFailure)
     return update.hypotheses if update.error is None else None
@@ -231,14 +231,14 @@ class EngineMachine(RuleBasedStateMachine):
     def begin(self, number: int) -> None:
         lane = self.lanes[number % len(self.lanes)]
         is_idle = lane not in self.plans and lane not in self.turns
-        if is_idle and not self.has_ended and self.engine.has_work(lane):
+        if is_idle and not self.has_ended and self.engine.turns.has_work(lane):
             self._begin(lane)
 
     def _begin(self, lane: Worker) -> None:
         expected = self._receive()
         has_cause = bool(expected or lane.abandoned or self.aborted or lane.batch.num_rows)
         self.aborted.clear()
-        plan = self.engine.begin_turn(lane)
+        plan = self.engine.turns.begin(lane)
         assert plan is not None
         for leader in plan.admitted:
             assert leader in self.waiting, "who joins did not wait"
@@ -272,7 +272,8 @@ class EngineMachine(RuleBasedStateMachine):
         if sequence in self.waiting:
             self.waiting.remove(sequence)
             return
-        leader = next(leader for leader, members in self.led.items() if sequence in members)
+        leader = next((leader for leader, members in self.led.items() if sequence in members), None)
+        assert leader is not None, "a sequence neither waits nor is decoded"
         self.led[leader].remove(sequence)
         if not self.led[leader]:
             del self.led[leader]
@@ -325,7 +326,7 @@ class EngineMachine(RuleBasedStateMachine):
             del self.lane_of[leader]
         if self.has_ended:  # all results are delivered
             expected = {sequence: told for sequence, told in expected.items() if sequence in self.live}
-        self.engine.end_turn(lane, turn)
+        self.engine.turns.end(lane, turn)
         self._told(expected)
         try:
             lane.count_failures(turn)
@@ -340,7 +341,7 @@ class EngineMachine(RuleBasedStateMachine):
 
     def _turn(self, lane: Worker) -> None:
         if lane not in self.plans and lane not in self.turns:
-            if not self.engine.has_work(lane):
+            if not self.engine.turns.has_work(lane):
                 return
             if self.has_ended:
                 self._leave_loop(lane)
@@ -366,7 +367,7 @@ class EngineMachine(RuleBasedStateMachine):
     def _die(self, lane: Worker, error: BaseException) -> None:
         """End a worker's loop by an error, which is not reported if the engine had been stopped before."""
         tells = not self.has_ended
-        with patch.object(self.engine, "begin_turn", side_effect=error):
+        with patch.object(self.engine.turns, "begin", side_effect=error):
             self.engine._run(lane)
         self._all_are_told()
         assert not tells or self.recorder.failures[-1] is error
@@ -400,7 +401,7 @@ class EngineMachine(RuleBasedStateMachine):
     @invariant()
     def somebody_looks_after_who_is_left(self) -> None:
         if self.live and not self.plans and not self.turns:
-            assert any(self.engine.has_work(lane) for lane in self.lanes), "all lanes sleep and somebody waits"
+            assert any(self.engine.turns.has_work(lane) for lane in self.lanes), "all lanes sleep and somebody waits"
 
     @invariant()
     def the_queue_is_as_long_as_it_should_be(self) -> None:
@@ -408,7 +409,7 @@ class EngineMachine(RuleBasedStateMachine):
             snapshot = self.engine.snapshot()
             assert snapshot.num_waiting == len(self.waiting)
             assert snapshot.num_waiting_tokens == sum(len(each.source_ids) for each in self.waiting)
-            assert all(sequence in self.engine.requests for sequence in self.live)
+            assert all(sequence in self.engine.turns.requests for sequence in self.live)
 
     def teardown(self) -> None:
         if not hasattr(self, "engine"):
@@ -426,7 +427,7 @@ class EngineMachine(RuleBasedStateMachine):
         assert told == Counter(self.accepted), "each is told once"
         if not self.has_ended:
             assert not any(self.engine.held().values()), "something is left over"
-            self.engine.check_integrity(self.lanes[0])
+            self.engine.turns.check_integrity(self.lanes[0])
         self._progress_was_true()
 
     def _drain(self) -> None:
@@ -440,7 +441,7 @@ class EngineMachine(RuleBasedStateMachine):
         raise AssertionError(f"{len(self.live)} are left after {most} rounds")
 
     def _is_busy(self, lane: Worker) -> bool:
-        return lane in self.plans or lane in self.turns or bool(not self.has_ended and self.engine.has_work(lane))
+        return lane in self.plans or lane in self.turns or bool(not self.has_ended and self.engine.turns.has_work(lane))
 
     def _besiege(self) -> None:
         """Refill the queue with newcomers of the highest priority; earlier sequences must still get their results."""

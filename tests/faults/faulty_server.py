@@ -13,7 +13,7 @@ from pathlib import Path
 
 from service.cli.main import main as dragoman
 from service.engine.runtime.session import Binding, GraphSession
-from service.models import recovery, supervisor
+from service.models import supervisor
 
 FAULT_FILE = "FAULT_FILE"
 
@@ -38,7 +38,7 @@ def main() -> None:
         run(session, binding)
 
     GraphSession.run = faulty_run  # type: ignore[assignment, method-assign]
-    recovery._FIRST_DELAY_SECONDS = 0.001
+    supervisor._FIRST_DELAY_SECONDS = 0.001
     supervisor._END_SECONDS = 1.0
     dragoman()
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from service.bundle.manifest import BundleError
+from service.bundle.errors import BundleError
 from service.bundle.transfer import transfer
 from service.cli import exit_codes
-from service.process.lifecycle import ReloadOutcome
+from service.models.reload_plan import ReloadOutcome
 from tests.faults.bundle_loader import BundleLoader
 from tests.faults.damaged_bundles import (
     MANIFEST,

@@ -122,7 +122,7 @@ def test_an_engine_that_forgets_deadlines_is_caught(
     server = serve(max_slots=8, num_threads=2, max_queue_seconds=60.0)
     engine = server.server.models[0].engine
     turns = Turns(engine, monkeypatch)
-    monkeypatch.setattr(engine.requests.deadlines, "pop_expired", lambda now_seconds: [])
+    monkeypatch.setattr(engine.turns.requests.deadlines, "pop_expired", lambda now_seconds: [])
     monkeypatch.setattr(engine, "abort", lambda sequences: None)  # otherwise the handler's cancellation would help it
     send_with_deadlines(server, 60, seed=2)
     eventually(lambda: engine.snapshot().slots_used == engine.snapshot().num_waiting == 0)

@@ -273,14 +273,14 @@ def test_a_tokenizer_that_raises_fails_its_call_only(
     monkeypatch.undo()
     ids = tuple(tokenizer.encode(bad))
     poisoned: list[tuple[int, ...]] = []
-    finish = here.engine.requests.finish
+    finish = here.engine.turns.requests.finish
 
     def watched(leader: Any, hypotheses: Any) -> None:
         if tuple(leader.source_ids[: len(ids)]) == ids:
             poisoned.append(tuple(hypotheses[0].token_ids))
         finish(leader, hypotheses)
 
-    monkeypatch.setattr(here.engine.requests, "finish", watched)
+    monkeypatch.setattr(here.engine.turns.requests, "finish", watched)
     is_poisoned = lambda token_ids: bool(token_ids) and tuple(token_ids) in poisoned  # noqa: E731
     decode = Fault(tokenizer.decode, RuntimeError("broken piece"), ALWAYS, is_poisoned)
     monkeypatch.setattr(tokenizer, "decode", decode)
@@ -338,10 +338,10 @@ def test_a_cache_that_can_not_grow_fails_its_calls_only(
 THREAD: dict[str, Callable[[Any], tuple[Any, str]]] = {
     "scheduler": lambda site: (site.lane, "schedule"),
     "worker": lambda site: (site.lane, "run"),
-    "requests, coming": lambda site: (site.engine.requests, "admit"),
-    "requests, starting": lambda site: (site.engine.requests, "start"),
-    "requests, going": lambda site: (site.engine.requests, "finish"),
-    "books": lambda site: (site.engine.requests, "take_updates"),
+    "requests, coming": lambda site: (site.engine.turns.requests, "admit"),
+    "requests, starting": lambda site: (site.engine.turns.requests, "start"),
+    "requests, going": lambda site: (site.engine.turns.requests, "finish"),
+    "books": lambda site: (site.engine.turns.requests, "take_updates"),
     "listener, updates": lambda site: (site.engine._listener, "on_updates"),
     "listener, statistics": lambda site: (site.engine._listener, "on_turn"),
     "search": lambda site: (site.lane, "step"),
@@ -352,7 +352,7 @@ THREAD: dict[str, Callable[[Any], tuple[Any, str]]] = {
 def test_a_thread_that_dies_is_replaced_and_nobody_hangs(
     site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch, proved: Callable[..., None], error: Exception
 ) -> None:
-    monkeypatch.setattr("service.models.recovery._GOOD_SECONDS", 0.0)  # otherwise the delays grow to half a minute
+    monkeypatch.setattr("service.models.supervisor._GOOD_SECONDS", 0.0)  # otherwise the delays grow to half a minute
     here = site(max_slots=2)
     worst = 0.0
     for number, where in enumerate(THREAD, 1):

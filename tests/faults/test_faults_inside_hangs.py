@@ -20,7 +20,8 @@ from service.engine.runtime.session import Binding, GraphSession, SessionConfig
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from service.faces.http import monitoring
-from service.process.lifecycle import Phase, ReloadOutcome
+from service.models.reload_plan import ReloadOutcome
+from service.process.lifecycle import Phase
 from tests.faults.faulty_server import FAULT_FILE
 from tests.patience import patient
 from tests.servers import (
@@ -195,7 +196,7 @@ def down(
     models.mkdir()
     write_tiny_bundle(models / "other" / "1", "other")
     put_bundle(models, tiny_versions / "1")
-    monkeypatch.setattr("service.models.recovery._FIRST_DELAY_SECONDS", 25.0)
+    monkeypatch.setattr("service.models.supervisor._FIRST_DELAY_SECONDS", 25.0)
     server = serve(models=models, max_slots=4)
     (tiny,) = (model for model in server.server.models if model.name == "tiny")
     monkeypatch.setattr(tiny.engine.workers[0], "run", die)

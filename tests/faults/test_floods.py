@@ -20,7 +20,7 @@ from hyperframe.frame import DataFrame, HeadersFrame, SettingsFrame
 from benchmarks import http2_frames as http2
 from dragoman_client import Client
 from service.domain.errors import Overloaded
-from service.faces.grpc import connections
+from service.faces.grpc import server as grpc_server
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from tests import servers
@@ -266,7 +266,7 @@ def test_answers_that_nobody_reads_count(serve: Serve) -> None:
     body = pb.TranslateRequest(texts=["12345 " * 10_000], **CODES).SerializeToString()
     with RawConnection(server.server.port, {SettingsFrame.INITIAL_WINDOW_SIZE: 0}) as raw:
         window = raw.greeted().settings[SettingsFrame.INITIAL_WINDOW_SIZE]
-        assert window == connections.UNREAD_BYTES
+        assert window == grpc_server.UNREAD_BYTES
         streams = range(1, 20, 2)
         raw.send(b"".join(http2.call(stream, TRANSLATE) for stream in streams))
         raw.pour({stream: struct.pack(">BI", 0, len(body)) + body for stream in streams}, window)

@@ -18,7 +18,7 @@ from hyperframe.frame import ContinuationFrame, GoAwayFrame, HeadersFrame, PingF
 from benchmarks import http2_frames as http2
 from dragoman_client import Client, ClientError, targets
 from service.config.server_config import ServerConfig
-from service.faces.grpc import connections
+from service.faces.grpc import server as grpc_server
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from service.faces.http import bounds as http_bounds
@@ -42,10 +42,10 @@ SLACK_SECONDS = patient(5.0)  # for two busy cores
 @pytest.fixture(scope="module")
 def server(loop_thread: LoopThread, tiny_models: Any) -> Iterator[InProcessServer]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(connections, "KEEPALIVE_SECONDS", KEEPALIVE_SECONDS)
-        patch.setattr(connections, "PING_TIMEOUT_SECONDS", PING_TIMEOUT_SECONDS)
-        patch.setattr(connections, "HANDSHAKE_SECONDS", HANDSHAKE_SECONDS)
-        patch.setattr(connections, "MIN_PING_INTERVAL_SECONDS", 0.5)
+        patch.setattr(grpc_server, "KEEPALIVE_SECONDS", KEEPALIVE_SECONDS)
+        patch.setattr(grpc_server, "PING_TIMEOUT_SECONDS", PING_TIMEOUT_SECONDS)
+        patch.setattr(grpc_server, "HANDSHAKE_SECONDS", HANDSHAKE_SECONDS)
+        patch.setattr(grpc_server, "MIN_PING_INTERVAL_SECONDS", 0.5)
         patch.setattr(http_bounds, "READ_SECONDS", 1.0)
         config = ServerConfig(
             models=tiny_models,
@@ -440,15 +440,15 @@ def test_calls_begun_and_reset_at_once(
 
 def test_a_connection_has_so_many_calls_and_no_more(server: InProcessServer, proved: Proved) -> None:
     with RawConnection(server.server.port) as raw:
-        assert raw.greeted().settings[SettingsFrame.MAX_CONCURRENT_STREAMS] == connections.MAX_CALLS
-        for first in range(1, 2 * connections.MAX_CALLS + 200, 100):
+        assert raw.greeted().settings[SettingsFrame.MAX_CONCURRENT_STREAMS] == grpc_server.MAX_CALLS
+        for first in range(1, 2 * grpc_server.MAX_CALLS + 200, 100):
             raw.send(b"".join(http2.call(each, METHOD + "Translate") for each in range(first, first + 100, 2)))
         refused = 0
         for found in raw.frames():
             refused += isinstance(found, RstStreamFrame) and found.error_code == http2.REFUSED_STREAM
             if refused == 100:
                 break
-    proved("faults-outside", cases=connections.MAX_CALLS + 100)
+    proved("faults-outside", cases=grpc_server.MAX_CALLS + 100)
 
 
 def test_metadata_and_messages_that_are_huge(server: InProcessServer, proved: Proved) -> None:

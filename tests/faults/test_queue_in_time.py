@@ -10,8 +10,7 @@ import pytest
 
 from service.domain.errors import Overloaded
 from service.domain.translation import FinishReason
-from service.engine.admission import Admission
-from service.engine.controlled_delay import BURST_SECONDS, INTERVAL_SECONDS
+from service.engine.admission import BURST_SECONDS, INTERVAL_SECONDS, Admission
 from service.engine.requests import Requests
 from service.engine.scheduler import schedule
 from service.engine.sequence import DecodedHypothesis, Sequence

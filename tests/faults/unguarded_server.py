@@ -6,7 +6,7 @@
 import os
 
 from service.cli.main import main as dragoman
-from service.faces.grpc import connections, intake
+from service.faces.grpc import intake
 from service.faces.grpc import server as grpc_server
 from service.faces.grpc.byte_budget import ByteBudget
 from service.faces.grpc.receptions import Receptions
@@ -22,7 +22,7 @@ def main() -> None:
     else:
         memory = intake.Memory(ByteBudget(_ENDLESS, 1), Receptions(_ENDLESS), Receptions(_ENDLESS), 1)
         intake.Memory.of = lambda *_: memory  # type: ignore[method-assign]
-        connections.UNREAD_BYTES = 65_535  # gRPC's own
+        grpc_server.UNREAD_BYTES = 65_535  # gRPC's own
     dragoman()
 
 

@@ -10,8 +10,9 @@ from pathlib import Path
 from unittest.mock import patch
 
 from service.bundle.checksums import check_intact
+from service.bundle.errors import BundleError
 from service.bundle.graph_file import check_graph
-from service.bundle.manifest import MANIFEST_NAME, BundleError, Manifest
+from service.bundle.manifest import MANIFEST_NAME, Manifest
 from service.bundle.transfer import transfer
 from service.calls.keys import read_keys
 from service.config.server_config import ENVIRONMENT_PREFIX, SETTINGS

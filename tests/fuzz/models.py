@@ -6,7 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from service.bundle.manifest import GoldenPair, LanguagePair, Limits, Manifest, ModelShape, TokenizerSpec
+from service.bundle.manifest import Manifest
+from service.bundle.manifest_parts import GoldenPair, LanguagePair, Limits, ModelShape, TokenizerSpec
 from service.text.tokenizers import Tokenizer, load_tokenizer
 from tests.tokenizer_folders import (
     ENGLISH,

@@ -12,7 +12,6 @@ from service.domain.translation import (
     TranslationRequest,
 )
 from service.engine.sequence import DecodedHypothesis
-from service.text.clean_up import clean_up_spaces, settled
 from service.text.detection import UNDETERMINED, LanguageDetector
 from service.text.formatting import preserve_formatting
 from service.text.languages import ServedLanguages, canonical, folded, is_well_formed, language_of, script_of
@@ -21,9 +20,12 @@ from service.text.markup import BlockTranslation, parse
 from service.text.markup.lexer import Token, TokenKind, tokens
 from service.text.markup.structure import parts
 from service.text.placeholders import find_placeholders
-from service.text.protection import Restored, find_protected, protect, replace_aligned
+from service.text.protected import find_protected
+from service.text.protection import protect, replace_aligned
 from service.text.sentences import cut
+from service.text.target_writing import Restored
 from service.text.terms import TermIndex, find_terms
+from service.text.tokenizers import clean_up_spaces, settled
 from service.text.words import is_word_boundary, words
 from service.translation.answer_size import AnswerSize
 from service.translation.assembling import assemble

@@ -13,7 +13,7 @@ from export.importers.notebook.vocabulary import Vocabulary, misfits, read_vocab
 from export.importers.options import ImportOptions
 from export.importers.parts import read_part
 from service.bundle.checksums import file_sha256
-from service.bundle.manifest import GenerationDefaults, LanguagePair, Limits, TokenizerSpec
+from service.bundle.manifest_parts import GenerationDefaults, LanguagePair, Limits, TokenizerSpec
 from service.text.languages import is_well_formed
 
 T = TypeVar("T")

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy import typing as npt
 
-from service.bundle.manifest import BundleError, one_line
+from service.bundle.errors import BundleError, one_line
 from service.engine.cpus import available_cpus
 from service.engine.runner import RunTerminated
 
@@ -22,6 +22,11 @@ Array = npt.NDArray[Any]
 
 _PROVIDERS = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}
 _PROBE = Path(__file__).parent / "graphs" / "copy_blocks.onnx"  # small, and any provider can run it
+# Other combinations would run, but very slowly. On CUDA, GroupQueryAttention takes float16 and bfloat16 only, and the
+# matrix products of int8 graphs have no kernel: ONNX Runtime would run them on the CPU and copy the arenas there and
+# back in each step. On the CPU, MultiHeadAttention takes float32 only: a float16 graph would be cast back and forth in
+# every layer.
+DEVICE_OF_PRECISION = {"float32": "cpu", "int8": "cpu", "float16": "cuda"}
 
 
 class DeviceUnavailable(Exception):
@@ -253,4 +258,21 @@ def _check_names(path: Path, kind: str, expected: Sequence[str], found: Sequence
             f"{path} has other {kind} than this service binds (missing: {missing or 'none'}, "
             f"unknown: {unknown or 'none'}); "
             "export the bundle again with the same version."
+        )
+
+
+def check_precision(precision: str, device: str, where: str) -> None:
+    """Check that a bundle's precision can run on a device; `where` names the bundle.
+
+    Raises:
+        BundleError: it can't, or the precision is unknown.
+    """
+    choices = ", ".join(f"{name} on {runs_on}" for name, runs_on in DEVICE_OF_PRECISION.items())
+    if precision not in DEVICE_OF_PRECISION:
+        raise BundleError(f"{where} has the unknown precision {precision!r}; this service runs {choices}.")
+    if DEVICE_OF_PRECISION[precision] != device:
+        wanted = [name for name, runs_on in DEVICE_OF_PRECISION.items() if runs_on == device]
+        raise BundleError(
+            f"{where} is a {precision} bundle, which device {device!r} can't run (runnable: {choices}); "
+            f"give a bundle in {' or '.join(wanted)}, or choose device {DEVICE_OF_PRECISION[precision]!r}."
         )

@@ -1,8 +1,19 @@
-"""Converts a strategy's result into the hypothesis that its caller gets."""
+"""The score of a hypothesis, and the hypothesis that a caller gets from a strategy's result."""
+
+import numpy as np
 
 from service.domain.translation import FinishReason
-from service.engine.search.scores import normalized
 from service.engine.sequence import DecodedHypothesis, Sequence
+
+
+def normalized(log_prob: float, length: int, length_penalty: float) -> float:
+    """Divide a summed log-probability by `length ** length_penalty`, in float32 as transformers does.
+
+    `length` counts all tokens after the start token, including the model's forced prefix, such as M2M100's language
+    token, and the end-of-sentence token. The caller's own prefix does not count, like transformers'
+    `decoder_input_ids`.
+    """
+    return float(np.float32(log_prob) / np.float32(length**length_penalty))
 
 
 def score(sequence: Sequence, log_prob: float, length: int) -> float:

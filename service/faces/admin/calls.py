@@ -15,7 +15,8 @@ from service.faces.grpc.counts import check_counts_of_json
 from service.faces.grpc.dragoman.messages import request_from_pb, result_to_pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.models.control import ModelControl
-from service.process.lifecycle import Phase, ReloadOutcome
+from service.models.reload_plan import ReloadOutcome
+from service.process.lifecycle import Phase
 from service.translation.translator import Translator
 
 _OPERATORS = "operators"  # count as one caller, as a key's name or a peer's address does

@@ -16,9 +16,8 @@ import service
 from service.calls.failures import code_of
 from service.domain.errors import DeadlineExceeded, Overloaded, ServiceError, Unavailable
 from service.faces.admin.calls import AdminCalls, Document
-from service.faces.admin.page_builder import build_page
 from service.faces.admin.same_site import refusal
-from service.faces.admin.status import errors_of, models_of, numbers_of
+from service.faces.admin.status import build_page, errors_of, models_of, numbers_of
 from service.faces.http.application import HttpAnswer, HttpRequest, application
 from service.faces.http.listener import HttpListener
 from service.models.loaded_model import LoadedModel

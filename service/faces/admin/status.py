@@ -1,16 +1,22 @@
-"""The contents of /status.json: current counters, gauges and histograms, read from the metrics.
+"""The status page, and the contents of /status.json: current counters, gauges and histograms, from the metrics.
+
+The page is one file of markup, styles, charts and scripts, with a policy that allows only these.
 
 Nothing is counted here. The page computes rates and percentiles from the differences between two readings.
 """
 
+import base64
 import dataclasses
+import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from service.models.loaded_model import LoadedModel
-from service.observe.metrics import Sample
 from service.observe.recent_errors import RecentError
+from service.observe.registry import Sample
 
 # Last parts of `method`s. Other calls, such as health checks, would only obscure how long translating takes.
 TRANSLATING = {"Translate", "TranslateStream", "TranslateText", "ModelInfer", "ModelStreamInfer", "translate"}
@@ -24,6 +30,7 @@ _HISTOGRAMS = {
     "queue_seconds": "dragoman_queue_seconds",
     "batch_size": "dragoman_step_batch_size",
 }
+_PAGE = Path(__file__).parent / "page"
 
 
 def numbers_of(samples: Iterable[Sample]) -> dict[str, Any]:
@@ -94,3 +101,36 @@ def errors_of(errors: Iterable[RecentError]) -> list[dict[str, Any]]:
 
 def _product(slots: dict[str, float], bytes_per_slot: dict[str, float]) -> float:
     return sum(number * bytes_per_slot.get(model, 0.0) for model, number in slots.items())
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """The HTML and the `Content-Security-Policy` that it is served with."""
+
+    body: bytes
+    policy: str
+
+
+def build_page() -> Page:
+    """Build the page, which loads nothing from other addresses."""
+    styles = [_read("uPlot.min.css"), _read("status.css")]
+    scripts = [_read("uPlot.iife.min.js"), _read("status.js")]
+    html = _read("status.html")
+    html = html.replace("<!-- licence -->", f"<!--\nCharts are drawn by uPlot.\n\n{_read('uPlot.LICENSE')}\n-->")
+    html = html.replace("<!-- styles -->", "".join(f"<style>{style}</style>\n" for style in styles))
+    html = html.replace("<!-- scripts -->", "".join(f"<script>{script}</script>\n" for script in scripts))
+    policy = (
+        f"default-src 'none'; script-src {_hashes(scripts)}; style-src {_hashes(styles)}; img-src data:; "
+        "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+        "require-trusted-types-for 'script'; trusted-types 'none'"
+    )
+    return Page(html.encode(), policy)
+
+
+def _read(name: str) -> str:
+    return (_PAGE / name).read_text(encoding="utf-8")
+
+
+def _hashes(blocks: list[str]) -> str:
+    digests = (base64.b64encode(hashlib.sha256(block.encode()).digest()).decode() for block in blocks)
+    return " ".join(f"'sha256-{digest}'" for digest in digests)

@@ -13,13 +13,13 @@ from service.domain.errors import ServiceError, Unauthenticated
 from service.domain.translation import Priority
 from service.faces.grpc import health
 from service.faces.grpc.absent_callers import end
+from service.faces.grpc.context import host_of
 from service.faces.grpc.dragoman import servicer as translation_servicer
 from service.faces.grpc.dragoman.messages import PRIORITIES
 from service.faces.grpc.google import servicer as google_servicer
 from service.faces.grpc.interceptors import Behaviour, Context, Continuation, Handler, Interceptor, around, parse
 from service.faces.grpc.kserve import servicer as kserve_servicer
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
-from service.faces.grpc.peer import host_of
 from service.faces.grpc.status import Metadata, status_of
 
 # Probes have no keys, and the list of methods is public anyway.

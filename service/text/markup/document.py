@@ -16,7 +16,7 @@ from service.text.spans import Span
 
 _SPACES = re.compile(r"[\t\n\f\r ]+")
 _LONG_NUMBER = re.compile(r"&#0*[0-9]{8,}")
-_UNNESTABLE = re.compile(r"<(?:a|nobr)(?=[\t\n\f\r />])", re.IGNORECASE)  # as `elements.UNNESTABLE`
+_UNNESTABLE = re.compile(r"<(?:a|nobr)(?=[\t\n\f\r />])", re.IGNORECASE)  # as `structure.UNNESTABLE`
 _UNNESTABLE_END = re.compile(r"</(?:a|nobr)(?=[\t\n\f\r />])", re.IGNORECASE)
 _MAX_SEARCHES = 1000  # of texts whose positions no link gives
 _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "\u00a0": "&nbsp;"})

@@ -15,31 +15,18 @@ span of its parent's words:
 Elements deeper than `_MAX_DEPTH` are placed by relative position, which makes the total time linear.
 """
 
-import heapq
-import re
 from bisect import bisect_left, bisect_right
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from service.domain.checkpoint import checkpoint, paced
 from service.domain.translation import AlignedSpan
-from service.text.scripts import MARKS, UNSPACED
+from service.text.markup.word_links import is_punctuation, names_and_numbers, points, words
+from service.text.markup.word_spans import best_span, fitted, longest_ordered
 from service.text.spans import Span
 
 _MAX_DEPTH = 32
 _ANCHOR_WEIGHT = 4
-
-_PUNCTUATION = (
-    r"!-/:-@\[-`{-~\u00a1\u00a7\u00ab\u00b6\u00b7\u00bb\u00bf\u055a-\u055f\u0589\u05be\u05f3\u05f4\u060c\u061b\u061f"
-    r"\u066a-\u066d\u06d4\u0964\u0965\u2010-\u2027\u2030-\u205e\u3001-\u3003\u3008-\u3011\u3014-\u301f\u30fb"
-    r"\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65"
-)
-_LETTERS = rf"[^\s{_PUNCTUATION}{UNSPACED}]"
-_WORD = re.compile(
-    rf"(?P<word>{_LETTERS}++(?:[!-/:-@\[-`{{-~\u2019\u00b7\u2010\u2011]++{_LETTERS}++)*"
-    rf"|(?![{_PUNCTUATION}])[{UNSPACED}][{MARKS}]*+)|\S"  # in scripts without spaces, each letter is a word
-)
 
 
 @dataclass(slots=True, eq=False)
@@ -120,29 +107,22 @@ def insertions(
         ]
 
 
-@dataclass(frozen=True, slots=True)
-class _Word:
-    start: int
-    end: int
-    is_punctuation: bool
-
-
 class _Placer:
     """A translation's words and, for each, the position in the source that it points at."""
 
     def __init__(
         self, source: str, translation: str, alignment: Sequence[AlignedSpan], kept: Sequence[tuple[Span, Span]]
     ) -> None:
-        self.words = _words(translation, sorted(target for _, target in kept))
+        self.words = words(translation, sorted(target for _, target in kept))
         target_starts = [word.start for word in self.words]
         self._source = source
-        self._source_words = _words(source, sorted(part for part, _ in kept))
+        self._source_words = words(source, sorted(part for part, _ in kept))
         self._source_starts = [word.start for word in self._source_words]
-        self._points = _points(self.words, len(source), len(translation), alignment)
+        self._points = points(self.words, len(source), len(translation), alignment)
         self._weights = [1] * len(self.words)
         is_certain = bytearray(len(source))  # whether a position in the source occurs in the translation word for word
-        source_places = _names_and_numbers(source, self._source_words)
-        for name, place in _names_and_numbers(translation, self.words).items():
+        source_places = names_and_numbers(source, self._source_words)
+        for name, place in names_and_numbers(translation, self.words).items():
             if name in source_places:
                 word = self._source_words[source_places[name]]
                 self._points[place] = (word.start + word.end) / 2
@@ -170,17 +150,18 @@ class _Placer:
         A child without words is placed before the word `low`, or, if the third value is true, after the previous word.
         """
         elements = [child for child in parent.children if child.has_text]
+        needs = [element.need for element in elements]
         if len(elements) == 1 and (elements[0].start, elements[0].end) == (parent.start, parent.end):
             spans = [(low, high)]
         elif depth < _MAX_DEPTH:
-            spans = _fitted(elements, self._aligned(elements, low, high), low, high)
+            spans = fitted(needs, self._aligned(elements, low, high), low, high)
         else:
             scale = (high - low) / max(1, parent.end - parent.start)
             relative = [
                 (low + int((e.start - parent.start) * scale), low + int((e.end - parent.start) * scale))
                 for e in elements
             ]
-            spans = _fitted(elements, relative, low, high)
+            spans = fitted(needs, relative, low, high)
         regions: list[tuple[int, int, bool]] = []
         earliest, is_after_element = low, False
         following = iter([*spans, (high, high)])
@@ -227,25 +208,23 @@ class _Placer:
             labels.append(None if point < 0 else label if is_within else -1)
         weights = self._weights[low:high]
         kept: dict[int, tuple[int, int]] = {}
-        for index, kept_label in _longest_ordered(labels, weights):
+        for index, kept_label in longest_ordered(labels, weights):
             kept[kept_label] = (kept.get(kept_label, (index, 0))[0], index + 1)
         spans: list[tuple[int, int] | None] = []
         for label, element in paced(enumerate(elements)):
             if label not in kept:
                 spans.append(None)
                 continue
-            start, end = _best_span(labels, weights, label, *kept[label])
+            start, end = best_span(labels, weights, label, *kept[label])
             spans.append(self._without_punctuation(element, low + start, low + end))
         return self._completed(elements, spans, low, high)
 
     def _without_punctuation(self, element: Node, start: int, end: int) -> tuple[int, int]:
         """Return the span without punctuation at borders where the source has none."""
-        while end - start > 1 and self.words[start].is_punctuation and not _is_punctuation(self._source[element.start]):
+        while end - start > 1 and self.words[start].is_punctuation and not is_punctuation(self._source[element.start]):
             start += 1
         while (
-            end - start > 1
-            and self.words[end - 1].is_punctuation
-            and not _is_punctuation(self._source[element.end - 1])
+            end - start > 1 and self.words[end - 1].is_punctuation and not is_punctuation(self._source[element.end - 1])
         ):
             end -= 1
         return start, end
@@ -279,125 +258,3 @@ class _Placer:
                 complete.append((place, place))
             index = end_index
         return complete
-
-
-def _words(text: str, kept: Sequence[Span]) -> list[_Word]:
-    """Split a text into words; each kept part, in order, is one word."""
-    words: list[_Word] = []
-    done = 0
-    for start, end in (*kept, Span(len(text), len(text))):
-        words += (_Word(*match.span(), match.lastgroup is None) for match in paced(_WORD.finditer(text, done, start)))
-        if start < end:
-            words.append(_Word(start, end, is_punctuation=False))
-        done = end
-    return words
-
-
-def _is_punctuation(character: str) -> bool:
-    match = _WORD.match(character)
-    return match is not None and match.lastgroup is None
-
-
-def _names_and_numbers(text: str, words: Sequence[_Word]) -> dict[str, int]:
-    """Map words with a capital letter or a digit that occur once in `text` to their indices."""
-    spelled = [text[word.start : word.end] for word in words]
-    counts = Counter(spelled)
-    return {
-        word: index
-        for index, word in enumerate(spelled)
-        if counts[word] == 1 and any(character.isupper() or character.isdigit() for character in word)
-    }
-
-
-def _points(
-    words: Sequence[_Word], source_length: int, target_length: int, alignment: Sequence[AlignedSpan]
-) -> list[float]:
-    """Return each word's position in the source, from the shortest alignment span over it; -1 if there is none."""
-    links = [
-        link
-        for link in paced(alignment)
-        if 0 <= link.source_start < link.source_end <= source_length
-        and 0 <= link.target_start < link.target_end <= target_length
-    ] or [AlignedSpan(0, source_length, 0, target_length)]
-    links.sort(key=lambda link: link.target_start)
-    points: list[float] = []
-    over: list[tuple[int, int]] = []  # a heap: length and index of the links that have started
-    begun = 0
-    for word in paced(words):
-        center = (word.start + word.end) / 2
-        while begun < len(links) and links[begun].target_start <= center:
-            heapq.heappush(over, (links[begun].target_end - links[begun].target_start, begun))
-            begun += 1
-        while over and links[over[0][1]].target_end <= center:
-            heapq.heappop(over)
-        if not over:
-            points.append(-1.0)
-            continue
-        link = links[over[0][1]]
-        share = (center - link.target_start) / (link.target_end - link.target_start)
-        points.append(link.source_start + share * (link.source_end - link.source_start))
-    return points
-
-
-def _longest_ordered(labels: Sequence[int | None], weights: Sequence[int]) -> list[tuple[int, int]]:
-    """Return indices and labels of the heaviest non-decreasing subsequence of `labels`, ignoring `None` and negative
-    ones.
-    """
-    last_labels: list[int] = []  # of the best subsequence of each weight: its last label,
-    last_indices: list[int] = []  # and the index of that
-    previous: dict[int, int] = {}
-    for index, label in paced(enumerate(labels)):
-        if label is None or label < 0:
-            continue
-        for copy in range(weights[index]):
-            place = bisect_right(last_labels, label)
-            if copy == 0 and place:
-                previous[index] = last_indices[place - 1]
-            last_labels[place : place + 1] = [label]
-            last_indices[place : place + 1] = [index]
-    chosen: list[tuple[int, int]] = []
-    last = last_indices[-1] if last_indices else None
-    while last is not None:
-        label = labels[last]
-        assert label is not None
-        chosen.append((last, label))
-        last = previous.get(last)
-    return chosen[::-1]
-
-
-def _best_span(
-    labels: Sequence[int | None], weights: Sequence[int], label: int, start: int, end: int
-) -> tuple[int, int]:
-    """Return the part of `start` to `end` with the most words of `label` minus those of others (maximum subarray)."""
-    best, best_span = 0, (start, end)
-    balance, first = 0, start
-    for index in range(start, end):
-        if balance <= 0:
-            balance, first = 0, index
-        found = labels[index]
-        if found is not None:
-            balance += weights[index] if found == label else -weights[index]
-        if balance > best:
-            best, best_span = balance, (first, index + 1)
-    return best_span
-
-
-def _fitted(elements: Sequence[Node], spans: Sequence[tuple[int, int]], low: int, high: int) -> list[tuple[int, int]]:
-    """Move `spans` as little as needed so that they are sorted, disjoint, in bounds and have the words they need.
-
-    If there are too few words, the first elements get them.
-    """
-    spare = high - low
-    needs: list[int] = []
-    for element in elements:
-        needs.append(min(element.need, spare))
-        spare -= needs[-1]
-    reserved = sum(needs)
-    fitted: list[tuple[int, int]] = []
-    for (wanted_start, wanted_end), need in paced(zip(spans, needs, strict=True)):
-        reserved -= need
-        start = min(max(wanted_start, low), high - reserved - need)
-        end = min(max(wanted_end, start + need), high - reserved)
-        fitted.append((start, end))
-        low = end
-    return fitted

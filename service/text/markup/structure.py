@@ -1,14 +1,51 @@
-"""Which tags may move within their sentence, and which are fixed."""
+"""Which elements are blocks and which part of a sentence; which tags may move within their sentence."""
 
 import enum
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from service.domain.checkpoint import checkpoint, paced
-from service.text.markup import elements
 from service.text.markup.lexer import FOREIGN, Token, TokenKind, attributes
 
 _PACE = 64  # tokens between checkpoints
+
+VOID = frozenset(
+    {
+        *("area", "base", "basefont", "bgsound", "br", "col", "embed", "frame", "hr", "img", "input", "keygen"),
+        *("link", "meta", "param", "source", "track", "wbr"),
+    }
+)
+"""Elements without content and end tag."""
+
+MARKS = frozenset({"area", "embed", "img", "input", "wbr"})
+"""Elements without text that may stand within a sentence."""
+
+OPAQUE_MARKS = frozenset({"audio", "canvas", "iframe", "math", "object", "picture", "svg", "video"})
+"""Elements that may stand within a sentence and whose content is left alone."""
+
+PROTECTED = frozenset({"code", "kbd", "samp", "var"})
+"""Elements whose text is part of a sentence and must come back as it is."""
+
+UNNESTABLE = frozenset({"a", "nobr"})
+"""Inline elements that end where another of their kind starts."""
+
+OPAQUE_BLOCKS = frozenset({"listing", "noscript", "pre", "template"})
+"""Elements between sentences whose content is left alone."""
+
+BLOCKS = (
+    OPAQUE_BLOCKS
+    | (VOID - MARKS - {"br"})
+    | {
+        *("address", "applet", "article", "aside", "blockquote", "body", "button", "caption", "center", "colgroup"),
+        *("datalist", "dd", "details", "dialog", "dir", "div", "dl", "dt", "fieldset", "figcaption", "figure"),
+        *("footer", "form", "frameset", "h1", "h2", "h3", "h4", "h5", "h6", "head", "header", "hgroup", "html"),
+        *("image", "isindex", "legend", "li", "main", "marquee", "menu", "menuitem", "nav", "noembed", "noframes"),
+        *("ol", "optgroup", "option", "p", "plaintext", "rb", "rp", "rt", "rtc", "script", "search", "section"),
+        *("select", "style", "summary", "table", "tbody", "td", "textarea", "tfoot", "th", "thead", "title", "tr"),
+        *("ul", "xmp"),
+    }
+)
+"""Elements at whose tags a sentence ends. All that are in none of these sets are inline, as in browsers."""
 
 
 class Role(enum.Enum):
@@ -65,15 +102,13 @@ def parts(html: str, tokens: Sequence[Token]) -> list[Part]:
         role, following = _role(html, tokens, index, partners)
         if role is Role.KEPT and any(
             each.kind is TokenKind.START
-            and each.name in elements.UNNESTABLE
+            and each.name in UNNESTABLE
             and (names_open.get(each.name) or (lasting_links and each.name == "a"))
             for each in tokens[index:following]
         ):
             role = Role.BOUNDARY
         if role is Role.OPEN:
-            if token.name in elements.UNNESTABLE and (
-                names_open.get(token.name) or (lasting_links and token.name == "a")
-            ):
+            if token.name in UNNESTABLE and (names_open.get(token.name) or (lasting_links and token.name == "a")):
                 forget_open()
                 role = Role.BOUNDARY
             else:
@@ -109,13 +144,13 @@ def _role(html: str, tokens: Sequence[Token], index: int, partners: Mapping[int,
     """Return the role of the part that starts at a token, and the index of the token after that part."""
     token, partner = tokens[index], partners.get(index)
     role = _role_of_token(token)
-    if token.kind is not TokenKind.START or token.name in elements.VOID:
+    if token.kind is not TokenKind.START or token.name in VOID:
         return role, index + 1
     if token.name in FOREIGN and html.endswith("/>", token.start, token.end):
         return Role.MARK, index + 1
-    if token.name in elements.OPAQUE_MARKS and partner is not None:
+    if token.name in OPAQUE_MARKS and partner is not None:
         return Role.MARK, partner + 1
-    is_opaque = token.name in elements.OPAQUE_MARKS or token.name in elements.OPAQUE_BLOCKS
+    is_opaque = token.name in OPAQUE_MARKS or token.name in OPAQUE_BLOCKS
     if not is_opaque and not _is_untranslated(html, token):
         return role, index + 1
     if role is Role.OPEN and not is_opaque and partner is not None and _is_whole(html, tokens, index, partners):
@@ -129,13 +164,13 @@ def _is_whole(html: str, tokens: Sequence[Token], start: int, partners: Mapping[
     Its tags must all be paired.
     """
     names: list[str] = [tokens[start].name]
-    unnestable = elements.UNNESTABLE.intersection(names)  # those of `names` that are in it
+    unnestable = UNNESTABLE.intersection(names)  # those of `names` that are in it
     index = start + 1
     while index < partners[start]:
         token, partner = tokens[index], partners.get(index)
         role = _role_of_token(token)
         is_empty = token.name in FOREIGN and html.endswith("/>", token.start, token.end)
-        if role is Role.OPEN and not is_empty and token.name in elements.OPAQUE_MARKS:
+        if role is Role.OPEN and not is_empty and token.name in OPAQUE_MARKS:
             if partner is None or partner > partners[start]:
                 return False
             index = partner
@@ -143,7 +178,7 @@ def _is_whole(html: str, tokens: Sequence[Token], start: int, partners: Mapping[
             if token.name in unnestable:
                 return False
             names.append(token.name)
-            unnestable |= elements.UNNESTABLE.intersection((token.name,))
+            unnestable |= UNNESTABLE.intersection((token.name,))
         elif role is Role.CLOSE:
             if names.pop() != token.name or not names:
                 return False
@@ -162,10 +197,10 @@ def _role_of_token(token: Token) -> Role:
             return Role.MARK
         case TokenKind.RAW:
             return Role.BOUNDARY
-    if token.name in elements.BLOCKS:
+    if token.name in BLOCKS:
         return Role.BOUNDARY
     is_start = token.kind is TokenKind.START
-    if token.name in elements.VOID:
+    if token.name in VOID:
         if not is_start:
             return Role.BOUNDARY
         return Role.LINE_BREAK if token.name == "br" else Role.MARK
@@ -191,13 +226,13 @@ def _end_of_region(tokens: Sequence[Token], start: int, partner: int | None) -> 
     if partner is not None:
         return partner + 1
     for index in range(start + 1, len(tokens)):
-        if tokens[index].kind in (TokenKind.START, TokenKind.END) and tokens[index].name in elements.BLOCKS:
+        if tokens[index].kind in (TokenKind.START, TokenKind.END) and tokens[index].name in BLOCKS:
             return index
     return len(tokens)
 
 
 def _is_untranslated(html: str, token: Token) -> bool:
-    if token.name in elements.PROTECTED:
+    if token.name in PROTECTED:
         return True
     tag = html[token.start : token.end]
     if "translate" not in tag.lower():

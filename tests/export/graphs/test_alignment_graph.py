@@ -16,7 +16,7 @@ from export.graphs.dense import padded_head_size
 from export.graphs.execution import AlignmentRun, GraphPair
 from export.graphs.external_data import external_data
 from export.graphs.tracing import trace_alignment, trace_encoder
-from service.bundle.manifest import ModelShape
+from service.bundle.manifest_parts import ModelShape
 from tests.export.graphs.test_variants import VARIANTS
 from tests.export.tiny_models import random_sources, tiny_config, tiny_model
 

@@ -7,7 +7,8 @@ import onnx
 import pytest
 
 from export.graphs.checks import GraphError, check_decoder_step, check_encoder
-from service.bundle.manifest import Manifest, ModelShape
+from service.bundle.manifest import Manifest
+from service.bundle.manifest_parts import ModelShape
 
 GRAPH_SIZE_LIMIT = 64 * 1024
 

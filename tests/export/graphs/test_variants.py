@@ -14,7 +14,7 @@ from export.graphs.dense import padded_head_size
 from export.graphs.execution import GraphPair
 from export.graphs.tracing import trace_decoder_step, trace_encoder
 from service.bundle.graph_io import NO_TOKEN
-from service.bundle.manifest import ModelShape
+from service.bundle.manifest_parts import ModelShape
 from tests.export.tiny_models import random_sources, tiny_config, tiny_model
 
 SUPPRESSED = (1, 3, 40)

@@ -12,7 +12,7 @@ from export.importers.hf_generation import (
     read_generation,
     settings_of_config,
 )
-from service.bundle.manifest import GenerationDefaults
+from service.bundle.manifest_parts import GenerationDefaults
 
 IDS = {"eos_token_id": 0, "pad_token_id": 9, "decoder_start_token_id": 9}
 

@@ -15,7 +15,9 @@ from export.golden_texts import GOLDEN_TEXTS
 from export.graphs.execution import AlignmentRun, GraphPair
 from export.quantize import quantize
 from service.bundle.checksums import mismatches
-from service.bundle.manifest import BundleError, Graphs, Manifest
+from service.bundle.errors import BundleError
+from service.bundle.manifest import Manifest
+from service.bundle.manifest_parts import Graphs
 from service.domain.translation import DecodingOptions
 from service.models.repository import find_bundles
 

@@ -9,8 +9,8 @@ import onnx
 import pytest
 
 from service.bundle import graph_file
+from service.bundle.errors import BundleError
 from service.bundle.graph_file import OPERATORS, check_graph
-from service.bundle.manifest import BundleError
 from tests.faults.damaged_bundles import add_loop
 from tests.fuzz.messages import check_message
 from tests.servers import REPOSITORY

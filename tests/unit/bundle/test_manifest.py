@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from service.bundle.manifest import MANIFEST_NAME, MAX_MANIFEST_BYTES, BundleError, Manifest, one_line
+from service.bundle.errors import BundleError, one_line
+from service.bundle.manifest import MANIFEST_NAME, MAX_MANIFEST_BYTES, Manifest
 
 
 @pytest.fixture

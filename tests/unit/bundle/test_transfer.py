@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from service.bundle.checksums import check_intact
-from service.bundle.manifest import BundleError, Manifest
+from service.bundle.errors import BundleError
+from service.bundle.manifest import Manifest
 from service.bundle.transfer import transfer
 from tests.patience import patient
 from tests.servers import REPOSITORY

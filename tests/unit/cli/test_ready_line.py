@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from service.bundle.manifest import LanguagePair, Manifest
+from service.bundle.manifest import Manifest
+from service.bundle.manifest_parts import LanguagePair
 from service.cli.serve import ready_line
 from service.config.server_config import ServerConfig
 

@@ -6,7 +6,8 @@ from dataclasses import replace
 from service.domain.origin import Origin
 from service.domain.translation import DecodingOptions, Priority
 from service.engine.config import EngineConfig
-from service.engine.engine import Engine, TurnStats
+from service.engine.engine import Engine
+from service.engine.reports import TurnStats
 from service.engine.runner import Runner
 from service.engine.sequence import Sequence, SequenceProgress, SequenceUpdate
 from tests.patience import patient

@@ -1,8 +1,15 @@
+import os
+import sys
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from service.engine.cpus import available_cpus, saturates_int8
+from service.engine.cpus import STEPS_BACK, available_cpus, saturates_int8, set_back
+from tests.servers import InProcessServer
 
 
 @pytest.fixture
@@ -37,3 +44,58 @@ def test_only_x86_without_vnni_saturates(tmp_path: Path, info: str | None, expec
     if info is not None:
         path.write_text(info)
     assert saturates_int8(path) is expected
+
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a process has one niceness")
+
+
+def own_niceness() -> int:
+    return os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+
+
+def in_thread(work: Callable[[], Any]) -> Any:
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(work).result()
+
+
+def test_a_thread_and_its_children_are_set_back_and_no_other() -> None:
+    def work() -> tuple[int, int]:
+        set_back()
+        set_back()  # counts from the process's
+        return own_niceness(), in_thread(own_niceness)
+
+    before = own_niceness()
+    assert in_thread(work) == (before + STEPS_BACK, before + STEPS_BACK)
+    assert in_thread(own_niceness) == own_niceness() == before
+
+
+def test_the_main_thread_is_not_set_back() -> None:
+    """Else each time would count from the last."""
+    assert threading.current_thread() is threading.main_thread()
+    before = own_niceness()
+    set_back()
+    assert own_niceness() == before
+
+
+def test_a_sandbox_may_forbid_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: int) -> None:
+        raise PermissionError
+
+    def work() -> int:
+        set_back()
+        return own_niceness()
+
+    monkeypatch.setattr("os.setpriority", refuse)
+    assert in_thread(work) == own_niceness()
+
+
+def test_a_server_sets_back_its_lanes_and_what_calls_compute(serve: Callable[..., InProcessServer]) -> None:
+    before = own_niceness()
+    others = set(threading.enumerate())
+    serve()
+    threads = {
+        thread.name.split("-")[0].split("_")[0]: os.getpriority(os.PRIO_PROCESS, thread.native_id) - before
+        for thread in threading.enumerate()
+        if thread not in others and thread.native_id is not None
+    }
+    assert threads["engine"] == threads["compute"] == STEPS_BACK

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from numpy import typing as npt
 
 from service.domain.translation import FinishReason
-from service.engine.engine import Engine, EngineConfig
+from service.engine.config import EngineConfig
+from service.engine.engine import Engine
 from service.engine.sequence import Sequence, SequenceUpdate
 from tests.unit.engine import reference_search
 from tests.unit.engine.fake_runner import EOS_ID, START_ID, FakeRunner

@@ -7,8 +7,8 @@ import pytest
 from service.domain.errors import EngineFailure, InvalidRequest, Unavailable
 from service.domain.translation import DecodingOptions
 from service.engine.config import EngineConfig
-from service.engine.engine import TurnStats
 from service.engine.generate import OfflineEngine, sequences_of
+from service.engine.reports import TurnStats
 from tests.patience import patient
 from tests.unit.engine.fake_runner import BAD_SOURCE_ID, FakeRunner
 from tests.unit.engine.recorder import new_sequence

@@ -34,7 +34,7 @@ class Scene(NamedTuple):
 
     @property
     def requests(self) -> Requests:
-        return self.engine.requests
+        return self.engine.turns.requests
 
 
 def scene() -> Scene:
@@ -47,12 +47,12 @@ def scene() -> Scene:
     follower, waiting = replace(running, request_id="follower", slots=[]), endless(4, "waiting")
     engine.submit([running, beam, follower, waiting])
     for _ in range(3):
-        engine.turn(lane)
+        engine.turns.run(lane)
     return Scene(engine, lane, running, beam, follower, waiting)
 
 
 def check(a: Scene) -> None:
-    a.engine.check_integrity(a.lane)
+    a.engine.turns.check_integrity(a.lane)
     a.lane.check_rows()
 
 
@@ -82,7 +82,7 @@ FAULTS: dict[str, tuple[str, Falsify]] = {
     "a search is kept": ("a search is kept", lambda a: a.lane.search.join(a.waiting)),
     "a first token is awaited": ("first token", lambda a: a.lane._without_token.append(a.running)),
     "a sequence has no rows at home": ("have no rows there", lambda a: a.lane.batch.leave(a.beam)),
-    "a sequence has rows elsewhere": ("have a home", lambda a: a.engine.worker_of.pop(a.beam)),
+    "a sequence has rows elsewhere": ("have a home", lambda a: a.engine.turns.worker_of.pop(a.beam)),
     "a stranger has rows": ("not at home", lambda a: a.lane.batch._sequences.update({a.waiting: None})),
     "a sequence in demand is doomed": ("a abandoned sequence", lambda a: a.lane.abandoned.append(a.beam)),
     "a sequence is abandoned twice": ("abandoned twice", lambda a: a.lane.abandoned.extend([a.waiting] * 2)),
@@ -150,7 +150,7 @@ def test_rows_that_are_promised_must_be_free() -> None:
 def test_an_engine_with_wrong_books_fails_and_says_so() -> None:
     """The loop itself checks: an inconsistency injected while it runs ends it."""
     rig = Rig()
-    rig.runner.before_step = lambda number: setattr(rig.engine.requests.waiting, "num_tokens", 7)
+    rig.runner.before_step = lambda number: setattr(rig.engine.turns.requests.waiting, "num_tokens", 7)
     with rig:
         rig.engine.submit([endless()])
         failure = rig.recorder.wait_for_failure()
@@ -161,7 +161,7 @@ def test_an_engine_with_wrong_books_fails_and_says_so() -> None:
 def test_nothing_is_compared_unless_asked_for() -> None:
     rig = Rig()
     rig.engine = Engine([rig.runner], EngineConfig(), rig.recorder)
-    rig.runner.before_step = lambda number: setattr(rig.engine.requests.waiting, "num_tokens", 7)
+    rig.runner.before_step = lambda number: setattr(rig.engine.turns.requests.waiting, "num_tokens", 7)
     with rig:
         rig.engine.submit([sequence := endless()])
         assert rig.error(sequence) is None

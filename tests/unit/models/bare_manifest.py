@@ -1,6 +1,7 @@
 """A minimal manifest, for tests that never open what it describes."""
 
-from service.bundle.manifest import GoldenPair, LanguagePair, Limits, Manifest, ModelShape, TokenizerSpec
+from service.bundle.manifest import Manifest
+from service.bundle.manifest_parts import GoldenPair, LanguagePair, Limits, ModelShape, TokenizerSpec
 
 MANIFEST = Manifest(
     name="bare",

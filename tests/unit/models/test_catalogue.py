@@ -8,7 +8,8 @@ from typing import Any, cast
 
 import pytest
 
-from service.bundle.manifest import Language, LanguagePair, Manifest
+from service.bundle.manifest import Manifest
+from service.bundle.manifest_parts import Language, LanguagePair
 from service.domain.errors import InvalidRequest, NotFound
 from service.engine.engine import Engine
 from service.models.catalogue import Catalogue

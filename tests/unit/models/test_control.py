@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from service.bundle.manifest import BundleError
+from service.bundle.errors import BundleError
 from service.domain.errors import NotFound, NotPossible
 from service.models.control import ModelControl
 from service.models.index import LoadState

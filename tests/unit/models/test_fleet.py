@@ -13,13 +13,13 @@ from typing import Any, TypeVar, cast
 
 import pytest
 
-from service.bundle.manifest import BundleError
+from service.bundle.errors import BundleError
 from service.engine.engine import Engine
 from service.models import fleet as fleet_module
 from service.models.fleet import Fleet
 from service.models.loaded_model import LoadedModel
+from service.models.reload_plan import ReloadOutcome
 from service.models.repository import FoundBundle
-from service.process.lifecycle import ReloadOutcome
 from service.text.tokenizers import Tokenizer
 from tests.patience import patient
 from tests.servers import eventually

@@ -11,7 +11,8 @@ import onnx
 import pytest
 
 from service.bundle.checksums import file_sha256
-from service.bundle.manifest import BundleError, Manifest
+from service.bundle.errors import BundleError
+from service.bundle.manifest import Manifest
 from service.domain.translation import DecodingOptions
 from service.engine.config import EngineConfig
 from service.engine.runtime.session import SessionConfig

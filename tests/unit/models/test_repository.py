@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from service.bundle.manifest import BundleError, Manifest
+from service.bundle.errors import BundleError
+from service.bundle.manifest import Manifest
 from service.models.repository import find_bundles, read_models
 
 

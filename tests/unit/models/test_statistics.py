@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from service.domain.translation import DecodingOptions, FinishReason
+from service.engine.reports import TurnStats
 from service.engine.sequence import Sequence, SequenceUpdate
-from service.engine.stats import TurnStats
 from service.models.statistics import Duration, InferenceStatistics
 from tests.patience import patient
 

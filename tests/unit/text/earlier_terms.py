@@ -4,9 +4,8 @@ import re
 from collections.abc import Iterable, Iterator
 
 from service.domain.translation import Term
-from service.text.scripts import UNSPACED
 from service.text.terms import FoundTerm, capitalized
-from service.text.words import is_word_boundary
+from service.text.words import UNSPACED, is_word_boundary
 
 _PREFIX = 4
 _MAY_BEGIN = re.compile(rf"\b\w|(?<=[{UNSPACED}])\w|[^\w\s]|[{UNSPACED}]")

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
-from service.bundle.manifest import TokenizerSpec
+from service.bundle.manifest_parts import TokenizerSpec
 from service.text.incremental import IncrementalDecoder, PieceDecoder
 from service.text.tokenizers import Tokenizer, load_tokenizer
 from tests.nasty_texts import nasty_text

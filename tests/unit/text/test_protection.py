@@ -7,7 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.domain.translation import AlignedSpan, Flag, Term
-from service.text.protection import Protected, ProtectedText, Restored, find_protected, protect, replace_aligned
+from service.text.protected import Protected, find_protected
+from service.text.protection import ProtectedText, protect, replace_aligned
+from service.text.target_writing import Restored
 from service.text.terms import TermIndex
 
 SYMBOLS = tuple(chr(0xE000 + i) for i in range(32))

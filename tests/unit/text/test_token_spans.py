@@ -3,8 +3,8 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.text.clean_up import clean_up_spaces
 from service.text.token_spans import by_prefixes, consecutive, disjoint, spread, stripped, without_spaces
+from service.text.tokenizers import clean_up_spaces
 
 
 def test_consecutive() -> None:

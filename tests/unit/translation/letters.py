@@ -4,7 +4,8 @@ import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
-from service.bundle.manifest import LanguagePair, Limits, Manifest
+from service.bundle.manifest import Manifest
+from service.bundle.manifest_parts import LanguagePair, Limits
 from service.text.token_spans import TokenSpan, consecutive
 
 EOS = 2

@@ -4,7 +4,7 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.bundle.manifest import LanguagePair
+from service.bundle.manifest_parts import LanguagePair
 from service.domain.translation import DecodingOptions, FinishReason
 from service.engine.sequence import DecodedHypothesis
 from service.translation.cache import CacheKey, Decoded, TranslationCache

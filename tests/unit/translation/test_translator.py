@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.bundle.manifest import LanguagePair, Manifest
+from service.bundle.manifest import Manifest
+from service.bundle.manifest_parts import LanguagePair
 from service.domain.errors import (
     DeadlineExceeded,
     EngineFailure,

@@ -9,8 +9,8 @@ import grpc
 from service.domain.call import current_call
 from service.domain.translation import TranslationRequest
 from service.faces.grpc.absent_callers import write
+from service.faces.grpc.context import deadline_of
 from service.faces.grpc.counts import check_counts
-from service.faces.grpc.deadline import deadline_of
 from service.faces.grpc.dragoman.messages import (
     detection_to_pb,
     event_to_pb,

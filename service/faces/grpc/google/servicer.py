@@ -10,8 +10,8 @@ import grpc
 from service.domain.call import current_call
 from service.domain.errors import InvalidRequest, NotFound, Path, Public, ServiceError, listed
 from service.domain.translation import Translation, TranslationRequest
+from service.faces.grpc.context import deadline_of
 from service.faces.grpc.counts import check_counts
-from service.faces.grpc.deadline import deadline_of
 from service.faces.grpc.google import messages as messages
 from service.faces.grpc.google import names as names
 from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2 as pb

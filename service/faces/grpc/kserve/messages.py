@@ -1,4 +1,4 @@
-"""Conversion between KServe v2 messages and domain types."""
+"""Conversion between KServe v2's inference messages and domain types."""
 
 import enum
 from collections.abc import Sequence
@@ -15,30 +15,32 @@ from service.domain.translation import (
     TranslationResult,
 )
 from service.faces.grpc.counts import check_counts
-from service.faces.grpc.kserve.tensors import BYTES, FP32, check_parameters, raw_of, raw_of_floats, texts_of
+from service.faces.grpc.kserve.tensors import (
+    FINISH_REASON,
+    INPUTS,
+    OUTPUTS,
+    SCORE,
+    SOURCE,
+    TARGET,
+    TEXT,
+    TRANSLATION,
+    check_parameters,
+    raw_of,
+    raw_of_floats,
+    texts_of,
+)
 from service.faces.grpc.pb.inference import grpc_service_pb2 as pb
-from service.models.index import ModelState
 from service.models.loaded_model import LoadedModel
-from service.models.statistics import Duration
 from service.translation.source_languages import Part
-
-PLATFORM = "dragoman"
-
-_TEXT, _SOURCE, _TARGET = "text", "source_language", "target_language"
-_INPUTS = {_TEXT: BYTES, _SOURCE: BYTES, _TARGET: BYTES}
-_TRANSLATION, _SCORE, _FINISH_REASON = "translation", "score", "finish_reason"
-_OUTPUTS = {_TRANSLATION: BYTES, _SCORE: FP32, _FINISH_REASON: BYTES}
-_DATA_TYPES = {BYTES: pb.TYPE_STRING, FP32: pb.TYPE_FP32}
 
 _OPTIONS = {name: option.kind for name, option in OPTIONS.items() if not option.shapes_answer}
 _FIELDS = {name: option.kind for name, option in REQUEST_OPTIONS.items() if option.in_parameters}
-_KNOWN = {"priority": int, "timeout": int, _SOURCE: str, _TARGET: str} | _FIELDS | _OPTIONS
+_KNOWN = {"priority": int, "timeout": int, SOURCE: str, TARGET: str} | _FIELDS | _OPTIONS
 # Set by Triton's clients on their own, or meant for other kinds of models.
 _IGNORED = {"sequence_id", "sequence_start", "sequence_end", "binary_data_output", "headers"}
 _IGNORED_PREFIX = "triton_"
 _PRIORITIES = {0: Priority.NORMAL, 1: Priority.HIGH, 2: Priority.NORMAL, 3: Priority.LOW}
 _KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a string"}
-_NANOSECONDS = 10**9
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,18 +66,18 @@ def call_from_pb(
     outputs = _outputs_from_pb(message)
     given = _parameters_from_pb(message)
     tensors, is_raw = _tensors_from_pb(message)
-    texts = tensors.get(_TEXT)
+    texts = tensors.get(TEXT)
     if not texts:
         raise InvalidRequest(
-            "tensor 'text' is missing or empty", f"inputs[{_TEXT}]", advice=f"give 1 to {MAX_TEXTS} texts"
+            "tensor 'text' is missing or empty", f"inputs[{TEXT}]", advice=f"give 1 to {MAX_TEXTS} texts"
         )
     source, target = _only_pair(model)
-    sources = _languages(tensors, given, _SOURCE, source, len(texts))
-    targets = _languages(tensors, given, _TARGET, target, len(texts))
+    sources = _languages(tensors, given, SOURCE, source, len(texts))
+    targets = _languages(tensors, given, TARGET, target, len(texts))
     if not all(targets):
         raise InvalidRequest(
             "tensor 'target_language' is missing or has an empty element; model {model} translates several pairs",
-            f"inputs[{_TARGET}]",
+            f"inputs[{TARGET}]",
             model=Public(repr(model.name)),
             advice="give one code for all texts or one for each, as a tensor or as a parameter",
         )
@@ -84,7 +86,7 @@ def call_from_pb(
     for position, languages in enumerate(zip(sources, targets, strict=True)):
         positions.setdefault(languages, []).append(position)
     options = RequestedOptions(
-        **{name: given[name] for name in _OPTIONS if name in given}, return_scores=True if _SCORE in outputs else None
+        **{name: given[name] for name in _OPTIONS if name in given}, return_scores=True if SCORE in outputs else None
     )
     fields = {REQUEST_OPTIONS[name].attribute: given[name] for name in _FIELDS if name in given}
     parts = tuple(
@@ -112,7 +114,7 @@ def spelled(path: Path) -> str:
     """Return the path of a request's field in this API's terms: a tensor's element, or a parameter."""
     match path:
         case ("texts", *rest):
-            return dotted(Path(_TEXT, *rest))
+            return dotted(Path(TEXT, *rest))
         case ("options", str(name)):
             return dotted(_path_of(name))
     return dotted(path)
@@ -128,8 +130,8 @@ def results_to_pb(call: InferCall, results: Sequence[TranslationResult], identif
     in_order = [translations[position] for position in range(len(translations))]
     response = pb.ModelInferResponse(model_name=results[0].model, model_version=results[0].model_version, id=identifier)
     for name in call.outputs:
-        tensor = response.outputs.add(name=name, datatype=_OUTPUTS[name], shape=[len(in_order)])
-        if name == _SCORE:
+        tensor = response.outputs.add(name=name, datatype=OUTPUTS[name], shape=[len(in_order)])
+        if name == SCORE:
             # A text returned unchanged has no score; it counts as certain.
             scores = [translation.hypotheses[0].score or 0.0 for translation in in_order]
             if call.is_raw:
@@ -137,88 +139,12 @@ def results_to_pb(call: InferCall, results: Sequence[TranslationResult], identif
             else:
                 tensor.contents.fp32_contents.extend(scores)
             continue
-        elements = [(each.text if name == _TRANSLATION else each.finish_reason.value).encode() for each in in_order]
+        elements = [(each.text if name == TRANSLATION else each.finish_reason.value).encode() for each in in_order]
         if call.is_raw:
             response.raw_output_contents.append(raw_of(elements))
         else:
             tensor.contents.bytes_contents.extend(elements)
     return response
-
-
-def metadata_to_pb(model: LoadedModel, versions: Sequence[str]) -> pb.ModelMetadataResponse:
-    """Return a model's tensors and its served `versions`."""
-    tensor = pb.ModelMetadataResponse.TensorMetadata
-    return pb.ModelMetadataResponse(
-        name=model.name,
-        versions=[version for version in versions if version],
-        platform=PLATFORM,
-        inputs=[tensor(name=name, datatype=datatype, shape=[-1]) for name, datatype in _INPUTS.items()],
-        outputs=[tensor(name=name, datatype=datatype, shape=[-1]) for name, datatype in _OUTPUTS.items()],
-    )
-
-
-def config_to_pb(model: LoadedModel) -> pb.ModelConfigResponse:
-    """Return a model's tensors, limits and language pairs."""
-    manifest = model.manifest
-    parameters = {
-        "precision": manifest.precision,
-        "max_source_tokens": str(manifest.limits.max_source_tokens),
-        "max_output_tokens": str(manifest.limits.max_output_tokens),
-        "language_pairs": " ".join(f"{source}:{target}" for source, target in model.pairs.listed),
-        "any_to_any_languages": " ".join(model.pairs.any_to_any),
-    }
-    config = pb.ModelConfig(
-        name=model.name,
-        platform=PLATFORM,
-        backend=PLATFORM,
-        max_batch_size=0,
-        input=[
-            pb.ModelInput(name=name, data_type=_DATA_TYPES[datatype], dims=[-1], optional=name != _TEXT)
-            for name, datatype in _INPUTS.items()
-        ],
-        output=[
-            pb.ModelOutput(name=name, data_type=_DATA_TYPES[datatype], dims=[-1]) for name, datatype in _OUTPUTS.items()
-        ],
-        parameters={key: pb.ModelParameter(string_value=value) for key, value in parameters.items() if value},
-        model_transaction_policy=pb.ModelTransactionPolicy(decoupled=False),
-    )
-    return pb.ModelConfigResponse(config=config)
-
-
-def statistics_to_pb(model: LoadedModel) -> pb.ModelStatistics:
-    """Return a model's statistics since it was loaded."""
-    statistics = model.statistics
-    steps = statistics.step_seconds()
-    return pb.ModelStatistics(
-        name=model.name,
-        version=model.version,
-        last_inference=round(statistics.last_used_seconds * 1000),
-        inference_count=statistics.num_texts,
-        execution_count=sum(step.count for step in steps.values()),
-        inference_stats=pb.InferStatistics(
-            success=_duration_to_pb(statistics.succeeded),
-            fail=_duration_to_pb(statistics.failed),
-            queue=_duration_to_pb(statistics.queue),
-            compute_input=_duration_to_pb(statistics.tokenize),
-            compute_infer=_duration_to_pb(statistics.decode),
-            compute_output=_duration_to_pb(statistics.detokenize),
-        ),
-        batch_stats=[
-            pb.InferBatchStatistics(batch_size=rows, compute_infer=_duration_to_pb(step))
-            for rows, step in steps.items()
-        ],
-    )
-
-
-def state_to_pb(state: ModelState) -> pb.RepositoryIndexResponse.ModelIndex:
-    """Return the state of a model's version."""
-    return pb.RepositoryIndexResponse.ModelIndex(
-        name=state.name, version=state.version, state=state.state.name, reason=state.reason
-    )
-
-
-def _duration_to_pb(duration: Duration) -> pb.StatisticDuration:
-    return pb.StatisticDuration(count=duration.count, ns=round(duration.seconds * _NANOSECONDS))
 
 
 def _only_pair(model: LoadedModel) -> tuple[str, str]:
@@ -229,16 +155,16 @@ def _only_pair(model: LoadedModel) -> tuple[str, str]:
 
 def _outputs_from_pb(message: pb.ModelInferRequest) -> tuple[str, ...]:
     names = tuple(output.name for output in message.outputs)
-    _check_names("output", names, _OUTPUTS)
+    _check_names("output", names, OUTPUTS)
     for output in message.outputs:
         check_counts(output, f"outputs[{output.name}].")
         check_parameters(output.name, output.parameters)
-    return names or (_TRANSLATION, _FINISH_REASON)
+    return names or (TRANSLATION, FINISH_REASON)
 
 
 def _tensors_from_pb(message: pb.ModelInferRequest) -> tuple[dict[str, list[str]], bool]:
     """Return the input tensors by name, and whether their contents were raw."""
-    _check_names("input", [tensor.name for tensor in message.inputs], _INPUTS)
+    _check_names("input", [tensor.name for tensor in message.inputs], INPUTS)
     raw = message.raw_input_contents
     if not raw:
         return {tensor.name: texts_of(tensor, None) for tensor in message.inputs}, False
@@ -292,7 +218,7 @@ def _languages(
             f"inputs[{name}]",
             tensor=Public(repr(name)),
             number=len(codes),
-            advice=f"expected 1 or {num_texts}, as many as '{_TEXT}'",
+            advice=f"expected 1 or {num_texts}, as many as '{TEXT}'",
         )
     return [code or default for code in (codes if len(codes) == num_texts else codes * num_texts)]
 

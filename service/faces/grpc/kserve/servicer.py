@@ -15,18 +15,10 @@ from service.domain.errors import InvalidRequest, NotFound, Path, Unavailable, U
 from service.domain.translation import TranslationResult
 from service.faces.grpc.absent_callers import write
 from service.faces.grpc.byte_budget import ByteBudget
-from service.faces.grpc.deadline import deadline_of
+from service.faces.grpc.context import deadline_of
 from service.faces.grpc.kserve.infer_stream import InferStream
-from service.faces.grpc.kserve.messages import (
-    InferCall,
-    call_from_pb,
-    config_to_pb,
-    metadata_to_pb,
-    results_to_pb,
-    spelled,
-    state_to_pb,
-    statistics_to_pb,
-)
+from service.faces.grpc.kserve.messages import InferCall, call_from_pb, results_to_pb, spelled
+from service.faces.grpc.kserve.model_messages import config_to_pb, metadata_to_pb, state_to_pb, statistics_to_pb
 from service.faces.grpc.pb.inference import grpc_service_pb2 as pb
 from service.faces.grpc.pb.inference import grpc_service_pb2_grpc as pb_grpc
 from service.models.control import ModelControl

@@ -11,6 +11,12 @@ from service.faces.grpc.pb.inference import grpc_service_pb2 as pb
 
 BYTES = "BYTES"
 FP32 = "FP32"
+
+# The tensors of every model.
+TEXT, SOURCE, TARGET = "text", "source_language", "target_language"
+INPUTS = {TEXT: BYTES, SOURCE: BYTES, TARGET: BYTES}
+TRANSLATION, SCORE, FINISH_REASON = "translation", "score", "finish_reason"
+OUTPUTS = {TRANSLATION: BYTES, SCORE: FP32, FINISH_REASON: BYTES}
 _LENGTH = struct.Struct("<I")
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 from numpy import typing as npt
 
-from service.bundle.manifest import LanguagePair, Limits, Manifest, ModelShape, TokenizerSpec
+from service.bundle.manifest import Manifest
+from service.bundle.manifest_parts import LanguagePair, Limits, ModelShape, TokenizerSpec
 from service.engine.config import EngineConfig
 from service.engine.runner import EncodeJob, Fetch
 from service.engine.runtime.device_cache import DeviceCache

@@ -11,7 +11,8 @@ import onnxruntime as ort
 import pytest
 
 from service.bundle import graph_io
-from service.bundle.manifest import BundleError, Graphs
+from service.bundle.errors import BundleError
+from service.bundle.manifest_parts import Graphs
 from service.domain.errors import Unavailable
 from service.engine.runtime.aligner import Aligner
 from service.engine.runtime.session import SessionConfig

@@ -10,8 +10,9 @@ import pytest
 from numpy import typing as npt
 
 from service.bundle import graph_io
-from service.bundle.manifest import LanguagePair, Limits, Manifest, ModelShape, TokenizerSpec
-from service.engine.engine import EngineConfig
+from service.bundle.manifest import Manifest
+from service.bundle.manifest_parts import LanguagePair, Limits, ModelShape, TokenizerSpec
+from service.engine.config import EngineConfig
 from service.engine.runner import EncodeJob, Fetch, RunTerminated
 from service.engine.runtime.device_cache import DeviceCache
 from service.engine.runtime.onnx_runner import OnnxRunner

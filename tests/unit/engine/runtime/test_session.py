@@ -8,7 +8,7 @@ import onnxruntime as ort
 import pytest
 
 from service.bundle import graph_io
-from service.bundle.manifest import BundleError
+from service.bundle.errors import BundleError
 from service.engine.runner import RunTerminated
 from service.engine.runtime import session
 from service.engine.runtime.session import (
@@ -18,6 +18,7 @@ from service.engine.runtime.session import (
     GraphSession,
     SessionConfig,
     check_device,
+    check_precision,
 )
 from tests.patience import patient
 from tests.servers import REPOSITORY
@@ -197,3 +198,27 @@ def test_onnx_runtime_keeps_no_identifier_to_report_with(tmp_path: Path, code: s
     run = [*alone, sys.executable, "-c", code]
     subprocess.run(run, cwd=REPOSITORY, env=silenced, check=True, timeout=patient(60))
     assert (not list(tmp_path.rglob("*"))) == is_silent
+
+
+@pytest.mark.parametrize(("precision", "device"), [("float32", "cpu"), ("int8", "cpu"), ("float16", "cuda")])
+def test_what_a_device_runs_is_taken(precision: str, device: str) -> None:
+    check_precision(precision, device, "the bundle")
+
+
+@pytest.mark.parametrize(
+    ("precision", "device", "advice"),
+    [
+        ("float16", "cpu", "give a bundle in float32 or int8, or choose device 'cuda'"),
+        ("float32", "cuda", "give a bundle in float16, or choose device 'cpu'"),
+        ("int8", "cuda", "give a bundle in float16, or choose device 'cpu'"),
+        ("bfloat16", "cuda", "unknown precision 'bfloat16'"),
+    ],
+)
+def test_the_refusal_is_one_line_that_names_the_choices(precision: str, device: str, advice: str) -> None:
+    with pytest.raises(BundleError) as caught:
+        check_precision(precision, device, "models/en-de/1")
+    line = str(caught.value)
+    assert line.startswith("models/en-de/1 ")
+    assert advice in line
+    assert "float32 on cpu, int8 on cpu, float16 on cuda" in line
+    assert "\n" not in line

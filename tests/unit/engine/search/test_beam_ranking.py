@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.engine.search.beam_ranking import BeamHypotheses, Continuations, inherit, rank
-from service.engine.search.scores import normalized
+from service.engine.search.hypotheses import normalized
 
 EOS_ID = 1
 

@@ -1,6 +1,10 @@
 """The page's numbers are sums of those on the metrics page, and count only calls that translate."""
 
-from service.faces.admin.status import numbers_of
+import base64
+import hashlib
+import re
+
+from service.faces.admin.status import build_page, numbers_of
 from service.observe.metrics import Metrics
 
 TRANSLATE = "dragoman.v1.TranslationService/Translate"
@@ -31,10 +35,10 @@ def test_calls_are_those_that_translate() -> None:
 def test_models_are_summed_and_memory_is_theirs() -> None:
     metrics = Metrics()
     for model, slots, slot_bytes, tokens in (("a", 2, 100, 5), ("b", 3, 1000, 7)):
-        metrics.slots_running.labels(model).set(slots)
-        metrics.slots_max.labels(model).set(10)
-        metrics.kv_bytes_per_slot.labels(model).set(slot_bytes)
-        metrics.target_tokens.labels(model).inc(tokens)
+        metrics.of_models.slots_running.labels(model).set(slots)
+        metrics.of_models.slots_max.labels(model).set(10)
+        metrics.of_models.kv_bytes_per_slot.labels(model).set(slot_bytes)
+        metrics.of_models.target_tokens.labels(model).inc(tokens)
     numbers = numbers_of(metrics.samples())
     assert (numbers["slots_running"], numbers["slots_max"], numbers["target_tokens_total"]) == (5, 20, 12)
     assert (numbers["kv_bytes_used"], numbers["kv_bytes_reserved"]) == (3200, 11000)
@@ -45,3 +49,35 @@ def test_a_server_that_has_done_nothing_has_numbers_too() -> None:
     assert numbers["calls"] == {}
     assert numbers["source_tokens_total"] == 0
     assert numbers["kv_bytes_reserved"] == 0
+
+
+PAGE = build_page()
+HTML = PAGE.body.decode()
+
+
+def test_every_block_is_allowed_by_its_hash() -> None:
+    for kind in ("script", "style"):
+        blocks = re.findall(f"<{kind}>(.*?)</{kind}>", HTML, re.DOTALL)
+        digests = [base64.b64encode(hashlib.sha256(block.encode()).digest()).decode() for block in blocks]
+        (directive,) = re.findall(f"{kind}-src ([^;]*)", PAGE.policy)
+        assert directive == " ".join(f"'sha256-{digest}'" for digest in digests)
+        assert len(blocks) == 2
+
+
+def test_nothing_is_loaded_from_anywhere() -> None:
+    tags = re.sub("<(script|style)>.*?</\\1>|<!--.*?-->", "", HTML, flags=re.DOTALL)
+    assert re.findall(r'(?:src|href|action)=(?!"data:)', tags) == []
+    assert "<script" not in tags
+    assert "style=" not in tags  # the policy would drop it
+    assert re.search(r"\bon[a-z]+=", tags) is None
+    assert "@import" not in HTML
+    assert "url(" not in HTML
+    assert PAGE.policy.startswith("default-src 'none'; ")
+    assert "unsafe" not in PAGE.policy
+
+
+def test_all_parts_are_in_place_with_their_licence() -> None:
+    assert not re.search("<!-- (licence|styles|scripts) -->", HTML)
+    assert "uPlot (v1.6.32)" in HTML
+    assert "Permission is hereby granted" in HTML
+    assert "Charts: uPlot 1.6.32" in HTML  # as the page itself says

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.bundle.manifest import Language, LanguagePair, Manifest
+from service.bundle.manifest import Manifest
+from service.bundle.manifest_parts import Language, LanguagePair
 from service.domain.errors import InvalidRequest, Path, ServiceError, TooLong, TooMany
 from service.domain.options import RequestedOptions
 from service.domain.translation import (
@@ -22,7 +23,8 @@ from service.domain.translation import (
     TranslationRequest,
     TranslationResult,
 )
-from service.faces.grpc.kserve.messages import InferCall, call_from_pb, config_to_pb, results_to_pb, spelled
+from service.faces.grpc.kserve.messages import InferCall, call_from_pb, results_to_pb, spelled
+from service.faces.grpc.kserve.model_messages import config_to_pb
 from service.faces.grpc.kserve.tensors import elements_of, raw_of, texts_of
 from service.faces.grpc.pb.inference import grpc_service_pb2 as pb
 from service.models.language_pairs import LanguagePairs

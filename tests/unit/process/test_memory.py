@@ -11,7 +11,7 @@ from tests.patience import patient
 SCRIPT = """
 import threading
 import psutil
-from service.models.freed_memory import give_back
+from service.process.memory import give_back
 
 def resident_mib():
     return psutil.Process().memory_info().rss / 2**20
@@ -46,7 +46,7 @@ def test_it_goes_back() -> None:
 def test_the_collector_is_spared_what_stays_and_garbage_goes() -> None:
     script = """
 import gc, weakref
-from service.models.freed_memory import give_back
+from service.process.memory import give_back
 
 class Node: pass
 
@@ -76,7 +76,7 @@ def test_large_blocks_stay_apart_from_small_ones(fixed: str, is_returned: bool) 
     """Without it, the second block lies on the heap, where a small one behind it keeps it in place."""
     script = f"""
 import psutil
-from service.models.freed_memory import map_large_blocks
+from service.process.memory import map_large_blocks
 
 def resident_mib():
     return psutil.Process().memory_info().rss / 2**20

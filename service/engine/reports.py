@@ -1,8 +1,10 @@
-"""Statistics of the engine's turns, in plain numbers; turned into metrics elsewhere."""
+"""What the engine reports, and to whom: updates of sequences, statistics of turns, failures."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
+
+from service.engine.sequence import SequenceProgress, SequenceUpdate
 
 
 class TurnStats(NamedTuple):
@@ -42,3 +44,20 @@ class EngineSnapshot:
     max_slots: int
     is_alive: bool
     turn_seconds: float
+
+
+class EngineListener(Protocol):
+    """Receives the engine's events on the engine's threads; must be fast and thread-safe, and must not raise."""
+
+    def on_updates(self, updates: list[SequenceUpdate], progress: list[SequenceProgress]) -> None:
+        """Receive all terminal updates of one turn, and the progress of running sequences that requested it.
+
+        No progress of a sequence follows its terminal update. Must not wait for the engine. If it raises anyway, the
+        engine fails and delivers these updates once more.
+        """
+
+    def on_turn(self, stats: TurnStats) -> None:
+        """Receive the statistics of a turn that ran something, after its updates, perhaps a few turns late."""
+
+    def on_failure(self, error: BaseException) -> None:
+        """Handle an engine failure: accepted sequences fail right after this; no more are accepted until a restart."""

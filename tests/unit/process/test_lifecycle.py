@@ -3,7 +3,7 @@
 import asyncio
 import threading
 
-from service.process.heartbeat import Heartbeat
+from service.process.lifecycle import Heartbeat
 from tests.clock import Clock
 from tests.servers import TIMEOUT_SECONDS, LoopThread, eventually
 

@@ -1,7 +1,11 @@
-"""Identification of callers by their connection."""
+"""What gRPC tells of a call's caller: the host, and the deadline."""
 
 import socket
+import time
+from typing import Any
 from urllib.parse import unquote
+
+import grpc
 
 _MAPPED = bytes(10) + b"\xff\xff"  # IPv4 addresses on a dual-stack socket
 
@@ -22,3 +26,9 @@ def host_of(peer: str) -> str:
     if packed.startswith(_MAPPED):
         return socket.inet_ntop(socket.AF_INET, packed[len(_MAPPED) :])
     return socket.inet_ntop(socket.AF_INET6, packed[:8] + bytes(8))
+
+
+def deadline_of(context: "grpc.aio.ServicerContext[Any, Any]", default_seconds: float) -> float:
+    """Return the caller's deadline, or else the default one, on the clock of `time.monotonic()`."""
+    remaining = context.time_remaining()
+    return time.monotonic() + (default_seconds if remaining is None else remaining)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.faces.grpc.peer import host_of
+from service.faces.grpc.context import host_of
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """Special tokens in texts."""
 
-from service.text.special_tokens import SpecialTokens
+from service.text.piece_tokenizers import SpecialTokens
 
 
 def test_texts_are_cut_at_special_tokens() -> None:

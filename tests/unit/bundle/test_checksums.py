@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from service.bundle.freshness import stale, staleness
+from service.bundle.checksums import stale, staleness
 from service.bundle.manifest import Manifest
 from tests.patience import patient
 from tests.servers import REPOSITORY
@@ -28,7 +28,7 @@ def test_other_weights_damage_and_absence_are_told(tiny_bundle: Path, tmp_path: 
 def test_make_reads_the_exit_code(tiny_bundle: Path, tmp_path: Path) -> None:
     """Each checkpoint needs its bundle; without checkpoints, existing bundles are enough."""
     models, checkpoints = tmp_path / "models", tmp_path / "checkpoints"
-    command = [sys.executable, "-m", "service.bundle.freshness", str(models), str(checkpoints)]
+    command = [sys.executable, "-m", "service.bundle.checksums", str(models), str(checkpoints)]
     assert subprocess.run(command, timeout=patient(60), check=False, cwd=REPOSITORY).returncode == 0
     shutil.copytree(tiny_bundle, models / "a" / "1")
     for name in "ab":

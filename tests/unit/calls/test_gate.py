@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 from limits.storage import memory
 
-from service.calls.usage import Usage
+from service.calls.gate import Usage
 from tests.patience import patient
 from tests.servers import REPOSITORY
 

@@ -1,10 +1,22 @@
-"""Returns memory freed by a model to the system, and exempts long-lived objects from Python's garbage collector."""
+"""The process's memory: how it is returned to the system, and which errors mean that there is none left."""
 
-import ctypes
+import errno
 import gc
+from typing import Any
 
 _M_MMAP_THRESHOLD = -3  # glibc's malloc.h
 _LARGE_BYTES = 1 << 20
+
+# Errors of C++ and kernels are recognizable only by their text. Threads can't start without memory for their stacks.
+_SIGNS = (
+    "bad_alloc",
+    "bad allocation",
+    "failed to allocate memory",
+    "cannot allocate memory",
+    "failed to map segment",
+    "can't start new thread",
+    "pthread_create",
+)
 
 
 def map_large_blocks() -> None:
@@ -14,7 +26,7 @@ def map_large_blocks() -> None:
     later models then lie among smaller blocks, and their memory is not returned. Over twelve replacements under traffic
     a process held 640 to 780 MiB; with the threshold fixed, 360 to 420 MiB. See mallopt(3).
     """
-    set_option = getattr(ctypes.CDLL(None), "mallopt", None)
+    set_option = getattr(_c_library(), "mallopt", None)
     if set_option is not None:
         set_option(_M_MMAP_THRESHOLD, _LARGE_BYTES)
 
@@ -33,6 +45,30 @@ def give_back() -> None:
     gc.unfreeze()
     gc.collect()
     gc.freeze()
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    trim = getattr(_c_library(), "malloc_trim", None)
     if trim is not None:
         trim(0)
+
+
+def memory_shortage(error: BaseException) -> BaseException | None:
+    """Return the earliest error in this one's chain, itself included, due to a lack of memory; `None` if none is."""
+    found: BaseException | None = None
+    each: BaseException | None = error
+    while each is not None:
+        if _is_shortage(each):
+            found = each
+        each = each.__cause__ or each.__context__
+    return found
+
+
+def _is_shortage(error: BaseException) -> bool:
+    if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
+        return True
+    said = str(error).lower()
+    return any(sign in said for sign in _SIGNS)
+
+
+def _c_library() -> Any:
+    import ctypes  # only servers need it, not every command
+
+    return ctypes.CDLL(None)

@@ -4,7 +4,7 @@ import resource
 
 import pytest
 
-from service.faces.grpc.connections import connection_options
+from service.faces.grpc.server import connection_options
 
 
 @pytest.mark.parametrize(("descriptors", "expected"), [(20_000, 10_000), (1024, 768), (400, 200), (1, 1)])

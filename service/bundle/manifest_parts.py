@@ -1,0 +1,142 @@
+"""The parts of `manifest.json`: sizes, graphs, tokenizer, languages, limits, defaults and golden pairs."""
+
+import itertools
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class ModelShape:
+    """Sizes that determine the layout of the service's buffers."""
+
+    num_decoder_layers: int
+    num_heads: int
+    head_size: int
+    vocabulary_size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Graphs:
+    """File names of the graphs, relative to the bundle; `alignment` is empty if there is none.
+
+    `alignment_layer` is the decoder layer whose cross-attention the alignment graph outputs; the graph reads the keys
+    and values of the layers below it.
+    """
+
+    encoder: str = "encoder.onnx"
+    decoder_step: str = "decoder_step.onnx"
+    alignment: str = ""
+    alignment_layer: int = 0
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Return the names of all graphs in the bundle."""
+        return tuple(name for name in (self.encoder, self.decoder_step, self.alignment) if name)
+
+
+@dataclass(frozen=True, slots=True)
+class TokenizerSpec:
+    """The kind and files of the tokenizer, and the model's special token ids.
+
+    The kinds are those of `service.text.tokenizers`; files that a kind does not use are empty. `target_file` and
+    `target_vocabulary_file` are for models whose target tokenizer differs from the source's. `reserved_symbols` are
+    pieces that training has shown to be copied unchanged on both sides: placeholders. `special_tokens` maps the text of
+    each special token to its id, if the files lack them (kinds "marian" and "m2m100"); with `cleans_up_spaces`, spaces
+    before punctuation are removed from translations.
+    """
+
+    kind: str
+    file: str
+    pad_id: int
+    eos_id: int
+    unk_id: int
+    decoder_start_id: int
+    reserved_symbols: tuple[str, ...] = ()
+    target_file: str = ""
+    vocabulary_file: str = ""
+    target_vocabulary_file: str = ""
+    source_eos_id: int | None = None  # None: same as `eos_id`, which is the target's
+    adds_source_eos: bool = True  # whether the encoder's input ends with an end-of-sentence id
+    special_tokens: dict[str, int] = field(default_factory=dict)
+    cleans_up_spaces: bool = False
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Return the names of all its files in the bundle."""
+        named = (self.file, self.target_file, self.vocabulary_file, self.target_vocabulary_file)
+        return tuple(name for name in named if name)
+
+    def source_ids(self, piece_ids: Iterable[int], pair: "LanguagePair") -> tuple[int, ...]:
+        """Return the encoder's input: the pair's prefix, a text's pieces and the source's end-of-sentence id."""
+        if not self.adds_source_eos:
+            return (*pair.source_prefix_ids, *piece_ids)
+        eos_id = self.eos_id if self.source_eos_id is None else self.source_eos_id
+        return (*pair.source_prefix_ids, *piece_ids, eos_id)
+
+
+@dataclass(frozen=True, slots=True)
+class LanguagePair:
+    """One direction that the model translates, with the prefix ids of the source and the target."""
+
+    source_language_code: str
+    target_language_code: str
+    source_prefix_ids: tuple[int, ...] = ()
+    target_prefix_ids: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Language:
+    """A language of a model that translates each of its languages into every other one.
+
+    `source_prefix_ids` precede a text in this language, `target_prefix_ids` a translation into it.
+    """
+
+    code: str
+    source_prefix_ids: tuple[int, ...] = ()
+    target_prefix_ids: tuple[int, ...] = ()
+
+
+def directions(languages: Iterable[LanguagePair], any_to_any: Iterable[Language]) -> Iterator[LanguagePair]:
+    """Yield the pairs themselves, and those from each of `any_to_any` into every other one."""
+    yield from languages
+    for source, target in itertools.permutations(any_to_any, 2):
+        yield LanguagePair(source.code, target.code, source.source_prefix_ids, target.target_prefix_ids)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Maximum tokens per sequence, special tokens included."""
+
+    max_source_tokens: int
+    max_output_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationDefaults:
+    """Defaults for requests that set no options; `stops_early` and `forces_end` are the model's in any case.
+
+    `options` are the checkpoint's values for other options of the table in `service.domain.options`, by name.
+    """
+
+    beam_size: int = 1
+    length_penalty: float = 1.0
+    num_hypotheses: int = 1
+    stops_early: bool = False
+    forces_end: bool = False
+    options: dict[str, float] = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True, slots=True)
+class GoldenPair:
+    """A sentence and the greedy token ids that the exported model produced for it; the service's self-test.
+
+    `output_ids` have neither `decoder_start_id` nor prefix. They end with `eos_id`, unless the model's output was cut
+    off.
+    """
+
+    source_language_code: str
+    target_language_code: str
+    text: str
+    source_ids: tuple[int, ...]
+    output_ids: tuple[int, ...]
+    translation: str

@@ -1,0 +1,242 @@
+"""A worker's turns: who joins before one, what is recorded and reported after it, and the state shared by workers."""
+
+import itertools
+import logging
+import threading
+from collections.abc import Callable, Iterable
+from collections.abc import Sequence as Sequence_
+
+from service.domain.errors import Cancelled, DeadlineExceeded, EngineFailure, ServiceError, Unavailable
+from service.domain.translation import FinishReason
+from service.engine.config import EngineConfig
+from service.engine.integrity import expect
+from service.engine.reports import EngineListener, TurnStats
+from service.engine.requests import Requests
+from service.engine.runner import Runner
+from service.engine.scheduler import StepPlan
+from service.engine.sequence import Sequence, SequenceProgress, SequenceUpdate
+from service.engine.throughput import Throughput
+from service.engine.worker import Turn, Worker
+
+_log = logging.getLogger(__name__)
+
+_NOBODY = StepPlan(())
+_REPORT_AFTER = 16  # turns at most: reporting them together is easier on the CPU's caches
+
+
+class Turns:
+    """The state shared by workers, and what each does with it in a turn. A restarted engine has new `Turns`.
+
+    `changed` guards everything here but the workers' own rows. While `unavailable` is not `None`, the engine takes no
+    work, workers end, and it says why. Sequences in `aborted` are dropped in the next turn. The methods run on a
+    worker's thread, except `fail_all`.
+    """
+
+    def __init__(
+        self,
+        runners: Sequence_[Runner],
+        config: EngineConfig,
+        listener: EngineListener,
+        throughput: Throughput,
+        changed: threading.Condition,
+        clock: Callable[[], float],
+        unavailable: str | None,
+    ) -> None:
+        self._config = config
+        self._listener = listener
+        self._throughput = throughput
+        self._clock = clock
+        self.changed = changed
+        self.unavailable = unavailable
+        self.workers = [
+            Worker(runner, config.max_encode_tokens, clock, checks_integrity=config.checks_integrity)
+            for runner in runners
+        ]
+        self.worker_of: dict[Sequence, Worker] = {}  # for sequences that have slots
+        self.requests = Requests(config.max_waiting, clock, throughput.expected_rows)
+        self.aborted: list[Sequence] = []
+
+    def run(self, worker: Worker) -> bool:
+        """Run one turn of a worker, once there is something to do; returns whether there may be another.
+
+        Raises:
+            RuntimeError: this turn and the last ones before it all failed.
+        """
+        plan = self.begin(worker)
+        if plan is not None and (plan.admitted or worker.batch.num_rows):
+            turn = worker.run(plan)
+            self.end(worker, turn)
+            worker.count_failures(turn)
+        return plan is not None
+
+    def begin(self, worker: Worker) -> StepPlan | None:
+        """Process submissions and aborts, drop expired sequences, and choose which join; returns `None` when stopping.
+
+        Waits while there is nothing for this worker to do.
+        """
+        with self.changed:
+            worker.turn_began = None
+            while not self.has_work(worker):
+                self.changed.wait()
+            worker.turn_began = self._clock()
+            if self.unavailable is not None:
+                return None
+            self._drop_unwanted(worker.turn_began)
+            worker.remove_abandoned()
+            plan = self._scheduled(worker)
+            if self._config.checks_integrity:
+                self.check_integrity(worker, joining=plan.admitted)
+            updates = self.requests.take_updates()
+        if updates:  # dropped sequences need not wait for the step
+            self._tell(updates, [])
+        return plan
+
+    def has_work(self, worker: Worker) -> bool:
+        """Return whether a turn of this worker would have anything to do."""
+        if self.unavailable is not None or self.aborted:
+            return True
+        return bool(
+            worker.batch.num_rows or worker.abandoned or (len(self.requests.waiting) and self._share(worker) > 0)
+        )
+
+    def _drop_unwanted(self, now_seconds: float) -> None:
+        if self.aborted:
+            aborted, self.aborted = self.aborted, []
+            for sequence in aborted:
+                self._drop(sequence, Cancelled("The caller gave the call up."), FinishReason.CANCELLED)
+        for sequence in self.requests.deadlines.pop_expired(now_seconds):
+            self._drop(sequence, DeadlineExceeded("The call's deadline passed."), FinishReason.DEADLINE)
+
+    def _drop(self, sequence: Sequence, error: ServiceError, reason: FinishReason) -> None:
+        leader = self.requests.drop(sequence, error, reason)
+        if leader is not None:
+            self.worker_of.pop(leader).abandoned.append(leader)
+            self.changed.notify_all()  # its worker may be about to wait
+
+    def _scheduled(self, worker: Worker) -> StepPlan:
+        num_waiting, num_free = len(self.requests.waiting), worker.batch.num_free
+        if not num_waiting or not num_free:
+            return _NOBODY
+        share = self._share(worker)
+        candidates = self.requests.candidates()
+        if share < num_waiting and share <= num_free:
+            # The other workers have room for the rest: taking, for example, every second one evens out when workers
+            # finish.
+            candidates = itertools.islice(candidates, 0, None, len(self.workers))
+        plan = worker.schedule(candidates, share)
+        if plan.admitted:
+            self.requests.start(plan.admitted)
+            self.worker_of.update(dict.fromkeys(plan.admitted, worker))
+        return plan
+
+    def _share(self, worker: Worker) -> int:
+        """Return how many waiting sequences this worker may take so that all workers run about equally many."""
+        total = len(self.requests.waiting) + sum(each.batch.num_sequences for each in self.workers)
+        return -(-total // len(self.workers)) - worker.batch.num_sequences
+
+    def end(self, worker: Worker, turn: Turn) -> None:
+        """Record and report the results of a turn."""
+        result = turn.result
+        with self.changed:
+            joined = [*turn.plan.admitted, *self.requests.take_followers()]
+            for sequence in joined:
+                sequence.admitted_seconds, sequence.encoded_seconds = turn.began, turn.encoded
+            with_first_token = [
+                sequence
+                for leader in result.first_tokens
+                if leader in self.worker_of
+                for sequence in self.requests.coalescing.members(leader)
+            ]
+            for sequence in with_first_token:
+                sequence.first_token_seconds = turn.stepped
+            for leader, hypotheses in result.finished:
+                self._throughput.ended(len(leader.source_ids), len(hypotheses[0].token_ids) + 1)
+                if self._leaves(worker, leader):
+                    self.requests.finish(leader, hypotheses)
+            for leader, error in (*turn.refused, *result.failed):
+                if self._leaves(worker, leader):
+                    self.requests.fail(leader, self._explained(error))
+            if turn.num_rows and worker.turn_began is not None and not result.has_run_failed:
+                self._throughput.turned(turn.num_rows, (self._clock() - worker.turn_began) / result.num_steps)
+            if self._config.checks_integrity:
+                self.check_integrity(worker)
+            updates = self.requests.take_updates()
+            progress = self._progress(worker)
+            if progress:  # under the lock, so that no other worker ends one of these before its progress is reported
+                self._tell(updates, progress)
+        if updates and not progress:
+            self._tell(updates, [])
+        has_encoded = bool(turn.plan.admitted)
+        worker.unreported.append(
+            TurnStats(
+                ended_seconds=turn.stepped,
+                encode_seconds=turn.encoded - turn.began if has_encoded else 0.0,
+                num_encoded=len(turn.plan.admitted),
+                num_followers=len(joined) - len(turn.plan.admitted),
+                encoded_tokens=turn.plan.num_tokens if has_encoded else 0,
+                padded_tokens=turn.plan.num_padded_tokens if has_encoded else 0,
+                step_seconds=turn.stepped - turn.encoded if turn.num_rows else 0.0,
+                batch_size=turn.num_rows,
+                num_generated=result.num_generated,
+                queue_seconds=[max(turn.began - sequence.arrived_seconds, 0.0) for sequence in joined],
+                first_token_seconds=[turn.stepped - sequence.arrived_seconds for sequence in with_first_token],
+            )
+        )
+        if updates or len(worker.unreported) >= _REPORT_AFTER or not worker.batch.num_rows:
+            for stats in worker.unreported:
+                self._listener.on_turn(stats)
+            worker.unreported.clear()
+
+    def _tell(self, updates: list[SequenceUpdate], progress: list[SequenceProgress]) -> None:
+        try:
+            self._listener.on_updates(updates, progress)
+        except BaseException:
+            with self.changed:
+                self.requests.put_back(updates)  # `fail_all` will deliver them
+            raise
+
+    def check_integrity(self, worker: Worker, joining: Iterable[Sequence] = ()) -> None:
+        """Check the state shared by workers, and its consistency with that of `worker`, on whose thread this runs.
+
+        Raises:
+            IntegrityError: the state is inconsistent; says where.
+        """
+        if self.unavailable is not None:  # all sequences have their updates, whatever the state still holds
+            return
+        self.requests.check_integrity()
+        leaders = self.requests.coalescing.leaders
+        is_right = len(leaders) == len(self.worker_of) and self.worker_of.keys() == set(leaders)
+        expect(is_right, f"{len(leaders)} sequences are decoded, {len(self.worker_of)} have a home")
+        worker.check_integrity([each for each, home in self.worker_of.items() if home is worker], list(joining))
+
+    def _progress(self, worker: Worker) -> list[SequenceProgress]:
+        return [
+            each
+            for leader in self.requests.coalescing.watched
+            if self.worker_of[leader] is worker
+            for each in self.requests.progress(leader, worker.certain(leader))
+        ]
+
+    def _leaves(self, worker: Worker, leader: Sequence) -> bool:
+        """Record that a sequence has left its rows; returns false if it was given up meanwhile and needs no update."""
+        if leader in worker.abandoned:
+            worker.abandoned.remove(leader)
+            return False
+        del self.worker_of[leader]
+        return True
+
+    def _explained(self, error: EngineFailure) -> ServiceError:
+        if self.unavailable is not None:
+            return Unavailable(f"Not finished: {self.unavailable}.")  # the run failed because `stop` terminated it
+        return error
+
+    def fail_all(self) -> None:
+        """Fail all accepted sequences with `Unavailable`, and report it."""
+        with self.changed:
+            self.requests.fail_all(Unavailable(f"Not finished: {self.unavailable}; try another server, or again."))
+            updates = self.requests.take_updates()
+        try:
+            if updates:
+                self._listener.on_updates(updates, [])
+        except Exception:
+            _log.exception("the listener failed while everything was being failed")

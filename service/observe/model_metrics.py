@@ -1,0 +1,211 @@
+"""The metrics of models: their texts, phases and engines. Lengths are in tokens, times in seconds."""
+
+from collections.abc import Iterable
+
+from service.domain.call import Phase
+from service.domain.errors import Cancelled, DeadlineExceeded
+from service.domain.translation import FinishReason, Flag
+from service.engine.engine import Engine
+from service.engine.reports import TurnStats
+from service.engine.sequence import SequenceUpdate
+from service.observe.registry import RATIO_BUCKETS, STEP_BUCKETS, Registry
+
+_EVICTED = (FinishReason.CANCELLED, FinishReason.DEADLINE)
+_OUTCOMES = ("ok", "failed", "cancelled")
+
+
+class ModelSeries:
+    """The metrics that have the label `model`, for all loaded models."""
+
+    def __init__(self, registry: Registry) -> None:
+        # Texts of finished calls
+        self.sentences = registry.counter(
+            "sentences", "Sequences by outcome: ok, failed, cancelled.", "model", "outcome"
+        )
+        self.source_codepoints = registry.counter("source_codepoints", "Characters of translated texts.", "model")
+        self.source_tokens = registry.counter("source_tokens", "Tokens that were encoded.", "model")
+        self.target_tokens = registry.counter("target_tokens", "Tokens that were generated.", "model")
+        self.finish = registry.counter("finish", "Finished sequences by the reason they ended.", "model", "reason")
+        self.flags = registry.counter(
+            "segment_flags", "Segments whose translation asks for a look, by what is odd.", "model", "flag"
+        )
+        self.request_sentences = registry.sizes("request_sentences", "Sequences per call.")
+        self.source_length = registry.sizes("source_length_tokens", "Source tokens per sequence.")
+        self.target_length = registry.sizes("target_length_tokens", "Tokens of the best hypothesis per sequence.")
+        # Phases of a call
+        self.queue_seconds = registry.seconds("queue_seconds", "Wait for a free slot, per sequence.")
+        self.tokenize_seconds = registry.seconds("tokenize_seconds", "Tokenizing a call's texts.", STEP_BUCKETS)
+        self.detokenize_seconds = registry.seconds("detokenize_seconds", "Detokenizing a call's texts.", STEP_BUCKETS)
+        self.first_token_seconds = registry.seconds(
+            "time_to_first_token_seconds", "Arrival of a sequence to its first token."
+        )
+        self.output_token_seconds = registry.seconds(
+            "time_per_output_token_seconds", "Time between a sequence's tokens after the first, its mean.", STEP_BUCKETS
+        )
+        # The engine
+        self.encode_seconds = registry.seconds("encode_seconds", "One run of the encoder.")
+        self.step_seconds = registry.seconds("decode_step_seconds", "One run of the decoder.", STEP_BUCKETS)
+        self.step_batch_size = registry.sizes("step_batch_size", "Rows that one decoder run advanced.")
+        self.padding_ratio = registry.histogram(
+            "encode_padding_ratio", "Share of padding in one encoder run.", RATIO_BUCKETS, "model"
+        )
+        self.model_load_seconds = registry.gauge("model_load_seconds", "Time from checksums to warmed up.", "model")
+        self.queue_sequences = registry.gauge("queue_sequences", "Sequences that wait for a free slot.", "model")
+        self.queue_tokens = registry.gauge("queue_tokens", "Source tokens of waiting sequences.", "model")
+        self.estimated_wait = registry.gauge(
+            "estimated_wait_seconds", "How long a call that comes now would wait for a slot if all took turns.", "model"
+        )
+        self.restarts = registry.counter("engine_restarts", "Engines that had failed and were brought back.", "model")
+        self.admissions = registry.counter("admissions", "Sequences that got slots.", "model")
+        self.evictions = registry.counter(
+            "evictions", "Sequences taken out while they ran, by reason: cancelled, deadline.", "model", "reason"
+        )
+        self.turn_seconds = registry.gauge(
+            "engine_turn_seconds", "How long the engine's turn under way has taken; 0 when idle.", "model"
+        )
+        self.coalesced = registry.counter(
+            "coalesced_sequences", "Sequences answered by an identical one that was being decoded.", "model"
+        )
+        self.kv_bytes_per_slot = registry.gauge(
+            "kv_cache_bytes_per_slot", "Memory that one slot's keys and values take, reserved for its longest.", "model"
+        )
+        self.cache_lookups = registry.counter(
+            "cache_lookups", "Texts looked up among finished translations: hit, miss.", "model", "outcome"
+        )
+        self.sequences_running = registry.gauge("sequences_running", "Sequences that are being decoded.", "model")
+        self.slots_running = registry.gauge("slots_running", "Slots in use.", "model")
+        self.slots_max = registry.gauge("slots_max", "Slots that there are.", "model")
+        self.kv_cache_utilization = registry.gauge(
+            "kv_cache_utilization_ratio", "Share of slots in use, 0 to 1.", "model"
+        )
+        self._metrics = list(vars(self).values())  # all of the above
+
+    def remove(self, model: str) -> None:
+        """Remove the series of a model."""
+        for metric in self._metrics:
+            metric.remove_by_labels({"model": model})
+
+
+class ModelMetrics:
+    """One model's metrics, with labels looked up once to save time on the engine's thread."""
+
+    def __init__(self, series: ModelSeries, model: str) -> None:
+        self._model = model
+        self._restarts = series.restarts.labels(model)
+        self._series = series
+        self._engines: tuple[Engine, ...] = ()
+        self._sentences = {outcome: series.sentences.labels(model, outcome) for outcome in _OUTCOMES}
+        self._source_codepoints = series.source_codepoints.labels(model)
+        self._source_tokens = series.source_tokens.labels(model)
+        self._target_tokens = series.target_tokens.labels(model)
+        self._request_sentences = series.request_sentences.labels(model)
+        self._source_length = series.source_length.labels(model)
+        self._target_length = series.target_length.labels(model)
+        self._queue_seconds = series.queue_seconds.labels(model)
+        self._tokenize_seconds = series.tokenize_seconds.labels(model)
+        self._detokenize_seconds = series.detokenize_seconds.labels(model)
+        self._first_token_seconds = series.first_token_seconds.labels(model)
+        self._output_token_seconds = series.output_token_seconds.labels(model)
+        self._encode_seconds = series.encode_seconds.labels(model)
+        self._step_seconds = series.step_seconds.labels(model)
+        self._step_batch_size = series.step_batch_size.labels(model)
+        self._padding_ratio = series.padding_ratio.labels(model)
+        self._flags = {flag: series.flags.labels(model, flag.value) for flag in Flag}
+        self._admissions = series.admissions.labels(model)
+        self._evictions = {reason: series.evictions.labels(model, reason.value) for reason in _EVICTED}
+        self._coalesced = series.coalesced.labels(model)
+        self._cache_hits = series.cache_lookups.labels(model, "hit")
+        self._cache_misses = series.cache_lookups.labels(model, "miss")
+
+    @property
+    def is_loaded(self) -> bool:
+        """Return whether a version of the model is in memory."""
+        return bool(self._engines)
+
+    def restarted(self) -> None:
+        """Count the recovery of a version's failed engine."""
+        self._restarts.inc()
+
+    def loaded(self, engine: Engine, seconds: float) -> None:
+        """Add a loaded version, whose engine is queried whenever the metrics are read."""
+        series, model = self._series, self._model
+        self._engines = (*self._engines, engine)
+        series.model_load_seconds.labels(model).set(seconds)
+        series.kv_bytes_per_slot.labels(model).set(engine.bytes_per_slot)
+        series.slots_max.labels(model).set_function(lambda: self._sum("max_slots"))
+        series.queue_sequences.labels(model).set_function(lambda: self._sum("num_waiting"))
+        series.queue_tokens.labels(model).set_function(lambda: self._sum("num_waiting_tokens"))
+        series.estimated_wait.labels(model).set_function(lambda: self._most("wait_seconds"))
+        series.turn_seconds.labels(model).set_function(lambda: self._most("turn_seconds"))
+        series.sequences_running.labels(model).set_function(lambda: self._sum("num_running"))
+        series.slots_running.labels(model).set_function(lambda: self._sum("slots_used"))
+        series.kv_cache_utilization.labels(model).set_function(
+            lambda: self._sum("slots_used") / max(self._sum("max_slots"), 1)
+        )
+
+    def retired(self, engine: Engine) -> None:
+        """Remove a version's stopped engine."""
+        self._engines = tuple(each for each in self._engines if each is not engine)
+
+    def _sum(self, number: str) -> int:
+        return sum(getattr(engine.snapshot(), number) for engine in self._engines)
+
+    def _most(self, number: str) -> float:
+        return max((getattr(engine.snapshot(), number) for engine in self._engines), default=0.0)
+
+    def took(self, phase: Phase, seconds: float) -> None:
+        """Observe how long tokenizing or detokenizing a call took."""
+        (self._tokenize_seconds if phase is Phase.TOKENIZE else self._detokenize_seconds).observe(seconds)
+
+    def looked_up(self, num_hits: int, num_misses: int) -> None:
+        """Count a call's cache lookups."""
+        self._cache_hits.inc(num_hits)
+        self._cache_misses.inc(num_misses)
+
+    def texts_translated(self, texts: Iterable[str]) -> None:
+        """Count the texts of an answered call that had something to translate."""
+        lengths = [len(text) for text in texts]
+        self._request_sentences.observe(len(lengths))
+        self._source_codepoints.inc(sum(lengths))
+
+    def flagged(self, flags: Iterable[Flag]) -> None:
+        """Count the flags of an answered call's segments."""
+        for flag in flags:
+            self._flags[flag].inc()
+
+    def turn(self, stats: TurnStats) -> None:
+        """Count one turn of the engine. Called on the engine's thread."""
+        if stats.num_encoded:
+            self._admissions.inc(stats.num_encoded)
+            self._encode_seconds.observe(stats.encode_seconds)
+            self._source_tokens.inc(stats.encoded_tokens)
+            self._padding_ratio.observe(1.0 - stats.encoded_tokens / max(stats.padded_tokens, 1))
+        if stats.batch_size:
+            self._step_seconds.observe(stats.step_seconds)
+            self._step_batch_size.observe(stats.batch_size)
+            self._target_tokens.inc(stats.num_generated)
+        if stats.num_followers:
+            self._coalesced.inc(stats.num_followers)
+        for seconds in stats.queue_seconds:
+            self._queue_seconds.observe(seconds)
+        for seconds in stats.first_token_seconds:
+            self._first_token_seconds.observe(seconds)
+
+    def finished(self, update: SequenceUpdate) -> None:
+        """Count a finished sequence, whatever its outcome."""
+        if update.finish_reason is not None:
+            self._series.finish.labels(self._model, update.finish_reason.value).inc()
+        if update.error is not None:
+            gone = isinstance(update.error, Cancelled | DeadlineExceeded)
+            self._sentences["cancelled" if gone else "failed"].inc()
+            if update.finish_reason in self._evictions and update.sequence.admitted_seconds:
+                self._evictions[update.finish_reason].inc()
+            return
+        sequence, num_tokens = update.sequence, len(update.hypotheses[0].token_ids)
+        self._sentences["ok"].inc()
+        self._source_length.observe(len(sequence.source_ids))
+        self._target_length.observe(num_tokens)
+        num_chosen = num_tokens - len(sequence.output_prefix_ids) + (update.finish_reason is FinishReason.STOP)
+        num_steps = num_chosen - 1  # after the first token
+        if num_steps > 0 and sequence.first_token_seconds:  # else it was coalesced with a running sequence
+            self._output_token_seconds.observe((update.finished_seconds - sequence.first_token_seconds) / num_steps)

@@ -1,0 +1,103 @@
+"""The registry of all metrics, and the only importer of prometheus_client."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.gc_collector import GCCollector
+from prometheus_client.process_collector import ProcessCollector
+from prometheus_client.registry import Collector
+
+# fmt: off
+REQUEST_BUCKETS = (
+    0.001, 0.0025, 0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.5, 0.75, 1.0, 1.5, 2.5, 5.0, 10.0, 30.0,
+)
+STEP_BUCKETS = (
+    0.0005, 0.001, 0.002, 0.003, 0.005, 0.0075, 0.01, 0.015, 0.02, 0.03, 0.05, 0.075, 0.1, 0.2, 0.5, 1.0,
+)
+# fmt: on
+SIZE_BUCKETS = tuple(float(2**power) for power in range(11))  # 1 to 1024
+RATIO_BUCKETS = tuple(tenths / 10 for tenths in range(11))
+
+
+class ForeignMetric(NamedTuple):
+    """A metric under a foreign name, with a value for each label set."""
+
+    name: str
+    text: str
+    is_gauge: bool
+    samples: list[tuple[Mapping[str, str], float]]
+
+
+class Sample(NamedTuple):
+    """One current value; the names of samples are those on the metrics page."""
+
+    name: str
+    labels: Mapping[str, str]
+    value: float
+
+
+class Registry:
+    """The metrics of this process and of its garbage collector, and those that are added."""
+
+    def __init__(self) -> None:
+        self._registry = CollectorRegistry()
+        ProcessCollector(registry=self._registry)
+        GCCollector(registry=self._registry)
+
+    def counter(self, name: str, text: str, *labels: str) -> Counter:
+        """Add a counter, whose name gets the prefix of all metrics."""
+        return Counter(f"dragoman_{name}", text, labels, registry=self._registry)
+
+    def gauge(self, name: str, text: str, *labels: str) -> Gauge:
+        """Add a gauge."""
+        return Gauge(f"dragoman_{name}", text, labels, registry=self._registry)
+
+    def histogram(self, name: str, text: str, buckets: tuple[float, ...], *labels: str) -> Histogram:
+        """Add a histogram with the upper bounds of its buckets."""
+        return Histogram(f"dragoman_{name}", text, labels, buckets=buckets, registry=self._registry)
+
+    def seconds(self, name: str, text: str, buckets: tuple[float, ...] = REQUEST_BUCKETS) -> Histogram:
+        """Add a histogram of durations by model."""
+        return self.histogram(name, text, buckets, "model")
+
+    def sizes(self, name: str, text: str) -> Histogram:
+        """Add a histogram of counts by model."""
+        return self.histogram(name, text, SIZE_BUCKETS, "model")
+
+    def shows(self, foreign: Callable[[], Iterable[ForeignMetric]]) -> None:
+        """Include these metrics whenever the metrics are read."""
+        self._registry.register(_Foreign(foreign))
+
+    def render(self, accept: str = "") -> tuple[bytes, str]:
+        """Return all metrics in the text format requested by an HTTP `Accept` header, and its content type."""
+        try:
+            encoder, content_type = choose_encoder(
+                " ".join(accept.split())
+            )  # the content type echoes parts of the header
+        except TypeError:  # its parser fails on invalid versions
+            encoder, content_type = choose_encoder("")
+        return encoder(self._registry), content_type
+
+    def samples(self) -> Iterator[Sample]:
+        """Yield all current values. Thread-safe."""
+        for family in self._registry.collect():
+            for sample in family.samples:
+                yield Sample(sample.name, sample.labels, sample.value)
+
+
+class _Foreign(Collector):
+    def __init__(self, foreign: Callable[[], Iterable[ForeignMetric]]) -> None:
+        self._foreign = foreign
+
+    def collect(self) -> Iterator[Metric]:
+        for each in self._foreign():
+            # Not a counter, whose name would have to end with _total.
+            metric = Metric(each.name, each.text, "gauge" if each.is_gauge else "unknown")
+            for labels, value in each.samples:
+                metric.add_sample(each.name, dict(labels), value)
+            yield metric
+
+    def describe(self) -> Iterator[Metric]:  # otherwise registering it calls `collect`
+        return iter(())

@@ -1,0 +1,60 @@
+"""What depends on the installation and the configuration: tracing and API keys, imported only where asked for; ONNX
+Runtime's version."""
+
+from importlib import metadata
+from typing import TYPE_CHECKING
+
+import service
+from service.config.server_config import ServerConfig
+from service.observe.metrics import Metrics
+
+if TYPE_CHECKING:
+    from service.calls.gate import Gate
+    from service.observe.tracing import Tracing
+
+
+class TracingUnavailable(Exception):
+    """Tracing is configured, but OpenTelemetry is not installed."""
+
+
+def tracing_of(config: ServerConfig) -> "Tracing | None":
+    """Return what sends spans to the collector, if there is one.
+
+    Raises:
+        TracingUnavailable: OpenTelemetry is not installed.
+    """
+    if not config.otlp_endpoint:
+        return None
+    try:
+        from service.observe.tracing import Tracing
+    except ModuleNotFoundError as error:
+        if not (error.name or "").startswith("opentelemetry"):
+            raise
+        raise TracingUnavailable(
+            f"otlp_endpoint is {config.otlp_endpoint!r} and OpenTelemetry is not installed; install "
+            "'dragoman[otel]', or leave otlp_endpoint out."
+        ) from error
+    return Tracing(config.otlp_endpoint, config.trace_ratio, service.__version__)
+
+
+def gate_of(config: ServerConfig, metrics: Metrics) -> "Gate | None":
+    """Return what checks API keys and quotas, if there is a file of keys.
+
+    Raises:
+        FileProblem: the file can't be used.
+    """
+    if config.api_keys is None:
+        return None
+    from service.calls.gate import Gate  # its library for quotas is slow to import
+
+    return Gate(config.api_keys, metrics)
+
+
+def onnxruntime_version() -> str:
+    """Return the version of ONNX Runtime, whichever of its distributions is installed."""
+    for distribution in ("onnxruntime", "onnxruntime-gpu"):
+        try:
+            return metadata.version(distribution)
+        except metadata.PackageNotFoundError:
+            continue
+    return "unknown"

@@ -1,0 +1,76 @@
+"""Reloads what may change while the server runs: models, glossaries, certificates and API keys."""
+
+import asyncio
+import contextlib
+import logging
+from typing import TYPE_CHECKING
+
+from service.faces.grpc.tls import ServerTls
+from service.models.fleet import Fleet
+from service.models.reload_plan import ReloadOutcome
+from service.observe.metrics import Metrics
+from service.text.glossary import GlossaryFolder, NoGlossaries
+
+if TYPE_CHECKING:
+    from service.calls.gate import Gate
+
+_LOG = logging.getLogger(__name__)
+
+_LOOK_AT_FILES_SECONDS = 0.5  # how often files of TLS and API keys are checked
+
+
+class Reloader:
+    """Reloads models and glossaries, one reload at a time."""
+
+    def __init__(
+        self, fleet: Fleet, glossaries: GlossaryFolder | NoGlossaries, metrics: Metrics, *, is_explicit: bool
+    ) -> None:
+        """Take `is_explicit`: whether models are loaded by call only."""
+        self._fleet = fleet
+        self._glossaries = glossaries
+        self._metrics = metrics
+        self._is_explicit = is_explicit
+        self._reloading = asyncio.Lock()
+
+    async def reload(self) -> ReloadOutcome:
+        """Reload models and glossaries from disk; calls continue meanwhile, reloads run one at a time.
+
+        With explicit model control, only glossaries are reloaded.
+        """
+        async with self._reloading:
+            if await asyncio.to_thread(self._glossaries.refresh):
+                _LOG.info("glossaries have changed")
+            if self._is_explicit:
+                return ReloadOutcome.UNCHANGED
+            try:
+                outcome = await self._fleet.reload()
+            except Exception:
+                _LOG.exception("reloading failed; what was served stays")
+                outcome = ReloadOutcome.FAILED
+            self._metrics.reloaded(outcome)
+            return outcome
+
+    async def follow(self, asked: asyncio.Event, every_seconds: float) -> None:
+        """Reload whenever `asked` is set, and every so many seconds unless they are 0."""
+        while True:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(asked.wait(), every_seconds or None)
+            if self._is_explicit and asked.is_set():
+                _LOG.warning("SIGHUP changes no models: with --model-control explicit, they are loaded by call only")
+            asked.clear()
+            await self.reload()
+
+
+async def follow_files(tls: ServerTls | None, gate: "Gate | None", metrics: Metrics) -> None:
+    """Reload certificates and keys when they change. New connections and calls use them; others continue."""
+    while True:
+        if tls:
+            metrics.tls_valid_until(tls.not_after_seconds)
+        await asyncio.sleep(_LOOK_AT_FILES_SECONDS)
+        try:
+            if tls is not None and await asyncio.to_thread(tls.refresh):
+                _LOG.info("new connections get the new TLS certificate")
+            if gate is not None and await asyncio.to_thread(gate.refresh):
+                _LOG.info("the API keys have changed")
+        except Exception:
+            _LOG.exception("looking at the files of TLS and API keys failed; what was read before stays in use")

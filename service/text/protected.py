@@ -1,0 +1,71 @@
+"""Finds the parts of a source that the model must not change: placeholders, terms, and what is kept as it is."""
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from service.domain.checkpoint import paced
+from service.domain.translation import Flag
+from service.text.placeholders import find_placeholders
+from service.text.spans import Span
+from service.text.terms import TermIndex, find_terms
+
+
+@dataclass(frozen=True, slots=True)
+class Protected:
+    """A part of a source, its required translation, and the flag to set if its position was guessed."""
+
+    start: int
+    end: int
+    target: str
+    flag: Flag
+
+
+def beside_protected(spans: Sequence[Protected], unknown: Sequence[Span], text: str) -> list[Protected]:
+    """Return `spans`, and the parts of `unknown` outside of them, to be kept unchanged; all sorted, each disjoint."""
+    found = list(spans)
+    following = 0
+    for run in unknown:
+        start, end = run
+        while following < len(spans) and spans[following].start < end:
+            span = spans[following]
+            if span.end > start:
+                found += _unknown(text, start, span.start)
+                start = span.end
+            if span.end > end:
+                break
+            following += 1
+        found += _unknown(text, start, end)
+    return sorted(found, key=lambda span: span.start)
+
+
+def _unknown(text: str, start: int, end: int) -> list[Protected]:
+    """Return a part that is kept unchanged, if it is more than white space."""
+    return [Protected(start, end, text[start:end], Flag.UNKNOWN)] if text[start:end].strip() else []
+
+
+def find_protected(text: str, *indexes: TermIndex, kept: Sequence[Span] = ()) -> list[Protected]:
+    """Find a source's placeholders and terms, sorted and disjoint; a term within a placeholder does not count.
+
+    `kept` are parts that are kept unchanged in any case, sorted and disjoint: no match may overlap one of them.
+    """
+    found = _verbatim(text, find_placeholders(text))
+    if indexes:
+        terms = (Protected(term.start, term.end, term.target, Flag.TERM) for term in find_terms(text, *indexes))
+        found = _beside(found, terms)
+    return _beside(_verbatim(text, kept), found) if kept else found
+
+
+def _verbatim(text: str, spans: Iterable[Span]) -> list[Protected]:
+    return [Protected(*span, text[span.start : span.end], Flag.PLACEHOLDER) for span in paced(spans)]
+
+
+def _beside(first: Sequence[Protected], others: Iterable[Protected]) -> list[Protected]:
+    """Return all of `first`, and those of `others` that overlap none of them; both are sorted and disjoint."""
+    spans = list(first)
+    ends = [span.end for span in first]
+    for span in paced(others):
+        following = bisect_right(ends, span.start)
+        if following == len(ends) or first[following].start >= span.end:
+            spans.append(span)
+    return sorted(spans, key=lambda span: span.start)

@@ -1,0 +1,175 @@
+"""Writes the targets of protected parts into their places in a translation."""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from service.domain.translation import AlignedSpan, Flag
+from service.text.protected import Protected
+from service.text.spans import Edit, Offsets, Span
+from service.text.words import is_unspaced
+
+_OPENING = frozenset("([{<\"'“„‘‚«‹¿¡「『（【/-–—")
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """A translation with every target in its place, and flags for what should be reviewed.
+
+    `places` are the positions in `text` of the protected parts' targets, in the order of the source. `source` maps
+    positions in the model's input to positions in the original source, `target` positions in its output to positions in
+    `text`.
+    """
+
+    text: str
+    flags: tuple[Flag, ...]
+    places: tuple[Span, ...]
+    source: Offsets
+    target: Offsets
+    spans: tuple[Protected, ...]
+
+    def alignment(self, alignment: Iterable[AlignedSpan]) -> tuple[AlignedSpan, ...]:
+        """Convert an alignment of the model's input and output into one of the original source and `text`.
+
+        A protected part is aligned to its target only.
+        """
+        aligned = [
+            AlignedSpan(span.start, span.end, *place) for span, place in zip(self.spans, self.places, strict=True)
+        ]
+        for part in alignment:
+            source, target = (part.source_start, part.source_end), (part.target_start, part.target_end)
+            if not self.source.is_replaced(*source) and not self.target.is_replaced(*target):
+                aligned.append(AlignedSpan(*self.source.span(*source), *self.target.span(*target)))
+        return tuple(sorted(aligned, key=lambda part: (part.source_start, part.source_end, part.target_start)))
+
+
+def alternation(texts: Iterable[str]) -> str:
+    """Return a regular expression for any of the texts, longest first; for none of them, one that never matches."""
+    return "|".join(map(re.escape, sorted(set(texts), key=len, reverse=True))) or "(?!)"
+
+
+def write_targets(
+    text: str,
+    translated: str,
+    spans: tuple[Protected, ...],
+    places: dict[int, Span],
+    flags: set[Flag],
+    symbols: Sequence[str],
+    source: Offsets,
+) -> Restored:
+    """Write the targets into their places, remove unwanted copies, and record the edits."""
+    bounds = [0, *(position for read in source.edits for position in (read.old_start, read.old_end)), len(text)]
+    unprotected = "\n".join(text[start:end] for start, end in zip(bounds[::2], bounds[1::2], strict=True))
+    targets = {span.target for span in spans if span.flag is Flag.PLACEHOLDER}
+    placeholders = {target for target in targets if target not in unprotected}  # "%s" stays in "%s is 100%sure"
+    writer = _Writer(translated, placeholders, symbols)
+    new_places = [Span(0, 0)] * len(spans)
+    for place, index in sorted((place, index) for index, place in places.items()):
+        read = source.edits[index]
+        whole = place
+        if spans[index].flag is Flag.UNKNOWN:
+            whole = _with_added_spaces(text[read.old_start : read.old_end], translated, place)
+        whole = Span(max(whole.start, writer.old_end), max(whole.end, writer.old_end))
+        is_next_to_another = index > 0 and source.edits[index - 1].old_end == read.old_start
+        is_apart_before = not is_next_to_another and not text[read.old_start - 1 : read.old_start].isalnum()
+        is_apart_after = not text[read.old_end : read.old_end + 1].isalnum()
+        new_places[index] = writer.write(whole, spans[index].target, is_apart_before, is_apart_after)
+    new_text = writer.finish()
+    if writer.left_out & placeholders:
+        flags.add(Flag.PLACEHOLDER)
+    ordered = tuple(flag for flag in Flag if flag in flags)
+    return Restored(new_text, ordered, tuple(new_places), source, Offsets(writer.edits), spans)
+
+
+def _with_added_spaces(read: str, translated: str, place: Span) -> Span:
+    """Extend a place by adjacent spaces that the model wrote because `protect` added some that the source lacks."""
+    start, end = place
+    if start == end:
+        return place
+    is_added_before = read[:1].isspace() and translated[max(0, start - 1) : start].isspace()
+    is_added_after = read[-1:].isspace() and translated[end : end + 1].isspace()
+    return Span(start - is_added_before, end + is_added_after)
+
+
+class _Writer:
+    """Copies a text with parts of it replaced and unwanted symbols and placeholders removed."""
+
+    def __init__(self, old: str, placeholders: Iterable[str], symbols: Iterable[str]) -> None:
+        self.edits: list[Edit] = []
+        self.left_out: set[str] = set()
+        self._unwanted = (*placeholders, *symbols)
+        self.old_end = 0  # end of the old text copied so far
+        self._old = old
+        self._parts: list[str] = []
+        self._length = 0
+        self._last = ""
+
+    def write(self, place: Span, target: str, is_apart_before: bool, is_apart_after: bool) -> Span:
+        """Copy the text before a place, write the target there, and return its position.
+
+        The target is separated from words by spaces if it was in the source.
+        """
+        self._copy(place.start)
+        new_start = self._length
+        is_inserted = place.start == place.end
+        before = self._last if is_inserted else self._old[place.start - 1 : place.start]
+        if is_apart_before and _wants_space(before, is_inserted):
+            self._append(" ")
+        start = self._length
+        self._append(target)
+        end = self._length
+        if is_apart_after and _wants_space(self._old[place.end : place.end + 1], is_inserted=False):
+            self._append(" ")
+        self.edits.append(Edit(*place, new_start, self._length))
+        self.old_end = place.end
+        return Span(start, end)
+
+    def finish(self) -> str:
+        """Copy the rest, and return the new text."""
+        self._copy(len(self._old))
+        return "".join(self._parts)
+
+    def _copy(self, end: int) -> None:
+        gap = self._old[self.old_end : end]
+        if any(text in gap for text in self._unwanted):
+            self._copy_wanted(gap)
+        else:
+            self._append(gap)
+        self.old_end = end
+
+    def _copy_wanted(self, gap: str) -> None:
+        unwanted = re.compile(alternation(self._unwanted))
+        parts, gap_end = [], 0
+        for found in unwanted.finditer(gap):
+            self.left_out.add(found[0])
+            is_between_spaces = gap[found.start() - 1 : found.start()].isspace() and not gap[found.end() :][:1].strip()
+            start = max(gap_end, found.start() - is_between_spaces)
+            parts.append((gap[gap_end:start], Span(start, found.end())))
+            gap_end = found.end()
+        kept = "".join([*(part for part, _ in parts), gap[gap_end:]])
+        if unwanted.search(kept):  # a removal may join its surroundings to another unwanted one
+            while unwanted.search(kept):
+                kept = unwanted.sub("", kept)
+            old_end = self.old_end + len(gap)
+            self.edits.append(Edit(self.old_end, old_end, self._length, self._length + len(kept)))
+            self._append(kept)
+            return
+        for part, (start, end) in parts:
+            self._append(part)
+            self.edits.append(Edit(self.old_end + start, self.old_end + end, self._length, self._length))
+        self._append(gap[gap_end:])
+
+    def _append(self, text: str) -> None:
+        self._parts.append(text)
+        self._length += len(text)
+        self._last = text[-1:] or self._last
+
+
+def _wants_space(neighbour: str, is_inserted: bool) -> bool:
+    """Return whether a space belongs between a target and the adjacent character, if there is one.
+
+    Targets at a place that the model chose are separated only from words; inserted ones also from punctuation.
+    """
+    if not neighbour or is_unspaced(neighbour):
+        return False
+    return neighbour.isalnum() or (is_inserted and not neighbour.isspace() and neighbour not in _OPENING)
