@@ -109,6 +109,7 @@ def _options(manifest: Manifest, beam_size: int, max_output_tokens: int) -> Deco
         max_output_tokens=max_output_tokens,
         stops_early=generation.stops_early,
         forces_end=generation.forces_end,
+        **generation.options,
     )
 
 

@@ -1,12 +1,14 @@
 """The one table of decoding options: the fields of `DecodingOptions` that have an `Option`.
 
 Everything that accepts, checks, maps or documents a decoding option reads `OPTIONS`: range checks, the command line,
-protobuf, KServe's parameters and the table in `docs/api.md`. To add one, add a field here, a field of the same name and
-type to `dragoman.v1.DecodingOptions`, and the code that uses it; tests compare the other two with this table.
+protobuf, KServe's parameters, the exporter's import of generation settings and the table in `docs/api.md`. To add one,
+add a field here, fields of the same name and type to `dragoman.v1.DecodingOptions` and to the client's `Options`, and
+the code that uses it; tests compare the other two with this table.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -26,6 +28,11 @@ class Option:
     hyphens. `low` and `high` are the bounds, `None` for a boolean; `low` itself is not allowed if it `excludes_low`. If
     `high` depends on the model, `high_words` describes it. `default` is the value for requests without the option; a
     string describes where that value comes from.
+
+    An option that `changes_scores` does so before a token is chosen, which takes a graph that returns the scores of the
+    whole vocabulary. `settings` are the names of transformers' generation settings with the option's meaning, of which
+    the first that is set counts, each with the number of tokens that it counts and the option does not. If
+    `counts_output`, the settings also count the model's own prefix, such as a language's token.
     """
 
     name: str
@@ -38,6 +45,9 @@ class Option:
     excludes_low: bool = False
     needs_sampling: bool = False
     shapes_answer: bool = False
+    changes_scores: bool = False
+    settings: tuple[tuple[str, int], ...] = ()
+    counts_output: bool = False
 
     @property
     def flag(self) -> str:
@@ -98,6 +108,11 @@ class DecodingOptions:
     of up to `LONGEST_REPEAT` tokens occurs more often than that in a row, unless one does in the source: after one
     repetition too many, that repetition is removed and the hypothesis ends with `FinishReason.REPETITION`. In beam
     search, such a hypothesis is dropped in favour of others, and returned only if too few others end.
+
+    `repetition_penalty`, `no_repeat_ngram_size` and `min_output_tokens` change scores before a token is chosen, as
+    `engine.search.processors` defines; scores of hypotheses are made of the changed ones. The first two consider the
+    whole output so far, with the start token and the model's prefix, the last one counts what `max_output_tokens`
+    counts except the end-of-sentence token.
     """
 
     beam_size: int = field(
@@ -197,6 +212,47 @@ class DecodingOptions:
             high=100,
         ),
     )
+    repetition_penalty: float = field(
+        default=1.0,
+        metadata=_option(
+            "Above 1, make tokens that the output already has less likely, below 1, more likely: a positive score is "
+            "divided by this, a negative one multiplied, as in transformers.",
+            1.0,
+            low=0.0,
+            high=10.0,
+            excludes_low=True,
+            changes_scores=True,
+            settings=(("repetition_penalty", 0),),
+        ),
+    )
+    no_repeat_ngram_size: int = field(
+        default=0,
+        metadata=_option(
+            "Let no run of this many tokens come twice in an output. 0 allows any.",
+            0,
+            low=0,
+            high=100,
+            changes_scores=True,
+            settings=(("no_repeat_ngram_size", 0),),
+        ),
+    )
+    min_output_tokens: int = field(
+        default=0,
+        metadata=_option(
+            "Fewest tokens to generate per segment before it may end, the end itself not counted.",
+            0,
+            low=0,
+            high_words="the model's limit",
+            changes_scores=True,
+            settings=(("min_new_tokens", 0), ("min_length", 1)),
+            counts_output=True,
+        ),
+    )
+
+    @property
+    def changes_scores(self) -> bool:
+        """Return whether any option changes scores before a token is chosen."""
+        return _changing(self) != _UNCHANGED
 
     @property
     def is_sampled(self) -> bool:
@@ -217,6 +273,9 @@ DEFAULTS: Final[Mapping[str, Any]] = MappingProxyType(
     {name: option.default for name, option in OPTIONS.items() if not isinstance(option.default, str)}
 )
 
+_CHANGING: Final = tuple(option.name for option in OPTIONS.values() if option.changes_scores)
+_changing = attrgetter(*_CHANGING)
+_UNCHANGED: Final = tuple(OPTIONS[name].default for name in _CHANGING)
 _BOUNDED = tuple(option for option in OPTIONS.values() if option.low is not None)
 _FOR_SAMPLING = tuple(option.name for option in OPTIONS.values() if option.needs_sampling)
 
@@ -239,15 +298,16 @@ class RequestedOptions:
             )
         object.__setattr__(self, "chosen", {name: value for name, value in chosen.items() if value is not None})
 
-    def resolve(self, defaults: DecodingOptions) -> DecodingOptions:
-        """Return the model's `defaults` overridden by the caller's options.
+    def resolve(self, defaults: DecodingOptions, *, can_change_scores: bool = True) -> DecodingOptions:
+        """Return the model's `defaults` overridden by the caller's options; `can_change_scores` tells if the model can.
 
         `defaults.max_output_tokens` is also the model's limit. Asking for more hypotheses than the default beam widens
         the beam, unless the caller set one. Asking for a temperature means sampling without a beam.
 
         Raises:
             InvalidRequest: an option is out of range, `num_hypotheses` exceeds the requested beam, or a beam was
-                requested together with sampling, or options of sampling without it.
+                requested together with sampling, or options of sampling without it, or one that the model's bundle
+                can't serve.
         """
         chosen = self.chosen
         values = dict(chosen)
@@ -278,12 +338,21 @@ class RequestedOptions:
                 other=Path("options", "temperature"),
                 advice="set both, or neither",
             )
+        if options.changes_scores and not can_change_scores:
+            name = next(name for name in _CHANGING if getattr(options, name) != OPTIONS[name].default)
+            raise InvalidRequest(
+                "{path} is {value}, which needs all scores, and the model's bundle returns only the best",
+                Path("options", name),
+                value=getattr(options, name),
+                advice="leave it out, or export the bundle again with this version",
+            )
         return options
 
 
 def _check_ranges(options: DecodingOptions, max_output_tokens: int) -> None:
     highs = {
         "max_output_tokens": max_output_tokens,
+        "min_output_tokens": max_output_tokens,
         "num_hypotheses": MAX_BEAM_SIZE if options.is_sampled else options.beam_size,
     }
     for option in _BOUNDED:

@@ -117,6 +117,11 @@ class Engine:
         return self.workers[0].runner.spec.bytes_per_slot
 
     @property
+    def can_change_scores(self) -> bool:
+        """Return whether it accepts sequences whose options change scores, such as a repetition penalty."""
+        return self.workers[0].runner.spec.has_logits
+
+    @property
     def failure(self) -> BaseException | None:
         """Return the error that made the engine fail, until it is restarted or stopped; `None` if it has not failed."""
         return self._failure
@@ -320,6 +325,10 @@ class Engine:
                     f"A target prefix has {given} tokens; allowed is up to {sequence.options.max_output_tokens - 1}, "
                     "less than options.max_output_tokens. Shorten the prefix.",
                     "target_prefixes",
+                )
+            if sequence.options.changes_scores and not spec.has_logits:
+                raise InvalidRequest(
+                    "Options that change scores need a graph that returns logits; export the bundle again."
                 )
             if not 1 <= slots <= most_slots:
                 raise InvalidRequest(f"options.beam_size is {slots}; this server allows 1 to {most_slots}.")

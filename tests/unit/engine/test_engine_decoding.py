@@ -14,9 +14,10 @@ from numpy import typing as npt
 
 from service.domain.translation import FinishReason
 from service.engine.engine import Engine, EngineConfig
+from service.engine.runner import Fetch
 from service.engine.sequence import Sequence, SequenceUpdate
 from tests.unit.engine import reference_search
-from tests.unit.engine.fake_runner import EOS_ID, START_ID, FakeRunner
+from tests.unit.engine.fake_runner import EOS_ID, LOG_TOTAL, START_ID, FakeRunner
 from tests.unit.engine.recorder import Recorder, new_sequence, stop
 
 
@@ -73,7 +74,7 @@ def expected(runner: FakeRunner, sequence: Sequence) -> reference_search.Result:
     def log_probs(inputs: Sequence_[int]) -> npt.NDArray[np.float32]:
         return runner.log_probs(sequence.source_ids, inputs)
 
-    return reference_search.search(log_probs, start, EOS_ID, options, len(given))
+    return reference_search.search(log_probs, start, EOS_ID, options, len(given), float(LOG_TOTAL))
 
 
 def most_repeats(sequence: Sequence) -> int:
@@ -107,6 +108,15 @@ def check(runner: FakeRunner, update: SequenceUpdate) -> None:
             assert math.isnan(hypothesis.score)
 
 
+changes = st.fixed_dictionaries(
+    {
+        "repetition_penalty": st.sampled_from([1.0, 1.3, 0.5, 5.0]),
+        "no_repeat_ngram_size": st.sampled_from([0, 1, 2, 3]),
+        "min_output_tokens": st.integers(0, 24),
+    }
+)
+
+
 @st.composite
 def sequences(draw: st.DrawFn, beam_sizes: tuple[int, ...] = (1, 1, 1, 2, 3, 4, 8), most_repeats: int = 2) -> Sequence:
     beam_size = draw(st.sampled_from(beam_sizes))
@@ -131,6 +141,7 @@ def sequences(draw: st.DrawFn, beam_sizes: tuple[int, ...] = (1, 1, 1, 2, 3, 4, 
         max_repeats=draw(st.integers(0, most_repeats)),
         output_prefix_ids=given,
         wants_progress=draw(st.booleans()),
+        **draw(st.one_of(st.just({}), st.just({}), changes)),
     )
 
 
@@ -158,6 +169,9 @@ def test_every_answer_is_the_reference_answer_in_any_company(
 def test_a_model_of_few_words_repeats_itself_as_the_reference_says(
     batch: list[Sequence], eos_weight: float, num_lanes: int
 ) -> None:
+    for sequence in batch:  # too few words for beams without repetition
+        if sequence.num_slots > 1:
+            sequence.options = dataclasses.replace(sequence.options, no_repeat_ngram_size=0)
     runners = [FakeRunner(max_slots=12, vocabulary_size=9, eos_weight=eos_weight) for _ in range(num_lanes)]
     for update in decode(runners, batch):
         check(runners[0], update)
@@ -216,16 +230,22 @@ def test_a_short_sequence_that_comes_during_long_ones_finishes_first() -> None:
 def test_only_what_is_needed_is_fetched() -> None:
     runner = FakeRunner(max_slots=16)
     decode(runner, [new_sequence(max_output_tokens=2)])
-    assert {tuple(fetch) for fetch in runner.fetches} == {(True, False, 0)}
+    assert set(runner.fetches) == {Fetch(True, False, 0)}
     runner.fetches.clear()
     decode(runner, [new_sequence(max_output_tokens=2, return_scores=True)])
-    assert {tuple(fetch) for fetch in runner.fetches} == {(True, True, 0)}
+    assert set(runner.fetches) == {Fetch(True, True, 0)}
     runner.fetches.clear()
     decode(runner, [new_sequence(max_output_tokens=2), new_sequence(max_output_tokens=2, temperature=1.0, top_k=9)])
-    assert {tuple(fetch) for fetch in runner.fetches} == {(True, False, 9)}
+    assert set(runner.fetches) == {Fetch(True, False, 9)}
     runner.fetches.clear()
     decode(runner, [new_sequence(beam_size=3, max_output_tokens=2), new_sequence(beam_size=4, max_output_tokens=2)])
-    assert {tuple(fetch) for fetch in runner.fetches} == {(False, False, 8)}
+    assert set(runner.fetches) == {Fetch(False, False, 8)}
+    runner.fetches.clear()
+    decode(runner, [new_sequence(max_output_tokens=2, no_repeat_ngram_size=1)])
+    assert set(runner.fetches) == {Fetch(True, False, 0, logits=True)}
+    runner.fetches.clear()
+    decode(runner, [new_sequence(max_output_tokens=2), new_sequence(beam_size=4, repetition_penalty=2.0)])
+    assert set(runner.fetches) == {Fetch(True, False, 0, True, True)}
 
 
 def test_the_batch_is_full_while_work_waits() -> None:

@@ -80,6 +80,8 @@ class LetterTokenizer:
 class ToldEngine:
     """Keeps what it is given until the test says how it ends."""
 
+    can_change_scores = True
+
     def __init__(self) -> None:
         self.submitted: list[Sequence] = []
         self.aborted: list[Sequence] = []
