@@ -2,9 +2,10 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
 import torch
 
 from export.engine_decode import ONE_LANE, open_engine
@@ -14,13 +15,13 @@ from export.verify import (
     TIE_GAP,
     VerificationError,
     first_difference,
-    log_probs_along,
     logits_along,
     normalized_logits,
     top_two_gap,
 )
 from service.bundle.manifest import Manifest
 from service.domain.translation import DecodingOptions
+from service.engine.search.processors import process
 from service.engine.search.scores import normalized
 
 BEAM_SIZE = 4
@@ -102,22 +103,23 @@ def check_fidelity(
 
 def _options(manifest: Manifest, beam_size: int, max_output_tokens: int) -> DecodingOptions:
     generation = manifest.generation
-    return DecodingOptions(
+    options = DecodingOptions(
         beam_size=beam_size,
         length_penalty=generation.length_penalty,
         num_hypotheses=1,
         max_output_tokens=max_output_tokens,
         stops_early=generation.stops_early,
         forces_end=generation.forces_end,
-        **generation.options,
     )
+    return replace(options, **generation.options)
 
 
 def _check_greedy_tie(
     checkpoint: ImportedCheckpoint, sentence: Sentence, given: _Ids, wanted: _Ids, expected: ReferenceOutputs
 ) -> None:
     position = first_difference(wanted, given)
-    logits = logits_along(checkpoint, sentence, [*wanted[:position], 0])[position]
+    logits = logits_along(checkpoint, sentence, [*wanted[:position], 0])[position : position + 1]
+    logits = _changed(checkpoint, sentence, logits, [wanted[:position]])[0]
     gap = top_two_gap(logits.numpy(), checkpoint.suppressed_ids)
     if gap >= TIE_GAP:
         raise VerificationError(
@@ -145,10 +147,38 @@ def _score(checkpoint: ImportedCheckpoint, sentence: Sentence, ids: _Ids, max_ou
     generation = checkpoint.generation
     is_cut = len(ids) >= max_output_tokens
     chosen = ids if is_cut else (*ids, checkpoint.tokenizer.eos_id)
-    log_probs = log_probs_along(checkpoint, sentence, chosen)
-    total = float(log_probs[range(len(chosen)), chosen].sum())
+    logits = logits_along(checkpoint, sentence, chosen)
+    total = sum(
+        float(_log_probs(checkpoint, sentence, logits[place : place + 1], [chosen[:place]])[0, token_id])
+        for place, token_id in enumerate(chosen)
+    )
     length = len(sentence.languages.target_prefix_ids) + len(chosen) + (is_cut and generation.forces_end)
     return normalized(total, length, generation.length_penalty)
+
+
+def _log_probs(
+    checkpoint: ImportedCheckpoint, sentence: Sentence, logits: torch.Tensor, outputs: Sequence[_Ids]
+) -> torch.Tensor:
+    """Return log-probabilities (n, V) as beam search has them, of what follows outputs of equal lengths."""
+    if not checkpoint.generation.options:
+        return normalized_logits(checkpoint, logits)
+    log_probs = _changed(checkpoint, sentence, logits.log_softmax(dim=-1), outputs)
+    if checkpoint.renormalizes:
+        log_probs[:, list(checkpoint.suppressed_ids)] = -torch.inf
+        return log_probs.log_softmax(dim=-1)
+    return log_probs
+
+
+def _changed(
+    checkpoint: ImportedCheckpoint, sentence: Sentence, scores: torch.Tensor, outputs: Sequence[_Ids]
+) -> torch.Tensor:
+    """Return scores (n, V) as the checkpoint's options change them after outputs of equal lengths."""
+    prefix = sentence.languages.target_prefix_ids
+    inputs = np.array([[checkpoint.tokenizer.decoder_start_id, *prefix, *ids] for ids in outputs])
+    with_spare = np.pad(scores.float().numpy(), ((0, 0), (0, 1)))
+    options = replace(DecodingOptions(1, 1.0, 1, 1), **checkpoint.generation.options)
+    process(with_spare, inputs, options, checkpoint.tokenizer.eos_id, len(prefix))
+    return torch.from_numpy(with_spare[:, :-1]).double()
 
 
 @torch.no_grad()
@@ -163,7 +193,8 @@ def closest_call(checkpoint: ImportedCheckpoint, sentence: Sentence, beam_size: 
     for _ in range(max_output_tokens):
         fed = torch.tensor([[*start, *ids] for _, ids in running])
         sources = torch.tensor([sentence.source_ids]).expand(len(running), -1)
-        log_probs = normalized_logits(checkpoint, checkpoint.model(sources, fed)[:, -1])  # (k, V)
+        logits = checkpoint.model(sources, fed)[:, -1]
+        log_probs = _log_probs(checkpoint, sentence, logits, [ids for _, ids in running])  # (k, V)
         log_probs[:, list(checkpoint.suppressed_ids)] = -torch.inf
         values, token_ids = log_probs.topk(2 * beam_size)
         continued = [

@@ -1,6 +1,5 @@
 """Options that change scores, as every caller sets them: gRPC, KServe's parameters, the client and the command line."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +73,7 @@ def test_the_models_list_tells_the_defaults(stub: pb_grpc.TranslationServiceStub
 
 
 @pytest.fixture
-def old(serve: Any, tiny_models: Path, tmp_path: Path) -> Iterator[InProcessServer]:
+def old(serve: Any, tiny_models: Path, tmp_path: Path) -> InProcessServer:
     """A server of a bundle that was exported before graphs returned logits."""
     source = tiny_models / "tiny" / "1"
     bundle = tmp_path / "models" / "tiny" / "1"
@@ -89,7 +88,8 @@ def old(serve: Any, tiny_models: Path, tmp_path: Path) -> Iterator[InProcessServ
     onnx.save(graph, bundle / manifest.graphs.decoder_step)
     manifest.checksums[manifest.graphs.decoder_step] = file_sha256(bundle / manifest.graphs.decoder_step)
     manifest.save(bundle)
-    return serve(models=tmp_path / "models")
+    server: InProcessServer = serve(models=tmp_path / "models")
+    return server
 
 
 def test_a_bundle_without_logits_serves_everything_else(

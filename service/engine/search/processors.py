@@ -53,7 +53,8 @@ def forbid_early_end(scores: Scores, inputs: Ids, options: DecodingOptions, eos_
 
 
 def _columns(scores: Scores, token_ids: Ids) -> Ids:
-    return np.minimum(token_ids, scores.shape[1] - 1)
+    columns: Ids = np.minimum(token_ids, scores.shape[1] - 1)
+    return columns
 
 
 _PROCESSORS: Final[tuple[Callable[[Scores, Ids, DecodingOptions, int, int], None], ...]] = (

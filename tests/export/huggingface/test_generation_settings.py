@@ -81,8 +81,8 @@ def by_the_engine(bundle: Path, manifest: Manifest, checkpoint: ImportedCheckpoi
         max_output_tokens=manifest.limits.max_output_tokens,
         stops_early=generation.stops_early,
         forces_end=generation.forces_end,
-        **generation.options,
     )
+    options = dataclasses.replace(options, **generation.options)
     with open_engine(bundle, manifest) as engine:
         return [best.token_ids for best, *_ in engine.decode([(ids, ()) for ids in rows], options)]
 

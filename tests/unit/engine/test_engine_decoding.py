@@ -122,7 +122,7 @@ def sequences(draw: st.DrawFn, beam_sizes: tuple[int, ...] = (1, 1, 1, 2, 3, 4, 
     beam_size = draw(st.sampled_from(beam_sizes))
     given = tuple(draw(st.lists(st.sampled_from([EOS_ID, 3, 4, 9]), max_size=4)))
     temperature = draw(st.sampled_from([0.0, 0.5, 1.0, 3.0])) if beam_size == 1 else 0.0
-    return new_sequence(
+    sequence = new_sequence(
         source_ids=tuple(draw(st.lists(st.integers(2, 30), min_size=1, max_size=6)) * draw(st.sampled_from([1, 1, 3]))),
         request_id=draw(st.sampled_from("abc")),
         beam_size=beam_size,
@@ -141,8 +141,10 @@ def sequences(draw: st.DrawFn, beam_sizes: tuple[int, ...] = (1, 1, 1, 2, 3, 4, 
         max_repeats=draw(st.integers(0, most_repeats)),
         output_prefix_ids=given,
         wants_progress=draw(st.booleans()),
-        **draw(st.one_of(st.just({}), st.just({}), changes)),
     )
+    changed = draw(st.one_of(st.just({}), st.just({}), changes))
+    sequence.options = dataclasses.replace(sequence.options, **changed)
+    return sequence
 
 
 @settings(derandomize=True, deadline=None, max_examples=60)

@@ -1,5 +1,7 @@
 """Sequences whose options change scores, beside others that cost what they always did."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -21,7 +23,7 @@ def outputs(runner: FakeRunner, sequences: list[Sequence]) -> list[tuple[int, ..
 
 @pytest.mark.parametrize("beam_size", [1, 4])
 def test_no_run_comes_twice_and_no_output_is_too_short(beam_size: int) -> None:
-    def sequences(**asked: int) -> list[Sequence]:
+    def sequences(**asked: Any) -> list[Sequence]:
         return [
             new_sequence((number, EOS_ID), beam_size=beam_size, max_output_tokens=24, **asked)
             for number in range(2, 22)
@@ -47,7 +49,7 @@ def test_scores_are_those_of_the_changed_probabilities() -> None:
 
 @pytest.mark.parametrize("beam_size", [1, 3])
 def test_a_row_without_numbers_fails_alone(beam_size: int) -> None:
-    asked = {"beam_size": beam_size, "repetition_penalty": 1.5, "max_output_tokens": 12}
+    asked: dict[str, Any] = {"beam_size": beam_size, "repetition_penalty": 1.5, "max_output_tokens": 12}
     good, bad = new_sequence((5, 1), **asked), new_sequence((NAN_STEP_SOURCE_ID, 1), **asked)
     alone = outputs(FakeRunner(), [new_sequence((5, 1), **asked)])
     recorder = Recorder()
