@@ -2,8 +2,9 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,7 +20,7 @@ from export.verify import (
     normalized_logits,
     top_two_gap,
 )
-from service.bundle.manifest import Manifest
+from service.bundle.manifest import GenerationDefaults, Manifest
 from service.domain.translation import DecodingOptions
 from service.engine.search.processors import process
 from service.engine.search.scores import normalized
@@ -85,7 +86,7 @@ def check_fidelity(
     limit = expected.max_output_tokens
     with open_engine(directory, manifest, max_slots=ONE_LANE) as engine:
         greedy, beams = (
-            [best.token_ids for best, *_ in engine.decode(rows, _options(manifest, beam_size, limit))]
+            [best.token_ids for best, *_ in engine.decode(rows, _options(manifest.generation, beam_size, limit))]
             for beam_size in (1, BEAM_SIZE)
         )
     differing = [
@@ -101,17 +102,17 @@ def check_fidelity(
     return FidelityReport(expected.name, len(rows), num_greedy_ties, num_beam_ties)
 
 
-def _options(manifest: Manifest, beam_size: int, max_output_tokens: int) -> DecodingOptions:
-    generation = manifest.generation
-    options = DecodingOptions(
+def _options(generation: GenerationDefaults, beam_size: int, max_output_tokens: int) -> DecodingOptions:
+    further: dict[str, Any] = {**generation.options}
+    return DecodingOptions(
         beam_size=beam_size,
         length_penalty=generation.length_penalty,
         num_hypotheses=1,
         max_output_tokens=max_output_tokens,
         stops_early=generation.stops_early,
         forces_end=generation.forces_end,
+        **further,
     )
-    return replace(options, **generation.options)
 
 
 def _check_greedy_tie(
@@ -176,7 +177,7 @@ def _changed(
     prefix = sentence.languages.target_prefix_ids
     inputs = np.array([[checkpoint.tokenizer.decoder_start_id, *prefix, *ids] for ids in outputs])
     with_spare = np.pad(scores.float().numpy(), ((0, 0), (0, 1)))
-    options = replace(DecodingOptions(1, 1.0, 1, 1), **checkpoint.generation.options)
+    options = _options(checkpoint.generation, 1, 1)
     process(with_spare, inputs, options, checkpoint.tokenizer.eos_id, len(prefix))
     return torch.from_numpy(with_spare[:, :-1]).double()
 

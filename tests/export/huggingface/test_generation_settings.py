@@ -74,6 +74,7 @@ def by_the_engine(bundle: Path, manifest: Manifest, checkpoint: ImportedCheckpoi
         manifest, tokenizer=checkpoint.tokenizer, limits=checkpoint.limits, generation=checkpoint.generation
     )
     generation = manifest.generation
+    further: dict[str, Any] = {**generation.options}
     options = DecodingOptions(
         beam_size=generation.beam_size,
         length_penalty=generation.length_penalty,
@@ -81,8 +82,8 @@ def by_the_engine(bundle: Path, manifest: Manifest, checkpoint: ImportedCheckpoi
         max_output_tokens=manifest.limits.max_output_tokens,
         stops_early=generation.stops_early,
         forces_end=generation.forces_end,
+        **further,
     )
-    options = dataclasses.replace(options, **generation.options)
     with open_engine(bundle, manifest) as engine:
         return [best.token_ids for best, *_ in engine.decode([(ids, ()) for ids in rows], options)]
 

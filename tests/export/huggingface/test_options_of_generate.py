@@ -38,10 +38,10 @@ SETTINGS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.fixture(scope="module", params=FAMILIES.values(), ids=FAMILIES)
+@pytest.fixture(scope="module", params=FAMILIES)
 def converted(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Manifest]:
     root = tmp_path_factory.mktemp("options")
-    source = request.param(root / "checkpoint")
+    source = FAMILIES[request.param](root / "checkpoint")
     return source, root / "bundle", convert(source, root / "bundle")
 
 
@@ -64,6 +64,7 @@ def by_the_engine(
     bundle: Path, manifest: Manifest, checkpoint: ImportedCheckpoint, rows: list[Row], beam_size: int
 ) -> list[tuple[int, ...]]:
     generation = checkpoint.generation
+    further: dict[str, Any] = {**generation.options}
     options = DecodingOptions(
         beam_size=beam_size,
         length_penalty=generation.length_penalty,
@@ -71,8 +72,8 @@ def by_the_engine(
         max_output_tokens=checkpoint.limits.max_output_tokens,
         stops_early=generation.stops_early,
         forces_end=generation.forces_end,
+        **further,
     )
-    options = dataclasses.replace(options, **generation.options)
     with open_engine(bundle, dataclasses.replace(manifest, generation=generation)) as engine:
         return [best.token_ids for best, *_ in engine.decode(rows, options)]
 
@@ -119,7 +120,8 @@ def test_a_converted_checkpoint_serves_them_by_itself(tmp_path: Path) -> None:
     assert expected is not None
     assert check_fidelity(tmp_path / "bundle", manifest, expected, lambda: checkpoint).num_beam_ties == 0
     for name in ("greedy", "beams"):
-        wrong = dataclasses.replace(expected, **{name: ((5, 6, 7, 8, 9, 10, 11, 12), *getattr(expected, name)[1:])})
+        changed: dict[str, Any] = {name: ((5, 6, 7, 8, 9, 10, 11, 12), *getattr(expected, name)[1:])}
+        wrong = dataclasses.replace(expected, **changed)
         with pytest.raises(VerificationError, match="goes on with"):
             check_fidelity(tmp_path / "bundle", manifest, wrong, lambda: checkpoint)
     assert max(closest_call(checkpoint, row, 4, 8) for row in rows) > 100 * TIE_GAP

@@ -5,6 +5,7 @@ import itertools
 import math
 import random
 from collections.abc import Sequence as Sequence_
+from typing import Any
 
 import numpy as np
 import pytest
@@ -142,7 +143,7 @@ def sequences(draw: st.DrawFn, beam_sizes: tuple[int, ...] = (1, 1, 1, 2, 3, 4, 
         output_prefix_ids=given,
         wants_progress=draw(st.booleans()),
     )
-    changed = draw(st.one_of(st.just({}), st.just({}), changes))
+    changed: dict[str, Any] = draw(st.one_of(st.just({}), st.just({}), changes))
     sequence.options = dataclasses.replace(sequence.options, **changed)
     return sequence
 
