@@ -13,75 +13,13 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from service.domain.errors import InvalidRequest, Path
+from service.domain.option import Option as Option
+from service.domain.option import define
 
 MAX_BEAM_SIZE: Final = 8
 MAX_TOP_K: Final = 64
 RATIO_ALLOWANCE: Final = 16  # tokens that `max_length_ratio` grants to any source: short ones may grow by more
 LONGEST_REPEAT: Final = 16  # tokens in the longest run whose repetitions `max_repeats` counts
-
-
-@dataclass(frozen=True, slots=True)
-class Option:
-    """The definition of one option.
-
-    `name` is the name of the protobuf field and, unless it `shapes_answer`, of KServe's parameter; the flag has
-    hyphens. `low` and `high` are the bounds, `None` for a boolean; `low` itself is not allowed if it `excludes_low`. If
-    `high` depends on the model, `high_words` describes it. `default` is the value for requests without the option; a
-    string describes where that value comes from.
-
-    An option that `changes_scores` does so before a token is chosen, which takes a graph that returns the scores of the
-    whole vocabulary. `settings` are the names of transformers' generation settings with the option's meaning, of which
-    the first that is set counts, each with the number of tokens that it counts and the option does not. If
-    `counts_output`, the settings also count the model's own prefix, such as a language's token.
-    """
-
-    name: str
-    kind: type[bool] | type[int] | type[float]
-    help: str
-    default: float | str
-    low: float | None = None
-    high: float | None = None
-    high_words: str = ""
-    excludes_low: bool = False
-    needs_sampling: bool = False
-    shapes_answer: bool = False
-    changes_scores: bool = False
-    settings: tuple[tuple[str, int], ...] = ()
-    counts_output: bool = False
-
-    @property
-    def flag(self) -> str:
-        """Return the command line's spelling, such as `--beam-size`."""
-        return f"--{self.name.replace('_', '-')}"
-
-    def permits(self, value: float, high: float | None) -> bool:
-        """Return whether a value is within the bounds; `high` is given if it depends on the request."""
-        if self.low is None or high is None:
-            return True
-        return self.low <= value <= high and not (self.excludes_low and value == self.low)  # false for NaN
-
-    def allowed(self, high: float | None = None) -> str:
-        """Return the bounds in words, such as `1 to 8`; `high` is given if it depends on the request."""
-        if self.low is None:
-            return "true or false"
-        high = self.high if high is None else high
-        most = self.high_words if high is None else _number(high)
-        return f"{'above ' if self.excludes_low else ''}{_number(self.low)} to {most}"
-
-    @property
-    def default_words(self) -> str:
-        """Return the default as text, such as `0.5`, `the model's` or `false`."""
-        return self.default if isinstance(self.default, str) else _number(self.default)
-
-
-def _number(value: float) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    return str(int(value) if value == int(value) else value)
-
-
-def _option(help: str, default: float | str, **rest: Any) -> Mapping[str, Any]:  # noqa: A002
-    return {"help": help, "default": default, **rest}
 
 
 _MODELS: Final = "the model's"
@@ -116,12 +54,12 @@ class DecodingOptions:
     """
 
     beam_size: int = field(
-        metadata=_option(
+        metadata=define(
             "Hypotheses kept alive while decoding; 1 is greedy search and fastest.", _MODELS, low=1, high=MAX_BEAM_SIZE
         )
     )
     length_penalty: float = field(
-        metadata=_option(
+        metadata=define(
             "Divide a hypothesis' log-probability by its length to this power: above 0 favours longer translations. "
             "Has no effect on greedy search.",
             _MODELS,
@@ -130,7 +68,7 @@ class DecodingOptions:
         )
     )
     num_hypotheses: int = field(
-        metadata=_option(
+        metadata=define(
             "Candidates to return, best first; at most the beam size, which alone it widens as needed. With sampling, "
             "this many independent samples, in no order.",
             _MODELS,
@@ -140,7 +78,7 @@ class DecodingOptions:
         )
     )
     max_output_tokens: int = field(
-        metadata=_option(
+        metadata=define(
             "Most tokens to generate per segment; a translation that reaches it ends with the finish reason LENGTH.",
             "the model's limit",
             low=1,
@@ -148,11 +86,11 @@ class DecodingOptions:
         )
     )
     return_scores: bool = field(
-        default=False, metadata=_option("Return each hypothesis' score.", False, shapes_answer=True)
+        default=False, metadata=define("Return each hypothesis' score.", False, shapes_answer=True)
     )
     temperature: float = field(
         default=0.0,
-        metadata=_option(
+        metadata=define(
             "Above 0, sample: draw each token by its probability to the power of 1 / temperature. 0 searches instead.",
             0.0,
             low=0.0,
@@ -161,7 +99,7 @@ class DecodingOptions:
     )
     top_k: int = field(
         default=MAX_TOP_K,
-        metadata=_option(
+        metadata=define(
             "Draw from this many of the most probable tokens only.",
             MAX_TOP_K,
             low=1,
@@ -171,7 +109,7 @@ class DecodingOptions:
     )
     top_p: float = field(
         default=1.0,
-        metadata=_option(
+        metadata=define(
             "Draw from the fewest of the top_k tokens that hold this share of the probability.",
             1.0,
             low=0.0,
@@ -182,7 +120,7 @@ class DecodingOptions:
     )
     seed: int | None = field(
         default=None,
-        metadata=_option(
+        metadata=define(
             "With sampling, draw the same samples again for the same seed, text, options and model.",
             "random",
             kind=int,
@@ -194,7 +132,7 @@ class DecodingOptions:
     forces_end: bool = False
     max_length_ratio: float = field(
         default=0.0,
-        metadata=_option(
+        metadata=define(
             f"End a segment's output of more tokens than this for each token of its source, and {RATIO_ALLOWANCE} "
             "more, with the finish reason RATIO. 0 allows any length.",
             3.0,
@@ -204,7 +142,7 @@ class DecodingOptions:
     )
     max_repeats: int = field(
         default=0,
-        metadata=_option(
+        metadata=define(
             f"End an output in which the same run of up to {LONGEST_REPEAT} tokens comes more often than this in a "
             "row, and more often than in the source, with the finish reason REPETITION. 0 allows any number.",
             10,
@@ -214,7 +152,7 @@ class DecodingOptions:
     )
     repetition_penalty: float = field(
         default=1.0,
-        metadata=_option(
+        metadata=define(
             "Above 1, make tokens that the output already has less likely, below 1, more likely: a positive score is "
             "divided by this, a negative one multiplied, as in transformers.",
             1.0,
@@ -227,7 +165,7 @@ class DecodingOptions:
     )
     no_repeat_ngram_size: int = field(
         default=0,
-        metadata=_option(
+        metadata=define(
             "Let no run of this many tokens come twice in an output. 0 allows any.",
             0,
             low=0,
@@ -238,7 +176,7 @@ class DecodingOptions:
     )
     min_output_tokens: int = field(
         default=0,
-        metadata=_option(
+        metadata=define(
             "Fewest tokens to generate per segment before it may end, the end itself not counted.",
             0,
             low=0,
