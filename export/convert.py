@@ -153,6 +153,7 @@ def _manifest(
         checkpoint_sha256=checkpoint.checkpoint_sha256,
         precision=precision,
         suppressed_ids=checkpoint.suppressed_ids,
+        renormalizes=checkpoint.renormalizes,
         generation=checkpoint.generation,
         graphs=graphs,
         tools=tool_versions(),

@@ -4,7 +4,9 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import torch
 
 from export.engine_decode import ONE_LANE, open_engine
@@ -14,14 +16,15 @@ from export.verify import (
     TIE_GAP,
     VerificationError,
     first_difference,
-    log_probs_along,
     logits_along,
     normalized_logits,
     top_two_gap,
 )
 from service.bundle.manifest import Manifest
+from service.bundle.manifest_parts import GenerationDefaults
 from service.domain.translation import DecodingOptions
 from service.engine.search.hypotheses import normalized
+from service.engine.search.processors import process
 
 BEAM_SIZE = 4
 
@@ -84,7 +87,7 @@ def check_fidelity(
     limit = expected.max_output_tokens
     with open_engine(directory, manifest, max_slots=ONE_LANE) as engine:
         greedy, beams = (
-            [best.token_ids for best, *_ in engine.decode(rows, _options(manifest, beam_size, limit))]
+            [best.token_ids for best, *_ in engine.decode(rows, _options(manifest.generation, beam_size, limit))]
             for beam_size in (1, BEAM_SIZE)
         )
     differing = [
@@ -100,8 +103,8 @@ def check_fidelity(
     return FidelityReport(expected.name, len(rows), num_greedy_ties, num_beam_ties)
 
 
-def _options(manifest: Manifest, beam_size: int, max_output_tokens: int) -> DecodingOptions:
-    generation = manifest.generation
+def _options(generation: GenerationDefaults, beam_size: int, max_output_tokens: int) -> DecodingOptions:
+    further: dict[str, Any] = {**generation.options}
     return DecodingOptions(
         beam_size=beam_size,
         length_penalty=generation.length_penalty,
@@ -109,6 +112,7 @@ def _options(manifest: Manifest, beam_size: int, max_output_tokens: int) -> Deco
         max_output_tokens=max_output_tokens,
         stops_early=generation.stops_early,
         forces_end=generation.forces_end,
+        **further,
     )
 
 
@@ -116,7 +120,8 @@ def _check_greedy_tie(
     checkpoint: ImportedCheckpoint, sentence: Sentence, given: _Ids, wanted: _Ids, expected: ReferenceOutputs
 ) -> None:
     position = first_difference(wanted, given)
-    logits = logits_along(checkpoint, sentence, [*wanted[:position], 0])[position]
+    logits = logits_along(checkpoint, sentence, [*wanted[:position], 0])[position : position + 1]
+    logits = _changed(checkpoint, sentence, logits, [wanted[:position]])[0]
     gap = top_two_gap(logits.numpy(), checkpoint.suppressed_ids)
     if gap >= TIE_GAP:
         raise VerificationError(
@@ -144,10 +149,38 @@ def _score(checkpoint: ImportedCheckpoint, sentence: Sentence, ids: _Ids, max_ou
     generation = checkpoint.generation
     is_cut = len(ids) >= max_output_tokens
     chosen = ids if is_cut else (*ids, checkpoint.tokenizer.eos_id)
-    log_probs = log_probs_along(checkpoint, sentence, chosen)
-    total = float(log_probs[range(len(chosen)), chosen].sum())
+    logits = logits_along(checkpoint, sentence, chosen)
+    total = sum(
+        float(_log_probs(checkpoint, sentence, logits[place : place + 1], [chosen[:place]])[0, token_id])
+        for place, token_id in enumerate(chosen)
+    )
     length = len(sentence.languages.target_prefix_ids) + len(chosen) + (is_cut and generation.forces_end)
     return normalized(total, length, generation.length_penalty)
+
+
+def _log_probs(
+    checkpoint: ImportedCheckpoint, sentence: Sentence, logits: torch.Tensor, outputs: Sequence[_Ids]
+) -> torch.Tensor:
+    """Return log-probabilities (n, V) as beam search has them, of what follows outputs of equal lengths."""
+    if not checkpoint.generation.options:
+        return normalized_logits(checkpoint, logits)
+    log_probs = _changed(checkpoint, sentence, logits.log_softmax(dim=-1), outputs)
+    if checkpoint.renormalizes:
+        log_probs[:, list(checkpoint.suppressed_ids)] = -torch.inf
+        return log_probs.log_softmax(dim=-1)
+    return log_probs
+
+
+def _changed(
+    checkpoint: ImportedCheckpoint, sentence: Sentence, scores: torch.Tensor, outputs: Sequence[_Ids]
+) -> torch.Tensor:
+    """Return scores (n, V) as the checkpoint's options change them after outputs of equal lengths."""
+    prefix = sentence.languages.target_prefix_ids
+    inputs = np.array([[checkpoint.tokenizer.decoder_start_id, *prefix, *ids] for ids in outputs])
+    with_spare = np.pad(scores.float().numpy(), ((0, 0), (0, 1)))
+    options = _options(checkpoint.generation, 1, 1)
+    process(with_spare, inputs, options, checkpoint.tokenizer.eos_id, len(prefix))
+    return torch.from_numpy(with_spare[:, :-1]).double()
 
 
 @torch.no_grad()
@@ -162,7 +195,8 @@ def closest_call(checkpoint: ImportedCheckpoint, sentence: Sentence, beam_size: 
     for _ in range(max_output_tokens):
         fed = torch.tensor([[*start, *ids] for _, ids in running])
         sources = torch.tensor([sentence.source_ids]).expand(len(running), -1)
-        log_probs = normalized_logits(checkpoint, checkpoint.model(sources, fed)[:, -1])  # (k, V)
+        logits = checkpoint.model(sources, fed)[:, -1]
+        log_probs = _log_probs(checkpoint, sentence, logits, [ids for _, ids in running])  # (k, V)
         log_probs[:, list(checkpoint.suppressed_ids)] = -torch.inf
         values, token_ids = log_probs.topk(2 * beam_size)
         continued = [

@@ -245,11 +245,6 @@ def logits_along(checkpoint: ImportedCheckpoint, sentence: Sentence, output: Seq
     return logits[0, len(forced) - 1 :]
 
 
-def log_probs_along(checkpoint: ImportedCheckpoint, sentence: Sentence, output: Sequence[int]) -> torch.Tensor:
-    """Return log-probabilities (T, V) in float64 as `generate` computes them, from `logits_along`."""
-    return normalized_logits(checkpoint, logits_along(checkpoint, sentence, output))
-
-
 def normalized_logits(checkpoint: ImportedCheckpoint, logits: torch.Tensor) -> torch.Tensor:
     """Return log-probabilities (n, V) in float64 of logits (n, V), including those of suppressed tokens."""
     logits = logits.double()

@@ -54,3 +54,6 @@ class Options:
     seed: int | None = None  # with sampling: the same seed draws the same
     max_repeats: int | None = None  # 0 to 100; 0: no limit
     max_length_ratio: float | None = None  # 0 to 100; 0: no limit
+    repetition_penalty: float | None = None  # above 0 to 10; above 1, repeated tokens are less likely
+    no_repeat_ngram_size: int | None = None  # 0 to 100; no run of so many tokens comes twice; 0: any may
+    min_output_tokens: int | None = None  # per segment, without the end; 0 to the model's limit

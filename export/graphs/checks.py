@@ -22,6 +22,8 @@ _DTYPES = {
     graph_io.CANDIDATE_IDS: INT64,
     graph_io.NEXT_LOG_PROBS: FLOAT,
     graph_io.CANDIDATE_LOG_PROBS: FLOAT,
+    graph_io.LOGITS: FLOAT,
+    graph_io.LOG_TOTALS: FLOAT,
     graph_io.TARGET_IDS: INT64,
     graph_io.ATTENTION: FLOAT,
 }
@@ -58,7 +60,8 @@ def check_decoder_step(path: Path, shape: ModelShape, precision: str = "float32"
     """
     layers = shape.num_decoder_layers
     operators = {"GroupQueryAttention", "MultiHeadAttention"}
-    _check(path, shape, graph_io.step_inputs(layers), graph_io.step_outputs(layers), operators, precision)
+    outputs = [*graph_io.step_outputs(layers), *graph_io.SCORE_OUTPUTS]
+    _check(path, shape, graph_io.step_inputs(layers), outputs, operators, precision)
     graph = onnx.load(path, load_external_data=False).graph
     problems = [
         f"{len(nodes)} {operator} nodes, expected one per decoder layer ({layers})"
@@ -125,6 +128,8 @@ def _expected_dims(name: str, shape: ModelShape) -> list[str | int]:
         return ["B", shape.num_heads, "S", shape.head_size]
     if name.startswith(("past_", "present_")):
         return ["B", shape.num_heads, "C", shape.head_size]
+    if name == graph_io.LOGITS:
+        return ["B", shape.vocabulary_size]
     return _SHAPES.get(name, ["B"])
 
 

@@ -49,7 +49,8 @@ class DecoderStepGraph(nn.Module):
             pair = slice(2 * index, 2 * index + 2)
             x, *grown = layer(x, lengths, total_length, source_lengths, past[pair], cross[pair])
             present.extend(grown)
-        return (*self.projection(self.final_norm(x), num_candidates), *present)
+        *choice, logits, log_totals = self.projection(self.final_norm(x), num_candidates)
+        return (*choice, *present, logits, log_totals)
 
 
 class _Layer(nn.Module):
@@ -142,16 +143,18 @@ class _Projection(nn.Module):
         self.weight = projection.weight  # (V, d), the embedding's own storage if tied
         bias = None if projection.bias is None else projection.bias.detach().clone()
         suppressed = torch.tensor(sorted(set(suppressed_ids)), dtype=torch.int64)
-        self.has_share_left_out = len(suppressed) > 0 and not renormalizes
-        if len(suppressed):
+        self.renormalizes = renormalizes
+        self.suppresses = len(suppressed) > 0
+        if self.suppresses:
             bias = projection.weight.new_zeros(projection.out_features) if bias is None else bias
             self.register_buffer("suppressed_weight", projection.weight.detach()[suppressed].clone())
             self.register_buffer("suppressed_bias", bias[suppressed].clone())
             bias[suppressed] = -torch.inf
         self.register_buffer("bias", bias)
 
-    def forward(self, hidden: Tensor, num_candidates: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Map (B, d) to next_ids (B,), next_log_probs (B,), candidate_ids (B, K), candidate_log_probs (B, K)."""
+    def forward(self, hidden: Tensor, num_candidates: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+        """Map (B, d) to next_ids (B,), next_log_probs (B,), candidate_ids (B, K), candidate_log_probs (B, K), logits
+        (B, V) and log_totals (B,)."""
         # Log-probabilities are float32 in every precision.
         logits = nn.functional.linear(hidden, self.weight, self.bias).float()  # (B, V)
         # Greedy search sees nothing else, and the arg-max of NaN is an arbitrary token. The sum is in float32, as half
@@ -166,10 +169,12 @@ class _Projection(nn.Module):
         largest = scored.amax(dim=-1, keepdim=True)
         # Separate operators: the kernel of ReduceLogSumExp is six times slower than these four.
         log_total = log_of_column((scored - largest).exp().sum(dim=-1, keepdim=True)) + largest  # (B, 1)
-        if self.has_share_left_out:
+        log_share = log_total  # of the allowed tokens
+        if self.suppresses:
             left_out = nn.functional.linear(hidden, self.suppressed_weight, self.suppressed_bias).float()
             left_out = corner(left_out, num_rows, torch.full_like(num_rows, left_out.shape[1]))
             log_total = torch.logsumexp(torch.cat([log_total, left_out], dim=-1), dim=-1, keepdim=True)
-        next_log_probs = (largest - log_total).squeeze(-1)
+        norm = log_share if self.renormalizes else log_total
+        next_log_probs = (largest - norm).squeeze(-1)
         scores, candidate_ids = top_k(scored, num_candidates)
-        return best, next_log_probs, candidate_ids, scores - log_total
+        return best, next_log_probs, candidate_ids, scores - norm, logits, log_total.squeeze(-1)

@@ -15,7 +15,7 @@ from service.bundle import graph_io
 _MICROSOFT = "com.microsoft"
 _ATTENTION = ("GroupQueryAttention", "MultiHeadAttention")
 _PROJECTION = ("Gemm", "MatMulIntegerToFloat", "QuantizeLinear", "Slice")
-_SCORES = (graph_io.NEXT_LOG_PROBS, graph_io.CANDIDATE_IDS, graph_io.CANDIDATE_LOG_PROBS)
+_SCORES = (graph_io.NEXT_LOG_PROBS, graph_io.CANDIDATE_IDS, graph_io.CANDIDATE_LOG_PROBS, graph_io.LOG_TOTALS)
 
 
 def keep_token_axis(graph: onnx_ir.Graph) -> None:
@@ -94,11 +94,9 @@ def replace(graph: onnx_ir.Graph, node: onnx_ir.Node, value: onnx_ir.Value) -> N
     """Replace a node's first output by `value`, under its name, and remove the node."""
     old = node.outputs[0]
     value.name = old.name
-    onnx_ir.convenience.replace_all_uses_with(old, value)
-    for index, output in enumerate(graph.outputs):
-        if output is old:
-            value.type, value.shape = old.type, old.shape
-            graph.outputs[index] = value
+    if any(output is old for output in graph.outputs):
+        value.type, value.shape = old.type, old.shape
+    onnx_ir.convenience.replace_all_uses_with(old, value, replace_graph_outputs=True)
     graph.remove(node, safe=True)
 
 

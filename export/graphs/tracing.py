@@ -81,7 +81,7 @@ def trace_decoder_step(
             [{0: batch, 2: length}] * (2 * num_layers),
         ),
         graph_io.step_inputs(num_layers),
-        graph_io.step_outputs(num_layers),
+        [*graph_io.step_outputs(num_layers), *graph_io.SCORE_OUTPUTS],
         path,
         external_data_bytes,
     )

@@ -11,7 +11,7 @@ from torch import Tensor
 from export.architecture import Transformer
 from export.importers.assembly import assemble
 from export.importers.hf_bart import Family, TokenIds, has_logits_bias, our_weights, read_architecture
-from export.importers.hf_generation import GenerationSettings, read_generation, settings_of_config
+from export.importers.hf_generation import GenerationSettings, read_generation, settings_of_config, without_prefix
 from export.importers.hf_reference import open_transformers
 from export.importers.imported import ImportedCheckpoint, TokenizerFile
 from export.importers.json_file import read_json
@@ -129,7 +129,8 @@ def checkpoint(
 ) -> ImportedCheckpoint:
     """Return the complete checkpoint, with transformers' own model as the reference."""
     generation = found.generation
-    pairs = directions(languages, any_to_any)
+    longest_prefix = max(len(pair.target_prefix_ids) for pair in directions(languages, any_to_any))
+    limits = _limits(found, longest_prefix)
     return ImportedCheckpoint(
         name=directory.resolve().name,
         model=found.model,
@@ -137,11 +138,11 @@ def checkpoint(
         tokenizer_files=tokenizer_files,
         languages=languages,
         any_to_any=any_to_any,
-        limits=_limits(found, longest_prefix=max(len(pair.target_prefix_ids) for pair in pairs)),
+        limits=limits,
         checkpoint_sha256=found.checkpoint_sha256,
         suppressed_ids=generation.suppressed_ids,
         renormalizes=generation.renormalizes,
-        generation=generation.defaults,
+        generation=without_prefix(generation.defaults, longest_prefix, limits.max_output_tokens),
         family=family.name,
         licence=licence_of(directory),
         open_reference=partial(open_transformers, directory),

@@ -1,17 +1,20 @@
 """The generation settings of transformers' checkpoints: those that our search supports, and those it does not.
 
 Every setting that transformers 5.23 knows is in one of three tables; a test compares them with `GenerationConfig`.
+Those that are options of a request are named in `service.domain.options` only.
 """
 
+import dataclasses
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from export.architecture.config import MAX_SIZE
 from service.bundle.manifest_parts import GenerationDefaults
-from service.domain.options import MAX_BEAM_SIZE
+from service.domain.options import MAX_BEAM_SIZE, OPTIONS, Option
 
-TAKEN_OVER = frozenset(
+_OPTIONS = {name: option for option in OPTIONS.values() for name, _ in option.settings}
+TAKEN_OVER = _OPTIONS.keys() | frozenset(
     {
         "max_length",
         "max_new_tokens",
@@ -29,13 +32,9 @@ TAKEN_OVER = frozenset(
     }
 )
 # Settings that change the output, with the values at which they don't.
-REFUSED: Mapping[str, tuple[Any, ...]] = {
+_WITH_EFFECT: Mapping[str, tuple[Any, ...]] = {
     "do_sample": (False,),
-    "min_length": (0,),
-    "min_new_tokens": (0,),
-    "no_repeat_ngram_size": (0,),
     "encoder_no_repeat_ngram_size": (0,),
-    "repetition_penalty": (1.0,),
     "encoder_repetition_penalty": (1.0,),
     "num_beam_groups": (1, 0),
     "penalty_alpha": (0.0,),
@@ -68,6 +67,7 @@ REFUSED: Mapping[str, tuple[Any, ...]] = {
     "negative_prompt_ids": (),
     "negative_prompt_attention_mask": (),
 }
+REFUSED = {name: values for name, values in _WITH_EFFECT.items() if name not in _OPTIONS}
 # Settings that do not change the output: those of sampling and other searches, which are rejected themselves, of how
 # `generate` computes, and of what it returns besides the output.
 WITHOUT_EFFECT = frozenset(
@@ -114,7 +114,8 @@ class GenerationSettings:
 
     `pad_id` is `None` if not given: it only fills outputs that have ended. `max_decoder_tokens` counts the start token
     and the forced ones, as transformers' `max_length` does; `None` if the checkpoint does not specify it.
-    `renormalizes` means that probability is redistributed among the tokens that are not suppressed.
+    `renormalizes` means that probability is redistributed among the tokens that are not suppressed. The options among
+    the `defaults` that count an output's tokens still count the forced ones.
     """
 
     defaults: GenerationDefaults
@@ -166,6 +167,7 @@ def read_generation(
             num_hypotheses=1,
             stops_early=stops_early is True,
             forces_end=forced_end is not None,
+            options=_options(settings, problems),
         ),
         eos_id=eos_id,
         pad_id=_token_id(settings, "pad_token_id", problems),
@@ -220,6 +222,37 @@ def _check_forced_first(
     if value is not None and first_ids is not None and not (_is_id(value) and value in first_ids):
         supported = "the languages' tokens" if first_ids else "none"
         problems.append(f"forced_bos_token_id is {_quoted(value)}; supported is {supported}")
+
+
+def _options(settings: Mapping[str, Any], problems: list[str]) -> dict[str, float]:
+    """Return the options that settings turn on."""
+    found: dict[str, float] = {}
+    for option in OPTIONS.values():
+        given = [(name, besides) for name, besides in option.settings if settings.get(name) is not None]
+        for name, besides in reversed(given):  # the first one counts
+            value = settings[name]
+            if not _suits(option, value):
+                problems.append(f"{name} is {_quoted(value)}; supported is {option.allowed()}")
+                continue
+            found[option.name] = max(option.kind(value) - besides, 0) if option.counts_output else option.kind(value)
+    return {name: value for name, value in found.items() if value != OPTIONS[name].default}
+
+
+def _suits(option: Option, value: Any) -> bool:
+    """Return whether `generate` takes the value, and we do: an integer may stand for a float that changes nothing."""
+    is_of_kind = type(value) is option.kind or (type(value) is int and value == option.default)
+    return is_of_kind and option.permits(value, MAX_SIZE if option.high is None else option.high)
+
+
+def without_prefix(defaults: GenerationDefaults, longest_prefix: int, max_output_tokens: int) -> GenerationDefaults:
+    """Return the defaults with options that count the output's own tokens only, and no more than it may have."""
+    options = {
+        name: min(max(value - longest_prefix, 0), max_output_tokens) if OPTIONS[name].counts_output else value
+        for name, value in defaults.options.items()
+    }
+    return dataclasses.replace(
+        defaults, options={name: value for name, value in options.items() if value != OPTIONS[name].default}
+    )
 
 
 def _beam_size(value: Any, problems: list[str]) -> int:

@@ -25,10 +25,13 @@ Decoder step graph: one token per row; rows have different lengths
          candidate_ids     (B, K) int64     the K most probable allowed tokens, best first
          candidate_log_probs (B, K) float32
          present_key.<l>, present_value.<l> (B, H, C, D)
+         logits             (B, V) float32  of all tokens, minus infinity for those in `suppressed_ids`
+         log_totals         (B,)   float32  log-sum-exp of the whole vocabulary's logits, suppressed tokens included
 
 Log-probabilities are normalised over the whole vocabulary, or over the allowed tokens if the model requires it
 (transformers' `renormalize_logits`); tokens in the model's `suppressed_ids` are never chosen.
-With K = 0 they are not computed: then only `next_ids` may be fetched. With K >= 1 all outputs are available.
+With K = 0 they are not computed: then only `next_ids` and `logits` may be fetched. With K >= 1 all outputs are
+available. A graph may lack the last two (`SCORE_OUTPUTS`): then the options that change scores can't be served.
 (`RunOptions.only_execute_path_to_fetches` has no effect on bound outputs, so the graph implements this itself.)
 
 Alignment graph: whole hypotheses in one teacher-forced run, up to the cross-attention of decoder layer L
@@ -52,6 +55,9 @@ NEXT_IDS = "next_ids"
 NEXT_LOG_PROBS = "next_log_probs"
 CANDIDATE_IDS = "candidate_ids"
 CANDIDATE_LOG_PROBS = "candidate_log_probs"
+LOGITS = "logits"
+LOG_TOTALS = "log_totals"
+SCORE_OUTPUTS = (LOGITS, LOG_TOTALS)
 TARGET_IDS = "target_ids"
 ATTENTION = "attention"
 
@@ -85,7 +91,7 @@ def step_inputs(num_layers: int) -> list[str]:
 
 
 def step_outputs(num_layers: int) -> list[str]:
-    """Return the outputs of the decoder step graph, in order."""
+    """Return the outputs that every decoder step graph has, in order; `SCORE_OUTPUTS` follow."""
     return [NEXT_IDS, NEXT_LOG_PROBS, CANDIDATE_IDS, CANDIDATE_LOG_PROBS, *present_names(num_layers)]
 
 

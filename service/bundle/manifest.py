@@ -65,6 +65,7 @@ class Manifest:
     checkpoint_sha256: str  # of the weights it was exported from
     precision: str = "float32"  # of the weights and of the dense layers' products: float32, float16 or int8
     suppressed_ids: tuple[int, ...] = ()
+    renormalizes: bool = False  # probability is redistributed among the tokens that are allowed
     generation: GenerationDefaults = field(default_factory=GenerationDefaults)
     graphs: Graphs = field(default_factory=Graphs)
     tools: dict[str, str] = field(default_factory=dict)  # tool -> version, of those that wrote the bundle
@@ -224,10 +225,12 @@ class Manifest:
                     "Upgrade the service or export the bundle again."
                 )
             option = OPTIONS[name]
+            high = self.limits.max_output_tokens if option.high is None else option.high
             is_of_kind = isinstance(value, (int, float) if option.kind is float else option.kind)
-            if not is_of_kind or not option.permits(value, option.high):
+            if not is_of_kind or not option.permits(value, high):
                 raise BundleError(
-                    f"{where}: generation.options[{name}] is {shown(value)}; expected a number from {option.allowed()}."
+                    f"{where}: generation.options[{name}] is {shown(value)}; expected a number from "
+                    f"{option.allowed(high)}."
                 )
 
     @property

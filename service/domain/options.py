@@ -1,77 +1,25 @@
 """The one table of decoding options: the fields of `DecodingOptions` that have an `Option`.
 
 Everything that accepts, checks, maps or documents a decoding option reads `OPTIONS`: range checks, the command line,
-protobuf, KServe's parameters and the table in `docs/api.md`. To add one, add a field here, a field of the same name and
-type to `dragoman.v1.DecodingOptions`, and the code that uses it; tests compare the other two with this table.
+protobuf, KServe's parameters, the exporter's import of generation settings and the table in `docs/api.md`. To add one,
+add a field here, fields of the same name and type to `dragoman.v1.DecodingOptions` and to the client's `Options`, and
+the code that uses it; tests compare the other two with this table.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, Final
 
 from service.domain.errors import InvalidRequest, Path
+from service.domain.option import Option as Option
+from service.domain.option import define
 
 MAX_BEAM_SIZE: Final = 8
 MAX_TOP_K: Final = 64
 RATIO_ALLOWANCE: Final = 16  # tokens that `max_length_ratio` grants to any source: short ones may grow by more
 LONGEST_REPEAT: Final = 16  # tokens in the longest run whose repetitions `max_repeats` counts
-
-
-@dataclass(frozen=True, slots=True)
-class Option:
-    """The definition of one option.
-
-    `name` is the name of the protobuf field and, unless it `shapes_answer`, of KServe's parameter; the flag has
-    hyphens. `low` and `high` are the bounds, `None` for a boolean; `low` itself is not allowed if it `excludes_low`. If
-    `high` depends on the model, `high_words` describes it. `default` is the value for requests without the option; a
-    string describes where that value comes from.
-    """
-
-    name: str
-    kind: type[bool] | type[int] | type[float]
-    help: str
-    default: float | str
-    low: float | None = None
-    high: float | None = None
-    high_words: str = ""
-    excludes_low: bool = False
-    needs_sampling: bool = False
-    shapes_answer: bool = False
-
-    @property
-    def flag(self) -> str:
-        """Return the command line's spelling, such as `--beam-size`."""
-        return f"--{self.name.replace('_', '-')}"
-
-    def permits(self, value: float, high: float | None) -> bool:
-        """Return whether a value is within the bounds; `high` is given if it depends on the request."""
-        if self.low is None or high is None:
-            return True
-        return self.low <= value <= high and not (self.excludes_low and value == self.low)  # false for NaN
-
-    def allowed(self, high: float | None = None) -> str:
-        """Return the bounds in words, such as `1 to 8`; `high` is given if it depends on the request."""
-        if self.low is None:
-            return "true or false"
-        high = self.high if high is None else high
-        most = self.high_words if high is None else _number(high)
-        return f"{'above ' if self.excludes_low else ''}{_number(self.low)} to {most}"
-
-    @property
-    def default_words(self) -> str:
-        """Return the default as text, such as `0.5`, `the model's` or `false`."""
-        return self.default if isinstance(self.default, str) else _number(self.default)
-
-
-def _number(value: float) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    return str(int(value) if value == int(value) else value)
-
-
-def _option(help: str, default: float | str, **rest: Any) -> Mapping[str, Any]:  # noqa: A002
-    return {"help": help, "default": default, **rest}
 
 
 _MODELS: Final = "the model's"
@@ -98,15 +46,20 @@ class DecodingOptions:
     of up to `LONGEST_REPEAT` tokens occurs more often than that in a row, unless one does in the source: after one
     repetition too many, that repetition is removed and the hypothesis ends with `FinishReason.REPETITION`. In beam
     search, such a hypothesis is dropped in favour of others, and returned only if too few others end.
+
+    `repetition_penalty`, `no_repeat_ngram_size` and `min_output_tokens` change scores before a token is chosen, as
+    `engine.search.processors` defines; scores of hypotheses are made of the changed ones. The first two consider the
+    whole output so far, with the start token and the model's prefix, the last one counts what `max_output_tokens`
+    counts except the end-of-sentence token.
     """
 
     beam_size: int = field(
-        metadata=_option(
+        metadata=define(
             "Hypotheses kept alive while decoding; 1 is greedy search and fastest.", _MODELS, low=1, high=MAX_BEAM_SIZE
         )
     )
     length_penalty: float = field(
-        metadata=_option(
+        metadata=define(
             "Divide a hypothesis' log-probability by its length to this power: above 0 favours longer translations. "
             "Has no effect on greedy search.",
             _MODELS,
@@ -115,7 +68,7 @@ class DecodingOptions:
         )
     )
     num_hypotheses: int = field(
-        metadata=_option(
+        metadata=define(
             "Candidates to return, best first; at most the beam size, which alone it widens as needed. With sampling, "
             "this many independent samples, in no order.",
             _MODELS,
@@ -125,7 +78,7 @@ class DecodingOptions:
         )
     )
     max_output_tokens: int = field(
-        metadata=_option(
+        metadata=define(
             "Most tokens to generate per segment; a translation that reaches it ends with the finish reason LENGTH.",
             "the model's limit",
             low=1,
@@ -133,11 +86,11 @@ class DecodingOptions:
         )
     )
     return_scores: bool = field(
-        default=False, metadata=_option("Return each hypothesis' score.", False, shapes_answer=True)
+        default=False, metadata=define("Return each hypothesis' score.", False, shapes_answer=True)
     )
     temperature: float = field(
         default=0.0,
-        metadata=_option(
+        metadata=define(
             "Above 0, sample: draw each token by its probability to the power of 1 / temperature. 0 searches instead.",
             0.0,
             low=0.0,
@@ -146,7 +99,7 @@ class DecodingOptions:
     )
     top_k: int = field(
         default=MAX_TOP_K,
-        metadata=_option(
+        metadata=define(
             "Draw from this many of the most probable tokens only.",
             MAX_TOP_K,
             low=1,
@@ -156,7 +109,7 @@ class DecodingOptions:
     )
     top_p: float = field(
         default=1.0,
-        metadata=_option(
+        metadata=define(
             "Draw from the fewest of the top_k tokens that hold this share of the probability.",
             1.0,
             low=0.0,
@@ -167,7 +120,7 @@ class DecodingOptions:
     )
     seed: int | None = field(
         default=None,
-        metadata=_option(
+        metadata=define(
             "With sampling, draw the same samples again for the same seed, text, options and model.",
             "random",
             kind=int,
@@ -179,7 +132,7 @@ class DecodingOptions:
     forces_end: bool = False
     max_length_ratio: float = field(
         default=0.0,
-        metadata=_option(
+        metadata=define(
             f"End a segment's output of more tokens than this for each token of its source, and {RATIO_ALLOWANCE} "
             "more, with the finish reason RATIO. 0 allows any length.",
             3.0,
@@ -189,7 +142,7 @@ class DecodingOptions:
     )
     max_repeats: int = field(
         default=0,
-        metadata=_option(
+        metadata=define(
             f"End an output in which the same run of up to {LONGEST_REPEAT} tokens comes more often than this in a "
             "row, and more often than in the source, with the finish reason REPETITION. 0 allows any number.",
             10,
@@ -197,6 +150,47 @@ class DecodingOptions:
             high=100,
         ),
     )
+    repetition_penalty: float = field(
+        default=1.0,
+        metadata=define(
+            "Above 1, make tokens that the output already has less likely, below 1, more likely: a positive score is "
+            "divided by this, a negative one multiplied, as in transformers.",
+            1.0,
+            low=0.0,
+            high=10.0,
+            excludes_low=True,
+            changes_scores=True,
+            settings=(("repetition_penalty", 0),),
+        ),
+    )
+    no_repeat_ngram_size: int = field(
+        default=0,
+        metadata=define(
+            "Let no run of this many tokens come twice in an output. 0 allows any.",
+            0,
+            low=0,
+            high=100,
+            changes_scores=True,
+            settings=(("no_repeat_ngram_size", 0),),
+        ),
+    )
+    min_output_tokens: int = field(
+        default=0,
+        metadata=define(
+            "Fewest tokens to generate per segment before it may end, the end itself not counted.",
+            0,
+            low=0,
+            high_words="the model's limit",
+            changes_scores=True,
+            settings=(("min_new_tokens", 0), ("min_length", 1)),
+            counts_output=True,
+        ),
+    )
+
+    @property
+    def changes_scores(self) -> bool:
+        """Return whether any option changes scores before a token is chosen."""
+        return _changing(self) != _UNCHANGED
 
     @property
     def is_sampled(self) -> bool:
@@ -217,6 +211,9 @@ DEFAULTS: Final[Mapping[str, Any]] = MappingProxyType(
     {name: option.default for name, option in OPTIONS.items() if not isinstance(option.default, str)}
 )
 
+_CHANGING: Final = tuple(option.name for option in OPTIONS.values() if option.changes_scores)
+_changing = attrgetter(*_CHANGING)
+_UNCHANGED: Final = tuple(OPTIONS[name].default for name in _CHANGING)
 _BOUNDED = tuple(option for option in OPTIONS.values() if option.low is not None)
 _FOR_SAMPLING = tuple(option.name for option in OPTIONS.values() if option.needs_sampling)
 
@@ -239,15 +236,16 @@ class RequestedOptions:
             )
         object.__setattr__(self, "chosen", {name: value for name, value in chosen.items() if value is not None})
 
-    def resolve(self, defaults: DecodingOptions) -> DecodingOptions:
-        """Return the model's `defaults` overridden by the caller's options.
+    def resolve(self, defaults: DecodingOptions, *, can_change_scores: bool = True) -> DecodingOptions:
+        """Return the model's `defaults` overridden by the caller's options; `can_change_scores` tells if the model can.
 
         `defaults.max_output_tokens` is also the model's limit. Asking for more hypotheses than the default beam widens
         the beam, unless the caller set one. Asking for a temperature means sampling without a beam.
 
         Raises:
             InvalidRequest: an option is out of range, `num_hypotheses` exceeds the requested beam, or a beam was
-                requested together with sampling, or options of sampling without it.
+                requested together with sampling, or options of sampling without it, or one that the model's bundle
+                can't serve.
         """
         chosen = self.chosen
         values = dict(chosen)
@@ -278,12 +276,21 @@ class RequestedOptions:
                 other=Path("options", "temperature"),
                 advice="set both, or neither",
             )
+        if options.changes_scores and not can_change_scores:
+            name = next(name for name in _CHANGING if getattr(options, name) != OPTIONS[name].default)
+            raise InvalidRequest(
+                "{path} is {value}, which needs all scores, and the model's bundle returns only the best",
+                Path("options", name),
+                value=getattr(options, name),
+                advice="leave it out, or export the bundle again with this version",
+            )
         return options
 
 
 def _check_ranges(options: DecodingOptions, max_output_tokens: int) -> None:
     highs = {
         "max_output_tokens": max_output_tokens,
+        "min_output_tokens": max_output_tokens,
         "num_hypotheses": MAX_BEAM_SIZE if options.is_sampled else options.beam_size,
     }
     for option in _BOUNDED:

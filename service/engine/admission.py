@@ -92,6 +92,10 @@ def check_possible(sequences: Sequence_[Sequence], max_waiting: int, max_slots: 
                 "less than options.max_output_tokens. Shorten the prefix.",
                 "target_prefixes",
             )
+        if sequence.options.changes_scores and not spec.has_logits:
+            raise InvalidRequest(
+                "Options that change scores need a graph that returns logits; export the bundle again."
+            )
         if not 1 <= slots <= max_slots:
             raise InvalidRequest(f"options.beam_size is {slots}; this server allows 1 to {max_slots}.")
 

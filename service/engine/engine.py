@@ -82,6 +82,11 @@ class Engine:
         return self.workers[0].runner.spec.bytes_per_slot
 
     @property
+    def can_change_scores(self) -> bool:
+        """Return whether it accepts sequences whose options change scores, such as a repetition penalty."""
+        return self.workers[0].runner.spec.has_logits
+
+    @property
     def failure(self) -> BaseException | None:
         """Return the error that made the engine fail, until it is restarted or stopped; `None` if it has not failed."""
         return self._failure

@@ -19,6 +19,8 @@ class RunnerSpec:
     decoder_start_id: int
     bytes_per_slot: int  # device memory per row
     max_steps: int = 1  # per run
+    has_logits: bool = False  # whether runs can return them
+    renormalizes: bool = False  # transformers' `renormalize_logits`: scores are normalized again once they are changed
 
 
 class RunTerminated(Exception):
@@ -38,6 +40,8 @@ class Fetch(NamedTuple):
     next_ids: bool
     next_log_probs: bool
     num_candidates: int
+    logits: bool = False
+    log_totals: bool = False
 
 
 class Rows(NamedTuple):
@@ -63,6 +67,8 @@ class RunOutput:
     candidate_ids: npt.NDArray[np.int64] | None  # (n, C), best first, for a run of one step
     candidate_log_probs: npt.NDArray[np.float32] | None  # (n, C); C is less than requested only for tiny vocabularies
     num_steps: int = 1
+    logits: npt.NDArray[np.float32] | None = None  # (n, V), for a run of one step
+    log_totals: npt.NDArray[np.float32] | None = None  # (n,), for a run of one step
 
 
 class Runner(Protocol):
@@ -86,8 +92,8 @@ class Runner(Protocol):
         ...
 
     def run(self, rows: Rows, fetch: Fetch, max_steps: int) -> RunOutput:
-        """Run the decoder for one or more tokens of each live row, up to `max_steps`, which is 1 if candidates are
-        requested. In every step but the first, a row's input is the token that the previous step chose for it.
+        """Run the decoder for one or more tokens of each live row, up to `max_steps`, which is 1 if candidates or
+        logits are requested. In every step but the first, a row's input is the token that the previous step chose.
 
         Each input is appended to its row's cache. Repeating a run overwrites the same positions.
         """

@@ -54,7 +54,7 @@ class Worker:
     ) -> None:
         self.runner = runner
         self.batch = Batch(runner.spec.max_slots, runner.spec.kv_capacity)
-        self.search = Search(runner.spec.eos_id)
+        self.search = Search(runner.spec)
         self.abandoned: list[Sequence] = []  # running, but no longer wanted: to be removed before the next turn
         self.turn_began: float | None = None  # `None` between turns
         self.unreported: list[TurnStats] = []

@@ -43,7 +43,7 @@ class TranslationCall:
         """
         self.request = request
         self.model = model
-        self.options = request.options.resolve(model.default_options)
+        self.options = request.options.resolve(model.default_options, can_change_scores=model.engine.can_change_scores)
         self.texts: list[PlannedText] = []
         self.segments: list[PlannedSegment] = []
         self.places: list[tuple[int, int]] = []  # for each segment: its text's index, and its number in that text

@@ -88,6 +88,8 @@ def sequences(draw: st.DrawFn) -> dict[str, Any]:
         "temperature": 0.8 if is_sampled else 0.0,
         "seed": draw(st.integers(0, 2)) if is_sampled else None,
         "max_repeats": draw(st.sampled_from((0, 0, 1, 2))),
+        "no_repeat_ngram_size": draw(st.sampled_from((0, 0, 2))),
+        "min_output_tokens": draw(st.sampled_from((0, 0, 4))),
         "wants_progress": draw(st.booleans()),
     }
 

@@ -138,6 +138,10 @@ def _options(chance: random.Random) -> pb.DecodingOptions:
         options.top_k = chance.randint(2, 64)
     if chance.random() < 0.2:
         options.max_repeats = chance.randint(1, 5)
+    if chance.random() < 0.2:
+        options.repetition_penalty = round(chance.uniform(0.7, 1.5), 2)
+        options.no_repeat_ngram_size = chance.randint(0, 3)
+        options.min_output_tokens = chance.randint(0, 8)
     return options
 
 

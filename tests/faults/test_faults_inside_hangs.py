@@ -94,7 +94,7 @@ def test_a_run_that_does_not_end_is_ended_and_the_engine_comes_back(
     engine = server.server.models[0].engine
     session: Any = engine.workers[0].runner._decoder_step.session(is_alone=True)  # type: ignore[attr-defined]
     save_endless(tiny_bundle / "decoder_step.onnx", tmp_path / "endless.onnx")
-    names = graph_io.step_inputs(NUM_LAYERS), graph_io.step_outputs(NUM_LAYERS)
+    names = graph_io.step_inputs(NUM_LAYERS), graph_io.step_outputs(NUM_LAYERS), graph_io.SCORE_OUTPUTS
     endless: Any = GraphSession(tmp_path / "endless.onnx", SessionConfig(intra_op_threads=1), *names)
     endless._run_options = session._run_options  # `terminate` affects both
     work, times = session.run, [1]

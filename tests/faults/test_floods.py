@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import grpc
 import psutil
@@ -178,7 +178,7 @@ def test_no_refused_message_waits_for_the_collector(serve: Serve, name: str, pro
     """As a flood of them would fill the memory before Python's garbage collector runs."""
     server, process = serve(), psutil.Process()
     with grpc.insecure_channel(server.address) as channel:
-        call: Any = channel.unary_unary(TRANSLATE)
+        call: Any = cast(Any, channel).unary_unary(TRANSLATE)
 
         def refused() -> None:
             with pytest.raises(grpc.RpcError) as raised:

@@ -113,7 +113,7 @@ class Term(_message.Message):
     def __init__(self, source: _Optional[str] = ..., target: _Optional[str] = ..., case_sensitive: _Optional[bool] = ...) -> None: ...
 
 class DecodingOptions(_message.Message):
-    __slots__ = ("beam_size", "length_penalty", "num_hypotheses", "max_output_tokens", "return_scores", "temperature", "top_k", "top_p", "seed", "max_repeats", "max_length_ratio")
+    __slots__ = ("beam_size", "length_penalty", "num_hypotheses", "max_output_tokens", "return_scores", "temperature", "top_k", "top_p", "seed", "max_repeats", "max_length_ratio", "repetition_penalty", "no_repeat_ngram_size", "min_output_tokens")
     BEAM_SIZE_FIELD_NUMBER: _ClassVar[int]
     LENGTH_PENALTY_FIELD_NUMBER: _ClassVar[int]
     NUM_HYPOTHESES_FIELD_NUMBER: _ClassVar[int]
@@ -125,6 +125,9 @@ class DecodingOptions(_message.Message):
     SEED_FIELD_NUMBER: _ClassVar[int]
     MAX_REPEATS_FIELD_NUMBER: _ClassVar[int]
     MAX_LENGTH_RATIO_FIELD_NUMBER: _ClassVar[int]
+    REPETITION_PENALTY_FIELD_NUMBER: _ClassVar[int]
+    NO_REPEAT_NGRAM_SIZE_FIELD_NUMBER: _ClassVar[int]
+    MIN_OUTPUT_TOKENS_FIELD_NUMBER: _ClassVar[int]
     beam_size: int
     length_penalty: float
     num_hypotheses: int
@@ -136,7 +139,10 @@ class DecodingOptions(_message.Message):
     seed: int
     max_repeats: int
     max_length_ratio: float
-    def __init__(self, beam_size: _Optional[int] = ..., length_penalty: _Optional[float] = ..., num_hypotheses: _Optional[int] = ..., max_output_tokens: _Optional[int] = ..., return_scores: _Optional[bool] = ..., temperature: _Optional[float] = ..., top_k: _Optional[int] = ..., top_p: _Optional[float] = ..., seed: _Optional[int] = ..., max_repeats: _Optional[int] = ..., max_length_ratio: _Optional[float] = ...) -> None: ...
+    repetition_penalty: float
+    no_repeat_ngram_size: int
+    min_output_tokens: int
+    def __init__(self, beam_size: _Optional[int] = ..., length_penalty: _Optional[float] = ..., num_hypotheses: _Optional[int] = ..., max_output_tokens: _Optional[int] = ..., return_scores: _Optional[bool] = ..., temperature: _Optional[float] = ..., top_k: _Optional[int] = ..., top_p: _Optional[float] = ..., seed: _Optional[int] = ..., max_repeats: _Optional[int] = ..., max_length_ratio: _Optional[float] = ..., repetition_penalty: _Optional[float] = ..., no_repeat_ngram_size: _Optional[int] = ..., min_output_tokens: _Optional[int] = ...) -> None: ...
 
 class Hypothesis(_message.Message):
     __slots__ = ("text", "score", "num_tokens")

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from numpy import typing as npt
 
 from service.bundle import graph_io
 from service.bundle.manifest import Manifest
@@ -59,6 +60,7 @@ class OnnxRunner:
         self._total_length = np.zeros(1, np.int32)
         self._next_ids = np.zeros(spec.max_slots, np.int64)
         self._next_log_probs = np.zeros(spec.max_slots, np.float32)
+        self._logits: npt.NDArray[np.float32] | None = None  # of all rows, once they have been requested
 
     @classmethod
     def load_lanes(
@@ -101,6 +103,7 @@ class OnnxRunner:
             graph_io.step_inputs(num_layers),
             graph_io.step_outputs(num_layers),
             lanes,
+            graph_io.SCORE_OUTPUTS,
         )
         kv_capacity = config.kv_capacity or limits.max_output_tokens + manifest.longest_target_prefix
         shape = CacheShape(
@@ -120,6 +123,8 @@ class OnnxRunner:
             eos_id=tokens.eos_id,
             decoder_start_id=tokens.decoder_start_id,
             bytes_per_slot=shape.bytes_per_slot,
+            has_logits=decoder_step.has_optional_outputs,
+            renormalizes=manifest.renormalizes,
         )
         return cls(
             encoder,
@@ -172,6 +177,7 @@ class OnnxRunner:
         self._inputs = _step_inputs(max_slots, self._session_config)
         self._next_ids = np.zeros(max_slots, np.int64)
         self._next_log_probs = np.zeros(max_slots, np.float32)
+        self._logits = None
 
     def encode(self, jobs: Sequence[EncodeJob]) -> list[bool]:
         """See `Runner.encode`."""
@@ -246,7 +252,9 @@ class OnnxRunner:
         past = self._cache.past(num_rows)
         inputs: dict[str, Array | Buffer] = {
             graph_io.TOTAL_LENGTH: self._total_length,
-            graph_io.NUM_CANDIDATES: np.array([num_candidates or int(fetch.next_log_probs)], np.int64),
+            graph_io.NUM_CANDIDATES: np.array(
+                [num_candidates or int(fetch.next_log_probs or fetch.log_totals)], np.int64
+            ),
             **self._inputs.buffers(num_rows),
             **dict(zip(self._past_names, past, strict=True)),
             **dict(zip(self._cross_names, self._cache.cross(num_rows), strict=True)),
@@ -258,16 +266,26 @@ class OnnxRunner:
             next_log_probs=None if next_log_probs is None else next_log_probs[:, None],
             candidate_ids=np.zeros((num_rows, num_candidates), np.int64) if num_candidates else None,
             candidate_log_probs=np.zeros((num_rows, num_candidates), np.float32) if num_candidates else None,
+            logits=self._logits_of(num_rows) if fetch.logits else None,
+            log_totals=np.zeros(num_rows, np.float32) if fetch.log_totals else None,
         )
         fetched = {
             graph_io.NEXT_IDS: next_ids,
             graph_io.NEXT_LOG_PROBS: next_log_probs,
             graph_io.CANDIDATE_IDS: output.candidate_ids,
             graph_io.CANDIDATE_LOG_PROBS: output.candidate_log_probs,
+            graph_io.LOGITS: output.logits,
+            graph_io.LOG_TOTALS: output.log_totals,
         }
         outputs: dict[str, Array | Buffer] = dict(zip(self._present_names, past, strict=True))
         outputs |= {name: array for name, array in fetched.items() if array is not None}
         return self._decoder_step.session(is_alone=is_alone).bind(inputs, outputs), output
+
+    def _logits_of(self, num_rows: int) -> npt.NDArray[np.float32]:
+        """Return the memory for the first rows' logits, which all bindings share: it is large."""
+        if self._logits is None:
+            self._logits = np.zeros((self.spec.max_slots, self._vocabulary_size), np.float32)
+        return self._logits[:num_rows]
 
 
 def _cache(shape: CacheShape, session_config: SessionConfig) -> KVCache:

@@ -139,8 +139,15 @@ class Binding:
 class GraphSession:
     """One graph on one device, run on the caller's memory."""
 
-    def __init__(self, path: Path, config: SessionConfig, inputs: Sequence[str], outputs: Sequence[str]) -> None:
-        """Open a graph whose inputs and outputs must have the given names.
+    def __init__(
+        self,
+        path: Path,
+        config: SessionConfig,
+        inputs: Sequence[str],
+        outputs: Sequence[str],
+        optional_outputs: Sequence[str] = (),
+    ) -> None:
+        """Open a graph whose inputs and outputs must have the given names; it may lack all of `optional_outputs`.
 
         Raises:
             DeviceUnavailable: the device has no provider, or the provider fell back to the CPU.
@@ -153,7 +160,10 @@ class GraphSession:
         except Exception as error:  # ONNX Runtime's errors have no common base of their own
             raise BundleError(f"{path} can't be opened by ONNX Runtime {ort.__version__}: {one_line(error)}") from error
         _check_names(path, "inputs", inputs, [item.name for item in self._session.get_inputs()])
-        _check_names(path, "outputs", outputs, [item.name for item in self._session.get_outputs()])
+        found = [item.name for item in self._session.get_outputs()]
+        self.has_optional_outputs = bool(optional_outputs) and any(name in optional_outputs for name in found)
+        expected = [*outputs, *optional_outputs] if self.has_optional_outputs else outputs
+        _check_names(path, "outputs", expected, found)
         self._copies_from_host = config.device != "cpu"
         self._run_options = ort.RunOptions()
         # No graph capture. If unset, ONNX Runtime's wrapper detects that by an exception: 0.1 ms per run.

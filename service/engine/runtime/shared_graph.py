@@ -32,19 +32,30 @@ class SharedGraph:
     """One graph, run concurrently by the threads of several workers."""
 
     def __init__(
-        self, path: Path, config: SessionConfig, inputs: Sequence[str], outputs: Sequence[str], lanes: int
+        self,
+        path: Path,
+        config: SessionConfig,
+        inputs: Sequence[str],
+        outputs: Sequence[str],
+        lanes: int,
+        optional_outputs: Sequence[str] = (),
     ) -> None:
-        """Open a graph whose inputs and outputs must have the given names; raises the same as `GraphSession`."""
-        self._alone = GraphSession(path, config, inputs, outputs)
+        """Open a graph like `GraphSession`, and raise the same."""
+        self._alone = GraphSession(path, config, inputs, outputs, optional_outputs)
         self._beside_others = self._alone
         if lanes > 1:
             threads = (config.intra_op_threads or available_cpus()) // lanes
             narrow = dataclasses.replace(config, intra_op_threads=threads)
-            self._beside_others = GraphSession(path, narrow, inputs, outputs)
+            self._beside_others = GraphSession(path, narrow, inputs, outputs, optional_outputs)
 
     def session(self, *, is_alone: bool) -> GraphSession:
         """Return the session for a worker that runs alone, or for one among several."""
         return self._alone if is_alone else self._beside_others
+
+    @property
+    def has_optional_outputs(self) -> bool:
+        """Return whether the graph has the outputs that it may lack."""
+        return self._alone.has_optional_outputs
 
     def input_dtype(self, name: str) -> np.dtype[Any]:
         """Return the element type of an input."""

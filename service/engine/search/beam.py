@@ -88,7 +88,7 @@ class BeamSearch:
         if end <= batch.forced_lengths[rows[0]]:
             return ()
         alive = np.isfinite(batch.log_probs[rows])
-        rows = [row for row, is_alive in zip(rows, alive.tolist(), strict=True) if is_alive]
+        rows = [row for row, is_alive in zip(rows, alive.tolist(), strict=True) if is_alive or not alive.any()]
         if sequence.options.max_repeats:
             end -= max(batch.repeats.doubtful(row, int(batch.max_repeats[row])) for row in rows)
         outputs = [tuple(batch.output_ids[row, start:end].tolist()) for row in rows]

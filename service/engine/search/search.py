@@ -5,32 +5,38 @@ from collections.abc import Collection
 from service.domain.translation import DecodingOptions
 from service.engine.batch import Batch
 from service.engine.integrity import expect
-from service.engine.runner import Fetch, RunOutput
+from service.engine.runner import Fetch, RunnerSpec, RunOutput
 from service.engine.search.beam import BeamSearch
 from service.engine.search.greedy import Greedy
+from service.engine.search.rescoring import Rescoring
 from service.engine.search.sampling import Sampling
 from service.engine.search.strategy import Outcome, Strategy
 from service.engine.sequence import Sequence
 
-_Kind = tuple[int, bool]
+_Kind = tuple[int, bool, bool]
 
 
-def new_strategy(options: DecodingOptions, eos_id: int) -> Strategy:
+def new_strategy(options: DecodingOptions, spec: RunnerSpec) -> Strategy:
     """Create the strategy for a sequence's options; sequences of one `_kind` share it."""
+    strategy: Strategy
     if options.beam_size > 1:
-        return BeamSearch(eos_id, options.beam_size)
-    return Sampling(eos_id) if options.is_sampled else Greedy(eos_id)
+        strategy = BeamSearch(spec.eos_id, options.beam_size)
+    else:
+        strategy = Sampling(spec.eos_id) if options.is_sampled else Greedy(spec.eos_id)
+    if not options.changes_scores:
+        return strategy
+    return Rescoring(strategy, spec, is_beam=options.beam_size > 1)
 
 
 def _kind(options: DecodingOptions) -> _Kind:
-    return options.beam_size, options.is_sampled
+    return options.beam_size, options.is_sampled, options.changes_scores
 
 
 class Search:
     """The strategies of a batch, each with its sequences."""
 
-    def __init__(self, eos_id: int) -> None:
-        self._eos_id = eos_id
+    def __init__(self, spec: RunnerSpec) -> None:
+        self._spec = spec
         self._strategies: dict[_Kind, Strategy] = {}
         self._fetch = Fetch(next_ids=False, next_log_probs=False, num_candidates=0)
         self._revision = -1  # of the batch that `_fetch` is for
@@ -44,7 +50,7 @@ class Search:
         """Assign a sequence that has joined the batch to its strategy."""
         kind = _kind(sequence.options)
         if kind not in self._strategies:
-            self._strategies[kind] = new_strategy(sequence.options, self._eos_id)
+            self._strategies[kind] = new_strategy(sequence.options, self._spec)
         self._strategies[kind].join(sequence)
 
     def leave(self, sequence: Sequence) -> None:
@@ -60,8 +66,7 @@ class Search:
         if self._revision != batch.revision:
             self._revision = batch.revision
             wanted = [strategy.fetch(batch) for strategy in self._strategies.values()]
-            next_ids, next_log_probs, num_candidates = zip(*wanted, strict=True)
-            self._fetch = Fetch(any(next_ids), any(next_log_probs), max(num_candidates))
+            self._fetch = Fetch(*(max(values) for values in zip(*wanted, strict=True)))
         return self._fetch
 
     def max_steps(self, batch: Batch) -> int:

@@ -74,6 +74,7 @@ def by_the_engine(bundle: Path, manifest: Manifest, checkpoint: ImportedCheckpoi
         manifest, tokenizer=checkpoint.tokenizer, limits=checkpoint.limits, generation=checkpoint.generation
     )
     generation = manifest.generation
+    further: dict[str, Any] = {**generation.options}
     options = DecodingOptions(
         beam_size=generation.beam_size,
         length_penalty=generation.length_penalty,
@@ -81,6 +82,7 @@ def by_the_engine(bundle: Path, manifest: Manifest, checkpoint: ImportedCheckpoi
         max_output_tokens=manifest.limits.max_output_tokens,
         stops_early=generation.stops_early,
         forces_end=generation.forces_end,
+        **further,
     )
     with open_engine(bundle, manifest) as engine:
         return [best.token_ids for best, *_ in engine.decode([(ids, ()) for ids in rows], options)]
@@ -104,6 +106,24 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any] | None]] = {
         {**IDS, **IN_THE_GRAPHS, "eos_token_id": [0], "forced_eos_token_id": [0], "max_length": 12, "num_beams": 2},
     ),
     "bos for the start": ({}, {"eos_token_id": 0, "bos_token_id": 5, **IN_THE_GRAPHS, "max_length": 24}),
+    "a repetition penalty": ({}, {**IDS, **IN_THE_GRAPHS, "max_length": 24, "repetition_penalty": 1.7}),
+    "a repetition penalty in beams": (
+        {},
+        {**IDS, **IN_THE_GRAPHS, "max_length": 24, "num_beams": 4, "repetition_penalty": 1.7},
+    ),
+    "no trigram twice": ({}, {**IDS, **IN_THE_GRAPHS, "max_length": 24, "num_beams": 4, "no_repeat_ngram_size": 3}),
+    "a least length": ({}, {**IDS, **IN_THE_GRAPHS, "max_length": 24, "num_beams": 4, "min_length": 12}),
+    "least new tokens, no bigram twice, a reward": (
+        {},
+        {
+            **IDS,
+            **IN_THE_GRAPHS,
+            "max_length": 24,
+            "min_new_tokens": 9,
+            "no_repeat_ngram_size": 2,
+            "repetition_penalty": 0.8,
+        },
+    ),
     "20 is a limit": ({}, {**IDS, **IN_THE_GRAPHS, "max_length": 20}),
     "new tokens": ({"max_length": 5}, {**IDS, **IN_THE_GRAPHS, "max_new_tokens": 17, "max_length": 5, "num_beams": 4}),
 }

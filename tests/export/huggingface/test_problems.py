@@ -58,7 +58,7 @@ def test_all_unsupported_choices_are_in_one_error(folder: Path) -> None:
         encoder_attention_heads=8,
         normalize_embedding=True,
     )
-    edit(folder / "generation_config.json", no_repeat_ngram_size=3, early_stopping="never", num_beams=12)
+    edit(folder / "generation_config.json", encoder_no_repeat_ngram_size=3, early_stopping="never", num_beams=12)
     told = problems_of(folder)
     for part in (
         "rope_theta is '10000.0'",
@@ -66,7 +66,7 @@ def test_all_unsupported_choices_are_in_one_error(folder: Path) -> None:
         "activation_function is 'gelu_new'; supported are relu, gelu, swish, silu",
         "encoder_attention_heads is 8 and decoder_attention_heads 4",
         "normalize_embedding is True",
-        "no_repeat_ngram_size is 3",
+        "encoder_no_repeat_ngram_size is 3",
         "early_stopping is 'never'",
         "num_beams is 12; supported is 1 to 8",
     ):
@@ -157,7 +157,7 @@ def make_no_object(folder: Path) -> None:
 
 def forbid_repetition(folder: Path) -> None:
     (folder / "generation_config.json").unlink()
-    edit(folder / "config.json", no_repeat_ngram_size=3)
+    edit(folder / "config.json", encoder_no_repeat_ngram_size=3)
 
 
 def remove(name: str) -> Damage:
@@ -226,7 +226,7 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
     ),
     "settings of config.json": (
         forbid_repetition,
-        r"config.json: no_repeat_ngram_size is 3; supported is 0",
+        r"config.json: encoder_no_repeat_ngram_size is 3; supported is 0",
     ),
     "weights elsewhere": (
         lambda folder: edit(folder / "config.json", transformers_weights="best.safetensors"),

@@ -11,6 +11,7 @@ from export.importers.hf_generation import (
     WITHOUT_EFFECT,
     read_generation,
     settings_of_config,
+    without_prefix,
 )
 from service.bundle.manifest_parts import GenerationDefaults
 
@@ -67,7 +68,12 @@ def test_settings_without_effect_may_be_anything(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(TAKEN_OVER - {"renormalize_logits"}))
 @pytest.mark.parametrize("value", ["x", -1, 2**70, 0.5, True, [], {}, [True], [[0, True]]])
 def test_what_is_taken_over_has_the_right_kind(name: str, value: Any) -> None:
-    accepted = (name, repr(value)) in {("early_stopping", "True"), ("length_penalty", "-1"), ("length_penalty", "0.5")}
+    accepted = (name, repr(value)) in {
+        ("early_stopping", "True"),
+        ("length_penalty", "-1"),
+        ("length_penalty", "0.5"),
+        ("repetition_penalty", "0.5"),
+    }
     assert [problem.split()[0] for problem in problems_with({name: value})] == [] if accepted else [name]
 
 
@@ -97,6 +103,33 @@ def test_what_is_not_said_is_as_in_transformers() -> None:
     assert read_generation({**IDS, "pad_token_id": None}, []).pad_id is None
     assert read_generation({"eos_token_id": 0, "bos_token_id": 4}, []).decoder_start_id == 4
     assert read_generation({**IDS, "max_new_tokens": 30, "max_length": 512}, []).max_decoder_tokens == 31
+
+
+@pytest.mark.parametrize(
+    ("settings", "options"),
+    [
+        ({"repetition_penalty": 1.3}, {"repetition_penalty": 1.3}),
+        ({"no_repeat_ngram_size": 3}, {"no_repeat_ngram_size": 3}),
+        ({"min_new_tokens": 5}, {"min_output_tokens": 5}),
+        ({"min_length": 5}, {"min_output_tokens": 4}),  # it counts the start token
+        ({"min_new_tokens": 5, "min_length": 9}, {"min_output_tokens": 5}),
+        ({"min_new_tokens": 0, "min_length": 9}, {}),
+        ({"repetition_penalty": 1, "no_repeat_ngram_size": 0, "min_length": 1}, {}),
+    ],
+)
+def test_settings_that_are_options_of_a_request_become_their_defaults(
+    settings: dict[str, Any], options: dict[str, float]
+) -> None:
+    problems: list[str] = []
+    assert read_generation({**IDS, **settings}, problems).defaults == GenerationDefaults(options=options)
+    assert not problems
+
+
+def test_what_counts_tokens_counts_no_prefix_and_stays_within_the_limit() -> None:
+    defaults = GenerationDefaults(options={"min_output_tokens": 9, "no_repeat_ngram_size": 3})
+    assert without_prefix(defaults, 1, 20).options == {"min_output_tokens": 8, "no_repeat_ngram_size": 3}
+    assert without_prefix(defaults, 1, 5).options == {"min_output_tokens": 5, "no_repeat_ngram_size": 3}
+    assert without_prefix(defaults, 9, 5).options == {"no_repeat_ngram_size": 3}
 
 
 def test_what_config_json_says_by_itself() -> None:
@@ -131,7 +164,11 @@ def test_a_forced_first_token_is_a_languages() -> None:
         ({"early_stopping": "never"}, "early_stopping is 'never'; supported are true and false"),
         ({"forced_eos_token_id": 5}, "forced_eos_token_id is 5; supported is eos_token_id, which is 0"),
         ({"bad_words_ids": [[1, 2]]}, "supported are single tokens"),
-        ({"repetition_penalty": 1.3}, "repetition_penalty is 1.3; supported is 1"),
+        ({"encoder_repetition_penalty": 1.3}, "encoder_repetition_penalty is 1.3; supported is 1"),
+        ({"repetition_penalty": 2}, "repetition_penalty is 2; supported is above 0 to 10"),
+        ({"repetition_penalty": 0.0}, "repetition_penalty is 0.0; supported is above 0 to 10"),
+        ({"no_repeat_ngram_size": 101}, "no_repeat_ngram_size is 101; supported is 0 to 100"),
+        ({"min_length": 4.0}, "min_length is 4.0; supported is 0 to the model's limit"),
         ({"do_sample": True}, "do_sample is True; supported is False"),
         ({"suppress_tokens": [4]}, "suppress_tokens is [4]; supported is []"),
         ({"num_beams": True}, "num_beams is True; supported is 1 to 8"),

@@ -13,6 +13,7 @@ EOS_ID = 1
 START_ID = 0
 BAD_SOURCE_ID = 998  # a source containing it makes an encoder run raise
 NAN_SOURCE_ID = 997  # a source containing it encodes to NaN
+LOG_TOTAL = np.float32(4.0)  # of the logits: they have both signs, unlike log-probabilities
 NAN_STEP_SOURCE_ID = 996  # a source containing it produces NaN from the third step on
 
 
@@ -34,7 +35,14 @@ class FakeRunner:
         max_steps: int = 1,
     ) -> None:
         self.spec = RunnerSpec(
-            max_slots, kv_capacity, max_source_tokens, EOS_ID, START_ID, bytes_per_slot=4096, max_steps=max_steps
+            max_slots,
+            kv_capacity,
+            max_source_tokens,
+            EOS_ID,
+            START_ID,
+            bytes_per_slot=4096,
+            max_steps=max_steps,
+            has_logits=True,
         )
         self.before_step = before_step
         self.num_steps = 0
@@ -72,7 +80,7 @@ class FakeRunner:
     def run(self, rows: Rows, fetch: Fetch, max_steps: int) -> RunOutput:
         self._check_terminated()
         assert 1 <= max_steps <= self.spec.max_steps
-        assert max_steps == 1 or not fetch.num_candidates
+        assert max_steps == 1 or not (fetch.num_candidates or fetch.logits)
         self.num_runs += 1
         assert self.is_at_work
         steps: list[RunOutput] = []
@@ -133,6 +141,8 @@ class FakeRunner:
             ranked[:, :1] if fetch.next_log_probs else None,
             order[:, :width] if width else None,
             ranked[:, :width] if width else None,
+            logits=log_probs + LOG_TOTAL if fetch.logits else None,
+            log_totals=np.full(len(rows), LOG_TOTAL) if fetch.log_totals else None,
         )
 
     def log_probs(self, source: tuple[int, ...], inputs: Sequence[int]) -> npt.NDArray[np.float32]:

@@ -86,6 +86,9 @@ def new_sequence(
     forces_end: bool = False,
     max_length_ratio: float = 0.0,
     max_repeats: int = 0,
+    repetition_penalty: float = 1.0,
+    no_repeat_ngram_size: int = 0,
+    min_output_tokens: int = 0,
     output_prefix_ids: tuple[int, ...] = (),
     wants_progress: bool = False,
     origin: Origin | None = None,
@@ -105,6 +108,9 @@ def new_sequence(
         forces_end=forces_end,
         max_length_ratio=max_length_ratio,
         max_repeats=max_repeats,
+        repetition_penalty=repetition_penalty,
+        no_repeat_ngram_size=no_repeat_ngram_size,
+        min_output_tokens=min_output_tokens,
     )
     return Sequence(
         request_id,

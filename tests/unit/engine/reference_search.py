@@ -13,17 +13,32 @@ Result = list[tuple[tuple[int, ...], float]]  # (token ids with their end-of-sen
 
 
 def search(
-    log_probs: LogProbs, start: Sequence[int], eos_id: int, options: DecodingOptions, num_given: int = 0
+    log_probs: LogProbs,
+    start: Sequence[int],
+    eos_id: int,
+    options: DecodingOptions,
+    num_given: int = 0,
+    log_total: float = 0.0,
 ) -> Result:
     """Search as `options` ask; `start` is the start token and forced tokens, the last `num_given` given by the caller.
 
-    `options.max_output_tokens` does not count those. An excess repetition is still included.
+    `options.max_output_tokens` does not count those. An excess repetition is still included. Logits are the
+    log-probabilities and `log_total`.
     """
     how = sample if options.is_sampled else greedy if options.beam_size == 1 else beam
     counted = start[: len(start) - num_given]
 
     def of_given(inputs: Sequence[int]) -> npt.NDArray[np.float32]:
-        return log_probs([*start, *inputs[len(counted) :]])
+        seen = [*start, *inputs[len(counted) :]]
+        if not options.changes_scores:
+            return log_probs(seen)
+        if options.beam_size > 1:
+            return processed(log_probs(seen), seen, options, eos_id, len(counted) - 1)
+        scores = processed(log_probs(seen) + np.float32(log_total), seen, options, eos_id, len(counted) - 1)
+        if np.isneginf(scores).all():
+            scores[eos_id] = 0.0
+        with np.errstate(over="ignore", divide="ignore"):
+            return np.asarray(scores - np.log(np.exp(scores.astype(np.float64)).sum()), np.float32)
 
     return how(of_given, counted, eos_id, options, start[1:])[: options.num_hypotheses]
 
@@ -51,6 +66,25 @@ def most_repeats(ids: Sequence[int]) -> int:
                 count += 1
             counts.append(count)
     return max(counts)
+
+
+def processed(
+    scores: npt.NDArray[np.float32], inputs: Sequence[int], options: DecodingOptions, eos_id: int, num_forced: int
+) -> npt.NDArray[np.float32]:
+    """Scores (V,) after a repetition penalty, without runs that were there before, without an end too early."""
+    changed = scores.copy()
+    for token_id in set(inputs):
+        if options.repetition_penalty != 1.0 and token_id < len(scores):
+            penalty, score = np.float32(options.repetition_penalty), scores[token_id]
+            changed[token_id] = score * penalty if score < 0 else score / penalty
+    size = options.no_repeat_ngram_size
+    known = {tuple(inputs[start : start + size]) for start in range(len(inputs) + 1 - size)} if size else set()
+    for token_id in range(len(scores)):
+        if size and (*inputs[max(len(inputs) + 1 - size, 0) :], token_id) in known:
+            changed[token_id] = -np.inf
+    if len(inputs) - 1 - num_forced < options.min_output_tokens:
+        changed[eos_id] = -np.inf
+    return changed
 
 
 def greedy(

@@ -5,6 +5,7 @@ import itertools
 import math
 import random
 from collections.abc import Sequence as Sequence_
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,9 +16,10 @@ from numpy import typing as npt
 from service.domain.translation import FinishReason
 from service.engine.config import EngineConfig
 from service.engine.engine import Engine
+from service.engine.runner import Fetch
 from service.engine.sequence import Sequence, SequenceUpdate
 from tests.unit.engine import reference_search
-from tests.unit.engine.fake_runner import EOS_ID, START_ID, FakeRunner
+from tests.unit.engine.fake_runner import EOS_ID, LOG_TOTAL, START_ID, FakeRunner
 from tests.unit.engine.recorder import Recorder, new_sequence, stop
 
 
@@ -74,7 +76,7 @@ def expected(runner: FakeRunner, sequence: Sequence) -> reference_search.Result:
     def log_probs(inputs: Sequence_[int]) -> npt.NDArray[np.float32]:
         return runner.log_probs(sequence.source_ids, inputs)
 
-    return reference_search.search(log_probs, start, EOS_ID, options, len(given))
+    return reference_search.search(log_probs, start, EOS_ID, options, len(given), float(LOG_TOTAL))
 
 
 def most_repeats(sequence: Sequence) -> int:
@@ -108,12 +110,21 @@ def check(runner: FakeRunner, update: SequenceUpdate) -> None:
             assert math.isnan(hypothesis.score)
 
 
+changes = st.fixed_dictionaries(
+    {
+        "repetition_penalty": st.sampled_from([1.0, 1.3, 0.5, 5.0]),
+        "no_repeat_ngram_size": st.sampled_from([0, 1, 2, 3]),
+        "min_output_tokens": st.integers(0, 24),
+    }
+)
+
+
 @st.composite
 def sequences(draw: st.DrawFn, beam_sizes: tuple[int, ...] = (1, 1, 1, 2, 3, 4, 8), most_repeats: int = 2) -> Sequence:
     beam_size = draw(st.sampled_from(beam_sizes))
     given = tuple(draw(st.lists(st.sampled_from([EOS_ID, 3, 4, 9]), max_size=4)))
     temperature = draw(st.sampled_from([0.0, 0.5, 1.0, 3.0])) if beam_size == 1 else 0.0
-    return new_sequence(
+    sequence = new_sequence(
         source_ids=tuple(draw(st.lists(st.integers(2, 30), min_size=1, max_size=6)) * draw(st.sampled_from([1, 1, 3]))),
         request_id=draw(st.sampled_from("abc")),
         beam_size=beam_size,
@@ -133,6 +144,9 @@ def sequences(draw: st.DrawFn, beam_sizes: tuple[int, ...] = (1, 1, 1, 2, 3, 4, 
         output_prefix_ids=given,
         wants_progress=draw(st.booleans()),
     )
+    changed: dict[str, Any] = draw(st.one_of(st.just({}), st.just({}), changes))
+    sequence.options = dataclasses.replace(sequence.options, **changed)
+    return sequence
 
 
 @settings(derandomize=True, deadline=None, max_examples=60)
@@ -159,6 +173,9 @@ def test_every_answer_is_the_reference_answer_in_any_company(
 def test_a_model_of_few_words_repeats_itself_as_the_reference_says(
     batch: list[Sequence], eos_weight: float, num_lanes: int
 ) -> None:
+    for sequence in batch:  # too few words for beams without repetition
+        if sequence.num_slots > 1:
+            sequence.options = dataclasses.replace(sequence.options, no_repeat_ngram_size=0)
     runners = [FakeRunner(max_slots=12, vocabulary_size=9, eos_weight=eos_weight) for _ in range(num_lanes)]
     for update in decode(runners, batch):
         check(runners[0], update)
@@ -217,16 +234,22 @@ def test_a_short_sequence_that_comes_during_long_ones_finishes_first() -> None:
 def test_only_what_is_needed_is_fetched() -> None:
     runner = FakeRunner(max_slots=16)
     decode(runner, [new_sequence(max_output_tokens=2)])
-    assert {tuple(fetch) for fetch in runner.fetches} == {(True, False, 0)}
+    assert set(runner.fetches) == {Fetch(True, False, 0)}
     runner.fetches.clear()
     decode(runner, [new_sequence(max_output_tokens=2, return_scores=True)])
-    assert {tuple(fetch) for fetch in runner.fetches} == {(True, True, 0)}
+    assert set(runner.fetches) == {Fetch(True, True, 0)}
     runner.fetches.clear()
     decode(runner, [new_sequence(max_output_tokens=2), new_sequence(max_output_tokens=2, temperature=1.0, top_k=9)])
-    assert {tuple(fetch) for fetch in runner.fetches} == {(True, False, 9)}
+    assert set(runner.fetches) == {Fetch(True, False, 9)}
     runner.fetches.clear()
     decode(runner, [new_sequence(beam_size=3, max_output_tokens=2), new_sequence(beam_size=4, max_output_tokens=2)])
-    assert {tuple(fetch) for fetch in runner.fetches} == {(False, False, 8)}
+    assert set(runner.fetches) == {Fetch(False, False, 8)}
+    runner.fetches.clear()
+    decode(runner, [new_sequence(max_output_tokens=2, no_repeat_ngram_size=1)])
+    assert set(runner.fetches) == {Fetch(True, False, 0, logits=True)}
+    runner.fetches.clear()
+    decode(runner, [new_sequence(max_output_tokens=2), new_sequence(beam_size=4, repetition_penalty=2.0)])
+    assert set(runner.fetches) == {Fetch(True, False, 0, True, True)}
 
 
 def test_the_batch_is_full_while_work_waits() -> None:

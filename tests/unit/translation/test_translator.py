@@ -81,6 +81,8 @@ class LetterTokenizer:
 class ToldEngine:
     """Keeps its requests until the test decides how they end."""
 
+    can_change_scores = True
+
     def __init__(self) -> None:
         self.submitted: list[Sequence] = []
         self.aborted: list[Sequence] = []

@@ -192,8 +192,8 @@ def save_decoder_step(model: TinyModel, path: Path) -> None:
     projection = graph.matrix(width, model.vocabulary_size, scale=2.0)
     hidden = graph.norm(x)
     logits = graph.node("Squeeze", graph.node("MatMul", hidden, projection), column)  # (B, V)
-    if model.precision != "float32":
-        logits = graph.node("Cast", logits, to=TensorProto.FLOAT)
+    logits = graph.node("Cast", logits, to=TensorProto.FLOAT, outputs=[graph_io.LOGITS])
+    graph.node("ReduceLogSumExp", logits, column, keepdims=0, outputs=[graph_io.LOG_TOTALS])
     best_ids = graph.node("ArgMax", logits, axis=1, keepdims=0)
     is_nan = graph.node("IsNaN", graph.node("ReduceSum", hidden, graph.constant([1, 2], np.int64), keepdims=0))
     no_token = graph.constant(graph_io.NO_TOKEN, np.int64)
@@ -222,5 +222,7 @@ def save_decoder_step(model: TinyModel, path: Path) -> None:
             _value(graph_io.CANDIDATE_IDS, TensorProto.INT64, "B", "K"),
             _value(graph_io.CANDIDATE_LOG_PROBS, TensorProto.FLOAT, "B", "K"),
             *[_value(name, *arena) for name in present],
+            _value(graph_io.LOGITS, TensorProto.FLOAT, "B", model.vocabulary_size),
+            _value(graph_io.LOG_TOTALS, TensorProto.FLOAT, "B"),
         ],
     )

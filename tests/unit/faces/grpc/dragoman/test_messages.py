@@ -26,6 +26,9 @@ def test_a_request_keeps_everything() -> None:
             top_k=7,
             top_p=0.25,
             seed=2**64 - 1,
+            repetition_penalty=1.5,
+            no_repeat_ngram_size=3,
+            min_output_tokens=2,
         ),
         priority=pb.PRIORITY_HIGH,
     )
@@ -43,6 +46,9 @@ def test_a_request_keeps_everything() -> None:
         top_k=7,
         top_p=0.25,
         seed=2**64 - 1,
+        repetition_penalty=1.5,
+        no_repeat_ngram_size=3,
+        min_output_tokens=2,
     )
     assert request.priority is Priority.HIGH
     assert (request.request_id, request.deadline_seconds) == ("id", 12.5)

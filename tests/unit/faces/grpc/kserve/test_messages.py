@@ -222,6 +222,9 @@ def test_parameters_become_options() -> None:
                 seed=3,
                 max_length_ratio=2.5,
                 max_repeats=4,
+                repetition_penalty=1.5,
+                no_repeat_ngram_size=3,
+                min_output_tokens=2,
                 mime_type="text/html",
                 split_sentences="no_newlines",
                 preserve_formatting=True,
@@ -244,6 +247,9 @@ def test_parameters_become_options() -> None:
         seed=3,
         max_length_ratio=2.5,
         max_repeats=4,
+        repetition_penalty=1.5,
+        no_repeat_ngram_size=3,
+        min_output_tokens=2,
     )
     assert (request.mime_type, request.split_sentences) == (MimeType.HTML, SplitSentences.NO_NEWLINES)
     assert (request.preserve_formatting, request.glossary, request.is_strict) == (True, "terms", True)
