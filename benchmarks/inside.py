@@ -26,7 +26,7 @@ from benchmarks.report import write_records
 from benchmarks.servers import running, send, serve_command
 from benchmarks.workload import Task, held_out_texts, length_penalty_of
 from service.bundle.manifest import Manifest
-from service.domain.translation import DecodingOptions
+from service.domain.options import DecodingOptions
 from service.engine.config import EngineConfig
 from service.engine.generate import OfflineEngine
 from service.engine.runtime.session import Binding, GraphSession, SessionConfig

@@ -20,7 +20,7 @@ from export.verify import (
     top_two_gap,
 )
 from service.bundle.manifest import Manifest
-from service.domain.translation import DecodingOptions
+from service.domain.options import DecodingOptions
 from service.engine.search.scores import normalized
 
 BEAM_SIZE = 4

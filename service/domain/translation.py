@@ -5,9 +5,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 
-from service.domain.options import LONGEST_REPEAT as LONGEST_REPEAT  # the engine imports these three from here
-from service.domain.options import RATIO_ALLOWANCE as RATIO_ALLOWANCE
-from service.domain.options import DecodingOptions as DecodingOptions
 from service.domain.options import RequestedOptions
 
 MAX_TEXTS = 1024

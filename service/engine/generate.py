@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Self
 
 from service.bundle.manifest import Manifest
-from service.domain.translation import DecodingOptions
+from service.domain.options import DecodingOptions
 from service.engine.config import EngineConfig
 from service.engine.engine import Engine
 from service.engine.runner import Runner

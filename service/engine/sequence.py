@@ -4,8 +4,9 @@ import enum
 from dataclasses import dataclass, field
 
 from service.domain.errors import ServiceError
+from service.domain.options import RATIO_ALLOWANCE, DecodingOptions
 from service.domain.origin import Origin
-from service.domain.translation import RATIO_ALLOWANCE, DecodingOptions, FinishReason, Priority
+from service.domain.translation import FinishReason, Priority
 
 
 class SequenceStatus(enum.Enum):

@@ -23,8 +23,9 @@ from service.domain.errors import (
     TooLate,
     Unavailable,
 )
+from service.domain.options import DecodingOptions
 from service.domain.origin import Origin
-from service.domain.translation import DecodingOptions, Priority
+from service.domain.translation import Priority
 from service.engine.config import EngineConfig
 from service.engine.engine import Engine
 from service.engine.scheduler import StepPlan

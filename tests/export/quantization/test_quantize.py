@@ -16,7 +16,7 @@ from export.graphs.execution import AlignmentRun, GraphPair
 from export.quantize import quantize
 from service.bundle.checksums import mismatches
 from service.bundle.manifest import BundleError, Graphs, Manifest
-from service.domain.translation import DecodingOptions
+from service.domain.options import DecodingOptions
 from service.models.repository import find_bundles
 
 

@@ -1,7 +1,7 @@
 import pytest
 
 from benchmarks.static_server import make_static
-from service.domain.translation import DecodingOptions
+from service.domain.options import DecodingOptions
 from service.engine import worker
 from service.engine.sequence import Sequence
 

@@ -3,8 +3,9 @@
 import threading
 from dataclasses import replace
 
+from service.domain.options import DecodingOptions
 from service.domain.origin import Origin
-from service.domain.translation import DecodingOptions, Priority
+from service.domain.translation import Priority
 from service.engine.config import EngineConfig
 from service.engine.engine import Engine, TurnStats
 from service.engine.runner import Runner

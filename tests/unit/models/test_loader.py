@@ -12,7 +12,7 @@ import pytest
 
 from service.bundle.checksums import file_sha256
 from service.bundle.manifest import BundleError, Manifest
-from service.domain.translation import DecodingOptions
+from service.domain.options import DecodingOptions
 from service.engine.config import EngineConfig
 from service.engine.runtime.session import SessionConfig
 from service.engine.sequence import Sequence

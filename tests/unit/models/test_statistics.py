@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from service.domain.translation import DecodingOptions, FinishReason
+from service.domain.options import DecodingOptions
+from service.domain.translation import FinishReason
 from service.engine.sequence import Sequence, SequenceUpdate
 from service.engine.stats import TurnStats
 from service.models.statistics import Duration, InferenceStatistics

@@ -5,7 +5,8 @@ import threading
 from typing import Any, cast
 
 from service.domain.errors import Cancelled
-from service.domain.translation import DecodingOptions, FinishReason
+from service.domain.options import DecodingOptions
+from service.domain.translation import FinishReason
 from service.engine.sequence import Sequence, SequenceProgress, SequenceUpdate
 from service.models.statistics import InferenceStatistics
 from service.observe.metrics import Metrics

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.domain.errors import EngineFailure, Unavailable
-from service.domain.translation import DecodingOptions, FinishReason
+from service.domain.options import DecodingOptions
+from service.domain.translation import FinishReason
 from service.engine.sequence import Sequence, SequenceProgress, SequenceUpdate
 from service.translation.pending import PendingCalls
 from tests.patience import patient
