@@ -36,7 +36,6 @@ class DragomanPeer:
         now = time.monotonic()
         sequences = [
             Sequence(
-                request_id="bench",
                 source_ids=tuple(ids),
                 options=DecodingOptions(
                     beam_size=task.beam_size,

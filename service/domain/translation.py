@@ -115,7 +115,6 @@ class TranslationRequest:
     best position, or rejected if the request `is_strict`.
     """
 
-    request_id: str
     texts: tuple[str, ...]
     source_language_code: str
     target_language_code: str

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence as Sequence_
 
+from service.domain.call import Origin
 from service.domain.errors import Overloaded, TooLate
-from service.domain.origin import Origin
 from service.domain.translation import Priority
 from service.engine.controlled_delay import ControlledDelay
 from service.engine.requests import Requests

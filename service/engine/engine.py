@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from collections.abc import Sequence as Sequence_
 from typing import Protocol
 
+from service.domain.call import Origin
 from service.domain.errors import (
     Cancelled,
     DeadlineExceeded,
@@ -18,7 +19,6 @@ from service.domain.errors import (
     TooMany,
     Unavailable,
 )
-from service.domain.origin import Origin
 from service.domain.translation import FinishReason, Priority
 from service.engine.admission import Admission
 from service.engine.config import EngineConfig

@@ -83,7 +83,6 @@ def check_aligner(bundle: FoundBundle, pairs: LanguagePairs, aligner: Aligner) -
 def _sequence(golden: GoldenPair, pair: LanguagePair, max_output_tokens: int) -> Sequence:
     options = DecodingOptions(beam_size=1, length_penalty=1.0, num_hypotheses=1, max_output_tokens=max_output_tokens)
     return Sequence(
-        request_id="self-test",
         source_ids=golden.source_ids,
         options=options,
         arrived_seconds=time.monotonic(),

@@ -136,5 +136,5 @@ def _decode_a_beam(bundle: FoundBundle, runner: Runner, engine_config: EngineCon
         num_hypotheses=1,
         max_output_tokens=min(_MAX_STEPS, manifest.limits.max_output_tokens),
     )
-    sequence = Sequence("warm-up", manifest.golden[0].source_ids, options, time.monotonic())
+    sequence = Sequence(manifest.golden[0].source_ids, options, time.monotonic())
     run_trial([sequence], [runner], engine_config, str(bundle.directory))

@@ -47,7 +47,7 @@ class TranslationCall:
         self.texts: list[PlannedText] = []
         self.segments: list[PlannedSegment] = []
         self.places: list[tuple[int, int]] = []  # for each segment: its text's index, and its number in that text
-        self._origin = current_call().origin
+        self._call = current_call()
         self._pair = pair
         self._terms = terms
         self._aligned: list[bool] = []
@@ -159,7 +159,6 @@ class TranslationCall:
     def _sequence(self, segment: PlannedSegment, options: DecodingOptions, *, wants_progress: bool) -> Sequence:
         request = self.request
         return Sequence(
-            request_id=request.request_id,
             source_ids=segment.source_ids,
             options=options,
             arrived_seconds=time.monotonic(),
@@ -168,5 +167,5 @@ class TranslationCall:
             priority=request.priority,
             output_prefix_ids=segment.output_prefix_ids,
             wants_progress=wants_progress,
-            origin=self._origin,
+            call=self._call,
         )

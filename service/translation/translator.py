@@ -9,10 +9,9 @@ from dataclasses import replace
 from typing import TypeVar
 
 from service.bundle.manifest import LanguagePair
-from service.domain.call import Phase, current_call
+from service.domain.call import Origin, Phase, current_call
 from service.domain.checkpoint import done_within, paced
 from service.domain.errors import DeadlineExceeded, InvalidRequest, NotFound, Overloaded, Public, Unavailable, listed
-from service.domain.origin import Origin
 from service.domain.translation import (
     CallLimits,
     DetectedLanguage,

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from service.domain.call import Origin
 from service.domain.errors import (
     Cancelled,
     DeadlineExceeded,
@@ -24,7 +25,6 @@ from service.domain.errors import (
     Unavailable,
 )
 from service.domain.options import DecodingOptions
-from service.domain.origin import Origin
 from service.domain.translation import Priority
 from service.engine.config import EngineConfig
 from service.engine.engine import Engine
@@ -56,7 +56,7 @@ def key_of(sequence: Sequence) -> Key:
 def solo(key: Key) -> tuple[DecodedHypothesis, ...] | None:
     """What a sequence is told that has an engine for itself; `None` if it fails."""
     source_ids, target_prefix_ids, output_prefix_ids, options = key
-    sequence = Sequence("solo", source_ids, options, 0.0, target_prefix_ids, output_prefix_ids=output_prefix_ids)
+    sequence = Sequence(source_ids, options, 0.0, target_prefix_ids, output_prefix_ids=output_prefix_ids)
     recorder = Recorder()
     runner = FakeRunner(MAX_SLOTS, KV_CAPACITY, MAX_SOURCE_TOKENS)
     engine = Engine([runner], EngineConfig(), recorder, clock=lambda: 0.0)

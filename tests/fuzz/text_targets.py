@@ -223,7 +223,6 @@ def documents(data: bytes) -> None:
     given = _any_terms(source)
     text = source.text()
     request = TranslationRequest(
-        request_id="fuzz",
         texts=(text,),
         source_language_code="en",
         target_language_code="de",

@@ -3,8 +3,8 @@
 import threading
 from dataclasses import replace
 
+from service.domain.call import Call, Origin
 from service.domain.options import DecodingOptions
-from service.domain.origin import Origin
 from service.domain.translation import Priority
 from service.engine.config import EngineConfig
 from service.engine.engine import Engine, TurnStats
@@ -107,7 +107,6 @@ def new_sequence(
         max_repeats=max_repeats,
     )
     return Sequence(
-        request_id,
         source_ids,
         options,
         arrived_seconds,
@@ -116,7 +115,7 @@ def new_sequence(
         priority=priority,
         output_prefix_ids=output_prefix_ids,
         wants_progress=wants_progress,
-        origin=(request_id,) if origin is None else origin,
+        call=Call(request_id=request_id, origin=(request_id,) if origin is None else origin),
     )
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from service.domain.call import Origin
 from service.domain.errors import Overloaded, TooLate
-from service.domain.origin import Origin
 from service.domain.translation import Priority
 from service.engine.admission import Admission
 from service.engine.controlled_delay import INTERVAL_SECONDS

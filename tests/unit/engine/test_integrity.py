@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import pytest
 
+from service.domain.call import Call
 from service.domain.translation import Priority
 from service.engine.coalescing import Key, _key, _Waiting
 from service.engine.config import EngineConfig
@@ -44,7 +45,7 @@ def scene() -> Scene:
     engine.open()  # a thread would not stand still
     running = new_sequence((2, 1), "running", max_output_tokens=38, wants_progress=True, max_repeats=3)
     beam = new_sequence((3, 1), "beam", beam_size=2, max_output_tokens=38, deadline_seconds=1e12)
-    follower, waiting = replace(running, request_id="follower", slots=[]), endless(4, "waiting")
+    follower, waiting = replace(running, call=Call(request_id="follower"), slots=[]), endless(4, "waiting")
     engine.submit([running, beam, follower, waiting])
     for _ in range(3):
         engine.turn(lane)
@@ -92,7 +93,7 @@ FAULTS: dict[str, tuple[str, Falsify]] = {
     "the queue is over its bound": ("allowed are 0", lambda a: setattr(a.requests.waiting, "_max_waiting", 0)),
     "who waits is known to run": ("a running sequence waits", lambda a: setattr(a.waiting, "status", a.running.status)),
     "a priority changed in the queue": ("waits as", lambda a: setattr(a.waiting, "priority", Priority.LOW)),
-    "an origin changed in the queue": ("waits as", lambda a: setattr(a.waiting, "origin", ("another",))),
+    "an origin changed in the queue": ("waits as", lambda a: setattr(a.waiting.call, "origin", ("another",))),
     "calls that wait are miscounted": ("calls wait, 3", lambda a: setattr(_class(a), "num_calls", 3)),
     "those of a caller are miscounted": ("wait within", lambda a: setattr(_class(a).round, "size", 3)),
     "sizes of callers are wrong": ("sizes within", lambda a: _class(a).round._sizes.update({4: 1})),

@@ -51,7 +51,7 @@ def test_a_loaded_model_translates_its_golden_sentences(bundle: Path) -> None:
     try:
         options = dataclasses.replace(model.default_options, beam_size=1)
         golden = model.manifest.golden[0]
-        sequence = Sequence("r", golden.source_ids, options, time.monotonic())
+        sequence = Sequence(golden.source_ids, options, time.monotonic())
         model.engine.submit([sequence])
         listener.wait(1)
         (update,) = listener.updates  # and none of the self-test's

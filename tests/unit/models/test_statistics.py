@@ -15,7 +15,7 @@ from tests.patience import patient
 
 
 def update(arrived: float, admitted: float, finished: float) -> SequenceUpdate:
-    sequence = Sequence("r", (1,), DecodingOptions(1, 1.0, 1, 10), arrived, admitted_seconds=admitted)
+    sequence = Sequence((1,), DecodingOptions(1, 1.0, 1, 10), arrived, admitted_seconds=admitted)
     return SequenceUpdate(sequence, FinishReason.STOP, finished_seconds=finished)
 
 

@@ -60,7 +60,6 @@ DOCUMENTS = st.lists(
 
 def asked(*texts: str, **changes: Any) -> TranslationRequest:
     fields: dict[str, Any] = {
-        "request_id": "r",
         "texts": texts,
         "source_language_code": "en",
         "target_language_code": "de",

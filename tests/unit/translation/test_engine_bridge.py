@@ -13,9 +13,9 @@ from service.observe.metrics import Metrics
 from service.translation.engine_bridge import EngineBridge
 from tests.patience import patient
 
-SEQUENCE = Sequence("r", (1,), DecodingOptions(1, 1.0, 1, 10), 0.0)
+SEQUENCE = Sequence((1,), DecodingOptions(1, 1.0, 1, 10), 0.0)
 UPDATE = SequenceUpdate(SEQUENCE, FinishReason.CANCELLED, error=Cancelled("gone"))
-PROGRESS = SequenceProgress(Sequence("s", (1,), DecodingOptions(1, 1.0, 1, 10), 0.0), (5, 6))
+PROGRESS = SequenceProgress(Sequence((1,), DecodingOptions(1, 1.0, 1, 10), 0.0), (5, 6))
 
 
 class CountingLoop:

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.bundle.manifest import LanguagePair, Manifest
+from service.domain.call import Origin
 from service.domain.errors import (
     DeadlineExceeded,
     EngineFailure,
@@ -26,7 +27,6 @@ from service.domain.errors import (
     Unavailable,
 )
 from service.domain.options import RequestedOptions
-from service.domain.origin import Origin
 from service.domain.translation import (
     CallLimits,
     FinishReason,
@@ -132,7 +132,7 @@ def make(manifest: Manifest) -> Any:
 
 
 def request(*texts: str, **changes: Any) -> Any:
-    fields = {"request_id": "r", "texts": texts, "source_language_code": "en", "target_language_code": "de"}
+    fields = {"texts": texts, "source_language_code": "en", "target_language_code": "de"}
     return TranslationRequest(**(fields | changes))
 
 

@@ -41,7 +41,7 @@ _FIELDS = {"texts": "contents", "glossary": "glossary_config.glossary"}  # where
 T = TypeVar("T")
 
 
-def request_from_pb(message: pb.TranslateTextRequest, request_id: str, deadline_seconds: float) -> TranslationRequest:
+def request_from_pb(message: pb.TranslateTextRequest, deadline_seconds: float) -> TranslationRequest:
     """Return the caller's request; `deadline_seconds` is on the clock of `time.monotonic()`.
 
     Raises:
@@ -62,7 +62,6 @@ def request_from_pb(message: pb.TranslateTextRequest, request_id: str, deadline_
     if message.HasField("glossary_config"):
         glossary = glossary_of(message.glossary_config.glossary, "glossary_config.glossary")
     return TranslationRequest(
-        request_id=request_id,
         texts=tuple(message.contents),
         source_language_code=message.source_language_code,
         target_language_code=message.target_language_code,

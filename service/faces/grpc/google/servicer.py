@@ -41,7 +41,7 @@ class GoogleServicer(pb_grpc.TranslationServiceServicer):
         """Translate texts; with a glossary, also without it."""
         deadline = deadline_of(context, self._default_deadline_seconds)
         current_call().texts = request.contents
-        asked = messages.request_from_pb(request, current_call().request_id, deadline)
+        asked = messages.request_from_pb(request, deadline)
         try:
             answers = await self._answers(request, asked)
         except ServiceError as error:

@@ -52,7 +52,7 @@ class InferCall:
 
 
 def call_from_pb(
-    message: pb.ModelInferRequest, model: LoadedModel, request_id: str, now_seconds: float, deadline_seconds: float
+    message: pb.ModelInferRequest, model: LoadedModel, now_seconds: float, deadline_seconds: float
 ) -> InferCall:
     """Return the caller's request of `model`; times are on the clock of `time.monotonic()`.
 
@@ -90,7 +90,6 @@ def call_from_pb(
     parts = tuple(
         Part(
             TranslationRequest(
-                request_id=request_id,
                 texts=tuple(texts[position] for position in chosen),
                 source_language_code=source,
                 target_language_code=target,

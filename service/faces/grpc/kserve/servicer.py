@@ -187,7 +187,7 @@ class KServeServicer(pb_grpc.GRPCInferenceServiceServicer):
             )
         model = self._translator.model(message.model_name, message.model_version)
         deadline = deadline_of(context, self._default_deadline_seconds)
-        call = call_from_pb(message, model, current_call().request_id, time.monotonic(), deadline)
+        call = call_from_pb(message, model, time.monotonic(), deadline)
         texts = [text for part in call.parts for text in part.request.texts]
         current_call().texts = texts
         self._translator.check_texts(texts)
