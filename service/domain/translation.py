@@ -177,11 +177,19 @@ class CallLimits:
 
 @dataclass(frozen=True, slots=True)
 class Hypothesis:
-    """One candidate translation; `score` is its length-normalised log-probability, `None` unless requested."""
+    """One candidate translation of a text or of one of its segments.
+
+    `score` is its length-normalised log-probability, `None` unless requested; `num_tokens` are those of the output. Of
+    a text, `finish_reason` is that of its first segment that was cut off, if there is one. `flags` and `alignment`,
+    from the source to `text`, are a segment's; the alignment may be empty.
+    """
 
     text: str
-    score: float | None
-    num_tokens: int
+    score: float | None = None
+    num_tokens: int = 0
+    finish_reason: FinishReason = FinishReason.STOP
+    flags: tuple[Flag, ...] = ()
+    alignment: tuple[AlignedSpan, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,13 +241,13 @@ class TranslationResult:
 
 @dataclass(frozen=True, slots=True)
 class StreamEvent:
-    """An increment of a stream for the text of that index: `delta` follows all earlier ones.
+    """An increment of a stream: `delta` continues the translation of the text `text_index`.
 
-    The last event of a text has its whole translation.
+    `translation` is the whole translation, set in the last event of each text.
     """
 
-    index: int
+    text_index: int
     delta: str
+    translation: Translation | None
     model: str
     model_version: str
-    translation: Translation | None = None

@@ -161,7 +161,7 @@ class Translator:
             for index, text in enumerate(request.texts):
                 if index not in in_parts:
                     model = self._model_into(request)
-                    yield StreamEvent(index, text, model.name, model.version, _undetermined(text))
+                    yield StreamEvent(index, text, _undetermined(text), model.name, model.version)
         for part in parts:
             async with aclosing(self._stream(part)) as events:
                 async for event in events:
@@ -259,7 +259,7 @@ class Translator:
                 return await self._run(lambda: part.told(call.translation(index, candidates)), request, inline=is_small)
 
             def event(index: int, delta: str, translation: Translation | None = None) -> StreamEvent:
-                return StreamEvent(part.place(index), delta, model.name, model.version, translation)
+                return StreamEvent(part.place(index), delta, translation, model.name, model.version)
 
             for index in range(len(request.texts)):
                 if not num_left[index]:
@@ -375,5 +375,5 @@ def _is_small(request: TranslationRequest) -> bool:
 
 def _undetermined(text: str) -> Translation:
     """Return the answer to a text without letters, which never reaches a model."""
-    unchanged = Hypothesis(text, score=None, num_tokens=0)
+    unchanged = Hypothesis(text)
     return Translation(text, (unchanged,), FinishReason.STOP, 0, detected_language_code=UNDETERMINED)

@@ -6,6 +6,7 @@ from service.domain.errors import ServiceError
 from service.domain.translation import (
     AlignedSpan,
     FinishReason,
+    Hypothesis,
     MimeType,
     SplitSentences,
     Term,
@@ -28,7 +29,7 @@ from service.text.words import is_word_boundary, words
 from service.translation.answer_size import AnswerSize
 from service.translation.assembling import assemble
 from service.translation.planning import Planner
-from service.translation.restoring import Restorer, SegmentHypothesis
+from service.translation.restoring import Restorer
 from tests.fuzz.models import MANIFEST, TOKENIZERS
 from tests.fuzz.source import Source
 from tests.fuzz.spans import are_apart, covers
@@ -242,7 +243,7 @@ def documents(data: bytes) -> None:
             assert passage.text[segment.start : segment.end] == segment.text
             assert len(segment.source_ids) <= MANIFEST.limits.max_source_tokens
             assert are_apart([(span.start, span.end) for span in segment.spans], len(segment.text))
-    same = [(SegmentHypothesis(segment.text, FinishReason.STOP),) for segment in planned.segments]
+    same = [(Hypothesis(segment.text),) for segment in planned.segments]
     assert assemble(planned, same, AnswerSize(_MAX_ANSWER), with_alignment=True).text == text
     # A model that repeats ids of its own making, and no aligner.
     ids = tuple(range(3, 3 + len(text) % 50))

@@ -317,7 +317,7 @@ def test_closing_a_stream_aborts_what_is_unfinished_at_once(make: Any, source: s
         one, two, three = engine.submitted
         translator.deliver([answer(one), answer(two)])
         parts = [await asyncio.wait_for(first, patient(5)), *[await anext(stream) for _ in range(num_parts - 1)]]
-        assert [part.index for part in parts] == list(range(num_parts))
+        assert [part.text_index for part in parts] == list(range(num_parts))
         assert all(part.translation is not None for part in parts)
         assert not await translator.models()[0].leases.none_held(0.01)
         await stream.aclose()

@@ -134,7 +134,7 @@ def detection_to_pb(languages: Iterable[DetectedLanguage]) -> pb.Detection:
 def event_to_pb(event: StreamEvent) -> pb.TranslateStreamResponse:
     """Return the message for a stream's next event."""
     return pb.TranslateStreamResponse(
-        text_index=event.index,
+        text_index=event.text_index,
         delta=event.delta,
         translation=None if event.translation is None else translation_to_pb(event.translation),
         model=event.model,
