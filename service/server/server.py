@@ -157,6 +157,11 @@ class Server:
         return self._fleet.models
 
     @property
+    def translator(self) -> Translator:
+        """Return what answers the calls of every API."""
+        return self._translator
+
+    @property
     def has_threads_left(self) -> bool:
         """Return whether a thread is stuck in native code, so that the process must exit without it."""
         return self._fleet.has_threads_left

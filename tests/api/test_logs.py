@@ -111,7 +111,7 @@ def test_no_line_holds_a_caller_s_text_unless_it_may(
             warnings.warn(current_call().request_id, stacklevel=1)
             raise ValueError(f"can't make anything of {request.texts[0]!r}")
 
-        monkeypatch.setattr(server.server._translator, "translate", quotes)
+        monkeypatch.setattr(server.server.translator, "translate", quotes)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             with grpc.insecure_channel(server.address) as channel:

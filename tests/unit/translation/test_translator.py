@@ -44,7 +44,7 @@ from service.models.repository import FoundBundle
 from service.observe.metrics import Metrics
 from service.text.glossary import NoGlossaries
 from service.text.token_spans import TokenSpan
-from service.translation import translator
+from service.translation import computations
 from service.translation.cache import TranslationCache
 from service.translation.translator import Translator
 from tests.patience import patient
@@ -139,7 +139,7 @@ def request(*texts: str, **changes: Any) -> Any:
 @pytest.fixture(autouse=True)
 def planned_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """On the event loop, however busy the machine is: so a call that was begun has reached the engine."""
-    monkeypatch.setattr(translator, "_MAX_INLINE_SECONDS", 60.0)
+    monkeypatch.setattr(computations, "_MAX_INLINE_SECONDS", 60.0)
 
 
 async def begin(translator: Any, asked: Any) -> Any:
@@ -322,7 +322,7 @@ def test_closing_a_stream_aborts_what_is_unfinished_at_once(make: Any, source: s
         assert not await translator.models()[0].leases.none_held(0.01)
         await stream.aclose()
         assert engine.aborted == [three]
-        assert len(translator._decoder._pending) == 0
+        assert translator.num_pending == 0
         assert await translator.models()[0].leases.none_held(0.01)
 
     asyncio.run(scenario())
@@ -341,7 +341,7 @@ def test_a_failed_sequence_ends_its_stream_and_aborts_the_rest(make: Any) -> Non
         with pytest.raises(EngineFailure, match="numbers ran out"):
             await asyncio.wait_for(anext(stream), patient(5))
         assert engine.aborted == [three]
-        assert len(translator._decoder._pending) == 0
+        assert translator.num_pending == 0
 
     asyncio.run(scenario())
 
@@ -367,7 +367,7 @@ def test_a_refusal_of_the_engine_reaches_the_caller_and_leaves_nothing_behind(ma
         with pytest.raises(type(refusal)):
             await translator.translate(request("a"))
         assert engine.aborted == []
-        assert len(translator._decoder._pending) == 0
+        assert translator.num_pending == 0
 
     asyncio.run(scenario())
 
