@@ -23,6 +23,17 @@ class ClientError(Exception):
         self.field = field
         self.retry_after_seconds = retry_after_seconds
 
+    @property
+    def path(self) -> tuple[str | int, ...]:
+        """Return the names and indices that `field` consists of, such as `("texts", 3)`."""
+        parts = self.field.replace("]", "").replace("[", ".").split(".") if self.field else []
+        return tuple(int(part) if part.isdecimal() else part for part in parts)
+
+    def renamed(self, name: str) -> "ClientError":
+        """Return the same error with another name for the invalid field in its message, such as the line of a file."""
+        message = str(self).replace(self.field, name, 1) if self.field else str(self)
+        return ClientError(message, self.code, self.request_id, self.field, self.retry_after_seconds)
+
 
 class NoServer(ClientError):
     """No server answers at this address."""

@@ -16,6 +16,7 @@ _QUEUE_SHARE = 0.25
 _LEAST_QUEUE_SECONDS = 0.25
 _BENEFIT_OF_DOUBT = 0.75  # fraction of an estimate that must fit into the time a call has left
 _HINT_SECONDS = (0.1, 60.0)
+_LATER = "try again later"
 
 
 class Admission:
@@ -55,9 +56,11 @@ class Admission:
         limit = self._limit_seconds(num_free_slots, priority, now_seconds)
         if wait > limit:
             raise Overloaded(
-                f"A call that comes now would wait about {wait:.1f} s for its turn, and {limit:.1f} s is the longest "
-                "that is allowed; try again later.",
+                "a call that arrives now would wait about {wait:.1f} s, and at most {limit:.1f} s is allowed",
                 _hint(wait - limit / 2),
+                wait=wait,
+                limit=limit,
+                advice=_LATER,
             )
 
     def check(self, sequences: Sequence_[Sequence], num_free_slots: int, num_rows: int, now_seconds: float) -> None:
@@ -75,9 +78,14 @@ class Admission:
         room = self._requests.waiting.room(origin)
         if (excess := len(sequences) - room) > 0:
             raise Overloaded(
-                f"{len(sequences)} sequences found {len(self._requests.waiting)} of at most {self._max_waiting} "
-                f"waiting, which leaves room for {room} of this caller's; try again later.",
+                "the call has {number} sequences, {num_waiting} of at most {most} are waiting, and this caller may add "
+                "{room}",
                 _hint(self._seconds_for(excess, 0)),
+                number=len(sequences),
+                num_waiting=len(self._requests.waiting),
+                most=self._max_waiting,
+                room=room,
+                advice=_LATER,
             )
         self.check_queue(num_free_slots, priority, origin, now_seconds)
         deadlines = [each.deadline_seconds for each in sequences if each.deadline_seconds is not None]
@@ -93,17 +101,23 @@ class Admission:
         alone = self._decode_seconds(*work, num_slots)
         if _BENEFIT_OF_DOUBT * alone > left_seconds:
             raise TooLate(
-                f"The call has {max(left_seconds, 0.0):.2f} s left and takes about {alone:.2f} s; allow more time, or "
-                "send less text per call."
+                "the call has {left:.2f} s left and takes about {needed:.2f} s",
+                left=max(left_seconds, 0.0),
+                needed=alone,
+                advice="allow more time, or send less text per call",
             )
         num_ahead = self._requests.waiting.num_ahead(sequences[0].priority, sequences[0].origin, len(sequences))
         wait = self._seconds_for(num_ahead, num_free_slots)
         seconds = wait + self._decode_seconds(*work, num_rows + num_slots)
         if _BENEFIT_OF_DOUBT * seconds > left_seconds:
             raise Overloaded(
-                f"The call has {left_seconds:.2f} s left and would take about {seconds:.2f} s, {wait:.2f} s of it for "
-                "others that came before; try again later, or allow more time.",
+                "the call has {left:.2f} s left and would take about {needed:.2f} s, including {wait:.2f} s of waiting "
+                "for earlier calls",
                 _hint(seconds - left_seconds),
+                left=left_seconds,
+                needed=seconds,
+                wait=wait,
+                advice="try again later, or allow more time",
             )
 
     def _limit_seconds(self, num_free_slots: int, priority: Priority, now_seconds: float) -> float:

@@ -14,6 +14,8 @@ from service.domain.errors import (
     DeadlineExceeded,
     EngineFailure,
     InvalidRequest,
+    Path,
+    Public,
     ServiceError,
     TooLong,
     TooMany,
@@ -37,8 +39,9 @@ __all__ = ["Engine", "EngineConfig", "EngineListener", "EngineSnapshot", "TurnSt
 _log = logging.getLogger(__name__)
 
 _NOBODY = StepPlan(())
+_MAX_OUTPUT_TOKENS = Path("options", "max_output_tokens")
 _REPORT_AFTER = 16  # turns at most: reporting them together is easier on the CPU's caches
-_FAILED = "the engine has failed, and is being restarted"
+_FAILED = "the engine has failed and is being restarted"
 
 
 class EngineListener(Protocol):
@@ -188,9 +191,9 @@ class Engine:
             else:
                 self._changed.notify_all()
                 return
-        _log.critical("the engine's books can't be trusted any more", exc_info=failure)
+        _log.critical("the engine's state may be inconsistent", exc_info=failure)
         self.fail(failure)
-        raise Unavailable(f"Not taken: {_FAILED}; try another server, or again soon.")
+        raise self._not_accepted(_FAILED)
 
     def abort(self, sequences: Iterable[Sequence]) -> None:
         """Give up sequences: their slots are free within two steps. Thread-safe, idempotent."""
@@ -289,16 +292,23 @@ class Engine:
 
     def _check_available(self) -> None:
         if self._unavailable is not None:
-            raise Unavailable(f"Not taking work: {self._unavailable}; try another server, or again soon.")
+            raise self._not_accepted(self._unavailable)
+
+    @staticmethod
+    def _not_accepted(reason: str) -> Unavailable:
+        advice = "try another server, or try again soon"
+        return Unavailable("the call was not accepted: {reason}", reason=Public(reason), advice=advice)
 
     def _check(self, sequences: Sequence_[Sequence]) -> None:
         spec = self.workers[0].runner.spec
         most_slots = max(worker.batch.max_slots for worker in self.workers)
         if len(sequences) > self._config.max_waiting:
             raise TooMany(
-                f"The call has {len(sequences)} segments to translate, each sample of one counted; at most "
-                f"{self._config.max_waiting} can wait at once. Send less text per call.",
+                "{path} have {number} segments, counting each sample of one",
                 "texts",
+                number=len(sequences),
+                allowed=f"{self._config.max_waiting} per call",
+                advice="send less text per call",
             )
         if len(set(sequences)) != len(sequences):
             raise ValueError("a sequence was submitted twice")
@@ -308,21 +318,24 @@ class Engine:
             length, slots, given = len(sequence.source_ids), sequence.num_slots, len(sequence.output_prefix_ids)
             room = spec.kv_capacity - len(sequence.target_prefix_ids)
             if not 1 <= length <= spec.max_source_tokens:
-                raise TooLong(
-                    f"A source has {length} tokens; allowed is 1 to {spec.max_source_tokens}. Split the text."
-                )
+                allowed = f"1 to {spec.max_source_tokens}"
+                raise TooLong("a source has {number} tokens", number=length, allowed=allowed, advice="split the text")
             if not 1 <= sequence.options.max_output_tokens <= room:
-                raise InvalidRequest(
-                    f"options.max_output_tokens is {sequence.options.max_output_tokens}; allowed is 1 to {room}."
-                )
+                value = sequence.options.max_output_tokens
+                raise InvalidRequest("{path} is {value}", _MAX_OUTPUT_TOKENS, value=value, allowed=f"1 to {room}")
             if given and given >= sequence.options.max_output_tokens:
                 raise InvalidRequest(
-                    f"A target prefix has {given} tokens; allowed is up to {sequence.options.max_output_tokens - 1}, "
-                    "less than options.max_output_tokens. Shorten the prefix.",
+                    "a target prefix has {number} tokens, and {limit} is {value}",
                     "target_prefixes",
+                    number=given,
+                    limit=_MAX_OUTPUT_TOKENS,
+                    value=sequence.options.max_output_tokens,
+                    allowed=f"up to {sequence.options.max_output_tokens - 1}",
+                    advice="shorten the prefix",
                 )
             if not 1 <= slots <= most_slots:
-                raise InvalidRequest(f"options.beam_size is {slots}; this server allows 1 to {most_slots}.")
+                allowed = f"1 to {most_slots} on this server"
+                raise InvalidRequest("{path} is {value}", Path("options", "beam_size"), value=slots, allowed=allowed)
 
     # The loop: everything below runs on a worker's thread, except `_fail_everything`.
 
@@ -384,9 +397,9 @@ class Engine:
         if self._aborted:
             aborted, self._aborted = self._aborted, []
             for sequence in aborted:
-                self._drop(sequence, Cancelled("The caller gave the call up."), FinishReason.CANCELLED)
+                self._drop(sequence, Cancelled("the caller cancelled the call."), FinishReason.CANCELLED)
         for sequence in self.requests.deadlines.pop_expired(now_seconds):
-            self._drop(sequence, DeadlineExceeded("The call's deadline passed."), FinishReason.DEADLINE)
+            self._drop(sequence, DeadlineExceeded("the call's deadline passed."), FinishReason.DEADLINE)
 
     def _drop(self, sequence: Sequence, error: ServiceError, reason: FinishReason) -> None:
         leader = self.requests.drop(sequence, error, reason)
@@ -508,12 +521,16 @@ class Engine:
 
     def _explained(self, error: EngineFailure) -> ServiceError:
         if self._unavailable is not None:
-            return Unavailable(f"Not finished: {self._unavailable}.")  # the run failed because `stop` terminated it
+            return self._not_finished()  # the run failed because `stop` terminated it
         return error
+
+    def _not_finished(self) -> Unavailable:
+        advice, reason = "try another server, or try again", Public(self._unavailable or "")
+        return Unavailable("the call was not finished: {reason}", reason=reason, advice=advice)
 
     def _fail_everything(self) -> None:
         with self._changed:
-            self.requests.fail_all(Unavailable(f"Not finished: {self._unavailable}; try another server, or again."))
+            self.requests.fail_all(self._not_finished())
             updates = self.requests.take_updates()
         try:
             if updates:

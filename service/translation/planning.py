@@ -154,10 +154,11 @@ class Planner:
         self._num_segments += bool(segment.source_ids)
         if self._num_segments > self._max_segments:
             raise TooMany(
-                "{path} have more than {most} segments together, such as sentences, each sample of one counted",
+                "{path} have more than {most} segments, such as sentences, counting each sample of one",
                 Path("texts"),
                 most=self._max_segments,
-                advice=f"at most {self._max_segments} can wait at once. Send less text per call",
+                allowed=f"{self._max_segments} per call",
+                advice="send less text per call",
             )
         return segment
 

@@ -77,7 +77,7 @@ class Translator:
             Unavailable: they are still being loaded.
         """
         if self._is_loading:
-            raise Unavailable("the server is still loading its models; try again in a few seconds.")
+            raise Unavailable("the server is still loading its models", advice="try again in a few seconds")
         return self._catalogue.models()
 
     def model(self, name: str, version: str) -> LoadedModel:
@@ -312,7 +312,7 @@ class Translator:
             held = self.glossaries.glossaries
             there = (f"{each.name} from {each.source_language_code} into {each.target_language_code}" for each in held)
             raise NotFound(
-                "glossary {glossary} from {source} into {target} is not here; there are {there}",
+                "there is no glossary {glossary} from {source} into {target}; there are {there}",
                 "glossary",
                 request.glossary,
                 glossary=request.glossary,

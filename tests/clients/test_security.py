@@ -88,7 +88,7 @@ def test_who_has_no_good_key_is_told_so_in_one_line(process: ServerProcess, fold
     assert ask(process, "translate", "--to", "de", "Hello", *tls, key="dgm_wrong") == (
         exit_codes.NO_PERMISSION,
         "",
-        "dragoman: the API key is not known here; look for a typing error, or ask for a new one. "
+        "dragoman: the API key is unknown; check it for typing errors, or ask for a new one. "
         "This command takes it from DRAGOMAN_API_KEY.\n",
     )
 

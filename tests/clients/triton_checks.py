@@ -479,7 +479,7 @@ def check_a_damaged_message_ends_the_stream() -> None:
         with pytest.raises(grpc.RpcError) as raised:
             next(call)
         assert raised.value.code() is grpc.StatusCode.INVALID_ARGUMENT
-        assert "no valid message" in str(raised.value.details())
+        assert "not a valid message" in str(raised.value.details())
         assert "x-request-id" in dict(call.trailing_metadata())
 
 

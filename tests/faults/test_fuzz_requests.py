@@ -37,7 +37,7 @@ WORDS = (
     *("text", "source_language", "target_language", "beam_size", "timeout", "translation", "score"),
     *("dragoman.v1.TranslationService", "grpc.health.v1.Health", "dragoman/v1/translation.proto"),
 )
-OTHERS = (*google_unsupported._MESSAGES, "/", "//", "/x/y", "/dragoman.v1.TranslationService/None", "/%00/\u007f")
+OTHERS = (*google_unsupported.ADVICE, "/", "//", "/x/y", "/dragoman.v1.TranslationService/None", "/%00/\u007f")
 OWN = "/dragoman.v1.TranslationService"
 STREAM = "/inference.GRPCInferenceService/ModelStreamInfer"
 UNLOAD = "/inference.GRPCInferenceService/RepositoryModelUnload"

@@ -150,7 +150,7 @@ def test_a_full_queue_refuses_the_whole_call_with_a_hint() -> None:
         rig.recorder.wait(5)
     assert len(rig.recorder.updates) == 5
     assert seen[0].retry_after_seconds > 0
-    assert "2 sequences found 3 of at most 4 waiting" in str(seen[0])
+    assert "2 sequences, 3 of at most 4 are waiting" in str(seen[0])
 
 
 def test_what_can_never_run_is_refused_at_the_door() -> None:

@@ -85,7 +85,7 @@ FAULTS: dict[str, tuple[str, Falsify]] = {
     "a sequence has no rows at home": ("have no rows there", lambda a: a.lane.batch.leave(a.beam)),
     "a sequence has rows elsewhere": ("have a home", lambda a: a.engine.worker_of.pop(a.beam)),
     "a stranger has rows": ("not at home", lambda a: a.lane.batch._sequences.update({a.waiting: None})),
-    "a sequence in demand is doomed": ("a abandoned sequence", lambda a: a.lane.abandoned.append(a.beam)),
+    "a sequence in demand is doomed": ("an abandoned sequence", lambda a: a.lane.abandoned.append(a.beam)),
     "a sequence is abandoned twice": ("abandoned twice", lambda a: a.lane.abandoned.extend([a.waiting] * 2)),
     "the queue forgets one": ("known to be coalesced", lambda a: a.requests.waiting.drop(a.waiting)),
     "those who wait are miscounted": ("are counted", lambda a: setattr(a.requests.waiting, "_num_waiting", 0)),

@@ -53,10 +53,10 @@ def request_from_pb(message: pb.TranslateTextRequest, deadline_seconds: float) -
     if not message.contents:
         raise InvalidRequest("{path} is empty", Path("contents"), advice=f"give 1 to {MAX_TEXTS} texts")
     if message.transliteration_config.enable_transliteration:
-        raise Unimplemented("transliteration_config is not supported by this server; leave it out.")
+        raise Unimplemented("transliteration_config is not supported by this server", advice="leave it out")
     if message.glossary_config.contextual_translation_enabled:
         raise Unimplemented(
-            "glossary_config.contextual_translation_enabled is not supported by this server; leave it out."
+            "glossary_config.contextual_translation_enabled is not supported by this server", advice="leave it out"
         )
     glossary = ""
     if message.HasField("glossary_config"):
