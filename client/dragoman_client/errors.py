@@ -44,12 +44,12 @@ class TlsAdvice(enum.Enum):
 
     RENEW = "have it renewed."
     CHECK_CLOCKS = "check the clocks."
-    TRUST = "name its authority with Tls(authorities=...)."
-    RENAME = "call the server by the one in it."
-    OMIT_TLS = "call it without tls."
-    MEND_FILES = "they must be PEM, and the certificate and key a pair."
-    USE_TLS = "if it speaks TLS, give tls=Tls()."
-    SHOW_CERTIFICATE = "if it asks for a certificate, give one that it trusts with Tls(certificate=..., key=...)."
+    TRUST = "name its certificate authority with Tls(authorities=...)."
+    RENAME = "use the name in the certificate."
+    OMIT_TLS = "connect without tls."
+    MEND_FILES = "they must be PEM, and certificate and key must match."
+    USE_TLS = "if it uses TLS, give tls=Tls()."
+    SHOW_CERTIFICATE = "if it requires a certificate, give one that it trusts with Tls(certificate=..., key=...)."
 
 
 class NotSecure(ClientError):
@@ -83,7 +83,7 @@ _HANDSHAKES = (
     ("certificate is not yet valid", "the server's certificate is not valid yet", TlsAdvice.CHECK_CLOCKS),
     ("CERTIFICATE_VERIFY_FAILED", "the server's certificate is not trusted", TlsAdvice.TRUST),
     ("Hostname Verification", "the server's certificate is for another name", TlsAdvice.RENAME),
-    ("WRONG_VERSION_NUMBER", "the server speaks no TLS", TlsAdvice.OMIT_TLS),
+    ("WRONG_VERSION_NUMBER", "the server does not use TLS", TlsAdvice.OMIT_TLS),
     ("Failed to create security handshaker", "the files for TLS can't be used", TlsAdvice.MEND_FILES),
 )
 _CLOSED = ("Socket closed", "Handshake read failed (Socket closed)", "Connection reset by peer")

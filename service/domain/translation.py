@@ -120,7 +120,9 @@ class TranslationRequest:
     target_language_code: str
     model: str = field(
         default="",
-        metadata=_option("Model to use. Default: the server's first that fits.", metavar="NAME", in_parameters=False),
+        metadata=_option(
+            "Model to use. Default: the server's first suitable one.", metavar="NAME", in_parameters=False
+        ),
     )
     model_version: str = field(
         default="",
@@ -132,23 +134,23 @@ class TranslationRequest:
         metadata=_option("Which calls get slots first when the server is busy.", in_parameters=False),
     )
     deadline_seconds: float | None = None
-    mime_type: MimeType = field(
-        default=MimeType.PLAIN, metadata=_option("What the texts are written in.", in_commands=False)
-    )
+    mime_type: MimeType = field(default=MimeType.PLAIN, metadata=_option("Format of the texts.", in_commands=False))
     split_sentences: SplitSentences = field(
         default=SplitSentences.ON,
-        metadata=_option("Translate a text sentence by sentence; no-newlines: also those that go on after a line end."),
+        metadata=_option(
+            "Translate a text sentence by sentence; no-newlines: also sentences that continue after a line end."
+        ),
     )
     preserve_formatting: bool = field(
         default=False, metadata=_option("Keep the text's final punctuation and the case of its first letter.")
     )
     target_prefixes: tuple[str, ...] = ()
-    glossary: str = field(default="", metadata=_option("Glossary of the server to follow.", metavar="NAME"))
+    glossary: str = field(default="", metadata=_option("Glossary on the server to use.", metavar="NAME"))
     terms: tuple[Term, ...] = ()
     return_alignments: bool = False
     is_strict: bool = field(
         default=False,
-        metadata=_option("Reject what is too long for the model instead of cutting it.", name="strict"),
+        metadata=_option("Reject segments that are too long for the model instead of splitting them.", name="strict"),
     )
     labels: tuple[tuple[str, str], ...] = ()
 

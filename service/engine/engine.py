@@ -25,7 +25,7 @@ from service.domain.translation import FinishReason, Priority
 from service.engine.admission import Admission
 from service.engine.config import EngineConfig
 from service.engine.integrity import expect
-from service.engine.niceness import set_back
+from service.engine.niceness import lower_priority
 from service.engine.requests import Requests
 from service.engine.runner import Runner
 from service.engine.scheduler import StepPlan
@@ -353,7 +353,7 @@ class Engine:
         return plan is not None
 
     def _run(self, worker: Worker) -> None:
-        set_back()
+        lower_priority()
         try:
             while self.turn(worker):
                 pass
@@ -500,7 +500,7 @@ class Engine:
         self.requests.check_integrity()
         leaders = self.requests.coalescing.leaders
         is_right = len(leaders) == len(self.worker_of) and self.worker_of.keys() == set(leaders)
-        expect(is_right, f"{len(leaders)} sequences are decoded, {len(self.worker_of)} have a home")
+        expect(is_right, f"{len(leaders)} sequences are decoded, {len(self.worker_of)} are assigned to workers")
         worker.check_integrity([each for each, home in self.worker_of.items() if home is worker], list(joining))
 
     def _progress(self, worker: Worker) -> list[SequenceProgress]:
@@ -536,4 +536,4 @@ class Engine:
             if updates:
                 self._listener.on_updates(updates, [])
         except Exception:
-            _log.exception("the listener failed while everything was being failed")
+            _log.exception("the listener failed while all sequences were being failed")

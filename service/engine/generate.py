@@ -52,7 +52,7 @@ class OfflineEngine:
             DeviceUnavailable: the device can't be used here.
             BundleError: a graph can't be opened, or does not fit the contract.
         """
-        return cls(OnnxRunner.load_lanes(directory, manifest, config, session_config), config, on_turn)
+        return cls(OnnxRunner.load_for_workers(directory, manifest, config, session_config), config, on_turn)
 
     def __enter__(self) -> Self:
         self._engine.start()

@@ -8,7 +8,7 @@ from contextlib import suppress
 STEPS_BACK = 4  # of 19: with 1 or 2 rejections took as long as with 0, with 9 no less than with 4
 
 
-def set_back() -> None:
+def lower_priority() -> None:
     """Give the calling thread, and those it starts from now on, lower priority than the process's other threads.
 
     Workers keep every CPU busy. At equal priority, each of the handful of times that a call wakes the event loop, it

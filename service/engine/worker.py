@@ -101,8 +101,8 @@ class Worker:
         expect(not set(self.abandoned).intersection(at_home), "an abandoned sequence is assigned to a worker")
         expected, found = {*at_home, *self.abandoned}, {*self.batch.sequences, *joining}
         lost, strange = len(expected - found), len(found - expected)
-        expect(not lost, f"{lost} of {len(expected)} sequences at home in a worker have no rows there")
-        expect(not strange, f"{strange} of {len(found)} sequences have rows in a worker where they are not at home")
+        expect(not lost, f"{lost} of {len(expected)} sequences assigned to a worker have no rows there")
+        expect(not strange, f"{strange} of {len(found)} sequences have rows in a worker that they are not assigned to")
         needed = sum(sequence.num_slots for sequence in joining)
         expect(needed <= self.batch.num_free, f"{needed} rows are promised, {self.batch.num_free} are free")
 
@@ -227,7 +227,7 @@ class Worker:
 
 def _log_failure(what: str, error: Exception) -> None:
     if isinstance(error, RunTerminated):
-        _log.info("%s was ended, as the engine has stopped or failed", what)
+        _log.info("%s was terminated because the engine has stopped or failed", what)
     else:
         _log.error("%s failed", what, exc_info=error)
 

@@ -75,7 +75,7 @@ def check_aligner(bundle: FoundBundle, pairs: LanguagePairs, aligner: Aligner) -
         raise BundleError(f"{bundle.directory} can't align: {one_line(error)}") from error
     if not all(np.allclose(attention.sum(axis=1), 1.0, atol=1e-2) for attention in aligned):
         raise BundleError(
-            f"{bundle.directory} fails its self-test: its alignments are no probabilities. "
+            f"{bundle.directory} fails its self-test: its alignments are not probabilities. "
             "Export it again with 'make export'."
         )
 
@@ -107,6 +107,6 @@ def _check_tokenizer(
     output_ids = manifest.without_end(golden.output_ids)
     if source_ids != golden.source_ids or tokenizer.decode(output_ids) != golden.translation:
         raise BundleError(
-            f"{where} fails its self-test: its tokenizer reads or writes {golden.text!r} otherwise than at export. "
+            f"{where} fails its self-test: its tokenizer reads or writes {golden.text!r} differently than at export. "
             "Export it again with 'make export'."
         )

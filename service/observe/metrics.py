@@ -78,32 +78,36 @@ class Metrics:
         # Calls, as seen by the caller
         self._requests = self._counter("requests", "Finished calls.", "method", "code")
         self._request_seconds = self._histogram(
-            "request_duration_seconds", "Arrival of a call to its last byte.", REQUEST_BUCKETS, "method", "code"
+            "request_duration_seconds",
+            "Time from a call's arrival to its last byte.",
+            REQUEST_BUCKETS,
+            "method",
+            "code",
         )
         self._inflight = self._gauge("inflight_requests", "Calls that were accepted and not yet answered.")
         self._bytes_in_flight = self._gauge(
-            "bytes_in_flight", "Bytes of calls' messages and answers, with those that may yet arrive."
+            "bytes_in_flight", "Bytes of calls' messages and answers, including those that may still arrive."
         )
-        self._bytes_in_flight_max = self._gauge("bytes_in_flight_max", "Most of them that there may be.")
-        self._rejected = self._counter("rejected", "Calls that were refused, by reason.", "reason")
+        self._bytes_in_flight_max = self._gauge("bytes_in_flight_max", "Maximum of these bytes.")
+        self._rejected = self._counter("rejected", "Rejected calls, by reason.", "reason")
         # Callers, by name of their key
-        self._key_requests = self._counter("key_requests", "Calls that were let in, by the caller's key.", "key")
-        self._key_refused = self._counter("key_refused", "Calls that a quota refused, by the caller's key.", "key")
+        self._key_requests = self._counter("key_requests", "Accepted calls, by the caller's key.", "key")
+        self._key_refused = self._counter("key_refused", "Calls rejected by a quota, by the caller's key.", "key")
         self._key_tokens = self._counter(
             "key_tokens", "Tokens of sources and translations, by the caller's key.", "key"
         )
         self._keys: set[str] = set()
         # The server
         self._ready = self._gauge("ready", "1 while the server is ready for calls.")
-        self._draining = self._gauge("draining", "1 while the server is being stopped.")
+        self._draining = self._gauge("draining", "1 while the server is stopping.")
         self._tls_not_after: Gauge | None = None  # only with TLS: 0 would look long expired
-        self._loop_tasks = self._gauge("event_loop_tasks", "Tasks on the event loop, such as calls under way.")
+        self._loop_tasks = self._gauge("event_loop_tasks", "Tasks on the event loop, such as calls in progress.")
         self._loop_silence = self._gauge(
-            "event_loop_silence_seconds", "Since the event loop last ran, which it does every second if it can."
+            "event_loop_silence_seconds", "Time since the event loop last ran; it should run every second."
         )
         self._build_info = self._gauge("build_info", "Always 1.", "version", "onnxruntime_version", "provider")
         self._model_info = self._gauge("model_info", "Always 1.", *ModelInfo._fields)
-        self._reloads = self._counter("reloads", "Looks at the models on disk, by what they led to.", "outcome")
+        self._reloads = self._counter("reloads", "Reloads of the models on disk, by outcome.", "outcome")
         for outcome in ReloadOutcome:
             self._reloads.labels(outcome.value)
         self._load_failures = self._counter("model_load_failures", "Bundles that could not be loaded.", "model")
@@ -114,7 +118,7 @@ class Metrics:
         self.target_tokens = self._counter("target_tokens", "Tokens that were generated.", "model")
         self.finish = self._counter("finish", "Finished sequences by the reason they ended.", "model", "reason")
         self.flags = self._counter(
-            "segment_flags", "Segments whose translation asks for a look, by what is odd.", "model", "flag"
+            "segment_flags", "Segments whose translation should be reviewed, by reason.", "model", "flag"
         )
         self.request_sentences = self._sizes("request_sentences", "Sequences per call.")
         self.source_length = self._sizes("source_length_tokens", "Source tokens per sequence.")
@@ -124,10 +128,10 @@ class Metrics:
         self.tokenize_seconds = self._seconds("tokenize_seconds", "Tokenizing a call's texts.", STEP_BUCKETS)
         self.detokenize_seconds = self._seconds("detokenize_seconds", "Detokenizing a call's texts.", STEP_BUCKETS)
         self.first_token_seconds = self._seconds(
-            "time_to_first_token_seconds", "Arrival of a sequence to its first token."
+            "time_to_first_token_seconds", "Time from a sequence's arrival to its first token."
         )
         self.output_token_seconds = self._seconds(
-            "time_per_output_token_seconds", "Time between a sequence's tokens after the first, its mean.", STEP_BUCKETS
+            "time_per_output_token_seconds", "Mean time between a sequence's tokens after the first.", STEP_BUCKETS
         )
         # The engine
         self.encode_seconds = self._seconds("encode_seconds", "One run of the encoder.")
@@ -136,34 +140,38 @@ class Metrics:
         self.padding_ratio = self._histogram(
             "encode_padding_ratio", "Share of padding in one encoder run.", RATIO_BUCKETS, "model"
         )
-        self.model_load_seconds = self._gauge("model_load_seconds", "Time from checksums to warmed up.", "model")
+        self.model_load_seconds = self._gauge(
+            "model_load_seconds", "Time to load a model, from checksums to warm-up.", "model"
+        )
         self.queue_sequences = self._gauge("queue_sequences", "Sequences that wait for a free slot.", "model")
         self.queue_tokens = self._gauge("queue_tokens", "Source tokens of waiting sequences.", "model")
         self.estimated_wait = self._gauge(
-            "estimated_wait_seconds", "How long a call that comes now would wait for a slot if all took turns.", "model"
+            "estimated_wait_seconds",
+            "How long a call that arrives now would wait for a slot if all took turns.",
+            "model",
         )
-        self.restarts = self._counter("engine_restarts", "Engines that had failed and were brought back.", "model")
+        self.restarts = self._counter("engine_restarts", "Engines that failed and were restarted.", "model")
         self.admissions = self._counter("admissions", "Sequences that got slots.", "model")
         self.evictions = self._counter(
-            "evictions", "Sequences taken out while they ran, by reason: cancelled, deadline.", "model", "reason"
+            "evictions", "Sequences removed while they ran, by reason: cancelled, deadline.", "model", "reason"
         )
         self.turn_seconds = self._gauge(
-            "engine_turn_seconds", "How long the engine's turn under way has taken; 0 when idle.", "model"
+            "engine_turn_seconds", "Duration of the engine's current turn so far; 0 when idle.", "model"
         )
         self.coalesced = self._counter(
             "coalesced_sequences", "Sequences answered by an identical one that was being decoded.", "model"
         )
         self.kv_bytes_per_slot = self._gauge(
-            "kv_cache_bytes_per_slot", "Memory that one slot's keys and values take, reserved for its longest.", "model"
+            "kv_cache_bytes_per_slot", "Memory reserved for one slot's keys and values at its maximum length.", "model"
         )
         self.cache_lookups = self._counter(
-            "cache_lookups", "Texts looked up among finished translations: hit, miss.", "model", "outcome"
+            "cache_lookups", "Segments looked up in the translation cache: hit, miss.", "model", "outcome"
         )
-        self._cache_bytes = self._gauge("cache_bytes", "Memory of the finished translations that are kept, about.")
-        self._cache_max_bytes = self._gauge("cache_max_bytes", "Most memory for them; 0: none are kept.")
+        self._cache_bytes = self._gauge("cache_bytes", "Approximate memory of cached translations.")
+        self._cache_max_bytes = self._gauge("cache_max_bytes", "Maximum memory for cached translations; 0: no cache.")
         self.sequences_running = self._gauge("sequences_running", "Sequences that are being decoded.", "model")
         self.slots_running = self._gauge("slots_running", "Slots in use.", "model")
-        self.slots_max = self._gauge("slots_max", "Slots that there are.", "model")
+        self.slots_max = self._gauge("slots_max", "Slots in total.", "model")
         self.kv_cache_utilization = self._gauge("kv_cache_utilization_ratio", "Share of slots in use, 0 to 1.", "model")
         self._of_models -= {self._model_info, self._load_failures}
 

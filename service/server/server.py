@@ -265,7 +265,7 @@ class Server:
             try:
                 outcome = await self._fleet.reload()
             except Exception:
-                _LOG.exception("reloading failed; what was served stays")
+                _LOG.exception("reloading failed; the served models are unchanged")
                 outcome = ReloadOutcome.FAILED
             self._metrics.reloaded(outcome)
             return outcome
@@ -288,7 +288,7 @@ class Server:
         dropping = asyncio.create_task(self._drop_silent())
         await asyncio.wait({stopping}, timeout=grace_seconds)
         if not stopping.done():
-            _LOG.warning("calls outlasted the grace of %g s; they are given up", grace_seconds)
+            _LOG.warning("calls did not finish within the grace period of %g s and are aborted", grace_seconds)
         if self._watching is not None:
             self._watching.cancel()
         self._control.close()
@@ -364,7 +364,7 @@ class Server:
                 if self._gate is not None and await asyncio.to_thread(self._gate.refresh):
                     _LOG.info("the API keys have changed")
             except Exception:
-                _LOG.exception("looking at the files of TLS and API keys failed; what was read before stays in use")
+                _LOG.exception("checking the files of TLS and API keys failed; their previous contents stay in use")
 
     def on_recovering(self, recovering: bool) -> None:
         """See `SupervisorListener.on_recovering`."""
@@ -373,7 +373,7 @@ class Server:
 
     def on_lost(self, reason: str) -> None:
         """See `SupervisorListener.on_lost`."""
-        _LOG.critical("%s This process ends", reason)
+        _LOG.critical("%s The process exits", reason)
         self.has_failed = True
         self._enter(Phase.FAILED)
         self._lost.set()
@@ -403,9 +403,9 @@ def _tracing(config: ServerConfig) -> "Tracing | None":
 def _on_signals(stop: asyncio.Event, reload: asyncio.Event) -> None:
     def stop_or_leave(number: signal.Signals) -> None:
         if stop.is_set():
-            _LOG.warning("second %s: leaving at once", number.name)
+            _LOG.warning("second %s: exiting immediately", number.name)
             leave(128 + number)
-        _LOG.info("%s: stopping; a second one leaves at once", number.name)
+        _LOG.info("%s: stopping; a second one exits immediately", number.name)
         stop.set()
 
     loop = asyncio.get_running_loop()

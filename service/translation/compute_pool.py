@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from service.domain.checkpoint import checkpoints
 from service.domain.errors import Cancelled, DeadlineExceeded, Overloaded, Unavailable
-from service.engine.niceness import set_back
+from service.engine.niceness import lower_priority
 
 T = TypeVar("T")
 
@@ -164,7 +164,7 @@ class ComputePool:
 
     def _serve(self) -> None:
         """Run work until the pool is closed, on each thread."""
-        set_back()
+        lower_priority()
         while (work := self._taken()) is not None:
             tell = self._ran(work)
             self._let_go(work)

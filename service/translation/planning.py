@@ -258,7 +258,7 @@ class Planner:
         written = self._tokenizer.decode(ids)
         if _normalized(written) != _normalized(prefix):
             raise InvalidRequest(
-                "{path} has characters that {model} can't write: of {prefix} there is {written} left",
+                "{path} has characters that {model} can't write: of {prefix} only {written} is left",
                 Path("target_prefixes", index),
                 model=Public(self._manifest.name),
                 prefix=prefix,
@@ -280,7 +280,7 @@ class Planner:
             size=Public(size),
             model=Public(self._manifest.name),
             limit=self._manifest.limits.max_source_tokens,
-            advice="cut it, or leave `strict` out",
+            advice="shorten it, or leave `strict` out",
         )
 
 

@@ -409,7 +409,7 @@ def test_a_rotation_to_garbage_keeps_the_keys(serve: Serve, keys: Path, caplog: 
             replace(keys, content)
             eventually(lambda number=number: len(caplog.records) == number)  # type: ignore[misc]
             assert is_let_in(client)
-            assert caplog.records[-1].getMessage().endswith("What was read before stays in use.")
+            assert caplog.records[-1].getMessage().endswith("The previous contents stay in use.")
         write(keys, ("bob", BOB, NO_QUOTAS))  # and a good file is taken again
         eventually(lambda: not is_let_in(client))
     assert len(caplog.records) == 3

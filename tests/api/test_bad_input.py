@@ -76,7 +76,7 @@ CASES: dict[str, tuple[dict[str, Any], grpc.StatusCode, str, str, list[str]]] = 
         INVALID,
         "terms[0]",
         "invalid",
-        ["201 to put", "1 to 200"],
+        ["a target of 201 characters", "1 to 200"],
     ),
     "too many labels": ({"labels": {str(n): "" for n in range(65)}}, INVALID, "labels", "too_many", ["65", "64"]),
     "empty label": ({"labels": {"": "x"}}, INVALID, "labels", "invalid", ["1 to 63"]),
@@ -232,7 +232,7 @@ def test_a_huge_text_is_counted_and_refused(stub: pb_grpc.TranslationServiceStub
     with pytest.raises(grpc.RpcError) as raised:
         stub.Translate(pb.TranslateRequest(**(GOOD | {"texts": ["keys " * 200_000]})), timeout=patient(30))
     assert rpc_error(raised).code() is INVALID
-    assert "1000000 characters together; allowed are 131072" in rpc_error(raised).details()
+    assert "1000000 characters in total; allowed are 131072" in rpc_error(raised).details()
 
 
 def test_an_unknown_method_is_unimplemented(server: InProcessServer) -> None:

@@ -115,12 +115,12 @@ class EngineMachine(RuleBasedStateMachine):
         self.faulty: set[Worker] = set()  # whose next step raises
         self.has_ended = False
 
-    @initialize(num_lanes=st.integers(1, 3), ending=st.sampled_from(("drain", "siege", "stop", "death")))
-    def start(self, num_lanes: int, ending: str) -> None:
+    @initialize(num_workers=st.integers(1, 3), ending=st.sampled_from(("drain", "siege", "stop", "death")))
+    def start(self, num_workers: int, ending: str) -> None:
         self.ending = ending
         runners = [
             FakeRunner(MAX_SLOTS - (number > 0), KV_CAPACITY, MAX_SOURCE_TOKENS, before_step=self._before_step(number))
-            for number in range(num_lanes)
+            for number in range(num_workers)
         ]
         config = EngineConfig(
             max_waiting=MAX_WAITING, max_queue_seconds=1e9, max_encode_tokens=24, checks_integrity=True

@@ -19,7 +19,7 @@ _MAX_LANES = 4  # each reads all weights in each step: more workers would be lim
 _MIN_SLOTS_PER_LANE = 16
 
 
-def num_lanes(config: SessionConfig, max_slots: int | None) -> int:
+def num_workers(config: SessionConfig, max_slots: int | None) -> int:
     """Return how many workers a model should have: one per thread up to a maximum, as long as each has enough slots."""
     if config.device != "cpu":
         return 1
@@ -32,13 +32,13 @@ class SharedGraph:
     """One graph, run concurrently by the threads of several workers."""
 
     def __init__(
-        self, path: Path, config: SessionConfig, inputs: Sequence[str], outputs: Sequence[str], lanes: int
+        self, path: Path, config: SessionConfig, inputs: Sequence[str], outputs: Sequence[str], workers: int
     ) -> None:
         """Open a graph whose inputs and outputs must have the given names; raises the same as `GraphSession`."""
         self._alone = GraphSession(path, config, inputs, outputs)
         self._beside_others = self._alone
-        if lanes > 1:
-            threads = (config.intra_op_threads or available_cpus()) // lanes
+        if workers > 1:
+            threads = (config.intra_op_threads or available_cpus()) // workers
             narrow = dataclasses.replace(config, intra_op_threads=threads)
             self._beside_others = GraphSession(path, narrow, inputs, outputs)
 

@@ -490,8 +490,8 @@ actions = st.lists(
 
 @settings(derandomize=True, deadline=None, max_examples=80)
 @given(actions, st.integers(1, 3))
-def test_every_accepted_sequence_gets_exactly_one_update(script: list[tuple[int, str, int]], num_lanes: int) -> None:
-    rig = Rig(*(FakeRunner(max_slots=8, eos_weight=1.0) for _ in range(num_lanes)), max_waiting=12)
+def test_every_accepted_sequence_gets_exactly_one_update(script: list[tuple[int, str, int]], num_workers: int) -> None:
+    rig = Rig(*(FakeRunner(max_slots=8, eos_weight=1.0) for _ in range(num_workers)), max_waiting=12)
     accepted: list[Sequence] = []
 
     def submit(number: int) -> None:
@@ -514,7 +514,7 @@ def test_every_accepted_sequence_gets_exactly_one_update(script: list[tuple[int,
         try:
             rig.engine.submit(sequences)
         except Overloaded:
-            assert num_lanes > 1 or rig.engine.snapshot().num_waiting + len(sequences) > 12
+            assert num_workers > 1 or rig.engine.snapshot().num_waiting + len(sequences) > 12
         else:
             accepted.extend(sequences)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from service.engine.niceness import STEPS_BACK, set_back
+from service.engine.niceness import STEPS_BACK, lower_priority
 from tests.servers import InProcessServer
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a process has one niceness")
@@ -24,10 +24,10 @@ def in_thread(work: Callable[[], Any]) -> Any:
         return pool.submit(work).result()
 
 
-def test_a_thread_and_its_children_are_set_back_and_no_other() -> None:
+def test_a_thread_and_its_children_are_lower_priority_and_no_other() -> None:
     def work() -> tuple[int, int]:
-        set_back()
-        set_back()  # counts from the process's
+        lower_priority()
+        lower_priority()  # counts from the process's
         return own_niceness(), in_thread(own_niceness)
 
     before = own_niceness()
@@ -35,11 +35,11 @@ def test_a_thread_and_its_children_are_set_back_and_no_other() -> None:
     assert in_thread(own_niceness) == own_niceness() == before
 
 
-def test_the_main_thread_is_not_set_back() -> None:
+def test_the_main_thread_is_not_lower_priority() -> None:
     """Else each time would count from the last."""
     assert threading.current_thread() is threading.main_thread()
     before = own_niceness()
-    set_back()
+    lower_priority()
     assert own_niceness() == before
 
 
@@ -48,7 +48,7 @@ def test_a_sandbox_may_forbid_it(monkeypatch: pytest.MonkeyPatch) -> None:
         raise PermissionError
 
     def work() -> int:
-        set_back()
+        lower_priority()
         return own_niceness()
 
     monkeypatch.setattr("os.setpriority", refuse)

@@ -174,7 +174,7 @@ class GoogleServicer(pb_grpc.TranslationServiceServicer):
         found = self._found(field, full_name)
         if len(found) > 1:
             raise InvalidRequest(
-                "{path} means {number} glossaries",
+                "{path} matches {number} glossaries",
                 Path(field),
                 number=len(found),
                 advice=f"name one of {listed(map(messages.glossary_id, found))}",

@@ -264,7 +264,7 @@ def _check_names(kind: str, names: Sequence[str], known: dict[str, str]) -> None
     for index, name in enumerate(names):
         if name not in known:
             raise InvalidRequest(
-                "tensor {tensor} is no {kind}",
+                "tensor {tensor} is not an {kind}",
                 f"{kind}s[{name[:60]}]",
                 tensor=name,
                 kind=Public(kind),
