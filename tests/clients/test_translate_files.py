@@ -171,7 +171,7 @@ def test_terms_and_formatting_reach_the_server(translate: Any) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "fragment"),
     [
-        (("--glossary", "none", "Hello"), 2, "glossary 'none' from en into de is not here"),
+        (("--glossary", "none", "Hello"), 2, "no glossary 'none' from en into de"),
         (("--max-repeats", "-1", "Hello"), 65, "options.max_repeats is -1; allowed is 0 to 100"),
         (("--format", "html"), 65, "the document is not UTF-8 (byte 2 is 0xff)"),
         (("--format", "tsv", "--column", "2"), 65, "line 1 is not UTF-8"),
