@@ -21,7 +21,7 @@ from export.engine_decode import open_engine
 from export.graphs.execution import GraphPair
 from export.verify import TIE_GAP, first_difference
 from service.bundle.manifest import Manifest
-from service.domain.translation import DecodingOptions
+from service.domain.options import DecodingOptions
 from service.engine.generate import OfflineEngine, sequences_of
 from service.text.tokenizers import load_tokenizer
 

@@ -189,7 +189,7 @@ def _write_base_bundle(model: BenchModel, destination: Path) -> None:
 
 def _golden(directory: Path, manifest: Manifest) -> tuple[GoldenPair, ...]:
     from export.engine_decode import open_engine
-    from service.domain.translation import DecodingOptions
+    from service.domain.options import DecodingOptions
     from service.text.tokenizers import load_tokenizer
 
     tokenizer = load_tokenizer(manifest.tokenizer, directory)

@@ -20,7 +20,8 @@ from export.engine_decode import open_engine
 from export.importers.native import import_native
 from export.verify import TIE_GAP, first_difference, top_two_gap
 from service.bundle.manifest import Manifest
-from service.domain.translation import DecodingOptions, FinishReason
+from service.domain.options import DecodingOptions
+from service.domain.translation import FinishReason
 from service.engine.sequence import DecodedHypothesis
 from service.text.tokenizers import load_tokenizer
 from tests.references.m2m100 import ReferenceOutput, generate, logits_along, to_m2m100

@@ -49,7 +49,7 @@ class NotingBridge(EngineBridge):
         known = [(each.sequence, each.token_ids) for each in progress]
         known += [(each.sequence, each.hypotheses[0].token_ids) for each in updates if each.hypotheses]
         for sequence, token_ids in known:
-            self.noted.setdefault(sequence.request_id, {}).setdefault(sequence, []).append((now, token_ids))
+            self.noted.setdefault(sequence.call.request_id, {}).setdefault(sequence, []).append((now, token_ids))
         super().on_updates(updates, progress)
 
 

@@ -45,7 +45,7 @@ def check_destination(destination: Path) -> None:
     if not destination.exists() or (destination / MANIFEST_NAME).is_file():
         return
     if not destination.is_dir() or any(destination.iterdir()):
-        raise BundleError(f"{destination} exists and is no bundle; choose another --output or remove it.")
+        raise BundleError(f"{destination} exists and is not a bundle; choose another --output or remove it.")
 
 
 def checksums(directory: Path) -> dict[str, str]:

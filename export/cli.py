@@ -41,7 +41,7 @@ def _usable_name(_context: click.Context, _option: click.Parameter, name: str | 
 
     if not is_name(name):
         raise click.BadParameter(
-            f"{name[:60]!r} is no name; allowed are 1 to {MAX_NAME_BYTES} printable bytes of UTF-8."
+            f"{name[:60]!r} is not a valid name; allowed are 1 to {MAX_NAME_BYTES} printable bytes of UTF-8."
         )
     return name
 
@@ -53,8 +53,8 @@ def main() -> None:
 
 @main.command()
 @click.argument("checkpoint", type=click.Path(path_type=Path))
-@click.option("--output", "-o", required=True, type=click.Path(path_type=Path), help="Folder that becomes the bundle.")
-@click.option("--from", "kind", type=click.Choice(IMPORTER_NAMES), help="Kind of checkpoint; found out by default.")
+@click.option("--output", "-o", required=True, type=click.Path(path_type=Path), help="Folder to write the bundle to.")
+@click.option("--from", "kind", type=click.Choice(IMPORTER_NAMES), help="Kind of checkpoint; detected by default.")
 @click.option("--name", callback=_usable_name, help="Name of the model; by default the checkpoint's own.")
 @click.option(
     "--precision",
@@ -68,14 +68,20 @@ def main() -> None:
     type=click.Path(path_type=Path),
     help="For int8: lines of source<TAB>reference.  [default: CHECKPOINT/sentences.tsv]",
 )
-@click.option("--source-language", default="", help="For checkpoints that don't name their languages, e.g. en.")
-@click.option("--target-language", default="", help="The same for what they write, e.g. hi.")
-@click.option("--config", type=click.Path(path_type=Path), help="For notebook: JSON with what the weights leave open.")
-@click.option("--tokenizer", type=click.Path(path_type=Path), help="For notebook: the source's, .model or .json.")
+@click.option("--source-language", default="", help="Source language, for checkpoints that don't name it, e.g. en.")
+@click.option("--target-language", default="", help="Target language, for checkpoints that don't name it, e.g. hi.")
+@click.option(
+    "--config",
+    type=click.Path(path_type=Path),
+    help="For notebook: JSON file with the settings that weights don't show.",
+)
+@click.option(
+    "--tokenizer", type=click.Path(path_type=Path), help="For notebook: the source tokenizer, .model or .json."
+)
 @click.option(
     "--target-tokenizer",
     type=click.Path(path_type=Path),
-    help="For notebook: the target's.  [default: as --tokenizer]",
+    help="For notebook: the target tokenizer.  [default: --tokenizer]",
 )
 def convert(
     checkpoint: Path,
@@ -122,7 +128,7 @@ def convert(
 
 @main.command()
 @click.argument("bundle", type=click.Path(path_type=Path))
-@click.option("--output", "-o", required=True, type=click.Path(path_type=Path), help="Folder that becomes the bundle.")
+@click.option("--output", "-o", required=True, type=click.Path(path_type=Path), help="Folder to write the bundle to.")
 @click.option(
     "--calibration",
     required=True,
@@ -130,10 +136,12 @@ def convert(
     help="Lines of source<TAB>reference; 200 are plenty.",
 )
 @click.option(
-    "--name", callback=_usable_name, help="Name of the model; by default BUNDLE's, beside which one root won't hold it."
+    "--name",
+    callback=_usable_name,
+    help="Name of the model; by default BUNDLE's, though one folder can't serve both then.",
 )
 def quantize(bundle: Path, output: Path, calibration: Path, name: str | None) -> None:
-    """Make an int8 bundle of the float32 bundle BUNDLE, for the CPU, and say what it costs in quality.
+    """Quantize the float32 bundle BUNDLE to int8, for the CPU, and report the loss in quality.
 
     Exit codes: 0 written, 1 the graphs failed their checks, 2 BUNDLE, --calibration or --output can't be used.
     """
@@ -156,9 +164,9 @@ def quantize(bundle: Path, output: Path, calibration: Path, name: str | None) ->
 @click.argument("bundle", type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object for programs.")
 def inspect(bundle: Path, as_json: bool) -> None:
-    """Say what BUNDLE is: architecture, languages, precision, sizes, checksums, fidelity, licence.
+    """Describe BUNDLE: architecture, languages, precision, sizes, checksums, fidelity, licence.
 
-    Exit codes: 0 intact, 1 files are missing or differ from their checksums, 2 BUNDLE is none.
+    Exit codes: 0 intact, 1 files are missing or differ from their checksums, 2 BUNDLE is not a bundle.
     """
     from export.inspection import describe, lines
     from service.bundle.errors import BundleError

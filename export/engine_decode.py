@@ -4,7 +4,8 @@ from pathlib import Path
 
 from export.graphs.external_data import has_external_data
 from service.bundle.manifest import Manifest
-from service.domain.translation import DecodingOptions, FinishReason
+from service.domain.options import DecodingOptions
+from service.domain.translation import FinishReason
 from service.engine.config import EngineConfig
 from service.engine.generate import OfflineEngine, sequences_of
 from service.engine.runtime.session import SessionConfig

@@ -22,7 +22,7 @@ from export.verify import (
 )
 from service.bundle.manifest import Manifest
 from service.bundle.manifest_parts import GenerationDefaults
-from service.domain.translation import DecodingOptions
+from service.domain.options import DecodingOptions
 from service.engine.search.hypotheses import normalized
 from service.engine.search.processors import process
 

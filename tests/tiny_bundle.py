@@ -19,7 +19,7 @@ from service.bundle.manifest_parts import (
     ModelShape,
     TokenizerSpec,
 )
-from service.domain.translation import DecodingOptions
+from service.domain.options import DecodingOptions
 from service.engine.config import EngineConfig
 from service.engine.generate import OfflineEngine, sequences_of
 from service.engine.runtime.session import SessionConfig

@@ -8,7 +8,7 @@ from pathlib import Path
 from benchmarks.peers.peer import PeerSettings
 from benchmarks.workload import Task, length_penalty_of
 from service.bundle.manifest import Manifest
-from service.domain.translation import DecodingOptions
+from service.domain.options import DecodingOptions
 from service.engine.config import EngineConfig
 from service.engine.generate import OfflineEngine
 from service.engine.runtime.session import SessionConfig
@@ -36,7 +36,6 @@ class DragomanPeer:
         now = time.monotonic()
         sequences = [
             Sequence(
-                request_id="bench",
                 source_ids=tuple(ids),
                 options=DecodingOptions(
                     beam_size=task.beam_size,

@@ -8,7 +8,7 @@ import torch
 from benchmarks.models import load_transformer
 from benchmarks.peers.peer import PeerSettings
 from benchmarks.workload import Task
-from service.domain.translation import DecodingOptions
+from service.domain.options import DecodingOptions
 from tests.references.m2m100 import generate, to_m2m100
 
 

@@ -42,7 +42,7 @@ class AsyncClient:
         try:
             asyncio.get_running_loop()
         except RuntimeError:
-            raise RuntimeError("AsyncClient needs a running event loop; make it inside of a coroutine.") from None
+            raise RuntimeError("AsyncClient needs a running event loop; create it inside a coroutine.") from None
         self._connection = to = Connection(server, timeout_seconds, patience_seconds, tls, api_key)
         self._channel = (
             grpc.aio.secure_channel(to.target.target, to.credentials, to.target.options)

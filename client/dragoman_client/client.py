@@ -1,7 +1,8 @@
 """The synchronous client: plain types in and out, clear errors, retries where they help."""
 
+import contextlib
 import threading
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from types import TracebackType
 from typing import Self, Unpack
 
@@ -9,6 +10,7 @@ import grpc
 
 from dragoman_client import messages
 from dragoman_client.connection import DEFAULT_SECONDS, DEFAULT_SERVER, Connection, Tls, pause_seconds
+from dragoman_client.errors import ClientError
 from dragoman_client.pb import translation_pb2 as pb
 from dragoman_client.request import RequestFields
 from dragoman_client.translation import DetectedLanguage, Model, StreamEvent, Translation
@@ -90,10 +92,11 @@ class Client:
         give_up_seconds = to.give_up_seconds()
         while True:
             try:
-                response = self._translate(request, timeout=to.timeout_seconds, metadata=to.metadata)
+                with self._errors():
+                    response = self._translate(request, timeout=to.timeout_seconds, metadata=to.metadata)
                 return messages.translations_from_pb(response)
-            except grpc.RpcError as rpc_error:
-                error = to.error(rpc_error)
+            except ClientError as raised:
+                error = raised
             if self._closed.wait(pause_seconds(error, give_up_seconds)):
                 raise error
 
@@ -119,10 +122,9 @@ class Client:
         to = self._connection
         call = self._translate_stream(request, timeout=to.timeout_seconds, metadata=to.metadata)
         try:
-            for response in call:
-                yield messages.event_from_pb(response)
-        except grpc.RpcError as error:
-            raise to.error(error) from None
+            with self._errors():
+                for response in call:
+                    yield messages.event_from_pb(response)
         finally:
             call.cancel()  # type: ignore[no-untyped-call]
 
@@ -135,10 +137,8 @@ class Client:
             ClientError: the server rejected the call or failed.
         """
         request, to = messages.detection_request_to_pb(texts), self._connection
-        try:
+        with self._errors():
             response = self._detect_language(request, timeout=to.timeout_seconds, metadata=to.metadata)
-        except grpc.RpcError as error:
-            raise to.error(error) from None
         return messages.detections_from_pb(response)
 
     def models(self) -> list[Model]:
@@ -149,8 +149,18 @@ class Client:
             ClientError: the server rejected the call or failed.
         """
         to = self._connection
-        try:
+        with self._errors():
             response = self._list_models(pb.ListModelsRequest(), timeout=to.timeout_seconds, metadata=to.metadata)
-        except grpc.RpcError as error:
-            raise to.error(error) from None
         return messages.models_from_pb(response)
+
+    @contextlib.contextmanager
+    def _errors(self) -> Iterator[None]:
+        """Convert gRPC's errors to the client's.
+
+        Raises:
+            ClientError: the call failed.
+        """
+        try:
+            yield
+        except grpc.RpcError as error:
+            raise self._connection.error(error) from None

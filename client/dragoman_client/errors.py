@@ -23,6 +23,17 @@ class ClientError(Exception):
         self.field = field
         self.retry_after_seconds = retry_after_seconds
 
+    @property
+    def path(self) -> tuple[str | int, ...]:
+        """Return the names and indices that `field` consists of, such as `("texts", 3)`."""
+        parts = self.field.replace("]", "").replace("[", ".").split(".") if self.field else []
+        return tuple(int(part) if part.isdecimal() else part for part in parts)
+
+    def renamed(self, name: str) -> "ClientError":
+        """Return the same error with another name for the invalid field in its message, such as the line of a file."""
+        message = str(self).replace(self.field, name, 1) if self.field else str(self)
+        return ClientError(message, self.code, self.request_id, self.field, self.retry_after_seconds)
+
 
 class NoServer(ClientError):
     """No server answers at this address."""
@@ -33,12 +44,12 @@ class TlsAdvice(enum.Enum):
 
     RENEW = "have it renewed."
     CHECK_CLOCKS = "check the clocks."
-    TRUST = "name its authority with Tls(authorities=...)."
-    RENAME = "call the server by the one in it."
-    OMIT_TLS = "call it without tls."
-    MEND_FILES = "they must be PEM, and the certificate and key a pair."
-    USE_TLS = "if it speaks TLS, give tls=Tls()."
-    SHOW_CERTIFICATE = "if it asks for a certificate, give one that it trusts with Tls(certificate=..., key=...)."
+    TRUST = "name its certificate authority with Tls(authorities=...)."
+    RENAME = "use the name in the certificate."
+    OMIT_TLS = "connect without tls."
+    MEND_FILES = "they must be PEM, and certificate and key must match."
+    USE_TLS = "if it uses TLS, give tls=Tls()."
+    SHOW_CERTIFICATE = "if it requires a certificate, give one that it trusts with Tls(certificate=..., key=...)."
 
 
 class NotSecure(ClientError):
@@ -72,7 +83,7 @@ _HANDSHAKES = (
     ("certificate is not yet valid", "the server's certificate is not valid yet", TlsAdvice.CHECK_CLOCKS),
     ("CERTIFICATE_VERIFY_FAILED", "the server's certificate is not trusted", TlsAdvice.TRUST),
     ("Hostname Verification", "the server's certificate is for another name", TlsAdvice.RENAME),
-    ("WRONG_VERSION_NUMBER", "the server speaks no TLS", TlsAdvice.OMIT_TLS),
+    ("WRONG_VERSION_NUMBER", "the server does not use TLS", TlsAdvice.OMIT_TLS),
     ("Failed to create security handshaker", "the files for TLS can't be used", TlsAdvice.MEND_FILES),
 )
 _CLOSED = ("Socket closed", "Handshake read failed (Socket closed)", "Connection reset by peer")

@@ -46,7 +46,7 @@ def check_fields(given: Mapping[str, Any]) -> None:
     """
     for name, value in given.items():
         if name not in _TYPES:
-            raise TypeError(f"{name} is no keyword of this call; {_advice(name)}")
+            raise TypeError(f"{name} is not a keyword of this call; {_advice(name)}")
         expected = _TYPES[name]
         origin = typing.get_origin(expected)
         if origin is Sequence:

@@ -61,7 +61,7 @@ def _target_of_several(addresses: list[str]) -> str:
     versions = {_ip_version(address) for address in addresses}
     if len(versions) != 1 or 0 in versions:
         raise ValueError(
-            f"several servers are given by IP addresses, all of IPv4 or all of IPv6; these are {','.join(addresses)}. "
+            f"several servers must be given as IP addresses, all IPv4 or all IPv6; these are {','.join(addresses)}. "
             "Give 10.0.0.1:50051,10.0.0.2:50051, or dns:///name:50051 for all addresses of a name."
         )
     return f"ipv{versions.pop()}:{','.join(addresses)}"

@@ -235,7 +235,9 @@ ROWS: dict[str, tuple[Panel, ...]] = {
         ),
     ),
     "Engine": (
-        Panel("Decoder step", "One run of the decoder for all rows of a lane.", "s", _quantiles("decode_step_seconds")),
+        Panel(
+            "Decoder step", "One run of the decoder for all rows of a worker.", "s", _quantiles("decode_step_seconds")
+        ),
         Panel(
             "Encoder run", "One run of the encoder over newcomers, between steps.", "s", _quantiles("encode_seconds")
         ),

@@ -130,7 +130,7 @@ def _build(directory: Path, config: Mapping[str, Any]) -> Tokenizer:
         raise
     except BaseException as error:  # tokenizers raises plain Exceptions, and panics, which are BaseExceptions
         reason = " ".join(str(error).split())
-        raise ValueError(f"{path.name}: it is no tokenizer of NLLB's kind: {reason[:200]}") from error
+        raise ValueError(f"{path.name}: it is not a tokenizer like NLLB's: {reason[:200]}") from error
     return tokenizer
 
 

@@ -73,7 +73,7 @@ def _load(path: Path) -> tuple[sentencepiece.SentencePieceProcessor, bytes]:
     except FileNotFoundError:
         raise ValueError("it is missing") from None
     except (OSError, RuntimeError) as error:
-        raise ValueError(f"it is no SentencePiece model ({error})") from error
+        raise ValueError(f"it is not a SentencePiece model ({error})") from error
     fields = dict(_fields(proto))  # truncated between two of its pieces, it is still a valid model
     if _NORMALIZER_SPEC not in fields:
         raise ValueError("it is cut short: no normalizer follows its pieces")

@@ -55,7 +55,7 @@ def read_tokenizer_config(
     texts = {name: token_text(settings.get(name, defaults.get(name)), problems) for name in NAMED_TOKENS}
     extra = document.get("extra_special_tokens") or settings.get("additional_special_tokens") or []
     if not isinstance(extra, list):
-        problems.append(f"{CONFIG_NAME}: its additional special tokens are no list")
+        problems.append(f"{CONFIG_NAME}: its additional special tokens are not a list")
         extra = []
     special = dict.fromkeys([*texts.values(), *(token_text(token, problems) for token in extra)])
     special.pop("", None)
@@ -121,7 +121,7 @@ def token_text(token: Any, problems: list[str]) -> str:
 def _placed(entries: Any, problems: list[str]) -> dict[str, Any]:
     """Return texts and ids from `added_tokens_decoder`, which maps ids to tokens."""
     if not isinstance(entries, dict) or not all(key.isascii() and key.isdigit() for key in entries):
-        problems.append(f"{CONFIG_NAME}: added_tokens_decoder is no object of ids and tokens")
+        problems.append(f"{CONFIG_NAME}: added_tokens_decoder is not an object of ids and tokens")
         return {}
     return {token_text(token, problems): int(index) for index, token in entries.items()}
 

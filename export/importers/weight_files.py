@@ -111,7 +111,7 @@ def load_document(path: Path) -> Any:
             f"{path.name} holds more than tensors ({_culprit(str(error))}) and might run code; save it as safetensors"
         ) from error
     except Exception as error:  # a damaged pickle can raise anything
-        raise ValueError(f"{path.name} is damaged or no file of weights ({_first_line(error)})") from error
+        raise ValueError(f"{path.name} is damaged or not a file of weights ({_first_line(error)})") from error
 
 
 def _load_pickle(path: Path) -> Any:

@@ -43,13 +43,13 @@ MAX_SERVED_TOKENS = 128  # training used at most `max_tokens`; positions far bey
     required=True,
     help="Run folder; resumed if it exists.",
 )
-@click.option("--init", "init", type=EXISTING_FOLDER, help="Go on from this checkpoint's weights and tokenizer.")
+@click.option("--init", "init", type=EXISTING_FOLDER, help="Start from this checkpoint's weights and tokenizer.")
 @click.option(
     "--finish",
     "finish_steps",
     type=click.IntRange(1),
     metavar="STEPS",
-    help="Let the learning rates of the run in OUTPUT decay over so many steps; without it, it goes on as if not.",
+    help="Finish the run in OUTPUT: let its learning rates decay over this many steps.",
 )
 @click.option("--device", type=click.Choice(["cpu", "cuda"]), default="cpu", show_default=True)
 @click.option("--compile/--no-compile", "compile_", default=None, help="torch.compile; default: on CUDA only.")
@@ -70,7 +70,7 @@ def train(
 ) -> None:
     """Train the model of RECIPE; the best weights so far are in OUTPUT/checkpoint.
 
-    SIGINT and SIGTERM end a run after its step; it goes on from there when it is started again.
+    SIGINT and SIGTERM end a run after the current step; start it again to continue.
     """
     try:
         recipe = load_recipe(recipe_path)
@@ -106,13 +106,13 @@ def train(
     except ValueError as error:
         raise click.ClickException(str(error)) from error
     if trainer.progress.step:
-        click.echo(f"Going on from step {trainer.progress.step} in {output}.", err=True)
+        click.echo(f"Continuing from step {trainer.progress.step} in {output}.", err=True)
     with _calling_on_signals(trainer.stop):
         is_done = trainer.run()
     progress = trainer.progress
     amount = f"{progress.step} steps, {progress.tokens / 1e6:.1f} M tokens"
     if not is_done:
-        click.echo(f"Stopped after {amount}; the same command goes on from there.")
+        click.echo(f"Stopped after {amount}; run the same command to continue.")
         return
     plot_losses(output / LOG_NAME, output / "checkpoint" / "loss.png", f"{recipe.name}: {amount}")
     click.echo(f"Wrote {output / 'checkpoint'}: {amount}, validation loss {best.loss:.3f}.")

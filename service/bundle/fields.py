@@ -49,7 +49,7 @@ def build(kind: Any, value: Any, where: str, name: str) -> Any:
     if not isinstance(value, accepted) or (isinstance(value, bool) and kind is not bool):
         raise BundleError(f"{where}: {name} is {shown(value)}; expected {kind.__name__}.")
     if isinstance(value, str) and not _is_unicode(value):
-        raise BundleError(f"{where}: {name} is {shown(value)}, which is no valid Unicode.")
+        raise BundleError(f"{where}: {name} is {shown(value)}, which is not valid Unicode.")
     return value
 
 

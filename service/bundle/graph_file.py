@@ -80,7 +80,7 @@ def check_graph(path: Path, files: Collection[str]) -> None:
     except OSError as error:
         raise BundleError(f"{path} can't be read: {error.strerror}.") from error
     except _NotReadable as error:
-        raise BundleError(f"{path} is no graph of ONNX: {error}. Export it again with 'make export'.") from error
+        raise BundleError(f"{path} is not an ONNX graph: {error}. Export it again with 'make export'.") from error
     if problems:
         named = "; ".join(sorted(set(problems))[:3])
         raise BundleError(f"{path} is not what a bundle may hold: {named}. Export it again with 'make export'.")
@@ -106,7 +106,7 @@ def _location_problem(location: str, files: Collection[str]) -> str:
     # Plain names only: ONNX Runtime interprets some strings that are not paths as addresses in memory.
     if location and location in files and PurePosixPath(location).name == location:
         return ""
-    return f"weights in {shown(location)}, which is no file of the bundle with a checksum"
+    return f"weights in {shown(location)}, which is not a file of the bundle with a checksum"
 
 
 def _messages(data: bytes) -> Iterator[tuple[str, dict[int, bytes]]]:
@@ -157,7 +157,7 @@ def _fields(data: bytes, start: int, end: int) -> Iterator[tuple[int, int, int]]
         else:
             raise _NotReadable(f"at byte {at} there is no field")
         if at > end:
-            raise _NotReadable("it is cut off")
+            raise _NotReadable("it is truncated")
         yield place
 
 
@@ -166,7 +166,7 @@ def _varint(data: bytes, at: int, end: int) -> tuple[int, int]:
     value = 0
     for shift in range(0, 70, 7):
         if at >= end:
-            raise _NotReadable("it is cut off")
+            raise _NotReadable("it is truncated")
         byte = data[at]
         at += 1
         value |= (byte & 0x7F) << shift

@@ -120,11 +120,11 @@ class Manifest:
         path = directory / MANIFEST_NAME
         try:
             if not stat.S_ISREG(path.stat().st_mode):  # reading a pipe would block, reading a device would never end
-                raise BundleError(f"{path} is no file; write a bundle with 'make export'.")
+                raise BundleError(f"{path} is not a file; write a bundle with 'make export'.")
             with path.open("rb") as file:
                 data = file.read(MAX_MANIFEST_BYTES + 1)
             if len(data) > MAX_MANIFEST_BYTES:
-                raise BundleError(f"{path} is larger than {MAX_MANIFEST_BYTES} bytes; this is no bundle's manifest.")
+                raise BundleError(f"{path} is larger than {MAX_MANIFEST_BYTES} bytes; this is not a bundle's manifest.")
             document = json.loads(data.decode())
         except FileNotFoundError:
             raise BundleError(f"{directory} holds no {MANIFEST_NAME}; write a bundle with 'make export'.") from None
@@ -190,7 +190,9 @@ class Manifest:
         for name in sorted(named | self.checksums.keys()):
             parts = PurePosixPath(name)
             if not is_name(name) or parts.is_absolute() or ".." in parts.parts or "\\" in name:
-                raise BundleError(f"{where}: file name {shown(name)} leaves the bundle or is none; {_ALLOWED_NAMES}.")
+                raise BundleError(
+                    f"{where}: file name {shown(name)} is outside the bundle or not a file name; {_ALLOWED_NAMES}."
+                )
         for name in sorted(named - self.checksums.keys()):
             raise BundleError(f"{where}: checksums lacks {name!r}, which the bundle uses.")
 

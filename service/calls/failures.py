@@ -11,6 +11,7 @@ from service.domain.errors import (
     NotFound,
     NotPossible,
     Overloaded,
+    Public,
     ServiceError,
     TooLate,
     Unauthenticated,
@@ -55,6 +56,8 @@ def failed(call: Call, error: Exception, metrics: Metrics) -> ServiceError:
         failure = error
     else:
         _LOG.error("request %s failed: %s", call.request_id, call.method, exc_info=error)
-        failure = ServiceError(f"internal error; the server's log says more about request {call.request_id}.")
+        failure = ServiceError(
+            "internal error; see request {id} in the server's log", id=Public(call.request_id), advice="report it"
+        )
     call.code, call.message = code_of(failure), failure.redacted
     return failure

@@ -12,10 +12,10 @@ from limits.strategies import SlidingWindowCounterRateLimiter
 from service.calls.keys import Key, KeyRing, read_keys
 from service.config.watched_files import WatchedFiles, warn_if_world_readable
 from service.domain.call import Caller
-from service.domain.errors import QuotaExceeded, Unauthenticated
+from service.domain.errors import Public, QuotaExceeded, Unauthenticated
 from service.observe.metrics import Metrics
 
-_WHAT_TO_SEND = "send one as metadata 'authorization: Bearer KEY' or 'x-api-key: KEY'."
+_WHAT_TO_SEND = "send one as metadata 'authorization: Bearer KEY' or 'x-api-key: KEY'"
 _MIN_PAUSE_SECONDS = 0.05
 # It is unknown when one of the caller's own calls ends.
 _CONCURRENCY_PAUSE_SECONDS = 1.0
@@ -94,9 +94,12 @@ class Gate:
         try:
             if 0 < quotas.concurrent_calls <= self._num_calls[name]:
                 raise QuotaExceeded(
-                    f"key {name} has {self._num_calls[name]} calls under way; allowed are {quotas.concurrent_calls} at "
-                    "the same time. Wait for one to end.",
+                    "key {key} has {number} calls in progress, and at most {most} are allowed at the same time",
                     _CONCURRENCY_PAUSE_SECONDS,
+                    key=Public(name),
+                    number=self._num_calls[name],
+                    most=quotas.concurrent_calls,
+                    advice="wait for one to end",
                 )
             _check(self._tokens, name, quotas.tokens_per_minute, "tokens")
             _check(self._requests, name, quotas.requests_per_minute, "requests")
@@ -119,13 +122,16 @@ class Gate:
 
     def _good(self, given: str) -> Key:
         if not given:
-            raise Unauthenticated(f"this server asks for an API key; {_WHAT_TO_SEND}")
+            raise Unauthenticated("this server requires an API key", advice=_WHAT_TO_SEND)
         key = self._files.current.find(given)
         if key is None:
-            raise Unauthenticated("the API key is not known here; look for a typing error, or ask for a new one.")
+            raise Unauthenticated("the API key is unknown", advice="check it for typing errors, or ask for a new one")
         if key.has_expired:
             raise Unauthenticated(
-                f"the API key {key.name} expired at {key.expires:%Y-%m-%d %H:%M:%S %Z}; ask for a new one."
+                "the API key {key} expired at {expires:%Y-%m-%d %H:%M:%S %Z}",
+                key=Public(key.name),
+                expires=key.expires,
+                advice="ask for a new one",
             )
         return key
 
@@ -138,6 +144,10 @@ def _check(usage: Usage, name: str, quota: int, unit: str) -> None:
     pause = usage.seconds_until_below(name, quota) if quota else 0.0
     if pause > 0.0:
         raise QuotaExceeded(
-            f"key {name} has used up its {quota} {unit} per minute; there is room again in {pause:.1f} s.",
+            "key {key} has used up its {quota} {unit} per minute",
             max(pause, _MIN_PAUSE_SECONDS),
+            key=Public(name),
+            quota=quota,
+            unit=Public(unit),
+            advice=f"try again in {pause:.1f} s",
         )

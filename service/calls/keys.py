@@ -86,7 +86,7 @@ def key_lines(key: str, name: str, expires: datetime | None, quotas: Quotas) -> 
         ValueError: the name is not allowed.
     """
     if not _NAME.fullmatch(name):
-        raise ValueError(f"{name!r:.80} is no name of a key; allowed are 1 to 64 letters, digits, '_' and '-'.")
+        raise ValueError(f"{name!r:.80} is not a valid key name; allowed are 1 to 64 letters, digits, '_' and '-'.")
     lines = [f"[keys.{name}]", f'sha256 = "{_digest(key).hex()}"']
     if expires is not None:
         lines.append(f"expires = {expires.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}")
@@ -108,7 +108,9 @@ def read_keys(path: Path) -> KeyRing:
     tables = document.pop("keys", {})
     if document or not isinstance(tables, Mapping) or not tables:
         unknown = f"has {listed(map(shown, document))}" if document else "has no keys"
-        raise FileProblem(f"{path} (API keys) {unknown}; it takes a table [keys.NAME] for each key, and one at least.")
+        raise FileProblem(
+            f"{path} (API keys) {unknown}; it needs a table [keys.NAME] for each key, and at least one key."
+        )
     try:
         keys = [_key(name, table) for name, table in tables.items()]
     except ValueError as error:
@@ -126,20 +128,20 @@ _ENTRIES = ("sha256", "expires", *_QUOTAS)
 
 def _key(name: str, table: Any) -> Key:
     if not _NAME.fullmatch(name):
-        raise ValueError(f"{name!r:.80} is no name; allowed are 1 to 64 letters, digits, '_' and '-'.")
+        raise ValueError(f"{name!r:.80} is not a valid name; allowed are 1 to 64 letters, digits, '_' and '-'.")
     if not isinstance(table, Mapping):
-        raise ValueError(f"{name} is no table; write [keys.{name}].")
+        raise ValueError(f"{name} is not a table; write [keys.{name}].")
     if unknown := [entry for entry in table if entry not in _ENTRIES]:
         raise ValueError(f"{name} has {listed(map(shown, unknown))}; allowed are {', '.join(_ENTRIES)}.")
     sha256, expires = table.get("sha256"), table.get("expires")
     if not isinstance(sha256, str) or not _DIGEST.fullmatch(sha256):
-        raise ValueError(f"{name} needs sha256, 64 lower-case hex digits; 'dragoman key new' writes it.")
+        raise ValueError(f"{name} needs sha256, 64 lower-case hex digits; 'dragoman key new' creates it.")
     if expires is not None and not (isinstance(expires, datetime) and expires.tzinfo):
         raise ValueError(f"{name} has expires = {shown(expires)}; it must be a time with a zone: 2030-01-31T00:00:00Z.")
     for quota in _QUOTAS:
         number = table.get(quota, 0)
         if type(number) is not int or not 0 <= number <= _MAX_QUOTA:
-            raise ValueError(f"{name} has {quota} = {shown(number)}; allowed are whole numbers from 0 (no limit) on.")
+            raise ValueError(f"{name} has {quota} = {shown(number)}; allowed are whole numbers from 0 (no limit).")
     quotas = Quotas(**{quota: table[quota] for quota in _QUOTAS if quota in table})
     return Key(name, sha256, expires, quotas)
 

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, TypeVar
 from service.calls.failures import failed
 from service.calls.metadata import Metadata, api_key_in, request_id_in
 from service.calls.observer import CallObserver
-from service.domain.call import Call, begin_call
+from service.domain.call import Call, begin_call, origin_of_call
 from service.domain.errors import Overloaded, ServiceError
-from service.domain.origin import origin_of_call
 from service.domain.translation import Priority
 from service.observe.metrics import Metrics
 

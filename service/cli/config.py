@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 @click.command(cls=SettingsCommand)
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object for programs.")
 def config(settings: "Settings", as_json: bool) -> None:
-    """Print the settings that 'dragoman serve' would have with the same flags, environment and file, and from where.
+    """Print the settings that 'dragoman serve' would use with the same flags, environment and file, and their origins.
 
-    What it prints is a configuration file itself. Flags win over the environment, that over the file.
+    The output is itself a configuration file. Flags override the environment, which overrides the file.
     """
     click.echo(_json(settings) if as_json else render_toml(settings))
 

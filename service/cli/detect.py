@@ -26,9 +26,9 @@ from service.cli.streams import arguments, located, open_input, write
 @click.option("--timeout-seconds", type=click.FloatRange(0.001, 86_400), default=60.0, show_default=True)
 @connection_options
 def detect(*, texts: tuple[str, ...], input_file: Path | None, timeout_seconds: float, connection: Connection) -> None:
-    """Tell which language TEXTS, or without any the lines of standard input or of a file, are in.
+    """Detect the language of TEXTS or, without any, of the lines of standard input or of a file.
 
-    Every line in gives one line out, in order: the most probable language's code, how sure that is (0 to 1), and the
+    Each input line gives one output line, in order: the most probable language's code, the confidence (0 to 1), and the
     line itself, separated by tabs. A line without letters is in "und".
     """
     if texts and input_file:

@@ -130,7 +130,7 @@ class JsonField:
             raise CommandError(f"line {line.number} is not JSON: {error}.", exit_codes.DATA) from None
         if not isinstance(document, dict):
             raise CommandError(
-                f"line {line.number} is JSON, but no object; give one in braces per line.", exit_codes.DATA
+                f"line {line.number} is JSON, but not an object; give one in braces per line.", exit_codes.DATA
             )
         spans = _spans_of_values(source)
         if self.field not in spans:

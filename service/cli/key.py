@@ -12,20 +12,22 @@ _TIMES = ("%Y-%m-%d", "%Y-%m-%dT%H:%M:%SZ")
 
 @click.group()
 def key() -> None:
-    """Make API keys."""
+    """Create API keys."""
 
 
 @key.command()
 @click.argument("name")
-@click.option("--expires", type=click.DateTime(_TIMES), metavar="DATE", help="Good until then: 2030-01-31, in UTC.")
-@click.option("--requests-per-minute", type=_QUOTA, metavar="N", help="Most calls a minute.")
-@click.option("--tokens-per-minute", type=_QUOTA, metavar="N", help="Most tokens a minute, read and written.")
-@click.option("--concurrent-calls", type=_QUOTA, metavar="N", help="Most calls at the same time.")
+@click.option("--expires", type=click.DateTime(_TIMES), metavar="DATE", help="Expiry date in UTC: 2030-01-31.")
+@click.option("--requests-per-minute", type=_QUOTA, metavar="N", help="Maximum calls per minute.")
+@click.option(
+    "--tokens-per-minute", type=_QUOTA, metavar="N", help="Maximum tokens per minute, of sources and translations."
+)
+@click.option("--concurrent-calls", type=_QUOTA, metavar="N", help="Maximum calls at the same time.")
 def new(*, name: str, expires: datetime | None, **quotas: int | None) -> None:
-    """Make a key called NAME.
+    """Create a key called NAME.
 
-    The key itself goes to standard error, this once, and is for who will call. To standard output go the lines for the
-    server's file, which hold only its hash: dragoman key new NAME >> keys.toml
+    The key itself is printed to standard error, only this once; give it to the caller. The lines for the server's file,
+    which contain only its hash, are printed to standard output: dragoman key new NAME >> keys.toml
     """
     made = new_key()
     try:

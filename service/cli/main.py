@@ -25,10 +25,10 @@ from service.process.standard_streams import leave
 
 # The client's advice on TLS, with the options of this command line.
 _TLS_ADVICE = {
-    TlsAdvice.TRUST: "name its authority with --tls-ca.",
-    TlsAdvice.OMIT_TLS: "call it without --tls.",
-    TlsAdvice.USE_TLS: "if it speaks TLS, say --tls.",
-    TlsAdvice.SHOW_CERTIFICATE: "if it asks for a certificate, give one that it trusts with --tls-certificate and "
+    TlsAdvice.TRUST: "name its certificate authority with --tls-ca.",
+    TlsAdvice.OMIT_TLS: "connect without --tls.",
+    TlsAdvice.USE_TLS: "if it uses TLS, add --tls.",
+    TlsAdvice.SHOW_CERTIFICATE: "if it requires a certificate, give one that it trusts with --tls-certificate and "
     "--tls-key.",
 }
 
@@ -36,7 +36,7 @@ _TLS_ADVICE = {
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "DRAGOMAN"})
 @click.version_option(service.__version__, prog_name="dragoman")
 def dragoman() -> None:
-    """Translate with trained Transformers: serve them over gRPC, and use such a server.
+    """Serve trained Transformers for translation over gRPC, and use such a server.
 
     Every option can also be set in the environment: DRAGOMAN_<COMMAND>_<OPTION>, such as DRAGOMAN_SERVE_PORT.
     """
@@ -76,7 +76,7 @@ def _run(arguments: Sequence[str] | None) -> int:
         advice = _TLS_ADVICE.get(error.advice, error.advice.value)
         return _fail(error, f"{error.problem}; {advice}", exit_codes.NOT_SECURE)
     except ClientError as error:
-        hint = f" This command takes it from {API_KEY}." if error.code == "UNAUTHENTICATED" else ""
+        hint = f" This command reads it from {API_KEY}." if error.code == "UNAUTHENTICATED" else ""
         return _fail(error, f"{error}{hint}", exit_codes.OF_STATUS.get(error.code, exit_codes.SOFTWARE))
     except BundleError as error:
         return _fail(error, str(error), exit_codes.CONFIG)
@@ -88,7 +88,7 @@ def _run(arguments: Sequence[str] | None) -> int:
             raise
         return _fail(
             error,
-            f"memory or threads ran out ({one_line(shortage)}); allow the process more of them.",
+            f"memory or threads ran out ({one_line(shortage)}); give the process more.",
             exit_codes.CONFIG,
         )
     return exit_codes.OK

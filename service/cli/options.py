@@ -48,12 +48,14 @@ _OPTIONS = (
         default=DEFAULT_SERVER,
         show_default=True,
         metavar="HOST:PORT",
-        help="Server to ask. Several, IP:PORT,IP:PORT or dns:///NAME:PORT, are asked in turn while they are healthy.",
+        help="Server to use. Several, IP:PORT,IP:PORT or dns:///NAME:PORT, are used in turn while they are healthy.",
     ),
-    click.option("--tls", is_flag=True, help="Speak TLS; implied by the next ones."),
-    click.option("--tls-ca", type=_FILE, metavar="FILE", help="Trust servers with a certificate of these authorities."),
-    click.option("--tls-certificate", type=_FILE, metavar="FILE", help="Show this certificate to who asks for one."),
-    click.option("--tls-key", type=_FILE, metavar="FILE", help="The certificate's key."),
+    click.option("--tls", is_flag=True, help="Use TLS; implied by the next options."),
+    click.option(
+        "--tls-ca", type=_FILE, metavar="FILE", help="Trust servers with a certificate from these authorities."
+    ),
+    click.option("--tls-certificate", type=_FILE, metavar="FILE", help="Certificate for servers that require one."),
+    click.option("--tls-key", type=_FILE, metavar="FILE", help="The certificate's private key."),
 )
 
 
@@ -75,7 +77,7 @@ def connection_options(command: Command) -> Command:
         **others: Any,
     ) -> Any:
         if (tls_certificate is None) != (tls_key is None):
-            raise click.UsageError("--tls-certificate and --tls-key go together.")
+            raise click.UsageError("--tls-certificate and --tls-key must be given together.")
         is_secure = tls or tls_ca is not None or tls_certificate is not None
         api_key = os.environ.get(API_KEY, "").strip()
         if not (api_key.isascii() and api_key.isprintable()):

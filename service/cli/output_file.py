@@ -38,14 +38,14 @@ def open_output(
             yield stream, 0
         return
     if not path.is_file():
-        raise CommandError(f"{path} is no regular file; --resume can only go on with one.", exit_codes.USAGE)
+        raise CommandError(f"{path} is not a regular file, which --resume needs.", exit_codes.USAGE)
     with _opened(path, "r+b") as stream:
         num_lines, end = _whole_lines(stream)
         num_taken = sum(1 for _ in islice(lines_to_resume, num_lines))
         if num_taken < num_lines:
             raise CommandError(
-                f"{path} has {num_lines} lines and the input only {num_taken}, so that file is not from this input; "
-                "name another one, or leave out --resume to write it anew.",
+                f"{path} has {num_lines} lines and the input only {num_taken}, so it was not made from this input; "
+                "name another file, or leave out --resume to overwrite it.",
                 exit_codes.DATA,
             )
         stream.seek(end)

@@ -36,7 +36,7 @@ class _TermType(click.ParamType[Term]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Term:
         source, equals, target = value.partition("=")
         if not source.strip():
-            self.fail(f"{value!r} names no term; give SOURCE=TARGET, or SOURCE alone to leave it as it is.", param, ctx)
+            self.fail(f"{value!r} is not a term; give SOURCE=TARGET, or SOURCE alone to keep it unchanged.", param, ctx)
         return Term(source, target if equals else None)
 
 
@@ -45,7 +45,7 @@ _TERM = click.option(
     type=_TermType(),
     multiple=True,
     metavar="SOURCE[=TARGET]",
-    help="Translate SOURCE as TARGET, or leave it as it is. May be given several times; comes before --glossary.",
+    help="Translate SOURCE as TARGET, or keep it unchanged. May be given several times; overrides --glossary.",
 )
 
 

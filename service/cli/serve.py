@@ -30,15 +30,16 @@ _REACHABLE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  # all addresse
 # How long a thread may hold the interpreter while others wait; Python's default is 5 ms. With 1 ms, a caller of small
 # texts made 60 % more calls beside hostile texts, and no fewer without them.
 _SWITCH_SECONDS = 0.001
-_LOST = "an engine failed and could not be brought back; the log says why."
+_LOST = "an engine failed and could not be restarted; see the log."
 
 
 @click.command(cls=SettingsCommand)
 def serve(settings: "Settings") -> None:
-    """Serve translations over gRPC until SIGTERM or Ctrl-C; SIGHUP has it serve what is in --models by then.
+    """Serve translations over gRPC until SIGTERM or Ctrl-C; SIGHUP reloads the models in --models.
 
-    Every flag is also a variable, --max-slots is DRAGOMAN_SERVE_MAX_SLOTS, and a key of the configuration file,
-    max_slots. Flags win over the environment, that over the file. 'dragoman config' tells what is in effect, and why.
+    Every flag can also be set as a variable, --max-slots as DRAGOMAN_SERVE_MAX_SLOTS, and as a key of the configuration
+    file, max_slots. Flags override the environment, which overrides the file. 'dragoman config' shows what is in
+    effect, and why.
     """
     # A container's first process ignores signals without a handler; the server installs its own later.
     signal.signal(signal.SIGTERM, lambda *_: os._exit(exit_codes.OK))  # an exception might be caught by an import

@@ -57,7 +57,7 @@ def _options() -> tuple[click.Option, ...]:
         metavar="FILE",
         envvar=FILE_VARIABLE,
         show_envvar=True,
-        help="A TOML file of settings, its keys named as the flags: max_slots = 8.",
+        help="A TOML file of settings, with keys named like the flags: max_slots = 8.",
     )
     return (file, *(_option(setting) for setting in SETTINGS.values()))
 

@@ -24,7 +24,7 @@ def only_source(client: Client, target: str, model: str, version: str) -> str:
     directions = sorted(f"{source} to {into}" for source, into in pairs)
     more = f" and {len(directions) - _MAX_DIRECTIONS} more" if len(directions) > _MAX_DIRECTIONS else ""
     shown = ", ".join(directions[:_MAX_DIRECTIONS]) + more
-    raise CommandError(f"nothing here translates into {target!r}; served: {shown}.", exit_codes.USAGE)
+    raise CommandError(f"no model here translates into {target!r}; served: {shown}.", exit_codes.USAGE)
 
 
 def _candidates(client: Client, model: str, version: str) -> list[Model]:

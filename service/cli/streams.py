@@ -4,7 +4,6 @@ import contextlib
 import errno
 import functools
 import io
-import re
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -86,10 +85,8 @@ def _text(number: int, what: str, given: TextIO | None) -> TextIO:
 
 
 def located(error: ClientError, chunk: Sequence[Numbered], noun: str) -> ClientError:
-    """Make an error refer to the user's line instead of its index in the call."""
-    place = re.fullmatch(r"texts\[(\d+)\]", error.field)
-    if place is None:
-        return error
-    where = f"{noun} {chunk[int(place[1])].number}"
-    error.args = (str(error).replace(error.field, where, 1),)
+    """Return the error; if it is about one of the texts, with the user's line instead of the index in the call."""
+    match error.path:
+        case ("texts", int(index)):
+            return error.renamed(f"{noun} {chunk[index].number}")
     return error

@@ -40,31 +40,35 @@ _FORMAT_OF_ENDING = {".html": "html", ".htm": "html", ".tsv": "tsv", ".jsonl": "
     envvar="DRAGOMAN_TRANSLATE_FROM",
     default="",
     metavar="CODE",
-    help="Language of the texts. Default: the only one that fits; of several, each text's own is detected.",
+    help="Language of the texts. Default: the only possible one; of several, detected for each text.",
 )
 @click.option("-i", "--file", "input_file", type=_FILE, metavar="FILE", help="Translate this file.")
 @click.option("-o", "--output", "output_file", type=_FILE, metavar="FILE", help="Write to this file.")
-@click.option("--resume", is_flag=True, help="Go on where an earlier run with this --output stopped.")
+@click.option("--resume", is_flag=True, help="Continue where an earlier run with this --output stopped.")
 @click.option(
     "--format",
     "format_name",
     envvar="DRAGOMAN_TRANSLATE_FORMAT",
     type=click.Choice(_FORMATS),
-    help="What the input is: text, a text per line; html, one document; tsv, lines of columns; jsonl, a JSON object "
-    "per line. Default: by the file's ending (.html, .htm, .tsv, .jsonl, .ndjson), else text.",
+    help="Format of the input: text, one text per line; html, one document; tsv, lines of columns; jsonl, a JSON "
+    "object per line. Default: by the file's ending (.html, .htm, .tsv, .jsonl, .ndjson), else text.",
 )
-@click.option("--column", type=click.IntRange(1), metavar="N", help="Of tsv: the column to translate, from 1.")
-@click.option("--append", is_flag=True, help="Of tsv: keep the column, and put its translation after the last one.")
-@click.option("--field", metavar="NAME", help="Of jsonl: the field to translate, a string.")
-@click.option("--target-field", metavar="NAME", help="Of jsonl: the field to put it into. Default: the same.")
-@click.option("--stream", is_flag=True, help="Print words as they come, instead of whole translations.")
+@click.option(
+    "--column", type=click.IntRange(1), metavar="N", help="For tsv: number of the column to translate, from 1."
+)
+@click.option("--append", is_flag=True, help="For tsv: keep the column, and append its translation as a new one.")
+@click.option("--field", metavar="NAME", help="For jsonl: name of the field to translate, a string.")
+@click.option(
+    "--target-field", metavar="NAME", help="For jsonl: name of the field for the translation. Default: the same."
+)
+@click.option("--stream", is_flag=True, help="Print words as they arrive, instead of whole translations.")
 @request_options
 @click.option(
     "--timeout-seconds",
     type=click.FloatRange(0.001, 86_400),
     default=60.0,
     show_default=True,
-    help="Longest wait for one call: a document, or up to 32 lines.",
+    help="Maximum time for one call: a document, or up to 32 lines.",
 )
 @connection_options
 def translate(
@@ -85,13 +89,13 @@ def translate(
     timeout_seconds: float,
     connection: Connection,
 ) -> None:
-    """Translate TEXTS, or without any the lines of standard input or of a file.
+    """Translate TEXTS or, without any, the lines of standard input or of a file.
 
-    Every line in gives one line out, in order; empty lines stay empty. With --num-hypotheses, each line out is the
-    number of the line in, a score and a candidate, separated by tabs.
+    Each input line gives one output line, in order; empty lines stay empty. With --num-hypotheses, an output line
+    consists of the number of the input line, a score and a candidate, separated by tabs.
 
-    What comes out is in the format of what went in: HTML with its tags, and of tsv and jsonl all else byte for byte.
-    Output is written in whole lines, so --resume can go on after any end.
+    The output has the format of the input: HTML keeps its tags, and the rest of tsv and jsonl stays unchanged byte for
+    byte. Output is written in whole lines, so --resume can continue after any interruption.
     """
     name = format_name or _FORMAT_OF_ENDING.get(input_file.suffix.lower() if input_file else "", "text")
     options = request_fields["options"]
@@ -103,10 +107,12 @@ def translate(
     if stream and (not texts or output_file or is_ranked):
         raise click.UsageError("--stream is for texts on the command line, without --output and --num-hypotheses.")
     if is_ranked and name != "text":
-        raise click.UsageError(f"--num-hypotheses prints a table of its own, so it can't go with --format {name}.")
+        raise click.UsageError(f"--num-hypotheses prints a table of its own, so it can't be used with --format {name}.")
     can_resume = bool(output_file) and not texts and not is_ranked and name != "html"
     if resume and not can_resume:
-        raise click.UsageError("--resume takes --output and lines of a file or pipe, and no --num-hypotheses.")
+        raise click.UsageError(
+            "--resume needs --output and lines of a file or pipe, and can't be used with --num-hypotheses."
+        )
     form: Format = _format(name, column, append, field, target_field)
     if texts:
         form = Documents()  # each may have several lines
@@ -141,7 +147,7 @@ def translate(
                 bar.update(len(chunk))
         except BaseException as error:
             if can_resume and num_done:
-                error.add_note(f"{output_file} has {num_done} lines; the same command with --resume goes on.")
+                error.add_note(f"{output_file} has {num_done} lines; run the same command with --resume to continue.")
             raise
 
 

@@ -41,59 +41,59 @@ class ServerConfig:
         default=None, strict=False, description="A folder of glossaries: products.en-de.tsv, ..."
     )
     max_versions: int = Field(
-        default=1, ge=1, le=_MAX_COUNT, description="So many of each model's highest versions are served."
+        default=1, ge=1, le=_MAX_COUNT, description="How many of each model's highest versions to serve."
     )
     reload_seconds: float = Field(
-        default=0.0, ge=0.0, le=_DAY_SECONDS, description="Look for new models so often; 0: only on SIGHUP."
+        default=0.0, ge=0.0, le=_DAY_SECONDS, description="Interval at which to look for new models; 0: only on SIGHUP."
     )
     model_control: Literal["none", "explicit"] = Field(
-        default="none", description="explicit: load and unload models by KServe's calls only."
+        default="none", description="explicit: load and unload models only by KServe's calls."
     )
     load_model: tuple[str, ...] = Field(
-        default=(), strict=False, description="With explicit control: a model to start with, * for all."
+        default=(), strict=False, description="With explicit control: a model to load at startup, or * for all."
     )
-    host: str = Field(default="127.0.0.1", description="Address to listen on; 0.0.0.0 for all of the machine's.")
-    port: int = Field(default=50051, ge=0, le=_MAX_PORT, description="Port for gRPC; 0 takes any free one.")
+    host: str = Field(default="127.0.0.1", description="Address to listen on; 0.0.0.0 for all interfaces.")
+    port: int = Field(default=50051, ge=0, le=_MAX_PORT, description="Port for gRPC; 0 for any free one.")
     metrics_host: str = Field(default="127.0.0.1", description="Address for /metrics, /readyz and /livez.")
     metrics_port: int = Field(
-        default=9464, ge=0, le=_MAX_PORT, description="Port for /metrics, /readyz and /livez; 0 takes any free one."
+        default=9464, ge=0, le=_MAX_PORT, description="Port for /metrics, /readyz and /livez; 0 for any free one."
     )
-    device: Literal["cpu", "cuda"] = Field(default="cpu", description="Where to run the model.")
+    device: Literal["cpu", "cuda"] = Field(default="cpu", description="Device to run the model on.")
     num_threads: int = Field(
-        default=0, ge=0, le=1024, description="Threads of a model run; 0: one per CPU that the process may use."
+        default=0, ge=0, le=1024, description="Threads for running a model; 0: one per CPU that the process may use."
     )
     max_slots: int = Field(
         default=0,
         ge=0,
         le=65_536,
-        description="Hypotheses that are decoded at the same time; 0: as many as pay here, measured for each model.",
+        description="Hypotheses decoded at the same time; 0: as many as are worthwhile here, measured for each model.",
     )
     max_waiting: int = Field(
-        default=4096, ge=1, le=_MAX_COUNT, description="Texts that may wait for a slot before calls are refused."
+        default=4096, ge=1, le=_MAX_COUNT, description="Segments that may wait for a slot before calls are rejected."
     )
     max_queue_seconds: float = Field(
         default=0.0,
         ge=0.0,
         le=_DAY_SECONDS,
-        description="Calls that would wait longer are refused; 0: than 10 s, or 0.25 s and more once a queue stands.",
+        description="Reject calls that would wait longer; 0: than 10 s, or 0.25 s and more with a standing queue.",
     )
     stuck_turn_seconds: float = Field(
         default=60.0,
         ge=0.1,
         le=_DAY_SECONDS,
-        description="A run of the model that takes longer is ended, and the engine restarted.",
+        description="Terminate a run of the model that takes longer, and restart the engine.",
     )
     cache_mib: int = Field(
-        default=0, ge=0, le=1_048_576, description="Memory to keep finished translations in, in MiB; 0: none."
+        default=0, ge=0, le=1_048_576, description="Memory for cached translations, in MiB; 0: no cache."
     )
     default_deadline_seconds: float = Field(
-        default=60.0, ge=0.001, le=_DAY_SECONDS, description="Time for a call that sets no deadline."
+        default=60.0, ge=0.001, le=_DAY_SECONDS, description="Deadline of calls that set none."
     )
     drain_delay_seconds: float = Field(
         default=0.0,
         ge=0.0,
         le=_DAY_SECONDS,
-        description="On a stop signal: time to go on, not ready, until balancers notice.",
+        description="On a stop signal: time to keep serving, not ready, until load balancers notice.",
     )
     grace_seconds: float = Field(
         default=30.0, ge=0.0, le=_DAY_SECONDS, description="On a stop signal: time for accepted calls to finish."
@@ -101,59 +101,64 @@ class ServerConfig:
     max_connection_age_seconds: float = Field(
         default=0.0, ge=0.0, le=_DAY_SECONDS, description="Ask clients to reconnect after this time; 0: never."
     )
-    admin_host: str = Field(default="127.0.0.1", description="Address for the status page and what it can do.")
+    admin_host: str = Field(default="127.0.0.1", description="Address for the status page and the operators' calls.")
     admin_port: int = Field(
-        default=9465, ge=-1, le=_MAX_PORT, description="Port for the status page; 0 takes any free one, -1 opens none."
+        default=9465, ge=-1, le=_MAX_PORT, description="Port for the status page; 0 for any free one, -1 for none."
     )
     tls_certificate: _OptionalPath = Field(
         default=None, strict=False, description="The server's certificate chain (PEM); gRPC then speaks TLS."
     )
     tls_key: _OptionalPath = Field(default=None, strict=False, description="The certificate's private key (PEM).")
     tls_client_ca: _OptionalPath = Field(
-        default=None, strict=False, description="Authorities (PEM) that must have signed the callers' certificates."
+        default=None,
+        strict=False,
+        description="Certificate authorities (PEM), one of which must have signed the caller's certificate.",
     )
     api_keys: _OptionalPath = Field(
         default=None, strict=False, description="A file of hashed API keys and their quotas; callers then need a key."
     )
-    reflection: bool = Field(default=True, description="Tell the API to those who ask by gRPC reflection.")
+    reflection: bool = Field(default=True, description="Describe the API by gRPC reflection.")
     max_connections: int = Field(
-        default=10_000, ge=1, le=_MAX_COUNT, description="Connections for gRPC at a time; more are closed at once."
+        default=10_000, ge=1, le=_MAX_COUNT, description="Maximum gRPC connections; more are closed immediately."
     )
     max_request_bytes: int = Field(
-        default=2**20, ge=1024, le=_GIB, description="Largest message that a call may send, in bytes."
+        default=2**20, ge=1024, le=_GIB, description="Maximum size of a call's message, in bytes."
     )
     max_bytes_in_flight_mib: int = Field(
         default=256,
         ge=1,
         le=1_048_576,
-        description="Memory for the messages and answers of all calls together, in MiB; more calls are refused.",
+        description="Memory for the messages and answers of all calls together, in MiB; further calls are rejected.",
     )
     max_characters: int = Field(
-        default=128 * 2**10, ge=1, le=_GIB, description="Most characters in all texts of a call together."
+        default=128 * 2**10, ge=1, le=_GIB, description="Maximum characters in all texts of a call together."
     )
     max_answer_characters: int = Field(
         default=2**20,
         ge=1,
         le=_GIB,
-        description="Most characters in an answer, all hypotheses together; segments and alignments count as well.",
+        description="Maximum characters in an answer, with all hypotheses; segments and alignments count as well.",
     )
     max_metadata_bytes: int = Field(
-        default=16 * 2**10, ge=1024, le=2**24, description="Most bytes of metadata that a call may send."
+        default=16 * 2**10, ge=1024, le=2**24, description="Maximum size of a call's metadata, in bytes."
     )
     triton_metrics: bool = Field(
-        default=False, description="Also have the metrics that Triton's dashboards look for (nv_inference_*)."
+        default=False, description="Also provide the metrics that Triton's dashboards use (nv_inference_*)."
     )
     otlp_endpoint: str = Field(
         default="", description="Send spans to this OpenTelemetry collector, such as http://127.0.0.1:4317."
     )
     trace_ratio: float = Field(
-        default=0.0, ge=0.0, le=1.0, description="Share of calls to trace, of those that come without a decision."
+        default=0.0,
+        ge=0.0,
+        le=1.0,
+        description="Share of calls to trace, of those that arrive without a sampling decision.",
     )
     access_log_ratio: float = Field(default=0.0, ge=0.0, le=1.0, description="Share of finished calls to log.")
-    log_text: bool = Field(default=False, description="Also log the texts of calls; else never.")
-    log_format: Literal["text", "json"] = Field(default="text", description="How log lines are written.")
+    log_text: bool = Field(default=False, description="Also log the texts of calls; otherwise they are never logged.")
+    log_format: Literal["text", "json"] = Field(default="text", description="Format of log lines.")
     log_level: Literal["debug", "info", "warning", "error"] = Field(
-        default="warning", description="What to log to standard error."
+        default="warning", description="Lowest level to log to standard error."
     )
 
     @model_validator(mode="after")

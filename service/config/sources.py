@@ -125,7 +125,7 @@ def _from_environment() -> tuple[dict[str, Given], list[str]]:
 
 def _nearest(name: str, known: list[str]) -> str:
     nearest = difflib.get_close_matches(name, known, n=1)
-    return f"; did you mean {nearest[0]!r}?" if nearest else "; 'dragoman config' lists what there is."
+    return f"; did you mean {nearest[0]!r}?" if nearest else "; 'dragoman config' lists all of them."
 
 
 def _wrong(given: Given, name: str) -> str:

@@ -47,7 +47,7 @@ class WatchedFiles(Generic[T]):
         except FileProblem as problem:
             is_same = str(problem) == self._problem
             if is_same and not self._is_logged:
-                _LOG.error("%s What was read before stays in use.", problem)
+                _LOG.error("%s The previous contents stay in use.", problem)
             self._is_logged = is_same
             self._problem = str(problem)
             return False

@@ -6,16 +6,26 @@ to it; the call's trailers, its line in the access log and its spans are made fr
 
 import enum
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-from service.domain.origin import Origin, origin_of_call
 from service.domain.translation import Priority, Translation
 
 TIMING_KEY = "server-timing"
 NO_ID = "-"  # outside of a call
+
+# To whom a call belongs, for everything that is shared fairly among callers. From the outside in: the caller, parts of
+# it such as a connection, and last the call itself. Only ever compared. No part is chosen by callers, unlike request
+# ids, so none can pose as another caller or as several.
+Origin = tuple[Hashable, ...]
+
+
+def origin_of_call(*caller: Hashable) -> Origin:
+    """Return the origin of a new call of a caller, given as its host and connection, for example, or as the name of its
+    key."""
+    return (*caller, object())
 
 
 class Phase(enum.Enum):

@@ -1,4 +1,4 @@
-"""All errors of a call, as one tree; `rpc.status` maps it to gRPC status codes.
+"""All errors of a call, as one tree; `calls/failures.py` names their statuses, `faces/grpc/status.py` sends them.
 
 ServiceError
  +-- InvalidRequest        the caller's input is wrong; a retry won't help
@@ -132,11 +132,11 @@ class ServiceError(Exception):
         message = f"{problem}; allowed {'are' if several else 'is'} {self.allowed}."
         return _ended(f"{message} {self.advice[0].upper()}{self.advice[1:]}") if self.advice else message
 
-    def _shown(self, value: object, shows_texts: bool) -> str:
+    def _shown(self, value: object, shows_texts: bool) -> object:
         if isinstance(value, Path):
             return self.spelling(value)
         if not isinstance(value, str) or isinstance(value, Public):
-            return str(value)
+            return value
         if not shows_texts:
             return "'…'"
         return str(value) if isinstance(value, Quoted) else quoted(value)
@@ -210,8 +210,10 @@ class Overloaded(ServiceError):
 
     reason = "queue_full"
 
-    def __init__(self, problem: str, retry_after_seconds: float) -> None:
-        super().__init__(problem)
+    def __init__(
+        self, problem: str, retry_after_seconds: float, *, allowed: str = "", advice: str = "", **given: Any
+    ) -> None:
+        super().__init__(problem, allowed=allowed, advice=advice, **given)
         self.retry_after_seconds = retry_after_seconds
 
 

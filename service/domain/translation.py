@@ -5,9 +5,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 
-from service.domain.options import LONGEST_REPEAT as LONGEST_REPEAT  # the engine imports these three from here
-from service.domain.options import RATIO_ALLOWANCE as RATIO_ALLOWANCE
-from service.domain.options import DecodingOptions as DecodingOptions
 from service.domain.options import RequestedOptions
 
 MAX_TEXTS = 1024
@@ -118,13 +115,14 @@ class TranslationRequest:
     best position, or rejected if the request `is_strict`.
     """
 
-    request_id: str
     texts: tuple[str, ...]
     source_language_code: str
     target_language_code: str
     model: str = field(
         default="",
-        metadata=_option("Model to use. Default: the server's first that fits.", metavar="NAME", in_parameters=False),
+        metadata=_option(
+            "Model to use. Default: the server's first suitable one.", metavar="NAME", in_parameters=False
+        ),
     )
     model_version: str = field(
         default="",
@@ -136,23 +134,23 @@ class TranslationRequest:
         metadata=_option("Which calls get slots first when the server is busy.", in_parameters=False),
     )
     deadline_seconds: float | None = None
-    mime_type: MimeType = field(
-        default=MimeType.PLAIN, metadata=_option("What the texts are written in.", in_commands=False)
-    )
+    mime_type: MimeType = field(default=MimeType.PLAIN, metadata=_option("Format of the texts.", in_commands=False))
     split_sentences: SplitSentences = field(
         default=SplitSentences.ON,
-        metadata=_option("Translate a text sentence by sentence; no-newlines: also those that go on after a line end."),
+        metadata=_option(
+            "Translate a text sentence by sentence; no-newlines: also sentences that continue after a line end."
+        ),
     )
     preserve_formatting: bool = field(
         default=False, metadata=_option("Keep the text's final punctuation and the case of its first letter.")
     )
     target_prefixes: tuple[str, ...] = ()
-    glossary: str = field(default="", metadata=_option("Glossary of the server to follow.", metavar="NAME"))
+    glossary: str = field(default="", metadata=_option("Glossary on the server to use.", metavar="NAME"))
     terms: tuple[Term, ...] = ()
     return_alignments: bool = False
     is_strict: bool = field(
         default=False,
-        metadata=_option("Reject what is too long for the model instead of cutting it.", name="strict"),
+        metadata=_option("Reject segments that are too long for the model instead of splitting them.", name="strict"),
     )
     labels: tuple[tuple[str, str], ...] = ()
 
@@ -181,11 +179,19 @@ class CallLimits:
 
 @dataclass(frozen=True, slots=True)
 class Hypothesis:
-    """One candidate translation; `score` is its length-normalised log-probability, `None` unless requested."""
+    """One candidate translation of a text or of one of its segments.
+
+    `score` is its length-normalised log-probability, `None` unless requested; `num_tokens` are those of the output. Of
+    a text, `finish_reason` is that of its first segment that was cut off, if there is one. `flags` and `alignment`,
+    from the source to `text`, are a segment's; the alignment may be empty.
+    """
 
     text: str
-    score: float | None
-    num_tokens: int
+    score: float | None = None
+    num_tokens: int = 0
+    finish_reason: FinishReason = FinishReason.STOP
+    flags: tuple[Flag, ...] = ()
+    alignment: tuple[AlignedSpan, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,13 +243,13 @@ class TranslationResult:
 
 @dataclass(frozen=True, slots=True)
 class StreamEvent:
-    """An increment of a stream for the text of that index: `delta` follows all earlier ones.
+    """An increment of a stream: `delta` continues the translation of the text `text_index`.
 
-    The last event of a text has its whole translation.
+    `translation` is the whole translation, set in the last event of each text.
     """
 
-    index: int
+    text_index: int
     delta: str
+    translation: Translation | None
     model: str
     model_version: str
-    translation: Translation | None = None

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence as Sequence_
 
-from service.domain.errors import InvalidRequest, Overloaded, TooLate, TooLong, TooMany
-from service.domain.origin import Origin
+from service.domain.call import Origin
+from service.domain.errors import InvalidRequest, Overloaded, Path, TooLate, TooLong, TooMany
 from service.domain.translation import Priority
 from service.engine.requests import Requests
 from service.engine.runner import RunnerSpec
@@ -16,6 +16,8 @@ _QUEUE_SHARE = 0.25
 _LEAST_QUEUE_SECONDS = 0.25
 _BENEFIT_OF_DOUBT = 0.75  # fraction of an estimate that must fit into the time a call has left
 _HINT_SECONDS = (0.1, 60.0)
+_LATER = "try again later"
+_MAX_OUTPUT_TOKENS = Path("options", "max_output_tokens")
 
 # `BURST_SECONDS` is the longest wait for a first slot during a burst; the part of a burst that arrives after
 # `INTERVAL_SECONDS` meets the limit of a standing queue. So the first is how much an idle server accepts at once, and
@@ -69,9 +71,11 @@ def check_possible(sequences: Sequence_[Sequence], max_waiting: int, max_slots: 
     """
     if len(sequences) > max_waiting:
         raise TooMany(
-            f"The call has {len(sequences)} segments to translate, each sample of one counted; at most "
-            f"{max_waiting} can wait at once. Send less text per call.",
+            "{path} have {number} segments, counting each sample of one",
             "texts",
+            number=len(sequences),
+            allowed=f"{max_waiting} per call",
+            advice="send less text per call",
         )
     if len(set(sequences)) != len(sequences):
         raise ValueError("a sequence was submitted twice")
@@ -81,23 +85,26 @@ def check_possible(sequences: Sequence_[Sequence], max_waiting: int, max_slots: 
         length, slots, given = len(sequence.source_ids), sequence.num_slots, len(sequence.output_prefix_ids)
         room = spec.kv_capacity - len(sequence.target_prefix_ids)
         if not 1 <= length <= spec.max_source_tokens:
-            raise TooLong(f"A source has {length} tokens; allowed is 1 to {spec.max_source_tokens}. Split the text.")
+            allowed = f"1 to {spec.max_source_tokens}"
+            raise TooLong("a source has {number} tokens", number=length, allowed=allowed, advice="split the text")
         if not 1 <= sequence.options.max_output_tokens <= room:
-            raise InvalidRequest(
-                f"options.max_output_tokens is {sequence.options.max_output_tokens}; allowed is 1 to {room}."
-            )
+            value = sequence.options.max_output_tokens
+            raise InvalidRequest("{path} is {value}", _MAX_OUTPUT_TOKENS, value=value, allowed=f"1 to {room}")
         if given and given >= sequence.options.max_output_tokens:
             raise InvalidRequest(
-                f"A target prefix has {given} tokens; allowed is up to {sequence.options.max_output_tokens - 1}, "
-                "less than options.max_output_tokens. Shorten the prefix.",
+                "a target prefix has {number} tokens, and {limit} is {value}",
                 "target_prefixes",
+                number=given,
+                limit=_MAX_OUTPUT_TOKENS,
+                value=sequence.options.max_output_tokens,
+                allowed=f"up to {sequence.options.max_output_tokens - 1}",
+                advice="shorten the prefix",
             )
         if sequence.options.changes_scores and not spec.has_logits:
-            raise InvalidRequest(
-                "Options that change scores need a graph that returns logits; export the bundle again."
-            )
+            raise InvalidRequest("the model's graph does not return the logits that these options change")
         if not 1 <= slots <= max_slots:
-            raise InvalidRequest(f"options.beam_size is {slots}; this server allows 1 to {max_slots}.")
+            allowed = f"1 to {max_slots} on this server"
+            raise InvalidRequest("{path} is {value}", Path("options", "beam_size"), value=slots, allowed=allowed)
 
 
 class Admission:
@@ -137,9 +144,11 @@ class Admission:
         limit = self._limit_seconds(num_free_slots, priority, now_seconds)
         if wait > limit:
             raise Overloaded(
-                f"A call that comes now would wait about {wait:.1f} s for its turn, and {limit:.1f} s is the longest "
-                "that is allowed; try again later.",
+                "a call that arrives now would wait about {wait:.1f} s, and at most {limit:.1f} s is allowed",
                 _hint(wait - limit / 2),
+                wait=wait,
+                limit=limit,
+                advice=_LATER,
             )
 
     def check(self, sequences: Sequence_[Sequence], num_free_slots: int, num_rows: int, now_seconds: float) -> None:
@@ -157,9 +166,14 @@ class Admission:
         room = self._requests.waiting.room(origin)
         if (excess := len(sequences) - room) > 0:
             raise Overloaded(
-                f"{len(sequences)} sequences found {len(self._requests.waiting)} of at most {self._max_waiting} "
-                f"waiting, which leaves room for {room} of this caller's; try again later.",
+                "the call has {number} sequences, {num_waiting} of at most {most} are waiting, and this caller may add "
+                "{room}",
                 _hint(self._seconds_for(excess, 0)),
+                number=len(sequences),
+                num_waiting=len(self._requests.waiting),
+                most=self._max_waiting,
+                room=room,
+                advice=_LATER,
             )
         self.check_queue(num_free_slots, priority, origin, now_seconds)
         deadlines = [each.deadline_seconds for each in sequences if each.deadline_seconds is not None]
@@ -175,17 +189,23 @@ class Admission:
         alone = self._decode_seconds(*work, num_slots)
         if _BENEFIT_OF_DOUBT * alone > left_seconds:
             raise TooLate(
-                f"The call has {max(left_seconds, 0.0):.2f} s left and takes about {alone:.2f} s; allow more time, or "
-                "send less text per call."
+                "the call has {left:.2f} s left and takes about {needed:.2f} s",
+                left=max(left_seconds, 0.0),
+                needed=alone,
+                advice="allow more time, or send less text per call",
             )
         num_ahead = self._requests.waiting.num_ahead(sequences[0].priority, sequences[0].origin, len(sequences))
         wait = self._seconds_for(num_ahead, num_free_slots)
         seconds = wait + self._decode_seconds(*work, num_rows + num_slots)
         if _BENEFIT_OF_DOUBT * seconds > left_seconds:
             raise Overloaded(
-                f"The call has {left_seconds:.2f} s left and would take about {seconds:.2f} s, {wait:.2f} s of it for "
-                "others that came before; try again later, or allow more time.",
+                "the call has {left:.2f} s left and would take about {needed:.2f} s, including {wait:.2f} s of waiting "
+                "for earlier calls",
                 _hint(seconds - left_seconds),
+                left=left_seconds,
+                needed=seconds,
+                wait=wait,
+                advice="try again later, or allow more time",
             )
 
     def _limit_seconds(self, num_free_slots: int, priority: Priority, now_seconds: float) -> float:

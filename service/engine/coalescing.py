@@ -142,9 +142,9 @@ class Coalescing:
         expect(not self.waiting.keys() & self.running.keys(), "a sequence waits that should share a decoding")
         watched: dict[Sequence, set[Sequence]] = {}
         for key, decoding in self.running.items():
-            expect(decoding.members, f"nobody waits for {decoding.leader.request_id}, which is being decoded")
+            expect(decoding.members, f"nobody waits for {decoding.leader.call.request_id}, which is being decoded")
             alike = all(_key(sequence) == key for sequence in (decoding.leader, *decoding.members))
-            expect(alike, f"{decoding.leader.request_id} is followed by one that asks for something else")
+            expect(alike, f"{decoding.leader.call.request_id} is followed by one that asks for something else")
             if watchers := {sequence for sequence in decoding.members if sequence.wants_progress}:
                 watched[decoding.leader] = watchers
         told = {leader: set(watchers) for leader, watchers in self.watched_by.items()}

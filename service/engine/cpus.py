@@ -31,7 +31,7 @@ def saturates_int8(cpu_info: Path = _CPU_INFO) -> bool:
     return flags is not None and flags.isdisjoint({"avx512_vnni", "avx_vnni"})
 
 
-def set_back() -> None:
+def lower_priority() -> None:
     """Give the calling thread, and those it starts from now on, lower priority than the process's other threads.
 
     Workers keep every CPU busy. At equal priority, each of the handful of times that a call wakes the event loop, it

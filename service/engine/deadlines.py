@@ -51,4 +51,4 @@ class Deadlines:
         known = set(watched)
         for sequence in live:
             is_due = sequence.deadline_seconds is not None and sequence.status is not SequenceStatus.FINISHED
-            expect(not is_due or id(sequence) in known, f"the deadline of {sequence.request_id} is not watched")
+            expect(not is_due or id(sequence) in known, f"the deadline of {sequence.call.request_id} is not watched")

@@ -6,14 +6,12 @@ import time
 from collections.abc import Callable, Iterable
 from collections.abc import Sequence as Sequence_
 
-from service.domain.errors import (
-    Unavailable,
-)
-from service.domain.origin import Origin
+from service.domain.call import Origin
+from service.domain.errors import Public, Unavailable
 from service.domain.translation import Priority
 from service.engine.admission import Admission, check_possible
 from service.engine.config import EngineConfig
-from service.engine.cpus import set_back
+from service.engine.cpus import lower_priority
 from service.engine.reports import EngineListener, EngineSnapshot
 from service.engine.runner import Runner
 from service.engine.sequence import Sequence
@@ -23,7 +21,7 @@ from service.engine.worker import Worker
 
 _log = logging.getLogger(__name__)
 
-_FAILED = "the engine has failed, and is being restarted"
+_FAILED = "the engine has failed and is being restarted"
 
 
 class Engine:
@@ -159,9 +157,9 @@ class Engine:
             else:
                 self._changed.notify_all()
                 return
-        _log.critical("the engine's books can't be trusted any more", exc_info=failure)
+        _log.critical("the engine's state may be inconsistent", exc_info=failure)
         self.fail(failure)
-        raise Unavailable(f"Not taken: {_FAILED}; try another server, or again soon.")
+        raise self._not_accepted(_FAILED)
 
     def abort(self, sequences: Iterable[Sequence]) -> None:
         """Give up sequences: their slots are free within two steps. Thread-safe, idempotent."""
@@ -260,10 +258,15 @@ class Engine:
 
     def _check_available(self) -> None:
         if self.turns.unavailable is not None:
-            raise Unavailable(f"Not taking work: {self.turns.unavailable}; try another server, or again soon.")
+            raise self._not_accepted(self.turns.unavailable)
+
+    @staticmethod
+    def _not_accepted(reason: str) -> Unavailable:
+        advice = "try another server, or try again soon"
+        return Unavailable("the call was not accepted: {reason}", reason=Public(reason), advice=advice)
 
     def _run(self, worker: Worker) -> None:
-        set_back()
+        lower_priority()
         try:
             while self.turns.run(worker):
                 pass

@@ -11,7 +11,8 @@ from types import TracebackType
 from typing import Self
 
 from service.bundle.manifest import Manifest
-from service.domain.translation import DecodingOptions
+from service.domain.call import Call
+from service.domain.options import DecodingOptions
 from service.engine.config import EngineConfig
 from service.engine.engine import Engine
 from service.engine.reports import TurnStats
@@ -51,7 +52,7 @@ class OfflineEngine:
             DeviceUnavailable: the device can't be used here.
             BundleError: a graph can't be opened, or does not fit the contract.
         """
-        return cls(OnnxRunner.load_lanes(directory, manifest, config, session_config), config, on_turn)
+        return cls(OnnxRunner.load_for_workers(directory, manifest, config, session_config), config, on_turn)
 
     def __enter__(self) -> Self:
         self._engine.start()
@@ -93,11 +94,11 @@ class OfflineEngine:
         return self.generate(sequences_of(rows, options))
 
 
-def sequences_of(rows: Iterable[Row], options: DecodingOptions, request_id: str = "offline") -> list[Sequence]:
+def sequences_of(rows: Iterable[Row], options: DecodingOptions) -> list[Sequence]:
     """Create the sequences of one call, arriving now, for rows of (source ids, target prefix ids)."""
-    now = time.monotonic()
+    now, call = time.monotonic(), Call()
     return [
-        Sequence(request_id, tuple(source_ids), options, now, target_prefix_ids=tuple(prefix_ids))
+        Sequence(tuple(source_ids), options, now, call=call, target_prefix_ids=tuple(prefix_ids))
         for source_ids, prefix_ids in rows
     ]
 

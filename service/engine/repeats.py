@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy import typing as npt
 
-from service.domain.translation import LONGEST_REPEAT
+from service.domain.options import LONGEST_REPEAT
 from service.engine.integrity import expect
 
 Ids = npt.NDArray[np.int64]

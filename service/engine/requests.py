@@ -131,15 +131,15 @@ class Requests:
         self.coalescing.check_integrity(waiting)
         members = [sequence for leader in self.coalescing.leaders for sequence in self.coalescing.members(leader)]
         places = Counter((*waiting, *members))
-        twice = [sequence.request_id for sequence, count in places.items() if count > 1]
+        twice = [sequence.call.request_id for sequence, count in places.items() if count > 1]
         expect(not twice, f"sequences of {twice} are in two places")
-        lost = [sequence.request_id for sequence in self.live if sequence not in places]
-        expect(not lost, f"sequences of {lost} are nowhere and would never be told")
-        ended = [sequence.request_id for sequence in places if sequence not in self.live]
-        expect(not ended, f"sequences of {ended} have been told and are still here")
+        lost = [sequence.call.request_id for sequence in self.live if sequence not in places]
+        expect(not lost, f"sequences of {lost} are nowhere and would get no update")
+        ended = [sequence.call.request_id for sequence in places if sequence not in self.live]
+        expect(not ended, f"sequences of {ended} have had their update and are still here")
         told = [update.sequence for update in self.updates]
-        expect(len(set(told)) == len(told), "a sequence is told twice")
-        expect(not self.live.intersection(told), "a sequence that is told goes on")
+        expect(len(set(told)) == len(told), "a sequence gets two updates")
+        expect(not self.live.intersection(told), "a sequence that gets its update continues")
         self.deadlines.check_integrity((*waiting, *members))
 
     def _end(

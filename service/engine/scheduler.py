@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from service.domain.origin import Origin
+from service.domain.call import Origin
 from service.engine.sequence import Sequence
 
 _MAX_SKIPPED = 32  # how far to look past sequences that don't suit this turn's encoder run

@@ -3,9 +3,10 @@
 import enum
 from dataclasses import dataclass, field
 
+from service.domain.call import Call, Origin
 from service.domain.errors import ServiceError
-from service.domain.origin import Origin
-from service.domain.translation import RATIO_ALLOWANCE, DecodingOptions, FinishReason, Priority
+from service.domain.options import RATIO_ALLOWANCE, DecodingOptions
+from service.domain.translation import FinishReason, Priority
 
 
 class SequenceStatus(enum.Enum):
@@ -24,11 +25,10 @@ class Sequence:
     forced at the start of the output and don't appear in the hypotheses. `output_prefix_ids` are the caller's own
     beginning of the translation: forced after those, part of every hypothesis and of `max_output_tokens`, but not of
     scores, which cover only tokens chosen by the model. A sequence is at most one sample: if `options` request several,
-    each is a sequence with its own seed. Times are on `time.monotonic()`'s clock. Turns are taken by `origin`
-    (`waiting`), no part of which callers may choose; `request_id`, which they may, is for messages only.
+    each is a sequence with its own seed. Times are on `time.monotonic()`'s clock. Turns are taken by the call's origin
+    (`waiting`), no part of which callers may choose; its request id, which they may, is for messages only.
     """
 
-    request_id: str
     source_ids: tuple[int, ...]
     options: DecodingOptions
     arrived_seconds: float
@@ -37,7 +37,7 @@ class Sequence:
     priority: Priority = Priority.NORMAL
     output_prefix_ids: tuple[int, ...] = ()
     wants_progress: bool = False
-    origin: Origin = ()
+    call: Call = field(default_factory=Call)
     status: SequenceStatus = SequenceStatus.WAITING
     slots: list[int] = field(default_factory=list)  # rows of the arena, one per live hypothesis
     admitted_seconds: float = 0.0  # 0 until it joins a turn, like the two below
@@ -51,6 +51,11 @@ class Sequence:
         if options.max_length_ratio:
             by_ratio = int(options.max_length_ratio * len(self.source_ids)) + RATIO_ALLOWANCE
             self.max_tokens = min(self.max_tokens, len(self.output_prefix_ids) + by_ratio)
+
+    @property
+    def origin(self) -> Origin:
+        """Return whose call it belongs to."""
+        return self.call.origin
 
     @property
     def num_slots(self) -> int:

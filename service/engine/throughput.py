@@ -16,10 +16,10 @@ class Throughput:
     how fast a queue gets shorter, and `turn_seconds` for a given number of rows, which is how fast a text grows.
     """
 
-    def __init__(self, num_lanes: int, max_rows: int, full_turn_seconds: float = 0.0) -> None:
+    def __init__(self, num_workers: int, max_rows: int, full_turn_seconds: float = 0.0) -> None:
         """Start with workers of `max_rows` rows each and the measured duration of a turn with all of them; 0 if
         unknown."""
-        self._num_lanes = num_lanes
+        self._num_workers = num_workers
         self._max_rows = max_rows
         self._full_rows = max_rows if full_turn_seconds else 0.0
         self._full_seconds = full_turn_seconds
@@ -66,12 +66,12 @@ class Throughput:
         """Return the time per row-step when all workers are full; 0 while unknown."""
         if not self._full_rows:
             return 0.0
-        return self._full_seconds / self._full_rows / self._num_lanes
+        return self._full_seconds / self._full_rows / self._num_workers
 
     @property
     def full_turn_seconds(self) -> float:
         """Return the duration of a turn with all of its worker's rows in use; 0 while unknown."""
-        return self.seconds_per_row * self._max_rows * self._num_lanes
+        return self.seconds_per_row * self._max_rows * self._num_workers
 
     def _guessed_seconds(self, num_rows: int) -> float:
         """Bound a turn in a bucket not yet measured by a full turn and the other buckets, scaled by rows; 0 if

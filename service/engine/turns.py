@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterable
 from collections.abc import Sequence as Sequence_
 
-from service.domain.errors import Cancelled, DeadlineExceeded, EngineFailure, ServiceError, Unavailable
+from service.domain.errors import Cancelled, DeadlineExceeded, EngineFailure, Public, ServiceError, Unavailable
 from service.domain.translation import FinishReason
 from service.engine.config import EngineConfig
 from service.engine.integrity import expect
@@ -103,9 +103,9 @@ class Turns:
         if self.aborted:
             aborted, self.aborted = self.aborted, []
             for sequence in aborted:
-                self._drop(sequence, Cancelled("The caller gave the call up."), FinishReason.CANCELLED)
+                self._drop(sequence, Cancelled("the caller cancelled the call."), FinishReason.CANCELLED)
         for sequence in self.requests.deadlines.pop_expired(now_seconds):
-            self._drop(sequence, DeadlineExceeded("The call's deadline passed."), FinishReason.DEADLINE)
+            self._drop(sequence, DeadlineExceeded("the call's deadline passed."), FinishReason.DEADLINE)
 
     def _drop(self, sequence: Sequence, error: ServiceError, reason: FinishReason) -> None:
         leader = self.requests.drop(sequence, error, reason)
@@ -206,7 +206,7 @@ class Turns:
         self.requests.check_integrity()
         leaders = self.requests.coalescing.leaders
         is_right = len(leaders) == len(self.worker_of) and self.worker_of.keys() == set(leaders)
-        expect(is_right, f"{len(leaders)} sequences are decoded, {len(self.worker_of)} have a home")
+        expect(is_right, f"{len(leaders)} sequences are decoded, {len(self.worker_of)} are assigned to workers")
         worker.check_integrity([each for each, home in self.worker_of.items() if home is worker], list(joining))
 
     def _progress(self, worker: Worker) -> list[SequenceProgress]:
@@ -227,16 +227,20 @@ class Turns:
 
     def _explained(self, error: EngineFailure) -> ServiceError:
         if self.unavailable is not None:
-            return Unavailable(f"Not finished: {self.unavailable}.")  # the run failed because `stop` terminated it
+            return self._not_finished()  # the run failed because `stop` terminated it
         return error
+
+    def _not_finished(self) -> Unavailable:
+        advice, reason = "try another server, or try again", Public(self.unavailable or "")
+        return Unavailable("the call was not finished: {reason}", reason=reason, advice=advice)
 
     def fail_all(self) -> None:
         """Fail all accepted sequences with `Unavailable`, and report it."""
         with self.changed:
-            self.requests.fail_all(Unavailable(f"Not finished: {self.unavailable}; try another server, or again."))
+            self.requests.fail_all(self._not_finished())
             updates = self.requests.take_updates()
         try:
             if updates:
                 self._listener.on_updates(updates, [])
         except Exception:
-            _log.exception("the listener failed while everything was being failed")
+            _log.exception("the listener failed while all sequences were being failed")

@@ -3,7 +3,7 @@
 from collections import Counter, OrderedDict, deque
 from collections.abc import Hashable, Iterable, Iterator
 
-from service.domain.origin import Origin
+from service.domain.call import Origin
 from service.domain.translation import Priority
 from service.engine.integrity import expect
 from service.engine.sequence import Sequence, SequenceStatus

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable
 from collections.abc import Sequence as Sequence_
 from dataclasses import dataclass, field
 
-from service.domain.errors import EngineFailure
+from service.domain.errors import EngineFailure, Public
 from service.engine.batch import Batch
 from service.engine.integrity import expect
 from service.engine.reports import TurnStats
@@ -98,11 +98,11 @@ class Worker:
             IntegrityError: the state is inconsistent; says how.
         """
         expect(len(set(self.abandoned)) == len(self.abandoned), "a sequence is abandoned twice")
-        expect(not set(self.abandoned).intersection(at_home), "somebody waits for a abandoned sequence")
+        expect(not set(self.abandoned).intersection(at_home), "an abandoned sequence is assigned to a worker")
         expected, found = {*at_home, *self.abandoned}, {*self.batch.sequences, *joining}
         lost, strange = len(expected - found), len(found - expected)
-        expect(not lost, f"{lost} of {len(expected)} sequences at home in a worker have no rows there")
-        expect(not strange, f"{strange} of {len(found)} sequences have rows in a worker where they are not at home")
+        expect(not lost, f"{lost} of {len(expected)} sequences assigned to a worker have no rows there")
+        expect(not strange, f"{strange} of {len(found)} sequences have rows in a worker that they are not assigned to")
         needed = sum(sequence.num_slots for sequence in joining)
         expect(needed <= self.batch.num_free, f"{needed} rows are promised, {self.batch.num_free} are free")
 
@@ -159,10 +159,7 @@ class Worker:
             self._note_first_tokens(result)
             result.num_generated, result.num_steps = advance.num_generated, output.num_steps
             result.finished = advance.finished
-            result.failed = [
-                (sequence, EngineFailure("The decoder gave no numbers for this text; report it."))
-                for sequence in advance.failed
-            ]
+            result.failed = [(sequence, _produced_nan("decoder")) for sequence in advance.failed]
             result.has_run_failed = len(advance.failed) == batch.num_sequences
         self._remove_failed(result.failed)
         for sequence, _ in result.finished:
@@ -212,8 +209,7 @@ class Worker:
             if len(jobs) == 1:
                 return [_failure(error)]
             return [failure for job in jobs for failure in self._encode([job])]
-        unusable = "The encoder gave no numbers for this text; report it."
-        return [None if is_good else EngineFailure(unusable) for is_good in are_good]
+        return [None if is_good else _produced_nan("encoder") for is_good in are_good]
 
     def _note_first_tokens(self, result: StepResult) -> None:
         if not self._without_token:
@@ -231,12 +227,17 @@ class Worker:
 
 def _log_failure(what: str, error: Exception) -> None:
     if isinstance(error, RunTerminated):
-        _log.info("%s was ended, as the engine has stopped or failed", what)
+        _log.info("%s was terminated because the engine has stopped or failed", what)
     else:
         _log.error("%s failed", what, exc_info=error)
 
 
+def _produced_nan(part: str) -> EngineFailure:
+    return EngineFailure("the {part} produced NaN for this text", part=Public(part), advice="report it")
+
+
 def _failure(error: Exception) -> EngineFailure:
-    failure = EngineFailure(f"Decoding failed on the server's side ({type(error).__name__}); try again.")
+    kind = Public(type(error).__name__)
+    failure = EngineFailure("decoding failed on the server ({kind})", kind=kind, advice="try again")
     failure.__cause__ = error
     return failure

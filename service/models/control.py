@@ -51,7 +51,7 @@ class ModelControl:
         try:
             on_disk = await self._fleet.read()
         except BundleError as error:
-            raise NotPossible(str(error)) from error
+            raise NotPossible("{reason}", reason=Public(error)) from error
         folders = [folder for folder in on_disk if (folder.bundles or folder.faults) and folder.name == name]
         if not folders:
             known = listed(folder.name for folder in on_disk if folder.bundles)
@@ -61,7 +61,10 @@ class ModelControl:
         faults = [fault for folder in folders for fault in folder.faults]
         reasons = faults or await self._fleet.bring(folders[0])
         if reasons:
-            raise NotPossible(f"not loaded, what was served stays: {' '.join(reasons)}")
+            reason = Public(" ".join(reasons).removesuffix("."))
+            raise NotPossible(
+                "the model was not loaded: {reason}", reason=reason, advice="what was served before is still served"
+            )
 
     async def _unload(self, name: str) -> None:
         loaded = {model.name for model in self._fleet.models}
@@ -82,7 +85,7 @@ class ModelControl:
 
         if not self._is_explicit:
             work.close()
-            raise NotPossible("models are not loaded and unloaded by call here; start with --model-control explicit.")
+            raise NotPossible("models can't be loaded by call", advice="start the server with --model-control explicit")
         task = asyncio.create_task(run())
         self._tasks.add(task)
         task.add_done_callback(self._forget)

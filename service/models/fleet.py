@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from service.bundle.errors import BundleError, one_line
-from service.engine.cpus import set_back
+from service.engine.cpus import lower_priority
 from service.models.index import ModelState, list_states
 from service.models.loaded_model import LoadedModel
 from service.models.reload_plan import ReloadOutcome, plan_reload
@@ -199,7 +199,7 @@ class Fleet:
             self._reasons.pop(bundle.directory, None)
         else:
             self._refused[bundle.directory], self._reasons[bundle.directory] = bundle.stamp, outcome
-            _LOG.warning("not loaded, what was served stays: %s", outcome)
+            _LOG.warning("not loaded, what was served before is still served: %s", outcome)
             self._listener.on_refused(bundle.name)
         return outcome
 
@@ -228,7 +228,9 @@ class Fleet:
 
     async def _retire(self, model: LoadedModel) -> None:
         if not await model.leases.none_held(self._drain_seconds):
-            _LOG.warning("calls to %s outlasted %g s; they are given up", model.bundle.directory, self._drain_seconds)
+            _LOG.warning(
+                "calls to %s did not finish within %g s and are aborted", model.bundle.directory, self._drain_seconds
+            )
         await self._stop_engine(model)
         self._listener.on_retired(model)
         _LOG.info("retired %s", model.bundle.directory)
@@ -269,7 +271,7 @@ class Fleet:
         new = faults.keys() - self._faults
         self._faults = set(faults)
         for fault in sorted(new):
-            _LOG.warning("not loaded, what was served stays: %s", fault)
+            _LOG.warning("not loaded, what was served before is still served: %s", fault)
             name = faults[fault]
             if name is not None:
                 self._listener.on_refused(name)
@@ -288,7 +290,7 @@ class Fleet:
         outcome: list[T] = []  # emptied by the caller: the thread ends later and must not keep a model alive
 
         def run() -> None:
-            set_back()  # a new model's threads, and the CPU time to load it, have lower priority than serving
+            lower_priority()  # a new model's threads, and the CPU time to load it, have lower priority than serving
             try:
                 outcome.append(work())
             except BaseException as error:

@@ -22,20 +22,20 @@ class Leases:
     """The calls that hold one model. Belongs to the event loop's thread."""
 
     def __init__(self) -> None:
-        self._num_held = 0
+        self.num_held = 0
         self._none_held = asyncio.Event()
         self._none_held.set()
 
     @contextlib.contextmanager
     def hold(self) -> Iterator[None]:
         """Keep the model's engine running for the duration of a call."""
-        self._num_held += 1
+        self.num_held += 1
         self._none_held.clear()
         try:
             yield
         finally:
-            self._num_held -= 1
-            if not self._num_held:
+            self.num_held -= 1
+            if not self.num_held:
                 self._none_held.set()
 
     async def none_held(self, timeout_seconds: float) -> bool:

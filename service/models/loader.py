@@ -48,11 +48,12 @@ def load_model(
         check_intact(directory, manifest)
         if manifest.precision == "int8" and saturates_int8():
             _LOG.warning(
-                "this CPU has no VNNI: int8 products may saturate; %s may translate otherwise than tested", directory
+                "this CPU has no VNNI: int8 products may saturate; translations of %s may differ from those tested",
+                directory,
             )
         pairs = LanguagePairs(manifest)
         tokenizer = load_tokenizer(manifest.tokenizer, directory)
-        runners = OnnxRunner.load_lanes(directory, manifest, engine_config, session_config)
+        runners = OnnxRunner.load_for_workers(directory, manifest, engine_config, session_config)
         aligner = Aligner.load(directory, manifest, runners[0].encoder, session_config)
         if aligner is not None:  # before the trials: the end of a trial terminates the encoder until the engine starts
             check_aligner(bundle, pairs, aligner)
@@ -86,6 +87,6 @@ def _no_memory(bundle: FoundBundle, device: str, reason: str) -> str:
     mebibytes = sum(file.stat().st_size for file in files if file.is_file()) / 2**20
     return (
         f"{bundle.directory} can't be loaded on device {device!r}: memory or threads ran out ({reason}). Its files "
-        f"have {mebibytes:.0f} MiB, of which copies are made, and rows and threads come on top; allow the process more,"
+        f"have {mebibytes:.0f} MiB, which are copied, and rows and threads need more; give the process more memory,"
         " choose fewer --max-slots, or serve fewer models or versions."
     )

@@ -86,7 +86,9 @@ def read_models(path: Path, max_versions: int) -> list[ModelDirectory]:
     """
     try:
         if not path.is_dir():
-            raise BundleError(f"{path} is no directory; write a bundle with 'make export' or give one with --models.")
+            raise BundleError(
+                f"{path} is not a directory; write a bundle with 'make export' or give one with --models."
+            )
         if (path / MANIFEST_NAME).exists():
             return [ModelDirectory(path, (_read_bundle(path, ""),))]
         folders = sorted(entry for entry in path.iterdir() if entry.is_dir())

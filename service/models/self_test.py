@@ -101,7 +101,7 @@ def check_aligner(bundle: FoundBundle, pairs: LanguagePairs, aligner: Aligner) -
         raise BundleError(f"{bundle.directory} can't align: {one_line(error)}") from error
     if not all(np.allclose(attention.sum(axis=1), 1.0, atol=1e-2) for attention in aligned):
         raise BundleError(
-            f"{bundle.directory} fails its self-test: its alignments are no probabilities. "
+            f"{bundle.directory} fails its self-test: its alignments are not probabilities. "
             "Export it again with 'make export'."
         )
 
@@ -109,7 +109,6 @@ def check_aligner(bundle: FoundBundle, pairs: LanguagePairs, aligner: Aligner) -
 def _sequence(golden: GoldenPair, pair: LanguagePair, max_output_tokens: int) -> Sequence:
     options = DecodingOptions(beam_size=1, length_penalty=1.0, num_hypotheses=1, max_output_tokens=max_output_tokens)
     return Sequence(
-        request_id="self-test",
         source_ids=golden.source_ids,
         options=options,
         arrived_seconds=time.monotonic(),
@@ -134,6 +133,6 @@ def _check_tokenizer(
     output_ids = manifest.without_end(golden.output_ids)
     if source_ids != golden.source_ids or tokenizer.decode(output_ids) != golden.translation:
         raise BundleError(
-            f"{where} fails its self-test: its tokenizer reads or writes {golden.text!r} otherwise than at export. "
+            f"{where} fails its self-test: its tokenizer reads or writes {golden.text!r} differently than at export. "
             "Export it again with 'make export'."
         )

@@ -147,7 +147,7 @@ class Supervisor:
         seconds = model.engine.snapshot().turn_seconds
         if seconds <= self._stuck_turn_seconds or model.engine.failure is not None:
             return
-        _LOG.error("a turn of %s has taken %.1f s; ending it", model.bundle.directory, seconds)
+        _LOG.error("a turn of %s has taken %.1f s; terminating it", model.bundle.directory, seconds)
         reason = f"a run of the model took more than {self._stuck_turn_seconds:g} s and was ended"
         model.engine.fail(TimeoutError(reason), reason)
 
@@ -159,7 +159,7 @@ class Supervisor:
             self._failed(model, patient, f"the engine failed ({_one_line(engine.failure)})")
         elif patient.restart is not None:
             if self._clock() - patient.since > self._stuck_turn_seconds + _END_SECONDS:
-                self._lose(f"the engine of {where} hangs while it is being restarted.")
+                self._lose(f"the engine of {where} hangs during its restart.")
         elif engine.has_threads:
             if self._clock() - patient.since > _END_SECONDS:
                 self._lose(f"a thread of the engine of {where} hangs in native code.")

@@ -47,8 +47,8 @@ def warm_up(bundle: FoundBundle, runners: Sequence_[OnnxRunner], engine_config: 
         with ThreadPoolExecutor(len(runners)) as pool:
             for filled in [pool.submit(fill, each, source_ids, engine_config.max_encode_tokens) for each in runners]:
                 filled.result()
-            lanes = [pool.submit(fastest_step, runner, len(source_ids)) for runner in runners]
-            seconds = max(lane.result() for lane in lanes)
+            workers = [pool.submit(fastest_step, runner, len(source_ids)) for runner in runners]
+            seconds = max(worker.result() for worker in workers)
         for runner in runners:
             runner.idle()
         return seconds
@@ -68,7 +68,7 @@ def warm_up(bundle: FoundBundle, runners: Sequence_[OnnxRunner], engine_config: 
             chosen = knee(step_seconds)
             for runner in runners:
                 runner.resize(chosen // len(runners))
-            _LOG.info("%s: %d slots in %d lanes", bundle.directory, chosen, len(runners))
+            _LOG.info("%s: %d slots in %d workers", bundle.directory, chosen, len(runners))
         seconds = lanes_step_seconds()
     except DeviceUnavailable:
         raise
@@ -136,5 +136,5 @@ def _decode_a_beam(bundle: FoundBundle, runner: Runner, engine_config: EngineCon
         num_hypotheses=1,
         max_output_tokens=min(_MAX_STEPS, manifest.limits.max_output_tokens),
     )
-    sequence = Sequence("warm-up", manifest.golden[0].source_ids, options, time.monotonic())
+    sequence = Sequence(manifest.golden[0].source_ids, options, time.monotonic())
     run_trial([sequence], [runner], engine_config, str(bundle.directory))

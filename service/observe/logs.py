@@ -21,7 +21,7 @@ from service.process.standard_streams import ERROR, QueuedText, drain
 
 _LOG = logging.getLogger(__name__)
 
-_HIDDEN = "(message left out: it may quote a caller's text; see --log-text)"
+_HIDDEN = "(message omitted: it may quote a caller's text; see --log-text)"
 
 
 def set_up(config: ServerConfig) -> None:

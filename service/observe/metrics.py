@@ -35,37 +35,43 @@ class Metrics:
         # Calls, as seen by the caller
         self._requests = registry.counter("requests", "Finished calls.", "method", "code")
         self._request_seconds = registry.histogram(
-            "request_duration_seconds", "Arrival of a call to its last byte.", REQUEST_BUCKETS, "method", "code"
+            "request_duration_seconds",
+            "Time from a call's arrival to its last byte.",
+            REQUEST_BUCKETS,
+            "method",
+            "code",
         )
         self._inflight = registry.gauge("inflight_requests", "Calls that were accepted and not yet answered.")
         self._bytes_in_flight = registry.gauge(
-            "bytes_in_flight", "Bytes of calls' messages and answers, with those that may yet arrive."
+            "bytes_in_flight", "Bytes of calls' messages and answers, including those that may still arrive."
         )
-        self._bytes_in_flight_max = registry.gauge("bytes_in_flight_max", "Most of them that there may be.")
-        self._rejected = registry.counter("rejected", "Calls that were refused, by reason.", "reason")
+        self._bytes_in_flight_max = registry.gauge("bytes_in_flight_max", "Maximum of these bytes.")
+        self._rejected = registry.counter("rejected", "Rejected calls, by reason.", "reason")
         # Callers, by name of their key
-        self._key_requests = registry.counter("key_requests", "Calls that were let in, by the caller's key.", "key")
-        self._key_refused = registry.counter("key_refused", "Calls that a quota refused, by the caller's key.", "key")
+        self._key_requests = registry.counter("key_requests", "Accepted calls, by the caller's key.", "key")
+        self._key_refused = registry.counter("key_refused", "Calls rejected by a quota, by the caller's key.", "key")
         self._key_tokens = registry.counter(
             "key_tokens", "Tokens of sources and translations, by the caller's key.", "key"
         )
         self._keys: set[str] = set()
         # The server
         self._ready = registry.gauge("ready", "1 while the server is ready for calls.")
-        self._draining = registry.gauge("draining", "1 while the server is being stopped.")
+        self._draining = registry.gauge("draining", "1 while the server is stopping.")
         self._set_tls_not_after: Callable[[float], None] | None = None  # only with TLS: 0 would look long expired
-        self._loop_tasks = registry.gauge("event_loop_tasks", "Tasks on the event loop, such as calls under way.")
+        self._loop_tasks = registry.gauge("event_loop_tasks", "Tasks on the event loop, such as calls in progress.")
         self._loop_silence = registry.gauge(
-            "event_loop_silence_seconds", "Since the event loop last ran, which it does every second if it can."
+            "event_loop_silence_seconds", "Time since the event loop last ran; it should run every second."
         )
         self._build_info = registry.gauge("build_info", "Always 1.", "version", "onnxruntime_version", "provider")
         self._model_info = registry.gauge("model_info", "Always 1.", *ModelInfo._fields)
-        self._reloads = registry.counter("reloads", "Looks at the models on disk, by what they led to.", "outcome")
+        self._reloads = registry.counter("reloads", "Reloads of the models on disk, by outcome.", "outcome")
         for outcome in ReloadOutcome:
             self._reloads.labels(outcome.value)
         self._load_failures = registry.counter("model_load_failures", "Bundles that could not be loaded.", "model")
-        self._cache_bytes = registry.gauge("cache_bytes", "Memory of the finished translations that are kept, about.")
-        self._cache_max_bytes = registry.gauge("cache_max_bytes", "Most memory for them; 0: none are kept.")
+        self._cache_bytes = registry.gauge("cache_bytes", "Approximate memory of cached translations.")
+        self._cache_max_bytes = registry.gauge(
+            "cache_max_bytes", "Maximum memory for cached translations; 0: no cache."
+        )
         self.of_models = ModelSeries(registry)
 
     def render(self, accept: str = "") -> tuple[bytes, str]:

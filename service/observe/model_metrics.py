@@ -27,7 +27,7 @@ class ModelSeries:
         self.target_tokens = registry.counter("target_tokens", "Tokens that were generated.", "model")
         self.finish = registry.counter("finish", "Finished sequences by the reason they ended.", "model", "reason")
         self.flags = registry.counter(
-            "segment_flags", "Segments whose translation asks for a look, by what is odd.", "model", "flag"
+            "segment_flags", "Segments whose translation should be reviewed, by reason.", "model", "flag"
         )
         self.request_sentences = registry.sizes("request_sentences", "Sequences per call.")
         self.source_length = registry.sizes("source_length_tokens", "Source tokens per sequence.")
@@ -37,10 +37,10 @@ class ModelSeries:
         self.tokenize_seconds = registry.seconds("tokenize_seconds", "Tokenizing a call's texts.", STEP_BUCKETS)
         self.detokenize_seconds = registry.seconds("detokenize_seconds", "Detokenizing a call's texts.", STEP_BUCKETS)
         self.first_token_seconds = registry.seconds(
-            "time_to_first_token_seconds", "Arrival of a sequence to its first token."
+            "time_to_first_token_seconds", "Time from a sequence's arrival to its first token."
         )
         self.output_token_seconds = registry.seconds(
-            "time_per_output_token_seconds", "Time between a sequence's tokens after the first, its mean.", STEP_BUCKETS
+            "time_per_output_token_seconds", "Mean time between a sequence's tokens after the first.", STEP_BUCKETS
         )
         # The engine
         self.encode_seconds = registry.seconds("encode_seconds", "One run of the encoder.")
@@ -49,32 +49,36 @@ class ModelSeries:
         self.padding_ratio = registry.histogram(
             "encode_padding_ratio", "Share of padding in one encoder run.", RATIO_BUCKETS, "model"
         )
-        self.model_load_seconds = registry.gauge("model_load_seconds", "Time from checksums to warmed up.", "model")
+        self.model_load_seconds = registry.gauge(
+            "model_load_seconds", "Time to load a model, from checksums to warm-up.", "model"
+        )
         self.queue_sequences = registry.gauge("queue_sequences", "Sequences that wait for a free slot.", "model")
         self.queue_tokens = registry.gauge("queue_tokens", "Source tokens of waiting sequences.", "model")
         self.estimated_wait = registry.gauge(
-            "estimated_wait_seconds", "How long a call that comes now would wait for a slot if all took turns.", "model"
+            "estimated_wait_seconds",
+            "How long a call that arrives now would wait for a slot if all took turns.",
+            "model",
         )
-        self.restarts = registry.counter("engine_restarts", "Engines that had failed and were brought back.", "model")
+        self.restarts = registry.counter("engine_restarts", "Engines that failed and were restarted.", "model")
         self.admissions = registry.counter("admissions", "Sequences that got slots.", "model")
         self.evictions = registry.counter(
-            "evictions", "Sequences taken out while they ran, by reason: cancelled, deadline.", "model", "reason"
+            "evictions", "Sequences removed while they ran, by reason: cancelled, deadline.", "model", "reason"
         )
         self.turn_seconds = registry.gauge(
-            "engine_turn_seconds", "How long the engine's turn under way has taken; 0 when idle.", "model"
+            "engine_turn_seconds", "Duration of the engine's current turn so far; 0 when idle.", "model"
         )
         self.coalesced = registry.counter(
             "coalesced_sequences", "Sequences answered by an identical one that was being decoded.", "model"
         )
         self.kv_bytes_per_slot = registry.gauge(
-            "kv_cache_bytes_per_slot", "Memory that one slot's keys and values take, reserved for its longest.", "model"
+            "kv_cache_bytes_per_slot", "Memory reserved for one slot's keys and values at its maximum length.", "model"
         )
         self.cache_lookups = registry.counter(
-            "cache_lookups", "Texts looked up among finished translations: hit, miss.", "model", "outcome"
+            "cache_lookups", "Segments looked up in the translation cache: hit, miss.", "model", "outcome"
         )
         self.sequences_running = registry.gauge("sequences_running", "Sequences that are being decoded.", "model")
         self.slots_running = registry.gauge("slots_running", "Slots in use.", "model")
-        self.slots_max = registry.gauge("slots_max", "Slots that there are.", "model")
+        self.slots_max = registry.gauge("slots_max", "Slots in total.", "model")
         self.kv_cache_utilization = registry.gauge(
             "kv_cache_utilization_ratio", "Share of slots in use, 0 to 1.", "model"
         )

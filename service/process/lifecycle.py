@@ -40,9 +40,9 @@ def on_signals(stop: asyncio.Event, reload: asyncio.Event) -> None:
 
     def stop_or_leave(number: signal.Signals) -> None:
         if stop.is_set():
-            _LOG.warning("second %s: leaving at once", number.name)
+            _LOG.warning("second %s: exiting immediately", number.name)
             leave(128 + number)
-        _LOG.info("%s: stopping; a second one leaves at once", number.name)
+        _LOG.info("%s: stopping; a second one exits immediately", number.name)
         stop.set()
 
     loop = asyncio.get_running_loop()

@@ -45,7 +45,7 @@ class Reloader:
             try:
                 outcome = await self._fleet.reload()
             except Exception:
-                _LOG.exception("reloading failed; what was served stays")
+                _LOG.exception("reloading failed; the served models are unchanged")
                 outcome = ReloadOutcome.FAILED
             self._metrics.reloaded(outcome)
             return outcome
@@ -73,4 +73,4 @@ async def follow_files(tls: ServerTls | None, gate: "Gate | None", metrics: Metr
             if gate is not None and await asyncio.to_thread(gate.refresh):
                 _LOG.info("the API keys have changed")
         except Exception:
-            _LOG.exception("looking at the files of TLS and API keys failed; what was read before stays in use")
+            _LOG.exception("checking the files of TLS and API keys failed; their previous contents stay in use")

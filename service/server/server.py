@@ -144,6 +144,11 @@ class Server:
         return self._fleet.models
 
     @property
+    def translator(self) -> Translator:
+        """Return what answers the calls of every API."""
+        return self._translator
+
+    @property
     def has_threads_left(self) -> bool:
         """Return whether a thread is stuck in native code, so that the process must exit without it."""
         return self._fleet.has_threads_left
@@ -256,7 +261,7 @@ class Server:
         dropping = asyncio.create_task(self._drop_silent())
         await asyncio.wait({stopping}, timeout=grace_seconds)
         if not stopping.done():
-            _LOG.warning("calls outlasted the grace of %g s; they are given up", grace_seconds)
+            _LOG.warning("calls did not finish within the grace period of %g s and are aborted", grace_seconds)
         if self._watching is not None:
             self._watching.cancel()
         self._control.close()
@@ -296,7 +301,7 @@ class Server:
 
     def on_lost(self, reason: str) -> None:
         """See `SupervisorListener.on_lost`."""
-        _LOG.critical("%s This process ends", reason)
+        _LOG.critical("%s The process exits", reason)
         self.has_failed = True
         self._enter(Phase.FAILED)
         self._lost.set()

@@ -55,7 +55,7 @@ def read_glossary(path: Path) -> Glossary:
     if name is None:
         raise GlossaryError(f"{path}: the name must be <name>.<source>-<target>.tsv or .csv, as products.en-pt_BR.tsv.")
     if path.exists() and not path.is_file():  # reading a pipe would block, reading a device would never end
-        raise GlossaryError(f"{path} is no file; expected one with terms.")
+        raise GlossaryError(f"{path} is not a file; expected one with terms.")
     try:
         lines = path.read_bytes().decode("utf-8-sig").split("\n")
     except UnicodeDecodeError as error:
@@ -88,7 +88,7 @@ def _comma_separated(line: str) -> Sequence[str]:
     try:
         (fields,) = csv.reader([line.rstrip()], strict=True)
     except csv.Error as error:
-        raise ValueError(f"is no CSV: {error}") from error
+        raise ValueError(f"is not CSV: {error}") from error
     return fields
 
 
@@ -142,7 +142,7 @@ class GlossaryFolder:
             GlossaryError: the folder does not exist.
         """
         if not path.is_dir():
-            raise GlossaryError(f"{path} is no folder; expected one with glossaries such as products.en-de.tsv.")
+            raise GlossaryError(f"{path} is not a folder; expected one with glossaries such as products.en-de.tsv.")
         self._path = path
         self._stamps: dict[Path, tuple[int, int]] = {}
         self._files: dict[Path, Glossary] = {}
@@ -195,7 +195,7 @@ class GlossaryFolder:
             glossary = read_glossary(path)
             _check_alone(path, glossary, self._files.items())
         except GlossaryError as error:
-            kept = " What it held before stays." if path in self._files else ""
+            kept = " Its previous contents stay in use." if path in self._files else ""
             _log.warning("Glossary left out: %s%s", error, kept)
         else:
             self._files[path] = glossary

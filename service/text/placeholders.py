@@ -67,8 +67,10 @@ def find_placeholders(text: str) -> list[Span]:
                 break
             if len(spans) == MAX_PLACEHOLDERS:
                 raise TooMany(
-                    f"a text has more than {MAX_PLACEHOLDERS} placeholders, tags or addresses; send several calls.",
+                    "a text has more than {most} placeholders, tags or addresses",
                     "texts",
+                    most=MAX_PLACEHOLDERS,
+                    advice="send several calls",
                 )
             spans.append(Span(*found.span()))
         position = max(end, spans[-1].end if spans else 0)

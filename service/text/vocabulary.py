@@ -21,7 +21,7 @@ def parse_vocabulary(data: bytes) -> dict[str, int]:
     except RecursionError:
         raise ValueError("it is nested too deeply; expected one object of pieces and ids") from None
     except ValueError as error:
-        raise ValueError(f"it is no JSON: {error}") from error
+        raise ValueError(f"it is not JSON: {error}") from error
     if not isinstance(entries, _Entries) or not entries:
         raise ValueError("it holds no vocabulary; expected one object of pieces and ids")
     for piece, token_id in entries:

@@ -22,8 +22,10 @@ class AnswerSize:
         self._num_characters += num_characters * self._num_hypotheses + num_entries * ENTRY_CHARACTERS
         if self._num_characters > self._max_characters:
             raise TooLong(
-                f"the answer would have more than {self._max_characters} characters, the most that is allowed per call "
-                "(all hypotheses together; each segment and link of an alignment counts as "
-                f"{ENTRY_CHARACTERS}). Send less text per call, shorter terms, or ask for fewer hypotheses.",
+                "the answer would have more than {most} characters, the limit per call (all hypotheses together; each "
+                "segment and link of an alignment counts as {entry})",
                 "texts",
+                most=self._max_characters,
+                entry=ENTRY_CHARACTERS,
+                advice="send less text per call, shorter terms, or ask for fewer hypotheses",
             )

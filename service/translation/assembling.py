@@ -8,9 +8,9 @@ from service.domain.translation import AlignedSpan, FinishReason, Hypothesis, Se
 from service.text.markup import BlockTranslation
 from service.translation.answer_size import AnswerSize
 from service.translation.planning import PlannedPassage, PlannedSegment, PlannedText
-from service.translation.restoring import Alignment, SegmentHypothesis
+from service.translation.restoring import Alignment
 
-Candidates = tuple[SegmentHypothesis, ...]
+Candidates = tuple[Hypothesis, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +42,11 @@ def assemble(
     drafts = [_draft(planned, candidates, rank) for rank in range(num_ranks)]
     best_text, best_parts = drafts[0]
     segments, alignment = _joined(planned, best_parts)
-    chosen = [_of_rank(each, 0) for each in candidates]
-    reasons = (each.finish_reason for each in chosen)
+    hypotheses = tuple(_hypothesis(text, candidates, rank) for rank, (text, _) in enumerate(drafts))
     return Translation(
         text=best_text,
-        hypotheses=tuple(_hypothesis(text, candidates, rank) for rank, (text, _) in enumerate(drafts)),
-        finish_reason=next((each for each in reasons if each is not FinishReason.STOP), FinishReason.STOP),
+        hypotheses=hypotheses,
+        finish_reason=hypotheses[0].finish_reason,
         num_source_tokens=sum(len(segment.source_ids) for segment in planned.segments),
         segments=segments,
         alignment=alignment if with_alignment else (),
@@ -80,7 +79,7 @@ def _passage(passage: PlannedPassage, candidates: Iterator[Candidates], rank: in
     return _Part("".join(texts), tuple(segments), tuple(alignment))
 
 
-def _segment(planned: PlannedSegment, chosen: SegmentHypothesis, start: int, end: int) -> Segment:
+def _segment(planned: PlannedSegment, chosen: Hypothesis, start: int, end: int) -> Segment:
     return Segment(
         source_start=planned.start,
         source_end=planned.end,
@@ -126,16 +125,18 @@ def _moved(alignment: Alignment, source: int, target: int) -> Iterator[AlignedSp
     )
 
 
-def _of_rank(candidates: Candidates, rank: int) -> SegmentHypothesis:
+def _of_rank(candidates: Candidates, rank: int) -> Hypothesis:
     return candidates[min(rank, len(candidates) - 1)]
 
 
 def _hypothesis(text: str, candidates: Sequence[Candidates], rank: int) -> Hypothesis:
     chosen = [_of_rank(each, rank) for each in candidates]
-    return Hypothesis(text, _mean_score(chosen), sum(each.num_tokens for each in chosen))
+    cut_off = (each.finish_reason for each in chosen if each.finish_reason is not FinishReason.STOP)
+    num_tokens = sum(each.num_tokens for each in chosen)
+    return Hypothesis(text, _mean_score(chosen), num_tokens, next(cut_off, FinishReason.STOP))
 
 
-def _mean_score(chosen: Sequence[SegmentHypothesis]) -> float | None:
+def _mean_score(chosen: Sequence[Hypothesis]) -> float | None:
     if len(chosen) == 1:
         return chosen[0].score
     weighted = [(each.num_tokens, each.score) for each in chosen if each.num_tokens]

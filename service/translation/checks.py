@@ -19,7 +19,7 @@ def check_request(request: TranslationRequest, max_characters: int) -> None:
     num_characters = sum(map(len, request.target_prefixes))
     if num_characters > max_characters:
         raise TooLong(
-            "{path} have {number} characters together",
+            "{path} have {number} characters in total",
             Path("target_prefixes"),
             number=num_characters,
             allowed=f"{max_characters} per call, as in texts",
@@ -35,7 +35,7 @@ def check_request(request: TranslationRequest, max_characters: int) -> None:
         )
     if any(request.target_prefixes) and request.mime_type is not MimeType.PLAIN:
         raise InvalidRequest(
-            "{path} can't go with mime_type {mime_type}",
+            "{path} can't be used with mime_type {mime_type}",
             Path("target_prefixes"),
             mime_type=Public(repr(request.mime_type.value)),
             advice="send plain text, or leave them out",
@@ -43,7 +43,7 @@ def check_request(request: TranslationRequest, max_characters: int) -> None:
     for number, term in enumerate(request.terms):
         if not len(term.source.strip()) > 0 or max(len(term.source), len(term.target or "")) > MAX_TERM_CHARACTERS:
             raise InvalidRequest(
-                "{path} has {source} characters to find and {target} to put",
+                "{path} has a source of {source} and a target of {target} characters",
                 Path("terms", number),
                 source=len(term.source),
                 target=len(term.target or ""),
@@ -71,7 +71,7 @@ def check_texts(texts: Collection[str], max_characters: int) -> None:
     num_characters = sum(map(len, texts))
     if num_characters > max_characters:
         raise TooLong(
-            "{path} have {number} characters together",
+            "{path} have {number} characters in total",
             Path("texts"),
             number=num_characters,
             allowed=f"{max_characters} per call",

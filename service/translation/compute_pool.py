@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from service.domain.checkpoint import checkpoints
 from service.domain.errors import Cancelled, DeadlineExceeded, Overloaded, Unavailable
-from service.engine.cpus import set_back
+from service.engine.cpus import lower_priority
 
 T = TypeVar("T")
 
@@ -147,8 +147,11 @@ class ComputePool:
         num_own = sum(work.caller == caller for work in self._queued)
         if len(self._queued) >= _MAX_QUEUED or num_own >= _MAX_QUEUED_OF_ONE_CALLER:
             raise Overloaded(
-                f"{len(self._queued)} long texts wait to be read, {num_own} of them the caller's own; try again later.",
+                "{number} long texts are waiting to be processed, {num_own} of them this caller's",
                 _HINT_SECONDS,
+                number=len(self._queued),
+                num_own=num_own,
+                advice="try again later",
             )
 
     def _give_up(self, work: _Work) -> None:
@@ -161,7 +164,7 @@ class ComputePool:
 
     def _serve(self) -> None:
         """Run work until the pool is closed, on each thread."""
-        set_back()
+        lower_priority()
         while (work := self._taken()) is not None:
             tell = self._ran(work)
             self._let_go(work)
@@ -192,7 +195,7 @@ class ComputePool:
         if self._is_closed:
             raise _stopping()
         if work.is_given_up:
-            raise Cancelled("the caller went away.")
+            raise Cancelled("the caller disconnected.")
         if now >= work.deadline_seconds:
             raise _out_of_time()
 
@@ -279,8 +282,8 @@ def _settle(outcome: "asyncio.Future[Any]", result: Any, error: BaseException | 
 
 
 def _stopping() -> Unavailable:
-    return Unavailable("the server is stopping; another one may answer.")
+    return Unavailable("the server is stopping", advice="try another one")
 
 
 def _out_of_time() -> DeadlineExceeded:
-    return DeadlineExceeded("the deadline passed while the texts were read.")
+    return DeadlineExceeded("the deadline passed while the texts were being processed.")

@@ -33,6 +33,11 @@ class SegmentDecoder:
         self._pending = PendingCalls()
 
     @property
+    def num_pending(self) -> int:
+        """Return how many sequences calls are waiting for."""
+        return len(self._pending)
+
+    @property
     def keeps(self) -> bool:
         """Return whether segments may be cached."""
         return self._cache.max_bytes > 0

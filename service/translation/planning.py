@@ -156,10 +156,11 @@ class Planner:
         self._num_segments += bool(segment.source_ids)
         if self._num_segments > self._max_segments:
             raise TooMany(
-                "{path} have more than {most} segments together, such as sentences, each sample of one counted",
+                "{path} have more than {most} segments, such as sentences, counting each sample of one",
                 Path("texts"),
                 most=self._max_segments,
-                advice=f"at most {self._max_segments} can wait at once. Send less text per call",
+                allowed=f"{self._max_segments} per call",
+                advice="send less text per call",
             )
         return segment
 
@@ -259,7 +260,7 @@ class Planner:
         written = self._tokenizer.decode(ids)
         if _normalized(written) != _normalized(prefix):
             raise InvalidRequest(
-                "{path} has characters that {model} can't write: of {prefix} there is {written} left",
+                "{path} has characters that {model} can't write: of {prefix} only {written} is left",
                 Path("target_prefixes", index),
                 model=Public(self._manifest.name),
                 prefix=prefix,
@@ -281,7 +282,7 @@ class Planner:
             size=Public(size),
             model=Public(self._manifest.name),
             limit=self._manifest.limits.max_source_tokens,
-            advice="cut it, or leave `strict` out",
+            advice="shorten it, or leave `strict` out",
         )
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from service.bundle.manifest_parts import LanguagePair
 from service.domain.checkpoint import paced
-from service.domain.translation import AlignedSpan, FinishReason, Flag
+from service.domain.translation import AlignedSpan, Flag, Hypothesis
 from service.engine.runtime.aligner import Aligner, Pair
 from service.engine.sequence import DecodedHypothesis
 from service.text.alignment import align_words
@@ -18,18 +18,6 @@ from service.translation.answer_size import AnswerSize
 from service.translation.planning import PlannedSegment, bounds, has_letters_beside
 
 Alignment = tuple[AlignedSpan, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class SegmentHypothesis:
-    """One candidate for a segment; `alignment` is from the segment's text to this text and may be empty."""
-
-    text: str
-    finish_reason: FinishReason
-    score: float | None = None
-    num_tokens: int = 0
-    flags: tuple[Flag, ...] = ()
-    alignment: Alignment = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +39,7 @@ class Restorer:
         segments: Sequence[PlannedSegment],
         decoded: Sequence[Sequence[DecodedHypothesis]],
         aligned: Sequence[bool],
-    ) -> list[tuple[SegmentHypothesis, ...]]:
+    ) -> list[tuple[Hypothesis, ...]]:
         """Return the candidates of each segment, best first. `aligned` has whether each segment's alignment is wanted.
 
         A segment that the model did not read has one candidate, built from its spans' targets.
@@ -113,7 +101,7 @@ class Restorer:
 
     def _hypothesis(
         self, segment: PlannedSegment, decoded: DecodedHypothesis, text: str, alignment: Alignment
-    ) -> SegmentHypothesis:
+    ) -> Hypothesis:
         flags: tuple[Flag, ...] = ()
         places: Sequence[Span] = ()
         if segment.spans:
@@ -130,9 +118,9 @@ class Restorer:
         if _is_empty(text, places) and has_letters_beside(segment.text, segment.spans):
             flags = (*flags, Flag.EMPTY)
         score = decoded.score if self.tells_scores else None
-        return SegmentHypothesis(text, decoded.finish_reason, score, len(decoded.token_ids), flags, alignment)
+        return Hypothesis(text, score, len(decoded.token_ids), decoded.finish_reason, flags, alignment)
 
-    def _unread(self, segment: PlannedSegment) -> SegmentHypothesis:
+    def _unread(self, segment: PlannedSegment) -> Hypothesis:
         self.size.add(0, len(segment.spans))  # planning has already counted their targets
         return _unread(segment)
 
@@ -155,7 +143,7 @@ def _is_empty(text: str, places: Sequence[Span]) -> bool:
     return True
 
 
-def _unread(segment: PlannedSegment) -> SegmentHypothesis:
+def _unread(segment: PlannedSegment) -> Hypothesis:
     """Build a candidate of the spans' targets and the text between them; there may be thousands of spans."""
     parts: list[str] = []
     alignment: list[AlignedSpan] = []
@@ -166,7 +154,7 @@ def _unread(segment: PlannedSegment) -> SegmentHypothesis:
         parts += (segment.text[end : span.start], span.target)
         alignment.append(AlignedSpan(span.start, span.end, start, length))
         end = span.end
-    return SegmentHypothesis("".join((*parts, segment.text[end:])), FinishReason.STOP, alignment=tuple(alignment))
+    return Hypothesis("".join((*parts, segment.text[end:])), alignment=tuple(alignment))
 
 
 def _clipped(alignment: Alignment, length: int) -> Alignment:

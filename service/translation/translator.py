@@ -3,16 +3,15 @@
 import asyncio
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import aclosing, contextmanager
 from dataclasses import replace
 from typing import TypeVar
 
 from service.bundle.manifest_parts import LanguagePair
-from service.domain.call import Phase, current_call
-from service.domain.checkpoint import done_within, paced
+from service.domain.call import current_call
+from service.domain.checkpoint import paced
 from service.domain.errors import DeadlineExceeded, InvalidRequest, NotFound, Overloaded, Public, Unavailable, listed
-from service.domain.origin import Origin
 from service.domain.translation import (
     CallLimits,
     DetectedLanguage,
@@ -34,20 +33,12 @@ from service.text.glossary import Glossaries
 from service.text.languages import canonical
 from service.text.terms import TermIndex
 from service.translation.assembling import Candidates
-from service.translation.cache import Decoded, TranslationCache
+from service.translation.cache import TranslationCache
 from service.translation.call import TranslationCall
 from service.translation.checks import check_request, check_texts
-from service.translation.compute_pool import ComputePool
+from service.translation.computations import Computations
 from service.translation.decoding import SegmentDecoder, SegmentProgress
 from service.translation.source_languages import Part, parts_by_language, read_texts
-
-# Up to these limits the event loop plans and restores itself: about half a millisecond, less than a switch to another
-# thread costs under load. Short work that takes longer is restarted on another thread.
-_MAX_INLINE_CHARACTERS = 4_096
-_MAX_INLINE_SECONDS = 0.002
-_TERMS_FACTOR = 16  # measured slowdown per character if a term matches, or nearly matches, at each
-_MAX_INLINE_TOKENS = 2_048
-_MAX_INLINE_ENTRIES = 1_024  # segments and alignment links that the event loop converts to messages itself
 
 T = TypeVar("T")
 
@@ -63,7 +54,7 @@ class Translator:
         self._decoder = SegmentDecoder(metrics, cache)
         self._catalogue = Catalogue()
         self._is_loading = True
-        self._pool = ComputePool()
+        self._computations = Computations(metrics)
 
     def serve(self, catalogue: Catalogue) -> None:
         """Translate with these models from now on."""
@@ -72,7 +63,12 @@ class Translator:
 
     def close(self) -> None:
         """End all computations without waiting for them."""
-        self._pool.close()
+        self._computations.close()
+
+    @property
+    def num_pending(self) -> int:
+        """Return how many sequences the calls are waiting for."""
+        return self._decoder.num_pending
 
     def models(self) -> list[LoadedModel]:
         """Return the served models, sorted by name, the highest version of each first.
@@ -81,7 +77,7 @@ class Translator:
             Unavailable: they are still being loaded.
         """
         if self._is_loading:
-            raise Unavailable("the server is still loading its models; try again in a few seconds.")
+            raise Unavailable("the server is still loading its models", advice="try again in a few seconds")
         return self._catalogue.models()
 
     def model(self, name: str, version: str) -> LoadedModel:
@@ -162,7 +158,7 @@ class Translator:
             for index, text in enumerate(request.texts):
                 if index not in in_parts:
                     model = self._model_into(request)
-                    yield StreamEvent(index, text, model.name, model.version, _undetermined(text))
+                    yield StreamEvent(index, text, _undetermined(text), model.name, model.version)
         for part in parts:
             async with aclosing(self._stream(part)) as events:
                 async for event in events:
@@ -191,7 +187,7 @@ class Translator:
             detector = LanguageDetector()
             return [detector.detect(each.plain) for each in paced(read_texts(texts, mime_type), every=4)]
 
-        return await self._pool.run(detected, sum(map(len, texts)), deadline_seconds, _caller())
+        return await self._computations.run(detected, sum(map(len, texts)), deadline_seconds)
 
     async def convert(self, build: Callable[[], T], num_entries: int) -> T:
         """Return the result of `build` for `num_entries` segments and alignment links of an answer.
@@ -201,9 +197,7 @@ class Translator:
         Raises:
             Unavailable: the server is stopping.
         """
-        if num_entries <= _MAX_INLINE_ENTRIES:
-            return build()
-        return await self._pool.run(build, num_entries, caller=_caller())
+        return await self._computations.convert(build, num_entries)
 
     async def _parts(self, request: TranslationRequest) -> list[Part]:
         """Check a request and split it by source language: the one given by the caller, or the one detected for each
@@ -220,7 +214,7 @@ class Translator:
             codes = [detector.detect(each.plain)[0].language_code for each in paced(read, every=4)]
             return parts_by_language(request, codes, read)
 
-        return await self._run(parts, request, inline=False)
+        return await self._computations.run(parts, sum(map(len, request.texts)), request.deadline_seconds)
 
     @contextmanager
     def _model_for(self, part: Part) -> Iterator[tuple[LoadedModel, LanguagePair]]:
@@ -237,11 +231,10 @@ class Translator:
         request = part.request
         with self._model_for(part) as (model, pair):
             call = await self._planned(part, model, pair)
-            candidates = await self._restored(call, await self._decoder.decode(call))
-            translations = await self._run(
+            candidates = await self._computations.restore(call, await self._decoder.decode(call))
+            translations = await self._computations.assemble(
                 lambda: tuple(part.told(call.translation(index, candidates)) for index in range(len(request.texts))),
-                request,
-                inline=_is_small(request),
+                call,
             )
             self._count(call, translations)
             return TranslationResult(model.name, model.version, translations)
@@ -253,14 +246,13 @@ class Translator:
             streams = call.streams()
             candidates: dict[int, Candidates] = {}
             translations: dict[int, Translation] = {}
-            is_small = _is_small(call.request)
             num_left = Counter(index for index, _ in call.places)
 
             async def assembled(index: int) -> Translation:
-                return await self._run(lambda: part.told(call.translation(index, candidates)), request, inline=is_small)
+                return await self._computations.assemble(lambda: part.told(call.translation(index, candidates)), call)
 
             def event(index: int, delta: str, translation: Translation | None = None) -> StreamEvent:
-                return StreamEvent(part.place(index), delta, model.name, model.version, translation)
+                return StreamEvent(part.place(index), delta, translation, model.name, model.version)
 
             for index in range(len(request.texts)):
                 if not num_left[index]:
@@ -273,7 +265,7 @@ class Translator:
                         if delta := streams[index].feed(number, news.token_ids):
                             yield event(index, delta)
                         continue
-                    restored = await self._restored(call, news)
+                    restored = await self._computations.restore(call, news)
                     candidates.update(restored)
                     for segment, best in restored.items():
                         index, number = call.places[segment]
@@ -305,10 +297,7 @@ class Translator:
         if not self._decoder.keeps and current.admitted_by != (model.engine, request.priority):
             model.engine.check_queue(request.priority, current.origin)
         call = TranslationCall(request, model, pair, self._terms(request, pair), self._limits, part.documents)
-        began = time.monotonic()
-        if not (_is_small(request) and done_within(_MAX_INLINE_SECONDS, call.plan)):
-            await self._run(call.plan, request, inline=False)
-        self._note(Phase.TOKENIZE, model, began)
+        await self._computations.plan(call)
         if request.deadline_seconds is not None and request.deadline_seconds <= time.monotonic():
             raise DeadlineExceeded("the deadline passed before decoding began.")
         return call
@@ -323,7 +312,7 @@ class Translator:
             held = self.glossaries.glossaries
             there = (f"{each.name} from {each.source_language_code} into {each.target_language_code}" for each in held)
             raise NotFound(
-                "glossary {glossary} from {source} into {target} is not here; there are {there}",
+                "there is no glossary {glossary} from {source} into {target}; there are {there}",
                 "glossary",
                 request.glossary,
                 glossary=request.glossary,
@@ -333,21 +322,6 @@ class Translator:
             )
         return [found.index]
 
-    async def _restored(self, call: TranslationCall, decoded: Mapping[int, Decoded]) -> dict[int, Candidates]:
-        num_tokens = sum(len(hypothesis.token_ids) for each in decoded.values() for hypothesis in each)
-        began = time.monotonic()
-        inline = num_tokens <= _MAX_INLINE_TOKENS and not call.aligns
-        candidates = await self._run(lambda: call.restore(decoded), call.request, inline=inline)
-        self._note(Phase.DETOKENIZE, call.model, began)
-        return candidates
-
-    def _note(self, phase: Phase, model: LoadedModel, began_seconds: float) -> None:
-        """Record a phase of the current call that has just ended, in the call, the metrics and the statistics."""
-        ended_seconds = time.monotonic()
-        current_call().took(phase, began_seconds, ended_seconds)
-        self._metrics.model(model.name).took(phase, ended_seconds - began_seconds)
-        model.statistics.took(phase, ended_seconds - began_seconds)
-
     def _count(self, call: TranslationCall, translations: Sequence[Translation]) -> None:
         current_call().translated(translations)
         texts = zip(call.request.texts, translations, strict=True)
@@ -355,26 +329,8 @@ class Translator:
         metrics.texts_translated(text for text, each in texts if each.num_source_tokens)
         metrics.flagged(flag for each in translations for segment in each.segments for flag in segment.flags)
 
-    async def _run(self, work: Callable[[], T], request: TranslationRequest, *, inline: bool) -> T:
-        if inline:
-            return work()
-        return await self._pool.run(work, sum(map(len, request.texts)), request.deadline_seconds, _caller())
-
-
-def _caller() -> Origin:
-    """Return the caller for the sharing of threads: a key or a host, regardless of its connections."""
-    return current_call().origin[:1]
-
-
-def _is_small(request: TranslationRequest) -> bool:
-    """Return whether planning and assembling the texts takes at most about half a millisecond."""
-    num_characters = sum(map(len, request.texts))
-    if request.terms or request.glossary:
-        num_characters = num_characters * _TERMS_FACTOR + sum(len(term.source) for term in request.terms)
-    return num_characters <= _MAX_INLINE_CHARACTERS
-
 
 def _undetermined(text: str) -> Translation:
     """Return the answer to a text without letters, which never reaches a model."""
-    unchanged = Hypothesis(text, score=None, num_tokens=0)
+    unchanged = Hypothesis(text)
     return Translation(text, (unchanged,), FinishReason.STOP, 0, detected_language_code=UNDETERMINED)

@@ -124,8 +124,8 @@ def checked(server: InProcessServer, stub: pb_grpc.TranslationServiceStub) -> It
     before = stub.Translate(request, timeout=patient(30))
     yield stub
     assert stub.Translate(request, timeout=patient(30)) == before
-    assert not len(server.server._translator._decoder._pending)
-    assert not server.server.models[0].leases._num_held
+    assert not server.server.translator.num_pending
+    assert not server.server.models[0].leases.num_held
 
 
 FEW = settings(

@@ -92,7 +92,7 @@ def test_every_method_of_every_api_asks_for_a_key(keyed: InProcessServer, method
             error = refusal(lambda: asked.unary_unary(full_name(method))(b"", timeout=patient(30)))
     assert error.code() is grpc.StatusCode.UNAUTHENTICATED
     assert error.details() == (
-        "this server asks for an API key; send one as metadata 'authorization: Bearer KEY' or 'x-api-key: KEY'."
+        "this server requires an API key; send one as metadata 'authorization: Bearer KEY' or 'x-api-key: KEY'."
     )
     assert any(item.key == "x-request-id" for item in error.trailing_metadata())
 
@@ -144,11 +144,11 @@ def test_a_key_comes_in_any_of_the_usual_ways(keyed: InProcessServer, name: str,
 @pytest.mark.parametrize(
     ("metadata", "message"),
     [
-        ((("authorization", "Bearer dgm_wrong"),), "the API key is not known here; look for a typing error, or ask f"),
-        ((("authorization", f"Basic {ALICE}"),), "this server asks for an API key; send one as metadata"),
-        ((("authorization", "Bearer"),), "this server asks for an API key"),
-        ((("x-api-key", ""),), "this server asks for an API key"),
-        ((("x-api-key-bin", ALICE.encode()),), "this server asks for an API key"),
+        ((("authorization", "Bearer dgm_wrong"),), "the API key is unknown; check it for typing errors, or ask for a"),
+        ((("authorization", f"Basic {ALICE}"),), "this server requires an API key; send one as metadata"),
+        ((("authorization", "Bearer"),), "this server requires an API key"),
+        ((("x-api-key", ""),), "this server requires an API key"),
+        ((("x-api-key-bin", ALICE.encode()),), "this server requires an API key"),
     ],
 )
 def test_what_is_no_good_key_is_refused(keyed: InProcessServer, metadata: Any, message: str) -> None:
@@ -205,7 +205,7 @@ def test_requests_per_minute(serve: Serve, keys: Path) -> None:
             stub.ListModels(pb.ListModelsRequest(), timeout=patient(30), metadata=metadata)
         for _ in range(2):
             error = refusal(lambda: stub.Translate(request_of(["Hello"]), timeout=patient(30), metadata=metadata))
-            assert 0 < check_quota(error, "key alice has used up its 3 requests per minute; there is room aga") <= 120
+            assert 0 < check_quota(error, "key alice has used up its 3 requests per minute; try again in ") <= 120
         for _ in range(5):
             assert bob.models()
     assert server.metric("dragoman_key_requests_total", key="alice") == 3
@@ -300,7 +300,9 @@ def test_concurrent_calls(serve: Serve, keys: Path) -> None:
         eventually(lambda: server.metric("dragoman_key_requests_total", key="alice") == 2)
         error = refusal(lambda: stub.ListModels(pb.ListModelsRequest(), timeout=patient(30), metadata=metadata))
         assert not any(call.done() for call in under_way)  # otherwise this test proves nothing
-        check_quota(error, "key alice has 2 calls under way; allowed are 2 at the same time. Wait for one to end.")
+        check_quota(
+            error, "key alice has 2 calls in progress, and at most 2 are allowed at the same time; wait for one to end."
+        )
         for call in under_way:
             call.cancel()
         eventually(lambda: server.metric("dragoman_inflight_requests") == 0)
@@ -339,7 +341,7 @@ def test_a_key_that_is_taken_back_ends_a_streams_calls(serve: Serve, keys: Path)
         write(keys, ("bob", BOB, NO_QUOTAS))
         eventually(lambda: not is_let_in(client))
         go_on.set()
-        assert next(answers).error_message.startswith("UNAUTHENTICATED: the API key is not known here")
+        assert next(answers).error_message.startswith("UNAUTHENTICATED: the API key is unknown")
 
 
 def is_let_in(client: Client) -> bool:
@@ -407,7 +409,7 @@ def test_a_rotation_to_garbage_keeps_the_keys(serve: Serve, keys: Path, caplog: 
             replace(keys, content)
             eventually(lambda number=number: len(caplog.records) == number)  # type: ignore[misc]
             assert is_let_in(client)
-            assert caplog.records[-1].getMessage().endswith("What was read before stays in use.")
+            assert caplog.records[-1].getMessage().endswith("The previous contents stay in use.")
         write(keys, ("bob", BOB, NO_QUOTAS))  # and a good file is accepted again
         eventually(lambda: not is_let_in(client))
     assert len(caplog.records) == 3

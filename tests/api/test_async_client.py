@@ -83,7 +83,7 @@ def test_wrong_calls_are_refused_before_they_are_made(run: Run) -> None:
         async with AsyncClient("127.0.0.1:1") as client:
             with pytest.raises(TypeError, match="texts is 'Hello'"):
                 await client.translate("Hello", "en", "de")
-            with pytest.raises(TypeError, match="modle is no keyword"):
+            with pytest.raises(TypeError, match="modle is not a keyword"):
                 client.stream(["Hello"], "en", "de", modle="m")  # type: ignore[call-arg]
             with pytest.raises(TypeError, match="texts is 'Hello'"):
                 await client.detect("Hello")
@@ -94,7 +94,7 @@ def test_wrong_calls_are_refused_before_they_are_made(run: Run) -> None:
 
 
 def test_it_needs_an_event_loop() -> None:
-    with pytest.raises(RuntimeError, match="make it inside of a coroutine"):
+    with pytest.raises(RuntimeError, match="create it inside a coroutine"):
         AsyncClient("127.0.0.1:1")
 
 
@@ -190,7 +190,7 @@ def test_tls_and_api_keys(serve: Callable[..., InProcessServer], run: Run, tmp_p
                 await client.models()
             assert raised.value.code == "UNAUTHENTICATED"
         async with AsyncClient(server.address, tls=Tls(), api_key=ALICE) as client:
-            with pytest.raises(NotSecure, match=r"name its authority with Tls\(authorities"):
+            with pytest.raises(NotSecure, match=r"name its certificate authority with Tls\(authorities"):
                 await client.models()
 
     run(ask())

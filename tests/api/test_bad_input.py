@@ -76,7 +76,7 @@ CASES: dict[str, tuple[dict[str, Any], grpc.StatusCode, str, str, list[str]]] = 
         INVALID,
         "terms[0]",
         "invalid",
-        ["201 to put", "1 to 200"],
+        ["a target of 201 characters", "1 to 200"],
     ),
     "too many labels": ({"labels": {str(n): "" for n in range(65)}}, INVALID, "labels", "too_many", ["65", "64"]),
     "empty label": ({"labels": {"": "x"}}, INVALID, "labels", "invalid", ["1 to 63"]),
@@ -107,14 +107,14 @@ CASES: dict[str, tuple[dict[str, Any], grpc.StatusCode, str, str, list[str]]] = 
         INVALID,
         "target_prefixes",
         "invalid",
-        ["A target prefix has", "up to 1"],
+        ["a target prefix has", "up to 1"],
     ),
     "more segments than can wait": (
         {"texts": ["keys. " * 5000]},
         INVALID,
         "texts",
         "too_many",
-        ["more than 4096 segments", "at most 4096", "Send less"],
+        ["more than 4096 segments", "allowed are 4096", "Send less"],
     ),
     "beam 1000": ({"options": pb.DecodingOptions(beam_size=1000)}, INVALID, "options.beam_size", "invalid", ["1000"]),
     "negative temperature": (
@@ -232,7 +232,7 @@ def test_a_huge_text_is_counted_and_refused(stub: pb_grpc.TranslationServiceStub
     with pytest.raises(grpc.RpcError) as raised:
         stub.Translate(pb.TranslateRequest(**(GOOD | {"texts": ["keys " * 200_000]})), timeout=patient(30))
     assert rpc_error(raised).code() is INVALID
-    assert "1000000 characters together; allowed are 131072" in rpc_error(raised).details()
+    assert "1000000 characters in total; allowed are 131072" in rpc_error(raised).details()
 
 
 def test_an_unknown_method_is_unimplemented(server: InProcessServer) -> None:
@@ -247,5 +247,5 @@ def test_reflection_refuses_bytes_that_are_no_message(server: InProcessServer, c
         with pytest.raises(grpc.RpcError) as raised:
             list(ask(iter([b"\xff"]), timeout=patient(30)))
     assert rpc_error(raised).code() is grpc.StatusCode.INVALID_ARGUMENT
-    assert "no valid message" in rpc_error(raised).details()
+    assert "not a valid message" in rpc_error(raised).details()
     assert not caplog.records

@@ -87,7 +87,7 @@ def test_all_texts_of_a_call_together_have_a_limit(
         call(channel, TOO_MUCH)
     error = rpc_error(raised)
     assert error.code() is grpc.StatusCode.INVALID_ARGUMENT
-    assert "have 41 characters together; allowed are 40 per call. Send several calls." in error.details()
+    assert "have 41 characters in total; allowed are 40 per call. Send several calls." in error.details()
 
 
 def test_a_message_has_a_limit(channel: grpc.Channel) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import grpc
 import pytest
 
+from service.domain.call import current_call
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2 as google_pb
@@ -107,10 +108,10 @@ def test_no_line_holds_a_caller_s_text_unless_it_may(
         eventually(lambda: len(log.calls()) == 7 + len(codes))
 
         async def quotes(request: Any) -> None:
-            warnings.warn(request.request_id, stacklevel=1)
+            warnings.warn(current_call().request_id, stacklevel=1)
             raise ValueError(f"can't make anything of {request.texts[0]!r}")
 
-        monkeypatch.setattr(server.server._translator, "translate", quotes)
+        monkeypatch.setattr(server.server.translator, "translate", quotes)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             with grpc.insecure_channel(server.address) as channel:

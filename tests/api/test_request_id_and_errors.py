@@ -57,7 +57,7 @@ def test_an_unexpected_error_is_internal_logged_and_not_told(
     async def broken(request: Any) -> None:
         raise ValueError("secret detail")
 
-    monkeypatch.setattr(server.server._translator, "translate", broken)
+    monkeypatch.setattr(server.server.translator, "translate", broken)
     with caplog.at_level(logging.ERROR), pytest.raises(grpc.RpcError) as raised:
         stub.Translate(GOOD, timeout=patient(30), metadata=[(KEY, "find-me")])
     assert rpc_error(raised).code() is grpc.StatusCode.INTERNAL

@@ -119,8 +119,8 @@ def is_idle(server: InProcessServer) -> bool:
         snapshot.num_waiting
         or snapshot.num_running
         or snapshot.slots_used
-        or len(server.server._translator._decoder._pending)
-        or server.server.models[0].leases._num_held
+        or server.server.translator.num_pending
+        or server.server.models[0].leases.num_held
     )
 
 
@@ -165,7 +165,7 @@ def test_who_does_not_read_is_cancelled_too(serve: Callable[..., InProcessServer
         request.texts.extend(distinct_texts(100))
         call = pb_grpc.TranslationServiceStub(channel).TranslateStream(request, timeout=patient(30))
         next(call)
-        assert server.server.models[0].leases._num_held == 1
+        assert server.server.models[0].leases.num_held == 1
         call.cancel()
         eventually(lambda: is_idle(server), timeout_seconds=2)
         eventually(lambda: outcomes(server) == {"CANCELLED": 1}, timeout_seconds=2)

@@ -62,9 +62,11 @@ def test_who_does_not_is_told_why_in_one_line(server: InProcessServer, trusted: 
     garbage = tmp_path / "garbage.crt"
     garbage.write_bytes(b"garbage")
     cases = {
-        Tls(other): "the server's certificate is not trusted; name its authority with Tls(authorities=...).",
-        Tls(): "the server's certificate is not trusted; name its authority with Tls(authorities=...).",
-        Tls(garbage): "the files for TLS can't be used; they must be PEM, and the certificate and key a pair.",
+        Tls(
+            other
+        ): "the server's certificate is not trusted; name its certificate authority with Tls(authorities=...).",
+        Tls(): "the server's certificate is not trusted; name its certificate authority with Tls(authorities=...).",
+        Tls(garbage): "the files for TLS can't be used; they must be PEM, and certificate and key must match.",
     }
     for tls, reason in cases.items():
         with server.client(tls=tls) as client, pytest.raises(NotSecure) as raised:
@@ -74,7 +76,7 @@ def test_who_does_not_is_told_why_in_one_line(server: InProcessServer, trusted: 
         translate(client)
     with (
         server.client() as client,
-        pytest.raises(NotSecure, match=r"closed the connection; if it speaks TLS, give t"),
+        pytest.raises(NotSecure, match=r"closed the connection; if it uses TLS, give t"),
     ):
         translate(client)
 
@@ -82,7 +84,7 @@ def test_who_does_not_is_told_why_in_one_line(server: InProcessServer, trusted: 
 def test_the_name_must_be_the_servers(serve: Serve, trusted: Path, pair: Pair, tmp_path: Path) -> None:
     certificate, key = pair.write(tmp_path)
     server = serve(tls_certificate=certificate, tls_key=key, host="127.0.0.2")
-    other_name = r": the server's certificate is for another name; call the server by the one in it\.$"
+    other_name = r": the server's certificate is for another name; use the name in the certificate\.$"
     with (
         Client(f"127.0.0.2:{server.server.port}", tls=Tls(trusted)) as client,
         pytest.raises(NotSecure, match=other_name),
@@ -92,7 +94,10 @@ def test_the_name_must_be_the_servers(serve: Serve, trusted: Path, pair: Pair, t
 
 def test_a_server_without_tls_is_told_from_one_with(serve: Serve, trusted: Path) -> None:
     server = serve()
-    with server.client(tls=Tls(trusted)) as client, pytest.raises(NotSecure, match=r"the server speaks no TLS; call i"):
+    with (
+        server.client(tls=Tls(trusted)) as client,
+        pytest.raises(NotSecure, match=r"the server does not use TLS; connect wi"),
+    ):
         translate(client)
     assert "dragoman_tls_certificate" not in server.get("/metrics")[2]  # 0 would look like an expired certificate
 
@@ -187,4 +192,4 @@ def test_a_rotation_to_garbage_keeps_the_old_pair(
     started.stop()
     assert started.errors == []
     assert len(caplog.records) == 2
-    assert all("What was read before stays in use." in record.getMessage() for record in caplog.records)
+    assert all("The previous contents stay in use." in record.getMessage() for record in caplog.records)

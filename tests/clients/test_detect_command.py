@@ -87,4 +87,4 @@ def test_a_line_of_no_language_that_fits_is_named(run: Any) -> None:
 def test_nothing_translates_into_what_nobody_serves(run: Any) -> None:
     tried = run("translate", "--to", "de", "Hello")
     assert tried.returncode == 2
-    assert "nothing here translates into 'de'; served: en to fr" in tried.stderr.decode()
+    assert "no model here translates into 'de'; served: en to fr" in tried.stderr.decode()

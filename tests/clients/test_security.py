@@ -32,7 +32,7 @@ def test_files_that_can_not_be_used_are_a_configuration_error(authority: Authori
     good, other = authority.pair(), authority.pair()
     certificate, key = tmp_path / "server.crt", tmp_path / "server.key"
     assert start(Pair(good.certificate, other.key, good.not_after)) == (
-        f"dragoman: {key} is not the key of {certificate}; give the pair that was made together."
+        f"dragoman: {key} is not the key of {certificate}; give a certificate and its own key."
     )
     assert start(authority.pair(ends_days=-0.5)).startswith(f"dragoman: {certificate} has expired at ")
     assert refused(tmp_path, "--api-keys", str(key)).startswith(f"dragoman: {key} (API keys) is not TOML: ")
@@ -88,14 +88,14 @@ def test_who_has_no_good_key_is_told_so_in_one_line(process: ServerProcess, fold
     assert ask(process, "translate", "--to", "de", "Hello", *tls, key="dgm_wrong") == (
         exit_codes.NO_PERMISSION,
         "",
-        "dragoman: the API key is not known here; look for a typing error, or ask for a new one. "
-        "This command takes it from DRAGOMAN_API_KEY.\n",
+        "dragoman: the API key is unknown; check it for typing errors, or ask for a new one. "
+        "This command reads it from DRAGOMAN_API_KEY.\n",
     )
 
 
 def test_who_has_no_tls_connection_is_told_why_in_one_line(process: ServerProcess, tmp_path: Path) -> None:
     (tmp_path / "other.crt").write_bytes(Authority("Somebody else").certificate)
-    not_trusted = "the server's certificate is not trusted; name its authority with --tls-ca."
+    not_trusted = "the server's certificate is not trusted; name its certificate authority with --tls-ca."
     assert ask(process, "models", "--tls-ca", str(tmp_path / "other.crt")) == (
         exit_codes.NOT_SECURE,
         "",
@@ -104,7 +104,7 @@ def test_who_has_no_tls_connection_is_told_why_in_one_line(process: ServerProces
     assert ask(process, "models") == (
         exit_codes.NOT_SECURE,
         "",
-        f"dragoman: {process.address} closed the connection; if it speaks TLS, say --tls.\n",
+        f"dragoman: {process.address} closed the connection; if it uses TLS, add --tls.\n",
     )
 
 

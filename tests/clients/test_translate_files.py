@@ -73,7 +73,8 @@ def test_after_ctrl_c_it_says_how_to_go_on(server: ServerProcess, tmp_path: Path
         errors = process.communicate(timeout=patient(30))[1].decode()
     assert process.returncode == 130
     # The signal may arrive between writing and counting.
-    assert re.fullmatch(rf"\ndragoman: {target} has \d+ lines; the same command with --resume goes on\.\n", errors)
+    told = rf"\ndragoman: {target} has \d+ lines; run the same command with --resume to continue\.\n"
+    assert re.fullmatch(told, errors)
 
 
 def test_a_run_whose_server_went_away_goes_on_with_another(
@@ -90,7 +91,7 @@ def test_a_run_whose_server_went_away_goes_on_with_another(
         gone.kill()
     assert process.returncode == 69
     assert "no server answers" in errors[0]
-    assert errors[1] == f"dragoman: {target} has 40 lines; the same command with --resume goes on."
+    assert errors[1] == f"dragoman: {target} has 40 lines; run the same command with --resume to continue."
     everything = "".join(lines).encode()
     assert output_of(translate("-o", target, "--resume", stdin=everything)) == ""
     assert target.read_bytes().decode() == output_of(translate(stdin=everything))
@@ -106,7 +107,7 @@ def test_a_bad_line_of_json_can_be_mended(translate: Any, tmp_path: Path) -> Non
     run = translate(*options)
     assert run.returncode == 65
     message, hint = run.stderr.decode().splitlines()
-    assert hint == f"dragoman: {target} has 50 lines; the same command with --resume goes on."
+    assert hint == f"dragoman: {target} has 50 lines; run the same command with --resume to continue."
     assert message.startswith("dragoman: line 51 is not JSON: ")
     source.write_text("\n".join(good), encoding="utf-8")
     assert output_of(translate(*options, "--resume")) == ""
@@ -170,7 +171,7 @@ def test_terms_and_formatting_reach_the_server(translate: Any) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "fragment"),
     [
-        (("--glossary", "none", "Hello"), 2, "glossary 'none' from en into de is not here"),
+        (("--glossary", "none", "Hello"), 2, "no glossary 'none' from en into de"),
         (("--max-repeats", "-1", "Hello"), 65, "options.max_repeats is -1; allowed is 0 to 100"),
         (("--format", "html"), 65, "the document is not UTF-8 (byte 2 is 0xff)"),
         (("--format", "tsv", "--column", "2"), 65, "line 1 is not UTF-8"),

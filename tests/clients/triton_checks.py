@@ -267,7 +267,7 @@ def check_bad_tensors() -> None:
         ("INVALID_ARGUMENT", "'text' is missing", []),
         ("INVALID_ARGUMENT", "'text' is missing or empty", [tensor("text", [])]),
         ("INVALID_ARGUMENT", "'text' is given twice", [*inputs(["a"]), *inputs(["b"])]),
-        ("INVALID_ARGUMENT", "'image' is no input", [*inputs(["a"]), tensor("image", ["b"])]),
+        ("INVALID_ARGUMENT", "'image' is not an input", [*inputs(["a"]), tensor("image", ["b"])]),
         ("INVALID_ARGUMENT", "inputs[text] has 1025 entries", inputs(["a"] * 1025)),
         ("UNIMPLEMENTED", "shared_memory", [shared]),
     ):
@@ -479,7 +479,7 @@ def check_a_damaged_message_ends_the_stream() -> None:
         with pytest.raises(grpc.RpcError) as raised:
             next(call)
         assert raised.value.code() is grpc.StatusCode.INVALID_ARGUMENT
-        assert "no valid message" in str(raised.value.details())
+        assert "not a valid message" in str(raised.value.details())
         assert "x-request-id" in dict(call.trailing_metadata())
 
 

@@ -14,7 +14,7 @@ from export.engine_decode import open_engine
 from export.importers.native import import_native
 from export.verify import TIE_GAP, first_difference, top_two_gap
 from service.bundle.manifest import Manifest
-from service.domain.translation import DecodingOptions
+from service.domain.options import DecodingOptions
 from tests.export.tiny_models import random_sources, tiny_config, tiny_model
 from tests.references.m2m100 import generate, logits_along, to_m2m100
 

@@ -67,7 +67,7 @@ def test_what_is_no_bundle_is_not_replaced(tmp_path: Path, kind: str) -> None:
     else:
         target.mkdir()
         (target / "keep.txt").write_text("keep")
-    with pytest.raises(BundleError, match="is no bundle"):
+    with pytest.raises(BundleError, match="is not a bundle"):
         write(target, "first")
     assert target.exists()
 

@@ -176,7 +176,7 @@ def test_no_folder_and_foreign_output(checkpoint: Path, tmp_path: Path) -> None:
     (tmp_path / "mine" / "diary.txt").write_text("keep me")
     code, errors = run(checkpoint, tmp_path / "mine")
     assert code == 2
-    assert "is no bundle" in errors
+    assert "is not a bundle" in errors
     assert (tmp_path / "mine" / "diary.txt").read_text() == "keep me"
 
 

@@ -116,7 +116,7 @@ def test_alignments_do_not_depend_on_neighbours_or_padding(seed: int) -> None:
     """Bitwise, in the way the service runs them."""
     manifest, rng = Manifest.load(shipped("en-de")), np.random.default_rng(seed)
     config = SessionConfig(intra_op_threads=2)
-    (runner,) = OnnxRunner.load_lanes(shipped("en-de"), manifest, EngineConfig(max_slots=1), config)
+    (runner,) = OnnxRunner.load_for_workers(shipped("en-de"), manifest, EngineConfig(max_slots=1), config)
     aligner = Aligner.load(shipped("en-de"), manifest, runner.encoder, config)
     assert aligner is not None
     pairs = [(draw(rng, int(length)), draw(rng, int(rng.integers(2, 60)))) for length in rng.integers(2, 60, 40)]

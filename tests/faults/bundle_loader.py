@@ -123,7 +123,7 @@ def _try(path: Path) -> str:
         for message in (model_to_pb(model), metadata_to_pb(model, ["1"]), config_to_pb(model), statistics_to_pb(model)):
             message.SerializeToString()
         source_ids = model.manifest.golden[0].source_ids
-        model.engine.submit([Sequence("1", source_ids, model.default_options, time.monotonic())])
+        model.engine.submit([Sequence(source_ids, model.default_options, time.monotonic())])
         listener.wait(1)
         (update,) = listener.updates
         if update.error is not None:

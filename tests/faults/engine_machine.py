@@ -14,6 +14,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from service.domain.call import Origin
 from service.domain.errors import (
     Cancelled,
     DeadlineExceeded,
@@ -23,8 +24,8 @@ from service.domain.errors import (
     TooLate,
     Unavailable,
 )
-from service.domain.origin import Origin
-from service.domain.translation import DecodingOptions, Priority
+from service.domain.options import DecodingOptions
+from service.domain.translation import Priority
 from service.engine.config import EngineConfig
 from service.engine.engine import Engine
 from service.engine.scheduler import StepPlan
@@ -55,7 +56,7 @@ def key_of(sequence: Sequence) -> Key:
 def solo(key: Key) -> tuple[DecodedHypothesis, ...] | None:
     """Return the result of a sequence that has an engine to itself; `None` if it fails."""
     source_ids, target_prefix_ids, output_prefix_ids, options = key
-    sequence = Sequence("solo", source_ids, options, 0.0, target_prefix_ids, output_prefix_ids=output_prefix_ids)
+    sequence = Sequence(source_ids, options, 0.0, target_prefix_ids, output_prefix_ids=output_prefix_ids)
     recorder = Recorder()
     runner = FakeRunner(MAX_SLOTS, KV_CAPACITY, MAX_SOURCE_TOKENS)
     engine = Engine([runner], EngineConfig(), recorder, clock=lambda: 0.0)
@@ -118,12 +119,12 @@ class EngineMachine(RuleBasedStateMachine):
         self.faulty: set[Worker] = set()  # whose next step raises
         self.has_ended = False
 
-    @initialize(num_lanes=st.integers(1, 3), ending=st.sampled_from(("drain", "siege", "stop", "death")))
-    def start(self, num_lanes: int, ending: str) -> None:
+    @initialize(num_workers=st.integers(1, 3), ending=st.sampled_from(("drain", "siege", "stop", "death")))
+    def start(self, num_workers: int, ending: str) -> None:
         self.ending = ending
         runners = [
             FakeRunner(MAX_SLOTS - (number > 0), KV_CAPACITY, MAX_SOURCE_TOKENS, before_step=self._before_step(number))
-            for number in range(num_lanes)
+            for number in range(num_workers)
         ]
         config = EngineConfig(
             max_waiting=MAX_WAITING, max_queue_seconds=1e9, max_encode_tokens=24, checks_integrity=True

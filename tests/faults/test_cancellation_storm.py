@@ -77,8 +77,8 @@ class Left:
             "running": snapshot.num_running,
             "slots": snapshot.slots_used,
             **engine.held(),
-            "pending calls": len(self._server.server._translator._decoder._pending),
-            "leases": model.leases._num_held,
+            "pending calls": self._server.server.translator.num_pending,
+            "leases": model.leases.num_held,
             "tasks": self._loop.run(_num_tasks()),
             # Pools start their threads on first use, and keep them.
             "threads": sum(not each.name.startswith(("tokenizer", "asyncio")) for each in threading.enumerate()),

@@ -60,12 +60,12 @@ class Turns:
         return outlived
 
 
-@pytest.mark.parametrize("num_lanes", [1, 2])
+@pytest.mark.parametrize("num_workers", [1, 2])
 def test_what_runs_out_of_time_is_told_at_the_next_step_and_its_slot_is_free_in_the_one_after(
-    num_lanes: int, proved: Callable[..., None]
+    num_workers: int, proved: Callable[..., None]
 ) -> None:
     """On a clock that only steps advance, sequence `n` expires during step `n`."""
-    rig = Rig(*(FakeRunner(max_slots=8, eos_weight=-30.0) for _ in range(num_lanes)))
+    rig = Rig(*(FakeRunner(max_slots=8, eos_weight=-30.0) for _ in range(num_workers)))
     told: dict[Sequence, float] = {}
     rows: dict[int, int] = {}
 
@@ -91,8 +91,8 @@ def test_what_runs_out_of_time_is_told_at_the_next_step_and_its_slot_is_free_in_
     for sequence in sequences:
         assert isinstance(rig.recorder.update(sequence).error, DeadlineExceeded)
         assert sequence.deadline_seconds is not None
-        assert told[sequence] - sequence.deadline_seconds <= 1.0 * num_lanes, "told before the next step of its lane"
-    if num_lanes == 1:  # two workers' row counts are of slightly different moments
+        assert told[sequence] - sequence.deadline_seconds <= 1.0 * num_workers, "told before its worker's next step"
+    if num_workers == 1:  # two workers' row counts are of slightly different moments
         assert [rows[number] for number in range(3, 11)] == [8, 7, 6, 5, 4, 3, 2, 1], "free in the step after"
     proved("deadlines", cases=len(sequences))
 

@@ -102,7 +102,7 @@ class Site:
         assert snapshot.is_alive
         assert (snapshot.num_waiting, snapshot.num_running, snapshot.slots_used) == (0, 0, 0)
         eventually(lambda: self.server.metric("dragoman_inflight_requests") == 1)  # the watch
-        assert not self.server.server._translator._decoder._pending
+        assert not self.server.server.translator.num_pending
         eventually(lambda: self.seen == [SERVING, *[NOT_SERVING, SERVING] * restarts])
 
 

@@ -151,7 +151,7 @@ def test_an_engine_that_can_not_be_brought_back_ends_the_process_with_70(
     seconds = time.monotonic() - began
     assert code == 70
     assert "hangs in native code" in err if fault == "hang" else "11 times in a row" in err
-    assert "could not be brought back" in err.splitlines()[-1]
+    assert "could not be restarted" in err.splitlines()[-1]
     codes = {code for code, _ in answers}
     # gRPC cancels calls that race with its stop.
     assert codes <= {UNAVAILABLE, grpc.StatusCode.INTERNAL, grpc.StatusCode.CANCELLED}

@@ -241,7 +241,7 @@ def test_bodies_that_are_no_message_while_overloaded(
     """Rejected as usual, counted, and not logged: 590 of 600 used to be UNKNOWN, with a traceback each."""
     server = serve()
     full = Overloaded("full.", 0.5)
-    monkeypatch.setattr(server.server._translator, "overload", lambda _: full)
+    monkeypatch.setattr(server.server.translator, "overload", lambda _: full)
     num_calls = 100
     codes: Counter[str] = Counter()
     with grpc.insecure_channel(server.address) as channel:

@@ -37,7 +37,7 @@ WORDS = (
     *("text", "source_language", "target_language", "beam_size", "timeout", "translation", "score"),
     *("dragoman.v1.TranslationService", "grpc.health.v1.Health", "dragoman/v1/translation.proto"),
 )
-OTHERS = (*google_unsupported._MESSAGES, "/", "//", "/x/y", "/dragoman.v1.TranslationService/None", "/%00/\u007f")
+OTHERS = (*google_unsupported.ADVICE, "/", "//", "/x/y", "/dragoman.v1.TranslationService/None", "/%00/\u007f")
 OWN = "/dragoman.v1.TranslationService"
 STREAM = "/inference.GRPCInferenceService/ModelStreamInfer"
 UNLOAD = "/inference.GRPCInferenceService/RepositoryModelUnload"
@@ -168,8 +168,8 @@ def _is_idle(server: InProcessServer) -> bool:
     snapshots = [model.engine.snapshot() for model in models]
     return (
         all(not each.num_waiting and not each.num_running and not each.slots_used for each in snapshots)
-        and not any(model.leases._num_held for model in models)
-        and not len(server.server._translator._decoder._pending)
+        and not any(model.leases.num_held for model in models)
+        and not server.server.translator.num_pending
     )
 
 
@@ -224,7 +224,7 @@ def test_an_error_in_the_server_is_noticed(server: InProcessServer, monkeypatch:
     async def fail(*_: object) -> None:
         raise RuntimeError("planted")
 
-    monkeypatch.setattr(server.server._translator, "detect", fail)
+    monkeypatch.setattr(server.server.translator, "detect", fail)
     call = Call(f"{OWN}/DetectLanguage", (pb.DetectLanguageRequest(texts=["Hello"]).SerializeToString(),))
     with (
         pytest.raises(AssertionError, match="planted"),

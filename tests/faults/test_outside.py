@@ -122,8 +122,8 @@ def is_idle(server: InProcessServer) -> bool:
     """Return whether the engine is empty, no caller awaits an answer, no call counts, and no call holds the model."""
     model = server.server.models[0]
     snapshot = model.engine.snapshot()
-    pending = len(server.server._translator._decoder._pending)
-    counts = (snapshot.num_waiting, snapshot.num_running, snapshot.slots_used, pending, model.leases._num_held)
+    pending = server.server.translator.num_pending
+    counts = (snapshot.num_waiting, snapshot.num_running, snapshot.slots_used, pending, model.leases.num_held)
     return not any(counts) and server.metric("dragoman_inflight_requests") == 0
 
 

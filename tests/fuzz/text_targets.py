@@ -6,6 +6,7 @@ from service.domain.errors import ServiceError
 from service.domain.translation import (
     AlignedSpan,
     FinishReason,
+    Hypothesis,
     MimeType,
     SplitSentences,
     Term,
@@ -30,7 +31,7 @@ from service.text.words import is_word_boundary, words
 from service.translation.answer_size import AnswerSize
 from service.translation.assembling import assemble
 from service.translation.planning import Planner
-from service.translation.restoring import Restorer, SegmentHypothesis
+from service.translation.restoring import Restorer
 from tests.fuzz.models import MANIFEST, TOKENIZERS
 from tests.fuzz.source import Source
 from tests.fuzz.spans import are_apart, covers
@@ -225,7 +226,6 @@ def documents(data: bytes) -> None:
     given = _any_terms(source)
     text = source.text()
     request = TranslationRequest(
-        request_id="fuzz",
         texts=(text,),
         source_language_code="en",
         target_language_code="de",
@@ -245,7 +245,7 @@ def documents(data: bytes) -> None:
             assert passage.text[segment.start : segment.end] == segment.text
             assert len(segment.source_ids) <= MANIFEST.limits.max_source_tokens
             assert are_apart([(span.start, span.end) for span in segment.spans], len(segment.text))
-    same = [(SegmentHypothesis(segment.text, FinishReason.STOP),) for segment in planned.segments]
+    same = [(Hypothesis(segment.text),) for segment in planned.segments]
     assert assemble(planned, same, AnswerSize(_MAX_ANSWER), with_alignment=True).text == text
     # A model that repeats made-up ids, and no aligner.
     ids = tuple(range(3, 3 + len(text) % 50))

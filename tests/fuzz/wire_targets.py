@@ -73,16 +73,16 @@ def requests(data: bytes) -> None:
 
 
 def _ours(body: bytes) -> None:
-    _check_request(messages.request_from_pb(_message(translation_pb2.TranslateRequest(), body), "fuzz", 0.0))
+    _check_request(messages.request_from_pb(_message(translation_pb2.TranslateRequest(), body), 0.0))
 
 
 def _ours_in_json(body: bytes) -> None:
-    _check_request(messages.request_from_pb(parsed(body), "fuzz", 0.0))
+    _check_request(messages.request_from_pb(parsed(body), 0.0))
 
 
 def _googles(body: bytes) -> None:
     message = _message(translation_service_pb2.TranslateTextRequest(), body)
-    _check_request(google_messages.request_from_pb(message, "fuzz", 0.0))
+    _check_request(google_messages.request_from_pb(message, 0.0))
 
 
 def _kserves(body: bytes) -> None:

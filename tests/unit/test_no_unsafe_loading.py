@@ -73,7 +73,7 @@ async def serve():
     server = Server(ServerConfig(models=Path(sys.argv[1]), port=0, metrics_port=0, num_threads=1))
     await server.open()
     await server.load()
-    await server._translator.detect(["Where is the train station?"], float("inf"))
+    await server.translator.detect(["Where is the train station?"], float("inf"))
     await server.close()
 
 

@@ -65,7 +65,7 @@ def _read(flag: str, path: Path | None, read: Callable[[Path], T], problems: lis
         problems.append(f"{flag} is missing, which a state dict needs beside it")
         return None
     if not path.is_file():
-        problems.append(f"{flag} {path} is no file")
+        problems.append(f"{flag} {path} is not a file")
         return None
     return read_part(f"{flag} {path.name}", lambda: read(path), problems)
 

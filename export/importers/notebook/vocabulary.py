@@ -57,7 +57,7 @@ def _read_tokenizers_json(path: Path) -> Vocabulary:
     try:
         tokenizer = tokenizers.Tokenizer.from_file(str(path))
     except Exception as error:  # the library raises nothing more specific
-        raise ValueError(f"it is no JSON of the tokenizers library ({error})") from error
+        raise ValueError(f"it is not JSON of the tokenizers library ({error})") from error
     size = max(tokenizer.get_vocab(with_added_tokens=True).values(), default=-1) + 1
     unknown = json.loads(tokenizer.to_str())["model"].get("unk_token")
     unk_id = tokenizer.token_to_id(unknown) if isinstance(unknown, str) else None

@@ -72,7 +72,7 @@ class Aligner:
             try:
                 attention = self._run([pairs[index] for index in batch])
             except RunTerminated as error:
-                raise Unavailable("The engine has stopped; another server may answer.") from error
+                raise Unavailable("the engine has stopped", advice="try another server") from error
             for row, index in zip(attention, batch, strict=True):
                 num_targets, num_sources = aligned[index].shape
                 aligned[index] = row[:num_targets, :num_sources].copy()

@@ -15,7 +15,7 @@ from service.engine.runtime.device_cache import DeviceCache
 from service.engine.runtime.host_cache import HostCache
 from service.engine.runtime.kv_cache import CacheShape, KVCache
 from service.engine.runtime.session import Array, Binding, Buffer, SessionConfig
-from service.engine.runtime.shared_graph import SharedGraph, num_lanes
+from service.engine.runtime.shared_graph import SharedGraph, num_workers
 from service.engine.runtime.step_inputs import StepInputs
 
 _MAX_BINDINGS = 512
@@ -63,15 +63,15 @@ class OnnxRunner:
         self._logits: npt.NDArray[np.float32] | None = None  # of all rows, once they have been requested
 
     @classmethod
-    def load_lanes(
+    def load_for_workers(
         cls, directory: Path, manifest: Manifest, config: EngineConfig, session_config: SessionConfig
     ) -> "list[OnnxRunner]":
-        """Open a bundle's graphs like `load`, with one runner for each of `num_lanes` workers; they share the slots."""
-        lanes = num_lanes(session_config, config.max_slots)
+        """Open a bundle's graphs like `load`, with a runner for each of `num_workers` workers; they share the slots."""
+        workers = num_workers(session_config, config.max_slots)
         if config.max_slots is not None:
-            config = dataclasses.replace(config, max_slots=config.max_slots // lanes)
-        first = cls.load(directory, manifest, config, session_config, lanes)
-        return [first, *(first.beside() for _ in range(lanes - 1))]
+            config = dataclasses.replace(config, max_slots=config.max_slots // workers)
+        first = cls.load(directory, manifest, config, session_config, workers)
+        return [first, *(first.beside() for _ in range(workers - 1))]
 
     @classmethod
     def load(
@@ -80,7 +80,7 @@ class OnnxRunner:
         manifest: Manifest,
         config: EngineConfig,
         session_config: SessionConfig,
-        lanes: int = 1,
+        workers: int = 1,
     ) -> "OnnxRunner":
         """Open a bundle's graphs for the given number of workers, and reserve one worker's rows.
 
@@ -95,14 +95,14 @@ class OnnxRunner:
             session_config,
             graph_io.encoder_inputs(),
             graph_io.cross_names(num_layers),
-            lanes,
+            workers,
         )
         decoder_step = SharedGraph(
             directory / manifest.graphs.decoder_step,
             session_config,
             graph_io.step_inputs(num_layers),
             graph_io.step_outputs(num_layers),
-            lanes,
+            workers,
             graph_io.SCORE_OUTPUTS,
         )
         kv_capacity = config.kv_capacity or limits.max_output_tokens + manifest.longest_target_prefix

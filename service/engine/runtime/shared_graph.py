@@ -19,7 +19,7 @@ _MAX_LANES = 4  # each reads all weights in each step: more workers would be lim
 _MIN_SLOTS_PER_LANE = 16
 
 
-def num_lanes(config: SessionConfig, max_slots: int | None) -> int:
+def num_workers(config: SessionConfig, max_slots: int | None) -> int:
     """Return how many workers a model should have: one per thread up to a maximum, as long as each has enough slots."""
     if config.device != "cpu":
         return 1
@@ -37,14 +37,14 @@ class SharedGraph:
         config: SessionConfig,
         inputs: Sequence[str],
         outputs: Sequence[str],
-        lanes: int,
+        workers: int,
         optional_outputs: Sequence[str] = (),
     ) -> None:
         """Open a graph like `GraphSession`, and raise the same."""
         self._alone = GraphSession(path, config, inputs, outputs, optional_outputs)
         self._beside_others = self._alone
-        if lanes > 1:
-            threads = (config.intra_op_threads or available_cpus()) // lanes
+        if workers > 1:
+            threads = (config.intra_op_threads or available_cpus()) // workers
             narrow = dataclasses.replace(config, intra_op_threads=threads)
             self._beside_others = GraphSession(path, narrow, inputs, outputs, optional_outputs)
 

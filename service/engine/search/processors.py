@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 from numpy import typing as npt
 
-from service.domain.translation import DecodingOptions
+from service.domain.options import DecodingOptions
 
 Scores = npt.NDArray[np.float32]
 Ids = npt.NDArray[np.int64]

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from service.domain.translation import DecodingOptions
+from service.domain.options import DecodingOptions
 from service.engine.batch import Batch
 from service.engine.integrity import expect
 from service.engine.runner import Fetch, RunnerSpec, RunOutput

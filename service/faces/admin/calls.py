@@ -10,7 +10,7 @@ from google.protobuf import json_format
 
 from service.calls.pipeline import CallPipeline
 from service.domain.call import current_call
-from service.domain.errors import InvalidRequest, Quoted, ServiceError, Unavailable
+from service.domain.errors import InvalidRequest, Public, Quoted, ServiceError, Unavailable
 from service.faces.grpc.counts import check_counts_of_json
 from service.faces.grpc.dragoman.messages import request_from_pb, result_to_pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
@@ -56,7 +56,7 @@ class AdminCalls:
             message = await asyncio.to_thread(parsed, body)
             call = current_call()
             call.texts = message.texts
-            request = request_from_pb(message, call.request_id, deadline)
+            request = request_from_pb(message, deadline)
             response = result_to_pb(await self._translator.translate(request))
             return json_format.MessageToDict(response, preserving_proto_field_name=True)
 
@@ -101,7 +101,9 @@ class AdminCalls:
     def _check_phase(self) -> None:
         phase = self._phase()
         if not phase.is_ready:
-            raise Unavailable(f"the server is {phase.value}; this is possible while it is {Phase.SERVING.value}.")
+            raise Unavailable(
+                "the server is {phase}", phase=Public(phase.value), advice=f"try again when it is {Phase.SERVING.value}"
+            )
 
 
 async def _done(work: Awaitable[None]) -> Document:
@@ -121,5 +123,5 @@ def parsed(body: bytes) -> pb.TranslateRequest:
     except (json_format.ParseError, ValueError, RecursionError) as error:
         reason = " ".join(str(error).split())[:200]
         raise InvalidRequest(
-            "the body is no TranslateRequest in JSON: {reason}", reason=Quoted(repr(reason))
+            "the body is not a TranslateRequest in JSON: {reason}", reason=Quoted(repr(reason))
         ) from error

@@ -19,7 +19,7 @@ def refusal(method: str, headers: Mapping[str, str], own_host: str) -> str:
         return ""
     origin = headers.get("origin")
     if origin is not None and _authority(origin) != authority.lower():
-        return f"Origin is {origin!r:.80}; only the status page of this very server may do this."
+        return f"Origin is {origin!r:.80}; only this server's own status page may do this."
     content_type = headers.get("content-type", "").partition(";")[0].strip().lower()
     if content_type != "application/json":
         return f"Content-Type is {content_type!r:.80}; expected application/json."

@@ -137,10 +137,10 @@ class AdminServer:
             async with asyncio.timeout(timeout_seconds):
                 document = await asyncio.wrap_future(future)  # cancels it on a timeout; changes are shielded from that
         except TimeoutError:
-            late = f"not done within {timeout_seconds:g} s; a change that has begun goes on."
-            return _of_error(DeadlineExceeded(late))
+            late = "the call took longer than {seconds:g} s; a change that was started continues"
+            return _of_error(DeadlineExceeded(late, seconds=timeout_seconds))
         except asyncio.CancelledError:
-            return _of_error(Unavailable("the server is stopping; what was asked may not have been done."))
+            return _of_error(Unavailable("the server is stopping; the change may not have been made."))
         except ServiceError as error:
             return _of_error(error)
         milliseconds = (time.monotonic() - started) * 1000

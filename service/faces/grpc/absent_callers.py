@@ -43,7 +43,7 @@ async def end(
     except (asyncio.CancelledError, grpc.aio.AbortError):
         raise
     except Exception as error:  # grpc's own class, which has no public name
-        _LOG.debug("the caller went before its %s", status.code.name)
+        _LOG.debug("the caller disconnected before its %s", status.code.name)
         raise asyncio.CancelledError from error
 
 

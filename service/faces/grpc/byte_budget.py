@@ -33,9 +33,11 @@ class ByteBudget:
         """
         if num_bytes * self._parts > self.max_bytes - self.num_bytes:
             raise MemoryFull(
-                f"there is no room for {num_bytes} bytes beside the messages of other calls; allowed are "
-                f"{self.max_bytes // 2**20} MiB together. Try again later, or send smaller ones.",
+                "there is no room for {number} bytes beside the messages of other calls",
                 _PAUSE_SECONDS,
+                number=num_bytes,
+                allowed=f"{self.max_bytes // 2**20} MiB for all calls together",
+                advice="try again later, or send smaller messages",
             )
         self.num_bytes += num_bytes
 

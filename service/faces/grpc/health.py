@@ -40,7 +40,7 @@ class HealthServicer(health_pb2_grpc.HealthServicer):  # type: ignore[misc]
         """Return the current status of one service."""
         status = self._statuses.get(request.service)
         if status is None:
-            raise NotFound(f"no service {request.service[:60]!r} here.")
+            raise NotFound("service {name} is unknown", "service", request.service, name=request.service)
         return health_pb2.HealthCheckResponse(status=status)
 
     async def Watch(self, request: Any, context: "grpc.aio.ServicerContext[Any, Any]") -> None:  # noqa: N802

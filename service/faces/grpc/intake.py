@@ -89,7 +89,7 @@ class IntakeInterceptor(Interceptor):
             message: Any = await self._memory.singles.receive(context.read, context.peer)
             if message is _END:
                 await asyncio.sleep(_GONE_SECONDS)  # usually the caller has disconnected, and this task is cancelled
-                raise InvalidRequest("the call has no message; send one.")
+                raise InvalidRequest("the call has no message", advice="send one")
             hold.grow(len(message))
             if len(message) > _LARGE_BYTES:
                 await self._turn_of_large()

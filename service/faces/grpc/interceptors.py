@@ -68,7 +68,9 @@ def parse(deserialize: Callable[[bytes], T], message: bytes) -> T:
     try:
         return deserialize(message)
     except DecodeError as error:
-        raise InvalidRequest("the request is no valid message of this method; is text in it valid UTF-8?") from error
+        raise InvalidRequest(
+            "the request is not a valid message of this method", advice="check that its text is valid UTF-8"
+        ) from error
 
 
 def _parsed(handler: Handler, request: bytes) -> Any:

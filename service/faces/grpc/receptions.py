@@ -64,9 +64,10 @@ class Receptions:
         except asyncio.CancelledError:
             if reception.is_evicted and reception.task is not None and not reception.task.uncancel():
                 raise MessageTooSlow(
-                    f"the message did not arrive in time; the server receives {self.limit} at once, and others wait. "
-                    "Try again, or send smaller ones.",
+                    "the message did not arrive in time while others were waiting; the server receives {limit} at once",
                     _PAUSE_SECONDS,
+                    limit=self.limit,
+                    advice="try again, or send smaller messages",
                 ) from None
             raise  # the caller has disconnected, too
         finally:

@@ -96,10 +96,12 @@ def _read(certificate: Path, key: Path, client_ca: Path | None) -> _Identity:
         raise FileProblem(f"{certificate} has expired at {_shown(found.not_after)}; renew it.")
     if now < found.not_before:
         raise FileProblem(
-            f"{certificate} is valid only from {_shown(found.not_before)} on; look at this machine's clock."
+            f"{certificate} is valid only from {_shown(found.not_before)} on; check this machine's clock."
         )
     if not found.has_usable_key:
-        raise FileProblem(f"{certificate} has a key that gRPC can't use; it takes RSA and the curves P-256 and P-384.")
+        raise FileProblem(
+            f"{certificate} has a key that gRPC can't use; supported are RSA and the curves P-256 and P-384."
+        )
     if client_ca and authorities is not None:
         _check_authorities(client_ca, authorities)
     configuration = grpc.ssl_server_certificate_configuration([(private, chain)], authorities)
@@ -108,7 +110,7 @@ def _read(certificate: Path, key: Path, client_ca: Path | None) -> _Identity:
 
 def _why(error: ssl.SSLError, certificate: Path, key: Path) -> str:
     if error.reason == "KEY_VALUES_MISMATCH":
-        return f"{key} is not the key of {certificate}; give the pair that was made together."
+        return f"{key} is not the key of {certificate}; give a certificate and its own key."
     if error.reason == "EE_KEY_TOO_SMALL":
         return f"{certificate} has too short a key; RSA takes 2048 bits or more."
     reason = f" ({error.reason})" if error.reason else ""

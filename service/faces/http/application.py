@@ -76,7 +76,7 @@ def application(answer: Callable[[HttpRequest], Awaitable[HttpAnswer]], max_body
             answered = await answer(request)
         except Exception:
             _LOG.exception("%s %s failed", request.method, request.path)
-            body = b"internal error; the server's log says more\n"
+            body = b"internal error; see the server's log\n"
             answered = HttpAnswer(HTTPStatus.INTERNAL_SERVER_ERROR, PLAIN, body)
         await _send(send, answered)
 
@@ -101,7 +101,7 @@ async def _read(scope: Scope, receive: Receive, max_body_bytes: int) -> HttpRequ
     headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
     size = headers.get("content-length")
     if size is None and scope["method"] == "POST":
-        raise _Refused(HTTPStatus.LENGTH_REQUIRED, "Content-Length is missing; say how long the body is")
+        raise _Refused(HTTPStatus.LENGTH_REQUIRED, "Content-Length is missing; give the length of the body")
     if int(size or 0) > max_body_bytes:
         raise _too_large(size, max_body_bytes)
     body = bytearray()

@@ -113,7 +113,7 @@ class _Protocol(H11Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         if exc is not None:
-            _LOG.debug("a client went away: %r", exc)
+            _LOG.debug("a client disconnected: %r", exc)
         self._connection.leave()
         if self._is_admitted:
             super().connection_lost(exc)

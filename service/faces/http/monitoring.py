@@ -16,11 +16,11 @@ from service.process.lifecycle import Phase
 MAX_SILENT_SECONDS = 10.0
 _TEXTS = {
     "nv_inference_request_success": "Calls that succeeded.",
-    "nv_inference_request_failure": "Calls that failed or were given up.",
+    "nv_inference_request_failure": "Calls that failed or were cancelled.",
     "nv_inference_count": "Texts of calls that succeeded.",
     "nv_inference_exec_count": "Runs of the decoder.",
     "nv_inference_request_duration_us": "Time of calls that succeeded.",
-    "nv_inference_queue_duration_us": "Time until the first of a call's texts was taken in.",
+    "nv_inference_queue_duration_us": "Time until the first of a call's texts got a slot.",
     "nv_inference_compute_input_duration_us": "Time of tokenizing.",
     "nv_inference_compute_infer_duration_us": "Time of decoding.",
     "nv_inference_compute_output_duration_us": "Time of detokenizing.",

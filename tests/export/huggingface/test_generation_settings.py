@@ -18,7 +18,7 @@ from export.importers.hf_generation import REFUSED, TAKEN_OVER, WITHOUT_EFFECT
 from export.importers.imported import CheckpointError, ImportedCheckpoint, Row
 from export.importers.selection import import_checkpoint
 from service.bundle.manifest import Manifest
-from service.domain.translation import DecodingOptions
+from service.domain.options import DecodingOptions
 from tests.export.huggingface import checkpoints
 
 NUM_ROWS = 40

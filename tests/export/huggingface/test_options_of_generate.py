@@ -18,8 +18,7 @@ from export.importers.selection import import_checkpoint
 from export.verification_sentences import Sentence
 from export.verify import TIE_GAP, VerificationError
 from service.bundle.manifest import Manifest
-from service.domain.options import OPTIONS
-from service.domain.translation import DecodingOptions
+from service.domain.options import OPTIONS, DecodingOptions
 from tests.export.huggingface import checkpoints
 
 FAMILIES: dict[str, Callable[[Path], Path]] = {

@@ -69,9 +69,9 @@ def test_older_files_count_where_no_tokens_are_placed(tmp_path: Path) -> None:
         ({"eos_token": None}, "the vocabulary has no eos_token"),
         ({"unk_token": "<oov>"}, r"the vocabulary has no unk_token \('<oov>'\)"),
         ({"pad_token": {"content": "<pad>", "lstrip": True}}, "lstrip of the special token '<pad>' is not supported"),
-        ({"additional_special_tokens": "<x>"}, "are no list"),
-        ({"added_tokens_decoder": []}, "no object of ids"),
-        ({"added_tokens_decoder": {"x": {"content": "<x>"}}}, "no object of ids"),
+        ({"additional_special_tokens": "<x>"}, "are not a list"),
+        ({"added_tokens_decoder": []}, "not an object of ids"),
+        ({"added_tokens_decoder": {"x": {"content": "<x>"}}}, "not an object of ids"),
         ({"added_tokens_decoder": {"9": {"content": "<x>"}}}, "the added token '<x>' is not special"),
         ({"added_tokens_decoder": {"9": {"content": "<pad>"}}}, "'<pad>' has the id 9, which contradicts"),
         (

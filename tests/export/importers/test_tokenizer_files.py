@@ -167,14 +167,14 @@ def test_what_is_no_nllb_tokenizer_is_refused(tmp_path: Path) -> None:
     whole = (folder / TOKENIZER_NAME).read_bytes()
     edits: list[tuple[Callable[[Any], None], str]] = [
         (lambda document: document["model"].update(type="Unigram"), "'Unigram', expected 'BPE'"),
-        (lambda document: document["model"].update(merges=[["a"]]), "it is no tokenizer of NLLB's kind"),
-        (lambda document: document["model"].pop("vocab"), "it is no tokenizer of NLLB's kind"),
+        (lambda document: document["model"].update(merges=[["a"]]), "it is not a tokenizer like NLLB's"),
+        (lambda document: document["model"].pop("vocab"), "it is not a tokenizer like NLLB's"),
         (lambda document: document["added_tokens"].pop(-2), "'<mask>' has the id"),
-        (lambda document: document["added_tokens"][0].update(content=7), "it is no tokenizer of NLLB's kind"),
+        (lambda document: document["added_tokens"][0].update(content=7), "it is not a tokenizer like NLLB's"),
         (lambda document: document.update(added_tokens=[]), "has 0 tokens of languages"),
         (
             lambda document: document.update(normalizer={"type": "Precompiled", "precompiled_charsmap": "AAAA"}),
-            "it is no tokenizer of NLLB's kind",
+            "it is not a tokenizer like NLLB's",
         ),
     ]
     for edit, problem in edits:

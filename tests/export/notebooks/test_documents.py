@@ -17,7 +17,7 @@ from export.golden_texts import GOLDEN_TEXTS
 from export.graphs.execution import Floats, GraphPair, Ids
 from export.quantize import quantize
 from service.bundle.manifest import Manifest
-from service.domain.translation import DecodingOptions
+from service.domain.options import DecodingOptions
 from tests.export.notebooks.checkpoints import NEVER, SIZES, TARGET_IDS, Notebook, make, random_sources
 from tests.export.notebooks.readings import (
     Attention000,

@@ -237,10 +237,10 @@ def test_files_that_are_no_state_dict(notebook: Notebook, monkeypatch: pytest.Mo
     assert "'epoch' holds int" in refused(notebook.path, given)
     for content in (b"", b"\x80garbage", b"PK\x03\x04 cut off"):
         notebook.path.write_bytes(content)
-        assert "model.pt is damaged or no file of weights" in refused(notebook.path, given)
+        assert "model.pt is damaged or not a file of weights" in refused(notebook.path, given)
     other = notebook.path.with_suffix(".safetensors")
     other.write_bytes(b"garbage")
-    assert "model.safetensors is damaged or no file of weights" in refused(other, given)
+    assert "model.safetensors is damaged or not a file of weights" in refused(other, given)
     assert "found model.pt, model.safetensors" in refused(notebook.path.parent, given | {"--name": "x"})
 
 
@@ -252,8 +252,8 @@ def test_files_that_are_not_there(notebook: Notebook, tmp_path: Path) -> None:
     line = refused(
         notebook.path, given | {"--config": tmp_path / "no.json", "--target-tokenizer": tmp_path / "no.model"}
     )
-    assert "no.json is no file" in line
-    assert "no.model is no file" in line
+    assert "no.json is not a file" in line
+    assert "no.model is not a file" in line
     assert "it is not a folder" in refused(tmp_path / "saved" / "no.pt", given)
 
 
@@ -262,8 +262,8 @@ def test_damaged_companions(notebook: Notebook, tokenizers: tuple[Path, Path], t
     cut.write_bytes(tokenizers[0].read_bytes()[:500])
     text.write_text("[1, 2")
     line = refused(notebook.path, arguments(notebook) | {"--tokenizer": cut, "--target-tokenizer": text})
-    assert "--tokenizer cut.model: it is no SentencePiece model" in line
-    assert "--target-tokenizer text.json: it is no JSON of the tokenizers library" in line
+    assert "--tokenizer cut.model: it is not a SentencePiece model" in line
+    assert "--target-tokenizer text.json: it is not JSON of the tokenizers library" in line
     line = refused(notebook.path, arguments(notebook) | {"--config": text})
     assert "--config text.json: Expecting ',' delimiter" in line
 

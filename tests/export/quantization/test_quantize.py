@@ -18,7 +18,7 @@ from service.bundle.checksums import mismatches
 from service.bundle.errors import BundleError
 from service.bundle.manifest import Manifest
 from service.bundle.manifest_parts import Graphs
-from service.domain.translation import DecodingOptions
+from service.domain.options import DecodingOptions
 from service.models.repository import find_bundles
 
 
@@ -174,7 +174,7 @@ def test_a_name_that_no_server_takes_is_refused_before_the_work(command: str, na
         main, [command, "nowhere", "--output", str(tmp_path / "out"), "--name", name, "--calibration", "nowhere"]
     )
     assert result.exit_code == 2
-    assert "is no name; allowed are 1 to 255 printable bytes" in " ".join(result.stderr.split())
+    assert "is not a valid name; allowed are 1 to 255 printable bytes" in " ".join(result.stderr.split())
 
 
 def test_calibration_lines_have_to_be_there(exported: tuple[Path, Manifest], tmp_path: Path) -> None:
@@ -191,5 +191,5 @@ def test_what_is_no_bundle_is_not_replaced(exported: tuple[Path, Manifest], line
     (tmp_path / "precious.txt").write_text("keep me")
     code, errors = run(exported[0], "--calibration", lines, "--output", tmp_path)
     assert code == 2
-    assert "is no bundle" in errors
+    assert "is not a bundle" in errors
     assert (tmp_path / "precious.txt").read_text() == "keep me"

@@ -135,7 +135,7 @@ def test_an_interrupted_run_ends_where_an_unbroken_one_does(
         patch.setattr(Trainer, "_save", save_and_die)
         assert run_train(*inputs, tmp_path).exit_code != 0
     assert import_native(tmp_path / "checkpoint").name == "toy"  # an interrupted run has saved its best checkpoint
-    assert "Going on from step 40" in run_train(*inputs, tmp_path).output
+    assert "Continuing from step 40" in run_train(*inputs, tmp_path).output
     expected = load_file(run / "checkpoint" / "model.safetensors")
     for name, value in load_file(tmp_path / "checkpoint" / "model.safetensors").items():
         torch.testing.assert_close(value, expected[name], msg=name)
@@ -155,7 +155,7 @@ def test_a_signal_ends_a_run_after_its_step(
         patch.setattr(Trainer, "_step", step_and_signal)
         assert "Stopped after 30 steps" in run_train(*inputs, tmp_path).output
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
-    assert "Going on from step 30" in run_train(*inputs, tmp_path).output
+    assert "Continuing from step 30" in run_train(*inputs, tmp_path).output
     expected = load_file(run / "checkpoint" / "model.safetensors")
     for name, value in load_file(tmp_path / "checkpoint" / "model.safetensors").items():
         torch.testing.assert_close(value, expected[name], msg=name)

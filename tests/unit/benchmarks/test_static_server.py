@@ -1,7 +1,7 @@
 import pytest
 
 from benchmarks.static_server import make_static
-from service.domain.translation import DecodingOptions
+from service.domain.options import DecodingOptions
 from service.engine import worker
 from service.engine.sequence import Sequence
 
@@ -10,7 +10,7 @@ OPTIONS = DecodingOptions(beam_size=1, length_penalty=1.0, num_hypotheses=1, max
 
 def test_static_batching_admits_nobody_while_anything_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker, "schedule", worker.__dict__["schedule"])  # restored after the test
-    waiting = [Sequence(str(number), (5, 2), OPTIONS, 0.0) for number in range(3)]
+    waiting = [Sequence((5, 2), OPTIONS, 0.0) for number in range(3)]
     schedule = worker.__dict__["schedule"]
     assert len(schedule(waiting, 7, 100, 9).admitted) == 3
     make_static()

@@ -95,7 +95,7 @@ def test_weights_in_a_file_with_a_checksum(model: Any, tmp_path: Path) -> None:
     checked(model, tmp_path, "weights")
     for place in ("*/_ORT_MEM_ADDR_/*", "a/weights", "./weights", "/weights", ""):
         model.graph.initializer[-1].CopyFrom(outside(place))
-        with pytest.raises(BundleError, match="which is no file of the bundle"):
+        with pytest.raises(BundleError, match="which is not a file of the bundle"):
             checked(model, tmp_path, "weights", place)
 
 
@@ -156,10 +156,10 @@ def test_damaged_files_are_refused_or_taken(model: Any, tmp_path: Path) -> None:
     ("data", "message"),
     [
         (b"\x3a\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x01", "there is no number"),
-        (b"\x3a\x05\x00", "it is cut off"),
+        (b"\x3a\x05\x00", "it is truncated"),
         (b"\x00\x00", "there is no field"),
         (b"\x3b\x3c", "there is no field"),
-        (b"\x39", "it is cut off"),
+        (b"\x39", "it is truncated"),
         (b"\x08\x00" * 1_000_001, "more than 1000000 fields"),
     ],
 )

@@ -39,13 +39,13 @@ def refusal_of(document: Any, directory: Path) -> str:
 @pytest.mark.timeout(20)
 def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "manifest.json")
-    assert "is no file" in refusal(tmp_path)
+    assert "is not a file" in refusal(tmp_path)
 
 
 @pytest.mark.timeout(20)
 def test_a_device_is_not_read(tmp_path: Path) -> None:
     (tmp_path / "manifest.json").symlink_to("/dev/zero")
-    assert "is no file" in refusal(tmp_path)
+    assert "is not a file" in refusal(tmp_path)
 
 
 def test_no_more_is_read_than_a_manifest_may_have(tmp_path: Path) -> None:
@@ -171,13 +171,16 @@ def test_fields_of_later_versions_are_ignored(document: Any, tiny_bundle: Path, 
         ({"checksums": {"a\nb": 5}}, r"manifest\.checksums\['a\\nb'\] is 5; expected str"),
         (
             {"checksums": {"a\x1cb": ""}},
-            r"file name 'a\\x1cb' leaves the bundle or is none; allowed are plain relative names",
+            r"file name 'a\\x1cb' is outside the bundle or not a file name; allowed are plain relative names",
         ),
         (
             {"checksums": {"ä" * 128: ""}},
-            "leaves the bundle or is none; allowed are plain relative names of at most 255 bytes",
+            "is outside the bundle or not a file name; allowed are plain relative names of at most 255 bytes",
         ),
-        ({"checksums": {"../a": ""}}, r"file name '\.\./a' leaves the bundle or is none; allowed are plain"),
+        (
+            {"checksums": {"../a": ""}},
+            r"file name '\.\./a' is outside the bundle or not a file name; allowed are plain",
+        ),
     ],
 )
 def test_what_can_not_be_told_or_used_is_refused(

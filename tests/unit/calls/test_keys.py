@@ -45,15 +45,15 @@ def test_a_key_expires_at_its_time(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", r"has no keys; it takes a table \[keys\.NAME\] for each key, and one at least\.$"),
+        ("", r"has no keys; it needs a table \[keys\.NAME\] for each key, and at least one key\.$"),
         ("keys = 3", r"has no keys"),
         ("[keys.a", r"is not TOML: Expected .*\(at end of document\)"),
         ("\udcff", r"is not TOML: .*utf-8"),
-        ("[key.a]", r"has 'key'; it takes a table"),
-        ("keys.a = 3", r": a is no table; write \[keys\.a\]\.$"),
-        ("[keys.a]", r": a needs sha256, 64 lower-case hex digits; 'dragoman key new' writes it\.$"),
+        ("[key.a]", r"has 'key'; it needs a table"),
+        ("keys.a = 3", r": a is not a table; write \[keys\.a\]\.$"),
+        ("[keys.a]", r": a needs sha256, 64 lower-case hex digits; 'dragoman key new' creates it\.$"),
         (f'[keys.a]\nsha256 = "{DIGEST.upper()}"', r": a needs sha256"),
-        (f'[keys."a b"]\nsha256 = "{DIGEST}"', r": 'a b' is no name; allowed are 1 to 64 letters"),
+        (f'[keys."a b"]\nsha256 = "{DIGEST}"', r": 'a b' is not a valid name; allowed are 1 to 64 letters"),
         (f'[keys.a]\nsha256 = "{DIGEST}"\nquota = 1', r": a has 'quota'; allowed are sha256, expires, requests_per_"),
         (f'[keys.a]\nsha256 = "{DIGEST}"\nexpires = 2030-01-31', r": a has expires = 2030-01-31; it must be a time wi"),
         (f'[keys.a]\nsha256 = "{DIGEST}"\nconcurrent_calls = true', r": a has concurrent_calls = True; allowed are w"),
@@ -83,5 +83,7 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["", "a b", "x" * 65, "ä", "a\n"])
 def test_a_keys_name_is_checked_before_it_is_written(name: str) -> None:
-    with pytest.raises(ValueError, match=r"is no name of a key; allowed are 1 to 64 letters, digits, '_' and '-'\.$"):
+    with pytest.raises(
+        ValueError, match=r"is not a valid key name; allowed are 1 to 64 letters, digits, '_' and '-'\.$"
+    ):
         key_lines(new_key(), name, None, Quotas())

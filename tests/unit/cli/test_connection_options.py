@@ -15,7 +15,7 @@ def test_certificate_and_key_go_together(tmp_path: Path) -> None:
     for flag in ("--tls-certificate", "--tls-key"):
         result = CliRunner().invoke(dragoman, ["models", flag, str(tmp_path / "file.pem")])
         assert result.exit_code == exit_codes.USAGE
-        assert result.output.splitlines()[-1] == "Error: --tls-certificate and --tls-key go together."
+        assert result.output.splitlines()[-1] == "Error: --tls-certificate and --tls-key must be given together."
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:

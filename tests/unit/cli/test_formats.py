@@ -135,7 +135,7 @@ def test_a_translation_never_makes_more_lines() -> None:
         ("{", "line 2 is not JSON: Expecting property name"),
         ('{"text": "a"} x', "line 2 is not JSON: Extra data"),
         ("[" * 100_000, "line 2 is not JSON"),
-        ('["text"]', "line 2 is JSON, but no object; give one in braces per line."),
+        ('["text"]', "line 2 is JSON, but not an object; give one in braces per line."),
         ('{"a": 1, "b": "text"}', "line 2 has no field 'text'; its fields are 'a', 'b'."),
         ("{}", "line 2 has no field 'text'; its fields are none."),
         ('{"text": null}', "line 2 has null in field 'text'; it must be a string."),

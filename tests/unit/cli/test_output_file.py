@@ -52,5 +52,5 @@ def test_only_files_can_be_gone_on_with() -> None:
     device = Path("/dev/null")
     with open_output(device) as (_, num_done):
         assert num_done == 0
-    with pytest.raises(CommandError, match="/dev/null is no regular file"), open_output(device, None, iter([])):
+    with pytest.raises(CommandError, match="/dev/null is not a regular file"), open_output(device, None, iter([])):
         pass

@@ -39,4 +39,4 @@ def test_flags_have_their_help_range_and_default_from_the_setting(capsys: pytest
     assert "--admin-port INTEGER RANGE Port for the status page;" in text
     assert "[default: 9465; -1<=x<=65535]" in text
     assert "--reflection / --no-reflection" in text
-    assert "Flags win over the environment, that over the file." in text
+    assert "Flags override the environment, which overrides the file." in text

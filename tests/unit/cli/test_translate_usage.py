@@ -8,17 +8,17 @@ from service.cli.main import main
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--term", " =x", "Hello"), "' =x' names no term; give SOURCE=TARGET"),
+        (("--term", " =x", "Hello"), "' =x' is not a term; give SOURCE=TARGET"),
         (("--file", "x.tsv"), "--format tsv needs --column N"),
         (("--file", "x.ndjson"), "--format jsonl needs --field NAME"),
         (("--column", "0", "--format", "tsv"), "0 is not in the range x>=1"),
         (("--field", "a", "--format", "tsv", "--column", "1"), "--field is for --format jsonl, and this is tsv"),
         (("--append", "Hello"), "--append is for --format tsv, and this is text"),
         (("--format", "jsonl", "--field", "a", "Hello"), "--format jsonl is for files and pipes"),
-        (("--format", "html", "--num-hypotheses", "2", "Hello"), "it can't go with --format html"),
+        (("--format", "html", "--num-hypotheses", "2", "Hello"), "it can't be used with --format html"),
         (("--stream",), "--stream is for texts on the command line"),
-        (("--resume",), "--resume takes --output"),
-        (("--server", "a:1,b:2", "Hello"), "'--server': several servers are given by IP addresses"),
+        (("--resume",), "--resume needs --output"),
+        (("--server", "a:1,b:2", "Hello"), "'--server': several servers must be given as IP addresses"),
     ],
 )
 def test_a_usage_error_says_what_to_do(

@@ -92,3 +92,27 @@ def test_a_failed_handshake_comes_with_advice(details: str, uses_tls: bool, advi
     assert error.advice is advice
     assert SERVER in error.problem
     assert str(error) == f"{error.problem}; {advice.value}"
+
+
+@pytest.mark.parametrize(
+    ("field", "path"),
+    [
+        ("", ()),
+        ("texts[3]", ("texts", 3)),
+        ("options.beam_size", ("options", "beam_size")),
+        ("terms[1].source", ("terms", 1, "source")),
+    ],
+)
+def test_a_field_is_a_path(field: str, path: tuple[str | int, ...]) -> None:
+    assert ClientError("x", "INVALID_ARGUMENT", field=field).path == path
+
+
+def test_an_error_can_name_its_field_in_other_terms() -> None:
+    error = ClientError("texts[3] is too long; texts[3] has 9", "INVALID_ARGUMENT", "id", "texts[3]", 1.5)
+    renamed = error.renamed("line 40")
+    assert str(renamed) == "line 40 is too long; texts[3] has 9"
+    assert (renamed.code, renamed.request_id, renamed.field, renamed.retry_after_seconds) == (
+        *(error.code, error.request_id, error.field),
+        error.retry_after_seconds,
+    )
+    assert str(ClientError("full", "RESOURCE_EXHAUSTED").renamed("line 1")) == "full"

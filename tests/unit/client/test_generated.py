@@ -15,6 +15,7 @@ from google.protobuf.descriptor import FieldDescriptor
 import dragoman_client
 from dragoman_client import Options, RequestFields
 from dragoman_client.pb import translation_pb2 as client_pb
+from service.domain import translation as domain
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as server_pb
 from tests.patience import patient
 from tests.servers import REPOSITORY, environment
@@ -68,6 +69,15 @@ def test_users_own_stubs_live_beside_the_client(tmp_path: Path) -> None:
 def test_a_type_has_the_fields_of_its_message(message: str, type_name: str) -> None:
     expected = {field.name for field in MESSAGES[message].fields}
     assert {field.name for field in dataclasses.fields(getattr(dragoman_client, type_name))} == expected
+
+
+@pytest.mark.parametrize("name", ["StreamEvent", "Translation", "Hypothesis", "Segment", "AlignedSpan"])
+def test_an_answer_looks_the_same_in_the_server_and_in_the_client(name: str) -> None:
+    server, client = (
+        [field.name for field in dataclasses.fields(getattr(module, name))] for module in (domain, dragoman_client)
+    )
+    assert server[: len(client)] == client
+    assert server == client or name == "Hypothesis"  # the server's has what only a segment's has
 
 
 def test_every_message_of_more_than_one_field_has_a_type_or_is_an_envelope() -> None:

@@ -105,7 +105,7 @@ def test_an_unknown_key_is_told_with_the_nearest(write: Write) -> None:
     assert problems(file=path) == (
         [
             f"{path} has an unknown key 'max-slots'; did you mean 'max_slots'?",
-            f"{path} has an unknown key 'server'; 'dragoman config' lists what there is.",
+            f"{path} has an unknown key 'server'; 'dragoman config' lists all of them.",
         ],
         True,
     )

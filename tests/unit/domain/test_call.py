@@ -1,10 +1,11 @@
-"""The sums in a call's record."""
+"""The record of a call: durations, ids and origin."""
 
 import asyncio
+from contextvars import copy_context
 
 import pytest
 
-from service.domain.call import NO_ID, Call, Phase, begin_call, current_call, server_timing
+from service.domain.call import NO_ID, Call, Origin, Phase, begin_call, current_call, origin_of_call, server_timing
 from service.domain.translation import FinishReason, Hypothesis, Translation
 
 
@@ -79,3 +80,31 @@ def test_each_task_has_its_own() -> None:
 def test_outside_of_a_call_nothing_is_kept(phase: Phase) -> None:
     current_call().took(phase, 0.0, 1.0)
     assert not current_call().intervals
+
+
+def test_each_call_of_a_caller_is_its_own() -> None:
+    async def call(*caller: str) -> Origin:
+        begin_call(Call(origin=origin_of_call(*caller)))
+        await asyncio.sleep(0)
+        return current_call().origin
+
+    async def calls() -> tuple[Origin, ...]:
+        return await asyncio.gather(call("host", "connection"), call("host", "connection"), call("key"))
+
+    first, second, third = asyncio.run(calls())
+    assert first[:-1] == second[:-1] == ("host", "connection")
+    assert third[:-1] == ("key",)
+    assert len({first, second, third}) == 3
+    assert first == first[:-1] + first[-1:]
+
+
+def test_another_call_is_the_same_callers() -> None:
+    def scenario() -> None:
+        begin_call(Call(origin=origin_of_call("host", "connection")))
+        before = current_call().origin
+        begin_call(current_call().another())
+        assert current_call().origin[:-1] == before[:-1]
+        assert current_call().origin != before
+
+    copy_context().run(scenario)
+    assert current_call().origin == ()

@@ -3,8 +3,9 @@
 import threading
 from dataclasses import replace
 
-from service.domain.origin import Origin
-from service.domain.translation import DecodingOptions, Priority
+from service.domain.call import Call, Origin
+from service.domain.options import DecodingOptions
+from service.domain.translation import Priority
 from service.engine.config import EngineConfig
 from service.engine.engine import Engine
 from service.engine.reports import TurnStats
@@ -113,7 +114,6 @@ def new_sequence(
         min_output_tokens=min_output_tokens,
     )
     return Sequence(
-        request_id,
         source_ids,
         options,
         arrived_seconds,
@@ -122,7 +122,7 @@ def new_sequence(
         priority=priority,
         output_prefix_ids=output_prefix_ids,
         wants_progress=wants_progress,
-        origin=(request_id,) if origin is None else origin,
+        call=Call(request_id=request_id, origin=(request_id,) if origin is None else origin),
     )
 
 

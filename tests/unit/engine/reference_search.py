@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy import typing as npt
 
-from service.domain.translation import DecodingOptions
+from service.domain.options import DecodingOptions
 from service.engine.search.sampling import uniforms
 
 LogProbs = Callable[[Sequence[int]], npt.NDArray[np.float32]]  # inputs (start token first) -> (V,)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from service.engine.cpus import STEPS_BACK, available_cpus, saturates_int8, set_back
+from service.engine.cpus import STEPS_BACK, available_cpus, lower_priority, saturates_int8
 from tests.servers import InProcessServer
 
 
@@ -60,8 +60,8 @@ def in_thread(work: Callable[[], Any]) -> Any:
 
 def test_a_thread_and_its_children_are_set_back_and_no_other() -> None:
     def work() -> tuple[int, int]:
-        set_back()
-        set_back()  # counts from the process's
+        lower_priority()
+        lower_priority()  # counts from the process's
         return own_niceness(), in_thread(own_niceness)
 
     before = own_niceness()
@@ -73,7 +73,7 @@ def test_the_main_thread_is_not_set_back() -> None:
     """Else each time would count from the last."""
     assert threading.current_thread() is threading.main_thread()
     before = own_niceness()
-    set_back()
+    lower_priority()
     assert own_niceness() == before
 
 
@@ -82,7 +82,7 @@ def test_a_sandbox_may_forbid_it(monkeypatch: pytest.MonkeyPatch) -> None:
         raise PermissionError
 
     def work() -> int:
-        set_back()
+        lower_priority()
         return own_niceness()
 
     monkeypatch.setattr("os.setpriority", refuse)

@@ -151,7 +151,7 @@ def test_a_full_queue_refuses_the_whole_call_with_a_hint() -> None:
         rig.recorder.wait(5)
     assert len(rig.recorder.updates) == 5
     assert seen[0].retry_after_seconds > 0
-    assert "2 sequences found 3 of at most 4 waiting" in str(seen[0])
+    assert "2 sequences, 3 of at most 4 are waiting" in str(seen[0])
 
 
 def test_what_can_never_run_is_refused_at_the_door() -> None:
@@ -491,8 +491,8 @@ actions = st.lists(
 
 @settings(derandomize=True, deadline=None, max_examples=80)
 @given(actions, st.integers(1, 3))
-def test_every_accepted_sequence_gets_exactly_one_update(script: list[tuple[int, str, int]], num_lanes: int) -> None:
-    rig = Rig(*(FakeRunner(max_slots=8, eos_weight=1.0) for _ in range(num_lanes)), max_waiting=12)
+def test_every_accepted_sequence_gets_exactly_one_update(script: list[tuple[int, str, int]], num_workers: int) -> None:
+    rig = Rig(*(FakeRunner(max_slots=8, eos_weight=1.0) for _ in range(num_workers)), max_waiting=12)
     accepted: list[Sequence] = []
 
     def submit(number: int) -> None:
@@ -515,7 +515,7 @@ def test_every_accepted_sequence_gets_exactly_one_update(script: list[tuple[int,
         try:
             rig.engine.submit(sequences)
         except Overloaded:
-            assert num_lanes > 1 or rig.engine.snapshot().num_waiting + len(sequences) > 12
+            assert num_workers > 1 or rig.engine.snapshot().num_waiting + len(sequences) > 12
         else:
             accepted.extend(sequences)
 

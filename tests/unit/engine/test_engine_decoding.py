@@ -157,9 +157,9 @@ def sequences(draw: st.DrawFn, beam_sizes: tuple[int, ...] = (1, 1, 1, 2, 3, 4, 
     st.integers(1, 3),
 )
 def test_every_answer_is_the_reference_answer_in_any_company(
-    batch: list[Sequence], num_slots: int, eos_weight: float, num_lanes: int
+    batch: list[Sequence], num_slots: int, eos_weight: float, num_workers: int
 ) -> None:
-    runners = [FakeRunner(max_slots=num_slots, eos_weight=eos_weight) for _ in range(num_lanes)]
+    runners = [FakeRunner(max_slots=num_slots, eos_weight=eos_weight) for _ in range(num_workers)]
     for update in decode(runners, batch):
         check(runners[0], update)
 
@@ -171,12 +171,12 @@ def test_every_answer_is_the_reference_answer_in_any_company(
     st.integers(1, 2),
 )
 def test_a_model_of_few_words_repeats_itself_as_the_reference_says(
-    batch: list[Sequence], eos_weight: float, num_lanes: int
+    batch: list[Sequence], eos_weight: float, num_workers: int
 ) -> None:
     for sequence in batch:  # too few words for beams without repetition
         if sequence.num_slots > 1:
             sequence.options = dataclasses.replace(sequence.options, no_repeat_ngram_size=0)
-    runners = [FakeRunner(max_slots=12, vocabulary_size=9, eos_weight=eos_weight) for _ in range(num_lanes)]
+    runners = [FakeRunner(max_slots=12, vocabulary_size=9, eos_weight=eos_weight) for _ in range(num_workers)]
     for update in decode(runners, batch):
         check(runners[0], update)
 

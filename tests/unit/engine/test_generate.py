@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from service.domain.errors import EngineFailure, InvalidRequest, Unavailable
-from service.domain.translation import DecodingOptions
+from service.domain.options import DecodingOptions
 from service.engine.config import EngineConfig
 from service.engine.generate import OfflineEngine, sequences_of
 from service.engine.reports import TurnStats

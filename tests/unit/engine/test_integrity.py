@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import pytest
 
+from service.domain.call import Call
 from service.domain.translation import Priority
 from service.engine.coalescing import Key, _key, _Waiting
 from service.engine.config import EngineConfig
@@ -44,7 +45,7 @@ def scene() -> Scene:
     engine.open()  # its thread would not stand still
     running = new_sequence((2, 1), "running", max_output_tokens=38, wants_progress=True, max_repeats=3)
     beam = new_sequence((3, 1), "beam", beam_size=2, max_output_tokens=38, deadline_seconds=1e12)
-    follower, waiting = replace(running, request_id="follower", slots=[]), endless(4, "waiting")
+    follower, waiting = replace(running, call=Call(request_id="follower"), slots=[]), endless(4, "waiting")
     engine.submit([running, beam, follower, waiting])
     for _ in range(3):
         engine.turns.run(lane)
@@ -82,9 +83,9 @@ FAULTS: dict[str, tuple[str, Falsify]] = {
     "a search is kept": ("a search is kept", lambda a: a.lane.search.join(a.waiting)),
     "a first token is awaited": ("first token", lambda a: a.lane._without_token.append(a.running)),
     "a sequence has no rows at home": ("have no rows there", lambda a: a.lane.batch.leave(a.beam)),
-    "a sequence has rows elsewhere": ("have a home", lambda a: a.engine.turns.worker_of.pop(a.beam)),
-    "a stranger has rows": ("not at home", lambda a: a.lane.batch._sequences.update({a.waiting: None})),
-    "a sequence in demand is doomed": ("a abandoned sequence", lambda a: a.lane.abandoned.append(a.beam)),
+    "a sequence has rows elsewhere": ("are assigned to workers", lambda a: a.engine.turns.worker_of.pop(a.beam)),
+    "a stranger has rows": ("are not assigned to", lambda a: a.lane.batch._sequences.update({a.waiting: None})),
+    "a sequence in demand is doomed": ("an abandoned sequence", lambda a: a.lane.abandoned.append(a.beam)),
     "a sequence is abandoned twice": ("abandoned twice", lambda a: a.lane.abandoned.extend([a.waiting] * 2)),
     "the queue forgets one": ("known to be coalesced", lambda a: a.requests.waiting.drop(a.waiting)),
     "those who wait are miscounted": ("are counted", lambda a: setattr(a.requests.waiting, "_num_waiting", 0)),
@@ -92,7 +93,7 @@ FAULTS: dict[str, tuple[str, Falsify]] = {
     "the queue is over its bound": ("allowed are 0", lambda a: setattr(a.requests.waiting, "_max_waiting", 0)),
     "who waits is known to run": ("a running sequence waits", lambda a: setattr(a.waiting, "status", a.running.status)),
     "a priority changed in the queue": ("waits as", lambda a: setattr(a.waiting, "priority", Priority.LOW)),
-    "an origin changed in the queue": ("waits as", lambda a: setattr(a.waiting, "origin", ("another",))),
+    "an origin changed in the queue": ("waits as", lambda a: setattr(a.waiting.call, "origin", ("another",))),
     "calls that wait are miscounted": ("calls wait, 3", lambda a: setattr(_class(a), "num_calls", 3)),
     "those of a caller are miscounted": ("wait within", lambda a: setattr(_class(a).round, "size", 3)),
     "sizes of callers are wrong": ("sizes within", lambda a: _class(a).round._sizes.update({4: 1})),
@@ -108,8 +109,8 @@ FAULTS: dict[str, tuple[str, Falsify]] = {
     "waiting rows are miscounted": ("rows wait", lambda a: setattr(a.requests.coalescing, "waiting_rows", 1.5)),
     "twins of nobody wait": ("nobody is left", lambda a: _waiting(a).update({_key(a.beam): _Waiting(0.0)})),
     "who was told is still here": ("still here", lambda a: a.requests.live.remove(a.waiting)),
-    "who was told goes on": ("goes on", lambda a: a.requests.updates.append(_update(a.running))),
-    "a sequence is told twice": ("told twice", lambda a: a.requests.updates.extend([_update(endless())] * 2)),
+    "who was told goes on": ("continues", lambda a: a.requests.updates.append(_update(a.running))),
+    "a sequence gets two updates": ("gets two updates", lambda a: a.requests.updates.extend([_update(endless())] * 2)),
     "a deadline is forgotten": ("is not watched", lambda a: a.requests.deadlines._heap.clear()),
     "a deadline is watched twice": ("watched twice", lambda a: a.requests.deadlines.add(a.beam)),
 }

@@ -87,7 +87,7 @@ def test_everyone_gets_a_turn_and_every_plan_keeps_the_limits(
             assert all(
                 earlier in plan.admitted
                 for earlier in order[: order.index(sequence)]
-                if earlier.request_id == sequence.request_id
+                if earlier.call.request_id == sequence.call.request_id
             )
         queue.take(plan.admitted)
         turns += 1

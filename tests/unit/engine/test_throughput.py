@@ -9,13 +9,13 @@ def source(num_tokens: int) -> tuple[int, ...]:
 
 
 def test_nothing_is_known_at_first() -> None:
-    throughput = Throughput(num_lanes=2, max_rows=8)
+    throughput = Throughput(num_workers=2, max_rows=8)
     assert throughput.seconds_per_row == throughput.full_turn_seconds == throughput.turn_seconds(3) == 0.0
     assert throughput.expected_tokens(new_sequence(source(10))) == 10
 
 
 def test_what_was_tried_counts_until_there_is_something_better() -> None:
-    throughput = Throughput(num_lanes=2, max_rows=8, full_turn_seconds=0.8)
+    throughput = Throughput(num_workers=2, max_rows=8, full_turn_seconds=0.8)
     assert throughput.seconds_per_row == pytest.approx(0.05)
     assert throughput.full_turn_seconds == pytest.approx(0.8)
     for _ in range(1000):
@@ -24,7 +24,7 @@ def test_what_was_tried_counts_until_there_is_something_better() -> None:
 
 
 def test_a_nearly_empty_batch_says_nothing_about_a_full_one() -> None:
-    throughput = Throughput(num_lanes=1, max_rows=32, full_turn_seconds=0.032)
+    throughput = Throughput(num_workers=1, max_rows=32, full_turn_seconds=0.032)
     for _ in range(100):
         throughput.turned(1, 0.01)
     assert throughput.seconds_per_row == pytest.approx(0.001)
@@ -32,7 +32,7 @@ def test_a_nearly_empty_batch_says_nothing_about_a_full_one() -> None:
 
 
 def test_turns_are_told_by_their_rows_and_from_fewer_where_there_were_none() -> None:
-    throughput = Throughput(num_lanes=1, max_rows=32)
+    throughput = Throughput(num_workers=1, max_rows=32)
     throughput.turned(1, 0.01)
     throughput.turned(9, 0.02)
     assert throughput.turn_seconds(1) == throughput.turn_seconds(7) == 0.01
@@ -41,10 +41,10 @@ def test_turns_are_told_by_their_rows_and_from_fewer_where_there_were_none() -> 
 
 def test_a_first_turn_that_the_machine_stood_still_in_makes_nobody_slow() -> None:
     """The first full turn took 33 ms instead of 1, and calls were rejected that would have been in time."""
-    tried = Throughput(num_lanes=1, max_rows=8, full_turn_seconds=0.0005)
+    tried = Throughput(num_workers=1, max_rows=8, full_turn_seconds=0.0005)
     tried.turned(8, 0.033)
     assert tried.seconds_per_row < 4 * 0.0005 / 8
-    known = Throughput(num_lanes=1, max_rows=8)
+    known = Throughput(num_workers=1, max_rows=8)
     known.turned(4, 0.0005)
     known.turned(8, 0.033)
     assert known.turn_seconds(8) <= 4 * 0.001
@@ -54,7 +54,7 @@ def test_a_first_turn_that_the_machine_stood_still_in_makes_nobody_slow() -> Non
 
 
 def test_the_past_is_forgotten() -> None:
-    throughput = Throughput(num_lanes=1, max_rows=8)
+    throughput = Throughput(num_workers=1, max_rows=8)
     throughput.turned(8, 4.0)
     for _ in range(600):
         throughput.turned(8, 0.08)
@@ -64,7 +64,7 @@ def test_the_past_is_forgotten() -> None:
 
 
 def test_outputs_are_as_long_as_their_sources_make_them() -> None:
-    throughput = Throughput(num_lanes=1, max_rows=8)
+    throughput = Throughput(num_workers=1, max_rows=8)
     throughput.ended(10, 20)
     sequence = new_sequence(source(15), max_output_tokens=38)
     assert throughput.expected_tokens(sequence) == pytest.approx(30)

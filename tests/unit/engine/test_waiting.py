@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from service.domain.origin import Origin
+from service.domain.call import Origin
 from service.domain.translation import Priority
 from service.engine.sequence import Sequence
 from service.engine.waiting import WaitingQueue
@@ -15,7 +15,7 @@ from tests.unit.engine.recorder import new_sequence
 
 
 def names(sequences: list[Sequence]) -> list[str]:
-    return [f"{sequence.request_id}{sequence.source_ids[0]}" for sequence in sequences]
+    return [f"{sequence.call.request_id}{sequence.source_ids[0]}" for sequence in sequences]
 
 
 def filled(*requests: tuple[str, int]) -> WaitingQueue:

@@ -124,7 +124,7 @@ def test_what_fails_changes_nothing_and_is_tried_again_when_asked(stage: Stage) 
         with pytest.raises(NotPossible, match="share the name 'b'"):
             await control.load("b")
         shutil.rmtree(stage.root)
-        with pytest.raises(NotPossible, match="no directory"):
+        with pytest.raises(NotPossible, match="not a directory"):
             await control.load("a")
         assert await states(control) == {"a/2": "ready"}
         assert stage.since() == []

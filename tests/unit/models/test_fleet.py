@@ -228,7 +228,7 @@ def test_a_bundle_that_fails_is_told_once_and_tried_again_when_its_files_change(
         assert stage.since() == ["refused a"]
         (record,) = caplog.records
         assert record.levelno == logging.WARNING
-        assert record.getMessage() == f"not loaded, what was served stays: {directory} is not to be"
+        assert record.getMessage() == f"not loaded, what was served before is still served: {directory} is not to be"
         assert [await fleet.reload() for _ in range(3)] == [UNCHANGED] * 3
         (directory / "weights").write_text("better", encoding="utf-8")  # under the same manifest
         assert await fleet.reload() is FAILED
@@ -279,7 +279,7 @@ def test_a_second_folder_of_the_same_name_changes_nothing(stage: Stage) -> None:
 def test_a_repository_that_is_gone_or_empty_keeps_everything(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
     async def scenario() -> None:
         fleet = await stage.serving("a")
-        for way, message in ((stage.root, "no directory"), (stage.root / "a", "neither")):
+        for way, message in ((stage.root, "not a directory"), (stage.root / "a", "neither")):
             way.rename(stage.root.parent / "aside")
             assert [await fleet.reload() for _ in range(2)] == [FAILED, UNCHANGED]
             assert message in caplog.records[-1].getMessage()
@@ -323,11 +323,11 @@ def test_calls_that_outlast_the_grace_are_given_up(
             stage.put("a", "2")
             await fleet.reload()
             assert stage.diary[-1] == "retired a/1:0"
-        assert "outlasted" in caplog.text
+        assert "did not finish within" in caplog.text
         caplog.clear()
         stage.put("a", "3")
         await fleet.reload()  # not in use
-        assert "outlasted" not in caplog.text
+        assert "did not finish within" not in caplog.text
 
     asyncio.run(asyncio.wait_for(scenario(), patient(20)))
 

@@ -13,7 +13,7 @@ import pytest
 from service.bundle.checksums import file_sha256
 from service.bundle.errors import BundleError
 from service.bundle.manifest import Manifest
-from service.domain.translation import DecodingOptions
+from service.domain.options import DecodingOptions
 from service.engine.config import EngineConfig
 from service.engine.runtime.session import SessionConfig
 from service.engine.sequence import Sequence
@@ -52,7 +52,7 @@ def test_a_loaded_model_translates_its_golden_sentences(bundle: Path) -> None:
     try:
         options = dataclasses.replace(model.default_options, beam_size=1)
         golden = model.manifest.golden[0]
-        sequence = Sequence("r", golden.source_ids, options, time.monotonic())
+        sequence = Sequence(golden.source_ids, options, time.monotonic())
         model.engine.submit([sequence])
         listener.wait(1)
         (update,) = listener.updates  # and none of the self-test's
@@ -118,7 +118,7 @@ def test_one_in_five_may_differ(bundle: Path) -> None:
 
 def test_a_tokenizer_that_reads_otherwise_fails_the_self_test(bundle: Path) -> None:
     change_golden(bundle, lambda golden: tuple(dataclasses.replace(each, text="keys") for each in golden))
-    with pytest.raises(BundleError, match="its tokenizer reads or writes 'keys' otherwise"):
+    with pytest.raises(BundleError, match="its tokenizer reads or writes 'keys' differently"):
         load(bundle)
 
 
@@ -185,7 +185,7 @@ def test_bundles_of_before_there_were_alignments_load(bundle: Path) -> None:
     ("graphs", "message"),
     [
         ({"alignment": "missing.onnx"}, "checksums lacks 'missing.onnx'"),
-        ({"alignment": "../alignment.onnx"}, "leaves the bundle"),
+        ({"alignment": "../alignment.onnx"}, "is outside the bundle"),
         ({"alignment_layer": 2}, "alignment_layer is 2; the model has decoder layers 0 to 1"),
         ({"alignment_layer": 1}, "other inputs than this service binds"),
         ({"alignment": "decoder_step.onnx"}, "other inputs than this service binds"),
@@ -207,7 +207,7 @@ def test_an_alignment_graph_that_fails_is_found_when_loading(bundle: Path) -> No
     manifest = Manifest.load(bundle)
     checksums = manifest.checksums | {"alignment.onnx": file_sha256(bundle / "alignment.onnx")}
     dataclasses.replace(manifest, checksums=checksums).save(bundle)
-    with pytest.raises(BundleError, match="its alignments are no probabilities"):
+    with pytest.raises(BundleError, match="its alignments are not probabilities"):
         load(bundle)
 
 
@@ -244,5 +244,5 @@ def test_weights_beside_a_graph_are_checked_and_read(bundle: Path) -> None:
     assert model.engine.stop(patient(30))
     del checksums["weights"]
     dataclasses.replace(manifest, checksums=checksums).save(bundle)
-    with pytest.raises(BundleError, match="weights in 'weights', which is no file of the bundle with a checksum"):
+    with pytest.raises(BundleError, match="weights in 'weights', which is not a file of the bundle with a checksum"):
         load(bundle)

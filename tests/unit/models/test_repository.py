@@ -60,7 +60,7 @@ def test_two_models_of_one_name_are_refused(tmp_path: Path, manifest: Manifest) 
 
 
 def test_nothing_to_serve_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(BundleError, match="no directory"):
+    with pytest.raises(BundleError, match="not a directory"):
         find_bundles(tmp_path / "none")
     with pytest.raises(BundleError, match="holds neither"):
         find_bundles(tmp_path)

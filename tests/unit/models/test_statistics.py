@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from service.domain.translation import DecodingOptions, FinishReason
+from service.domain.options import DecodingOptions
+from service.domain.translation import FinishReason
 from service.engine.reports import TurnStats
 from service.engine.sequence import Sequence, SequenceUpdate
 from service.models.statistics import Duration, InferenceStatistics
@@ -14,7 +15,7 @@ from tests.patience import patient
 
 
 def update(arrived: float, admitted: float, finished: float) -> SequenceUpdate:
-    sequence = Sequence("r", (1,), DecodingOptions(1, 1.0, 1, 10), arrived, admitted_seconds=admitted)
+    sequence = Sequence((1,), DecodingOptions(1, 1.0, 1, 10), arrived, admitted_seconds=admitted)
     return SequenceUpdate(sequence, FinishReason.STOP, finished_seconds=finished)
 
 

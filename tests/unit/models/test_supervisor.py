@@ -153,7 +153,7 @@ def test_so_is_a_restart_that_hangs(scene: Scene) -> None:
             await scene.after(seconds)
         assert (scene.told, scene.fleet.num_restarts) == ([True], 1)
         await scene.after(0.2)
-        assert scene.told == [True, "the engine of models/tiny/1 hangs while it is being restarted."]
+        assert scene.told == [True, "the engine of models/tiny/1 hangs during its restart."]
 
     run(play())
 

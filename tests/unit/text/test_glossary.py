@@ -74,7 +74,7 @@ def test_unreadable_files_are_errors(tmp_path: Path) -> None:
     path.write_bytes(b"a\tb\nc\t\xff\n")
     with pytest.raises(GlossaryError, match="line 2 is not UTF-8"):
         read_glossary(path)
-    with pytest.raises(GlossaryError, match="line 1 is no CSV"):
+    with pytest.raises(GlossaryError, match="line 1 is not CSV"):
         read_glossary(write(tmp_path, '"a,b\n', "c.en-de.csv"))
 
 
@@ -97,7 +97,7 @@ def test_a_folder_is_kept_up_to_date(tmp_path: Path, caplog: pytest.LogCaptureFi
         assert not folder.refresh()
         assert not folder.refresh()
     assert [record.getMessage() for record in caplog.records] == [
-        f"Glossary left out: {path}: line 1 has no source term. What it held before stays."
+        f"Glossary left out: {path}: line 1 has no source term. Its previous contents stay in use."
     ]
     kept = folder.find("products", "en", "de")
     assert kept is not None
@@ -121,7 +121,7 @@ def test_one_name_and_pair_is_one_file(tmp_path: Path, caplog: pytest.LogCapture
 
 
 def test_no_folder_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(GlossaryError, match="is no folder"):
+    with pytest.raises(GlossaryError, match="is not a folder"):
         GlossaryFolder(tmp_path / "none")
 
 
@@ -133,5 +133,5 @@ def test_pipes_devices_and_folders_are_no_glossaries(tmp_path: Path) -> None:
     (tmp_path / "c.en-de.tsv").mkdir()
     assert [each.name for each in GlossaryFolder(tmp_path).glossaries] == ["products"]
     for name in "abc":
-        with pytest.raises(GlossaryError, match=f"{name}.en-de.tsv is no file"):
+        with pytest.raises(GlossaryError, match=f"{name}.en-de.tsv is not a file"):
             read_glossary(tmp_path / f"{name}.en-de.tsv")

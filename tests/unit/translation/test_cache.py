@@ -5,7 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.bundle.manifest_parts import LanguagePair
-from service.domain.translation import DecodingOptions, FinishReason
+from service.domain.options import DecodingOptions
+from service.domain.translation import FinishReason
 from service.engine.sequence import DecodedHypothesis
 from service.translation.cache import CacheKey, Decoded, TranslationCache
 

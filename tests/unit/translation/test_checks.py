@@ -12,7 +12,7 @@ from service.translation.checks import check_request
 
 def test_a_caller_may_send_so_many_terms_and_a_glossary_may_hold_more() -> None:
     terms = tuple(Term(f"term {number}", "Wort") for number in range(MAX_TERMS + 1))
-    check_request(TranslationRequest("r", ("a",), "en", "de", terms=terms), max_characters=1)
+    check_request(TranslationRequest(("a",), "en", "de", terms=terms), max_characters=1)
     message = pb.TranslateRequest(texts=["a"], terms=[pb.Term(source=term.source) for term in terms])
     with pytest.raises(InvalidRequest, match="terms has 1025 entries; allowed are 1024"):
-        request_from_pb(message, "r", 0.0)
+        request_from_pb(message, 0.0)

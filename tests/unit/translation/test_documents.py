@@ -13,6 +13,7 @@ from service.domain.errors import TooLong, TooMany
 from service.domain.translation import (
     FinishReason,
     Flag,
+    Hypothesis,
     MimeType,
     SplitSentences,
     Term,
@@ -25,7 +26,7 @@ from service.text.tokenizers import Tokenizer
 from service.translation.answer_size import AnswerSize
 from service.translation.assembling import assemble
 from service.translation.planning import PlannedSegment, PlannedText, Planner
-from service.translation.restoring import Restorer, SegmentHypothesis
+from service.translation.restoring import Restorer
 from service.translation.streaming import TextStream
 from tests.unit.translation.letters import PAIR, SYMBOLS, LetterTokenizer, PoorTokenizer, is_known, letters_manifest
 
@@ -60,7 +61,6 @@ DOCUMENTS = st.lists(
 
 def asked(*texts: str, **changes: Any) -> TranslationRequest:
     fields: dict[str, Any] = {
-        "request_id": "r",
         "texts": texts,
         "source_language_code": "en",
         "target_language_code": "de",
@@ -279,7 +279,7 @@ def test_a_given_beginning_is_for_the_first_segment(plan: Callable[..., PlannedT
 def test_the_first_reason_that_is_no_stop_is_the_texts(plan: Callable[..., PlannedText]) -> None:
     planned = plan(asked("One. Two. Three."))
     reasons = (FinishReason.STOP, FinishReason.LENGTH, FinishReason.REPETITION)
-    given = [(SegmentHypothesis("x", reason, -1.0, 2),) for reason in reasons]
+    given = [(Hypothesis("x", -1.0, 2, reason),) for reason in reasons]
     translation = assemble(planned, given, AnswerSize(10_000_000), with_alignment=False)
     assert translation.finish_reason is FinishReason.LENGTH
     assert [segment.finish_reason for segment in translation.segments] == list(reasons)
@@ -287,9 +287,8 @@ def test_the_first_reason_that_is_no_stop_is_the_texts(plan: Callable[..., Plann
 
 def test_candidates_of_a_rank_belong_together(plan: Callable[..., PlannedText]) -> None:
     planned = plan(asked("One. Two."))
-    stop = FinishReason.STOP
-    first = (SegmentHypothesis("a", stop, -1.0, 1), SegmentHypothesis("b", stop, -2.0, 1))
-    second = (SegmentHypothesis("c", stop, -3.0, 3),)
+    first = (Hypothesis("a", -1.0, 1), Hypothesis("b", -2.0, 1))
+    second = (Hypothesis("c", -3.0, 3),)
     hypotheses = assemble(planned, [first, second], AnswerSize(10_000_000), with_alignment=False).hypotheses
     assert [(each.text, each.score, each.num_tokens) for each in hypotheses] == [("a c", -2.5, 4), ("b c", -2.75, 4)]
 

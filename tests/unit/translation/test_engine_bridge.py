@@ -5,16 +5,17 @@ import threading
 from typing import Any, cast
 
 from service.domain.errors import Cancelled
-from service.domain.translation import DecodingOptions, FinishReason
+from service.domain.options import DecodingOptions
+from service.domain.translation import FinishReason
 from service.engine.sequence import Sequence, SequenceProgress, SequenceUpdate
 from service.models.statistics import InferenceStatistics
 from service.observe.metrics import Metrics
 from service.translation.engine_bridge import EngineBridge
 from tests.patience import patient
 
-SEQUENCE = Sequence("r", (1,), DecodingOptions(1, 1.0, 1, 10), 0.0)
+SEQUENCE = Sequence((1,), DecodingOptions(1, 1.0, 1, 10), 0.0)
 UPDATE = SequenceUpdate(SEQUENCE, FinishReason.CANCELLED, error=Cancelled("gone"))
-PROGRESS = SequenceProgress(Sequence("s", (1,), DecodingOptions(1, 1.0, 1, 10), 0.0), (5, 6))
+PROGRESS = SequenceProgress(Sequence((1,), DecodingOptions(1, 1.0, 1, 10), 0.0), (5, 6))
 
 
 class CountingLoop:

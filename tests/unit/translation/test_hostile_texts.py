@@ -58,7 +58,7 @@ def test_planning_with_terms_passes_checkpoints(tiny_bundle: Path) -> None:
 
 def planning_seconds(tiny_bundle: Path, text: str, **options: Any) -> tuple[float, float]:
     """Return the longest time between two checkpoints, and the total."""
-    request = TranslationRequest("r", (text,), "en", "de", **options)
+    request = TranslationRequest((text,), "en", "de", **options)
     manifest = letters_manifest(tiny_bundle, max_source_tokens=128, symbols=SYMBOLS)
     terms = [TermIndex(request.terms)] if request.terms else []
     planner = Planner(request, manifest, PAIR, LetterTokenizer(), 4096, AnswerSize(2**21), terms)

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.domain.errors import EngineFailure, Unavailable
-from service.domain.translation import DecodingOptions, FinishReason
+from service.domain.options import DecodingOptions
+from service.domain.translation import FinishReason
 from service.engine.sequence import Sequence, SequenceProgress, SequenceUpdate
 from service.translation.pending import PendingCalls
 from tests.patience import patient
@@ -19,7 +20,7 @@ OPTIONS = DecodingOptions(1, 1.0, 1, 10)
 
 
 def sequences(number: int) -> Any:
-    return [Sequence("r", (1,), OPTIONS, 0.0) for _ in range(number)]
+    return [Sequence((1,), OPTIONS, 0.0) for _ in range(number)]
 
 
 def update(sequence: Sequence, error: Any = None) -> Any:
@@ -71,7 +72,7 @@ def test_updates_of_a_call_that_was_given_up_are_dropped() -> None:
         await asyncio.sleep(0)
         pending.deliver([update(call.sequences[0])])  # cancelled, not closed yet
         pending.close(call)
-        pending.deliver([update(call.sequences[1]), update(Sequence("r", (1,), OPTIONS, 0.0))])
+        pending.deliver([update(call.sequences[1]), update(Sequence((1,), OPTIONS, 0.0))])
         assert len(pending) == 0
         assert wait.cancelled()
 

@@ -10,7 +10,7 @@ from service.translation.source_languages import parts_by_language
 
 
 def request(*texts: str, prefixes: tuple[str, ...] = ()) -> TranslationRequest:
-    return TranslationRequest("r", texts, "", "de", model="m", target_prefixes=prefixes)
+    return TranslationRequest(texts, "", "de", model="m", target_prefixes=prefixes)
 
 
 def test_texts_of_one_language_go_together_in_order() -> None:

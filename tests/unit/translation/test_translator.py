@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from service.bundle.manifest import Manifest
 from service.bundle.manifest_parts import LanguagePair
+from service.domain.call import Origin
 from service.domain.errors import (
     DeadlineExceeded,
     EngineFailure,
@@ -27,7 +28,6 @@ from service.domain.errors import (
     Unavailable,
 )
 from service.domain.options import RequestedOptions
-from service.domain.origin import Origin
 from service.domain.translation import (
     CallLimits,
     FinishReason,
@@ -45,7 +45,7 @@ from service.models.repository import FoundBundle
 from service.observe.metrics import Metrics
 from service.text.glossary import NoGlossaries
 from service.text.token_spans import TokenSpan
-from service.translation import translator
+from service.translation import computations
 from service.translation.cache import TranslationCache
 from service.translation.translator import Translator
 from tests.patience import patient
@@ -135,14 +135,14 @@ def make(manifest: Manifest) -> Any:
 
 
 def request(*texts: str, **changes: Any) -> Any:
-    fields = {"request_id": "r", "texts": texts, "source_language_code": "en", "target_language_code": "de"}
+    fields = {"texts": texts, "source_language_code": "en", "target_language_code": "de"}
     return TranslationRequest(**(fields | changes))
 
 
 @pytest.fixture(autouse=True)
 def planned_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Plan on the event loop, however busy the machine is, so that a call that was begun has reached the engine."""
-    monkeypatch.setattr(translator, "_MAX_INLINE_SECONDS", 60.0)
+    monkeypatch.setattr(computations, "_MAX_INLINE_SECONDS", 60.0)
 
 
 async def begin(translator: Any, asked: Any) -> Any:
@@ -320,12 +320,12 @@ def test_closing_a_stream_aborts_what_is_unfinished_at_once(make: Any, source: s
         one, two, three = engine.submitted
         translator.deliver([answer(one), answer(two)])
         parts = [await asyncio.wait_for(first, patient(5)), *[await anext(stream) for _ in range(num_parts - 1)]]
-        assert [part.index for part in parts] == list(range(num_parts))
+        assert [part.text_index for part in parts] == list(range(num_parts))
         assert all(part.translation is not None for part in parts)
         assert not await translator.models()[0].leases.none_held(0.01)
         await stream.aclose()
         assert engine.aborted == [three]
-        assert len(translator._decoder._pending) == 0
+        assert translator.num_pending == 0
         assert await translator.models()[0].leases.none_held(0.01)
 
     asyncio.run(scenario())
@@ -344,7 +344,7 @@ def test_a_failed_sequence_ends_its_stream_and_aborts_the_rest(make: Any) -> Non
         with pytest.raises(EngineFailure, match="numbers ran out"):
             await asyncio.wait_for(anext(stream), patient(5))
         assert engine.aborted == [three]
-        assert len(translator._decoder._pending) == 0
+        assert translator.num_pending == 0
 
     asyncio.run(scenario())
 
@@ -370,7 +370,7 @@ def test_a_refusal_of_the_engine_reaches_the_caller_and_leaves_nothing_behind(ma
         with pytest.raises(type(refusal)):
             await translator.translate(request("a"))
         assert engine.aborted == []
-        assert len(translator._decoder._pending) == 0
+        assert translator.num_pending == 0
 
     asyncio.run(scenario())
 

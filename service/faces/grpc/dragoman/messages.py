@@ -67,7 +67,7 @@ class NamedNumbers(Protocol):
     def Name(self, number: int) -> str: ...  # noqa: D102, N802
 
 
-def request_from_pb(message: pb.TranslateRequest, request_id: str, deadline_seconds: float) -> TranslationRequest:
+def request_from_pb(message: pb.TranslateRequest, deadline_seconds: float) -> TranslationRequest:
     """Return the caller's request; `deadline_seconds` is on the clock of `time.monotonic()`.
 
     Raises:
@@ -75,7 +75,6 @@ def request_from_pb(message: pb.TranslateRequest, request_id: str, deadline_seco
     """
     check_counts(message)
     return TranslationRequest(
-        request_id=request_id,
         texts=tuple(message.texts),
         source_language_code=message.source_language_code,
         target_language_code=message.target_language_code,
@@ -135,7 +134,7 @@ def detection_to_pb(languages: Iterable[DetectedLanguage]) -> pb.Detection:
 def event_to_pb(event: StreamEvent) -> pb.TranslateStreamResponse:
     """Return the message for a stream's next event."""
     return pb.TranslateStreamResponse(
-        text_index=event.index,
+        text_index=event.text_index,
         delta=event.delta,
         translation=None if event.translation is None else translation_to_pb(event.translation),
         model=event.model,

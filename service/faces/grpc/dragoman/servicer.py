@@ -66,4 +66,4 @@ class TranslationServicer(pb_grpc.TranslationServiceServicer):
     def _asked(self, request: pb.TranslateRequest, context: Context) -> TranslationRequest:
         current_call().asks_for(request.texts)
         deadline = deadline_of(context, self._default_deadline_seconds)
-        return request_from_pb(request, current_call().request_id, deadline)
+        return request_from_pb(request, deadline)

@@ -41,7 +41,7 @@ _FIELDS = {"texts": "contents", "glossary": "glossary_config.glossary"}  # where
 T = TypeVar("T")
 
 
-def request_from_pb(message: pb.TranslateTextRequest, request_id: str, deadline_seconds: float) -> TranslationRequest:
+def request_from_pb(message: pb.TranslateTextRequest, deadline_seconds: float) -> TranslationRequest:
     """Return the caller's request; `deadline_seconds` is on the clock of `time.monotonic()`.
 
     Raises:
@@ -53,16 +53,15 @@ def request_from_pb(message: pb.TranslateTextRequest, request_id: str, deadline_
     if not message.contents:
         raise InvalidRequest("{path} is empty", Path("contents"), advice=f"give 1 to {MAX_TEXTS} texts")
     if message.transliteration_config.enable_transliteration:
-        raise Unimplemented("transliteration_config is not supported by this server; leave it out.")
+        raise Unimplemented("transliteration_config is not supported by this server", advice="leave it out")
     if message.glossary_config.contextual_translation_enabled:
         raise Unimplemented(
-            "glossary_config.contextual_translation_enabled is not supported by this server; leave it out."
+            "glossary_config.contextual_translation_enabled is not supported by this server", advice="leave it out"
         )
     glossary = ""
     if message.HasField("glossary_config"):
         glossary = glossary_of(message.glossary_config.glossary, "glossary_config.glossary")
     return TranslationRequest(
-        request_id=request_id,
         texts=tuple(message.contents),
         source_language_code=message.source_language_code,
         target_language_code=message.target_language_code,

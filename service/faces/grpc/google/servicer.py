@@ -41,7 +41,7 @@ class GoogleServicer(pb_grpc.TranslationServiceServicer):
         """Translate texts; with a glossary, also without it."""
         deadline = deadline_of(context, self._default_deadline_seconds)
         current_call().asks_for(request.contents)
-        asked = messages.request_from_pb(request, current_call().request_id, deadline)
+        asked = messages.request_from_pb(request, deadline)
         try:
             answers = await self._answers(request, asked)
         except ServiceError as error:
@@ -174,7 +174,7 @@ class GoogleServicer(pb_grpc.TranslationServiceServicer):
         found = self._found(field, full_name)
         if len(found) > 1:
             raise InvalidRequest(
-                "{path} means {number} glossaries",
+                "{path} matches {number} glossaries",
                 Path(field),
                 number=len(found),
                 advice=f"name one of {listed(map(messages.glossary_id, found))}",

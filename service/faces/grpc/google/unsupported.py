@@ -4,20 +4,20 @@ from typing import Any
 
 import grpc
 
-from service.domain.errors import Unimplemented
+from service.domain.errors import Public, Unimplemented
 
 _TRANSLATION = "google.cloud.translation.v3.TranslationService"
 
-_TEXTS = "send texts, also HTML, with TranslateText"
-_GLOSSARIES = "glossaries are files on the server; change those"
-_MODELS = "dragoman.v1.TranslationService/ListModels tells the models, and GetSupportedLanguages their languages"
-_BUNDLES = "models are bundles on the server; export a checkpoint to one"
-_ADAPTIVE = "TranslateText translates, and keeps to terms with a glossary"
+_TEXTS = "send texts or HTML with TranslateText"
+_GLOSSARIES = "glossaries are files on the server; change the files"
+_MODELS = "dragoman.v1.TranslationService/ListModels lists the models, and GetSupportedLanguages their languages"
+_BUNDLES = "models are bundles on the server; export a checkpoint to create one"
+_ADAPTIVE = "use TranslateText, with a glossary for terms"
 
 _INSTEAD: dict[str, dict[str, str]] = {
     _TRANSLATION: {
         **dict.fromkeys(("TranslateDocument", "BatchTranslateText", "BatchTranslateDocument"), _TEXTS),
-        "RomanizeText": "TranslateText translates into the languages that GetSupportedLanguages tells",
+        "RomanizeText": "use TranslateText with a language that GetSupportedLanguages lists",
         **dict.fromkeys(("CreateGlossary", "UpdateGlossary", "DeleteGlossary"), _GLOSSARIES),
         **dict.fromkeys(("CreateGlossaryEntry", "UpdateGlossaryEntry", "DeleteGlossaryEntry"), _GLOSSARIES),
         **dict.fromkeys(("ListModels", "GetModel"), _MODELS),
@@ -31,16 +31,16 @@ _INSTEAD: dict[str, dict[str, str]] = {
     },
     "google.longrunning.Operations": dict.fromkeys(
         ("ListOperations", "GetOperation", "DeleteOperation", "CancelOperation", "WaitOperation"),
-        "no call of this server starts an operation",
+        "no call of this server starts a long-running operation",
     ),
     "google.cloud.location.Locations": dict.fromkeys(
-        ("ListLocations", "GetLocation"), "any location will do in the parent of a call"
+        ("ListLocations", "GetLocation"), "the parent of a call may name any location"
     ),
 }
 
 # Every method is listed, so that the metrics' label `method` has a fixed set of values.
-_MESSAGES = {
-    f"/{service}/{method}": f"{method} is not supported by this server; {instead}."
+ADVICE = {
+    f"/{service}/{method}": (method, instead)
     for service, methods in _INSTEAD.items()
     for method, instead in methods.items()
 }
@@ -51,11 +51,12 @@ class UnsupportedMethods(grpc.GenericRpcHandler):  # type: ignore[type-arg]  # g
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> Any:
         """See `grpc.GenericRpcHandler`."""
-        message = _MESSAGES.get(handler_call_details.method)
-        if message is None:
+        found = ADVICE.get(handler_call_details.method)
+        if found is None:
             return None
+        method, advice = found
 
         async def refuse(request: bytes, context: Any) -> bytes:
-            raise Unimplemented(message)
+            raise Unimplemented("{method} is not supported by this server", method=Public(method), advice=advice)
 
         return grpc.unary_unary_rpc_method_handler(refuse)

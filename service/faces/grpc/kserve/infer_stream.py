@@ -80,7 +80,9 @@ class InferStream:
         await closing.wait()
         if reading.done():  # everything has been read
             return
-        self._error = Unavailable("the server is stopping; what is not answered was not taken. Try another server.")
+        self._error = Unavailable(
+            "the server is stopping and has not accepted the unanswered requests", advice="try another server"
+        )
         reading.cancel()
 
     async def _answer(self, request: pb.ModelInferRequest, num_bytes: int) -> "_Held":

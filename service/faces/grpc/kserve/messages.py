@@ -54,7 +54,7 @@ class InferCall:
 
 
 def call_from_pb(
-    message: pb.ModelInferRequest, model: LoadedModel, request_id: str, now_seconds: float, deadline_seconds: float
+    message: pb.ModelInferRequest, model: LoadedModel, now_seconds: float, deadline_seconds: float
 ) -> InferCall:
     """Return the caller's request of `model`; times are on the clock of `time.monotonic()`.
 
@@ -92,7 +92,6 @@ def call_from_pb(
     parts = tuple(
         Part(
             TranslationRequest(
-                request_id=request_id,
                 texts=tuple(texts[position] for position in chosen),
                 source_language_code=source,
                 target_language_code=target,
@@ -191,7 +190,7 @@ def _check_names(kind: str, names: Sequence[str], known: dict[str, str]) -> None
     for index, name in enumerate(names):
         if name not in known:
             raise InvalidRequest(
-                "tensor {tensor} is no {kind}",
+                "tensor {tensor} is not an {kind}",
                 f"{kind}s[{name[:60]}]",
                 tensor=name,
                 kind=Public(kind),

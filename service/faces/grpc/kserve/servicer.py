@@ -139,7 +139,7 @@ class KServeServicer(pb_grpc.GRPCInferenceServiceServicer):
         if request.parameters:
             name = next(iter(request.parameters))
             raise Unimplemented(
-                "parameter {name} is not supported", name=name, advice="models are loaded as they lie on disk"
+                "parameter {name} is not supported", name=name, advice="models are loaded as they are on disk"
             )
         self._translator.models()  # raises while the first models are being loaded
         await self._control.load(request.model_name)
@@ -155,15 +155,15 @@ class KServeServicer(pb_grpc.GRPCInferenceServiceServicer):
         return pb.RepositoryModelUnloadResponse()
 
     async def _no_shared_memory(self, request: Any, context: Context) -> Any:
-        raise Unimplemented("shared memory is not supported; send and take tensors in the messages.")
+        raise Unimplemented("shared memory is not supported", advice="send and receive tensors in the messages")
 
     async def TraceSetting(self, request: pb.TraceSettingRequest, context: Context) -> pb.TraceSettingResponse:  # noqa: N802
         """Reject the call: there are no trace settings."""
-        raise Unimplemented("tracing can't be set up by call; start the server with --otlp-endpoint.")
+        raise Unimplemented("tracing can't be configured by call", advice="start the server with --otlp-endpoint")
 
     async def LogSettings(self, request: pb.LogSettingsRequest, context: Context) -> pb.LogSettingsResponse:  # noqa: N802
         """Reject the call: there are no log settings."""
-        raise Unimplemented("log settings can't be read or changed by call; start the server with --log-level.")
+        raise Unimplemented("log settings can't be read or changed by call", advice="start the server with --log-level")
 
     SystemSharedMemoryStatus = SystemSharedMemoryRegister = SystemSharedMemoryUnregister = _no_shared_memory
     CudaSharedMemoryStatus = CudaSharedMemoryRegister = CudaSharedMemoryUnregister = _no_shared_memory
@@ -175,11 +175,11 @@ class KServeServicer(pb_grpc.GRPCInferenceServiceServicer):
     async def _infer(self, message: pb.ModelInferRequest, context: Context) -> pb.ModelInferResponse:
         if not message.model_name:
             raise InvalidRequest(
-                "{path} is empty", Path("model_name"), advice="name a model, RepositoryIndex lists them"
+                "{path} is empty", Path("model_name"), advice="name one of the models that RepositoryIndex lists"
             )
         model = self._translator.model(message.model_name, message.model_version)
         deadline = deadline_of(context, self._default_deadline_seconds)
-        call = call_from_pb(message, model, current_call().request_id, time.monotonic(), deadline)
+        call = call_from_pb(message, model, time.monotonic(), deadline)
         texts = [text for part in call.parts for text in part.request.texts]
         current_call().asks_for(texts)
         self._translator.check_texts(texts)
@@ -207,5 +207,5 @@ class KServeServicer(pb_grpc.GRPCInferenceServiceServicer):
 
 def _check_repository(name: str) -> None:
     if name:
-        advice = "there is one repository, leave the name empty"
+        advice = "there is only one repository; leave the name empty"
         raise Unimplemented("{path} is {name}", Path("repository_name"), name=name, advice=advice)

@@ -153,7 +153,7 @@ def check_the_engines_scores(pair: Pair) -> None:
         chosen = [*output, EOS_ID] if has_ended else list(output)
         expected = pair.expected(sequence.source_ids, [START_ID, *output][: len(chosen)])
         total = sum(float(each[token]) for each, token in zip(expected, chosen, strict=True))
-        assert abs(total - score) < TOLERANCE * len(chosen), f"{sequence.request_id}: {score} is {total} in float32"
+        assert abs(total - score) < TOLERANCE * len(chosen), f"{sequence.call.request_id}: {score}, not {total}"
         if sequence.options.beam_size == 1:
             num_greedy += len(chosen)
             num_best += sum(int(each.argmax()) == token for each, token in zip(expected, chosen, strict=True))

@@ -37,7 +37,7 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def encoder(bundle: Path) -> SharedGraph:
     names = graph_io.cross_names(MODEL.num_layers)
-    return SharedGraph(bundle / "encoder.onnx", ONE_THREAD, graph_io.encoder_inputs(), names, lanes=1)
+    return SharedGraph(bundle / "encoder.onnx", ONE_THREAD, graph_io.encoder_inputs(), names, workers=1)
 
 
 @pytest.fixture(scope="module")
@@ -138,7 +138,7 @@ def test_threads_do_not_disturb_each_other(aligner: Aligner) -> None:
 
 def test_an_engine_that_has_stopped_is_said_to_be_unavailable(bundle: Path) -> None:
     names = graph_io.cross_names(MODEL.num_layers)
-    encoder = SharedGraph(bundle / "encoder.onnx", ONE_THREAD, graph_io.encoder_inputs(), names, lanes=1)
+    encoder = SharedGraph(bundle / "encoder.onnx", ONE_THREAD, graph_io.encoder_inputs(), names, workers=1)
     aligner = Aligner.load(bundle, ALIGNING, encoder, ONE_THREAD)
     assert aligner is not None
     encoder.terminate()

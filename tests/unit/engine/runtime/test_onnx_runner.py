@@ -17,7 +17,7 @@ from service.engine.runner import EncodeJob, Fetch, RunTerminated
 from service.engine.runtime.device_cache import DeviceCache
 from service.engine.runtime.onnx_runner import OnnxRunner
 from service.engine.runtime.session import Binding, SessionConfig
-from service.engine.runtime.shared_graph import num_lanes
+from service.engine.runtime.shared_graph import num_workers
 from service.engine.runtime.step_inputs import StepInputs
 from service.engine.sequence import Sequence
 from tests.unit.engine import reference_search
@@ -285,7 +285,7 @@ def test_the_runner_says_what_a_slot_takes(bundle: Path, load: Load) -> None:
 def test_lanes_share_the_graphs_and_the_slots_and_give_the_same_numbers(bundle: Path) -> None:
     """Alone with all threads or beside others with its own: int8 and float32 products are bitwise equal."""
     config = EngineConfig(max_slots=40)
-    runners = OnnxRunner.load_lanes(bundle, manifest(), config, SessionConfig(intra_op_threads=2))
+    runners = OnnxRunner.load_for_workers(bundle, manifest(), config, SessionConfig(intra_op_threads=2))
     assert [runner.spec.max_slots for runner in runners] == [20, 20]
     fetch = Fetch(next_ids=True, next_log_probs=True, num_candidates=4)
     outputs = []
@@ -307,7 +307,7 @@ def test_lanes_share_the_graphs_and_the_slots_and_give_the_same_numbers(bundle: 
 
 
 def test_a_runner_is_alone_while_the_others_are_idle(bundle: Path) -> None:
-    first, second = OnnxRunner.load_lanes(bundle, manifest(), EngineConfig(max_slots=40), SessionConfig("cpu", 2))
+    first, second = OnnxRunner.load_for_workers(bundle, manifest(), EngineConfig(max_slots=40), SessionConfig("cpu", 2))
     first.encode([EncodeJob((5, 1), [0])])
     assert [runner.is_alone for runner in (first,)] == [True]
     second.encode([EncodeJob((5, 1), [0])])
@@ -318,8 +318,8 @@ def test_a_runner_is_alone_while_the_others_are_idle(bundle: Path) -> None:
 
 @pytest.mark.parametrize(("threads", "max_slots", "expected"), [(1, 64, 1), (2, 64, 2), (2, 31, 1), (16, 64, 4)])
 def test_lanes_follow_threads_and_slots(threads: int, max_slots: int, expected: int) -> None:
-    assert num_lanes(SessionConfig(intra_op_threads=threads), max_slots) == expected
+    assert num_workers(SessionConfig(intra_op_threads=threads), max_slots) == expected
 
 
 def test_a_device_that_runs_one_thing_at_a_time_has_one_lane() -> None:
-    assert num_lanes(SessionConfig("cuda", intra_op_threads=8), 64) == 1
+    assert num_workers(SessionConfig("cuda", intra_op_threads=8), 64) == 1

@@ -30,8 +30,8 @@ def test_a_flood_of_large_messages_leaves_room_for_small_ones() -> None:
     with pytest.raises(MemoryFull) as raised:
         fill(budget, MIB)
     assert str(raised.value) == (
-        "there is no room for 1048576 bytes beside the messages of other calls; allowed are 64 MiB together. "
-        "Try again later, or send smaller ones."
+        "there is no room for 1048576 bytes beside the messages of other calls; "
+        "allowed is 64 MiB for all calls together. Try again later, or send smaller messages."
     )
     assert raised.value.retry_after_seconds > 0
     assert 40 * MIB <= budget.num_bytes <= 49 * MIB

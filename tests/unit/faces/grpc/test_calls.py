@@ -101,7 +101,7 @@ def test_a_call_of_high_priority_may_still_be_let_in() -> None:
 def test_a_body_that_is_no_message_is_refused_as_anywhere(caplog: pytest.LogCaptureFixture) -> None:
     (code, message, _), metrics, errors = call(OWN, body=b"\xff\xff\xff")
     assert code is grpc.StatusCode.INVALID_ARGUMENT
-    assert message.startswith("the request is no valid message of this method")
+    assert message.startswith("the request is not a valid message of this method")
     text = metrics.render()[0].decode()
     assert (
         'dragoman_requests_total{code="INVALID_ARGUMENT",method="dragoman.v1.TranslationService/Translate"} 1.0' in text

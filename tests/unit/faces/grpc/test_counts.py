@@ -32,15 +32,15 @@ OTHERS = re.compile(r"inference\.(Repository|TraceSetting|LogSettings|InferTenso
 
 
 def mapped(message: Any) -> None:
-    messages.request_from_pb(message, "id", 0.0)
+    messages.request_from_pb(message, 0.0)
 
 
 def mapped_from_google(message: Any) -> None:
-    google_messages.request_from_pb(message, "id", 0.0)
+    google_messages.request_from_pb(message, 0.0)
 
 
 def mapped_from_kserve(message: Any) -> None:
-    kserve_messages.call_from_pb(message, MODEL, "id", now_seconds=0.0, deadline_seconds=1.0)
+    kserve_messages.call_from_pb(message, MODEL, now_seconds=0.0, deadline_seconds=1.0)
 
 
 def keys(number: int) -> dict[str, str]:

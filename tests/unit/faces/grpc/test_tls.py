@@ -42,8 +42,8 @@ def test_what_is_no_certificate_is_a_value_error(pem: bytes) -> None:
     ("wishes", "message"),
     [
         ({"ends_days": -0.5}, r"server\.crt has expired at 20\d\d-\d\d-\d\d \d\d:\d\d:\d\d UTC; renew it\.$"),
-        ({"starts_days": 1}, r"server\.crt is valid only from .* UTC on; look at this machine's clock\.$"),
-        ({"kind": "Ed25519"}, r"server\.crt has a key that gRPC can't use; it takes RSA and the curves P-256 and P-3"),
+        ({"starts_days": 1}, r"server\.crt is valid only from .* UTC on; check this machine's clock\.$"),
+        ({"kind": "Ed25519"}, r"server\.crt has a key that gRPC can't use; supported are RSA and the curves P-2"),
         ({"kind": "P-521"}, r"server\.crt has a key that gRPC can't use"),
         ({"kind": "short RSA"}, r"server\.crt has too short a key; RSA takes 2048 bits or more\.$"),
         ({"password": b"secret"}, r"can't be used; both must be PEM, the key without a password\.$"),
@@ -59,7 +59,7 @@ def test_a_pair_that_would_serve_nobody_is_refused(
 def test_files_that_do_not_fit_are_named(authority: Authority, tmp_path: Path) -> None:
     pair, other = authority.pair(), authority.pair()
     certificate, key = Pair(pair.certificate, other.key, pair.not_after).write(tmp_path)
-    with pytest.raises(FileProblem, match=r"server\.key is not the key of .*server\.crt; give the pair that was made"):
+    with pytest.raises(FileProblem, match=r"server\.key is not the key of .*server\.crt; give a certificate and its"):
         ServerTls(certificate, key)
     pair.write(tmp_path)
     with pytest.raises(FileProblem, match=r"gone\.crt \(the TLS certificate\) can't be read: No such file"):
@@ -95,7 +95,7 @@ def test_only_a_good_pair_takes_the_place_of_another(
             assert not tls.refresh(), name
         (record,) = caplog.records
         assert record.levelno == logging.ERROR
-        assert record.getMessage().endswith("What was read before stays in use.")
+        assert record.getMessage().endswith("The previous contents stay in use.")
         caplog.clear()
     certificate.unlink()
     for _ in range(5):

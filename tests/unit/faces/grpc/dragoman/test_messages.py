@@ -32,7 +32,7 @@ def test_a_request_keeps_everything() -> None:
         ),
         priority=pb.PRIORITY_HIGH,
     )
-    request = request_from_pb(message, "id", 12.5)
+    request = request_from_pb(message, 12.5)
     assert request.texts == ("a", "b")
     assert (request.source_language_code, request.target_language_code, request.model) == ("en", "de", "tiny")
     assert request.model_version == "3"
@@ -51,22 +51,22 @@ def test_a_request_keeps_everything() -> None:
         min_output_tokens=2,
     )
     assert request.priority is Priority.HIGH
-    assert (request.request_id, request.deadline_seconds) == ("id", 12.5)
+    assert request.deadline_seconds == 12.5
 
 
 def test_what_was_not_set_is_none_and_zero_is_not() -> None:
-    assert request_from_pb(pb.TranslateRequest(), "id", 0.0).options == RequestedOptions()
+    assert request_from_pb(pb.TranslateRequest(), 0.0).options == RequestedOptions()
     message = pb.TranslateRequest(options=pb.DecodingOptions(beam_size=0, length_penalty=0.0, return_scores=False))
-    assert request_from_pb(message, "id", 0.0).options == RequestedOptions(
+    assert request_from_pb(message, 0.0).options == RequestedOptions(
         beam_size=0, length_penalty=0.0, return_scores=False
     )
 
 
 def test_a_priority_that_is_not_set_is_normal_and_an_unknown_one_is_refused() -> None:
-    assert request_from_pb(pb.TranslateRequest(), "id", 0.0).priority is Priority.NORMAL
+    assert request_from_pb(pb.TranslateRequest(), 0.0).priority is Priority.NORMAL
     message = pb.TranslateRequest.FromString(b"\x80\x01\x09")  # field 16 is 9
     with pytest.raises(InvalidRequest, match="priority is 9; allowed are PRIORITY_UNSPECIFIED, PRIORITY_LOW"):
-        request_from_pb(message, "id", 0.0)
+        request_from_pb(message, 0.0)
 
 
 @pytest.mark.parametrize("reason", FinishReason)

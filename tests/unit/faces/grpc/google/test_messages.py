@@ -44,8 +44,8 @@ def test_a_request_keeps_everything() -> None:
         glossary_config={"glossary": GLOSSARY},
         labels={"b": "2", "a": "1"},
     )
-    request = messages.request_from_pb(message, "id", 12.5)
-    assert (request.request_id, request.deadline_seconds) == ("id", 12.5)
+    request = messages.request_from_pb(message, 12.5)
+    assert request.deadline_seconds == 12.5
     assert request.texts == ("a", "", "b")
     assert (request.source_language_code, request.target_language_code) == ("en", "de")
     assert (request.model, request.model_version) == ("tiny", "")
@@ -54,7 +54,7 @@ def test_a_request_keeps_everything() -> None:
 
 
 def test_what_is_left_out() -> None:
-    request = messages.request_from_pb(asked(), "id", 0.0)
+    request = messages.request_from_pb(asked(), 0.0)
     assert (request.source_language_code, request.model, request.glossary) == ("", "", "")
     assert request.mime_type is MimeType.HTML
     assert request.labels == ()
@@ -63,24 +63,24 @@ def test_what_is_left_out() -> None:
 @pytest.mark.parametrize("number", [0, 1025, 5000])
 def test_how_many_contents(number: int) -> None:
     with pytest.raises(InvalidRequest, match=r"^contents ") as raised:
-        messages.request_from_pb(asked(contents=["a"] * number), "id", 0.0)
+        messages.request_from_pb(asked(contents=["a"] * number), 0.0)
     assert raised.value.field == "contents"
     assert isinstance(raised.value, TooMany) == (number > 0)
-    assert len(messages.request_from_pb(asked(contents=["a"] * 1024), "id", 0.0).texts) == 1024
+    assert len(messages.request_from_pb(asked(contents=["a"] * 1024), 0.0).texts) == 1024
 
 
 def test_options_that_are_not_supported_are_refused_and_only_if_they_are_on() -> None:
     with pytest.raises(Unimplemented, match="transliteration_config"):
-        messages.request_from_pb(asked(transliteration_config={"enable_transliteration": True}), "id", 0.0)
+        messages.request_from_pb(asked(transliteration_config={"enable_transliteration": True}), 0.0)
     contextual = {"glossary": GLOSSARY, "contextual_translation_enabled": True}
     with pytest.raises(Unimplemented, match="contextual_translation_enabled"):
-        messages.request_from_pb(asked(glossary_config=contextual), "id", 0.0)
-    assert messages.request_from_pb(asked(transliteration_config={}), "id", 0.0).texts
+        messages.request_from_pb(asked(glossary_config=contextual), 0.0)
+    assert messages.request_from_pb(asked(transliteration_config={}), 0.0).texts
 
 
 def test_a_glossary_needs_a_name() -> None:
     with pytest.raises(InvalidRequest) as raised:
-        messages.request_from_pb(asked(glossary_config={"ignore_case": True}), "id", 0.0)
+        messages.request_from_pb(asked(glossary_config={"ignore_case": True}), 0.0)
     assert raised.value.field == "glossary_config.glossary"
 
 
@@ -111,9 +111,9 @@ def test_bad_labels_are_refused(wrong: str) -> None:
 
 def test_64_labels_are_not_too_many() -> None:
     labels = {f"k{number}": "" for number in range(64)}
-    assert dict(messages.request_from_pb(asked(labels=labels), "id", 0.0).labels) == labels
+    assert dict(messages.request_from_pb(asked(labels=labels), 0.0).labels) == labels
     with pytest.raises(TooMany, match=r"^labels has 65 entries"):
-        messages.request_from_pb(asked(labels=labels | {"more": ""}), "id", 0.0)
+        messages.request_from_pb(asked(labels=labels | {"more": ""}), 0.0)
 
 
 @pytest.mark.parametrize("key", ["", "1a", "_a", "-a", "²", "A", "a\n"])
@@ -233,7 +233,7 @@ def test_a_glossary_is_called_as_its_file() -> None:
 def test_the_languages_of_a_call_pick_the_glossary() -> None:
     def picked(source: str, target: str) -> str:
         message = asked(source_language_code=source, target_language_code=target)
-        return messages.fitting(GLOSSARIES, messages.request_from_pb(message, "id", 0.0)).name
+        return messages.fitting(GLOSSARIES, messages.request_from_pb(message, 0.0)).name
 
     assert [picked("en", "de"), picked("en-US", "pt"), picked("DE", "en_GB")] == ["a", "b", "c"]
     with pytest.raises(

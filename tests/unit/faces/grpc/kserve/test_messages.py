@@ -45,7 +45,7 @@ KNOWN = ("priority", "timeout", "beam_size", "temperature", "seed", "mime_type",
 
 
 def call(message: pb.ModelInferRequest, model: Any = ONE_PAIR, deadline_seconds: float = 60.0) -> InferCall:
-    return call_from_pb(message, model, "id", now_seconds=10.0, deadline_seconds=deadline_seconds)
+    return call_from_pb(message, model, now_seconds=10.0, deadline_seconds=deadline_seconds)
 
 
 def message(*texts: str, raw: bool = True, languages: Any = (), **fields: Any) -> pb.ModelInferRequest:
@@ -253,7 +253,7 @@ def test_parameters_become_options() -> None:
     )
     assert (request.mime_type, request.split_sentences) == (MimeType.HTML, SplitSentences.NO_NEWLINES)
     assert (request.preserve_formatting, request.glossary, request.is_strict) == (True, "terms", True)
-    assert (request.request_id, request.deadline_seconds, request.priority) == ("id", 60.0, Priority.NORMAL)
+    assert (request.deadline_seconds, request.priority) == (60.0, Priority.NORMAL)
 
 
 @pytest.mark.parametrize(("given", "priority"), [(0, "normal"), (1, "high"), (2, "normal"), (3, "low")])

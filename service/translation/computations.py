@@ -1,0 +1,105 @@
+"""Where a call's computations run: short ones on the event loop, others on the threads of the `ComputePool`."""
+
+import functools
+import time
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from service.domain.call import Origin, Phase, current_call
+from service.domain.checkpoint import done_within
+from service.models.loaded_model import LoadedModel
+from service.observe.metrics import Metrics
+from service.translation.assembling import Candidates
+from service.translation.cache import Decoded
+from service.translation.call import TranslationCall
+from service.translation.compute_pool import ComputePool
+
+# Up to these limits, and for small calls, the event loop computes itself: about half a millisecond, less than a switch
+# to another thread costs under load. Short work that takes longer is restarted on another thread.
+_MAX_INLINE_SECONDS = 0.002
+_MAX_INLINE_TOKENS = 2_048
+_MAX_INLINE_ENTRIES = 1_024  # segments and alignment links that the event loop converts to messages itself
+
+T = TypeVar("T")
+
+
+class Computations:
+    """Runs the computations of calls and records how long they took. All methods belong to the event loop's thread."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+        self._pool = ComputePool()
+
+    def close(self) -> None:
+        """End all computations without waiting for them."""
+        self._pool.close()
+
+    async def plan(self, call: TranslationCall) -> None:
+        """Cut the call's texts into segments.
+
+        Raises:
+            InvalidRequest: as for `TranslationCall.plan`.
+            DeadlineExceeded: the call's deadline passed meanwhile.
+            Unavailable: the server is stopping.
+        """
+        began = time.monotonic()
+        if not (call.is_small and done_within(_MAX_INLINE_SECONDS, call.plan)):
+            await self.run(call.plan, call.num_characters, call.request.deadline_seconds)
+        self._note(Phase.TOKENIZE, call.model, began)
+
+    async def restore(self, call: TranslationCall, decoded: Mapping[int, Decoded]) -> dict[int, Candidates]:
+        """Return the candidates of some of the call's segments: `TranslationCall.restore`.
+
+        Raises:
+            ServiceError: as for `TranslationCall.restore` and `plan`.
+        """
+        began = time.monotonic()
+        num_tokens = sum(len(hypothesis.token_ids) for each in decoded.values() for hypothesis in each)
+        if num_tokens <= _MAX_INLINE_TOKENS and not call.aligns:
+            candidates = call.restore(decoded)
+        else:
+            work = functools.partial(call.restore, decoded)
+            candidates = await self.run(work, call.num_characters, call.request.deadline_seconds)
+        self._note(Phase.DETOKENIZE, call.model, began)
+        return candidates
+
+    async def assemble(self, work: Callable[[], T], call: TranslationCall) -> T:
+        """Return the result of `work`, which joins translated segments of the call.
+
+        Raises:
+            ServiceError: raised by `work`; or as for `run`.
+        """
+        if call.is_small:
+            return work()
+        return await self.run(work, call.num_characters, call.request.deadline_seconds)
+
+    async def convert(self, build: Callable[[], T], num_entries: int) -> T:
+        """Return the result of `build` for `num_entries` segments and alignment links of an answer.
+
+        With many entries it runs on another thread. It must pass checkpoints.
+
+        Raises:
+            Unavailable: the server is stopping.
+        """
+        return build() if num_entries <= _MAX_INLINE_ENTRIES else await self.run(build, num_entries)
+
+    async def run(self, work: Callable[[], T], size: int, deadline_seconds: float | None = None) -> T:
+        """Return the result of `work`, computed on another thread; shorter work, by `size`, goes first.
+
+        Raises:
+            ServiceError: raised by `work`; or its caller has too much work waiting, the deadline passed, or the server
+                is stopping.
+        """
+        return await self._pool.run(work, size, deadline_seconds, _caller())
+
+    def _note(self, phase: Phase, model: LoadedModel, began_seconds: float) -> None:
+        """Record a phase of the current call that has just ended, in the call, the metrics and the statistics."""
+        ended_seconds = time.monotonic()
+        current_call().took(phase, began_seconds, ended_seconds)
+        self._metrics.model(model.name).took(phase, ended_seconds - began_seconds)
+        model.statistics.took(phase, ended_seconds - began_seconds)
+
+
+def _caller() -> Origin:
+    """Return the caller for the sharing of threads: a key or a host, regardless of its connections."""
+    return current_call().origin[:1]
