@@ -266,7 +266,7 @@ def test_calls_of_clients_that_vanish(server: InProcessServer, proxy: FaultProxy
 
 def test_resets_in_the_middle_of_calls(server: InProcessServer, proxy: FaultProxy, proved: Proved) -> None:
     engine = server.server.models[0].engine
-    rounds = 3
+    rounds = 2
     for _ in range(rounds):
         with grpc.insecure_channel(proxy.address) as channel:
             stub = pb_grpc.TranslationServiceStub(channel)

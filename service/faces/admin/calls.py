@@ -55,7 +55,7 @@ class AdminCalls:
             deadline = time.monotonic() + self._deadline_seconds
             message = await asyncio.to_thread(parsed, body)
             call = current_call()
-            call.texts = message.texts
+            call.asks_for(message.texts)
             request = request_from_pb(message, deadline)
             response = result_to_pb(await self._translator.translate(request))
             return json_format.MessageToDict(response, preserving_proto_field_name=True)
