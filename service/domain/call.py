@@ -108,8 +108,11 @@ class Call:
         self.texts, self.num_texts = texts, len(texts)
 
     def forget(self) -> None:
-        """Drop the caller's texts; gRPC keeps a failed call's record until Python's garbage collector runs."""
-        self.texts = ()
+        """Drop what is large: the record outlives its call.
+
+        gRPC keeps that of a failed call until Python's garbage collector runs, and an idle worker that of its last one.
+        """
+        self.texts, self.admitted_by = (), None
 
     def uses(self, model: str, version: str) -> None:
         """Record which model translates; only the first one is kept."""

@@ -7,6 +7,7 @@ import pytest
 
 from service.calls.observer import CallObserver
 from service.domain.call import Call, Caller, begin_call, current_call
+from service.domain.translation import Priority
 from service.observe.access_log import AccessLog
 from service.observe.metrics import Metrics
 from service.observe.recent_errors import RecentErrors
@@ -34,10 +35,11 @@ def test_a_call_that_raises_is_over_too() -> None:
     observer = CallObserver(metrics, RecentErrors(), AccessLog(0.0, with_texts=False))
     call = Call("m", code="INTERNAL")
     call.asks_for(["a text"])
+    call.admitted_by = (object(), Priority.NORMAL)
     with pytest.raises(KeyError), observer.observed(call):
         raise KeyError
     assert call.ended_seconds
-    assert (call.texts, call.num_texts) == ((), 1)  # the record may live longer than its call
+    assert (call.texts, call.num_texts, call.admitted_by) == ((), 1, None)  # the record may outlive its call
     text = metrics.render()[0].decode()
     assert "dragoman_inflight_requests 0.0" in text
     assert 'dragoman_requests_total{code="INTERNAL",method="m"} 1.0' in text
