@@ -71,7 +71,7 @@ def most_repeats(ids: Sequence[int]) -> int:
 def processed(
     scores: npt.NDArray[np.float32], inputs: Sequence[int], options: DecodingOptions, eos_id: int, num_forced: int
 ) -> npt.NDArray[np.float32]:
-    """Scores (V,) after a repetition penalty, without runs that were there before, without an end too early."""
+    """Return scores (V,) after a repetition penalty, without repeated n-grams and without an early end."""
     changed = scores.copy()
     for token_id in set(inputs):
         if options.repetition_penalty != 1.0 and token_id < len(scores):

@@ -205,7 +205,7 @@ LONG, SHORT = 2.0, 0.1
 
 
 def limits(*asked: tuple[float, float], delay: ControlledDelay | None = None) -> list[float]:
-    """Of moments, in intervals, and the waits then."""
+    """Return the limit at each of these moments, in intervals, given the waits at them."""
     delay = delay or ControlledDelay()
     return [delay.limit_seconds(moment * INTERVAL_SECONDS, wait, TARGET) for moment, wait in asked]
 

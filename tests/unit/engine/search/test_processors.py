@@ -24,7 +24,7 @@ def options(**changes: Any) -> DecodingOptions:
 def changed(
     scores: npt.NDArray[np.float32], inputs: npt.NDArray[np.int64], asked: DecodingOptions, num_forced: int = 0
 ) -> npt.NDArray[np.float32]:
-    """The scores of (n, V) after all options; the values of the spare column don't matter."""
+    """Return scores (n, V) after all options; the values of the spare column don't matter."""
     with_spare = np.concatenate([scores, np.full((len(scores), 1), 3.0, np.float32)], axis=1)
     process(with_spare, inputs, asked, EOS_ID, num_forced)
     return with_spare[:, :-1]
