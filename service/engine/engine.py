@@ -49,10 +49,10 @@ class Engine:
         measured: then no call is rejected for the length of the queue until the engine has measured it.
         """
         self._config = config
-        self._listener = listener
+        self.listener = listener
         self._clock = clock
         self._runners = runners
-        self._throughput = Throughput(len(runners), runners[0].spec.max_slots, full_turn_seconds)
+        self.throughput = Throughput(len(runners), runners[0].spec.max_slots, full_turn_seconds)
         self._changed = threading.Condition()  # guards all state shared by workers
         self._failure: BaseException | None = None
         self._reset("the engine has not started")
@@ -61,11 +61,11 @@ class Engine:
         """Initialize the state: empty rows and queue, new threads; `unavailable` says why it takes no work yet."""
         config = self._config
         self.turns = Turns(
-            self._runners, config, self._listener, self._throughput, self._changed, self._clock, unavailable
+            self._runners, config, self.listener, self.throughput, self._changed, self._clock, unavailable
         )
-        self._admission = Admission(self.turns.requests, self._throughput, config.max_waiting, config.max_queue_seconds)
+        self._admission = Admission(self.turns.requests, self.throughput, config.max_waiting, config.max_queue_seconds)
         self._threads = [
-            threading.Thread(target=self._run, args=(worker,), name=f"engine-{number}", daemon=True)
+            threading.Thread(target=self.run, args=(worker,), name=f"engine-{number}", daemon=True)
             for number, worker in enumerate(self.workers)
         ]
 
@@ -161,6 +161,18 @@ class Engine:
         self.fail(failure)
         raise self._not_accepted(_FAILED)
 
+    def run(self, worker: Worker) -> None:
+        """Run a worker's turns until the engine stops or fails; its thread does nothing else."""
+        lower_priority()
+        try:
+            while self.turns.run(worker):
+                pass
+        except BaseException as error:
+            _log.critical("the engine's loop died", exc_info=error)
+            self.fail(error)
+        else:
+            self.turns.fail_all()
+
     def abort(self, sequences: Iterable[Sequence]) -> None:
         """Give up sequences: their slots are free within two steps. Thread-safe, idempotent."""
         with self._changed:
@@ -182,7 +194,7 @@ class Engine:
             if is_first:
                 for runner in self._runners:
                     runner.terminate()
-                self._listener.on_failure(error)
+                self.listener.on_failure(error)
         finally:
             self.turns.fail_all()
 
@@ -264,14 +276,3 @@ class Engine:
     def _not_accepted(reason: str) -> Unavailable:
         advice = "try another server, or try again soon"
         return Unavailable("the call was not accepted: {reason}", reason=Public(reason), advice=advice)
-
-    def _run(self, worker: Worker) -> None:
-        lower_priority()
-        try:
-            while self.turns.run(worker):
-                pass
-        except BaseException as error:
-            _log.critical("the engine's loop died", exc_info=error)
-            self.fail(error)
-        else:
-            self.turns.fail_all()

@@ -73,7 +73,7 @@ class Server:
         self.has_failed = False  # an engine could not be restarted
         self._phase = Phase.LOADING
         self._metrics = Metrics()
-        self._errors = RecentErrors()
+        self.errors = RecentErrors()
         cache = TranslationCache(config.cache_mib * 2**20)
         self._metrics.memory_for_cache(cache.max_bytes, lambda: cache.num_bytes)
         glossaries = GlossaryFolder(config.glossaries) if config.glossaries else NoGlossaries()
@@ -110,7 +110,7 @@ class Server:
             self._metrics.shows(lambda: triton_metrics(self.models))
         self._tracing = tracing_of(config)
         access_log = AccessLog(config.access_log_ratio, with_texts=config.log_text)
-        observer = CallObserver(self._metrics, self._errors, access_log, self._tracing)
+        observer = CallObserver(self._metrics, self.errors, access_log, self._tracing)
         self._pipeline = CallPipeline(self._metrics, observer, self._translator.overload, self._gate)
         self._supervisor = Supervisor(self._fleet, self, config.stuck_turn_seconds)
         self._watching: asyncio.Task[None] | None = None
@@ -291,7 +291,7 @@ class Server:
             config.default_deadline_seconds,
         )
         return AdminServer(
-            view, calls, self._metrics, self._errors, self._loop, config.admin_host, config.default_deadline_seconds
+            view, calls, self._metrics, self.errors, self._loop, config.admin_host, config.default_deadline_seconds
         )
 
     def on_recovering(self, recovering: bool) -> None:

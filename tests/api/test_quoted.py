@@ -102,8 +102,8 @@ def test_no_field_is_told(serve: Callable[..., InProcessServer], monkeypatch: py
                 name = f"{method.containing_service.full_name}/{method.name}"
                 for request in requests_of(GetMessageClass(method.input_type)):
                     failed[name] += fails(channel, name, method, request)
-        eventually(lambda: len(server.server._errors.latest()) >= 0.9 * failed.total())
-    told = {error.message for error in server.server._errors.latest() if SECRET in error.message.lower()}
+        eventually(lambda: len(server.server.errors.latest()) >= 0.9 * failed.total())
+    told = {error.message for error in server.server.errors.latest() if SECRET in error.message.lower()}
     assert told == set()
     assert [line for line in log.lines if SECRET in line.lower()] == []
     assert len(+failed) > 10, failed

@@ -371,12 +371,12 @@ class EngineMachine(RuleBasedStateMachine):
         """End a worker's loop by an error, which is not reported if the engine had been stopped before."""
         tells = not self.has_ended
         with patch.object(self.engine.turns, "begin", side_effect=error):
-            self.engine._run(lane)
+            self.engine.run(lane)
         self._all_are_told()
         assert not tells or self.recorder.failures[-1] is error
 
     def _leave_loop(self, lane: Worker) -> None:
-        self.engine._run(lane)  # sees that it has to end
+        self.engine.run(lane)  # sees that it has to end
         self._all_are_told()
 
     def _all_are_told(self) -> None:

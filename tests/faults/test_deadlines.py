@@ -139,7 +139,7 @@ def test_what_cannot_be_done_in_time_is_refused_at_the_door(
         client.translate(distinct_texts(20), "en", "de")
     admitted = server.metric("dragoman_admissions_total", model="tiny")
     texts = distinct_texts(900)
-    seconds = 0.4 * 900 * engine._throughput.typical_tokens * engine._throughput.seconds_per_row
+    seconds = 0.4 * 900 * engine.throughput.typical_tokens * engine.throughput.seconds_per_row
     request = pb.TranslateRequest(texts=texts, source_language_code="en", target_language_code="de")
     with grpc.insecure_channel(server.address) as channel, pytest.raises(grpc.RpcError) as raised:
         pb_grpc.TranslationServiceStub(channel).Translate(request, timeout=seconds)

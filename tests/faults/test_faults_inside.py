@@ -342,8 +342,8 @@ THREAD: dict[str, Callable[[Any], tuple[Any, str]]] = {
     "requests, starting": lambda site: (site.engine.turns.requests, "start"),
     "requests, going": lambda site: (site.engine.turns.requests, "finish"),
     "books": lambda site: (site.engine.turns.requests, "take_updates"),
-    "listener, updates": lambda site: (site.engine._listener, "on_updates"),
-    "listener, statistics": lambda site: (site.engine._listener, "on_turn"),
+    "listener, updates": lambda site: (site.engine.listener, "on_updates"),
+    "listener, statistics": lambda site: (site.engine.listener, "on_turn"),
     "search": lambda site: (site.lane, "step"),
 }
 

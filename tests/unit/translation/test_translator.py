@@ -122,9 +122,9 @@ def manifest(tiny_bundle: Path) -> Any:
 
 @pytest.fixture(scope="module")
 def make(manifest: Manifest) -> Any:
-    def translator(cache_bytes: int = 0) -> Any:
+    def translator(cache_bytes: int = 0, metrics: Metrics | None = None) -> Any:
         engine = ToldEngine()
-        translator = Translator(Metrics(), TranslationCache(cache_bytes), NoGlossaries(), LIMITS)
+        translator = Translator(metrics or Metrics(), TranslationCache(cache_bytes), NoGlossaries(), LIMITS)
         bundle = FoundBundle(Path(), "1", manifest, frozenset())
         translator.serve(
             Catalogue([LoadedModel(bundle, LetterTokenizer(), cast(Engine, engine), LanguagePairs(manifest))])
@@ -263,7 +263,8 @@ def test_what_is_kept_is_not_decoded_again(make: Any) -> None:
         return len(engine.submitted), [each.text for each in (await asyncio.wait_for(task, patient(5))).translations]
 
     async def scenario() -> None:
-        translator, engine = make(1_000_000)
+        metrics = Metrics()
+        translator, engine = make(1_000_000, metrics)
         assert await ask(translator, engine, request("ab", "", "cd")) == (2, ["ba", "", "dc"])
         assert await ask(translator, engine, request("cd", "ef", "ab")) == (1, ["dc", "fe", "ba"])
         assert await ask(translator, engine, request("cd", "ab")) == (0, ["dc", "ba"])
@@ -274,7 +275,7 @@ def test_what_is_kept_is_not_decoded_again(make: Any) -> None:
         assert (await ask(translator, engine, request("ab", options=sampled)))[0] == 1, "chance is not kept"
         assert (await ask(translator, engine, request("ab", options=seeded)))[0] == 1
         assert (await ask(translator, engine, request("ab", options=seeded)))[0] == 0
-        text, _ = translator._metrics.render()
+        text, _ = metrics.render()
         assert b'cache_lookups_total{model="tiny",outcome="hit"} 5.0' in text
         assert b'cache_lookups_total{model="tiny",outcome="miss"} 5.0' in text
 
