@@ -35,6 +35,6 @@ def test_a_file_cut_anywhere_is_refused_even_between_two_pieces(tmp_path: Path) 
         with pytest.raises(ValueError, match="it is") as refusal:
             read_facts(tmp_path / "a.spm")
         reasons.add(str(refusal.value)[:14])
-    assert reasons == {"it is no Sente", "it is cut shor"}
+    assert reasons == {"it is not a Se", "it is cut shor"}
     with pytest.raises(ValueError, match="it is missing"):
         read_facts(tmp_path / "b.spm")

@@ -135,7 +135,7 @@ def test_all_damaged_files_are_listed(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="source") as refusal:
         read_marian(folder)
     for problem in (
-        "source.spm: it is no S",
+        "source.spm: it is not a S",
         "target.spm: it is missing",
         "target_vocab.json: ",
         "split_special_tokens",
