@@ -99,10 +99,6 @@ def reloads(server: ServerProcess, outcome: str) -> float:
     return count
 
 
-def num_threads(server: ServerProcess) -> int:
-    return len(list(Path(f"/proc/{server.process.pid}/task").iterdir()))
-
-
 def reload(server: ServerProcess) -> None:
     """Send SIGHUP, and wait until the reload has finished."""
     before = reloads(server, "changed")
@@ -121,7 +117,6 @@ def test_no_call_fails_while_versions_come_and_go(
     translations = {weights: tuple(golden_translations(tiny_versions / weights)) for weights in "1234"}
     assert len(set(translations.values())) == 4  # otherwise this test proves nothing
     swaps = []
-    threads = []
     with Callers(server.address) as callers:
         callers.wait_for_more(60)
         for bundle, version in (("2", "2"), ("3", "3"), ("4", "3")):
@@ -130,7 +125,6 @@ def test_no_call_fails_while_versions_come_and_go(
             reload(server)
             swaps.append((began, time.monotonic()))
             callers.wait_for_more(60)
-            threads.append(num_threads(server))
         health = server.get("/readyz")
     assert callers.failures == []
     assert health[0] == 200
@@ -148,7 +142,6 @@ def test_no_call_fails_while_versions_come_and_go(
     for answer in callers.answers:  # after a new version has answered, no later call gets an older one
         newest = max((order.index(each.texts) for each in by_end if each.ended < answer.began), default=0)
         assert order.index(answer.texts) >= newest
-    eventually(lambda: num_threads(server) <= threads[0])  # replaced engines have stopped their threads
     server.signal(signal.SIGTERM)
     assert server.wait() == (0, "", "")
 
