@@ -37,7 +37,7 @@ class AsyncClient:
         Raises:
             OSError: a file of `tls` can't be read.
             RuntimeError: no event loop is running.
-            ValueError: several addresses that are not all of IPv4 or all of IPv6.
+            ValueError: several addresses that are not all IPv4 or all IPv6.
         """
         try:
             asyncio.get_running_loop()

@@ -57,11 +57,7 @@ class Rescoring:
         wanted = self._inner.fetch(batch)
         rows, scores = self._changed(batch, output)
         is_broken = output.next_ids[rows, 0] == NO_TOKEN
-        changed = replace(output, next_ids=output.next_ids.copy())
-        if self._is_beam:
-            if self._spec.renormalizes:
-                scores = log_softmax(scores)
-        elif wanted.num_candidates or wanted.next_log_probs:
+        if self._spec.renormalizes if self._is_beam else wanted.num_candidates or wanted.next_log_probs:
             scores = log_softmax(scores)
         if wanted.num_candidates:
             ids, best = top(scores, wanted.num_candidates)
@@ -69,11 +65,12 @@ class Rescoring:
             candidate_ids = np.zeros((batch.num_rows, ids.shape[1]), np.int64)
             candidate_log_probs = np.zeros((batch.num_rows, ids.shape[1]), np.float32)
             candidate_ids[rows], candidate_log_probs[rows] = ids, best
-            changed = replace(changed, candidate_ids=candidate_ids, candidate_log_probs=candidate_log_probs)
+            changed = replace(output, candidate_ids=candidate_ids, candidate_log_probs=candidate_log_probs)
         else:
-            assert changed.next_ids is not None
             chosen = scores.argmax(axis=1)
-            changed.next_ids[rows, 0] = np.where(is_broken, NO_TOKEN, chosen)
+            next_ids = output.next_ids.copy()
+            next_ids[rows, 0] = np.where(is_broken, NO_TOKEN, chosen)
+            changed = replace(output, next_ids=next_ids)
             if wanted.next_log_probs:
                 next_log_probs = np.zeros((batch.num_rows, 1), np.float32)
                 next_log_probs[rows, 0] = scores[np.arange(len(rows)), chosen]
