@@ -13,7 +13,8 @@ class EngineConfig:
     not stall running ones (`pace` may lower the bound); a single longer source still gets a run of its own. At most
     `max_waiting` sequences wait, each at most `max_queue_seconds`; 0 leaves that limit to `admission`.
 
-    With `checks_integrity`, for tests, the engine checks its state in each turn and fails if it is inconsistent.
+    With `checks_integrity`, for tests, the engine checks its state in each turn and fails if it is inconsistent; with
+    many requests, these are checked less often.
     """
 
     max_slots: int | None = None

@@ -22,6 +22,7 @@ _log = logging.getLogger(__name__)
 
 _NOBODY = StepPlan(())
 _REPORT_AFTER = 16  # turns at most: reporting them together is easier on the CPU's caches
+_CHECKED_AT_ONCE = 64  # requests per integrity check, on average
 
 
 class Turns:
@@ -55,6 +56,7 @@ class Turns:
         self.worker_of: dict[Sequence, Worker] = {}  # for sequences that have slots
         self.requests = Requests(config.max_waiting, clock, throughput.expected_rows)
         self.aborted: list[Sequence] = []
+        self._checks_until_full = 0
 
     def run(self, worker: Worker) -> bool:
         """Run one turn of a worker, once there is something to do; returns whether there may be another.
@@ -198,12 +200,17 @@ class Turns:
     def check_integrity(self, worker: Worker, joining: Iterable[Sequence] = ()) -> None:
         """Check the state shared by workers, and its consistency with that of `worker`, on whose thread this runs.
 
+        Requests take a time that grows with their number, so many of them are checked less often.
+
         Raises:
             IntegrityError: the state is inconsistent; says where.
         """
         if self.unavailable is not None:  # all sequences have their updates, whatever the state still holds
             return
-        self.requests.check_integrity()
+        self._checks_until_full -= 1
+        if self._checks_until_full <= 0:
+            self._checks_until_full = len(self.requests.live) // _CHECKED_AT_ONCE
+            self.requests.check_integrity()
         leaders = self.requests.coalescing.leaders
         is_right = len(leaders) == len(self.worker_of) and self.worker_of.keys() == set(leaders)
         expect(is_right, f"{len(leaders)} sequences are decoded, {len(self.worker_of)} are assigned to workers")

@@ -8,6 +8,7 @@ import grpc
 from google.protobuf.message import DecodeError
 
 from service.domain.errors import InvalidRequest
+from service.faces.grpc.absent_callers import write
 
 Context = grpc.aio.ServicerContext[Any, Any]
 Behaviour = Callable[[Any, Context], Awaitable[Any]]
@@ -116,6 +117,6 @@ def around(handler: H, wrapper: Callable[[Behaviour, Any, Context], Awaitable[An
 def _writing(answers: Callable[[Any, Context], AsyncIterator[Any]]) -> Behaviour:
     async def call(requests: Any, context: Context) -> None:
         async for answer in answers(requests, context):
-            await context.write(answer)
+            await write(context, answer)
 
     return call

@@ -1,11 +1,16 @@
 """A caller that disconnects just as its answer is sent is not an error worth logging."""
 
+import asyncio
 import logging
+from collections.abc import AsyncIterator
+from typing import Any, cast
 
+import grpc
 import pytest
 from grpc._cython import cygrpc  # type: ignore[attr-defined]  # its errors have no other name
 
 from service.faces.grpc.absent_callers import is_worth_logging
+from service.faces.grpc.interceptors import Behaviour, around
 
 
 def record_of(message: str, error: Exception) -> logging.LogRecord:
@@ -26,3 +31,24 @@ def test_other_loggers_keep_their_lines(caplog: pytest.LogCaptureFixture) -> Non
     gone = "ExecuteBatchError raised in core by servicer method [%s]"
     logging.getLogger("service.x").error(gone, "/x/y", exc_info=error)
     assert len(caplog.records) == 1
+
+
+class Broken:
+    """The context of a call whose connection broke, which gRPC has not reported yet."""
+
+    async def write(self, message: bytes) -> None:
+        raise cygrpc.ExecuteBatchError("failed")
+
+
+def test_a_library_s_handler_is_cancelled_too() -> None:
+    """Such as that of reflection, which yields its answers: it would be logged as a bug of ours."""
+
+    async def answers(requests: Any, context: Any) -> AsyncIterator[bytes]:
+        yield b"answer"
+
+    async def wrapper(call: Behaviour, request: Any, context: Any) -> Any:
+        return await call(request, context)
+
+    handler = around(grpc.stream_stream_rpc_method_handler(answers), wrapper)
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(cast(Any, handler).stream_stream(None, Broken()))
