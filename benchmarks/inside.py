@@ -90,14 +90,14 @@ def waiting_for_a_slot(bundle: Path, sources: list[tuple[int, ...]]) -> dict[str
         for outcome in outcomes:
             outcome.result()
         steps = [stats.step_seconds for _, stats in engine.turns if stats.num_encoded]
-        lanes = [
-            np.array([stats.ended_seconds for thread, stats in engine.turns if thread == lane])
-            for lane in {thread for thread, _ in engine.turns}
+        turn_ends = [
+            np.array([stats.ended_seconds for thread, stats in engine.turns if thread == worker])
+            for worker in {thread for thread, _ in engine.turns}
         ]
     # A single sentence that arrived during a turn could not join it: count the turns that ended between its arrival and
     # its admission, on the worker that had most of them.
     waits = [
-        max(int(((ends > one.arrived_seconds) & (ends <= one.admitted_seconds)).sum()) for ends in lanes)
+        max(int(((ends > one.arrived_seconds) & (ends <= one.admitted_seconds)).sum()) for ends in turn_ends)
         for one in singles
     ]
     return {
@@ -118,19 +118,19 @@ def python_share(bundle: Path, sources: list[tuple[int, ...]]) -> dict[str, Any]
     """
     with _timed_graphs() as runs, _Running(bundle, FULL_BATCH) as engine:
         engine.submit(engine.sequences("python", sources, CALL_OF_A_THOUSAND)).result()
-    lanes = {thread for thread, _ in engine.turns}
+    workers = {thread for thread, _ in engine.turns}
     slots = max(stats.batch_size for _, stats in engine.turns)
     total = in_runtime = 0.0
     num_turns = 0
-    for lane in lanes:
-        ends = [stats.ended_seconds for thread, stats in engine.turns if thread == lane and stats.batch_size == slots]
+    for worker in workers:
+        ends = [stats.ended_seconds for thread, stats in engine.turns if thread == worker and stats.batch_size == slots]
         total += ends[-1] - ends[0]
-        in_runtime += sum(end - start for thread, start, end in runs if thread == lane and ends[0] < end <= ends[-1])
+        in_runtime += sum(end - start for thread, start, end in runs if thread == worker and ends[0] < end <= ends[-1])
         num_turns += len(ends) - 1
     return {
         "kind": "Python's share of the engine thread",
-        "batch": slots * len(lanes),
-        "lanes": len(lanes),
+        "batch": slots * len(workers),
+        "workers": len(workers),
         "python_share": 1 - in_runtime / total,
         "turn_ms": total / num_turns * 1e3,
         "python_ms_per_turn": (total - in_runtime) / num_turns * 1e3,

@@ -48,12 +48,12 @@ def test_a_server_that_loads_is_live_and_no_more(serve: Any) -> None:
 def test_a_server_whose_engine_died_for_good_is_not_live(serve: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("service.models.supervisor.MAX_RESTARTS", 0)
     server = serve()
-    (lane,) = server.server.models[0].engine.workers
+    (worker,) = server.server.models[0].engine.workers
 
     def die(*arguments: Any, **how: Any) -> None:
         raise RuntimeError("boom")
 
-    monkeypatch.setattr(lane, "run", die)
+    monkeypatch.setattr(worker, "run", die)
     request = pb.ModelInferRequest(model_name="tiny")
     text = request.inputs.add(name="text", datatype="BYTES", shape=[1])
     text.contents.bytes_contents.append(b"Hello")

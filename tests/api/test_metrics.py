@@ -168,15 +168,15 @@ class Gate:
     """A gate that holds an engine's worker before its next turn until it is opened."""
 
     def __init__(self, server: InProcessServer, monkeypatch: pytest.MonkeyPatch) -> None:
-        (lane,) = server.server.models[0].engine.workers
-        self.is_reached, self._may_pass, run = threading.Event(), threading.Event(), lane.run
+        (worker,) = server.server.models[0].engine.workers
+        self.is_reached, self._may_pass, run = threading.Event(), threading.Event(), worker.run
 
         def gated(*arguments: Any, **how: Any) -> Any:
             self.is_reached.set()
             assert self._may_pass.wait(patient(30))
             return run(*arguments, **how)
 
-        monkeypatch.setattr(lane, "run", gated)
+        monkeypatch.setattr(worker, "run", gated)
 
     def open(self) -> None:
         self._may_pass.set()

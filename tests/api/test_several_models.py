@@ -262,14 +262,14 @@ def test_a_dying_engine_of_a_model_that_goes_fails_its_calls_only(
     start: Any, tiny_versions: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server, models = start((tiny_versions / "1", "tiny"), grace_seconds=25.0)
-    (lane,) = server.server.models[0].engine.workers
+    (worker,) = server.server.models[0].engine.workers
     released = threading.Event()
 
     def die(*arguments: Any, **how: Any) -> None:
         released.wait(patient(20))
         raise RuntimeError("boom")
 
-    monkeypatch.setattr(lane, "run", die)
+    monkeypatch.setattr(worker, "run", die)
     with grpc.insecure_channel(server.address, options=[("grpc.enable_retries", 0)]) as channel:
         call = pb_grpc.TranslationServiceStub(channel).Translate.future(
             pb.TranslateRequest(texts=["Hello"], source_language_code="en", target_language_code="de"),

@@ -62,9 +62,9 @@ def solo(key: Key) -> tuple[DecodedHypothesis, ...] | None:
     engine = Engine([runner], EngineConfig(), recorder, clock=lambda: 0.0)
     engine.open()
     engine.submit([sequence])
-    (lane,) = engine.workers
+    (worker,) = engine.workers
     while not recorder.updates:
-        assert engine.turns.run(lane)
+        assert engine.turns.run(worker)
     (update,) = recorder.updates
     assert update.error is None or isinstance(update.error, EngineFailure)
     return update.hypotheses if update.error is None else None
@@ -112,7 +112,7 @@ class EngineMachine(RuleBasedStateMachine):
         self.aborted: list[Sequence] = []
         self.waiting: list[Sequence] = []
         self.led: dict[Sequence, set[Sequence]] = {}  # leader that is decoded -> members that wait for its outcome
-        self.lane_of: dict[Sequence, Worker] = {}  # of all whose rows may not be free yet
+        self.worker_of: dict[Sequence, Worker] = {}  # of all whose rows may not be free yet
         self.steps_past: Counter[Sequence] = Counter()  # steps run for sequences after they were cancelled or expired
         self.plans: dict[Worker, StepPlan] = {}  # workers in the middle of a turn: admission planned,
         self.turns: dict[Worker, Turn] = {}  # or run
@@ -130,12 +130,12 @@ class EngineMachine(RuleBasedStateMachine):
             max_waiting=MAX_WAITING, max_queue_seconds=1e9, max_encode_tokens=24, checks_integrity=True
         )
         self.engine = Engine(runners, config, self.recorder, clock=self.now)
-        self.lanes = self.engine.workers
+        self.workers = self.engine.workers
         self.engine.open()
 
     def _before_step(self, number: int) -> Any:
         def raise_if_asked(_: int) -> None:
-            if self.lanes[number] in self.faulty:
+            if self.workers[number] in self.faulty:
                 raise RuntimeError("planted")
 
         return raise_if_asked
@@ -232,29 +232,29 @@ class EngineMachine(RuleBasedStateMachine):
 
     @rule(number=st.integers(0, 2))
     def begin(self, number: int) -> None:
-        lane = self.lanes[number % len(self.lanes)]
-        is_idle = lane not in self.plans and lane not in self.turns
-        if is_idle and not self.has_ended and self.engine.turns.has_work(lane):
-            self._begin(lane)
+        worker = self.workers[number % len(self.workers)]
+        is_idle = worker not in self.plans and worker not in self.turns
+        if is_idle and not self.has_ended and self.engine.turns.has_work(worker):
+            self._begin(worker)
 
-    def _begin(self, lane: Worker) -> None:
+    def _begin(self, worker: Worker) -> None:
         expected = self._receive()
-        has_cause = bool(expected or lane.abandoned or self.aborted or lane.batch.num_rows)
+        has_cause = bool(expected or worker.abandoned or self.aborted or worker.batch.num_rows)
         self.aborted.clear()
-        plan = self.engine.turns.begin(lane)
+        plan = self.engine.turns.begin(worker)
         assert plan is not None
         for leader in plan.admitted:
             assert leader in self.waiting, "who joins did not wait"
             key = key_of(leader)
             self.led[leader] = {sequence for sequence in self.waiting if key_of(sequence) == key}
-            self.lane_of[leader] = lane
+            self.worker_of[leader] = worker
             self.waiting = [sequence for sequence in self.waiting if sequence not in self.led[leader]]
-        assert has_cause or plan.admitted, "a lane woke for nothing"
-        rows = [*lane.batch.sequences, *plan.admitted]
-        assert all(self.lane_of.get(each) is lane and each in self.led for each in rows), "rows for nobody"
-        assert sum(each.num_slots for each in rows) <= lane.batch.max_slots
+        assert has_cause or plan.admitted, "a worker woke for nothing"
+        rows = [*worker.batch.sequences, *plan.admitted]
+        assert all(self.worker_of.get(each) is worker and each in self.led for each in rows), "rows for nobody"
+        assert sum(each.num_slots for each in rows) <= worker.batch.max_slots
         self._told(expected)
-        self.plans[lane] = plan
+        self.plans[worker] = plan
 
     def _receive(self) -> dict[Sequence, type]:
         """Return the results due before a worker's next turn, and remove those sequences from the model."""
@@ -283,100 +283,100 @@ class EngineMachine(RuleBasedStateMachine):
 
     @rule(number=st.integers(0, 2))
     def run(self, number: int) -> None:
-        lane = self.lanes[number % len(self.lanes)]
-        if lane in self.plans:
-            self._run(lane)
+        worker = self.workers[number % len(self.workers)]
+        if worker in self.plans:
+            self._run(worker)
 
-    def _run(self, lane: Worker) -> None:
-        plan = self.plans.pop(lane)
-        for sequence in (*lane.batch.sequences, *plan.admitted):
+    def _run(self, worker: Worker) -> None:
+        plan = self.plans.pop(worker)
+        for sequence in (*worker.batch.sequences, *plan.admitted):
             members = self.led.get(sequence, set())
             ended = [each for each in members if each in self.aborted or self._is_past(each)]
             if len(ended) == len(members):
                 self.steps_past[sequence] += 1
                 assert self.steps_past[sequence] <= 2, "rows are held for nobody"
-        if plan.admitted or lane.batch.num_rows:
-            self.turns[lane] = lane.run(plan)
-            if self.turns[lane].num_rows:
-                result = self.turns[lane].result
-                is_to_fail = lane in self.faulty or lane.runner.is_terminated  # type: ignore[attr-defined]
-                gave_no_numbers = bool(result.failed) and not result.finished and not lane.batch.num_rows
+        if plan.admitted or worker.batch.num_rows:
+            self.turns[worker] = worker.run(plan)
+            if self.turns[worker].num_rows:
+                result = self.turns[worker].result
+                is_to_fail = worker in self.faulty or worker.runner.is_terminated  # type: ignore[attr-defined]
+                gave_no_numbers = bool(result.failed) and not result.finished and not worker.batch.num_rows
                 assert result.has_run_failed == (is_to_fail or gave_no_numbers)
-                self.faulty.discard(lane)
+                self.faulty.discard(worker)
 
     def _is_past(self, sequence: Sequence) -> bool:
         return sequence.deadline_seconds is not None and sequence.deadline_seconds <= self.now.now
 
     @rule(number=st.integers(0, 2))
     def conclude(self, number: int) -> None:
-        lane = self.lanes[number % len(self.lanes)]
-        if lane in self.turns:
-            self._conclude(lane)
+        worker = self.workers[number % len(self.workers)]
+        if worker in self.turns:
+            self._conclude(worker)
 
-    def _conclude(self, lane: Worker) -> None:
-        turn = self.turns.pop(lane)
+    def _conclude(self, worker: Worker) -> None:
+        turn = self.turns.pop(worker)
         expected: dict[Sequence, Any] = {}
         for leader, _ in turn.result.finished:
             answer = solo(key_of(leader))
             assert answer is not None, "what alone fails was decoded in company"
             expected.update(dict.fromkeys(self.led.pop(leader, ()), answer))
-            del self.lane_of[leader]
+            del self.worker_of[leader]
         for leader, _ in (*turn.refused, *turn.result.failed):
             is_broken = solo(key_of(leader)) is None
             assert is_broken or turn.result.has_run_failed or self.has_ended, "what alone is decoded failed in company"
             kind = Unavailable if self.has_ended else EngineFailure
             expected.update(dict.fromkeys(self.led.pop(leader, ()), kind))
-            del self.lane_of[leader]
+            del self.worker_of[leader]
         if self.has_ended:  # all results are delivered
             expected = {sequence: told for sequence, told in expected.items() if sequence in self.live}
-        self.engine.turns.end(lane, turn)
+        self.engine.turns.end(worker, turn)
         self._told(expected)
         try:
-            lane.count_failures(turn)
+            worker.count_failures(turn)
         except RuntimeError as error:
             assert turn.result.has_run_failed or not turn.num_rows
-            self._die(lane, error)
+            self._die(worker, error)
 
     @rule(number=st.integers(0, 2))
     def turn(self, number: int) -> None:
         """Run a worker's whole turn, or the rest of one."""
-        self._turn(self.lanes[number % len(self.lanes)])
+        self._turn(self.workers[number % len(self.workers)])
 
-    def _turn(self, lane: Worker) -> None:
-        if lane not in self.plans and lane not in self.turns:
-            if not self.engine.turns.has_work(lane):
+    def _turn(self, worker: Worker) -> None:
+        if worker not in self.plans and worker not in self.turns:
+            if not self.engine.turns.has_work(worker):
                 return
             if self.has_ended:
-                self._leave_loop(lane)
+                self._leave_loop(worker)
                 return
-            self._begin(lane)
-        if lane in self.plans:
-            self._run(lane)
-        if lane in self.turns:
-            self._conclude(lane)
+            self._begin(worker)
+        if worker in self.plans:
+            self._run(worker)
+        if worker in self.turns:
+            self._conclude(worker)
 
     @rule(rounds=st.integers(1, 6))
     def turns_of_all(self, rounds: int) -> None:
         for _ in range(rounds):
-            for lane in self.lanes:
-                self._turn(lane)
+            for worker in self.workers:
+                self._turn(worker)
 
     @rule(number=st.integers(0, 2))
     def next_step_fails(self, number: int) -> None:
-        self.faulty.add(self.lanes[number % len(self.lanes)])
+        self.faulty.add(self.workers[number % len(self.workers)])
 
     # Ends of an engine.
 
-    def _die(self, lane: Worker, error: BaseException) -> None:
+    def _die(self, worker: Worker, error: BaseException) -> None:
         """End a worker's loop by an error, which is not reported if the engine had been stopped before."""
         tells = not self.has_ended
         with patch.object(self.engine.turns, "begin", side_effect=error):
-            self.engine.run(lane)
+            self.engine.run(worker)
         self._all_are_told()
         assert not tells or self.recorder.failures[-1] is error
 
-    def _leave_loop(self, lane: Worker) -> None:
-        self.engine.run(lane)  # sees that it has to end
+    def _leave_loop(self, worker: Worker) -> None:
+        self.engine.run(worker)  # sees that it has to end
         self._all_are_told()
 
     def _all_are_told(self) -> None:
@@ -404,7 +404,9 @@ class EngineMachine(RuleBasedStateMachine):
     @invariant()
     def somebody_looks_after_who_is_left(self) -> None:
         if self.live and not self.plans and not self.turns:
-            assert any(self.engine.turns.has_work(lane) for lane in self.lanes), "all lanes sleep and somebody waits"
+            assert any(self.engine.turns.has_work(worker) for worker in self.workers), (
+                "all workers sleep and somebody waits"
+            )
 
     @invariant()
     def the_queue_is_as_long_as_it_should_be(self) -> None:
@@ -421,7 +423,7 @@ class EngineMachine(RuleBasedStateMachine):
             self.engine.stop(0.0)
             self.has_ended = True
         elif self.ending == "death" and not self.has_ended:
-            self._die(self.lanes[0], RuntimeError("planted"))
+            self._die(self.workers[0], RuntimeError("planted"))
         elif self.ending == "siege":
             self._besiege()
         self._drain()
@@ -430,21 +432,25 @@ class EngineMachine(RuleBasedStateMachine):
         assert told == Counter(self.accepted), "each is told once"
         if not self.has_ended:
             assert not any(self.engine.held().values()), "something is left over"
-            self.engine.turns.check_integrity(self.lanes[0])
+            self.engine.turns.check_integrity(self.workers[0])
         self._progress_was_true()
 
     def _drain(self) -> None:
         """Check that all get their results within a bounded number of turns."""
         most = (len(self.live) + 1) * (_MOST_STEPS + 3)
         for _ in range(most):
-            if not self.live and not any(map(self._is_busy, self.lanes)):
+            if not self.live and not any(map(self._is_busy, self.workers)):
                 return
-            for lane in self.lanes:
-                self._turn(lane)
+            for worker in self.workers:
+                self._turn(worker)
         raise AssertionError(f"{len(self.live)} are left after {most} rounds")
 
-    def _is_busy(self, lane: Worker) -> bool:
-        return lane in self.plans or lane in self.turns or bool(not self.has_ended and self.engine.turns.has_work(lane))
+    def _is_busy(self, worker: Worker) -> bool:
+        return (
+            worker in self.plans
+            or worker in self.turns
+            or bool(not self.has_ended and self.engine.turns.has_work(worker))
+        )
 
     def _besiege(self) -> None:
         """Refill the queue with newcomers of the highest priority; earlier sequences must still get their results."""
@@ -459,8 +465,8 @@ class EngineMachine(RuleBasedStateMachine):
                 number += 1
                 newcomer = {"source_ids": (20 + number % 20, 1), "max_output_tokens": 3}
                 self._submit([newcomer | {"priority": Priority.HIGH, "deadline_seconds": None}], f"new {number}")
-            for lane in self.lanes:
-                self._turn(lane)
+            for worker in self.workers:
+                self._turn(worker)
         raise AssertionError(f"{len(old & self.live)} were passed over for {most} rounds")
 
     def _progress_was_true(self) -> None:

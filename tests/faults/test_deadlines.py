@@ -35,17 +35,17 @@ class Turns:
     def __init__(self, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
         self.ran: list[tuple[float, tuple[Sequence, ...]]] = []
         self._lock = threading.Lock()
-        for lane in engine.workers:
-            monkeypatch.setattr(lane, "run", self._noting(lane))
+        for worker in engine.workers:
+            monkeypatch.setattr(worker, "run", self._noting(worker))
 
-    def _noting(self, lane: Worker) -> Callable[..., Turn]:
-        run = lane.run
+    def _noting(self, worker: Worker) -> Callable[..., Turn]:
+        run = worker.run
 
         def noted(plan: StepPlan) -> Turn:
             began = time.monotonic()
             turn = run(plan)
             with self._lock:
-                self.ran.append((began, (*plan.admitted, *lane.batch.sequences)))
+                self.ran.append((began, (*plan.admitted, *worker.batch.sequences)))
             return turn
 
         return noted
@@ -76,7 +76,7 @@ def test_what_runs_out_of_time_is_told_at_the_next_step_and_its_slot_is_free_in_
     heard, rig.recorder.on_updates = rig.recorder.on_updates, on_updates  # type: ignore[method-assign]
 
     def before_step(number: int) -> None:
-        rows[number] = sum(lane.batch.num_rows for lane in rig.engine.workers)
+        rows[number] = sum(worker.batch.num_rows for worker in rig.engine.workers)
         rig.clock.now += 1.0
 
     for runner in rig.runners:

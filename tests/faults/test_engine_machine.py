@@ -104,7 +104,7 @@ class Planted:
 
     @staticmethod
     def a_wake_up_is_missed(patch: pytest.MonkeyPatch) -> None:
-        patch.setattr(Turns, "has_work", lambda self, lane: bool(lane.batch.num_rows))
+        patch.setattr(Turns, "has_work", lambda self, worker: bool(worker.batch.num_rows))
 
 
 @pytest.mark.parametrize("fault", [name for name in vars(Planted) if not name.startswith("_")])

@@ -65,12 +65,12 @@ class Site:
         return self.model.engine
 
     @property
-    def lane(self) -> Any:
+    def worker(self) -> Any:
         return self.engine.workers[0]
 
     def session(self, graph: str) -> GraphSession:
         """Return the session of "encoder" or "decoder_step"."""
-        session: GraphSession = getattr(self.lane.runner, f"_{graph}").session(is_alone=True)
+        session: GraphSession = getattr(self.worker.runner, f"_{graph}").session(is_alone=True)
         return session
 
     def ask(self, texts: list[str] | None = None, timeout: float = BOUND_SECONDS, **fields: Any) -> Answer:
@@ -324,7 +324,7 @@ def test_a_cache_that_can_not_grow_fails_its_calls_only(
 ) -> None:
     here = site()
     for method in CACHE:
-        cache = here.lane.runner._cache
+        cache = here.worker.runner._cache
         fault = Fault(getattr(cache, method), MemoryError())
         monkeypatch.setattr(cache, method, fault)
         code, details = here.ask()
@@ -336,15 +336,15 @@ def test_a_cache_that_can_not_grow_fails_its_calls_only(
 
 
 THREAD: dict[str, Callable[[Any], tuple[Any, str]]] = {
-    "scheduler": lambda site: (site.lane, "schedule"),
-    "worker": lambda site: (site.lane, "run"),
+    "scheduler": lambda site: (site.worker, "schedule"),
+    "worker": lambda site: (site.worker, "run"),
     "requests, coming": lambda site: (site.engine.turns.requests, "admit"),
     "requests, starting": lambda site: (site.engine.turns.requests, "start"),
     "requests, going": lambda site: (site.engine.turns.requests, "finish"),
     "books": lambda site: (site.engine.turns.requests, "take_updates"),
     "listener, updates": lambda site: (site.engine.listener, "on_updates"),
     "listener, statistics": lambda site: (site.engine.listener, "on_turn"),
-    "search": lambda site: (site.lane, "step"),
+    "search": lambda site: (site.worker, "step"),
 }
 
 
@@ -382,7 +382,7 @@ def test_each_call_that_a_dead_engine_held_is_answered_once_and_at_once(
         assert released.wait(BOUND_SECONDS)
         raise ValueError("a bug")
 
-    monkeypatch.setattr(here.lane, "run", die)
+    monkeypatch.setattr(here.worker, "run", die)
     with ThreadPoolExecutor(12) as pool:
         calls = [pool.submit(here.ask, distinct_texts(4)) for _ in range(12)]
         assert reached.wait(BOUND_SECONDS)
@@ -399,7 +399,7 @@ def test_without_recovery_the_tests_here_fail(site: Callable[..., Site], monkeyp
     """The positive control: what `expect_well` finds."""
     here = site()
     monkeypatch.setattr(Supervisor, "_treat", lambda *_: None)
-    monkeypatch.setattr(here.lane, "run", Fault(here.lane.run, ValueError("a bug")))
+    monkeypatch.setattr(here.worker, "run", Fault(here.worker.run, ValueError("a bug")))
     assert here.ask()[0] is UNAVAILABLE
     with pytest.raises(AssertionError, match="not within"):
         here.expect_well(restarts=1, timeout_seconds=1.0)

@@ -38,7 +38,7 @@ def decode(
     finally:
         stop(engine)
     assert not recorder.failures
-    assert not any(lane.search.num_kept for lane in engine.workers), "searches of sequences that left are forgotten"
+    assert not any(worker.search.num_kept for worker in engine.workers), "searches of sequences that left are forgotten"
     updates = [recorder.update(sequence) for sequence in sequences]
     for update in updates:
         progress = recorder.progress.get(update.sequence, [])

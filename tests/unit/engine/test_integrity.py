@@ -27,7 +27,7 @@ class Scene(NamedTuple):
     """An engine between two turns of its only worker, with sequences in every state."""
 
     engine: Engine
-    lane: Worker
+    worker: Worker
     running: Sequence
     beam: Sequence
     follower: Sequence
@@ -41,20 +41,20 @@ class Scene(NamedTuple):
 def scene() -> Scene:
     config = EngineConfig(max_waiting=_BOUND, checks_integrity=True)
     engine = Engine([FakeRunner(max_slots=3, eos_weight=-30.0)], config, Recorder())
-    (lane,) = engine.workers
+    (worker,) = engine.workers
     engine.open()  # its thread would not stand still
     running = new_sequence((2, 1), "running", max_output_tokens=38, wants_progress=True, max_repeats=3)
     beam = new_sequence((3, 1), "beam", beam_size=2, max_output_tokens=38, deadline_seconds=1e12)
     follower, waiting = replace(running, call=Call(request_id="follower"), slots=[]), endless(4, "waiting")
     engine.submit([running, beam, follower, waiting])
     for _ in range(3):
-        engine.turns.run(lane)
-    return Scene(engine, lane, running, beam, follower, waiting)
+        engine.turns.run(worker)
+    return Scene(engine, worker, running, beam, follower, waiting)
 
 
 def check(a: Scene) -> None:
-    a.engine.turns.check_integrity(a.lane)
-    a.lane.check_rows()
+    a.engine.turns.check_integrity(a.worker)
+    a.worker.check_rows()
 
 
 def test_books_that_are_right_pass() -> None:
@@ -73,20 +73,20 @@ FAULTS: dict[str, tuple[str, Falsify]] = {
     "a slot is lost": ("owned rows", lambda a: a.beam.slots.pop()),
     "rows are swapped": ("not the owner", _swap_rows),
     "a live row lies beyond the others": ("owned rows", lambda a: a.running.slots.__setitem__(0, 7)),
-    "a row's source is another's": ("another row's source", lambda a: a.lane.batch.source_lengths.__setitem__(0, 9)),
-    "a row's guard is another's": ("another row's guard", lambda a: a.lane.batch.max_repeats.fill(7)),
-    "a row ran past its limit": ("past its limit", lambda a: a.lane.batch.lengths.fill(39)),
-    "forced rows are miscounted": ("begin with what is forced", lambda a: setattr(a.lane.batch, "num_forced", 1)),
-    "guarded rows are miscounted": ("are guarded", lambda a: setattr(a.lane.batch, "num_guarded", 0)),
-    "a search is forgotten": ("follow a strategy", lambda a: a.lane.search.leave(a.beam)),
+    "a row's source is another's": ("another row's source", lambda a: a.worker.batch.source_lengths.__setitem__(0, 9)),
+    "a row's guard is another's": ("another row's guard", lambda a: a.worker.batch.max_repeats.fill(7)),
+    "a row ran past its limit": ("past its limit", lambda a: a.worker.batch.lengths.fill(39)),
+    "forced rows are miscounted": ("begin with what is forced", lambda a: setattr(a.worker.batch, "num_forced", 1)),
+    "guarded rows are miscounted": ("are guarded", lambda a: setattr(a.worker.batch, "num_guarded", 0)),
+    "a search is forgotten": ("follow a strategy", lambda a: a.worker.search.leave(a.beam)),
     "who runs is not known to run": ("owns", lambda a: setattr(a.running, "status", SequenceStatus.WAITING)),
-    "a search is kept": ("a search is kept", lambda a: a.lane.search.join(a.waiting)),
-    "a first token is awaited": ("first token", lambda a: a.lane._without_token.append(a.running)),
-    "a sequence has no rows at home": ("have no rows there", lambda a: a.lane.batch.leave(a.beam)),
+    "a search is kept": ("a search is kept", lambda a: a.worker.search.join(a.waiting)),
+    "a first token is awaited": ("first token", lambda a: a.worker._without_token.append(a.running)),
+    "a sequence has no rows at home": ("have no rows there", lambda a: a.worker.batch.leave(a.beam)),
     "a sequence has rows elsewhere": ("are assigned to workers", lambda a: a.engine.turns.worker_of.pop(a.beam)),
-    "a stranger has rows": ("are not assigned to", lambda a: a.lane.batch._sequences.update({a.waiting: None})),
-    "a sequence in demand is doomed": ("an abandoned sequence", lambda a: a.lane.abandoned.append(a.beam)),
-    "a sequence is abandoned twice": ("abandoned twice", lambda a: a.lane.abandoned.extend([a.waiting] * 2)),
+    "a stranger has rows": ("are not assigned to", lambda a: a.worker.batch._sequences.update({a.waiting: None})),
+    "a sequence in demand is doomed": ("an abandoned sequence", lambda a: a.worker.abandoned.append(a.beam)),
+    "a sequence is abandoned twice": ("abandoned twice", lambda a: a.worker.abandoned.extend([a.waiting] * 2)),
     "the queue forgets one": ("known to be coalesced", lambda a: a.requests.waiting.drop(a.waiting)),
     "those who wait are miscounted": ("are counted", lambda a: setattr(a.requests.waiting, "_num_waiting", 0)),
     "waiting tokens are miscounted": ("tokens wait", lambda a: setattr(a.requests.waiting, "num_tokens", 1)),
@@ -145,7 +145,7 @@ def test_rows_that_are_promised_must_be_free() -> None:
     a = scene()
     wide = new_sequence((9, 1), beam_size=3)
     with pytest.raises(IntegrityError, match="3 rows are promised, 0 are free"):
-        a.lane.check_integrity([a.running, a.beam, wide], [wide])
+        a.worker.check_integrity([a.running, a.beam, wide], [wide])
 
 
 def test_an_engine_with_wrong_books_fails_and_says_so() -> None:

@@ -12,7 +12,7 @@ from tests.unit.engine.fake_runner import FakeRunner
 from tests.unit.engine.recorder import WAIT_SECONDS, new_sequence
 from tests.unit.engine.test_engine import Rig
 from tests.unit.engine.test_engine_decoding import check_progress, decode
-from tests.unit.engine.test_workers import lanes, meet
+from tests.unit.engine.test_workers import fake_runners, meet
 
 
 def watching(number: int = 2, request_id: str = "r", beam_size: int = 1, max_output_tokens: int = 20) -> Sequence:
@@ -102,7 +102,7 @@ def test_followers_are_told_when_the_leader_is_given_up() -> None:
 
 def test_nobody_hears_of_progress_after_the_end() -> None:
     """The recorder checks it for every message; here many ends of all kinds come from other workers' threads."""
-    runners = lanes(3)
+    runners = fake_runners(3)
     meet(runners)
     rig = Rig(*runners)
     sequences = [watching(number, str(number), max_output_tokens=30) for number in range(2, 14)]

@@ -9,7 +9,7 @@ from tests.unit.engine.recorder import WAIT_SECONDS, new_sequence
 from tests.unit.engine.test_engine import Rig, endless
 
 
-def lanes(count: int = 2, max_slots: int = 8) -> tuple[FakeRunner, ...]:
+def fake_runners(count: int = 2, max_slots: int = 8) -> tuple[FakeRunner, ...]:
     return tuple(FakeRunner(max_slots=max_slots, eos_weight=-30.0) for _ in range(count))
 
 
@@ -26,7 +26,7 @@ def meet(runners: tuple[FakeRunner, ...]) -> None:
 
 
 def test_what_comes_together_is_shared_evenly() -> None:
-    runners = lanes()
+    runners = fake_runners()
     meet(runners)
     with Rig(*runners) as rig:
         rig.engine.submit([new_sequence((number, 1), str(number), max_output_tokens=9) for number in range(2, 10)])
@@ -36,7 +36,7 @@ def test_what_comes_together_is_shared_evenly() -> None:
 
 
 def test_every_second_one_of_those_sorted_by_length_goes_to_either_lane() -> None:
-    runners = lanes()
+    runners = fake_runners()
     meet(runners)
     sequences = [new_sequence((5,) * length, str(length), max_output_tokens=5) for length in range(10, 18)]
     with Rig(*runners, max_encode_tokens=500) as rig:
@@ -47,7 +47,7 @@ def test_every_second_one_of_those_sorted_by_length_goes_to_either_lane() -> Non
 
 
 def test_a_lane_without_work_leaves_the_machine_to_the_other() -> None:
-    runners = lanes()
+    runners = fake_runners()
     at_work: list[int] = []
     for runner in runners:
         runner.before_step = lambda number: at_work.append(sum(each.is_at_work for each in runners))
@@ -62,7 +62,7 @@ def test_a_lane_without_work_leaves_the_machine_to_the_other() -> None:
 
 
 def test_what_is_given_up_leaves_the_lane_that_decodes_it() -> None:
-    runners = lanes()
+    runners = fake_runners()
     meet(runners)
     victim, other = endless(2), endless(3)
     rig = Rig(*runners)
@@ -91,7 +91,7 @@ def test_what_is_given_up_leaves_the_lane_that_decodes_it() -> None:
 
 
 def test_a_twin_follows_whichever_lane_its_leader_is_in() -> None:
-    runners = lanes(3)
+    runners = fake_runners(3)
     leader, twin = endless(2, "a"), endless(2, "b")
     rig = Rig(*runners)
 
@@ -109,7 +109,7 @@ def test_a_twin_follows_whichever_lane_its_leader_is_in() -> None:
 
 
 def test_a_failed_step_fails_its_own_lanes_sequences_only() -> None:
-    runners = lanes()
+    runners = fake_runners()
     meet(runners)
     first = runners[0]
     go_on = first.before_step
@@ -132,7 +132,7 @@ def test_a_failed_step_fails_its_own_lanes_sequences_only() -> None:
 
 
 def test_when_one_lane_dies_all_are_told_once() -> None:
-    runners = lanes()
+    runners = fake_runners()
     rig = Rig(*runners)
     sequences: list[Sequence] = [endless(number, str(number)) for number in range(2, 6)]
     dying = threading.Event()
@@ -156,7 +156,7 @@ def test_when_one_lane_dies_all_are_told_once() -> None:
 
 
 def test_what_is_given_up_between_its_choice_and_its_first_run_harms_nobody() -> None:
-    rig = Rig(*lanes())
+    rig = Rig(*fake_runners())
     deadline_seconds = rig.clock.now + 1.0
     expired, victim = new_sequence((2, 1), "expired", deadline_seconds=deadline_seconds), endless(3)
     heard = rig.recorder.on_updates

@@ -51,10 +51,10 @@ def test_turns_of_several_lanes_are_added_up() -> None:
             statistics.turn(turn(rows, 0.5))
             statistics.turn(turn(0, 9.0))  # only encoded
 
-    lanes = [threading.Thread(target=run, args=(rows,)) for rows in (3, 1, 3)]
-    for lane in lanes:
-        lane.start()
-    for lane in lanes:
-        lane.join(patient(20))
+    threads = [threading.Thread(target=run, args=(rows,)) for rows in (3, 1, 3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(patient(20))
     assert statistics.step_seconds() == {1: Duration(2000, 1000.0), 3: Duration(4000, 2000.0)}
     assert list(statistics.step_seconds()) == [1, 3]

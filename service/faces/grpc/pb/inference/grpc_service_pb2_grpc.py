@@ -140,21 +140,21 @@ class GRPCInferenceServiceServicer:
     """Missing associated documentation comment in .proto file."""
 
     def ServerLive(self, request, context):
-        """Whether the server is of use at all; if not, only a restart helps.
+        """Reports whether the server works; if not, it must be restarted.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ServerReady(self, request, context):
-        """Whether the server wants calls: its models are loaded, and it is not being stopped.
+        """Reports whether the server accepts calls: its models are loaded, and it is not being stopped.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ModelReady(self, request, context):
-        """Whether a model is served. False, not an error, for one that there is not.
+        """Reports whether a model is served. Returns false, not an error, for a model that does not exist.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -167,66 +167,66 @@ class GRPCInferenceServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ModelMetadata(self, request, context):
-        """A model's versions and tensors.
+        """Returns a model's versions and tensors.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ModelInfer(self, request, context):
-        """Translates. All or nothing: a call that fails returns no translations.
+        """Translates texts. All or nothing: a call that fails returns no translations.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ModelStreamInfer(self, request_iterator, context):
-        """Translates request by request; each is answered once, in the order in which they came. An error of one is told in
-        its answer and ends nothing. Cancelling the stream takes back what is not answered.
+        """Translates a stream of requests. Each request gets one response, in the order of arrival. If a request fails, its
+        response carries the error and the stream continues. Cancelling the stream cancels the requests without a response.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ModelConfig(self, request, context):
-        """A model's tensors, limits and language pairs.
+        """Returns a model's tensors, limits and language pairs.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ModelStatistics(self, request, context):
-        """What models have done since they were loaded, whichever API asked for it.
+        """Returns statistics of models since they were loaded, including calls through the other APIs.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def RepositoryIndex(self, request, context):
-        """The models on disk and in memory.
+        """Lists the models on disk and in memory.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def RepositoryModelLoad(self, request, context):
-        """Loads a model, or takes over what has changed of it on disk; returns when it is served. The server must have been
-        started with --model-control explicit. If it fails, what was served before stays.
+        """Loads a model, or applies the changes made to it on disk; returns once it is served. The server must have been
+        started with --model-control explicit. If loading fails, what was served before is still served.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def RepositoryModelUnload(self, request, context):
-        """Takes a model out of service; returns when its calls are answered and its memory is free. As for loading, the
-        server must have been started with --model-control explicit.
+        """Unloads a model; returns once its calls have finished and its memory is freed. As for loading, the server must have
+        been started with --model-control explicit.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def SystemSharedMemoryStatus(self, request, context):
-        """UNIMPLEMENTED: tensors travel in the messages.
+        """UNIMPLEMENTED: tensors are sent in the messages.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -263,14 +263,14 @@ class GRPCInferenceServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def TraceSetting(self, request, context):
-        """UNIMPLEMENTED: there is no tracing.
+        """UNIMPLEMENTED: tracing is set with --otlp-endpoint when the server is started.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def LogSettings(self, request, context):
-        """UNIMPLEMENTED: --log-level says what is logged.
+        """UNIMPLEMENTED: logging is set with --log-level when the server is started.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class TranslationServiceStub:
-    """Translates texts with the models that this server has loaded.
+    """Translates texts with the models that are loaded on this server.
     """
 
     def __init__(self, channel):
@@ -58,39 +58,40 @@ class TranslationServiceStub:
 
 
 class TranslationServiceServicer:
-    """Translates texts with the models that this server has loaded.
+    """Translates texts with the models that are loaded on this server.
     """
 
     def Translate(self, request, context):
-        """Translates texts from one language into another. All or nothing: a call that fails returns no translations.
-        A cancelled call, or one whose deadline has passed, stops using the server at once.
+        """Translates texts from one language into another. All or nothing: a call that fails returns no translations. A call
+        that is cancelled, or whose deadline passes, stops using the server immediately.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def TranslateStream(self, request, context):
-        """As Translate, but each translation comes in parts, as it grows. It is for a single text that somebody waits for;
-        for many texts Translate is faster.
+        """Translates like Translate, but returns each translation in parts as it is generated. Intended for a single text
+        that a user is waiting for; for many texts, Translate is faster.
 
-        Parts are whole words: a word is sent once it can't change any more. Under greedy search and sampling that is as soon
-        as the next word begins, with a beam as soon as all candidates that can still win agree on it. What is changed
-        afterwards as a whole comes as a whole: a segment with placeholders or glossary terms, one whose formatting is
-        preserved, a block of HTML. The parts of a text, put together, are what Translate would answer.
+        Parts consist of whole words: a word is sent once it can no longer change. With greedy search and sampling, that is
+        as soon as the next word begins; with beam search, as soon as all candidates that can still win agree on it. Output
+        that is modified as a whole after decoding is sent as a whole: a segment with placeholders or glossary terms, a
+        segment whose formatting is preserved, a block of HTML. Concatenated, the parts of a text equal what Translate
+        returns.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def DetectLanguage(self, request, context):
-        """Tells which language each text is in. All languages that the detector knows are considered, served or not.
+        """Detects the language of each text. Considers all languages that the detector knows, whether or not they are served.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListModels(self, request, context):
-        """Lists the models that are served, with their languages, limits and defaults.
+        """Lists the served models with their languages, limits and defaults.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -128,7 +129,7 @@ def add_TranslationServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class TranslationService:
-    """Translates texts with the models that this server has loaded.
+    """Translates texts with the models that are loaded on this server.
     """
 
     @staticmethod

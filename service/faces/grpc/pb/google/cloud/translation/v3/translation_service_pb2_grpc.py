@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class TranslationServiceStub:
-    """Translates texts, detects languages, and shows what models and glossaries this server has.
+    """Translates texts, detects languages, and describes the models and glossaries of this server.
     """
 
     def __init__(self, channel):
@@ -73,22 +73,22 @@ class TranslationServiceStub:
 
 
 class TranslationServiceServicer:
-    """Translates texts, detects languages, and shows what models and glossaries this server has.
+    """Translates texts, detects languages, and describes the models and glossaries of this server.
     """
 
     def TranslateText(self, request, context):
         """Translates texts. All or nothing: a call that fails returns no translations.
 
-        The messages have no place for how a translation ended. If some did not end by themselves, the trailer
-        dragoman-finish-reasons tells which of the contents they belong to, counted from 0, and why they ended: length, ratio
-        or repetition. For example: length=0,7;ratio=3
+        The messages have no field for finish reasons. If any translations were cut off, the trailer
+        dragoman-finish-reasons lists the contents that they belong to, counted from 0, by reason: length, ratio or
+        repetition. For example: length=0,7;ratio=3
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def DetectLanguage(self, request, context):
-        """Tells which language a text is in. All languages that the detector knows are considered, served or not.
+        """Detects the language of a text. Considers all languages that the detector knows, whether or not they are served.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -102,28 +102,28 @@ class TranslationServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ListGlossaries(self, request, context):
-        """Lists the glossaries that the server holds, in order of their names and languages.
+        """Lists the glossaries on the server, ordered by name and languages.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetGlossary(self, request, context):
-        """Describes a glossary.
+        """Returns a glossary.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetGlossaryEntry(self, request, context):
-        """Reads one entry of a glossary.
+        """Returns one entry of a glossary.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListGlossaryEntries(self, request, context):
-        """Lists a glossary's entries, in the order of its file.
+        """Lists the entries of a glossary, in the order of its file.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -176,7 +176,7 @@ def add_TranslationServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class TranslationService:
-    """Translates texts, detects languages, and shows what models and glossaries this server has.
+    """Translates texts, detects languages, and describes the models and glossaries of this server.
     """
 
     @staticmethod
