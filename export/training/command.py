@@ -176,6 +176,7 @@ def _info(recipe: Recipe) -> CheckpointInfo:
         target_language_code=recipe.target_language_code,
         max_source_tokens=MAX_SERVED_TOKENS,
         max_output_tokens=MAX_SERVED_TOKENS,
+        licence=recipe.licence,
     )
 
 

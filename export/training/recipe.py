@@ -90,6 +90,7 @@ class Recipe:
     name: str
     source_language_code: str
     target_language_code: str
+    licence: str  # of the trained weights, such as CC-BY-4.0
     samples: tuple[str, ...]  # sentences translated at every evaluation
     model: dict[str, Any]  # `ModelConfig` without the vocabulary sizes, which come from the tokenizer
     tokenizer: TokenizerRecipe
@@ -129,9 +130,10 @@ def load_recipe(path: Path) -> Recipe:
 
 
 def recipe_fingerprint(recipe: Recipe) -> str:
-    """Return the SHA-256 of a recipe without samples and run length: what a resumed run must share with its start."""
+    """Return the SHA-256 of a recipe without licence, samples and run length: what a resumed run must share with its
+    start."""
     document = dataclasses.asdict(recipe)
-    del document["samples"], document["schedule"]["total_steps"], document["schedule"]["decay_steps"]
+    del document["licence"], document["samples"], document["schedule"]["total_steps"], document["schedule"]["decay_steps"]
     return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
 
 

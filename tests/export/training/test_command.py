@@ -22,6 +22,7 @@ RECIPE = """
 name = "toy"
 source_language_code = "en"
 target_language_code = "de"
+licence = "CC-BY-4.0"
 samples = ["the dog sees tom"]
 
 [model]
@@ -115,7 +116,7 @@ def test_a_run_learns_and_leaves_a_checkpoint_that_imports(run: Path) -> None:
     assert len(losses) == 4
     assert losses[-1] < 0.7 * losses[0]
     imported = import_native(run / "checkpoint")
-    assert imported.name == "toy"
+    assert (imported.name, imported.licence) == ("toy", "CC-BY-4.0")
     assert len(imported.tokenizer.reserved_symbols) == 4
     assert (run / "checkpoint" / "loss.png").read_bytes().startswith(b"\x89PNG")
     assert all(value.dtype == torch.float16 for value in load_file(run / "checkpoint" / "model.safetensors").values())
