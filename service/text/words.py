@@ -3,7 +3,7 @@
 import itertools
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from service.text.token_spans import TokenSpan
 
@@ -20,6 +20,7 @@ _RANGES = (
 )
 # Both this and `MARKS` are for character classes of regular expressions.
 UNSPACED = "".join(f"{first}-{last}" for first, last in _RANGES)
+_MARK_CATEGORIES = ("Mn", "Mc")
 _RUN = re.compile(r"\S+")
 _RESERVED = "\ue000-\uf8ff"  # the private use area, which contains the reserved symbols
 _RESERVED_OR_UNSPACED = re.compile(f"[{_RESERVED}{UNSPACED}]")
@@ -34,11 +35,12 @@ def is_unspaced(character: str) -> bool:
 
 def is_mark(character: str) -> bool:
     """Return whether a character belongs to the one before it: accents, vowel signs, tone marks."""
-    return unicodedata.category(character) in ("Mn", "Mc")
+    return unicodedata.category(character) in _MARK_CATEGORIES
 
 
-def _ranges_of_marks(codes: Iterable[int]) -> str:
-    marks = [code for code in codes if is_mark(chr(code))]
+def _ranges_of_marks(codes: Sequence[int]) -> str:
+    categories = map(unicodedata.category, map(chr, codes))  # calling `is_mark` would take a tenth of a start
+    marks = [code for code, category in zip(codes, categories, strict=True) if category in _MARK_CATEGORIES]
     firsts = [code for code, before in zip(marks, (None, *marks), strict=False) if before != code - 1]
     lasts = [code for code, after in zip(marks, (*marks[1:], None), strict=True) if after != code + 1]
     return "".join(f"{chr(first)}-{chr(last)}" for first, last in zip(firsts, lasts, strict=True))
