@@ -130,10 +130,12 @@ def load_recipe(path: Path) -> Recipe:
 
 
 def recipe_fingerprint(recipe: Recipe) -> str:
-    """Return the SHA-256 of a recipe without licence, samples and run length: what a resumed run must share with its
-    start."""
+    """Return the SHA-256 of what a resumed run must share with its start: all but licence, samples and run length."""
     document = dataclasses.asdict(recipe)
-    del document["licence"], document["samples"], document["schedule"]["total_steps"], document["schedule"]["decay_steps"]
+    for name in ("licence", "samples"):
+        del document[name]
+    for name in ("total_steps", "decay_steps"):
+        del document["schedule"][name]
     return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
 
 
