@@ -35,6 +35,11 @@ def test_every_checkpoint_has_its_bundle() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
+def test_its_licence_is_stated(name: str) -> None:
+    assert Manifest.load(shipped(name)).licence == "CC-BY-4.0"
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_it_is_small_enough_to_commit(name: str) -> None:
     assert sum(path.stat().st_size for path in shipped(name).iterdir()) <= MAX_SHIPPED_BYTES
 
