@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 
 _NOBODY = StepPlan(())
 _REPORT_AFTER = 16  # turns at most: reporting them together is easier on the CPU's caches
-_CHECKED_AT_ONCE = 64  # requests per integrity check, on average
+_CHECKED_AT_ONCE = 16  # requests per integrity check, on average
 
 
 class Turns:
