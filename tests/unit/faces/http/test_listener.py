@@ -106,7 +106,8 @@ def test_who_is_slow_makes_room_for_others(address: Address) -> None:
             client.sendall(b"GET / HTTP/1.1\r\nX-Word: ")
         for _ in range(20):
             assert ask(address, "GET", "/")[0] == 200
-        assert slow[0].recv(1) == b""  # the oldest went first
+        with contextlib.suppress(ConnectionResetError):  # closed with some of its bytes unread
+            assert slow[0].recv(1) == b""  # the oldest went first
         eventually(lambda: threading.active_count() <= threads + bounds.MAX_CONNECTIONS)
 
 
