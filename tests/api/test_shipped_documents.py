@@ -66,8 +66,8 @@ def test_placeholders_come_back_exactly_once_each(stub: Stub) -> None:
         assert expected
         assert sorted(PLACEHOLDER.findall(translation.text)) == expected
     flagged = [any(segment.flags for segment in translation.segments) for translation in translations]
-    assert flagged[:5] == [False] * 5, "the model wrote its symbols itself: nothing was guessed"
-    lost = translations[6].segments[1]
+    assert flagged[:8] == [False] * 8, "the model wrote its symbols itself: nothing was guessed"
+    (lost,) = translations[8].segments
     assert list(lost.flags) == [pb.FLAG_PLACEHOLDER], "the model lost one here; if it has learned better, look again"
 
 
@@ -185,7 +185,7 @@ def test_alignments_say_where_words_come_from(stub: Stub) -> None:
         }
         for text, translation in zip(texts, translations, strict=True)
     ]
-    assert {("red", "rote"), ("car", "Wagen"), ("Berlin", "Berlin")} <= pairs[0]
+    assert {("red", "rote"), ("car", "Auto"), ("Berlin", "Berlin")} <= pairs[0]
     assert {("Peter", "Peter"), ("3", "3"), ("children", "Kinder"), ("dog", "Hund")} <= pairs[1]
     assert not pairs[3]
     assert not any(each.alignment for each in ask(stub, *texts)), "only for who asks"
