@@ -132,10 +132,8 @@ def load_recipe(path: Path) -> Recipe:
 def recipe_fingerprint(recipe: Recipe) -> str:
     """Return the SHA-256 of what a resumed run must share with its start: all but licence, samples and run length."""
     document = dataclasses.asdict(recipe)
-    for name in ("licence", "samples"):
-        del document[name]
-    for name in ("total_steps", "decay_steps"):
-        del document["schedule"][name]
+    del document["licence"], document["samples"]
+    del document["schedule"]["total_steps"], document["schedule"]["decay_steps"]
     return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
 
 

@@ -56,7 +56,7 @@ class Turns:
         self.worker_of: dict[Sequence, Worker] = {}  # for sequences that have slots
         self.requests = Requests(config.max_waiting, clock, throughput.expected_rows)
         self.aborted: list[Sequence] = []
-        self._checks_until_full = 0
+        self._checks_until_due = 0
 
     def run(self, worker: Worker) -> bool:
         """Run one turn of a worker, once there is something to do; returns whether there may be another.
@@ -87,7 +87,7 @@ class Turns:
             worker.remove_abandoned()
             plan = self._scheduled(worker)
             if self._config.checks_integrity:
-                self.check_integrity(worker, joining=plan.admitted)
+                self.check_integrity(worker, plan.admitted, with_requests=self._are_requests_due())
             updates = self.requests.take_updates()
         if updates:  # dropped sequences need not wait for the step
             self._tell(updates, [])
@@ -161,7 +161,7 @@ class Turns:
             if turn.num_rows and worker.turn_began is not None and not result.has_run_failed:
                 self._throughput.turned(turn.num_rows, (self._clock() - worker.turn_began) / result.num_steps)
             if self._config.checks_integrity:
-                self.check_integrity(worker)
+                self.check_integrity(worker, with_requests=self._are_requests_due())
             updates = self.requests.take_updates()
             progress = self._progress(worker)
             if progress:  # under the lock, so that no other worker ends one of these before its progress is reported
@@ -197,24 +197,30 @@ class Turns:
                 self.requests.put_back(updates)  # `fail_all` will deliver them
             raise
 
-    def check_integrity(self, worker: Worker, joining: Iterable[Sequence] = ()) -> None:
+    def check_integrity(self, worker: Worker, joining: Iterable[Sequence] = (), *, with_requests: bool = True) -> None:
         """Check the state shared by workers, and its consistency with that of `worker`, on whose thread this runs.
 
-        Requests take a time that grows with their number, so many of them are checked less often.
+        Without `with_requests`, the places of the requests are left out.
 
         Raises:
             IntegrityError: the state is inconsistent; says where.
         """
         if self.unavailable is not None:  # all sequences have their updates, whatever the state still holds
             return
-        self._checks_until_full -= 1
-        if self._checks_until_full <= 0:
-            self._checks_until_full = len(self.requests.live) // _CHECKED_AT_ONCE
+        if with_requests:
             self.requests.check_integrity()
         leaders = self.requests.coalescing.leaders
         is_right = len(leaders) == len(self.worker_of) and self.worker_of.keys() == set(leaders)
         expect(is_right, f"{len(leaders)} sequences are decoded, {len(self.worker_of)} are assigned to workers")
         worker.check_integrity([each for each, home in self.worker_of.items() if home is worker], list(joining))
+
+    def _are_requests_due(self) -> bool:
+        """Return whether to check the requests now: checking many takes long, so it is done less often."""
+        self._checks_until_due -= 1
+        if self._checks_until_due > 0:
+            return False
+        self._checks_until_due = len(self.requests.live) // _CHECKED_AT_ONCE
+        return True
 
     def _progress(self, worker: Worker) -> list[SequenceProgress]:
         return [
