@@ -137,5 +137,5 @@ def test_a_collector_that_does_not_answer_holds_up_nobody(monkeypatch: pytest.Mo
         began = time.monotonic()
         assert not tracing.close(0.2)
         assert time.monotonic() - began < 5.0
-        # Its pauses are random: a test of random inputs would take a number drawn meanwhile for its own.
+        # Its retries draw from `random`, for which hypothesis would blame the test that runs then.
         eventually(lambda: "tracing" not in {thread.name for thread in threading.enumerate()})

@@ -89,7 +89,9 @@ def test_a_sandbox_may_forbid_it(monkeypatch: pytest.MonkeyPatch) -> None:
     assert in_thread(work) == own_niceness()
 
 
-def test_a_server_sets_back_its_lanes_and_what_calls_compute(serve: Callable[..., InProcessServer]) -> None:
+def test_a_server_lowers_the_priority_of_its_workers_and_of_what_calls_compute(
+    serve: Callable[..., InProcessServer],
+) -> None:
     before = own_niceness()
     others = set(threading.enumerate())
     serve()

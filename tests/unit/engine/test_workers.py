@@ -35,7 +35,7 @@ def test_what_comes_together_is_shared_evenly() -> None:
     assert all(update.error is None for update in rig.recorder.updates)
 
 
-def test_every_second_one_of_those_sorted_by_length_goes_to_either_lane() -> None:
+def test_every_second_one_of_those_sorted_by_length_goes_to_either_worker() -> None:
     runners = fake_runners()
     meet(runners)
     sequences = [new_sequence((5,) * length, str(length), max_output_tokens=5) for length in range(10, 18)]
@@ -46,7 +46,7 @@ def test_every_second_one_of_those_sorted_by_length_goes_to_either_lane() -> Non
     assert shares == [[10, 12, 14, 16], [11, 13, 15, 17]]
 
 
-def test_a_lane_without_work_leaves_the_machine_to_the_other() -> None:
+def test_a_worker_without_work_leaves_the_machine_to_the_other() -> None:
     runners = fake_runners()
     at_work: list[int] = []
     for runner in runners:
@@ -61,7 +61,7 @@ def test_a_lane_without_work_leaves_the_machine_to_the_other() -> None:
     assert not any(runner.is_at_work for runner in runners), "who has nothing to do says so"
 
 
-def test_what_is_given_up_leaves_the_lane_that_decodes_it() -> None:
+def test_what_is_given_up_leaves_the_worker_that_decodes_it() -> None:
     runners = fake_runners()
     meet(runners)
     victim, other = endless(2), endless(3)
@@ -90,7 +90,7 @@ def test_what_is_given_up_leaves_the_lane_that_decodes_it() -> None:
     assert steps <= 6
 
 
-def test_a_twin_follows_whichever_lane_its_leader_is_in() -> None:
+def test_a_follower_is_with_whichever_worker_its_leader_is() -> None:
     runners = fake_runners(3)
     leader, twin = endless(2, "a"), endless(2, "b")
     rig = Rig(*runners)
@@ -108,7 +108,7 @@ def test_a_twin_follows_whichever_lane_its_leader_is_in() -> None:
     assert sum(len(run) for runner in runners for run in runner.encoded) == 1
 
 
-def test_a_failed_step_fails_its_own_lanes_sequences_only() -> None:
+def test_a_failed_step_fails_its_own_workers_sequences_only() -> None:
     runners = fake_runners()
     meet(runners)
     first = runners[0]
@@ -131,7 +131,7 @@ def test_a_failed_step_fails_its_own_lanes_sequences_only() -> None:
     assert all(error is None for source, error in errors.items() if source not in failed)
 
 
-def test_when_one_lane_dies_all_are_told_once() -> None:
+def test_when_one_worker_dies_all_are_told_once() -> None:
     runners = fake_runners()
     rig = Rig(*runners)
     sequences: list[Sequence] = [endless(number, str(number)) for number in range(2, 6)]

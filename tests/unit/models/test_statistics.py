@@ -43,7 +43,7 @@ def test_a_call_waits_until_its_first_text_runs_and_runs_until_its_last_is_done(
     assert statistics.decode == Duration(2, 5.5)
 
 
-def test_turns_of_several_lanes_are_added_up() -> None:
+def test_turns_of_several_workers_are_added_up() -> None:
     statistics = InferenceStatistics()
 
     def run(rows: int) -> None:
