@@ -1,0 +1,116 @@
+// The arithmetic, once per instruction set: a table of functions, chosen when the library is loaded.
+//
+// Every table computes the same bits. Integer products are exact. Floating-point operations are element-wise on 16
+// lanes, in one fixed order, without contraction to fused multiply-add; sums over lanes fold halves (8, 4, 2, 1).
+//
+// Sizes are counted in elements. Rows of float scratch are padded to multiples of 16 columns, rows of 8-bit scratch to
+// multiples of 64; columns beyond a row's width may be read and must be finite, and their values never matter.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace dragoman {
+
+constexpr int kLanes = 16;
+constexpr int kBlockColumns = 64; // of a packed weight
+constexpr int kBlockTokens = 16;  // of cached keys and values
+
+inline int64_t round_up(int64_t value, int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
+
+// x W^T + b for 8-bit x. A row's integer result is sum_k (x[k] - zero_point) w[n][k], exactly.
+struct Dense {
+  int32_t num_inputs;  // K
+  int32_t num_outputs; // N
+  int32_t num_groups;  // ceil(K / 4): groups of four inputs; inputs beyond K have zero weights
+  int32_t num_blocks;  // ceil(N / 64); columns beyond N have zero weights, scales and biases
+  const int8_t *weights;   // (blocks, groups, 64, 4), 64-byte aligned
+  const int32_t *offsets;  // (blocks * 64,): what to add to the sum as this table accumulates it
+  const float *scales;     // (blocks * 64,): of the weight times that of the input
+  const float *biases;     // (blocks * 64,)
+  float input_scale;       // the quantization of x: level = round(x / input_scale) + zero_point, within 0 and 255
+  int32_t zero_point;
+};
+
+enum class Activation : int32_t { kIdentity = 0, kRelu = 1, kGelu = 2, kSilu = 3 };
+
+// How a float row becomes 8 bits: level = clamp(round_to_even(x * inverse_scale) + zero_point, 0, 255).
+struct Quantization {
+  float inverse_scale;
+  int32_t zero_point;
+};
+
+struct Norm {
+  const float *gain; // (round_up(width, 16),), zeros beyond the width
+  const float *bias;
+  int32_t width;
+  float epsilon;
+  bool is_scalar; // export/architecture/layers.py: ScalarLayerNorm; else nn.LayerNorm
+};
+
+// Keys and values of 16 tokens of one head: keys (D, 16), then values (16, D), with D the head's size rounded up to 16.
+// A layer of a cached row is (ceil(tokens / 16), H) such blocks.
+struct CacheShape {
+  int32_t num_heads;
+  int32_t head_size;        // as in the projections' outputs
+  int32_t padded_head_size; // round_up(head_size, 16)
+  int64_t block_size() const { return 2 * static_cast<int64_t>(kBlockTokens) * padded_head_size; } // floats
+};
+
+struct Compute {
+  const char *name; // "avx512-vnni", "avx-vnni", "avx2", "neon-dot", "portable"
+
+  // Quantize rows: x (num_rows, >= width) to levels.
+  void (*quantize)(const float *x, int64_t x_stride, int64_t num_rows, int64_t width, Quantization to,
+                   uint8_t *levels, int64_t levels_stride);
+
+  // Normalize rows; store floats if `normed` is not null (it may be x) and levels if `levels` is not null.
+  void (*norm)(const Norm &norm, const float *x, int64_t x_stride, int64_t num_rows, Quantization to, float *normed,
+               int64_t normed_stride, uint8_t *levels, int64_t levels_stride);
+
+  // Fill `offsets` for weights that are packed, and say how (`Dense::offsets`).
+  void (*prepare)(Dense &dense, int32_t *offsets);
+
+  // y = x W^T + b, or y += x W^T + b if `adds`: levels (num_rows, K) to floats (num_rows, N padded to 64).
+  void (*dense)(const Dense &dense, const uint8_t *levels, int64_t levels_stride, int64_t num_rows, bool adds, float *y,
+                int64_t y_stride);
+
+  // activation(x W^T + b), quantized for the layer that reads it.
+  void (*dense_activated)(const Dense &dense, const uint8_t *levels, int64_t levels_stride, int64_t num_rows,
+                          Activation activation, Quantization to, uint8_t *out, int64_t out_stride);
+
+  // The arg-max of x W^T + b and its value, per row; the lowest column among equals. NaN never occurs: products of
+  // integers are finite, biases are finite or minus infinity.
+  void (*dense_arg_max)(const Dense &dense, const uint8_t *levels, int64_t levels_stride, int64_t num_rows,
+                        int32_t *best, float *best_value);
+
+  // Append one token's keys and values, each (H * head_size,), at `position` of a cached row's layer.
+  void (*append)(const CacheShape &shape, const float *keys, const float *values, int64_t position, float *layer);
+
+  // Attend from one query (H * head_size,) to the first `num_tokens` (>= 1) of a cached row's layer:
+  // softmax(scale q k) v, quantized. `heads` (H * padded_head_size floats) and `scratch` (num_tokens padded to 16) are
+  // workspaces. With `history` (num_tokens,), token t is in the row that starts `history[t] * row_stride` floats after
+  // `layer`; without, in the one at `layer`.
+  void (*attend)(const CacheShape &shape, const float *query, float scale, const float *layer, int64_t num_tokens,
+                 const int32_t *history, int64_t row_stride, Quantization to, uint8_t *levels, float *scratch);
+
+  // x[i] = levels[i] * scale + position[i]: a token's embedding.
+  void (*embed)(const int8_t *token, float scale, const float *position, int64_t width, float *x);
+
+  // Whether all are finite.
+  bool (*is_finite)(const float *x, int64_t count);
+
+  // The largest of `count` values, and the sum of exp(x - largest); minus infinity is allowed, NaN is not.
+  void (*log_sum)(const float *x, int64_t count, float *largest, float *sum);
+
+  // Indices of the `num_wanted` (<= 64) largest values, best first, the lower index among equals; returns how many.
+  int (*top)(const float *x, int64_t count, int num_wanted, int32_t *indices, float *values);
+};
+
+// The table for a name, if this CPU can run it; "" means the fastest it can run. Null otherwise.
+const Compute *find_compute(const char *name);
+
+} // namespace dragoman
+
+// For tests and benchmarks, which load the library by itself.
+extern "C" __attribute__((visibility("default"))) const dragoman::Compute *dragoman_compute(const char *name);
