@@ -1,0 +1,307 @@
+#include "runtime/decode.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+namespace dragoman {
+
+Decode::Decode(NodeInfo &node)
+    : model_(node), architecture_(model_.architecture()), compute_(model_.compute()),
+      embedding_(model_.read_embedding()) {
+  const Architecture &own = architecture_;
+  for (int32_t index = 0; index < own.num_layers; index++) {
+    Layer layer{};
+    layer.self_norm = model_.read_norm();
+    layer.projection = model_.read_dense("queries, keys and values", own.width, -1);
+    int64_t heads_width = layer.projection.num_outputs / 3;
+    if (own.output_projection)
+      layer.self_output = model_.read_dense("self-attention's output", heads_width, own.width);
+    layer.cross_norm = model_.read_norm();
+    layer.cross_query = model_.read_dense("queries of the source", own.width, heads_width);
+    if (own.output_projection)
+      layer.cross_output = model_.read_dense("cross-attention's output", heads_width, own.width);
+    layer.feed_forward_norm = model_.read_norm();
+    layer.inner = model_.read_dense("the inner layer", own.width, -1);
+    layer.outer = model_.read_dense("the outer layer", layer.inner.num_outputs, own.width);
+    if (index > 0 && layer.projection.num_outputs != layers_[0].projection.num_outputs)
+      throw std::invalid_argument("layers have heads of different sizes");
+    layers_.push_back(layer);
+  }
+  int64_t packed = layers_[0].projection.num_outputs;
+  if (packed % (3 * own.num_heads) || packed / (3 * own.num_heads) < own.head_size)
+    throw std::invalid_argument("queries, keys and values are " + std::to_string(packed) + " wide, which does not fit " +
+                                std::to_string(own.num_heads) + " heads of " + std::to_string(own.head_size));
+  if (own.final_norm)
+    final_norm_ = model_.read_norm();
+  vocabulary_ = model_.read_dense("the projection", own.width, -1);
+  suppressed_ = model_.read_ids("the suppressed ids");
+  allowed_vocabulary_ = model_.with_biases(vocabulary_, suppressed_, -std::numeric_limits<float>::infinity());
+  search_model_.vocabulary_size = vocabulary_.num_outputs;
+  search_model_.renormalizes = node.integer("renormalizes", 0, 1) != 0;
+  shape_.num_heads = own.num_heads;
+  shape_.head_size = static_cast<int32_t>(packed / (3 * own.num_heads));
+  shape_.padded_head_size = static_cast<int32_t>(round_up(shape_.head_size, kLanes));
+  num_inputs_ = model_.num_read();
+}
+
+State Decode::bind(const Context &context, Caches &caches) const {
+  if (context.input_count() != num_inputs_)
+    throw std::invalid_argument("the node has other inputs than when it was loaded");
+  State state{};
+  state.control = reinterpret_cast<Control *>(context.input(0).as<int32_t>("control", ort::kInt32, {16}));
+  Tensor rows = context.input(1), outputs = context.input(2), self = context.input(6), cross = context.input(7);
+  state.rows = reinterpret_cast<Row *>(rows.as<uint8_t>("rows", ort::kUint8, {-1, sizeof(Row)}));
+  state.num_slots = rows.shape[0];
+  state.output_ids = outputs.as<int64_t>("output_ids", ort::kInt64, {state.num_slots, -1});
+  state.capacity = outputs.shape[1];
+  state.history = context.input(3).as<int32_t>("history", ort::kInt32, {state.num_slots, state.capacity});
+  state.hypotheses = reinterpret_cast<Hypothesis *>(
+      context.input(4).as<uint8_t>("hypotheses", ort::kUint8, {2 * state.num_slots, sizeof(Hypothesis)}));
+  state.hypothesis_ids =
+      context.input(5).as<int64_t>("hypothesis_ids", ort::kInt64, {2 * state.num_slots, state.capacity});
+  int64_t blocks = round_up(state.capacity, kBlockTokens) / kBlockTokens;
+  caches.num_rows = state.num_slots;
+  caches.self = self.as<float>(
+      "self_cache", ort::kFloat,
+      {state.num_slots, architecture_.num_layers, blocks, shape_.num_heads, shape_.block_size()});
+  caches.cross = cross.as<float>("cross_cache", ort::kFloat,
+                                 {state.num_slots, architecture_.num_layers, -1, shape_.num_heads, shape_.block_size()});
+  self.size();
+  cross.size();
+  caches.self_layer = blocks * shape_.num_heads * shape_.block_size();
+  caches.self_row = architecture_.num_layers * caches.self_layer;
+  caches.cross_layer = cross.shape[2] * shape_.num_heads * shape_.block_size();
+  caches.cross_row = architecture_.num_layers * caches.cross_layer;
+  caches.cross_tokens = cross.shape[2] * kBlockTokens;
+  for (const void *pointer : {static_cast<const void *>(state.rows), static_cast<const void *>(state.hypotheses)})
+    if (reinterpret_cast<uintptr_t>(pointer) % alignof(Row))
+      throw std::invalid_argument("rows and hypotheses must be aligned to 8 bytes");
+  return state;
+}
+
+// Check what is the decoder's own of rows that `Search` has checked.
+void Decode::check_rows(const State &state, const Caches &caches, const std::vector<int32_t> &live) const {
+  for (int32_t index : live) {
+    const Row &row = state.rows[index];
+    const char *wrong = nullptr;
+    if (row.slot < 0 || row.slot >= caches.num_rows || row.source_slot < 0 || row.source_slot >= caches.num_rows)
+      wrong = "slot";
+    else if (row.source_length < 1 || row.source_length > caches.cross_tokens)
+      wrong = "source_length";
+    else if (row.token_id < 0 || row.token_id >= embedding_.num_tokens)
+      wrong = "token_id";
+    else if (row.limit > embedding_.num_positions)
+      wrong = "limit";
+    else {
+      for (int32_t place = row.length; place < row.forced_length && wrong == nullptr; place++) {
+        int64_t id = state.output_ids[index * state.capacity + place];
+        if (id < 0 || id >= embedding_.num_tokens)
+          wrong = "forced token";
+      }
+      for (int32_t place = 0; row.width > 1 && place < row.length && wrong == nullptr; place++) {
+        int32_t slot = state.history[index * state.capacity + place];
+        if (slot < 0 || slot >= caches.num_rows)
+          wrong = "history";
+      }
+    }
+    if (wrong != nullptr)
+      throw std::invalid_argument("row " + std::to_string(index) + " has a " + wrong + " out of range");
+  }
+}
+
+void Decode::run(const Context &context) {
+  Caches caches{};
+  State state = bind(context, caches);
+  auto *result = context.output(0, {1}).as<int32_t>("num_steps", ort::kInt32, {1});
+  Control &control = *state.control;
+  SearchModel search_model = search_model_;
+  search_model.eos_id = control.eos_id;
+  search_model.decoder_start_id = control.decoder_start_id;
+  control.num_steps = control.num_generated = 0;
+  *result = 0;
+  Search search(state, search_model);
+  check_rows(state, caches, search.live());
+  Pool<Workspace>::Lease lease(pool_);
+  Workspace &work = *lease;
+  while (control.num_steps < control.max_steps && !search.live().empty()) {
+    const std::vector<Need> &needs = search.needs();
+    step(state, caches, search.live(), work);
+    project(search.live(), needs, work);
+    bool has_ended = search.advance(work.row_scores.data());
+    control.num_steps++;
+    if ((has_ended && control.returns_at_end) || __atomic_load_n(&control.interrupt, __ATOMIC_RELAXED))
+      break;
+  }
+  *result = control.num_steps;
+}
+
+void Decode::step(const State &state, const Caches &caches, const std::vector<int32_t> &live, Workspace &work) const {
+  const Architecture &own = architecture_;
+  int64_t count = static_cast<int64_t>(live.size()), stride = round_up(own.width, kBlockColumns);
+  int64_t hidden_width = 0, heads_stride = round_up(layers_[0].projection.num_outputs, kBlockColumns);
+  for (const Layer &layer : layers_)
+    hidden_width = std::max(hidden_width, round_up(layer.inner.num_outputs, kBlockColumns));
+  float *x = work.x.at_least(count * stride);
+  work.projected.at_least(count * heads_stride);
+  uint8_t *levels = work.levels.at_least(count * std::max(stride, heads_stride));
+  uint8_t *hidden = work.hidden.at_least(count * hidden_width);
+  for (int64_t place = 0; place < count; place++) {
+    const Row &row = state.rows[live[place]];
+    compute_.embed(embedding_.tokens + row.token_id * own.width, embedding_.scales[row.token_id],
+                   embedding_.positions + int64_t{row.length} * own.width, own.width, x + place * stride);
+  }
+  // `levels` hold the input of the next dense layer.
+  auto normalize = [&](const Norm &norm, const Dense &reader) {
+    if (own.pre_norm)
+      compute_.norm(norm, x, stride, count, quantization_of(reader), nullptr, 0, levels, stride);
+  };
+  auto normalize_after = [&](const Norm &norm, const Dense &reader) {
+    if (!own.pre_norm)
+      compute_.norm(norm, x, stride, count, quantization_of(reader), x, stride, levels, stride);
+  };
+  if (!own.pre_norm)
+    compute_.quantize(x, stride, count, own.width, quantization_of(layers_[0].projection), levels, stride);
+  for (int32_t index = 0; index < own.num_layers; index++) {
+    const Layer &layer = layers_[index];
+    const Dense &next = index + 1 < own.num_layers ? layers_[index + 1].projection : vocabulary_;
+    normalize(layer.self_norm, layer.projection);
+    attend(layer, index, false, state, caches, live, work);
+    normalize_after(layer.self_norm, layer.cross_query);
+    normalize(layer.cross_norm, layer.cross_query);
+    attend(layer, index, true, state, caches, live, work);
+    normalize_after(layer.cross_norm, layer.inner);
+    normalize(layer.feed_forward_norm, layer.inner);
+    compute_.dense_activated(layer.inner, levels, stride, count, own.activation, quantization_of(layer.outer), hidden,
+                             hidden_width);
+    compute_.dense(layer.outer, hidden, hidden_width, count, true, x, stride);
+    normalize_after(layer.feed_forward_norm, next);
+  }
+  if (own.final_norm)
+    compute_.norm(final_norm_, x, stride, count, quantization_of(vocabulary_), x, stride, levels, stride);
+  else if (own.pre_norm)
+    compute_.quantize(x, stride, count, own.width, quantization_of(vocabulary_), levels, stride);
+}
+
+void Decode::attend(const Layer &layer, int index, bool is_cross, const State &state, const Caches &caches,
+                    const std::vector<int32_t> &live, Workspace &work) const {
+  const Architecture &own = architecture_;
+  int64_t count = static_cast<int64_t>(live.size()), stride = round_up(own.width, kBlockColumns);
+  int64_t heads_width = int64_t{shape_.num_heads} * shape_.head_size;
+  const Dense &projection = is_cross ? layer.cross_query : layer.projection;
+  const Dense &output = is_cross ? layer.cross_output : layer.self_output;
+  int64_t heads_stride = round_up(projection.num_outputs, kBlockColumns);
+  int64_t levels_stride = round_up(heads_width, kBlockColumns);
+  float *projected = work.projected.data();
+  uint8_t *levels = work.levels.data();
+  compute_.dense(projection, levels, stride, count, false, projected, heads_stride);
+  int64_t longest = std::max(state.capacity, caches.cross_tokens);
+  float *scores = work.scores.at_least(round_up(longest, kLanes) + int64_t{shape_.num_heads} * shape_.padded_head_size);
+  Quantization to = own.output_projection ? quantization_of(output) : Quantization{};
+  for (int64_t place = 0; place < count; place++) {
+    const Row &row = state.rows[live[place]];
+    float *query = projected + place * heads_stride;
+    uint8_t *target = own.output_projection ? levels + place * levels_stride : nullptr;
+    if (is_cross) {
+      const float *source = caches.cross + row.source_slot * caches.cross_row + index * caches.cross_layer;
+      compute_.attend(shape_, query, own.scale, source, row.source_length, nullptr, 0, to, target, query, scores);
+      continue;
+    }
+    float *first = caches.self + index * caches.self_layer, *own_layer = first + row.slot * caches.self_row;
+    compute_.append(shape_, query + heads_width, query + 2 * heads_width, row.length, own_layer);
+    if (row.width == 1) {
+      compute_.attend(shape_, query, own.scale, own_layer, row.length + 1, nullptr, 0, to, target, query, scores);
+      continue;
+    }
+    int32_t *history = state.history + live[place] * state.capacity;
+    history[row.length] = row.slot;
+    compute_.attend(shape_, query, own.scale, first, row.length + 1, history, caches.self_row, to, target, query,
+                    scores);
+  }
+  float *x = work.x.data();
+  if (own.output_projection) {
+    compute_.dense(output, levels, levels_stride, count, true, x, stride);
+    return;
+  }
+  for (int64_t place = 0; place < count; place++) // the heads, without their padding
+    for (int64_t column = 0; column < own.width; column++)
+      x[place * stride + column] += projected[place * heads_stride + column / own.head_size * shape_.head_size +
+                                              column % own.head_size];
+}
+
+void Decode::project(const std::vector<int32_t> &live, const std::vector<Need> &needs, Workspace &work) const {
+  int64_t count = static_cast<int64_t>(live.size()), stride = round_up(architecture_.width, kBlockColumns);
+  work.row_scores.resize(count);
+  int32_t *ids = work.ids.at_least(count * (kMaxCandidates + 1));
+  float *values = work.values.at_least(count * (kMaxCandidates + 1));
+  int64_t num_plain = 0;
+  for (int64_t place = 0; place < count; place++) {
+    const Need &need = needs[place];
+    num_plain += !need.log_total && !need.logits && need.num_candidates == 0;
+    Scores &scores = work.row_scores[place];
+    scores = Scores{};
+    scores.is_broken = !compute_.is_finite(work.x.data() + place * stride, architecture_.width);
+  }
+  const uint8_t *levels = work.levels.data();
+  if (num_plain == count) {
+    compute_.dense_arg_max(allowed_vocabulary_, levels, stride, count, ids, values);
+    for (int64_t place = 0; place < count; place++) {
+      work.row_scores[place].best_id = ids[place];
+      work.row_scores[place].best_logit = values[place];
+    }
+    return;
+  }
+  // Rows of both kinds, each kind together: first those that only need the arg-max.
+  uint8_t *gathered = work.gathered.at_least(count * stride);
+  int64_t next_plain = 0, next_scored = num_plain;
+  std::vector<int64_t> place_of(count);
+  for (int64_t place = 0; place < count; place++) {
+    const Need &need = needs[place];
+    bool is_plain = !need.log_total && !need.logits && need.num_candidates == 0;
+    int64_t target = is_plain ? next_plain++ : next_scored++;
+    place_of[target] = place;
+    std::memcpy(gathered + target * stride, levels + place * stride, stride);
+  }
+  if (num_plain > 0)
+    compute_.dense_arg_max(allowed_vocabulary_, gathered, stride, num_plain, ids, values);
+  for (int64_t index = 0; index < num_plain; index++) {
+    work.row_scores[place_of[index]].best_id = ids[index];
+    work.row_scores[place_of[index]].best_logit = values[index];
+  }
+  int64_t num_scored = count - num_plain, logits_stride = int64_t{vocabulary_.num_blocks} * kBlockColumns;
+  float *logits = work.logits.at_least(num_scored * logits_stride);
+  compute_.dense(vocabulary_, gathered + num_plain * stride, stride, num_scored, false, logits, logits_stride);
+  for (int64_t index = 0; index < num_scored; index++) {
+    int64_t place = place_of[num_plain + index], first = (num_plain + index) * (kMaxCandidates + 1);
+    score(needs[place], logits + index * logits_stride, ids + first, values + first, work.row_scores[place]);
+  }
+}
+
+// Compute what a row needs of its logits, which still include those of suppressed ids.
+void Decode::score(const Need &need, float *logits, int32_t *ids, float *values, Scores &scores) const {
+  int64_t count = vocabulary_.num_outputs;
+  auto log_total = [&] {
+    float largest = 0, sum = 0;
+    compute_.log_sum(logits, count, &largest, &sum);
+    return std::log(sum) + largest;
+  };
+  if (need.log_total && !search_model_.renormalizes)
+    scores.log_total = log_total();
+  for (int64_t id : suppressed_)
+    logits[id] = -std::numeric_limits<float>::infinity();
+  if (need.log_total && search_model_.renormalizes)
+    scores.log_total = log_total();
+  scores.logits = logits;
+  if (need.logits)
+    return;
+  int wanted = std::clamp(need.num_candidates, 1, kMaxCandidates);
+  int found = compute_.top(logits, count, wanted, ids, values);
+  scores.best_id = found > 0 ? ids[0] : 0;
+  scores.best_logit = found > 0 ? values[0] : -std::numeric_limits<float>::infinity();
+  scores.num_candidates = found;
+  scores.candidate_ids = ids;
+  scores.candidate_logits = values;
+}
+
+} // namespace dragoman

@@ -1,0 +1,67 @@
+// The operator `Decode`: several steps of the decoder, with the choice of tokens.
+#pragma once
+
+#include <vector>
+
+#include "runtime/memory.h"
+#include "runtime/model.h"
+#include "runtime/tensor.h"
+#include "search/search.h"
+
+namespace dragoman {
+
+class Decode {
+public:
+  static constexpr const char *name = "Decode";
+  static constexpr ort::ElementType inputs[] = {ort::kInt32, ort::kUint8, ort::kInt64, ort::kInt32,
+                                                ort::kUint8, ort::kInt64, ort::kFloat, ort::kFloat};
+  static constexpr ort::ElementType outputs[] = {ort::kInt32};
+
+  explicit Decode(NodeInfo &node);
+  void run(const Context &context);
+
+private:
+  struct Layer {
+    Norm self_norm, cross_norm, feed_forward_norm;
+    Dense projection; // queries, keys and values side by side
+    Dense self_output;
+    Dense cross_query, cross_output;
+    Dense inner, outer;
+  };
+  struct Workspace {
+    Array<float> x, projected, scores, logits, values;
+    Array<uint8_t> levels, hidden, gathered;
+    Array<int32_t> ids;
+    std::vector<Scores> row_scores;
+  };
+  struct Caches {
+    float *self, *cross;
+    int64_t self_row, self_layer, cross_row, cross_layer; // floats from one row or layer to the next
+    int64_t cross_tokens;                                 // that a row has room for
+    int64_t num_rows;
+  };
+
+  State bind(const Context &context, Caches &caches) const;
+  void check_rows(const State &state, const Caches &caches, const std::vector<int32_t> &live) const;
+  void step(const State &state, const Caches &caches, const std::vector<int32_t> &live, Workspace &work) const;
+  void attend(const Layer &layer, int index, bool is_cross, const State &state, const Caches &caches,
+              const std::vector<int32_t> &live, Workspace &work) const;
+  void project(const std::vector<int32_t> &live, const std::vector<Need> &needs, Workspace &work) const;
+  void score(const Need &need, float *logits, int32_t *ids, float *values, Scores &scores) const;
+
+  Model model_;
+  Architecture architecture_;
+  const Compute &compute_;
+  Embedding embedding_;
+  std::vector<Layer> layers_;
+  Norm final_norm_{};
+  Dense vocabulary_{};        // the projection
+  Dense allowed_vocabulary_{}; // the same, with suppressed ids at minus infinity
+  std::vector<int64_t> suppressed_;
+  SearchModel search_model_{};
+  CacheShape shape_{};
+  size_t num_inputs_;
+  Pool<Workspace> pool_;
+};
+
+} // namespace dragoman

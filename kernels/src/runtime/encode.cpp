@@ -1,0 +1,218 @@
+#include "runtime/encode.h"
+
+#include <algorithm>
+
+#include "search/state.h"
+
+namespace dragoman {
+
+// The sources of one run, checked.
+struct Encode::Sources {
+  const int64_t *token_ids;
+  const int32_t *ends;
+  const int32_t *slots;
+  float *cross_cache;
+  int64_t num_sources, num_tokens;
+  int64_t cross_row, cross_layer; // floats from one row or layer of the cache to the next
+
+  int64_t begin(int64_t source) const { return source == 0 ? 0 : ends[source - 1]; }
+};
+
+namespace {
+
+// Return how often, at most, the same up to `kMaxPeriod` tokens occur in a row (`engine/repeats.py`: most_repeats).
+int32_t most_repeats(const int64_t *ids, int64_t count) {
+  int64_t most = 1;
+  for (int64_t period = 1; period <= kMaxPeriod; period++) {
+    int64_t run = 0;
+    for (int64_t place = period; place < count; place++) {
+      run = ids[place] == ids[place - period] ? run + 1 : 0;
+      most = std::max(most, run / period + 1);
+    }
+  }
+  return static_cast<int32_t>(most);
+}
+
+} // namespace
+
+Encode::Encode(NodeInfo &node)
+    : model_(node), architecture_(model_.architecture()), compute_(model_.compute()),
+      embedding_(model_.read_embedding()) {
+  const Architecture &own = architecture_;
+  for (int32_t index = 0; index < own.num_layers; index++) {
+    Layer layer{};
+    layer.attention_norm = model_.read_norm();
+    layer.projection = model_.read_dense_side_by_side("queries, keys and values", own.width, 3);
+    if (own.output_projection)
+      layer.output = model_.read_dense("attention's output", layer.projection.num_outputs / 3, own.width);
+    layer.feed_forward_norm = model_.read_norm();
+    layer.inner = model_.read_dense("the inner layer", own.width, -1);
+    layer.outer = model_.read_dense("the outer layer", layer.inner.num_outputs, own.width);
+    if (index > 0 && layer.projection.num_outputs != layers_[0].projection.num_outputs)
+      throw std::invalid_argument("layers have heads of different sizes");
+    layers_.push_back(layer);
+  }
+  if (own.final_norm)
+    final_norm_ = model_.read_norm();
+  int64_t num_decoder_layers = node.integer("num_decoder_layers", 1, 1000);
+  for (int64_t index = 0; index < num_decoder_layers; index++)
+    cross_.push_back(model_.read_dense_side_by_side("keys and values of the source", own.width, 2));
+  int64_t heads_width = layers_[0].projection.num_outputs / 3;
+  for (const Dense &cross : cross_)
+    if (cross.num_outputs != 2 * heads_width)
+      throw std::invalid_argument("the decoder's heads are not as wide as the encoder's");
+  if (heads_width % own.num_heads || heads_width / own.num_heads < own.head_size)
+    throw std::invalid_argument("queries are " + std::to_string(heads_width) + " wide, which does not fit " +
+                                std::to_string(own.num_heads) + " heads of " + std::to_string(own.head_size));
+  shape_.num_heads = own.num_heads;
+  shape_.head_size = static_cast<int32_t>(heads_width / own.num_heads);
+  shape_.padded_head_size = static_cast<int32_t>(round_up(shape_.head_size, kLanes));
+  num_inputs_ = model_.num_read();
+}
+
+void Encode::run(const Context &context) {
+  if (context.input_count() != num_inputs_)
+    throw std::invalid_argument("the node has other inputs than when it was loaded");
+  Sources sources{};
+  Tensor ids = context.input(0), ends = context.input(1), cache = context.input(3);
+  sources.token_ids = ids.as<const int64_t>("token_ids", ort::kInt64, {-1});
+  sources.num_tokens = ids.shape[0];
+  sources.ends = ends.as<const int32_t>("ends", ort::kInt32, {-1});
+  sources.num_sources = ends.shape[0];
+  sources.slots = context.input(2).as<const int32_t>("slots", ort::kInt32, {sources.num_sources});
+  int64_t num_layers = static_cast<int64_t>(cross_.size());
+  sources.cross_cache = cache.as<float>("cross_cache", ort::kFloat,
+                                        {-1, num_layers, -1, shape_.num_heads, shape_.block_size()});
+  cache.size();
+  sources.cross_layer = cache.shape[2] * shape_.num_heads * shape_.block_size();
+  sources.cross_row = num_layers * sources.cross_layer;
+  for (int64_t source = 0; source < sources.num_sources; source++) {
+    int64_t length = sources.ends[source] - sources.begin(source);
+    if (length < 1 || length > cache.shape[2] * kBlockTokens || length > embedding_.num_positions)
+      throw std::invalid_argument("source " + std::to_string(source) + " has " + std::to_string(length) +
+                                  " tokens, allowed are 1 to " +
+                                  std::to_string(std::min(cache.shape[2] * kBlockTokens, embedding_.num_positions)));
+    if (sources.slots[source] < 0 || sources.slots[source] >= cache.shape[0])
+      throw std::invalid_argument("slot " + std::to_string(sources.slots[source]) + " is not in the cache");
+  }
+  if (sources.num_tokens != (sources.num_sources ? sources.ends[sources.num_sources - 1] : 0))
+    throw std::invalid_argument("the sources do not end where token_ids ends");
+  for (int64_t place = 0; place < sources.num_tokens; place++)
+    if (sources.token_ids[place] < 0 || sources.token_ids[place] >= embedding_.num_tokens)
+      throw std::invalid_argument("token " + std::to_string(sources.token_ids[place]) + " is not in the vocabulary");
+  auto *is_finite = context.output(0, {sources.num_sources}).as<int32_t>("is_finite", ort::kInt32, {-1});
+  auto *repeats = context.output(1, {sources.num_sources}).as<int32_t>("most_repeats", ort::kInt32, {-1});
+  if (sources.num_sources == 0)
+    return;
+  Pool<Workspace>::Lease lease(pool_);
+  Workspace &work = *lease;
+  encode(sources, work);
+  int64_t width = architecture_.width, stride = round_up(width, kBlockColumns);
+  for (int64_t source = 0; source < sources.num_sources; source++) {
+    int64_t begin = sources.begin(source), length = sources.ends[source] - begin;
+    bool is_good = true;
+    for (int64_t place = begin; place < begin + length; place++)
+      is_good = is_good && compute_.is_finite(work.x.data() + place * stride, width);
+    is_finite[source] = is_good;
+    repeats[source] = most_repeats(sources.token_ids + begin, length);
+  }
+  write_cross(sources, work);
+}
+
+void Encode::encode(const Sources &sources, Workspace &work) const {
+  const Architecture &own = architecture_;
+  int64_t count = sources.num_tokens, stride = round_up(own.width, kBlockColumns);
+  int64_t hidden_width = 0, heads_stride = round_up(layers_[0].projection.num_outputs, kBlockColumns);
+  for (const Layer &layer : layers_)
+    hidden_width = std::max(hidden_width, round_up(layer.inner.num_outputs, kBlockColumns));
+  float *x = work.x.at_least(count * stride);
+  work.projected.at_least(count * std::max(heads_stride, stride));
+  uint8_t *levels = work.levels.at_least(count * std::max(stride, heads_stride));
+  uint8_t *hidden = work.hidden.at_least(count * hidden_width);
+  for (int64_t source = 0; source < sources.num_sources; source++)
+    for (int64_t begin = sources.begin(source), place = begin; place < sources.ends[source]; place++) {
+      int64_t id = sources.token_ids[place];
+      compute_.embed(embedding_.tokens + id * own.width, embedding_.scales[id],
+                     embedding_.positions + (place - begin) * own.width, own.width, x + place * stride);
+    }
+  for (const Layer &layer : layers_) {
+    Quantization to_projection = quantization_of(layer.projection), to_inner = quantization_of(layer.inner);
+    if (own.pre_norm)
+      compute_.norm(layer.attention_norm, x, stride, count, to_projection, nullptr, 0, levels, stride);
+    else
+      compute_.quantize(x, stride, count, own.width, to_projection, levels, stride);
+    attend(layer, sources, work);
+    if (own.pre_norm)
+      compute_.norm(layer.feed_forward_norm, x, stride, count, to_inner, nullptr, 0, levels, stride);
+    else
+      compute_.norm(layer.attention_norm, x, stride, count, to_inner, x, stride, levels, stride);
+    compute_.dense_activated(layer.inner, levels, stride, count, own.activation, quantization_of(layer.outer), hidden,
+                             hidden_width);
+    compute_.dense(layer.outer, hidden, hidden_width, count, true, x, stride);
+    if (!own.pre_norm)
+      compute_.norm(layer.feed_forward_norm, x, stride, count, {}, x, stride, nullptr, 0);
+  }
+  if (own.final_norm)
+    compute_.norm(final_norm_, x, stride, count, {}, x, stride, nullptr, 0);
+}
+
+void Encode::attend(const Layer &layer, const Sources &sources, Workspace &work) const {
+  int64_t width = architecture_.width, stride = round_up(width, kBlockColumns);
+  int64_t heads_stride = round_up(layer.projection.num_outputs, kBlockColumns);
+  int64_t heads_width = int64_t{shape_.num_heads} * shape_.head_size;
+  float *projected = work.projected.data();
+  compute_.dense(layer.projection, work.levels.data(), stride, sources.num_tokens, false, projected, heads_stride);
+  int64_t levels_stride = round_up(heads_width, kBlockColumns);
+  for (int64_t source = 0; source < sources.num_sources; source++) {
+    int64_t begin = sources.begin(source), length = sources.ends[source] - begin;
+    int64_t blocks = round_up(length, kBlockTokens) / kBlockTokens;
+    float *keys_values = work.keys_values.at_least(blocks * shape_.num_heads * shape_.block_size());
+    float *scores = work.scores.at_least(round_up(length, kLanes) + int64_t{shape_.num_heads} * shape_.padded_head_size);
+    for (int64_t place = 0; place < length; place++) {
+      const float *row = projected + (begin + place) * heads_stride;
+      compute_.append(shape_, row + heads_width, row + 2 * heads_width, place, keys_values);
+    }
+    for (int64_t place = 0; place < length; place++) {
+      const float *query = projected + (begin + place) * heads_stride;
+      if (architecture_.output_projection)
+        compute_.attend(shape_, query, architecture_.scale, keys_values, length, nullptr, 0,
+                        quantization_of(layer.output), work.levels.data() + (begin + place) * levels_stride, nullptr,
+                        scores);
+      else
+        compute_.attend(shape_, query, architecture_.scale, keys_values, length, nullptr, 0, {}, nullptr,
+                        projected + (begin + place) * heads_stride, scores);
+    }
+  }
+  float *x = work.x.data();
+  if (architecture_.output_projection) {
+    compute_.dense(layer.output, work.levels.data(), levels_stride, sources.num_tokens, true, x, stride);
+    return;
+  }
+  for (int64_t place = 0; place < sources.num_tokens; place++) // the heads, without their padding
+    for (int64_t column = 0; column < width; column++)
+      x[place * stride + column] += projected[place * heads_stride + column / architecture_.head_size *
+                                              shape_.head_size + column % architecture_.head_size];
+}
+
+void Encode::write_cross(const Sources &sources, Workspace &work) const {
+  int64_t stride = round_up(architecture_.width, kBlockColumns);
+  int64_t heads_width = int64_t{shape_.num_heads} * shape_.head_size;
+  for (size_t layer = 0; layer < cross_.size(); layer++) {
+    const Dense &cross = cross_[layer];
+    int64_t cross_stride = round_up(cross.num_outputs, kBlockColumns);
+    float *projected = work.projected.at_least(sources.num_tokens * cross_stride);
+    compute_.quantize(work.x.data(), stride, sources.num_tokens, architecture_.width, quantization_of(cross),
+                      work.levels.data(), stride);
+    compute_.dense(cross, work.levels.data(), stride, sources.num_tokens, false, projected, cross_stride);
+    for (int64_t source = 0; source < sources.num_sources; source++) {
+      float *target = sources.cross_cache + sources.slots[source] * sources.cross_row +
+                      static_cast<int64_t>(layer) * sources.cross_layer;
+      for (int64_t begin = sources.begin(source), place = begin; place < sources.ends[source]; place++) {
+        const float *row = projected + place * cross_stride;
+        compute_.append(shape_, row, row + heads_width, place - begin, target);
+      }
+    }
+  }
+}
+
+} // namespace dragoman

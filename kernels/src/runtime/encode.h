@@ -1,0 +1,51 @@
+// The operator `Encode`: the whole encoder over packed sources, to keys and values of every decoder layer.
+#pragma once
+
+#include <vector>
+
+#include "runtime/memory.h"
+#include "runtime/model.h"
+#include "runtime/tensor.h"
+
+namespace dragoman {
+
+class Encode {
+public:
+  static constexpr const char *name = "Encode";
+  static constexpr ort::ElementType inputs[] = {ort::kInt64, ort::kInt32, ort::kInt32, ort::kFloat};
+  static constexpr ort::ElementType outputs[] = {ort::kInt32, ort::kInt32};
+
+  explicit Encode(NodeInfo &node);
+  void run(const Context &context);
+
+private:
+  struct Layer {
+    Norm attention_norm, feed_forward_norm;
+    Dense projection; // queries, keys and values side by side
+    Dense output;
+    Dense inner, outer;
+  };
+  struct Workspace {
+    Array<float> x, projected, keys_values, scores;
+    Array<uint8_t> levels, hidden;
+    std::vector<int64_t> starts;
+  };
+  struct Sources;
+
+  void attend(const Layer &layer, const Sources &sources, Workspace &work) const;
+  void encode(const Sources &sources, Workspace &work) const;
+  void write_cross(const Sources &sources, Workspace &work) const;
+
+  Model model_;
+  Architecture architecture_;
+  const Compute &compute_;
+  Embedding embedding_;
+  std::vector<Layer> layers_;
+  Norm final_norm_{};
+  std::vector<Dense> cross_; // per decoder layer: keys and values side by side
+  CacheShape shape_{};
+  size_t num_inputs_;
+  Pool<Workspace> pool_;
+};
+
+} // namespace dragoman

@@ -1,0 +1,153 @@
+#include "runtime/tensor.h"
+
+#include <cstring>
+
+namespace dragoman {
+
+namespace ort {
+
+bool check_api(const Api *api) {
+  if (api == nullptr)
+    return false;
+  static const char kProbe[] = "probe";
+  Status *status = new_status(api, kInvalidArgument, kProbe);
+  if (status == nullptr)
+    return false;
+  bool is_right = entry<ErrorCode (*)(const Status *)>(api, kGetErrorCode)(status) == kInvalidArgument &&
+                  std::strcmp(entry<const char *(*)(const Status *)>(api, kGetErrorMessage)(status), kProbe) == 0;
+  entry<void (*)(Status *)>(api, kReleaseStatus)(status);
+  return is_right;
+}
+
+} // namespace ort
+
+namespace {
+
+const char *type_name(ort::ElementType type) {
+  switch (type) {
+  case ort::kFloat: return "float32";
+  case ort::kUint8: return "uint8";
+  case ort::kInt8: return "int8";
+  case ort::kInt32: return "int32";
+  case ort::kInt64: return "int64";
+  default: return "another type";
+  }
+}
+
+std::string shape_text(const std::vector<int64_t> &shape) {
+  std::string text = "(";
+  for (int64_t dim : shape)
+    text += (text.size() > 1 ? ", " : "") + (dim < 0 ? std::string("any") : std::to_string(dim));
+  return text + ")";
+}
+
+Tensor tensor_of(const ort::Api *api, ort::Value *value) {
+  Tensor tensor;
+  ort::TensorInfo *info = nullptr;
+  ort::check(api, ort::entry<ort::Status *(*)(const ort::Value *, ort::TensorInfo **)>(
+                      api, ort::kGetTensorTypeAndShape)(value, &info));
+  size_t rank = 0;
+  ort::Status *status = ort::entry<ort::Status *(*)(const ort::TensorInfo *, ort::ElementType *)>(
+      api, ort::kGetTensorElementType)(info, &tensor.type);
+  if (status == nullptr)
+    status = ort::entry<ort::Status *(*)(const ort::TensorInfo *, size_t *)>(api, ort::kGetDimensionsCount)(info, &rank);
+  if (status == nullptr && rank > 0) {
+    tensor.shape.resize(rank);
+    status = ort::entry<ort::Status *(*)(const ort::TensorInfo *, int64_t *, size_t)>(api, ort::kGetDimensions)(
+        info, tensor.shape.data(), rank);
+  }
+  ort::entry<void (*)(ort::TensorInfo *)>(api, ort::kReleaseTensorInfo)(info);
+  ort::check(api, status);
+  ort::check(api, ort::entry<ort::Status *(*)(ort::Value *, void **)>(api, ort::kGetTensorMutableData)(value,
+                                                                                                  &tensor.data));
+  return tensor;
+}
+
+} // namespace
+
+int64_t Tensor::size() const {
+  int64_t size = 1;
+  for (int64_t dim : shape)
+    if (dim < 0 || __builtin_mul_overflow(size, dim, &size) || size > (int64_t{1} << 56))
+      throw std::invalid_argument("a tensor of shape " + shape_text(shape) + " is too large");
+  return size;
+}
+
+void Tensor::require(const char *what, ort::ElementType expected, const std::vector<int64_t> &dims) const {
+  bool fits = type == expected && shape.size() == dims.size();
+  for (size_t index = 0; fits && index < dims.size(); index++)
+    fits = shape[index] >= 0 && (dims[index] < 0 || shape[index] == dims[index]);
+  if (!fits)
+    throw std::invalid_argument(std::string(what) + " is " + type_name(type) + " " + shape_text(shape) +
+                                ", expected is " + type_name(expected) + " " + shape_text(dims));
+  if (data == nullptr && size() > 0)
+    throw std::invalid_argument(std::string(what) + " has no data");
+}
+
+size_t Context::input_count() const {
+  size_t count = 0;
+  ort::check(api_, ort::entry<ort::Status *(*)(const ort::KernelContext *, size_t *)>(api_, ort::kGetInputCount)(
+                       context_, &count));
+  return count;
+}
+
+Tensor Context::input(size_t index) const {
+  const ort::Value *value = nullptr;
+  ort::check(api_, ort::entry<ort::Status *(*)(const ort::KernelContext *, size_t, const ort::Value **)>(
+                       api_, ort::kGetInput)(context_, index, &value));
+  if (value == nullptr)
+    throw std::invalid_argument("input " + std::to_string(index) + " is missing");
+  return tensor_of(api_, const_cast<ort::Value *>(value));
+}
+
+Tensor Context::output(size_t index, const std::vector<int64_t> &shape) const {
+  ort::Value *value = nullptr;
+  ort::check(api_, ort::entry<ort::Status *(*)(ort::KernelContext *, size_t, const int64_t *, size_t, ort::Value **)>(
+                       api_, ort::kGetOutput)(context_, index, shape.data(), shape.size(), &value));
+  if (value == nullptr)
+    throw std::invalid_argument("output " + std::to_string(index) + " is missing");
+  return tensor_of(api_, value);
+}
+
+int64_t NodeInfo::integer(const char *name, int64_t low, int64_t high) const {
+  int64_t value = 0;
+  ort::check(api_, ort::entry<ort::Status *(*)(const ort::KernelInfo *, const char *, int64_t *)>(
+                       api_, ort::kGetAttributeInt64)(info_, name, &value));
+  if (value < low || value > high)
+    throw std::invalid_argument(std::string("attribute ") + name + " is " + std::to_string(value) + ", allowed is " +
+                                std::to_string(low) + " to " + std::to_string(high));
+  return value;
+}
+
+double NodeInfo::number(const char *name, double low, double high) const {
+  float value = 0;
+  ort::check(api_, ort::entry<ort::Status *(*)(const ort::KernelInfo *, const char *, float *)>(
+                       api_, ort::kGetAttributeFloat)(info_, name, &value));
+  if (!(value >= low && value <= high))
+    throw std::invalid_argument(std::string("attribute ") + name + " is " + std::to_string(value) + ", allowed is " +
+                                std::to_string(low) + " to " + std::to_string(high));
+  return value;
+}
+
+std::string NodeInfo::text(const char *name) const {
+  char buffer[64];
+  size_t size = sizeof buffer;
+  ort::check(api_, ort::entry<ort::Status *(*)(const ort::KernelInfo *, const char *, char *, size_t *)>(
+                       api_, ort::kGetAttributeString)(info_, name, buffer, &size));
+  return std::string(buffer, strnlen(buffer, sizeof buffer));
+}
+
+Tensor NodeInfo::constant(const char *what, ort::ElementType type, const std::vector<int64_t> &dims) {
+  int is_constant = 0;
+  const ort::Value *value = nullptr;
+  ort::check(api_, ort::entry<ort::Status *(*)(const ort::KernelInfo *, size_t, int *, const ort::Value **)>(
+                       api_, ort::kGetConstantInput)(info_, next_, &is_constant, &value));
+  if (!is_constant || value == nullptr)
+    throw std::invalid_argument(std::string(what) + " (input " + std::to_string(next_) + ") is not a constant");
+  Tensor tensor = tensor_of(api_, const_cast<ort::Value *>(value));
+  tensor.require(what, type, dims);
+  next_++;
+  return tensor;
+}
+
+} // namespace dragoman

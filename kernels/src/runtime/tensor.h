@@ -1,0 +1,64 @@
+// Tensors that ONNX Runtime hands to an operator, checked before use.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runtime/ort.h"
+
+namespace dragoman {
+
+struct Tensor {
+  void *data = nullptr;
+  ort::ElementType type = ort::kUndefined;
+  std::vector<int64_t> shape;
+
+  int64_t size() const; // elements; throws if it does not fit into 62 bits
+
+  // Return the data as `T`; throws `std::invalid_argument` naming `what` unless type and shape are as given. A negative
+  // dimension allows any.
+  template <typename T> T *as(const char *what, ort::ElementType expected, const std::vector<int64_t> &dims) const {
+    require(what, expected, dims);
+    return static_cast<T *>(data);
+  }
+
+  void require(const char *what, ort::ElementType expected, const std::vector<int64_t> &dims) const;
+};
+
+// Inputs and outputs of one run.
+class Context {
+public:
+  Context(const ort::Api *api, ort::KernelContext *context) : api_(api), context_(context) {}
+  size_t input_count() const;
+  Tensor input(size_t index) const;
+  Tensor output(size_t index, const std::vector<int64_t> &shape) const;
+
+private:
+  const ort::Api *api_;
+  ort::KernelContext *context_;
+};
+
+// The attributes and constants of a node. Constants are read one after the other.
+class NodeInfo {
+public:
+  NodeInfo(const ort::Api *api, const ort::KernelInfo *info, size_t first_constant)
+      : api_(api), info_(info), next_(first_constant) {}
+
+  // Throws unless the attribute exists and lies within the bounds.
+  int64_t integer(const char *name, int64_t low, int64_t high) const;
+  double number(const char *name, double low, double high) const;
+  std::string text(const char *name) const;
+
+  // The next constant, valid as long as the session; throws, naming `what`, if it is missing or of another form.
+  Tensor constant(const char *what, ort::ElementType type, const std::vector<int64_t> &dims);
+
+  size_t next() const { return next_; }
+
+private:
+  const ort::Api *api_;
+  const ort::KernelInfo *info_;
+  size_t next_;
+};
+
+} // namespace dragoman
