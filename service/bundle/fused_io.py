@@ -9,6 +9,7 @@ Encode
          ends              (B,)      int32    where each source ends in `token_ids`
          slots             (B,)      int32    the row of the cross-attention cache that each one is written to
          cross_cache       (N, L, S, H, 2, 16 D) float32, written in place
+         num_threads       (1,)      int32    that the run may use, the caller's included
     out  is_finite         (B,)      int32    0 where the encoder produced NaN or infinity
          most_repeats      (B,)      int32    how often, at most, the same up to 16 tokens occur in a row in a source
 
@@ -45,7 +46,8 @@ CONTROL = np.dtype(
         ("decoder_start_id", np.int32),
         ("num_steps", np.int32),
         ("num_generated", np.int32),
-        ("reserved", np.int32, 8),
+        ("num_threads", np.int32),
+        ("reserved", np.int32, 7),
     ]
 )
 
@@ -87,7 +89,7 @@ HYPOTHESIS = np.dtype([("score", np.float32), ("length", np.int32), ("excess", n
 RUNNING, STOPPED, AT_LIMIT, REPEATING, BROKEN = range(5)  # `status`
 WANTS_SCORE, FORCES_END, STOPS_EARLY = 1, 2, 4  # `flags`
 
-ENCODE_INPUTS = ("token_ids", "ends", "slots", "cross_cache")
+ENCODE_INPUTS = ("token_ids", "ends", "slots", "cross_cache", "num_threads")
 ENCODE_OUTPUTS = ("is_finite", "most_repeats")
 DECODE_INPUTS = (
     "control", "rows", "output_ids", "history", "hypotheses", "hypothesis_ids", "self_cache", "cross_cache",

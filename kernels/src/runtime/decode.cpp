@@ -65,9 +65,9 @@ State Decode::bind(const Context &context, Caches &caches) const {
   caches.num_rows = state.num_slots;
   caches.self = self.as<float>(
       "self_cache", ort::kFloat,
-      {state.num_slots, architecture_.num_layers, blocks, shape_.num_heads, shape_.block_size()});
+      {state.num_slots, architecture_.num_layers, blocks, shape_.num_heads, 2, shape_.block_size() / 2});
   caches.cross = cross.as<float>("cross_cache", ort::kFloat,
-                                 {state.num_slots, architecture_.num_layers, -1, shape_.num_heads, shape_.block_size()});
+                                 {state.num_slots, architecture_.num_layers, -1, shape_.num_heads, 2, shape_.block_size() / 2});
   self.size();
   cross.size();
   caches.self_layer = blocks * shape_.num_heads * shape_.block_size();
@@ -125,10 +125,13 @@ void Decode::run(const Context &context) {
   check_rows(state, caches, search.live());
   Pool<Workspace>::Lease lease(pool_);
   Workspace &work = *lease;
+  Team &team = Team::of_this_thread();
+  Team::Run of_threads(team, std::clamp<int>(control.num_threads, 1, kMaxThreads));
+  Parallel parallel(compute_, team);
   while (control.num_steps < control.max_steps && !search.live().empty()) {
     const std::vector<Need> &needs = search.needs();
-    step(state, caches, search.live(), work);
-    project(search.live(), needs, work);
+    step(state, caches, search.live(), parallel, work);
+    project(search.live(), needs, parallel, work);
     bool has_ended = search.advance(work.row_scores.data());
     control.num_steps++;
     if ((has_ended && control.returns_at_end) || __atomic_load_n(&control.interrupt, __ATOMIC_RELAXED))
@@ -137,7 +140,8 @@ void Decode::run(const Context &context) {
   *result = control.num_steps;
 }
 
-void Decode::step(const State &state, const Caches &caches, const std::vector<int32_t> &live, Workspace &work) const {
+void Decode::step(const State &state, const Caches &caches, const std::vector<int32_t> &live, const Parallel &parallel,
+    Workspace &work) const {
   const Architecture &own = architecture_;
   int64_t count = static_cast<int64_t>(live.size()), stride = round_up(own.width, kBlockColumns);
   int64_t hidden_width = 0, heads_stride = round_up(layers_[0].projection.num_outputs, kBlockColumns);
@@ -155,37 +159,38 @@ void Decode::step(const State &state, const Caches &caches, const std::vector<in
   // `levels` hold the input of the next dense layer.
   auto normalize = [&](const Norm &norm, const Dense &reader) {
     if (own.pre_norm)
-      compute_.norm(norm, x, stride, count, quantization_of(reader), nullptr, 0, levels, stride);
+      parallel.norm(norm, x, stride, count, quantization_of(reader), nullptr, 0, levels, stride);
   };
   auto normalize_after = [&](const Norm &norm, const Dense &reader) {
     if (!own.pre_norm)
-      compute_.norm(norm, x, stride, count, quantization_of(reader), x, stride, levels, stride);
+      parallel.norm(norm, x, stride, count, quantization_of(reader), x, stride, levels, stride);
   };
   if (!own.pre_norm)
-    compute_.quantize(x, stride, count, own.width, quantization_of(layers_[0].projection), levels, stride);
+    parallel.quantize(x, stride, count, own.width, quantization_of(layers_[0].projection), levels, stride);
   for (int32_t index = 0; index < own.num_layers; index++) {
     const Layer &layer = layers_[index];
     const Dense &next = index + 1 < own.num_layers ? layers_[index + 1].projection : vocabulary_;
     normalize(layer.self_norm, layer.projection);
-    attend(layer, index, false, state, caches, live, work);
+    attend(layer, index, false, state, caches, live, parallel, work);
     normalize_after(layer.self_norm, layer.cross_query);
     normalize(layer.cross_norm, layer.cross_query);
-    attend(layer, index, true, state, caches, live, work);
+    attend(layer, index, true, state, caches, live, parallel, work);
     normalize_after(layer.cross_norm, layer.inner);
     normalize(layer.feed_forward_norm, layer.inner);
-    compute_.dense_activated(layer.inner, levels, stride, count, own.activation, quantization_of(layer.outer), hidden,
+    parallel.dense_activated(layer.inner, levels, stride, count, own.activation, quantization_of(layer.outer), hidden,
                              hidden_width);
-    compute_.dense(layer.outer, hidden, hidden_width, count, true, x, stride);
+    parallel.dense(layer.outer, hidden, hidden_width, count, true, x, stride);
     normalize_after(layer.feed_forward_norm, next);
   }
   if (own.final_norm)
-    compute_.norm(final_norm_, x, stride, count, quantization_of(vocabulary_), x, stride, levels, stride);
+    parallel.norm(final_norm_, x, stride, count, quantization_of(vocabulary_), x, stride, levels, stride);
   else if (own.pre_norm)
-    compute_.quantize(x, stride, count, own.width, quantization_of(vocabulary_), levels, stride);
+    parallel.quantize(x, stride, count, own.width, quantization_of(vocabulary_), levels, stride);
 }
 
 void Decode::attend(const Layer &layer, int index, bool is_cross, const State &state, const Caches &caches,
-                    const std::vector<int32_t> &live, Workspace &work) const {
+                    const std::vector<int32_t> &live, const Parallel &parallel,
+    Workspace &work) const {
   const Architecture &own = architecture_;
   int64_t count = static_cast<int64_t>(live.size()), stride = round_up(own.width, kBlockColumns);
   int64_t heads_width = int64_t{shape_.num_heads} * shape_.head_size;
@@ -195,33 +200,38 @@ void Decode::attend(const Layer &layer, int index, bool is_cross, const State &s
   int64_t levels_stride = round_up(heads_width, kBlockColumns);
   float *projected = work.projected.data();
   uint8_t *levels = work.levels.data();
-  compute_.dense(projection, levels, stride, count, false, projected, heads_stride);
+  parallel.dense(projection, levels, stride, count, false, projected, heads_stride);
   int64_t longest = std::max(state.capacity, caches.cross_tokens);
-  float *scores = work.scores.at_least(round_up(longest, kLanes) + int64_t{shape_.num_heads} * shape_.padded_head_size);
+  int64_t scores_stride = round_up(longest, kLanes) + int64_t{shape_.num_heads} * shape_.padded_head_size;
+  float *all_scores = work.scores.at_least(count * scores_stride);
   Quantization to = own.output_projection ? quantization_of(output) : Quantization{};
-  for (int64_t place = 0; place < count; place++) {
+  auto attend_of_row = [&](int64_t place) {
     const Row &row = state.rows[live[place]];
-    float *query = projected + place * heads_stride;
+    float *query = projected + place * heads_stride, *scores = all_scores + place * scores_stride;
     uint8_t *target = own.output_projection ? levels + place * levels_stride : nullptr;
     if (is_cross) {
       const float *source = caches.cross + row.source_slot * caches.cross_row + index * caches.cross_layer;
       compute_.attend(shape_, query, own.scale, source, row.source_length, nullptr, 0, to, target, query, scores);
-      continue;
+      return;
     }
     float *first = caches.self + index * caches.self_layer, *own_layer = first + row.slot * caches.self_row;
     compute_.append(shape_, query + heads_width, query + 2 * heads_width, row.length, own_layer);
     if (row.width == 1) {
       compute_.attend(shape_, query, own.scale, own_layer, row.length + 1, nullptr, 0, to, target, query, scores);
-      continue;
+      return;
     }
     int32_t *history = state.history + live[place] * state.capacity;
     history[row.length] = row.slot;
     compute_.attend(shape_, query, own.scale, first, row.length + 1, history, caches.self_row, to, target, query,
                     scores);
-  }
+  };
+  share_rows(parallel.team(), count, 64 * heads_width, [&](int64_t begin, int64_t end) {
+    for (int64_t place = begin; place < end; place++)
+      attend_of_row(place);
+  });
   float *x = work.x.data();
   if (own.output_projection) {
-    compute_.dense(output, levels, levels_stride, count, true, x, stride);
+    parallel.dense(output, levels, levels_stride, count, true, x, stride);
     return;
   }
   for (int64_t place = 0; place < count; place++) // the heads, without their padding
@@ -230,11 +240,14 @@ void Decode::attend(const Layer &layer, int index, bool is_cross, const State &s
                                               column % own.head_size];
 }
 
-void Decode::project(const std::vector<int32_t> &live, const std::vector<Need> &needs, Workspace &work) const {
+void Decode::project(const std::vector<int32_t> &live, const std::vector<Need> &needs, const Parallel &parallel,
+    Workspace &work) const {
   int64_t count = static_cast<int64_t>(live.size()), stride = round_up(architecture_.width, kBlockColumns);
   work.row_scores.resize(count);
-  int32_t *ids = work.ids.at_least(count * (kMaxCandidates + 1));
-  float *values = work.values.at_least(count * (kMaxCandidates + 1));
+  int32_t *ids = work.ids.at_least(count * Parallel::kMaxParts);
+  float *values = work.values.at_least(count * Parallel::kMaxParts);
+  int32_t *candidates = work.candidates.at_least(count * kMaxCandidates);
+  float *candidate_logits = work.candidate_logits.at_least(count * kMaxCandidates);
   int64_t num_plain = 0;
   for (int64_t place = 0; place < count; place++) {
     const Need &need = needs[place];
@@ -245,7 +258,7 @@ void Decode::project(const std::vector<int32_t> &live, const std::vector<Need> &
   }
   const uint8_t *levels = work.levels.data();
   if (num_plain == count) {
-    compute_.dense_arg_max(allowed_vocabulary_, levels, stride, count, ids, values);
+    parallel.dense_arg_max(allowed_vocabulary_, levels, stride, count, ids, values);
     for (int64_t place = 0; place < count; place++) {
       work.row_scores[place].best_id = ids[place];
       work.row_scores[place].best_logit = values[place];
@@ -264,18 +277,19 @@ void Decode::project(const std::vector<int32_t> &live, const std::vector<Need> &
     std::memcpy(gathered + target * stride, levels + place * stride, stride);
   }
   if (num_plain > 0)
-    compute_.dense_arg_max(allowed_vocabulary_, gathered, stride, num_plain, ids, values);
+    parallel.dense_arg_max(allowed_vocabulary_, gathered, stride, num_plain, ids, values);
   for (int64_t index = 0; index < num_plain; index++) {
     work.row_scores[place_of[index]].best_id = ids[index];
     work.row_scores[place_of[index]].best_logit = values[index];
   }
   int64_t num_scored = count - num_plain, logits_stride = int64_t{vocabulary_.num_blocks} * kBlockColumns;
   float *logits = work.logits.at_least(num_scored * logits_stride);
-  compute_.dense(vocabulary_, gathered + num_plain * stride, stride, num_scored, false, logits, logits_stride);
-  for (int64_t index = 0; index < num_scored; index++) {
-    int64_t place = place_of[num_plain + index], first = (num_plain + index) * (kMaxCandidates + 1);
-    score(needs[place], logits + index * logits_stride, ids + first, values + first, work.row_scores[place]);
-  }
+  parallel.dense(vocabulary_, gathered + num_plain * stride, stride, num_scored, false, logits, logits_stride);
+  parallel.team().share(num_scored, [&](int64_t index) {
+    int64_t place = place_of[num_plain + index], first = (num_plain + index) * kMaxCandidates;
+    score(needs[place], logits + index * logits_stride, candidates + first, candidate_logits + first,
+          work.row_scores[place]);
+  });
 }
 
 // Compute what a row needs of its logits, which still include those of suppressed ids.

@@ -5,6 +5,7 @@
 
 #include "runtime/memory.h"
 #include "runtime/model.h"
+#include "runtime/parallel.h"
 #include "runtime/tensor.h"
 #include "search/search.h"
 
@@ -29,9 +30,9 @@ private:
     Dense inner, outer;
   };
   struct Workspace {
-    Array<float> x, projected, scores, logits, values;
+    Array<float> x, projected, scores, logits, values, candidate_logits;
     Array<uint8_t> levels, hidden, gathered;
-    Array<int32_t> ids;
+    Array<int32_t> ids, candidates;
     std::vector<Scores> row_scores;
   };
   struct Caches {
@@ -43,10 +44,13 @@ private:
 
   State bind(const Context &context, Caches &caches) const;
   void check_rows(const State &state, const Caches &caches, const std::vector<int32_t> &live) const;
-  void step(const State &state, const Caches &caches, const std::vector<int32_t> &live, Workspace &work) const;
+  void step(const State &state, const Caches &caches, const std::vector<int32_t> &live, const Parallel &parallel,
+            Workspace &work) const;
   void attend(const Layer &layer, int index, bool is_cross, const State &state, const Caches &caches,
-              const std::vector<int32_t> &live, Workspace &work) const;
-  void project(const std::vector<int32_t> &live, const std::vector<Need> &needs, Workspace &work) const;
+              const std::vector<int32_t> &live, const Parallel &parallel,
+            Workspace &work) const;
+  void project(const std::vector<int32_t> &live, const std::vector<Need> &needs, const Parallel &parallel,
+            Workspace &work) const;
   void score(const Need &need, float *logits, int32_t *ids, float *values, Scores &scores) const;
 
   Model model_;

@@ -80,9 +80,10 @@ void Encode::run(const Context &context) {
   sources.ends = ends.as<const int32_t>("ends", ort::kInt32, {-1});
   sources.num_sources = ends.shape[0];
   sources.slots = context.input(2).as<const int32_t>("slots", ort::kInt32, {sources.num_sources});
+  int32_t num_threads = *context.input(4).as<const int32_t>("num_threads", ort::kInt32, {1});
   int64_t num_layers = static_cast<int64_t>(cross_.size());
   sources.cross_cache = cache.as<float>("cross_cache", ort::kFloat,
-                                        {-1, num_layers, -1, shape_.num_heads, shape_.block_size()});
+                                        {-1, num_layers, -1, shape_.num_heads, 2, shape_.block_size() / 2});
   cache.size();
   sources.cross_layer = cache.shape[2] * shape_.num_heads * shape_.block_size();
   sources.cross_row = num_layers * sources.cross_layer;
@@ -106,7 +107,10 @@ void Encode::run(const Context &context) {
     return;
   Pool<Workspace>::Lease lease(pool_);
   Workspace &work = *lease;
-  encode(sources, work);
+  Team &team = Team::of_this_thread();
+  Team::Run of_threads(team, std::clamp<int>(num_threads, 1, kMaxThreads));
+  Parallel parallel(compute_, team);
+  encode(sources, parallel, work);
   int64_t width = architecture_.width, stride = round_up(width, kBlockColumns);
   for (int64_t source = 0; source < sources.num_sources; source++) {
     int64_t begin = sources.begin(source), length = sources.ends[source] - begin;
@@ -116,10 +120,10 @@ void Encode::run(const Context &context) {
     is_finite[source] = is_good;
     repeats[source] = most_repeats(sources.token_ids + begin, length);
   }
-  write_cross(sources, work);
+  write_cross(sources, parallel, work);
 }
 
-void Encode::encode(const Sources &sources, Workspace &work) const {
+void Encode::encode(const Sources &sources, const Parallel &parallel, Workspace &work) const {
   const Architecture &own = architecture_;
   int64_t count = sources.num_tokens, stride = round_up(own.width, kBlockColumns);
   int64_t hidden_width = 0, heads_stride = round_up(layers_[0].projection.num_outputs, kBlockColumns);
@@ -138,54 +142,61 @@ void Encode::encode(const Sources &sources, Workspace &work) const {
   for (const Layer &layer : layers_) {
     Quantization to_projection = quantization_of(layer.projection), to_inner = quantization_of(layer.inner);
     if (own.pre_norm)
-      compute_.norm(layer.attention_norm, x, stride, count, to_projection, nullptr, 0, levels, stride);
+      parallel.norm(layer.attention_norm, x, stride, count, to_projection, nullptr, 0, levels, stride);
     else
-      compute_.quantize(x, stride, count, own.width, to_projection, levels, stride);
-    attend(layer, sources, work);
+      parallel.quantize(x, stride, count, own.width, to_projection, levels, stride);
+    attend(layer, sources, parallel, work);
     if (own.pre_norm)
-      compute_.norm(layer.feed_forward_norm, x, stride, count, to_inner, nullptr, 0, levels, stride);
+      parallel.norm(layer.feed_forward_norm, x, stride, count, to_inner, nullptr, 0, levels, stride);
     else
-      compute_.norm(layer.attention_norm, x, stride, count, to_inner, x, stride, levels, stride);
-    compute_.dense_activated(layer.inner, levels, stride, count, own.activation, quantization_of(layer.outer), hidden,
+      parallel.norm(layer.attention_norm, x, stride, count, to_inner, x, stride, levels, stride);
+    parallel.dense_activated(layer.inner, levels, stride, count, own.activation, quantization_of(layer.outer), hidden,
                              hidden_width);
-    compute_.dense(layer.outer, hidden, hidden_width, count, true, x, stride);
+    parallel.dense(layer.outer, hidden, hidden_width, count, true, x, stride);
     if (!own.pre_norm)
-      compute_.norm(layer.feed_forward_norm, x, stride, count, {}, x, stride, nullptr, 0);
+      parallel.norm(layer.feed_forward_norm, x, stride, count, {}, x, stride, nullptr, 0);
   }
   if (own.final_norm)
-    compute_.norm(final_norm_, x, stride, count, {}, x, stride, nullptr, 0);
+    parallel.norm(final_norm_, x, stride, count, {}, x, stride, nullptr, 0);
 }
 
-void Encode::attend(const Layer &layer, const Sources &sources, Workspace &work) const {
+void Encode::attend(const Layer &layer, const Sources &sources, const Parallel &parallel, Workspace &work) const {
   int64_t width = architecture_.width, stride = round_up(width, kBlockColumns);
   int64_t heads_stride = round_up(layer.projection.num_outputs, kBlockColumns);
   int64_t heads_width = int64_t{shape_.num_heads} * shape_.head_size;
   float *projected = work.projected.data();
-  compute_.dense(layer.projection, work.levels.data(), stride, sources.num_tokens, false, projected, heads_stride);
+  parallel.dense(layer.projection, work.levels.data(), stride, sources.num_tokens, false, projected, heads_stride);
   int64_t levels_stride = round_up(heads_width, kBlockColumns);
-  for (int64_t source = 0; source < sources.num_sources; source++) {
+  int64_t num_blocks = 0;
+  work.first_blocks.clear();
+  for (int64_t source = 0, longest = 0; source < sources.num_sources; source++) {
+    int64_t length = sources.ends[source] - sources.begin(source);
+    work.first_blocks.push_back(num_blocks);
+    num_blocks += round_up(length, kBlockTokens) / kBlockTokens;
+    longest = std::max(longest, length);
+    work.scores_stride = round_up(longest, kLanes) + int64_t{shape_.num_heads} * shape_.padded_head_size;
+  }
+  float *keys_values = work.keys_values.at_least(num_blocks * shape_.num_heads * shape_.block_size());
+  float *scores = work.scores.at_least(sources.num_sources * work.scores_stride);
+  auto attend_in_source = [&](int64_t source) {
     int64_t begin = sources.begin(source), length = sources.ends[source] - begin;
-    int64_t blocks = round_up(length, kBlockTokens) / kBlockTokens;
-    float *keys_values = work.keys_values.at_least(blocks * shape_.num_heads * shape_.block_size());
-    float *scores = work.scores.at_least(round_up(length, kLanes) + int64_t{shape_.num_heads} * shape_.padded_head_size);
+    float *own = keys_values + work.first_blocks[source] * shape_.num_heads * shape_.block_size();
     for (int64_t place = 0; place < length; place++) {
       const float *row = projected + (begin + place) * heads_stride;
-      compute_.append(shape_, row + heads_width, row + 2 * heads_width, place, keys_values);
+      compute_.append(shape_, row + heads_width, row + 2 * heads_width, place, own);
     }
     for (int64_t place = 0; place < length; place++) {
-      const float *query = projected + (begin + place) * heads_stride;
-      if (architecture_.output_projection)
-        compute_.attend(shape_, query, architecture_.scale, keys_values, length, nullptr, 0,
-                        quantization_of(layer.output), work.levels.data() + (begin + place) * levels_stride, nullptr,
-                        scores);
-      else
-        compute_.attend(shape_, query, architecture_.scale, keys_values, length, nullptr, 0, {}, nullptr,
-                        projected + (begin + place) * heads_stride, scores);
+      float *query = projected + (begin + place) * heads_stride;
+      uint8_t *levels = architecture_.output_projection ? work.levels.data() + (begin + place) * levels_stride : nullptr;
+      Quantization to = architecture_.output_projection ? quantization_of(layer.output) : Quantization{};
+      compute_.attend(shape_, query, architecture_.scale, own, length, nullptr, 0, to, levels, query,
+                      scores + source * work.scores_stride);
     }
-  }
+  };
+  parallel.team().share(sources.num_sources, attend_in_source);
   float *x = work.x.data();
   if (architecture_.output_projection) {
-    compute_.dense(layer.output, work.levels.data(), levels_stride, sources.num_tokens, true, x, stride);
+    parallel.dense(layer.output, work.levels.data(), levels_stride, sources.num_tokens, true, x, stride);
     return;
   }
   for (int64_t place = 0; place < sources.num_tokens; place++) // the heads, without their padding
@@ -194,16 +205,16 @@ void Encode::attend(const Layer &layer, const Sources &sources, Workspace &work)
                                               shape_.head_size + column % architecture_.head_size];
 }
 
-void Encode::write_cross(const Sources &sources, Workspace &work) const {
+void Encode::write_cross(const Sources &sources, const Parallel &parallel, Workspace &work) const {
   int64_t stride = round_up(architecture_.width, kBlockColumns);
   int64_t heads_width = int64_t{shape_.num_heads} * shape_.head_size;
   for (size_t layer = 0; layer < cross_.size(); layer++) {
     const Dense &cross = cross_[layer];
     int64_t cross_stride = round_up(cross.num_outputs, kBlockColumns);
     float *projected = work.projected.at_least(sources.num_tokens * cross_stride);
-    compute_.quantize(work.x.data(), stride, sources.num_tokens, architecture_.width, quantization_of(cross),
+    parallel.quantize(work.x.data(), stride, sources.num_tokens, architecture_.width, quantization_of(cross),
                       work.levels.data(), stride);
-    compute_.dense(cross, work.levels.data(), stride, sources.num_tokens, false, projected, cross_stride);
+    parallel.dense(cross, work.levels.data(), stride, sources.num_tokens, false, projected, cross_stride);
     for (int64_t source = 0; source < sources.num_sources; source++) {
       float *target = sources.cross_cache + sources.slots[source] * sources.cross_row +
                       static_cast<int64_t>(layer) * sources.cross_layer;

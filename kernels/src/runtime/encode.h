@@ -5,6 +5,7 @@
 
 #include "runtime/memory.h"
 #include "runtime/model.h"
+#include "runtime/parallel.h"
 #include "runtime/tensor.h"
 
 namespace dragoman {
@@ -12,7 +13,7 @@ namespace dragoman {
 class Encode {
 public:
   static constexpr const char *name = "Encode";
-  static constexpr ort::ElementType inputs[] = {ort::kInt64, ort::kInt32, ort::kInt32, ort::kFloat};
+  static constexpr ort::ElementType inputs[] = {ort::kInt64, ort::kInt32, ort::kInt32, ort::kFloat, ort::kInt32};
   static constexpr ort::ElementType outputs[] = {ort::kInt32, ort::kInt32};
 
   explicit Encode(NodeInfo &node);
@@ -27,14 +28,15 @@ private:
   };
   struct Workspace {
     Array<float> x, projected, keys_values, scores;
+    std::vector<int64_t> first_blocks; // of each source in `keys_values`
     Array<uint8_t> levels, hidden;
-    std::vector<int64_t> starts;
+    int64_t scores_stride = 0;
   };
   struct Sources;
 
-  void attend(const Layer &layer, const Sources &sources, Workspace &work) const;
-  void encode(const Sources &sources, Workspace &work) const;
-  void write_cross(const Sources &sources, Workspace &work) const;
+  void attend(const Layer &layer, const Sources &sources, const Parallel &parallel, Workspace &work) const;
+  void encode(const Sources &sources, const Parallel &parallel, Workspace &work) const;
+  void write_cross(const Sources &sources, const Parallel &parallel, Workspace &work) const;
 
   Model model_;
   Architecture architecture_;

@@ -11,6 +11,7 @@ namespace dragoman {
 constexpr int kMaxBeam = 8;         // domain/options.py: MAX_BEAM_SIZE
 constexpr int kMaxCandidates = 64;  // domain/options.py: MAX_TOP_K
 constexpr int kMaxPeriod = 16;      // domain/options.py: LONGEST_REPEAT
+constexpr int kMaxThreads = 64;
 constexpr int kUnguarded = 1 << 26; // engine/repeats.py: UNGUARDED
 
 enum Status : int32_t {
@@ -80,7 +81,8 @@ struct Control {
   int32_t decoder_start_id;
   int32_t num_steps;     // out: steps that were made
   int32_t num_generated; // out: tokens chosen, one per sequence and step, without forced ones
-  int32_t reserved[8];
+  int32_t num_threads;   // that the run may use, the caller's included
+  int32_t reserved[7];
 };
 static_assert(sizeof(Control) == 64, "service/bundle/fused_io.py has another layout");
 

@@ -1,0 +1,123 @@
+// The arithmetic, shared among a team's threads. Every result is computed as by one thread.
+#pragma once
+
+#include <algorithm>
+
+#include "compute/compute.h"
+#include "runtime/team.h"
+
+namespace dragoman {
+
+constexpr int64_t kSmallestShare = 100'000; // products worth handing to another thread: about a microsecond
+constexpr int64_t kShareRows = 48;          // rows that share a pass over a block of weights
+
+// The blocks [first, last) of a dense layer as one of their own.
+inline Dense blocks_of(const Dense &dense, int64_t first, int64_t last) {
+  Dense part = dense;
+  int64_t column = first * kBlockColumns;
+  part.weights += first * dense.num_groups * 4 * kBlockColumns;
+  part.offsets += column;
+  part.scales += column;
+  part.biases += column;
+  part.num_blocks = static_cast<int32_t>(last - first);
+  part.num_outputs = static_cast<int32_t>(std::min<int64_t>(dense.num_outputs, last * kBlockColumns) - column);
+  return part;
+}
+
+// Call body(part of the layer, first column, first row, end row) for all of a product's columns and rows.
+template <typename Body>
+void share_product(Team &team, const Dense &dense, int64_t num_rows, const Body &body) {
+  int64_t products = int64_t{dense.num_inputs} * dense.num_outputs * num_rows;
+  int64_t most = std::min<int64_t>(products / kSmallestShare, 2 * team.size());
+  if (team.size() == 1 || most <= 1) {
+    body(dense, int64_t{0}, int64_t{0}, num_rows);
+    return;
+  }
+  // Columns first, as each block of weights is then read by one thread only; rows where there are many of them.
+  int64_t by_columns = std::min<int64_t>(dense.num_blocks, most);
+  int64_t by_rows = std::clamp<int64_t>(most / by_columns, 1, std::max<int64_t>(num_rows / kShareRows, 1));
+  team.share(by_columns * by_rows, [&](int64_t chunk) {
+    int64_t column = chunk / by_rows, row = chunk % by_rows;
+    int64_t first = dense.num_blocks * column / by_columns, last = dense.num_blocks * (column + 1) / by_columns;
+    body(blocks_of(dense, first, last), first * kBlockColumns, num_rows * row / by_rows, num_rows * (row + 1) / by_rows);
+  });
+}
+
+// Call body(first, end) for ranges of `count` items, each of about `cost` floating-point operations.
+template <typename Body> void share_rows(Team &team, int64_t count, int64_t cost, const Body &body) {
+  int64_t most = std::min(std::min<int64_t>(count, 4 * team.size()), count * cost / kSmallestShare * 4);
+  if (team.size() == 1 || most <= 1) {
+    body(int64_t{0}, count);
+    return;
+  }
+  team.share(most, [&](int64_t chunk) { body(count * chunk / most, count * (chunk + 1) / most); });
+}
+
+// `Compute`'s functions over many rows, on all threads of a run.
+class Parallel {
+public:
+  Parallel(const Compute &compute, Team &team) : compute_(compute), team_(team) {}
+
+  Team &team() const { return team_; }
+
+  void quantize(const float *x, int64_t x_stride, int64_t num_rows, int64_t width, Quantization to, uint8_t *levels,
+                int64_t levels_stride) const {
+    share_rows(team_, num_rows, width, [&](int64_t first, int64_t end) {
+      compute_.quantize(x + first * x_stride, x_stride, end - first, width, to, levels + first * levels_stride,
+                        levels_stride);
+    });
+  }
+
+  void norm(const Norm &norm, const float *x, int64_t x_stride, int64_t num_rows, Quantization to, float *normed,
+            int64_t normed_stride, uint8_t *levels, int64_t levels_stride) const {
+    share_rows(team_, num_rows, 4 * norm.width, [&](int64_t first, int64_t end) {
+      compute_.norm(norm, x + first * x_stride, x_stride, end - first, to,
+                    normed == nullptr ? nullptr : normed + first * normed_stride, normed_stride,
+                    levels == nullptr ? nullptr : levels + first * levels_stride, levels_stride);
+    });
+  }
+
+  void dense(const Dense &dense, const uint8_t *levels, int64_t levels_stride, int64_t num_rows, bool adds, float *y,
+             int64_t y_stride) const {
+    share_product(team_, dense, num_rows, [&](const Dense &part, int64_t column, int64_t first, int64_t end) {
+      compute_.dense(part, levels + first * levels_stride, levels_stride, end - first, adds,
+                     y + first * y_stride + column, y_stride);
+    });
+  }
+
+  void dense_activated(const Dense &dense, const uint8_t *levels, int64_t levels_stride, int64_t num_rows,
+                       Activation activation, Quantization to, uint8_t *out, int64_t out_stride) const {
+    share_product(team_, dense, num_rows, [&](const Dense &part, int64_t column, int64_t first, int64_t end) {
+      compute_.dense_activated(part, levels + first * levels_stride, levels_stride, end - first, activation, to,
+                               out + first * out_stride + column, out_stride);
+    });
+  }
+
+  // `best` and `best_values` have room for `num_rows` times `kMaxParts`; the results are the first `num_rows`.
+  static constexpr int64_t kMaxParts = 64;
+  void dense_arg_max(const Dense &dense, const uint8_t *levels, int64_t levels_stride, int64_t num_rows, int32_t *best,
+                     float *best_values) const {
+    int64_t num_parts = std::min<int64_t>({kMaxParts, dense.num_blocks, 4 * int64_t{team_.size()}});
+    if (team_.size() == 1)
+      num_parts = 1;
+    team_.share(num_parts, [&](int64_t part) {
+      int64_t first = dense.num_blocks * part / num_parts, last = dense.num_blocks * (part + 1) / num_parts;
+      compute_.dense_arg_max(blocks_of(dense, first, last), levels, levels_stride, num_rows, best + part * num_rows,
+                             best_values + part * num_rows);
+      for (int64_t row = part * num_rows; row < (part + 1) * num_rows; row++)
+        best[row] += static_cast<int32_t>(first * kBlockColumns);
+    });
+    for (int64_t part = 1; part < num_parts; part++)
+      for (int64_t row = 0; row < num_rows; row++)
+        if (best_values[part * num_rows + row] > best_values[row]) { // among equals the lowest column
+          best_values[row] = best_values[part * num_rows + row];
+          best[row] = best[part * num_rows + row];
+        }
+  }
+
+private:
+  const Compute &compute_;
+  Team &team_;
+};
+
+} // namespace dragoman
