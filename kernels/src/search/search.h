@@ -6,7 +6,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "compute/compute.h"
 #include "search/state.h"
+#include "search/workspace.h"
 
 namespace dragoman {
 
@@ -22,7 +24,9 @@ struct Scores {
   bool is_broken;   // the last hidden state has NaN: nothing else is valid
   int32_t best_id;  // arg-max over the allowed tokens; the lowest id among equals
   float best_logit;
-  float log_total;  // log-sum-exp of all tokens, suppressed ones included, or of the allowed ones if the model renormalizes
+  // Log-sum-exp of all tokens, suppressed ones included; of the allowed ones if the model renormalizes and `logits` are
+  // not asked for: changed scores are normalized again.
+  float log_total;
   int num_candidates;
   const int32_t *candidate_ids;   // best first; the lower id among equals
   const float *candidate_logits;
@@ -34,6 +38,8 @@ struct SearchModel {
   int32_t eos_id;
   int32_t decoder_start_id;
   bool renormalizes; // scores are normalized again once they are changed (`RunnerSpec.renormalizes`)
+  const Compute *compute = nullptr; // `log_sum` and `top`; needed only by rows whose options change scores
+  int64_t num_readable = INT32_MAX; // tokens of the decoder's embedding: forced ones may be beyond the vocabulary
 };
 
 // Chooses tokens for the rows of one run. Holds no state between runs: that is in `State`.
@@ -53,10 +59,15 @@ public:
   bool advance(const Scores *scores);
 
 private:
+  void note_places();
+
   State state_;
   SearchModel model_;
   std::vector<int32_t> live_;
+  std::vector<int32_t> leaders_; // of each row
+  std::vector<int32_t> places_;  // of each row in `live_`
   std::vector<Need> needs_;
+  Workspace workspace_;
 };
 
 } // namespace dragoman
