@@ -143,7 +143,7 @@ def _agreement(pair: GraphPair, manifest: Manifest, rows: Sequence[Row]) -> int:
 
 
 def _write_graphs(source: Path, folder: Path, manifest: Manifest, histograms: _Histograms, method: str) -> None:
-    for name in manifest.graphs.files:
+    for name in manifest.graphs.plain:
         model = onnx_ir.load(source / name)
         quantize_graph(model, {value: histogram.range(method) for value, histogram in histograms[name].items()})
         if name == manifest.graphs.decoder_step:

@@ -21,7 +21,7 @@ def observe(directory: Path, manifest: Manifest, rows: Sequence[Row]) -> dict[st
     """Return histograms of every dense layer's input, by graph file and value name, over all live tokens of `rows`."""
     histograms: dict[str, dict[str, Histogram]] = {}
     with tempfile.TemporaryDirectory() as folder:
-        for name in manifest.graphs.files:
+        for name in manifest.graphs.plain:
             model = onnx_ir.load(directory / name)
             histograms[name] = {value.name or "": Histogram() for value in _expose_inputs(model)}
             onnx_ir.save(model, Path(folder) / name)

@@ -30,6 +30,7 @@ OPERATORS: Mapping[str, frozenset[str]] = {
         """.split()  # noqa: SIM905  # a word a name: a hundred lines of quotes otherwise
     ),
     "com.microsoft": frozenset({"GroupQueryAttention", "MatMulIntegerToFloat", "MultiHeadAttention"}),
+    "dragoman": frozenset({"Encode", "Decode"}),  # of `kernels/`; `fused_io` has their interface
 }
 
 _MAX_FIELDS = 1_000_000  # about twenty times the number in models with 48 layers

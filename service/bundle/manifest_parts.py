@@ -17,21 +17,29 @@ class ModelShape:
 
 @dataclass(frozen=True, slots=True)
 class Graphs:
-    """File names of the graphs, relative to the bundle; `alignment` is empty if there is none.
+    """File names of the graphs, relative to the bundle; all but the first two are empty if there are none.
 
     `alignment_layer` is the decoder layer whose cross-attention the alignment graph outputs; the graph reads the keys
-    and values of the layers below it.
+    and values of the layers below it. The fused graphs are other forms of the first two (`service.bundle.fused_io`),
+    and read their weights from the plain graphs' files.
     """
 
     encoder: str = "encoder.onnx"
     decoder_step: str = "decoder_step.onnx"
     alignment: str = ""
     alignment_layer: int = 0
+    fused_encoder: str = ""
+    fused_decoder: str = ""
+
+    @property
+    def plain(self) -> tuple[str, ...]:
+        """Return the names of the graphs that any ONNX Runtime runs."""
+        return tuple(name for name in (self.encoder, self.decoder_step, self.alignment) if name)
 
     @property
     def files(self) -> tuple[str, ...]:
         """Return the names of all graphs in the bundle."""
-        return tuple(name for name in (self.encoder, self.decoder_step, self.alignment) if name)
+        return (*self.plain, *(name for name in (self.fused_encoder, self.fused_decoder) if name))
 
 
 @dataclass(frozen=True, slots=True)
