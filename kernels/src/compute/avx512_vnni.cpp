@@ -1,0 +1,57 @@
+// AVX-512 with VNNI: Intel since Cascade Lake and Ice Lake, AMD since Zen 4.
+// Compile with -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vnni -mavx2
+#include <immintrin.h>
+
+namespace dragoman {
+namespace {
+constexpr int kRegisterLanes = 16;
+}
+} // namespace dragoman
+
+#include "compute/lanes.h"
+
+namespace dragoman {
+namespace {
+
+DRAGOMAN_INLINE bool any(RegisterI mask) {
+  const __m512i value = reinterpret_cast<__m512i>(mask);
+  return _mm512_test_epi32_mask(value, value) != 0;
+}
+DRAGOMAN_INLINE float square_root(float x) { return _mm_cvtss_f32(_mm_sqrt_ss(_mm_set_ss(x))); }
+
+// The low bytes of 16 lanes.
+DRAGOMAN_INLINE void store_low_bytes(RegisterI value, uint8_t *to) {
+  // Not _mm512_cvtepi32_epi8: gcc 12 warns of its own header.
+  const __m128i bytes = _mm512_maskz_cvtepi32_epi8(0xffff, reinterpret_cast<__m512i>(value));
+  _mm_storeu_si128(reinterpret_cast<__m128i *>(to), bytes);
+}
+
+using Accumulators = RegisterI;
+using Weights = __m512i;
+using Inputs = __m512i;
+#ifndef kTileRowsSet
+constexpr int kTileRows = 6, kTileColumns = 64;
+#else
+constexpr int kTileRows = kTileRowsSet, kTileColumns = kTileColumnsSet;
+#endif
+constexpr int kInputShift = 0;
+
+DRAGOMAN_INLINE Weights load_weights(const int8_t *from) { return _mm512_loadu_si512(from); }
+DRAGOMAN_INLINE Inputs spread_inputs(const uint8_t *from) {
+  int32_t inputs;
+  memcpy(&inputs, from, sizeof(inputs));
+  return _mm512_set1_epi32(inputs);
+}
+DRAGOMAN_INLINE Accumulators multiply(Accumulators sums, Inputs inputs, Weights weights) {
+  return reinterpret_cast<Accumulators>(_mm512_dpbusd_epi32(reinterpret_cast<__m512i>(sums), inputs, weights));
+}
+
+} // namespace
+} // namespace dragoman
+
+#include "compute/table.h"
+#include "compute/tables.h"
+
+namespace dragoman {
+extern const Compute kAvx512Vnni = make_table("avx512-vnni");
+}

@@ -1,0 +1,28 @@
+// AVX-VNNI: Intel client CPUs since Alder Lake, which have no AVX-512. Compile with -mavx2 -mfma -mavxvnni
+#include "compute/ymm.h"
+
+namespace dragoman {
+namespace {
+
+using Inputs = __m256i;
+constexpr int kInputShift = 0;
+constexpr int kTileRows = 6, kTileColumns = 16;
+
+DRAGOMAN_INLINE Inputs spread_inputs(const uint8_t *from) { return spread_four(from); }
+DRAGOMAN_INLINE Accumulators multiply(Accumulators sums, Inputs inputs, Weights weights) {
+#ifdef __AVXVNNI__
+  return reinterpret_cast<Accumulators>(_mm256_dpbusd_avx_epi32(reinterpret_cast<__m256i>(sums), inputs, weights));
+#else // tests run it on CPUs that have the same instruction as part of AVX-512
+  return reinterpret_cast<Accumulators>(_mm256_dpbusd_epi32(reinterpret_cast<__m256i>(sums), inputs, weights));
+#endif
+}
+
+} // namespace
+} // namespace dragoman
+
+#include "compute/table.h"
+#include "compute/tables.h"
+
+namespace dragoman {
+extern const Compute kAvxVnni = make_table("avx-vnni");
+}

@@ -1,0 +1,195 @@
+// Products of 8-bit rows with packed weights, and what is done with their results.
+//
+// The file of an instruction set has defined
+//   Accumulators  a register of 32-bit sums, one per column
+//   Inputs        four inputs of a row, as `multiply` wants them
+//   kTileRows, kTileColumns  how many sums are held in registers at a time
+//   spread_inputs, load_weights, multiply  sums[n] += input[0..3] * weights[n][0..3]
+//   kInputShift   what `multiply` subtracts from inputs
+#pragma once
+
+#include "compute/functions.h"
+
+namespace dragoman {
+namespace {
+
+constexpr int64_t kGroupBytes = kBlockColumns * 4; // of a block of weights: four inputs of 64 columns
+constexpr int kPrefetchDistance = 16;              // in groups: 4 KiB
+
+// Results of one block of weights: sums (num_rows, 64), each starting at its column's offset.
+template <int num_rows, bool prefetches>
+void multiply_block(const uint8_t *levels, int64_t levels_stride, const int8_t *weights, int64_t num_groups,
+                    const int32_t *offsets, int32_t *results) {
+  constexpr int kLanesEach = sizeof(Accumulators) / sizeof(int32_t);
+  constexpr int kVectors = kTileColumns / kLanesEach;
+  for (int column = 0; column < kBlockColumns; column += kTileColumns) {
+    Accumulators sums[num_rows][kVectors];
+#pragma GCC unroll 16
+    for (int row = 0; row < num_rows; ++row) {
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v)
+        sums[row][v] = Memory<Accumulators>::load(offsets + column + v * kLanesEach);
+    }
+    const int8_t *from = weights + column * 4;
+    const uint8_t *input = levels;
+    for (int64_t group = 0; group < num_groups; ++group, from += kGroupBytes, input += 4) {
+      Weights block[kVectors];
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v) block[v] = load_weights(from + v * kLanesEach * 4);
+      if (prefetches) {
+#pragma GCC unroll 4
+        for (int line = 0; line < kTileColumns * 4; line += 64)
+          __builtin_prefetch(from + kPrefetchDistance * kGroupBytes + line);
+      }
+#pragma GCC unroll 16
+      for (int row = 0; row < num_rows; ++row) {
+        const Inputs inputs = spread_inputs(input + row * levels_stride);
+#pragma GCC unroll 4
+        for (int v = 0; v < kVectors; ++v) sums[row][v] = multiply(sums[row][v], inputs, block[v]);
+      }
+    }
+#pragma GCC unroll 16
+    for (int row = 0; row < num_rows; ++row) {
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v)
+        Memory<Accumulators>::store(sums[row][v], results + row * kBlockColumns + column + v * kLanesEach);
+    }
+  }
+}
+
+using MultiplyBlock = void (*)(const uint8_t *, int64_t, const int8_t *, int64_t, const int32_t *, int32_t *);
+
+template <bool prefetches> DRAGOMAN_INLINE MultiplyBlock block_function(int64_t num_rows) {
+  static_assert(kTileRows <= 12, "one line per number of rows");
+  switch (num_rows) {
+  case 1: return multiply_block<1, prefetches>;
+  case 2: return multiply_block<2, prefetches>;
+  case 3: return multiply_block<3, prefetches>;
+  case 4: return multiply_block<4, prefetches>;
+  case 5: return multiply_block<kTileRows < 5 ? 1 : 5, prefetches>;
+  case 6: return multiply_block<kTileRows < 6 ? 1 : 6, prefetches>;
+  case 7: return multiply_block<kTileRows < 7 ? 1 : 7, prefetches>;
+  case 8: return multiply_block<kTileRows < 8 ? 1 : 8, prefetches>;
+  case 9: return multiply_block<kTileRows < 9 ? 1 : 9, prefetches>;
+  case 10: return multiply_block<kTileRows < 10 ? 1 : 10, prefetches>;
+  case 11: return multiply_block<kTileRows < 11 ? 1 : 11, prefetches>;
+  default: return multiply_block<kTileRows < 12 ? 1 : 12, prefetches>;
+  }
+}
+
+// Calls use(block, row, results of 64 columns) for every block of columns and every row.
+template <class Use>
+DRAGOMAN_INLINE void multiply_all(const Dense &dense, const uint8_t *levels, int64_t levels_stride, int64_t num_rows,
+                                  const Use &use) {
+  alignas(64) int32_t results[kTileRows * kBlockColumns];
+  const int64_t num_tiles = (num_rows + kTileRows - 1) / kTileRows;
+  for (int64_t block = 0; block < dense.num_blocks; ++block) {
+    const int8_t *const weights = dense.weights + block * dense.num_groups * kGroupBytes;
+    for (int64_t tile = 0, row = 0; tile < num_tiles; ++tile) {
+      // As many rows in each tile, or one more.
+      const int64_t end = num_rows * (tile + 1) / num_tiles;
+      const MultiplyBlock function = tile == 0 ? block_function<true>(end - row) : block_function<false>(end - row);
+      function(levels + row * levels_stride, levels_stride, weights, dense.num_groups,
+               dense.offsets + block * kBlockColumns, results);
+      for (const int32_t *result = results; row < end; ++row, result += kBlockColumns) use(block, row, result);
+    }
+  }
+}
+
+// Columns of a block that exist, rounded up to vectors.
+DRAGOMAN_INLINE int block_width(const Dense &dense, int64_t block) {
+  const int64_t rest = dense.num_outputs - block * kBlockColumns;
+  return static_cast<int>(rest < kBlockColumns ? (rest + kLanes - 1) / kLanes * kLanes : kBlockColumns);
+}
+
+DRAGOMAN_INLINE Floats scaled(const int32_t *result, const float *scales, const float *biases, int column) {
+  return to_floats(load(result + column)) * load(scales + column) + load(biases + column);
+}
+
+void prepare(Dense &dense, int32_t *offsets) {
+  for (int64_t n = 0; n < static_cast<int64_t>(dense.num_blocks) * kBlockColumns; ++n) {
+    const int8_t *weight = dense.weights + n / kBlockColumns * dense.num_groups * kGroupBytes + n % kBlockColumns * 4;
+    int32_t sum = 0;
+    for (int64_t group = 0; group < dense.num_groups; ++group, weight += kGroupBytes)
+      sum += weight[0] + weight[1] + weight[2] + weight[3];
+    offsets[n] = (kInputShift - dense.zero_point) * sum;
+  }
+  dense.offsets = offsets;
+}
+
+void dense(const Dense &dense, const uint8_t *levels, int64_t levels_stride, int64_t num_rows, bool adds, float *y,
+           int64_t y_stride) {
+  multiply_all(dense, levels, levels_stride, num_rows, [&](int64_t block, int64_t row, const int32_t *result) {
+    const float *const scales = dense.scales + block * kBlockColumns;
+    const float *const biases = dense.biases + block * kBlockColumns;
+    float *const to = y + row * y_stride + block * kBlockColumns;
+    const int width = block_width(dense, block);
+    for (int column = 0; column < width; column += kLanes) {
+      Floats value = scaled(result, scales, biases, column);
+      if (adds) value = load(to + column) + value;
+      store(value, to + column);
+    }
+  });
+}
+
+template <class Function>
+DRAGOMAN_INLINE void activate(const Dense &dense, const uint8_t *levels, int64_t levels_stride, int64_t num_rows,
+                              Quantization to, uint8_t *out, int64_t out_stride, Function function) {
+  const Quantizer quantizer(to);
+  multiply_all(dense, levels, levels_stride, num_rows, [&](int64_t block, int64_t row, const int32_t *result) {
+    const float *const scales = dense.scales + block * kBlockColumns;
+    const float *const biases = dense.biases + block * kBlockColumns;
+    uint8_t *const to_levels = out + row * out_stride + block * kBlockColumns;
+    const int width = block_width(dense, block);
+    for (int column = 0; column < width; column += kLanes)
+      store_low_bytes(quantizer(function(scaled(result, scales, biases, column))), to_levels + column);
+  });
+}
+
+void dense_activated(const Dense &dense, const uint8_t *levels, int64_t levels_stride, int64_t num_rows,
+                     Activation activation, Quantization to, uint8_t *out, int64_t out_stride) {
+  switch (activation) {
+  case Activation::kIdentity:
+    return activate(dense, levels, levels_stride, num_rows, to, out, out_stride, [](Floats x) { return x; });
+  case Activation::kRelu:
+    return activate(dense, levels, levels_stride, num_rows, to, out, out_stride, [](Floats x) { return relu(x); });
+  case Activation::kGelu:
+    return activate(dense, levels, levels_stride, num_rows, to, out, out_stride, [](Floats x) { return gelu(x); });
+  case Activation::kSilu:
+    return activate(dense, levels, levels_stride, num_rows, to, out, out_stride, [](Floats x) { return silu(x); });
+  }
+}
+
+void dense_arg_max(const Dense &dense, const uint8_t *levels, int64_t levels_stride, int64_t num_rows, int32_t *best,
+                   float *best_value) {
+  for (int64_t row = 0; row < num_rows; ++row) {
+    best[row] = 0;
+    best_value[row] = -__builtin_inff();
+  }
+  // Columns beyond N must not win: their biases are replaced.
+  alignas(64) float last_biases[kBlockColumns];
+  const int64_t last_block = dense.num_blocks - 1;
+  for (int i = 0; i < kBlockColumns; ++i) {
+    const int64_t column = last_block * kBlockColumns + i;
+    last_biases[i] = column < dense.num_outputs ? dense.biases[column] : -__builtin_inff();
+  }
+  multiply_all(dense, levels, levels_stride, num_rows, [&](int64_t block, int64_t row, const int32_t *result) {
+    const float *const scales = dense.scales + block * kBlockColumns;
+    const float *const biases = block == last_block ? last_biases : dense.biases + block * kBlockColumns;
+    Floats values[4];
+#pragma GCC unroll 4
+    for (int j = 0; j < 4; ++j) values[j] = scaled(result, scales, biases, j * kLanes);
+    const Floats largest = max(max(values[0], values[1]), max(values[2], values[3]));
+    if (!any(greater(largest, spread(best_value[row])))) return; // mostly
+    alignas(64) float lanes[kBlockColumns];
+    for (int j = 0; j < 4; ++j) store(values[j], lanes + j * kLanes);
+    for (int i = 0; i < kBlockColumns; ++i) {
+      if (!(lanes[i] > best_value[row])) continue;
+      best_value[row] = lanes[i];
+      best[row] = static_cast<int32_t>(block * kBlockColumns + i);
+    }
+  });
+}
+
+} // namespace
+} // namespace dragoman

@@ -1,0 +1,85 @@
+// Functions of whole rows: quantize, norm, embed, append, is_finite.
+#pragma once
+
+#include "compute/functions.h"
+
+namespace dragoman {
+namespace {
+
+void quantize(const float *x, int64_t x_stride, int64_t num_rows, int64_t width, Quantization to, uint8_t *levels,
+              int64_t levels_stride) {
+  const Quantizer quantizer(to);
+  for (int64_t row = 0; row < num_rows; ++row)
+    for (int64_t i = 0; i < width; i += kLanes)
+      store_low_bytes(quantizer(load(x + row * x_stride + i)), levels + row * levels_stride + i);
+}
+
+// The sum of term(x) over the first `width` values of a row; lanes beyond count as zero.
+template <class Term> DRAGOMAN_INLINE float sum_of(const float *x, int64_t width, Term term) {
+  Floats sums[4] = {spread(0.0f), spread(0.0f), spread(0.0f), spread(0.0f)};
+  int64_t i = 0;
+  for (; i + 4 * kLanes <= width; i += 4 * kLanes) {
+#pragma GCC unroll 4
+    for (int j = 0; j < 4; ++j) sums[j] = sums[j] + term(load(x + i + j * kLanes));
+  }
+#pragma GCC unroll 4
+  for (int j = 0; j < 4; ++j) {
+    if (i < width) sums[j] = sums[j] + select(first_lanes(width - i), term(load(x + i)), spread(0.0f));
+    i += kLanes;
+  }
+  return sum_lanes((sums[0] + sums[1]) + (sums[2] + sums[3]));
+}
+
+// What to multiply centered values with, from the sum of their squares.
+DRAGOMAN_INLINE float inverse_deviation(const Norm &norm, float sum_of_squares) {
+  const float width = static_cast<float>(norm.width);
+  if (norm.is_scalar) return 1.0f / (square_root(sum_of_squares / (width - 1.0f)) + norm.epsilon);
+  return 1.0f / square_root(sum_of_squares / width + norm.epsilon);
+}
+
+void norm_rows(const Norm &norm, const float *x, int64_t x_stride, int64_t num_rows, Quantization to, float *normed,
+               int64_t normed_stride, uint8_t *levels, int64_t levels_stride) {
+  const Quantizer quantizer(to);
+  const int64_t width = norm.width;
+  for (int64_t row = 0; row < num_rows; ++row) {
+    const float *const from = x + row * x_stride;
+    const float mean = sum_of(from, width, [](Floats value) { return value; }) / static_cast<float>(width);
+    const Floats means = spread(mean);
+    const float squares = sum_of(from, width, [&](Floats value) { return (value - means) * (value - means); });
+    const Floats factor = spread(inverse_deviation(norm, squares));
+    for (int64_t i = 0; i < width; i += kLanes) {
+      const Floats value = (load(from + i) - means) * factor * load(norm.gain + i) + load(norm.bias + i);
+      if (normed != nullptr) store(value, normed + row * normed_stride + i);
+      if (levels != nullptr) store_low_bytes(quantizer(value), levels + row * levels_stride + i);
+    }
+  }
+}
+
+void embed(const int8_t *token, float scale, const float *position, int64_t width, float *x) {
+  for (int64_t i = 0; i < width; ++i) x[i] = static_cast<float>(token[i]) * scale + position[i];
+}
+
+bool is_finite(const float *x, int64_t count) {
+  uint32_t found = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    uint32_t bits;
+    memcpy(&bits, x + i, sizeof(bits));
+    found |= (bits & 0x7f800000u) == 0x7f800000u ? 1u : 0u;
+  }
+  return found == 0;
+}
+
+void append(const CacheShape &shape, const float *keys, const float *values, int64_t position, float *layer) {
+  const int64_t size = shape.head_size, padded = shape.padded_head_size;
+  const int64_t token = position % kBlockTokens;
+  float *block = layer + position / kBlockTokens * shape.num_heads * 2 * kBlockTokens * padded;
+  for (int64_t head = 0; head < shape.num_heads; ++head, block += 2 * kBlockTokens * padded) {
+    float *const value = block + kBlockTokens * padded + token * padded;
+    for (int64_t d = 0; d < size; ++d) block[d * kBlockTokens + token] = keys[head * size + d];
+    memcpy(value, values + head * size, size * sizeof(float));
+    for (int64_t d = size; d < padded; ++d) block[d * kBlockTokens + token] = value[d] = 0.0f;
+  }
+}
+
+} // namespace
+} // namespace dragoman

@@ -1,0 +1,85 @@
+"""Products of integers are exact, and what is done with their results rounds once per operation."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.kernels.compute import ACTIVATIONS, Compute, DenseLayer, Floats, Levels, Quantization
+
+ROWS, INPUTS, OUTPUTS = st.integers(1, 40), st.integers(1, 150), st.integers(1, 200)
+
+
+def layer_and_levels(rows: int, inputs: int, outputs: int, seed: int) -> tuple[DenseLayer, Levels]:
+    random = np.random.default_rng(seed)
+    layer = DenseLayer(
+        random.integers(-127, 128, (outputs, inputs)).astype(np.int8),
+        random.uniform(1e-4, 1e-2, outputs).astype(np.float32),
+        random.normal(size=outputs).astype(np.float32),
+        int(random.integers(256)),
+    )
+    return layer, random.integers(0, 256, (rows, inputs)).astype(np.uint8)
+
+
+def quantized(x: Floats, to: Quantization) -> Levels:
+    levels = np.rint(x * np.float32(to.inverse_scale)).astype(np.int64) + to.zero_point
+    return np.clip(levels, 0, 255).astype(np.uint8)
+
+
+@settings(max_examples=60, deadline=None)
+@given(rows=ROWS, inputs=INPUTS, outputs=OUTPUTS, seed=st.integers(0, 2**32))
+def test_dense(computes: list[Compute], rows: int, inputs: int, outputs: int, seed: int) -> None:
+    layer, levels = layer_and_levels(rows, inputs, outputs, seed)
+    residual = np.random.default_rng(seed).normal(size=(rows, outputs)).astype(np.float32)
+    for compute in computes:
+        np.testing.assert_array_equal(compute.dense(layer, levels), layer.values(levels), compute.name)
+        added = compute.dense(layer, levels, residual)
+        np.testing.assert_array_equal(added, residual + layer.values(levels), compute.name)
+
+
+@pytest.mark.parametrize("level", [0, 1, 127, 128, 254, 255])
+@pytest.mark.parametrize("weight", [-127, 127])
+@pytest.mark.parametrize("zero_point", [0, 128, 255])
+def test_the_largest_products_do_not_saturate(
+    computes: list[Compute], level: int, weight: int, zero_point: int
+) -> None:
+    ones = np.ones(64, np.float32)
+    layer = DenseLayer(np.full((64, 512), weight, np.int8), ones, 0 * ones, zero_point)
+    levels = np.full((7, 512), level, np.uint8)
+    for compute in computes:
+        assert np.all(compute.dense(layer, levels) == (level - zero_point) * weight * 512), compute.name
+
+
+@settings(max_examples=40, deadline=None)
+@given(rows=ROWS, inputs=INPUTS, outputs=OUTPUTS, seed=st.integers(0, 2**32), activation=st.sampled_from(ACTIVATIONS))
+def test_dense_activated(
+    computes: list[Compute], rows: int, inputs: int, outputs: int, seed: int, activation: str
+) -> None:
+    layer, levels = layer_and_levels(rows, inputs, outputs, seed)
+    to = Quantization(20.0, seed % 256)
+    results = [compute.dense_activated(layer, levels, activation, to) for compute in computes]
+    for result in results[1:]:
+        np.testing.assert_array_equal(result, results[0])
+    values = layer.values(levels)
+    if activation == "relu":
+        values = np.maximum(values, 0)
+    if activation in ("relu", "identity"):
+        np.testing.assert_array_equal(results[0], quantized(values, to))
+
+
+@settings(max_examples=60, deadline=None)
+@given(rows=ROWS, inputs=INPUTS, outputs=OUTPUTS, seed=st.integers(0, 2**32), is_coarse=st.booleans())
+def test_dense_arg_max(
+    computes: list[Compute], rows: int, inputs: int, outputs: int, seed: int, is_coarse: bool
+) -> None:
+    layer, levels = layer_and_levels(rows, inputs, outputs, seed)
+    random = np.random.default_rng(seed)
+    if is_coarse:  # many ties
+        layer.scales[:], layer.weights[:], layer.biases[:] = 1, random.integers(0, 2, layer.weights.shape), -1e5
+        levels = levels % 2
+    layer.biases[random.random(outputs) < 0.2] = -np.inf
+    expected = layer.values(levels)
+    for compute in computes:
+        best, value = compute.dense_arg_max(layer, levels)
+        np.testing.assert_array_equal(best, expected.argmax(1), compute.name)
+        np.testing.assert_array_equal(value, expected.max(1), compute.name)
