@@ -7,8 +7,11 @@ import numpy as np
 from numpy import typing as npt
 
 from service.engine.integrity import expect
-from service.engine.repeats import UNGUARDED, Ids, Mask, Repeats, most_repeats
+from service.engine.repeats import UNGUARDED, Counts, Ids, Mask, Repeats, most_repeats
+from service.engine.search_state import SearchState
 from service.engine.sequence import Sequence, SequenceStatus
+
+Scores = npt.NDArray[np.float32]
 
 
 class Move(NamedTuple):
@@ -23,38 +26,37 @@ class Batch:
     """The rows of the running sequences: rows [0, num_rows) are live and each belongs to one sequence; the rest are
     free.
 
-    Per row, in arrays of `max_slots` entries: `token_ids` (the input of the next step), `lengths` (tokens already in
-    the self-attention cache, which equals the number of output tokens, forced ones included), `source_lengths`,
-    `forced_lengths`, `limits` (the length at which the output is cut), `log_probs` (summed over the tokens the model
-    chose), `temperatures`, `top_ks`, `top_ps`, `seeds`, `max_repeats` (as requested, or as many repeats as the source
-    has; `UNGUARDED` if not requested) and `output_ids` (max_slots, kv_capacity). The rows of a sequence are in the
-    order of its `slots`, best beam first. `repeats` is maintained only while `num_guarded` is not 0. `revision` changes
-    whenever a sequence joins or leaves; in between, rows do not move, except beams within their sequence.
+    What is known of each row is in `state`; views of its fields, of `max_slots` entries, are `token_ids` (the input of
+    the next step), `lengths` (tokens already in the self-attention cache, which equals the number of output tokens,
+    forced ones included), `source_lengths`, `forced_lengths`, `limits` (the length at which the output is cut),
+    `log_probs` (summed over the tokens the model chose), `temperatures`, `top_ks`, `top_ps`, `seeds`, `max_repeats` (as
+    requested, or as many repeats as the source has; `UNGUARDED` if not requested) and `output_ids` (max_slots,
+    kv_capacity). The rows of a sequence are in the order of its `slots`, best beam first. `repeats` is maintained only
+    while `num_guarded` is not 0. `revision` changes whenever a sequence joins or leaves; in between, rows do not move,
+    except beams within their sequence.
     """
 
     def __init__(self, max_slots: int, kv_capacity: int) -> None:
         self.max_slots = max_slots
         self.kv_capacity = kv_capacity
-        self.token_ids = np.zeros(max_slots, np.int64)
-        self.lengths = np.zeros(max_slots, np.int32)
-        self.source_lengths = np.zeros(max_slots, np.int32)
-        self.forced_lengths = np.zeros(max_slots, np.int32)
-        self.limits = np.zeros(max_slots, np.int32)
-        self.log_probs = np.zeros(max_slots, np.float32)
+        self.state = SearchState.empty(max_slots, kv_capacity)
+        rows = self.state.rows
+        self.token_ids: Ids = rows["token_id"]
+        self.lengths: Counts = rows["length"]
+        self.source_lengths: Counts = rows["source_length"]
+        self.forced_lengths: Counts = rows["forced_length"]
+        self.limits: Counts = rows["limit"]
+        self.log_probs: Scores = rows["log_prob"]
+        self.temperatures: Scores = rows["temperature"]
+        self.top_ks: Counts = rows["top_k"]
+        self.top_ps: Scores = rows["top_p"]
+        self.seeds: npt.NDArray[np.uint64] = rows["seed"]
+        self.max_repeats: Counts = rows["max_repeats"]
+        self.output_ids = self.state.output_ids
+        self.repeats = Repeats(rows["runs"], self.output_ids)
         self.row_numbers = np.arange(max_slots)  # 0, 1, 2...: to index an array by row and column at once
         self.num_forced = 0  # running sequences with forced tokens
         self.num_guarded = 0  # running sequences with a limit on repeats
-        self.temperatures = np.zeros(max_slots, np.float32)
-        self.top_ks = np.zeros(max_slots, np.int32)
-        self.top_ps = np.zeros(max_slots, np.float32)
-        self.seeds = np.zeros(max_slots, np.uint64)
-        self.max_repeats = np.zeros(max_slots, np.int32)
-        self.repeats = Repeats(max_slots)
-        self.output_ids = np.zeros((max_slots, kv_capacity), np.int64)
-        self._per_row: list[npt.NDArray[np.generic]] = [
-            self.token_ids, self.lengths, self.source_lengths, self.forced_lengths, self.limits, self.log_probs,
-            self.temperatures, self.top_ks, self.top_ps, self.seeds, self.max_repeats,
-        ]  # fmt: skip
         self._owners: list[Sequence] = []
         self._sequences: dict[Sequence, None] = {}
         self.revision = 0
@@ -92,27 +94,12 @@ class Batch:
         assert self.can_join(sequence), "join without can_join"
         assert not sequence.slots, "a sequence runs once"
         assert sequence.status is not SequenceStatus.FINISHED, "a sequence runs once"
-        first, forced, options = self.num_rows, sequence.forced_ids, sequence.options
-        rows = slice(first, first + sequence.num_slots)
-        self.token_ids[rows] = decoder_start_id
-        self.lengths[rows] = 0
-        self.source_lengths[rows] = len(sequence.source_ids)
-        self.forced_lengths[rows] = len(forced)
-        self.limits[rows] = len(sequence.target_prefix_ids) + sequence.max_tokens
-        self.log_probs[rows] = -np.inf  # only the first beam counts at first: the others are copies of it
-        self.log_probs[first] = 0.0
-        self.temperatures[rows] = options.temperature
-        self.top_ks[rows] = options.top_k
-        self.top_ps[rows] = options.top_p
-        self.seeds[rows] = options.seed or 0
-        self.max_repeats[rows] = options.max_repeats or UNGUARDED
-        self.output_ids[rows, : len(forced)] = forced
-        sequence.slots = list(range(rows.start, rows.stop))
+        first = self.num_rows
+        self.state.begin(first, sequence, decoder_start_id)
+        sequence.slots = list(range(first, first + sequence.num_slots))
         sequence.status = SequenceStatus.RUNNING
-        self.num_forced += bool(forced)
-        self.num_guarded += bool(options.max_repeats)
-        if options.max_repeats:
-            self.repeats.clear(rows)
+        self.num_forced += bool(sequence.forced_ids)
+        self.num_guarded += bool(sequence.options.max_repeats)
         self._owners.extend([sequence] * sequence.num_slots)
         self._sequences[sequence] = None
         self.revision += 1
@@ -124,11 +111,14 @@ class Batch:
         holes = [row for row in sequence.slots if row < num_left]
         beyond = [row for row in range(num_left, self.num_rows) if self._owners[row] is not sequence]
         moves = [Move(source, target, int(self.lengths[source])) for source, target in zip(beyond, holes, strict=True)]
-        for source, target, length in moves:
-            self._copy(source, target, length)
+        for source, target, _ in moves:
+            self.state.move(source, target)
             owner = self._owners[source]
             owner.slots[owner.slots.index(source)] = target
             self._owners[target] = owner
+            rows = self.state.rows
+            leader = next(row for row in owner.slots if not rows["rank"][row])
+            rows["beam_rows"][leader, rows["rank"][target]] = target
         del self._owners[num_left:]
         sequence.slots = []
         sequence.status = SequenceStatus.FINISHED
@@ -160,13 +150,13 @@ class Batch:
         if self.num_guarded:
             self.repeats.copy(source_rows, target_rows)
 
-    def note_repeats(self, rows: Any, token_ids: Ids, is_chosen: Mask | None = None) -> list[int]:
-        """Record the tokens (n,) appended to `rows`, an index of n rows; returns the rows that exceed their limit on
+    def note_repeats(self, rows: Any, is_chosen: Mask | None = None) -> list[int]:
+        """Record the tokens appended to `rows`, an index of n rows; returns the rows that exceed their limit on
         repeats.
 
         The source's own repeats are computed only here, lazily: hardly any output gets that far.
         """
-        longest_run, allowed = self.repeats.append(rows, token_ids, is_chosen), self.max_repeats[rows]
+        longest_run, allowed = self.repeats.append(rows, self.lengths[rows], is_chosen), self.max_repeats[rows]
         if longest_run < allowed.min():
             return []
         over = [row for row in self.row_numbers[rows][allowed < UNGUARDED].tolist() if self.excess(row)]
@@ -196,6 +186,7 @@ class Batch:
         live = slice(0, self.num_rows)
         expect((self.lengths[live] <= self.limits[live]).all(), "a row is past its limit")
         expect((self.limits[live] <= self.kv_capacity).all(), "a row's limit is past the capacity")
+        self._check_slots()
         num_forced = sum(bool(sequence.forced_ids) for sequence in self._sequences)
         expect(num_forced == self.num_forced, f"{num_forced} begin with what is forced, not {self.num_forced}")
         num_guarded = sum(sequence.options.max_repeats > 0 for sequence in self._sequences)
@@ -207,12 +198,22 @@ class Batch:
             is_right = is_known or (asked and self.max_repeats[row] == most_repeats(sequence.source_ids))
             expect(is_right, f"row {row} has another row's guard")
             if asked:
-                self.repeats.check_integrity(row, self.output_ids[row, : self.lengths[row]].tolist())
+                output_ids = self.output_ids[row, : self.lengths[row]].tolist()
+                self.repeats.check_integrity(row, output_ids, len(sequence.forced_ids))
 
-    def _copy(self, source_row: int, target_row: int, length: int) -> None:
-        for array in self._per_row:
-            array[target_row] = array[source_row]
-        if self.num_guarded:
-            self.repeats.copy(source_row, target_row)
-        length = max(length, int(self.forced_lengths[source_row]))
-        self.output_ids[target_row, :length] = self.output_ids[source_row, :length]
+    def _check_slots(self) -> None:
+        rows = self.state.rows
+        slots = sorted(rows["slot"].tolist())
+        expect(slots == list(range(self.max_slots)), f"slots {slots} are no permutation")
+        sources: set[int] = set()
+        for sequence in self._sequences:
+            own = sequence.slots
+            source_slots, own_slots = set(rows["source_slot"][own].tolist()), set(rows["slot"][own].tolist())
+            expect(len(source_slots) == 1, f"rows {own} of a sequence have the sources {source_slots}")
+            expect(source_slots <= own_slots, f"the source {source_slots} of rows {own} is not in one of their slots")
+            sources |= source_slots
+            ranks = rows["rank"][own].tolist()
+            expect(sorted(ranks) == list(range(len(own))), f"rows {own} have the ranks {ranks}")
+            beam_rows = rows["beam_rows"][own[ranks.index(0)]].tolist()
+            expect([beam_rows[rank] for rank in ranks] == own, f"rows {own} are known as {beam_rows}")
+        expect(len(sources) == self.num_sequences, "two sequences share a source")

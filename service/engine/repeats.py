@@ -16,7 +16,6 @@ Mask = npt.NDArray[np.bool_]
 UNGUARDED = 2**26  # no row ever has so many repeats; times `LONGEST_REPEAT` it still fits into 32 bits
 
 _PERIODS = np.arange(1, LONGEST_REPEAT + 1, dtype=np.int32)
-_NO_TOKEN = -1
 
 
 class Repeats:
@@ -26,35 +25,30 @@ class Repeats:
     Every `rows` argument is a NumPy index of n rows.
     """
 
-    def __init__(self, max_slots: int) -> None:
-        self._recent = np.full((max_slots, LONGEST_REPEAT), _NO_TOKEN, np.int64)  # newest first
-        self._runs = np.zeros((max_slots, LONGEST_REPEAT), np.int32)
-
-    def clear(self, rows: Any) -> None:
-        """Reset rows."""
-        self._recent[rows] = _NO_TOKEN
-        self._runs[rows] = 0
+    def __init__(self, runs: Counts, output_ids: Ids) -> None:
+        """Count in `runs` (max_slots, LONGEST_REPEAT) what is in `output_ids` (max_slots, kv_capacity)."""
+        self._runs = runs
+        self._tokens = output_ids.reshape(-1)
+        self._starts = np.arange(len(runs)) * output_ids.shape[1]  # of rows in `_tokens`
 
     def copy(self, source_rows: Any, target_rows: Any) -> None:
         """Copy rows to other rows."""
-        self._recent[target_rows] = self._recent[source_rows]
         self._runs[target_rows] = self._runs[source_rows]
 
-    def append(self, rows: Any, token_ids: Ids, is_chosen: Mask | None = None) -> int:
-        """Append a token to each row; `token_ids` and `is_chosen` are (n,). Forced tokens end all runs.
+    def append(self, rows: Any, lengths: Counts, is_chosen: Mask | None = None) -> int:
+        """Count the last tokens of rows of these `lengths`; they and `is_chosen` are (n,). Forced tokens end all runs.
 
         Returns:
             The longest run of all rows: while it is below `max_repeats`, no row repeats too often.
         """
-        runs = self._runs[rows]
-        runs += 1
-        runs *= self._recent[rows] == token_ids[:, None]
+        last = self._starts[rows] + lengths - 1
+        before = self._tokens.take(last[:, None] - _PERIODS, mode="wrap")  # (n, p)
+        is_same = before == self._tokens.take(last)[:, None]
+        is_same &= lengths[:, None] > _PERIODS
         if is_chosen is not None:
-            runs *= is_chosen[:, None]
-        if not isinstance(rows, slice):  # not a view: the updates applied to a copy
-            self._runs[rows] = runs
-        self._recent[rows, 1:] = self._recent[rows, :-1]
-        self._recent[rows, 0] = token_ids
+            is_same &= is_chosen[:, None]
+        runs = (self._runs[rows] + 1) * is_same
+        self._runs[rows] = runs
         return int(runs.max())
 
     def excess(self, row: int, max_repeats: int) -> int:
@@ -69,15 +63,24 @@ class Repeats:
             return 0
         return int((runs - (max_repeats - 1) * _PERIODS).max(initial=0))
 
-    def check_integrity(self, row: int, output_ids: Sequence[int]) -> None:
-        """Check that a row's state matches its output.
+    def check_integrity(self, row: int, output_ids: Sequence[int], num_forced: int) -> None:
+        """Check that a row's state matches its output, which begins with `num_forced` forced tokens.
 
         Raises:
             IntegrityError: it does not; names the row.
         """
-        recent = [token_id for token_id in self._recent[row].tolist() if token_id != _NO_TOKEN]
-        expected = list(output_ids[::-1][:LONGEST_REPEAT])
-        expect(recent == expected, f"row {row} remembers {recent}, but ends with {expected} from behind")
+        expected = [_run(output_ids, num_forced, period) for period in range(1, LONGEST_REPEAT + 1)]
+        found = self._runs[row].tolist()
+        expect(found == expected, f"row {row} remembers runs of {found} tokens, but ends with {expected}")
+
+
+def _run(output_ids: Sequence[int], num_forced: int, period: int) -> int:
+    run = 0
+    for place in range(len(output_ids) - 1, max(num_forced, period) - 1, -1):
+        if output_ids[place] != output_ids[place - period]:
+            break
+        run += 1
+    return run
 
 
 def most_repeats(token_ids: Sequence[int]) -> int:

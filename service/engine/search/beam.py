@@ -113,7 +113,7 @@ class BeamSearch:
             else:
                 batch.append(own, batch.output_ids[own, length])
                 if sequence.options.max_repeats:
-                    batch.note_repeats(own, batch.token_ids[own], np.zeros(len(own), np.bool_))
+                    batch.note_repeats(own, np.zeros(len(own), np.bool_))
         return others
 
     def _go_on(
@@ -129,7 +129,7 @@ class BeamSearch:
         batch.append(rows, running.token_ids)
         batch.log_probs[rows] = running.log_probs
         if batch.num_guarded and len(sequences):
-            self._give_up(batch, batch.note_repeats(rows.ravel(), running.token_ids.ravel()), outcome)
+            self._give_up(batch, batch.note_repeats(rows.ravel()), outcome)
 
     def _give_up(self, batch: Batch, rows: list[int], outcome: Outcome) -> None:
         """Give up beams that repeat themselves: in the next step others take their places, if any are left."""

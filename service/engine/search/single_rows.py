@@ -95,7 +95,7 @@ class SingleRows(ABC):
         lengths = batch.append(rows, chosen)
         is_ended = ended(chosen, lengths, batch.limits[rows], self._eos_id)
         if batch.num_guarded:
-            for row in batch.note_repeats(rows, chosen, is_open):
+            for row in batch.note_repeats(rows, is_open):
                 is_ended |= batch.row_numbers[rows] == row
         if is_open is not None:
             is_ended &= is_open

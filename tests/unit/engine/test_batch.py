@@ -4,6 +4,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from service.bundle import fused_io
 from service.engine.batch import Batch
 from service.engine.sequence import Sequence, SequenceStatus
 from tests.unit.engine.recorder import new_sequence
@@ -40,6 +41,65 @@ def test_check_integrity_sees_a_row_owned_twice() -> None:
     batch.check_integrity()
     other.slots = [0]
     with pytest.raises(AssertionError, match="owned rows"):
+        batch.check_integrity()
+
+
+def test_a_row_says_all_that_an_operator_must_know() -> None:
+    batch = Batch(NUM_SLOTS, CAPACITY)
+    batch.join(new_sequence(), 0)
+    sequence = new_sequence(
+        (5, 6, 1), beam_size=2, max_output_tokens=9, length_penalty=0.5, return_scores=True, stops_early=True,
+        target_prefix_ids=(7,), output_prefix_ids=(8, 9), max_repeats=3, repetition_penalty=1.5,
+        no_repeat_ngram_size=2, min_output_tokens=4,
+    )  # fmt: skip
+    batch.join(sequence, 3)
+    expected = {
+        "token_id": 3, "seed": 0, "length": 0, "source_length": 3, "forced_length": 3, "limit": 10, "source_slot": 1,
+        "max_repeats": 3, "top_k": 64, "temperature": 0.0, "top_p": 1.0, "width": 2, "caller_prefix": 2,
+        "model_prefix": 1, "no_repeat_ngram_size": 2, "min_output_tokens": 4, "length_penalty": 0.5,
+        "repetition_penalty": 1.5, "flags": fused_io.WANTS_SCORE | fused_io.STOPS_EARLY, "status": fused_io.RUNNING,
+        "excess": 0, "num_finished": 0, "num_given_up": 0, "runs": [0] * 16,
+    }  # fmt: skip
+    of_rank: dict[str, list[object]] = {"rank": [0, 1], "slot": [1, 2], "log_prob": [0.0, -np.inf]}
+    for rank, row in enumerate(sequence.slots):
+        found = {name: batch.state.rows[name][row].tolist() for name in fused_io.ROW.names or ()}
+        assert found.pop("beam_rows")[:2] == [1, 2]
+        assert {name: found.pop(name) for name in of_rank} == {name: values[rank] for name, values in of_rank.items()}
+        assert found == expected
+        assert batch.output_ids[row, :3].tolist() == [7, 8, 9]
+
+
+def test_the_hypotheses_of_a_beam_move_with_its_rows_and_its_slots_stay() -> None:
+    batch = Batch(NUM_SLOTS, CAPACITY)
+    first, beam = new_sequence(), new_sequence(beam_size=2)
+    for sequence in (first, beam):
+        batch.join(sequence, 0)
+    state = batch.state
+    batch.lengths[1:3] = 4
+    state.history[1:3, :4] = [[1, 2, 1, 2], [1, 1, 1, 2]]
+    state.hypotheses["score"][[1, 2, NUM_SLOTS + 2]] = [1.0, 2.0, 3.0]
+    state.hypothesis_ids[[1, 2, NUM_SLOTS + 2], 0] = [11, 12, 13]
+    assert batch.leave(first) == [(2, 0, 4)]
+    assert beam.slots == [1, 0]
+    assert state.rows["slot"][:3].tolist() == [2, 1, 0]
+    assert state.rows["source_slot"][:2].tolist() == [1, 1]
+    assert state.rows["beam_rows"][1, :2].tolist() == [1, 0]
+    assert state.history[:2, :4].tolist() == [[1, 1, 1, 2], [1, 2, 1, 2]]
+    assert state.hypotheses["score"][[1, 0, NUM_SLOTS]].tolist() == [1.0, 2.0, 3.0]
+    assert state.hypothesis_ids[[1, 0, NUM_SLOTS], 0].tolist() == [11, 12, 13]
+    batch.check_integrity()
+
+
+@pytest.mark.parametrize(
+    ("field", "row", "problem"),
+    [("slot", 0, "no permutation"), ("source_slot", 1, "have the sources"), ("rank", 1, "have the ranks")],
+)
+def test_check_integrity_sees_a_field_of_a_row_that_is_another_rows(field: str, row: int, problem: str) -> None:
+    batch = Batch(NUM_SLOTS, CAPACITY)
+    batch.join(new_sequence(beam_size=2), 0)
+    batch.check_integrity()
+    batch.state.rows[field][row] = batch.state.rows[field][row - 1] + (field == "source_slot")
+    with pytest.raises(AssertionError, match=problem):
         batch.check_integrity()
 
 
@@ -86,7 +146,7 @@ class BatchMachine(RuleBasedStateMachine):
             self.batch.lengths[row] += 1
             if self.batch.num_guarded:
                 is_chosen = np.array([length >= len(sequence.forced_ids)])
-                assert not self.batch.note_repeats([row], self.batch.output_ids[[row], length], is_chosen)
+                assert not self.batch.note_repeats([row], is_chosen)
 
     @precondition(lambda self: self.written)
     @rule(data=st.data())
