@@ -20,6 +20,7 @@ def declared(operator: str, num_decoder_layers: int, num_heads: int, head_size: 
         "token_ids": (INT64, ("T",)),
         "ends": (INT32, ("B",)),
         "slots": (INT32, ("B",)),
+        "num_threads": (INT32, (1,)),
         "is_finite": (INT32, ("B",)),
         "most_repeats": (INT32, ("B",)),
         "control": (INT32, (fused_io.CONTROL.itemsize // 4,)),
