@@ -15,7 +15,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from kernels.build import IN_PLACE, LIBRARY, ZIG, BuildError, Target, build, find_compiler
+from kernels.build import IN_PLACE, LIBRARY, ZIG, BuildError, Target, build, find_compiler, is_current
 
 SETTING = "DRAGOMAN_BUILD_KERNELS"
 AUTO, REQUIRE, NEVER = "auto", "require", "never"
@@ -25,8 +25,8 @@ class KernelsHook(BuildHookInterface[Any]):
     """Puts the library into `service/kernels`, from where it goes into the wheel, and tags the wheel."""
 
     def dependencies(self) -> list[str]:
-        """Return zig's C++ compiler if this machine has none."""
-        if setting() == NEVER or sys.platform != "linux":
+        """Return zig's C++ compiler if this machine needs one and has none."""
+        if setting() == NEVER or sys.platform != "linux" or is_current():
             return []
         try:
             find_compiler(Target.of())
@@ -40,7 +40,8 @@ class KernelsHook(BuildHookInterface[Any]):
         try:
             if setting() == NEVER:
                 raise BuildError(f"{SETTING}={NEVER}")
-            build()
+            if not is_current():
+                build()
         except BuildError as error:
             if setting() == REQUIRE:
                 raise

@@ -35,7 +35,7 @@ ZIG_DEFINES = (
 
 COMMON = (
     "-std=c++17", "-O3", "-fPIC", "-fvisibility=hidden", "-fvisibility-inlines-hidden", "-ffunction-sections",
-    "-fdata-sections", "-ffp-contract=off", "-fno-math-errno", "-Wall", "-Wextra", "-Isrc",
+    "-fdata-sections", "-ffp-contract=off", "-fno-math-errno", "-Wall", "-Wextra",
 )  # fmt: skip
 # gcc notes how it passes vectors, and gcc 12 takes values in its own AVX-512 headers for uninitialized.
 GCC_ONLY = ("-Wno-psabi", "-Wno-uninitialized", "-Wno-maybe-uninitialized")
@@ -232,15 +232,15 @@ class Build:
         if self._compiler.is_zig:
             jobs.insert(0, (KERNELS / "zig" / "runtime.cpp", zig_runtime_flags()))
         with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-            objects = list(pool.map(lambda job: self._object(job[0], job[1], headers), jobs))
+            objects = list(pool.map(lambda job: self._object(*job, os.path.relpath(sources, KERNELS), headers), jobs))
         library = self._linked(objects)
         for path in self._folder.iterdir():
             if path.with_suffix("") not in {made.with_suffix("") for made in (*objects, library)}:
                 path.unlink(missing_ok=True)
         return library, "".join(path.with_suffix(".log").read_text(encoding="utf-8") for path in (*objects, library))
 
-    def _object(self, source: Path, flags: tuple[str, ...], headers: str) -> Path:
-        arguments = [*self._flags, *flags, "-c", os.path.relpath(source, KERNELS)]
+    def _object(self, source: Path, flags: tuple[str, ...], folder: str, headers: str) -> Path:
+        arguments = [*self._flags, *flags, "-c", os.path.relpath(source, KERNELS), "-I", folder]
         return self._made(source.stem, ".o", arguments, headers, digest(source.read_bytes()))
 
     def _linked(self, objects: list[Path]) -> Path:
@@ -249,7 +249,9 @@ class Build:
             try:
                 return self._made("library", ".so", [*arguments, "-nostdlib++"], exports())
             except BuildError as error:
-                print(f"kernels/build.py: {error}; zig's whole C++ library takes over a minute", file=sys.stderr)
+                if "std::" not in str(error):
+                    raise
+                print("kernels/build.py: linking zig's whole C++ library, which takes over a minute", file=sys.stderr)
                 arguments.pop(0)
         return self._made("library", ".so", arguments, exports())
 
@@ -317,7 +319,16 @@ def build(
         with tempfile.TemporaryDirectory(dir=output) as folder:
             shutil.copy(made, folder)
             Path(folder, made.name).replace(library)  # a server may have the old one open
+    library.touch()
     return library
+
+
+def is_current(library: Path = IN_PLACE / LIBRARY) -> bool:
+    """Return whether a library is newer than all that it is made of."""
+    if not library.exists():
+        return False
+    made = library.stat().st_mtime
+    return all(path.stat().st_mtime <= made for path in KERNELS.rglob("*") if "__pycache__" not in path.parts)
 
 
 def main() -> None:
