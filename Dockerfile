@@ -5,7 +5,7 @@ ARG PYTHON_IMAGE=python:3.11-slim-bookworm
 FROM ${PYTHON_IMAGE} AS build
 ENV PIP_CONSTRAINT=/src/constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
 WORKDIR /src
-COPY constraints.txt pyproject.toml README.md LICENSE ./
+COPY constraints.txt pyproject.toml hatch_build.py README.md LICENSE ./
 COPY service/__init__.py service/
 COPY client/pyproject.toml client/README.md client/LICENSE client/
 COPY client/dragoman_client/__init__.py client/dragoman_client/
@@ -30,7 +30,9 @@ FROM build AS package
 COPY client client
 COPY service service
 COPY export export
-RUN --mount=type=cache,target=/root/.cache/pip \
+COPY kernels kernels
+ENV DRAGOMAN_BUILD_KERNELS=require
+RUN --mount=type=cache,target=/root/.cache/pip --mount=type=cache,target=/src/build \
     pip --python /opt/dragoman/bin/python install --constraint constraints.txt --no-deps --root /package ./client .
 
 # --- What is in the image, as CycloneDX, of the installed distributions with their licences.

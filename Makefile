@@ -17,6 +17,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 # told not to: hundreds of processes import the same modules.
 PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses $(TEST_JOBS) --dist loadfile
 INSTALL := $(PIP) install --quiet --constraint constraints.txt
+install_with = $(INSTALL) --editable client --editable '.[$(1)]' || { echo "Installing without the kernels ..." && \
+    DRAGOMAN_BUILD_KERNELS=never $(INSTALL) --editable client --editable '.[$(1)]'; }
 RUNTIME := $(if $(filter cuda,$(DEVICE)),gpu,cpu)
 # models/ is committed: the shipped checkpoints as int8, which is all that serving on a CPU needs.
 MODELS := $(if $(filter cuda,$(DEVICE)),build/float16,models)
@@ -25,6 +27,7 @@ FLOAT32 := $(SHIPPED:%=build/float32/%/1/manifest.json)
 FLOAT16 := $(SHIPPED:%=build/float16/%/1/manifest.json)
 EXPORTS := $(SHIPPED:%=export-%)
 PB := service/faces/grpc/pb
+KERNELS := service/kernels/libdragoman_kernels.so
 EXPORTER := $(wildcard export/convert.py export/architecture/*.py export/graphs/*.py export/importers/*.py service/bundle/*.py)
 
 .PHONY: serve export $(EXPORTS) test test-full test-image soak check format proto bench clean help
@@ -32,7 +35,7 @@ EXPORTER := $(wildcard export/convert.py export/architecture/*.py export/graphs/
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-serve: .venv/installed-$(RUNTIME) ## Serve the shipped models (PORT=, METRICS_PORT=, ADMIN_PORT=, DEVICE=cpu|cuda)
+serve: .venv/installed-$(RUNTIME) $(KERNELS) ## Serve the shipped models (PORT=, METRICS_PORT=, ADMIN_PORT=, DEVICE=cpu|cuda)
 ifeq ($(DEVICE),cuda)
 	@$(MAKE) --no-print-directory $(FLOAT16)
 else
@@ -55,11 +58,12 @@ test-image: .venv/installed-dev ## Build the container image and run it as produ
 soak: .venv/installed-dev $(FLOAT32) ## An hour of mixed traffic; the server must stay as it was (MINUTES=, SOAK_ARGS=)
 	@$(BIN)/python -m tests.soak --minutes $(MINUTES) $(SOAK_ARGS)
 
-check: .venv/installed-dev ## Lint, format, types, import rules
+check: .venv/installed-dev $(KERNELS) ## Lint, format, types, import rules, warnings of the C++ compiler
 	@$(BIN)/ruff check --quiet
 	@$(BIN)/ruff format --check --quiet
 	@$(BIN)/mypy --no-error-summary --num-workers 2
 	@$(BIN)/lint-imports --no-logo
+	@$(BIN)/python kernels/build.py --strict > /dev/null
 
 format: .venv/installed-dev ## Format the code and mend what ruff can mend
 	@$(BIN)/ruff check --quiet --fix
@@ -77,7 +81,13 @@ bench: .venv/installed-dev $(FLOAT32) ## Run the benchmarks; results in build/be
 	@$(BIN)/python -m benchmarks
 
 clean: ## Remove what was built and installed
-	@rm -rf .venv build dist *.egg-info
+	@rm -rf .venv build dist *.egg-info service/kernels
+
+# Installing makes the library as well, if need be with a compiler from the package index.
+$(KERNELS): $(wildcard kernels/*.* kernels/zig/* kernels/src/*/*) | .venv/installed-$(RUNTIME)
+	@$(BIN)/python kernels/build.py > /dev/null || \
+	    { echo "Installing again, which brings a compiler ..." && $(INSTALL) --no-deps --editable . && test -e $@; } || \
+	    echo "No kernels: the plain graphs serve, at a fraction of the speed."
 
 $(EXPORTS): export-%: build/float32/%/1/manifest.json
 	@$(BIN)/python -m export quantize $(<D) --calibration checkpoints/$*/sentences.tsv --output models/$*/1
@@ -100,21 +110,21 @@ $(FLOAT16): build/float16/%/1/manifest.json: $(CHECKPOINT) $(EXPORTER) | .venv/i
 	@touch $@
 
 # Installing one build of ONNX Runtime removes the other: they share files and break each other.
-.venv/installed-cpu: pyproject.toml client/pyproject.toml constraints.txt | .venv/created
+.venv/installed-cpu: pyproject.toml hatch_build.py client/pyproject.toml constraints.txt | .venv/created
 	@echo "Installing the server (CPU) ..."
 	@if [ -e .venv/installed-gpu ]; then $(PIP) uninstall --quiet --yes onnxruntime-gpu; rm .venv/installed-gpu; fi
-	@$(INSTALL) --editable client --editable '.[cpu]'
+	@$(call install_with,cpu)
 	@touch $@
 
-.venv/installed-gpu: pyproject.toml client/pyproject.toml constraints.txt | .venv/created
+.venv/installed-gpu: pyproject.toml hatch_build.py client/pyproject.toml constraints.txt | .venv/created
 	@echo "Installing the server (GPU) ..."
 	@if [ -e .venv/installed-cpu ]; then $(PIP) uninstall --quiet --yes onnxruntime; rm .venv/installed-cpu; fi
-	@$(INSTALL) --editable client --editable '.[gpu]'
+	@$(call install_with,gpu)
 	@touch $@
 
-.venv/installed-export: pyproject.toml client/pyproject.toml constraints.txt | .venv/created
+.venv/installed-export: pyproject.toml hatch_build.py client/pyproject.toml constraints.txt | .venv/created
 	@echo "Installing the exporter (torch, onnx) ..."
-	@$(INSTALL) --editable client --editable '.[export]'
+	@$(call install_with,export)
 	@touch $@
 
 .venv/installed-dev: pyproject.toml constraints.txt | .venv/installed-$(RUNTIME) .venv/installed-export

@@ -7,6 +7,7 @@ a hash of their source, all headers, the flags and the compiler's version.
 import argparse
 import filecmp
 import hashlib
+import importlib.util
 import os
 import platform
 import shlex
@@ -27,9 +28,14 @@ IN_PLACE = ROOT / "service" / "kernels"  # where the service looks for it
 ZIG = "ziglang==0.17.1"  # a C++ compiler from the package index
 ZIG_GLIBC = "2.28"  # the oldest that ONNX Runtime's wheels run on
 
+ZIG_DEFINES = (
+    "_LIBCPP_BUILDING_LIBRARY", "_LIBCXXABI_BUILDING_LIBRARY", "LIBCXX_BUILDING_LIBCXXABI",
+    "LIBCXXABI_NON_DEMANGLING_TERMINATE",
+)  # fmt: skip
+
 COMMON = (
-    "-std=c++17", "-O3", "-fPIC", "-fvisibility=hidden", "-fvisibility-inlines-hidden",
-    "-ffp-contract=off", "-fno-math-errno", "-Wall", "-Wextra", "-Isrc",
+    "-std=c++17", "-O3", "-fPIC", "-fvisibility=hidden", "-fvisibility-inlines-hidden", "-ffunction-sections",
+    "-fdata-sections", "-ffp-contract=off", "-fno-math-errno", "-Wall", "-Wextra",
 )  # fmt: skip
 # gcc notes how it passes vectors, and gcc 12 takes values in its own AVX-512 headers for uninitialized.
 GCC_ONLY = ("-Wno-psabi", "-Wno-uninitialized", "-Wno-maybe-uninitialized")
@@ -39,7 +45,7 @@ SANITIZERS = (
 )  # fmt: skip
 
 # Which sources need an instruction set beyond the baseline, per architecture; others leave them out.
-INSTRUCTION_SETS = {
+INSTRUCTION_SETS: dict[str, dict[str, tuple[str, ...]]] = {
     "x86_64": {
         "avx512_vnni.cpp": ("-mavx512f", "-mavx512bw", "-mavx512vl", "-mavx512dq", "-mavx512vnni", "-mfma"),
         "avx_vnni.cpp": ("-mavx2", "-mfma", "-mavxvnni"),
@@ -100,8 +106,8 @@ class Compiler:
 
     @property
     def is_zig(self) -> bool:
-        """Whether it is clang as zig brings it, with its own C++ library."""
-        return self.command[-1] == "c++" and "zig" in Path(self.command[0]).name + self.command[-2:][0]
+        """Whether it is clang as zig brings it, with a C++ library that it compiles itself."""
+        return "ziglang" in self.command
 
     @property
     def common(self) -> tuple[str, ...]:
@@ -111,13 +117,21 @@ class Compiler:
     @property
     def link(self) -> tuple[str, ...]:
         """The flags of a library that runs where no or another C++ library is installed."""
-        static = () if self.is_zig else ("-static-libstdc++", "-static-libgcc")
-        return (*static, "-Wl,-z,defs", "-Wl,-z,relro", "-Wl,-z,now", "-s")
+        static = ("-lunwind",) if self.is_zig else ("-static-libstdc++", "-static-libgcc")
+        return (*static, "-Wl,--gc-sections", "-Wl,-z,defs", "-Wl,-z,relro", "-Wl,-z,now", "-s")
 
 
 def zig(target: Target) -> tuple[str, ...]:
     """Return zig's command, which never compiles for the CPU that it runs on."""
     return (sys.executable, "-m", "ziglang", "c++", "-target", f"{target.architecture}-linux-gnu.{ZIG_GLIBC}")
+
+
+def zig_runtime_flags() -> tuple[str, ...]:
+    """Return the flags with which zig's C++ library is compiled."""
+    found = importlib.util.find_spec("ziglang")
+    root = Path(found.origin).parent / "lib" if found and found.origin else Path()
+    folders = (root, root / "libcxxabi" / "include", root / "libcxxabi" / "src", root / "libcxx" / "src")
+    return ("-std=c++23", "-w", *(f"-D{name}" for name in ZIG_DEFINES), *(f"-I{folder}" for folder in folders))
 
 
 def candidates(target: Target) -> Iterator[tuple[str, ...]]:
@@ -168,10 +182,13 @@ def run(command: list[str], log: Path | None = None) -> str:
     Raises:
         BuildError: It is missing or failed; with its first error.
     """
+    cache = str(ROOT / "build" / "zig")
+    environment = {"ZIG_GLOBAL_CACHE_DIR": cache, "ZIG_LOCAL_CACHE_DIR": cache, **os.environ, "LC_ALL": "C"}
     try:
         done = subprocess.run(
             command,
             cwd=KERNELS,
+            env=environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -208,24 +225,35 @@ class Build:
         """
         self._folder.mkdir(parents=True, exist_ok=True)
         headers = digest(*(path.read_bytes() for path in sorted(sources.rglob("*.h"))))
-        jobs = [
-            (path, flags)
-            for path in sorted(sources.rglob("*.cpp"))
-            if (flags := self._target.flags(path.name)) is not None
-        ]
+        found = [(path, self._target.flags(path.name)) for path in sorted(sources.rglob("*.cpp"))]
+        jobs = [(path, flags) for path, flags in found if flags is not None]
         if not jobs:
             raise BuildError(f"{sources} has no sources")
+        if self._compiler.is_zig:
+            jobs.insert(0, (KERNELS / "zig" / "runtime.cpp", zig_runtime_flags()))
         with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-            objects = list(pool.map(lambda job: self._object(job[0], job[1], headers), jobs))
-        library = self._made("library", ".so", [*map(str, objects), *self._link], digest(exports()))
+            objects = list(pool.map(lambda job: self._object(*job, os.path.relpath(sources, KERNELS), headers), jobs))
+        library = self._linked(objects)
         for path in self._folder.iterdir():
             if path.with_suffix("") not in {made.with_suffix("") for made in (*objects, library)}:
                 path.unlink(missing_ok=True)
         return library, "".join(path.with_suffix(".log").read_text(encoding="utf-8") for path in (*objects, library))
 
-    def _object(self, source: Path, flags: tuple[str, ...], headers: str) -> Path:
-        arguments = [*self._flags, *flags, "-c", os.path.relpath(source, KERNELS)]
+    def _object(self, source: Path, flags: tuple[str, ...], folder: str, headers: str) -> Path:
+        arguments = [*self._flags, *flags, "-c", os.path.relpath(source, KERNELS), "-I", folder]
         return self._made(source.stem, ".o", arguments, headers, digest(source.read_bytes()))
+
+    def _linked(self, objects: list[Path]) -> Path:
+        arguments = [*map(str, objects), *self._link]
+        if self._compiler.is_zig:
+            try:
+                return self._made("library", ".so", [*arguments, "-nostdlib++"], exports())
+            except BuildError as error:
+                if "std::" not in str(error):
+                    raise
+                print("kernels/build.py: linking zig's whole C++ library, which takes over a minute", file=sys.stderr)
+                arguments.pop(0)
+        return self._made("library", ".so", arguments, exports())
 
     def _made(self, name: str, suffix: str, arguments: list[str], *contents: str) -> Path:
         """Return what the compiler makes of its arguments, made before if neither they nor the contents changed."""
@@ -291,7 +319,16 @@ def build(
         with tempfile.TemporaryDirectory(dir=output) as folder:
             shutil.copy(made, folder)
             Path(folder, made.name).replace(library)  # a server may have the old one open
+    library.touch()
     return library
+
+
+def is_current(library: Path = IN_PLACE / LIBRARY) -> bool:
+    """Return whether a library is newer than all that it is made of."""
+    if not library.exists():
+        return False
+    made = library.stat().st_mtime
+    return all(path.stat().st_mtime <= made for path in KERNELS.rglob("*") if "__pycache__" not in path.parts)
 
 
 def main() -> None:

@@ -1,0 +1,71 @@
+"""Build hook of the wheel: compiles the kernels, which also happens where the project is installed from its sources.
+
+`DRAGOMAN_BUILD_KERNELS` says what to do about them: `auto` (the default) goes on without where they cannot be compiled,
+`require` fails, `never` leaves them out and needs no compiler.
+"""
+
+import os
+import platform
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from kernels.build import IN_PLACE, LIBRARY, ZIG, BuildError, Target, build, find_compiler, is_current
+
+SETTING = "DRAGOMAN_BUILD_KERNELS"
+AUTO, REQUIRE, NEVER = "auto", "require", "never"
+
+
+class KernelsHook(BuildHookInterface[Any]):
+    """Puts the library into `service/kernels`, from where it goes into the wheel, and tags the wheel."""
+
+    def dependencies(self) -> list[str]:
+        """Return zig's C++ compiler if this machine needs one and has none."""
+        if setting() == NEVER or sys.platform != "linux" or is_current():
+            return []
+        try:
+            find_compiler(Target.of())
+        except BuildError:
+            return [ZIG]
+        return []
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Compile what changed."""
+        library = IN_PLACE / LIBRARY
+        try:
+            if setting() == NEVER:
+                raise BuildError(f"{SETTING}={NEVER}")
+            if not is_current():
+                build()
+        except BuildError as error:
+            if setting() == REQUIRE:
+                raise
+            library.unlink(missing_ok=True)  # it would not be that of these sources
+            self.app.display_warning(f"No kernels, so plain graphs serve, at a fraction of the speed: {error}")
+            return
+        build_data["artifacts"].append(f"/{library.relative_to(self.root)}")
+        build_data["pure_python"] = False
+        build_data["tag"] = f"py3-none-{platform_tag(library.read_bytes())}"
+
+
+def setting() -> str:
+    """Return what to do about the kernels.
+
+    Raises:
+        BuildError: The variable has another value.
+    """
+    value = os.environ.get(SETTING) or AUTO
+    if value not in (AUTO, REQUIRE, NEVER):
+        raise BuildError(f"{SETTING}={value}; must be {AUTO}, {REQUIRE} or {NEVER}")
+    return value
+
+
+def platform_tag(library: bytes) -> str:
+    """Return the tag of the systems that have the C library which a shared library needs."""
+    needed = [int(minor) for minor in re.findall(rb"GLIBC_2\.(\d+)\b", library)]
+    return f"manylinux_2_{max([17, *needed])}_{platform.machine()}"
