@@ -1,4 +1,4 @@
-"""The library of the arithmetic, compiled for the tests."""
+"""The libraries under test, compiled once per session."""
 
 import ctypes
 import platform
@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.kernels.compute import INSTRUCTION_SETS, Compute
+from tests.kernels.native_search import compile_search
 
 SOURCES = Path(__file__).parents[2] / "kernels" / "src"
 FLAGS = "-std=c++17 -O3 -fPIC -fvisibility=hidden -ffp-contract=off -fno-math-errno -Wall -Wextra -Werror"
@@ -49,3 +50,12 @@ def computes(library: ctypes.CDLL) -> list[Compute]:
     """Return the arithmetic of every instruction set that this CPU can run."""
     found = [Compute.find(library, name) for name in INSTRUCTION_SETS]
     return [compute for compute in found if compute is not None]
+
+
+@pytest.fixture(scope="session")
+def search_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the choice of tokens alone; skip without a compiler."""
+    compiler = shutil.which("g++") or shutil.which("clang++")
+    if compiler is None:
+        pytest.skip("there is no C++ compiler")
+    return compile_search(compiler, tmp_path_factory.mktemp("search"))
