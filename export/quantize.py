@@ -69,7 +69,7 @@ def quantize(
     with staged_bundle(destination) as directory:
         for file_name in manifest.tokenizer.files:
             shutil.copyfile(source / file_name, directory / file_name)
-        _write_graphs(source, directory, manifest, histograms, method)
+        write_graphs(source, directory, manifest, histograms, method)
         check_encoder(directory / manifest.graphs.encoder, manifest.model, "int8")
         check_decoder_step(directory / manifest.graphs.decoder_step, manifest.model, "int8")
         if manifest.graphs.alignment:
@@ -118,7 +118,7 @@ def _best_method(source: Path, manifest: Manifest, histograms: _Histograms, rows
     agreed = {}
     for method in METHODS:
         with tempfile.TemporaryDirectory() as folder:
-            _write_graphs(source, Path(folder), manifest, histograms, method)
+            write_graphs(source, Path(folder), manifest, histograms, method)
             graphs = manifest.graphs
             pair = GraphPair(Path(folder) / graphs.encoder, Path(folder) / graphs.decoder_step, manifest.model)
             agreed[method] = _agreement(pair, manifest, rows)
@@ -142,7 +142,8 @@ def _agreement(pair: GraphPair, manifest: Manifest, rows: Sequence[Row]) -> int:
     return num_agreed
 
 
-def _write_graphs(source: Path, folder: Path, manifest: Manifest, histograms: _Histograms, method: str) -> None:
+def write_graphs(source: Path, folder: Path, manifest: Manifest, histograms: _Histograms, method: str) -> None:
+    """Write the plain graphs in int8 to `folder`, with activation ranges by `method`, one of `METHODS`."""
     for name in manifest.graphs.plain:
         model = onnx_ir.load(source / name)
         quantize_graph(model, {value: histogram.range(method) for value, histogram in histograms[name].items()})

@@ -11,7 +11,7 @@ from export.fusing.plain_graph import Array
 from service.bundle import fused_io
 
 OPSET, IR_VERSION, DOMAIN_VERSION = 21, 10, 1
-SHARED_BYTES = 1024  # constants of at least this size are not copied, but read from the plain graph's file
+SHARED_BYTES = 256  # constants of at least this size are not copied, but read from the plain graph's file
 
 
 def save_fused(node: FusedNode, path: Path, plain: Path) -> None:

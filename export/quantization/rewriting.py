@@ -83,12 +83,14 @@ class _Rewriting:
 
     def _quantized(self, dense: DenseNode) -> tuple[onnx_ir.Value, onnx_ir.Value, onnx_ir.Value]:
         """Return a dense layer's input in 8 bits; layers with the same input share it."""
-        name = str(dense.x.name)
+        x = dense.node.inputs[0]  # not `dense.x`: the layer that computed it may have been replaced
+        assert x is not None
+        name = str(x.name)
         if name not in self._activations:
             covered = self._ranges[name]
             scale = constant(self._graph, f"{name}.scale", np.array(covered.scale()))
             zero_point = constant(self._graph, f"{name}.zero_point", np.array(covered.zero_point()))
-            levels = insert(self._graph, dense.node, "QuantizeLinear", [dense.x, scale, zero_point])
+            levels = insert(self._graph, dense.node, "QuantizeLinear", [x, scale, zero_point])
             self._activations[name] = levels, scale, zero_point
         return self._activations[name]
 

@@ -1,0 +1,232 @@
+"""What the fused graphs mean, in NumPy: products of integers, and everything else in float32.
+
+Reads the nodes' attributes and constants in the order of `kernels/README.md`; the operators are compared with it.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy import typing as npt
+from onnx import numpy_helper
+
+from service.bundle import fused_io
+
+Floats = npt.NDArray[np.float32]
+Ints = npt.NDArray[np.integer[Any]]
+_ERF = np.vectorize(math.erf, otypes=[np.float64])
+
+
+@dataclass(frozen=True, slots=True)
+class Dense:
+    """x W^T + b for x in 8 bits."""
+
+    weight: npt.NDArray[np.float64]  # (out, in): sums of such integers are exact, and faster than in an integer type
+    scales: Floats
+    bias: Floats
+    input_scale: np.float32
+    zero_point: int
+
+    def __call__(self, x: Floats) -> Floats:
+        """Map (..., in) to (..., out)."""
+        products = self.quantized(x).astype(np.float64) @ self.weight.T
+        return products.astype(np.float32) * (self.scales * self.input_scale) + self.bias
+
+    def quantized(self, x: Floats) -> Ints:
+        """Return the levels of (..., in) above the zero point."""
+        levels = np.rint(x * (np.float32(1.0) / self.input_scale)) + np.float32(self.zero_point)
+        return np.clip(levels, 0, 255).astype(np.int32) - self.zero_point
+
+
+@dataclass(frozen=True, slots=True)
+class Norm:
+    """`nn.LayerNorm`, or `export.architecture.layers.ScalarLayerNorm`."""
+
+    gain: Floats
+    bias: Floats
+    epsilon: np.float32
+    is_scalar: bool
+
+    def __call__(self, x: Floats) -> Floats:
+        """Map (..., d) to (..., d)."""
+        centered = x - x.mean(axis=-1, keepdims=True)
+        squares = (centered * centered).sum(axis=-1, keepdims=True)
+        if self.is_scalar:
+            norm_per_std = np.float32(math.sqrt(x.shape[-1] - 1))
+            normalized = centered / (np.sqrt(squares) + self.epsilon * norm_per_std)
+            return normalized * (self.gain * norm_per_std) + self.bias
+        return centered / np.sqrt(squares / np.float32(x.shape[-1]) + self.epsilon) * self.gain + self.bias
+
+
+class Node:
+    """The node of a fused graph; its constants are read in their order, and all of them have to be."""
+
+    def __init__(self, path: Path, operator: str, inputs: Sequence[str]) -> None:
+        graph = onnx.load(path).graph
+        (node,) = graph.node
+        assert (node.domain, node.op_type) == (fused_io.DOMAIN, operator)
+        assert tuple(node.input[: len(inputs)]) == tuple(inputs)
+        stored = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
+        self._constants = [stored[name] for name in node.input[len(inputs) :]]
+        self.attributes = {each.name: onnx.helper.get_attribute_value(each) for each in node.attribute}
+
+    def __getitem__(self, attribute: str) -> int:
+        return int(self.attributes[attribute])
+
+    def array(self) -> npt.NDArray[Any]:
+        """Return the next constant."""
+        return self._constants.pop(0)
+
+    def dense(self) -> Dense:
+        weight, scales, bias, input_scale, zero_point = (self.array() for _ in range(5))
+        assert weight.dtype == np.int8
+        assert zero_point.dtype == np.uint8
+        assert scales.dtype == bias.dtype == input_scale.dtype == np.float32
+        assert weight.shape[:1] == scales.shape == bias.shape
+        assert input_scale.shape == zero_point.shape == ()
+        return Dense(weight.astype(np.float64), scales, bias, np.float32(input_scale), int(zero_point))
+
+    def norm(self) -> Norm:
+        return Norm(self.array(), self.array(), np.float32(self.attributes["epsilon"]), bool(self["scalar_norm"]))
+
+    def output(self) -> Dense | None:
+        return self.dense() if self["output_projection"] else None
+
+    def final_norm(self) -> Norm | None:
+        return self.norm() if self["final_norm"] else None
+
+    def end(self) -> None:
+        assert not self._constants
+
+
+class _Part:
+    """What encoder and decoder share."""
+
+    def __init__(self, path: Path, operator: str, inputs: Sequence[str]) -> None:
+        node = self.node = Node(path, operator, inputs)
+        self._num_heads, self._head_size, self._pre_norm = node["num_heads"], node["head_size"], node["pre_norm"]
+        self._scale = np.float32(node.attributes["scale"])
+        self._activation = node.attributes["activation"].decode()
+        self._tokens, self._scales, self._positions = node.array(), node.array(), node.array()
+
+    def _embed(self, token_ids: Sequence[int], position: int) -> Floats:
+        ids = np.array(token_ids)
+        rows = self._tokens[ids].astype(np.float32) * self._scales[ids]
+        return rows + self._positions[position : position + len(ids)]
+
+    def _attend(self, queries: Floats, keys: Floats, values: Floats, output: Dense | None) -> Floats:
+        """Attend from (Q, H D) to (S, H D), from each query to all keys."""
+        q, k, v = (x.reshape(len(x), self._num_heads, self._head_size) for x in (queries, keys, values))
+        scores = np.einsum("qhd,shd->hqs", q, k) * self._scale
+        weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
+        weights /= weights.sum(axis=-1, keepdims=True)
+        heads = np.einsum("hqs,shd->qhd", weights, v).reshape(len(queries), -1)
+        return heads if output is None else output(heads)
+
+    def _activated(self, x: Floats) -> Floats:
+        if self._activation == "relu":
+            return np.maximum(x, np.float32(0.0))
+        if self._activation == "gelu":
+            return (x * 0.5 * (1.0 + _ERF(x / math.sqrt(2.0)))).astype(np.float32)
+        if self._activation == "silu":
+            return x / (np.float32(1.0) + np.exp(-x))
+        assert self._activation == "identity"
+        return x
+
+    def _feed_forward(self, x: Floats, norm: Norm, inner: Dense, outer: Dense) -> Floats:
+        return self._residual(x, norm, lambda y: outer(self._activated(inner(y))))
+
+    def _residual(self, x: Floats, norm: Norm, sublayer: Any) -> Floats:
+        return x + sublayer(norm(x)) if self._pre_norm else norm(x + sublayer(x))
+
+
+class FusedEncoder(_Part):
+    """The meaning of `Encode`."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, fused_io.ENCODE, fused_io.ENCODE_INPUTS)
+        node = self.node
+        self._layers = [
+            (node.norm(), node.dense(), node.dense(), node.dense(), node.output(), node.norm(), node.dense(), node.dense())
+            for _ in range(node["num_layers"])
+        ]
+        self._final_norm = node.final_norm()
+        self._cross = [(node.dense(), node.dense()) for _ in range(node["num_decoder_layers"])]
+        node.end()
+
+    def encode(self, source_ids: Sequence[int]) -> list[tuple[Floats, Floats]]:
+        """Return each decoder layer's keys and values of a source, (S, H D)."""
+        x = self._embed(source_ids, 0)
+        for norm, query, key, value, output, second_norm, inner, outer in self._layers:
+            x = self._residual(x, norm, lambda y: self._attend(query(y), key(y), value(y), output))
+            x = self._feed_forward(x, second_norm, inner, outer)
+        memory = x if self._final_norm is None else self._final_norm(x)
+        return [(key(memory), value(memory)) for key, value in self._cross]
+
+
+class FusedDecoder(_Part):
+    """The meaning of `Decode`, without the choice among candidates."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, fused_io.DECODE, fused_io.DECODE_INPUTS)
+        node = self.node
+        self._layers = [
+            (
+                *(node.norm(), node.dense(), node.output()),
+                *(node.norm(), node.dense(), node.output()),
+                *(node.norm(), node.dense(), node.dense()),
+            )
+            for _ in range(node["num_layers"])
+        ]
+        self._final_norm = node.final_norm()
+        self._projection = node.dense()
+        self._suppressed_ids = node.array()
+        self._renormalizes = bool(node["renormalizes"])
+        node.end()
+
+    def start(self, cross: list[tuple[Floats, Floats]]) -> "Decoding":
+        """Return the state of one row before its first token."""
+        return Decoding(self, cross)
+
+    def step(self, token_id: int, state: "Decoding") -> Floats:
+        """Feed one token; return the logits of the next, with the model's own bias."""
+        x = self._embed([token_id], state.length)
+        for index, (norm, packed, output, cross_norm, query, cross_output, last_norm, inner, outer) in enumerate(
+            self._layers
+        ):
+            x = self._residual(x, norm, lambda y: self._attend_to_self(packed(y), state, index, output))
+            x = self._residual(x, cross_norm, lambda y: self._attend(query(y), *state.cross[index], cross_output))
+            x = self._feed_forward(x, last_norm, inner, outer)
+        state.length += 1
+        return self._projection(x if self._final_norm is None else self._final_norm(x))[0]
+
+    def log_probs(self, logits: Floats) -> Floats:
+        """Return the log-probabilities, minus infinity for suppressed tokens."""
+        allowed = logits.copy()
+        allowed[self._suppressed_ids] = -np.inf
+        counted = allowed if self._renormalizes else logits
+        largest = counted.max()
+        return allowed - (largest + np.log(np.exp(counted - largest).sum()))
+
+    def _attend_to_self(self, packed: Floats, state: "Decoding", index: int, output: Dense | None) -> Floats:
+        query, key, value = np.split(packed, 3, axis=1)
+        keys, values = (np.concatenate(pair) for pair in zip(state.cache[index], (key, value), strict=True))
+        state.cache[index] = keys, values
+        return self._attend(query, keys, values, output)
+
+
+class Decoding:
+    """One row: the source's keys and values, and those of the tokens so far."""
+
+    def __init__(self, decoder: FusedDecoder, cross: list[tuple[Floats, Floats]]) -> None:
+        self._decoder, self.cross, self.length = decoder, cross, 0
+        empty = np.zeros((0, cross[0][0].shape[1]), np.float32)
+        self.cache = [(empty, empty)] * len(cross)
+
+    def log_probs(self, token_id: int) -> Floats:
+        """Feed one token; return the log-probabilities (V,) of the next, minus infinity for suppressed ones."""
+        return self._decoder.log_probs(self._decoder.step(token_id, self))
