@@ -40,6 +40,12 @@ class Deadlines:
                 expired.append(sequence)
         return expired
 
+    def next_seconds(self) -> float | None:
+        """Return the earliest deadline of a sequence that has not ended; `None` if there is none."""
+        while self._heap and self._heap[0][2].status is SequenceStatus.FINISHED:
+            heapq.heappop(self._heap)
+        return self._heap[0][0] if self._heap else None
+
     def check_integrity(self, live: Collection[Sequence]) -> None:
         """Check that the deadline of each of `live` is watched, and none twice.
 

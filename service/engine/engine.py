@@ -155,6 +155,7 @@ class Engine:
             except Exception as error:  # the state may be half updated
                 failure = error
             else:
+                self.turns.interrupt_for_newcomers()
                 self._changed.notify_all()
                 return
         _log.critical("the engine's state may be inconsistent", exc_info=failure)
@@ -176,7 +177,10 @@ class Engine:
     def abort(self, sequences: Iterable[Sequence]) -> None:
         """Give up sequences: their slots are free within two steps. Thread-safe, idempotent."""
         with self._changed:
-            self.turns.aborted.extend(sequence for sequence in sequences if sequence in self.turns.requests)
+            aborted = [sequence for sequence in sequences if sequence in self.turns.requests]
+            if aborted:
+                self.turns.aborted.extend(aborted)
+                self.turns.interrupt()
             self._changed.notify_all()
 
     def fail(self, error: BaseException, reason: str = _FAILED) -> None:

@@ -17,7 +17,7 @@ from service.engine.config import EngineConfig
 from service.engine.engine import Engine
 from service.engine.reports import TurnStats
 from service.engine.runner import Runner
-from service.engine.runtime.onnx_runner import OnnxRunner
+from service.engine.runtime.runners import open_runners
 from service.engine.runtime.session import SessionConfig
 from service.engine.sequence import DecodedHypothesis, Sequence, SequenceProgress, SequenceUpdate
 
@@ -52,7 +52,7 @@ class OfflineEngine:
             DeviceUnavailable: the device can't be used here.
             BundleError: a graph can't be opened, or does not fit the contract.
         """
-        return cls(OnnxRunner.load_for_workers(directory, manifest, config, session_config), config, on_turn)
+        return cls(open_runners(directory, manifest, config, session_config).runners, config, on_turn)
 
     def __enter__(self) -> Self:
         self._engine.start()

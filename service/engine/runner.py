@@ -1,11 +1,17 @@
-"""The interface of the engine's computation: encodes new sequences, steps the batch, stores each row's cache."""
+"""The interface of the engine's computation: encodes new sequences, steps the batch, stores each row's cache.
+
+There are two kinds of runners. A `StepRunner` computes what follows each row; strategies in Python choose the tokens.
+A `SearchRunner` makes many steps and chooses the tokens itself.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 from numpy import typing as npt
+
+from service.engine.search_state import SearchState
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +27,7 @@ class RunnerSpec:
     max_steps: int = 1  # per run
     has_logits: bool = False  # whether runs can return them
     renormalizes: bool = False  # transformers' `renormalize_logits`: scores are normalized again once they are changed
+    searches: bool = False  # whether it is a `SearchRunner`
 
 
 class RunTerminated(Exception):
@@ -71,11 +78,21 @@ class RunOutput:
     log_totals: npt.NDArray[np.float32] | None = None  # (n,), for a run of one step
 
 
-class Runner(Protocol):
-    """Computes without making decisions. Rows [0, n) are live; the engine decides what moves where.
+class RunLimits(NamedTuple):
+    """When a run of a `SearchRunner` ends, if not all of its rows end before."""
 
-    All methods except `terminate` are called on the engine's thread. A method that raises has failed for all sequences
-    of the call, and the runner stays usable.
+    max_steps: int
+    returns_at_end: bool = False  # as soon as a sequence has ended
+
+
+ONE_STEP: Final = RunLimits(1)
+
+
+class Runner(Protocol):
+    """Computes; the engine decides what moves where. Rows [0, n) are live.
+
+    All methods except `terminate` and `SearchRunner.interrupt` are called on the engine's thread. A method that raises
+    has failed for all sequences of the call, and the runner stays usable.
     """
 
     @property
@@ -91,20 +108,8 @@ class Runner(Protocol):
         """
         ...
 
-    def run(self, rows: Rows, fetch: Fetch, max_steps: int) -> RunOutput:
-        """Run the decoder for one or more tokens of each live row, up to `max_steps`, which is 1 if candidates or
-        logits are requested. In every step but the first, a row's input is the token that the previous step chose.
-
-        Each input is appended to its row's cache. Repeating a run overwrites the same positions.
-        """
-        ...
-
     def move(self, source_row: int, target_row: int, length: int) -> None:
         """Move a row with `length` live tokens to a free row."""
-        ...
-
-    def reorder(self, source_rows: Sequence[int], target_rows: Sequence[int], lengths: Sequence[int]) -> None:
-        """Overwrite beams with copies of other beams of the same sequence; no row is both a source and a target."""
         ...
 
     def clear(self, rows: Sequence[int]) -> None:
@@ -121,4 +126,50 @@ class Runner(Protocol):
 
     def terminate(self) -> None:
         """Make the run under way and all later ones fail soon, until `reset`. Thread-safe."""
+        ...
+
+
+class StepRunner(Runner, Protocol):
+    """Computes what follows each row."""
+
+    def run(self, rows: Rows, fetch: Fetch, max_steps: int) -> RunOutput:
+        """Run the decoder for one or more tokens of each live row, up to `max_steps`, which is 1 if candidates or
+        logits are requested. In every step but the first, a row's input is the token that the previous step chose.
+
+        Each input is appended to its row's cache. Repeating a run overwrites the same positions.
+        """
+        ...
+
+    def reorder(self, source_rows: Sequence[int], target_rows: Sequence[int], lengths: Sequence[int]) -> None:
+        """Overwrite beams with copies of other beams of the same sequence; no row is both a source and a target."""
+        ...
+
+
+class SearchRun(NamedTuple):
+    """What a run of a `SearchRunner` did, besides changing the rows."""
+
+    num_steps: int  # 0 if it was interrupted at once
+    num_generated: int  # one token per sequence and step, however wide its beam, without forced ones
+
+
+class SearchRunner(Runner, Protocol):
+    """Chooses tokens for as many steps as it may. Its caches are in slots that never move (`SearchState`)."""
+
+    def attach(self, state: SearchState) -> None:
+        """Use these rows from now on; `encode` raises the guards of those whose sources repeat themselves more."""
+        ...
+
+    def search(self, num_rows: int, limits: RunLimits) -> SearchRun:
+        """Advance the first `num_rows` rows in place until the limits, an interrupt, or the last row's end.
+
+        Rows that have ended have another `status` than `RUNNING`; they must leave before the next run.
+        """
+        ...
+
+    def interrupt(self) -> None:
+        """Make the run under way, or else the next one, end after its current step, or before it. Thread-safe."""
+        ...
+
+    def clear_interrupt(self) -> None:
+        """Undo `interrupt`, once whatever it was for is going to be processed before the next run."""
         ...

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from service.domain.call import Origin
+from service.engine.runner import ONE_STEP, RunLimits
 from service.engine.sequence import Sequence
 
 _MAX_SKIPPED = 32  # how far to look past sequences that don't suit this turn's encoder run
@@ -11,9 +12,10 @@ _MAX_SKIPPED = 32  # how far to look past sequences that don't suit this turn's 
 
 @dataclass(frozen=True, slots=True)
 class StepPlan:
-    """The plan of the next turn: `admitted` sequences are encoded together and join the running ones for the step."""
+    """The plan of the next turn: `admitted` sequences are encoded together and join the running ones for a run."""
 
     admitted: tuple[Sequence, ...]
+    limits: RunLimits = ONE_STEP
 
     @property
     def num_tokens(self) -> int:

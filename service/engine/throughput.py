@@ -13,7 +13,8 @@ class Throughput:
     """Speeds in row-steps, each one step of one hypothesis: a beam of four makes four per step. Not thread-safe.
 
     A turn's duration grows with its rows, so there are two measures: `seconds_per_row` with all rows in use, which is
-    how fast a queue gets shorter, and `turn_seconds` for a given number of rows, which is how fast a text grows.
+    how fast a queue gets shorter, and `turn_seconds` for a given number of rows, which is how fast a text grows. Of a
+    turn of several steps, each counts as a turn.
     """
 
     def __init__(self, num_workers: int, max_rows: int, full_turn_seconds: float = 0.0) -> None:
@@ -28,16 +29,18 @@ class Throughput:
         self._source_tokens = 1.0
         self._has_ended = False
 
-    def turned(self, num_rows: int, seconds: float) -> None:
-        """Record the duration of a worker's turn with `num_rows` rows, including the encoding of new sequences."""
-        bucket = num_rows.bit_length()
+    def turned(self, num_rows: int, seconds: float, num_steps: int = 1) -> None:
+        """Record the duration of a worker's turn of `num_steps` steps with `num_rows` rows, including the encoding of
+        new sequences."""
+        bucket, step_seconds = num_rows.bit_length(), seconds / num_steps
         known = self._turn_seconds.get(bucket)
         if usual := known or self._guessed_seconds(num_rows):
-            seconds = min(seconds, _MOST_SLOWER * usual)
-        self._turn_seconds[bucket] = seconds if known is None else _KEEP * known + (1.0 - _KEEP) * seconds
+            step_seconds = min(step_seconds, _MOST_SLOWER * usual)
+        self._turn_seconds[bucket] = step_seconds if known is None else _KEEP * known + (1.0 - _KEEP) * step_seconds
         if num_rows >= _FULL * self._max_rows:
+            seconds = step_seconds * num_steps
             keep = 0.5 ** (seconds / _HALF_LIFE_SECONDS)
-            self._full_rows = self._full_rows * keep + num_rows
+            self._full_rows = self._full_rows * keep + num_rows * num_steps
             self._full_seconds = self._full_seconds * keep + seconds
 
     def ended(self, num_source_tokens: int, num_output_tokens: int) -> None:
@@ -91,7 +94,7 @@ class Pace:
     """Divides a turn's time between running and new sequences.
 
     During an encoder run no sequence gets a token; while it is postponed, slots stay empty. So with at least half of
-    the slots in use, encoding may take as long as a step: running sequences then slow down at most twofold. With more
+    the slots in use, encoding may take as long as a run: running sequences then slow down at most twofold. With more
     empty slots it may take longer, in proportion to empty slots per slot in use.
     """
 
@@ -106,7 +109,7 @@ class Pace:
         self._token_seconds = _averaged(self._token_seconds, seconds / max(num_padded_tokens, 1))
 
     def stepped(self, seconds: float) -> None:
-        """Record the duration of a step."""
+        """Record the duration of a run of one or more steps."""
         self._step_seconds = _averaged(self._step_seconds, seconds)
 
     def encode_tokens(self, num_rows: int, num_free: int) -> int:

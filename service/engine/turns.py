@@ -5,6 +5,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterable
 from collections.abc import Sequence as Sequence_
+from dataclasses import replace
 
 from service.domain.errors import Cancelled, DeadlineExceeded, EngineFailure, Public, ServiceError, Unavailable
 from service.domain.translation import FinishReason
@@ -81,11 +82,12 @@ class Turns:
             while not self.has_work(worker):
                 self.changed.wait()
             worker.turn_began = self._clock()
+            worker.search.clear_interrupt()  # under the lock: whatever it was for is processed here
             if self.unavailable is not None:
                 return None
-            self._drop_unwanted(worker.turn_began)
+            self._drop_unwanted(worker, worker.turn_began)
             worker.remove_abandoned()
-            plan = self._scheduled(worker)
+            plan = self._limited(worker, self._scheduled(worker))
             if self._config.checks_integrity:
                 self.check_integrity(worker, plan.admitted, with_requests=self._are_requests_due())
             updates = self.requests.take_updates()
@@ -101,19 +103,43 @@ class Turns:
             worker.batch.num_rows or worker.abandoned or (len(self.requests.waiting) and self._share(worker) > 0)
         )
 
-    def _drop_unwanted(self, now_seconds: float) -> None:
+    def interrupt(self) -> None:
+        """End the runs under way soon. The caller holds the lock and has changed what the workers will see then."""
+        for worker in self.workers:
+            worker.search.interrupt()
+
+    def interrupt_for_newcomers(self) -> None:
+        """End the runs of workers that have room for waiting sequences soon. The caller holds the lock."""
+        if len(self.requests.waiting):
+            for worker in self.workers:
+                if worker.batch.num_free and self._share(worker) > 0:
+                    worker.search.interrupt()
+
+    def _drop_unwanted(self, worker: Worker, now_seconds: float) -> None:
         if self.aborted:
             aborted, self.aborted = self.aborted, []
             for sequence in aborted:
-                self._drop(sequence, Cancelled("the caller cancelled the call."), FinishReason.CANCELLED)
+                self._drop(worker, sequence, Cancelled("the caller cancelled the call."), FinishReason.CANCELLED)
         for sequence in self.requests.deadlines.pop_expired(now_seconds):
-            self._drop(sequence, DeadlineExceeded("the call's deadline passed."), FinishReason.DEADLINE)
+            self._drop(worker, sequence, DeadlineExceeded("the call's deadline passed."), FinishReason.DEADLINE)
 
-    def _drop(self, sequence: Sequence, error: ServiceError, reason: FinishReason) -> None:
+    def _drop(self, worker: Worker, sequence: Sequence, error: ServiceError, reason: FinishReason) -> None:
         leader = self.requests.drop(sequence, error, reason)
         if leader is not None:
-            self.worker_of.pop(leader).abandoned.append(leader)
-            self.changed.notify_all()  # its worker may be about to wait
+            home = self.worker_of.pop(leader)
+            home.abandoned.append(leader)
+            if home is not worker:  # which may be in a run, or about to wait
+                home.search.interrupt()
+                self.changed.notify_all()
+
+    def _limited(self, worker: Worker, plan: StepPlan) -> StepPlan:
+        """Return a plan with the limits of its run."""
+        assert worker.turn_began is not None
+        deadline = self.requests.deadlines.next_seconds()
+        watched = [leader for leader in self.requests.coalescing.watched if self.worker_of[leader] is worker]
+        seconds_left = None if deadline is None else deadline - worker.turn_began
+        limits = worker.limits(plan.admitted, watched, seconds_left, are_waiting=len(self.requests.waiting) > 0)
+        return plan if limits == plan.limits else replace(plan, limits=limits)
 
     def _scheduled(self, worker: Worker) -> StepPlan:
         num_waiting, num_free = len(self.requests.waiting), worker.batch.num_free
@@ -158,8 +184,8 @@ class Turns:
             for leader, error in (*turn.refused, *result.failed):
                 if self._leaves(worker, leader):
                     self.requests.fail(leader, self._explained(error))
-            if turn.num_rows and worker.turn_began is not None and not result.has_run_failed:
-                self._throughput.turned(turn.num_rows, (self._clock() - worker.turn_began) / result.num_steps)
+            if result.num_steps and worker.turn_began is not None and not result.has_run_failed:
+                self._throughput.turned(turn.num_rows, self._clock() - worker.turn_began, result.num_steps)
             if self._config.checks_integrity:
                 self.check_integrity(worker, with_requests=self._are_requests_due())
             updates = self.requests.take_updates()

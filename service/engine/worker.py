@@ -10,9 +10,10 @@ from service.domain.errors import EngineFailure, Public
 from service.engine.batch import Batch
 from service.engine.integrity import expect
 from service.engine.reports import TurnStats
-from service.engine.runner import EncodeJob, Rows, Runner, RunTerminated
+from service.engine.run_length import RunLength
+from service.engine.runner import ONE_STEP, EncodeJob, RunLimits, Runner, RunTerminated
 from service.engine.scheduler import StepPlan, schedule
-from service.engine.search.search import Search
+from service.engine.search.search import new_search
 from service.engine.sequence import DecodedHypothesis, Sequence
 from service.engine.throughput import Pace
 
@@ -54,14 +55,14 @@ class Worker:
     ) -> None:
         self.runner = runner
         self.batch = Batch(runner.spec.max_slots, runner.spec.kv_capacity)
-        self.search = Search(runner.spec)
+        self.search = new_search(runner, self.batch)
         self.abandoned: list[Sequence] = []  # running, but no longer wanted: to be removed before the next turn
         self.turn_began: float | None = None  # `None` between turns
         self.unreported: list[TurnStats] = []
         self._clock = clock
         self._pace = Pace(max_encode_tokens)
+        self._run_length = RunLength()
         self._num_failed_turns = 0
-        self._rows: Rows | None = None  # views of the live rows; `None` after a sequence has joined or left
         self._without_token: list[Sequence] = []  # joined, but the model has not chosen a token for them yet
         self._checks_integrity = checks_integrity
 
@@ -77,18 +78,46 @@ class Worker:
         budget = self._pace.encode_tokens(batch.num_rows, batch.num_free)
         return schedule(candidates, batch.num_free, budget, max_sequences)
 
+    def limits(
+        self,
+        joining: Sequence_[Sequence],
+        watched: Collection[Sequence],
+        seconds_left: float | None,
+        *,
+        are_waiting: bool,
+    ) -> RunLimits:
+        """Return the limits of the next turn's run.
+
+        `joining` sequences are admitted in this turn; of those here, somebody reads the tokens of the `watched` ones as
+        they come. `seconds_left` is the time to the next deadline; `are_waiting` says whether others wait for slots.
+        """
+        lengths, num_rows = self.batch.lengths, self.batch.num_rows + sum(each.num_slots for each in joining)
+        steps_to_first_tokens = [
+            len(each.forced_ids) + 1 - (int(lengths[each.slots[0]]) if each.slots else 0)
+            for each in (*self._without_token, *joining)
+            if each in watched
+        ]
+        return self._run_length.limits(
+            num_rows,
+            is_awaited=are_waiting or len(watched) > 0,
+            needs_row=are_waiting and num_rows >= self.batch.max_slots,
+            seconds_left=seconds_left,
+            steps_to_first_token=min(steps_to_first_tokens, default=None),
+        )
+
     def run(self, plan: StepPlan) -> Turn:
         """Encode the sequences that join, and advance all rows."""
         began = self._clock()
         refused = self.admit(plan.admitted) if plan.admitted else []
         encoded = self._clock()
         num_rows = self.batch.num_rows
-        result = self.step() if num_rows else StepResult()
+        result = self.step(plan.limits) if num_rows else StepResult()
         turn = Turn(plan, began, encoded, self._clock(), num_rows, refused, result)
         if plan.admitted:
             self._pace.encoded(plan.num_padded_tokens, encoded - began)
         if num_rows:
             self._pace.stepped(turn.stepped - encoded)
+            self._run_length.measured(num_rows, result.num_steps, turn.stepped - encoded)
         return turn
 
     def check_integrity(self, at_home: Collection[Sequence], joining: Collection[Sequence] = ()) -> None:
@@ -123,7 +152,6 @@ class Worker:
 
         If the run fails as a whole, each sequence is tried alone, so that one bad input does not fail the others.
         """
-        self._rows = None
         start_id = self.runner.spec.decoder_start_id
         jobs = [EncodeJob(sequence.source_ids, self.batch.join(sequence, start_id)) for sequence in sequences]
         for sequence in sequences:
@@ -135,32 +163,21 @@ class Worker:
         self._check()
         return failed
 
-    def step(self) -> StepResult:
+    def step(self, limits: RunLimits = ONE_STEP) -> StepResult:
         """Advance every running sequence by the tokens of one run. If the run itself fails, all of them fail."""
-        batch, search, result = self.batch, self.search, StepResult()
-        if self._rows is None:
-            live = slice(0, batch.num_rows)
-            self._rows = Rows(
-                batch.token_ids[live], batch.lengths[live], batch.source_lengths[live], batch.limits[live]
-            )
-        most = self.runner.spec.max_steps
-        max_steps = min(search.max_steps(batch), most) if most > 1 else 1
+        batch, result = self.batch, StepResult()
         try:
-            output = self.runner.run(self._rows, search.fetch(batch), max_steps)
+            outcome = self.search.run(limits)
         except Exception as error:
             _log_failure(f"a run of {batch.num_rows} rows", error)
             result.has_run_failed = True
             result.failed = [(sequence, _failure(error)) for sequence in batch.sequences]
         else:
-            advance = search.advance(batch, output)
-            if advance.copies:
-                sources, targets = zip(*advance.copies, strict=True)
-                self.runner.reorder(sources, targets, batch.lengths[list(sources)].tolist())
             self._note_first_tokens(result)
-            result.num_generated, result.num_steps = advance.num_generated, output.num_steps
-            result.finished = advance.finished
-            result.failed = [(sequence, _produced_nan("decoder")) for sequence in advance.failed]
-            result.has_run_failed = len(advance.failed) == batch.num_sequences
+            result.num_generated, result.num_steps = outcome.num_generated, outcome.num_steps
+            result.finished = outcome.finished
+            result.failed = [(sequence, _produced_nan("decoder")) for sequence in outcome.failed]
+            result.has_run_failed = len(outcome.failed) == batch.num_sequences
         self._remove_failed(result.failed)
         for sequence, _ in result.finished:
             self.remove(sequence)
@@ -169,11 +186,10 @@ class Worker:
 
     def certain(self, sequence: Sequence) -> tuple[int, ...]:
         """Return the tokens that a running sequence's best hypothesis will begin with, without the model's prefix."""
-        return self.search.certain(self.batch, sequence)
+        return self.search.certain(sequence)
 
     def remove(self, sequence: Sequence) -> None:
         """Free a running sequence's rows and end its search."""
-        self._rows = None
         for move in self.batch.leave(sequence):
             self.runner.move(*move)
         self.search.leave(sequence)

@@ -51,7 +51,7 @@ class LoadedModel:
 
     The `aligner` computes where the tokens of a translation came from; `None` if the bundle has no alignment graph.
     `fingerprint` is a digest of everything in the bundle that a translation depends on. `unknown` finds characters that
-    the tokenizer does not cover.
+    the tokenizer does not cover. `kernels` is what it is computed with (`engine.runtime.runners`).
     """
 
     bundle: FoundBundle
@@ -61,6 +61,7 @@ class LoadedModel:
     statistics: InferenceStatistics = field(default_factory=InferenceStatistics)
     aligner: Aligner | None = None
     leases: Leases = field(default_factory=Leases)
+    kernels: str = "plain"
     fingerprint: str = field(init=False)
     unknown: UnknownCharacters = field(init=False)
 

@@ -11,7 +11,7 @@ from service.engine.cpus import saturates_int8
 from service.engine.engine import Engine
 from service.engine.reports import EngineListener
 from service.engine.runtime.aligner import Aligner
-from service.engine.runtime.onnx_runner import OnnxRunner
+from service.engine.runtime.runners import PLAIN, open_runners
 from service.engine.runtime.session import DeviceUnavailable, SessionConfig, check_device, check_precision
 from service.models.language_pairs import LanguagePairs
 from service.models.loaded_model import LoadedModel
@@ -46,22 +46,23 @@ def load_model(
         check_device(session_config.device)
         check_precision(manifest.precision, session_config.device, str(directory))
         check_intact(directory, manifest)
-        if manifest.precision == "int8" and saturates_int8():
+        pairs = LanguagePairs(manifest)
+        tokenizer = load_tokenizer(manifest.tokenizer, directory)
+        opened = open_runners(directory, manifest, engine_config, session_config)
+        runners = opened.runners
+        if manifest.precision == "int8" and opened.kernels == PLAIN and saturates_int8():
             _LOG.warning(
                 "this CPU has no VNNI: int8 products may saturate; translations of %s may differ from those tested",
                 directory,
             )
-        pairs = LanguagePairs(manifest)
-        tokenizer = load_tokenizer(manifest.tokenizer, directory)
-        runners = OnnxRunner.load_for_workers(directory, manifest, engine_config, session_config)
-        aligner = Aligner.load(directory, manifest, runners[0].encoder, session_config)
+        aligner = Aligner.load(directory, manifest, opened.encoder, session_config)
         if aligner is not None:  # before the trials: the end of a trial terminates the encoder until the engine starts
             check_aligner(bundle, pairs, aligner)
         self_test(bundle, pairs, tokenizer, runners, engine_config)
         full_turn_seconds = warm_up(bundle, runners, engine_config)
         engine = Engine(runners, engine_config, listener, full_turn_seconds=full_turn_seconds)
         engine.start()
-        return LoadedModel(bundle, tokenizer, engine, pairs, statistics, aligner)
+        return LoadedModel(bundle, tokenizer, engine, pairs, statistics, aligner, kernels=opened.kernels)
 
 
 @contextlib.contextmanager

@@ -5,15 +5,17 @@ import time
 from collections.abc import Callable
 from collections.abc import Sequence as Sequence_
 from concurrent.futures import ThreadPoolExecutor
+from typing import cast
 
-import numpy as np
-
+from service.bundle import fused_io
 from service.bundle.errors import BundleError, one_line
 from service.domain.options import DecodingOptions
+from service.engine.batch import Batch
 from service.engine.config import EngineConfig
-from service.engine.runner import EncodeJob, Fetch, Rows, Runner
-from service.engine.runtime.onnx_runner import OnnxRunner
+from service.engine.runner import ONE_STEP, EncodeJob, Fetch, Rows, Runner, SearchRunner, StepRunner
+from service.engine.runtime.runners import BundleRunner
 from service.engine.runtime.session import DeviceUnavailable
+from service.engine.search.search import new_search
 from service.engine.sequence import Sequence
 from service.models.repository import FoundBundle
 from service.models.self_test import run_trial
@@ -30,7 +32,7 @@ _MEASURED_SECONDS = 0.03
 _BEAM_SIZE = 4
 
 
-def warm_up(bundle: FoundBundle, runners: Sequence_[OnnxRunner], engine_config: EngineConfig) -> float:
+def warm_up(bundle: FoundBundle, runners: Sequence_[BundleRunner], engine_config: EngineConfig) -> float:
     """Run full batches and a beam for a few steps; if the number of slots was left open, choose it.
 
     On return each worker's runner has its slots, and an engine can start on them. Returns the seconds of the slowest
@@ -45,9 +47,9 @@ def warm_up(bundle: FoundBundle, runners: Sequence_[OnnxRunner], engine_config: 
     def lanes_step_seconds() -> float:
         """Measure the workers' steps concurrently, as they will run, since they share memory bandwidth and caches."""
         with ThreadPoolExecutor(len(runners)) as pool:
-            for filled in [pool.submit(fill, each, source_ids, engine_config.max_encode_tokens) for each in runners]:
-                filled.result()
-            workers = [pool.submit(fastest_step, runner, len(source_ids)) for runner in runners]
+            filling = [pool.submit(fill, each, source_ids, engine_config.max_encode_tokens) for each in runners]
+            filled = [each.result() for each in filling]
+            workers = [pool.submit(fastest_step, runner, batch) for runner, batch in zip(runners, filled, strict=True)]
             seconds = max(worker.result() for worker in workers)
         for runner in runners:
             runner.idle()
@@ -101,27 +103,35 @@ def knee(step_seconds: Callable[[int], float | None], slot_counts: tuple[int, ..
     return next(num_slots for num_slots, rate in rates.items() if rate >= _ENOUGH * max(rates.values()))
 
 
-def fill(runner: Runner, source_ids: tuple[int, ...], max_encode_tokens: int) -> None:
-    """Give all slots the same source; no engine may run on the runner."""
+def fill(runner: Runner, source_ids: tuple[int, ...], max_encode_tokens: int) -> Batch:
+    """Give all slots the same source, and return their rows; no engine may run on the runner."""
     runner.reset()
-    jobs = [EncodeJob(source_ids, [row]) for row in range(runner.spec.max_slots)]
+    spec = runner.spec
+    batch = Batch(spec.max_slots, spec.kv_capacity)
+    new_search(runner, batch)
+    options = DecodingOptions(beam_size=1, length_penalty=1.0, num_hypotheses=1, max_output_tokens=spec.kv_capacity)
+    jobs = [
+        EncodeJob(source_ids, batch.join(Sequence(source_ids, options, 0.0), spec.decoder_start_id))
+        for _ in range(spec.max_slots)
+    ]
     per_run = max(max_encode_tokens // len(source_ids), 1)
     for start in range(0, len(jobs), per_run):
         runner.encode(jobs[start : start + per_run])
+    return batch
 
 
-def fastest_step(runner: Runner, source_length: int) -> float:
+def fastest_step(runner: Runner, batch: Batch) -> float:
     """Return the seconds of the fastest of a few steps with all slots, previously filled, in use."""
-    num_rows = runner.spec.max_slots
-    token_ids = np.full(num_rows, runner.spec.decoder_start_id, np.int64)
-    source_lengths = np.full(num_rows, source_length, np.int32)
-    limits = np.full(num_rows, runner.spec.kv_capacity, np.int32)
+    rows = batch.state.rows
     seconds = []
     for length in range(min(_MAX_STEPS, runner.spec.kv_capacity)):
+        rows["token_id"], rows["length"], rows["status"] = runner.spec.decoder_start_id, length, fused_io.RUNNING
         began = time.perf_counter()
-        lengths = np.full(num_rows, length, np.int32)
-        rows = Rows(token_ids, lengths, source_lengths, limits)
-        runner.run(rows, Fetch(True, False, 0), 1)
+        if runner.spec.searches:
+            cast(SearchRunner, runner).search(len(rows), ONE_STEP)
+        else:
+            live = Rows(batch.token_ids, batch.lengths, batch.source_lengths, batch.limits)
+            cast(StepRunner, runner).run(live, Fetch(True, False, 0), 1)
         seconds.append(time.perf_counter() - began)
         if len(seconds) >= _LEAST_STEPS and sum(seconds) > _MEASURED_SECONDS:
             break

@@ -2,6 +2,7 @@
 
 import pytest
 
+from service.engine.runner import RunLimits
 from service.engine.worker import StepResult, Worker
 
 
@@ -9,8 +10,8 @@ def swap_answers(patch: pytest.MonkeyPatch) -> None:
     """Exchange the tokens of two sequences that end in the same step."""
     step = Worker.step
 
-    def swapped(self: Worker) -> StepResult:
-        result = step(self)
+    def swapped(self: Worker, limits: RunLimits) -> StepResult:
+        result = step(self, limits)
         if len(result.finished) > 1:
             (one, a), (other, b), *rest = result.finished
             result.finished = [(one, b), (other, a), *rest]

@@ -40,9 +40,10 @@ class Aligner:
 
     @classmethod
     def load(
-        cls, directory: Path, manifest: Manifest, encoder: SharedGraph, session_config: SessionConfig
+        cls, directory: Path, manifest: Manifest, encoder: SharedGraph | None, session_config: SessionConfig
     ) -> "Aligner | None":
-        """Open the alignment graph of the bundle whose encoder graph is `encoder`; returns `None` if it has none.
+        """Open the alignment graph of the bundle whose encoder graph is `encoder`; returns `None` if it has none, and
+        then needs no encoder.
 
         Raises:
             DeviceUnavailable: the device can't be used here.
@@ -51,6 +52,7 @@ class Aligner:
         graphs = manifest.graphs
         if not graphs.alignment:
             return None
+        assert encoder is not None, "a bundle that aligns needs its encoder"
         inputs = graph_io.alignment_inputs(graphs.alignment_layer)
         # Each caller runs on its own thread; with more threads per run, runs would wait for each other and for the
         # workers.

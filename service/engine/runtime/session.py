@@ -146,15 +146,18 @@ class GraphSession:
         inputs: Sequence[str],
         outputs: Sequence[str],
         optional_outputs: Sequence[str] = (),
+        operators: Path | None = None,
     ) -> None:
         """Open a graph whose inputs and outputs must have the given names; it may lack all of `optional_outputs`.
+
+        `operators` is the library of its operators that are not ONNX Runtime's own.
 
         Raises:
             DeviceUnavailable: the device has no provider, or the provider fell back to the CPU.
             BundleError: this ONNX Runtime can't run the file there, or its names differ.
         """
         try:
-            self._session = _open(path, config)
+            self._session = _open(path, config, operators)
         except DeviceUnavailable:
             raise
         except Exception as error:  # ONNX Runtime's errors have no common base of their own
@@ -220,7 +223,16 @@ class GraphSession:
         self._run_options.terminate = False
 
 
-def _open(path: Path, config: SessionConfig) -> ort.InferenceSession:
+def check_operators(library: Path) -> None:
+    """Check that ONNX Runtime accepts a library of operators.
+
+    Raises:
+        Exception: ONNX Runtime's own, of many types: it does not.
+    """
+    ort.SessionOptions().register_custom_ops_library(str(library))
+
+
+def _open(path: Path, config: SessionConfig, operators: Path | None = None) -> ort.InferenceSession:
     provider = _PROVIDERS[config.device]
     if provider not in ort.get_available_providers():
         raise DeviceUnavailable(
@@ -230,7 +242,10 @@ def _open(path: Path, config: SessionConfig) -> ort.InferenceSession:
     if config.device == "cuda":
         ort.preload_dlls()  # pip puts the CUDA libraries beside it, where the loader does not look
     # Its own fallback would print to standard output.
-    session = ort.InferenceSession(path, _session_options(config), providers=[provider], enable_fallback=0)
+    options = _session_options(config)
+    if operators is not None:
+        options.register_custom_ops_library(str(operators))
+    session = ort.InferenceSession(path, options, providers=[provider], enable_fallback=0)
     if provider not in session.get_providers():
         raise _does_not_start(config.device, "it fell back to the CPU")
     return session

@@ -7,6 +7,7 @@ import numpy as np
 from service.engine.batch import Batch
 from service.engine.runner import Fetch, RunOutput
 from service.engine.search.beam_ranking import BeamHypotheses, Continuations, Rows, inherit, rank
+from service.engine.search.certain import certain_of_beams
 from service.engine.search.hypotheses import decoded, score
 from service.engine.search.strategy import Outcome
 from service.engine.sequence import DecodedHypothesis, Sequence
@@ -82,19 +83,9 @@ class BeamSearch:
         self._go_on(batch, sequences, rows, running, outcome)
 
     def certain(self, batch: Batch, sequence: Sequence) -> tuple[int, ...]:
-        """Return the common prefix of the sequence's beams and its best finished hypothesis."""
-        rows = sequence.slots
-        start, end = len(sequence.target_prefix_ids), int(batch.lengths[rows[0]])
-        if end <= batch.forced_lengths[rows[0]]:
-            return ()
-        alive = np.isfinite(batch.log_probs[rows])
-        rows = [row for row, is_alive in zip(rows, alive.tolist(), strict=True) if is_alive or not alive.any()]
-        if sequence.options.max_repeats:
-            end -= max(batch.repeats.doubtful(row, int(batch.max_repeats[row])) for row in rows)
-        outputs = [tuple(batch.output_ids[row, start:end].tolist()) for row in rows]
-        if sequence in self._hypotheses:
-            outputs += [each.text_ids[start:] for each in self._hypotheses[sequence].best(1)]
-        return _common_beginning(outputs)
+        """See `Strategy.certain`."""
+        hypotheses = self._hypotheses.get(sequence)
+        return certain_of_beams(batch, sequence, hypotheses.best(1)[0].text_ids if hypotheses else None)
 
     def _advance_forced(
         self, batch: Batch, sequences: list[Sequence], output: RunOutput, outcome: Outcome
@@ -163,11 +154,3 @@ class BeamSearch:
     def _best(self, sequence: Sequence) -> tuple[DecodedHypothesis, ...]:
         best = self._hypotheses[sequence].best(sequence.options.num_hypotheses)
         return tuple(decoded(sequence, *hypothesis, self._eos_id) for hypothesis in best)
-
-
-def _common_beginning(outputs: list[tuple[int, ...]]) -> tuple[int, ...]:
-    """Return the longest common prefix."""
-    for place, tokens in enumerate(zip(*outputs, strict=False)):
-        if any(token != tokens[0] for token in tokens):
-            return outputs[0][:place]
-    return min(outputs, key=len)

@@ -1,8 +1,11 @@
 """The score of a hypothesis, and the hypothesis that a caller gets from a strategy's result."""
 
+import math
+
 import numpy as np
 
 from service.domain.translation import FinishReason
+from service.engine.batch import Batch
 from service.engine.sequence import DecodedHypothesis, Sequence
 
 
@@ -32,3 +35,15 @@ def decoded(
     if chosen[-1] == eos_id:
         return DecodedHypothesis(chosen[:-1], normalized_score, FinishReason.STOP)
     return DecodedHypothesis(chosen, normalized_score, sequence.limit_reason)
+
+
+def decoded_row(batch: Batch, sequence: Sequence, excess: int, eos_id: int) -> DecodedHypothesis:
+    """Return the hypothesis of an ended sequence of one row; `excess` counts only if it did not end by itself."""
+    (row,) = sequence.slots
+    output_ids = tuple(batch.output_ids[row, : batch.lengths[row]].tolist())
+    own_score, options, is_cut = math.nan, sequence.options, output_ids[-1] != eos_id
+    if options.return_scores:
+        is_at_limit = len(output_ids) == batch.limits[row]
+        length = len(output_ids) + (is_cut and is_at_limit and options.forces_end)
+        own_score = score(sequence, float(batch.log_probs[row]), length)
+    return decoded(sequence, own_score, output_ids, excess if is_cut else 0, eos_id)

@@ -1,6 +1,5 @@
 """Common base of greedy search and sampling: sequences of one row each, with one token chosen per step."""
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Any
@@ -12,9 +11,10 @@ from service.bundle.graph_io import NO_TOKEN
 from service.engine.batch import Batch
 from service.engine.repeats import Counts, Ids, Mask
 from service.engine.runner import Fetch, RunOutput
-from service.engine.search.hypotheses import decoded, score
+from service.engine.search.certain import certain_of_row
+from service.engine.search.hypotheses import decoded_row
 from service.engine.search.strategy import Outcome
-from service.engine.sequence import DecodedHypothesis, Sequence
+from service.engine.sequence import Sequence
 
 Scores = npt.NDArray[np.float32]
 
@@ -65,13 +65,7 @@ class SingleRows(ABC):
 
     def certain(self, batch: Batch, sequence: Sequence) -> tuple[int, ...]:
         """See `Strategy.certain`."""
-        (row,) = sequence.slots
-        end = int(batch.lengths[row])
-        if end <= batch.forced_lengths[row]:
-            return ()
-        if sequence.options.max_repeats:
-            end -= batch.repeats.doubtful(row, int(batch.max_repeats[row]))
-        return tuple(batch.output_ids[row, len(sequence.target_prefix_ids) : end].tolist())
+        return certain_of_row(batch, sequence)
 
     def _own_rows(self, batch: Batch) -> Any:
         if self._revision != batch.revision:
@@ -109,20 +103,10 @@ class SingleRows(ABC):
         if is_ended.any():
             for row in batch.row_numbers[rows][is_ended].tolist():
                 sequence = batch.owner(row)
-                outcome.finished.append((sequence, (self._hypothesis(batch, sequence),)))
+                excess = batch.excess(row) if sequence.options.max_repeats else 0
+                outcome.finished.append((sequence, (decoded_row(batch, sequence, excess, self._eos_id),)))
         goes_on: Mask = ~(is_ended | is_broken)
         return goes_on
-
-    def _hypothesis(self, batch: Batch, sequence: Sequence) -> DecodedHypothesis:
-        (row,) = sequence.slots
-        output_ids = tuple(batch.output_ids[row, : batch.lengths[row]].tolist())
-        own_score, options, is_cut = math.nan, sequence.options, output_ids[-1] != self._eos_id
-        if options.return_scores:
-            is_at_limit = len(output_ids) == batch.limits[row]
-            length = len(output_ids) + (is_cut and is_at_limit and options.forces_end)
-            own_score = score(sequence, float(batch.log_probs[row]), length)
-        excess = batch.excess(row) if is_cut and options.max_repeats else 0
-        return decoded(sequence, own_score, output_ids, excess, self._eos_id)
 
 
 def ended(chosen_ids: Ids, lengths: Counts, limits: Counts, eos_id: int) -> Mask:

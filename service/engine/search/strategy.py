@@ -22,6 +22,7 @@ class Outcome:
     failed: list[Sequence] = field(default_factory=list)
     copies: list[tuple[int, int]] = field(default_factory=list)
     num_generated: int = 0
+    num_steps: int = 0
 
 
 class Strategy(Protocol):

@@ -137,7 +137,7 @@ def test_when_one_worker_dies_all_are_told_once() -> None:
     sequences: list[Sequence] = [endless(number, str(number)) for number in range(2, 6)]
     dying = threading.Event()
 
-    def dies(**_: object) -> None:
+    def dies(*_: object) -> None:
         dying.set()
         raise MemoryError("no more")
 

@@ -1,0 +1,251 @@
+"""The runner of fused graphs: their operators encode sources, and decode many steps with the choice of tokens."""
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy import typing as npt
+
+from service.bundle import fused_io
+from service.bundle.manifest import Manifest
+from service.engine.config import EngineConfig
+from service.engine.repeats import UNGUARDED
+from service.engine.runner import EncodeJob, RunLimits, RunnerSpec, RunTerminated, SearchRun
+from service.engine.runtime.session import Binding, Buffer, GraphSession, SessionConfig
+from service.engine.search_state import SearchState
+
+_ALIGNMENT = 64  # bytes; of a cache line
+_FIRST_SLOTS = 16  # of each worker, until the best number is measured: enough to test a bundle
+
+
+@dataclass(frozen=True, slots=True)
+class FusedShape:
+    """Sizes of a slot's caches, which are made of blocks of 16 tokens of one head: keys, then values."""
+
+    num_layers: int
+    num_heads: int
+    padded_head_size: int
+    self_blocks: int
+    cross_blocks: int
+
+    def cache(self, num_slots: int, num_blocks: int) -> tuple[int, ...]:
+        """Return the shape of a cache."""
+        width = fused_io.BLOCK_TOKENS * self.padded_head_size
+        return num_slots, self.num_layers, num_blocks, self.num_heads, 2, width
+
+    @property
+    def bytes_per_slot(self) -> int:
+        """Return the memory reserved per slot for its longest source and whole capacity, used or not."""
+        return math.prod(self.cache(1, self.self_blocks + self.cross_blocks)) * np.dtype(np.float32).itemsize
+
+
+@dataclass(frozen=True, slots=True)
+class _Encoding:
+    """A binding of an encoder run of some number of sources, whose arrays have one entry for each."""
+
+    binding: Binding
+    ends: npt.NDArray[np.int32]
+    slots: npt.NDArray[np.int32]
+    is_finite: npt.NDArray[np.int32]
+    most_repeats: npt.NDArray[np.int32]
+
+
+class FusedRunner:
+    """Implements `runner.SearchRunner`.
+
+    The sessions are shared by all workers, each of which has its own caches: an operator uses the calling thread only.
+    Slots are the rows of the caches. They never move, so neither does the memory that is bound.
+    """
+
+    def __init__(self, encoder: GraphSession, decoder: GraphSession, shape: FusedShape, spec: RunnerSpec) -> None:
+        self.spec = spec
+        self._encoder = encoder
+        self._decoder = decoder
+        self._shape = shape
+        control = np.zeros(1, fused_io.CONTROL)
+        self._control = control
+        self._interrupt: npt.NDArray[np.int32] = control["interrupt"]
+        self._num_steps = np.zeros(1, np.int32)  # the operator's only output; `control` has it too
+        self._is_terminated = False
+        self._state: SearchState | None = None
+        self._search: Binding | None = None
+        self._encodings: dict[int, _Encoding] = {}  # by the number of sources
+        control["eos_id"], control["decoder_start_id"] = spec.eos_id, spec.decoder_start_id
+        self._clear_all()
+
+    @classmethod
+    def load_for_workers(
+        cls,
+        directory: Path,
+        manifest: Manifest,
+        names: tuple[str, str],
+        operators: Path,
+        config: EngineConfig,
+        session_config: SessionConfig,
+        workers: int,
+    ) -> "list[FusedRunner]":
+        """Open a bundle's fused graphs, encoder and decoder, for some number of workers, which share the slots.
+
+        Raises:
+            DeviceUnavailable: the device can't be used here.
+            BundleError: a graph can't be opened, or does not match the expected interface.
+        """
+        model, limits, tokens = manifest.model, manifest.limits, manifest.tokenizer
+        kv_capacity = config.kv_capacity or limits.max_output_tokens + manifest.longest_target_prefix
+        one_thread = dataclasses.replace(session_config, intra_op_threads=1)
+        encoder, decoder = (
+            GraphSession(directory / name, one_thread, inputs, outputs, operators=operators)
+            for name, inputs, outputs in (
+                (names[0], fused_io.ENCODE_INPUTS, fused_io.ENCODE_OUTPUTS),
+                (names[1], fused_io.DECODE_INPUTS, fused_io.DECODE_OUTPUTS),
+            )
+        )
+        shape = FusedShape(
+            num_layers=model.num_decoder_layers,
+            num_heads=model.num_heads,
+            padded_head_size=-(-model.head_size // 16) * 16,
+            self_blocks=-(-kv_capacity // fused_io.BLOCK_TOKENS),
+            cross_blocks=-(-limits.max_source_tokens // fused_io.BLOCK_TOKENS),
+        )
+        spec = RunnerSpec(
+            max_slots=(config.max_slots or _FIRST_SLOTS * workers) // workers,
+            kv_capacity=kv_capacity,
+            max_source_tokens=limits.max_source_tokens,
+            eos_id=tokens.eos_id,
+            decoder_start_id=tokens.decoder_start_id,
+            bytes_per_slot=shape.bytes_per_slot,
+            max_steps=kv_capacity,
+            has_logits=True,
+            renormalizes=manifest.renormalizes,
+            searches=True,
+        )
+        return [cls(encoder, decoder, shape, spec) for _ in range(workers)]
+
+    def attach(self, state: SearchState) -> None:
+        """See `SearchRunner.attach`."""
+        assert len(state.rows) == self.spec.max_slots, f"{len(state.rows)} rows, {self.spec.max_slots} slots"
+        self._state = state
+        self._search = None
+
+    def resize(self, max_slots: int) -> None:
+        """Reserve a different number of slots; clears all. No engine may run on this runner."""
+        self.spec = dataclasses.replace(self.spec, max_slots=max_slots)
+        self._state = None
+        self._clear_all()
+
+    def encode(self, jobs: Sequence[EncodeJob]) -> list[bool]:
+        """See `Runner.encode`."""
+        self._check_terminated()
+        assert self._state is not None, "encode before attach"
+        rows = self._state.rows
+        encoding = self._encodings.get(len(jobs))
+        if encoding is None:
+            encoding = self._encodings[len(jobs)] = self._encoding(len(jobs))
+        encoding.ends[:] = list(itertools.accumulate(len(job.source_ids) for job in jobs))
+        encoding.slots[:] = rows["source_slot"][[job.rows[0] for job in jobs]]
+        token_ids = np.fromiter(itertools.chain.from_iterable(job.source_ids for job in jobs), np.int64)
+        self._encoder.rebind(encoding.binding, {"token_ids": token_ids})
+        self._encoder.run(encoding.binding)
+        self._check_terminated()
+        max_repeats = rows["max_repeats"]
+        for job, most_repeats in zip(jobs, encoding.most_repeats.tolist(), strict=True):
+            if max_repeats[job.rows[0]] < UNGUARDED:
+                max_repeats[job.rows] = max(int(max_repeats[job.rows[0]]), most_repeats)
+        return [bool(is_finite) for is_finite in encoding.is_finite.tolist()]
+
+    def search(self, num_rows: int, limits: RunLimits) -> SearchRun:
+        """See `SearchRunner.search`."""
+        self._check_terminated()
+        if self._search is None:
+            self._search = self._bind()
+        control = self._control
+        control["num_rows"], control["max_steps"] = num_rows, min(limits.max_steps, self.spec.max_steps)
+        control["returns_at_end"] = limits.returns_at_end
+        self._decoder.run(self._search)
+        self._check_terminated()
+        return SearchRun(int(control["num_steps"][0]), int(control["num_generated"][0]))
+
+    def interrupt(self) -> None:
+        """See `SearchRunner.interrupt`."""
+        self._interrupt[0] = 1
+
+    def clear_interrupt(self) -> None:
+        """See `SearchRunner.clear_interrupt`."""
+        self._interrupt[0] = 0
+
+    def move(self, source_row: int, target_row: int, length: int) -> None:
+        """See `Runner.move`. The rows' slots stay where they are."""
+
+    def clear(self, rows: Sequence[int]) -> None:
+        """See `Runner.clear`."""
+        assert self._state is not None, "clear before attach"
+        for row in rows:
+            self._self_cache[self._state.rows["slot"][row]] = 0.0
+            self._cross_cache[self._state.rows["source_slot"][row]] = 0.0
+
+    def idle(self) -> None:
+        """See `Runner.idle`. There is nothing to leave: each worker has one thread."""
+
+    def reset(self) -> None:
+        """See `Runner.reset`."""
+        self._encoder.reset()
+        self._decoder.reset()
+        self._is_terminated = False
+        self.clear_interrupt()
+        self._clear_all()
+
+    def terminate(self) -> None:
+        """See `Runner.terminate`."""
+        self._is_terminated = True
+        self._encoder.terminate()
+        self._decoder.terminate()
+        self.interrupt()  # last: a run that it ends must find that it was terminated
+
+    def _check_terminated(self) -> None:
+        if self._is_terminated:
+            raise RunTerminated("the run was terminated")
+
+    def _clear_all(self) -> None:
+        """Zero all slots: the new memory is not touched before it is used."""
+        self._search = None
+        self._encodings.clear()
+        num_slots, shape = self.spec.max_slots, self._shape
+        self._self_cache = self._cross_cache = np.empty(0, np.float32)  # first: old and new need not fit together
+        self._self_cache = _aligned_zeros(shape.cache(num_slots, shape.self_blocks))
+        self._cross_cache = _aligned_zeros(shape.cache(num_slots, shape.cross_blocks))
+
+    def _encoding(self, num_sources: int) -> _Encoding:
+        ends, slots, is_finite, most_repeats = (np.zeros(num_sources, np.int32) for _ in range(4))
+        inputs = dict(zip(fused_io.ENCODE_INPUTS[1:], (ends, slots, self._cross_cache), strict=True))
+        outputs = dict(zip(fused_io.ENCODE_OUTPUTS, (is_finite, most_repeats), strict=True))
+        return _Encoding(self._encoder.bind(inputs, outputs), ends, slots, is_finite, most_repeats)
+
+    def _bind(self) -> Binding:
+        """Bind the rows and the caches for all runs."""
+        assert self._state is not None, "search before attach"
+        state = self._state
+        inputs: tuple[npt.NDArray[Any], ...] = (
+            self._control.view(np.int32),
+            state.raw_rows,
+            state.output_ids,
+            state.history,
+            state.hypotheses.view(np.uint8).reshape(len(state.hypotheses), -1),
+            state.hypothesis_ids,
+            self._self_cache,
+            self._cross_cache,
+        )
+        buffers = {name: Buffer.of(array) for name, array in zip(fused_io.DECODE_INPUTS, inputs, strict=True)}
+        return self._decoder.bind(buffers, {fused_io.DECODE_OUTPUTS[0]: self._num_steps})
+
+
+def _aligned_zeros(shape: tuple[int, ...]) -> npt.NDArray[np.float32]:
+    """Return zeros that begin with a cache line."""
+    size = math.prod(shape)
+    memory = np.zeros(size * 4 + _ALIGNMENT, np.uint8)
+    start = -memory.ctypes.data % _ALIGNMENT
+    return memory[start : start + size * 4].view(np.float32).reshape(shape)

@@ -1,0 +1,59 @@
+"""The library of CPU operators that fused graphs are made of: where it is, and which instruction set it uses here."""
+
+import ctypes
+import functools
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from service.bundle.errors import one_line
+from service.engine.runtime.session import check_operators
+
+CHOICE = "DRAGOMAN_KERNELS"  # "off", or the instruction set to use, such as "portable"; the library reads it too
+PATH = "DRAGOMAN_KERNELS_LIBRARY"
+
+_LIBRARY = Path(__file__).parents[2] / "kernels" / "libdragoman_kernels.so"
+_OFF = "off"
+
+
+class KernelsUnavailable(Exception):
+    """The library can't be used here; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kernels:
+    """A library that works here."""
+
+    path: Path
+    instruction_set: str  # such as "avx512-vnni"
+
+
+def find_kernels() -> Kernels:
+    """Load the library.
+
+    Raises:
+        KernelsUnavailable: it is switched off, missing or foreign, or this CPU is too old for it.
+    """
+    return _load(Path(os.environ.get(PATH) or _LIBRARY), os.environ.get(CHOICE, ""))
+
+
+@functools.cache
+def _load(path: Path, choice: str) -> Kernels:
+    if choice == _OFF:
+        raise KernelsUnavailable(f"{CHOICE} is {_OFF!r}")
+    if not path.is_file():
+        raise KernelsUnavailable(f"{path} is missing; build it with 'make serve'")
+    try:
+        find = ctypes.CDLL(str(path)).dragoman_compute
+    except (OSError, AttributeError) as error:
+        raise KernelsUnavailable(f"{path} can't be loaded: {error}") from error
+    find.argtypes, find.restype = [ctypes.c_char_p], ctypes.POINTER(ctypes.c_char_p)  # a table that begins with a name
+    table = find(choice.encode())
+    if not table:
+        wanted = f"{CHOICE} is {choice!r}, which it can't run" if choice else "it is too old"
+        raise KernelsUnavailable(f"{path} has no code for this CPU: {wanted}")
+    try:
+        check_operators(path)
+    except Exception as error:  # ONNX Runtime's errors have no common base of their own
+        raise KernelsUnavailable(f"{path} is not accepted by ONNX Runtime: {one_line(error)}") from error
+    return Kernels(path, table[0].decode())

@@ -1,0 +1,98 @@
+"""Search on a runner that chooses the tokens itself: only sequences that have ended are looked at."""
+
+from collections.abc import Collection
+
+from service.bundle import fused_io
+from service.engine.batch import Batch
+from service.engine.integrity import expect
+from service.engine.runner import RunLimits, SearchRunner
+from service.engine.search.certain import certain_of_beams, certain_of_row
+from service.engine.search.hypotheses import decoded, decoded_row
+from service.engine.search.strategy import Outcome
+from service.engine.sequence import DecodedHypothesis, Sequence
+
+
+class FusedSearch:
+    """A `Search` that keeps nothing: all that is known of a sequence is in its rows."""
+
+    num_kept = 0
+
+    def __init__(self, runner: SearchRunner, batch: Batch) -> None:
+        self._runner = runner
+        self._batch = batch
+        self._eos_id = runner.spec.eos_id
+        self._statuses = batch.state.rows["status"]
+        self._excesses = batch.state.rows["excess"]
+        self._num_finished = batch.state.rows["num_finished"]
+        self._num_given_up = batch.state.rows["num_given_up"]
+        runner.attach(batch.state)
+
+    def join(self, sequence: Sequence) -> None:
+        """See `Search.join`."""
+
+    def leave(self, sequence: Sequence) -> None:
+        """See `Search.leave`."""
+
+    def run(self, limits: RunLimits) -> Outcome:
+        """See `Search.run`."""
+        batch = self._batch
+        run = self._runner.search(batch.num_rows, limits)
+        outcome = Outcome(num_steps=run.num_steps, num_generated=run.num_generated)
+        for row in self._statuses[: batch.num_rows].nonzero()[0].tolist():
+            sequence = batch.owner(row)
+            if row != sequence.slots[0]:
+                continue
+            if self._statuses[row] == fused_io.BROKEN:
+                outcome.failed.append(sequence)
+            elif sequence.num_slots > 1:
+                outcome.finished.append((sequence, self._best(sequence)))
+            else:
+                excess = int(self._excesses[row]) if self._statuses[row] == fused_io.REPEATING else 0
+                outcome.finished.append((sequence, (decoded_row(batch, sequence, excess, self._eos_id),)))
+        return outcome
+
+    def interrupt(self) -> None:
+        """See `Search.interrupt`."""
+        self._runner.interrupt()
+
+    def clear_interrupt(self) -> None:
+        """See `Search.clear_interrupt`."""
+        self._runner.clear_interrupt()
+
+    def certain(self, sequence: Sequence) -> tuple[int, ...]:
+        """See `Search.certain`."""
+        if sequence.num_slots == 1:
+            return certain_of_row(self._batch, sequence)
+        ended = self._ended(sequence)
+        best = None
+        if ended:
+            _, length, excess, output_ids = self._hypothesis(ended[0])
+            best = output_ids[: length - excess]
+        return certain_of_beams(self._batch, sequence, best)
+
+    def check_integrity(self, running: Collection[Sequence]) -> None:
+        """Check that the rows of sequences that go on are running, and know their beams' rows in their order."""
+        beam_rows = self._batch.state.rows["beam_rows"]
+        for sequence in running:
+            own = sequence.slots
+            expect(not self._statuses[own[0]], f"row {own[0]} has ended and has not left")
+            found = beam_rows[own[0], : len(own)].tolist()
+            expect(found == own, f"the rows {own} of a beam are known as {found}")
+
+    def _ended(self, sequence: Sequence) -> list[int]:
+        """Return where the hypotheses of a beam are, best first: the finished ones, then those it gave up."""
+        leader, num_slots = sequence.slots[0], self._batch.max_slots
+        finished = sequence.slots[: self._num_finished[leader]]
+        return finished + [num_slots + row for row in sequence.slots[: self._num_given_up[leader]]]
+
+    def _hypothesis(self, place: int) -> tuple[float, int, int, tuple[int, ...]]:
+        state = self._batch.state
+        score, length, excess, _ = state.hypotheses[place].item()
+        return score, length, excess, tuple(state.hypothesis_ids[place, :length].tolist())
+
+    def _best(self, sequence: Sequence) -> tuple[DecodedHypothesis, ...]:
+        hypotheses = []
+        for place in self._ended(sequence)[: sequence.options.num_hypotheses]:
+            score, _, excess, output_ids = self._hypothesis(place)
+            hypotheses.append(decoded(sequence, score, output_ids, excess, self._eos_id))
+        return tuple(hypotheses)
