@@ -58,11 +58,14 @@ class _Encoding:
 class FusedRunner:
     """Implements `runner.SearchRunner`.
 
-    The sessions are shared by all workers, each of which has its own caches: an operator uses the calling thread only.
-    Slots are the rows of the caches. They never move, so neither does the memory that is bound.
+    The sessions are shared by all workers, each of which has its own caches and threads: an operator shares its work
+    among the calling thread and helpers of its own. Slots are the rows of the caches. They never move, so neither does
+    the memory that is bound.
     """
 
-    def __init__(self, encoder: GraphSession, decoder: GraphSession, shape: FusedShape, spec: RunnerSpec) -> None:
+    def __init__(
+        self, encoder: GraphSession, decoder: GraphSession, shape: FusedShape, spec: RunnerSpec, num_threads: int
+    ) -> None:
         self.spec = spec
         self._encoder = encoder
         self._decoder = decoder
@@ -75,6 +78,8 @@ class FusedRunner:
         self._state: SearchState | None = None
         self._search: Binding | None = None
         self._encodings: dict[int, _Encoding] = {}  # by the number of sources
+        self._num_threads = np.array([num_threads], np.int32)
+        control["num_threads"] = num_threads
         control["eos_id"], control["decoder_start_id"] = spec.eos_id, spec.decoder_start_id
         self._clear_all()
 
@@ -88,8 +93,10 @@ class FusedRunner:
         config: EngineConfig,
         session_config: SessionConfig,
         workers: int,
+        num_threads: int,
     ) -> "list[FusedRunner]":
-        """Open a bundle's fused graphs, encoder and decoder, for some number of workers, which share the slots.
+        """Open a bundle's fused graphs, encoder and decoder, for workers of `num_threads` threads, which share the
+        slots.
 
         Raises:
             DeviceUnavailable: the device can't be used here.
@@ -124,7 +131,7 @@ class FusedRunner:
             renormalizes=manifest.renormalizes,
             searches=True,
         )
-        return [cls(encoder, decoder, shape, spec) for _ in range(workers)]
+        return [cls(encoder, decoder, shape, spec, num_threads) for _ in range(workers)]
 
     def attach(self, state: SearchState) -> None:
         """See `SearchRunner.attach`."""
@@ -221,7 +228,7 @@ class FusedRunner:
 
     def _encoding(self, num_sources: int) -> _Encoding:
         ends, slots, is_finite, most_repeats = (np.zeros(num_sources, np.int32) for _ in range(4))
-        inputs = dict(zip(fused_io.ENCODE_INPUTS[1:], (ends, slots, self._cross_cache), strict=True))
+        inputs = dict(zip(fused_io.ENCODE_INPUTS[1:], (ends, slots, self._cross_cache, self._num_threads), strict=True))
         outputs = dict(zip(fused_io.ENCODE_OUTPUTS, (is_finite, most_repeats), strict=True))
         return _Encoding(self._encoder.bind(inputs, outputs), ends, slots, is_finite, most_repeats)
 

@@ -1,6 +1,7 @@
 """Chooses and opens the graphs of a bundle that fit this machine: fused ones if possible, otherwise plain ones."""
 
 import logging
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -8,15 +9,17 @@ from pathlib import Path
 from service.bundle import graph_io
 from service.bundle.manifest import Manifest
 from service.engine.config import EngineConfig
+from service.engine.cpus import available_cpus
 from service.engine.runtime.fused_runner import FusedRunner
 from service.engine.runtime.kernels import Kernels, KernelsUnavailable, find_kernels
 from service.engine.runtime.onnx_runner import OnnxRunner
 from service.engine.runtime.session import SessionConfig
-from service.engine.runtime.shared_graph import SharedGraph, num_workers
+from service.engine.runtime.shared_graph import SharedGraph
 
 _LOG = logging.getLogger(__name__)
 
 PLAIN = "plain"
+_MOST_THREADS = 4  # of a fused worker: they wait for each other some twenty times a step
 
 BundleRunner = OnnxRunner | FusedRunner
 
@@ -47,8 +50,11 @@ def open_runners(directory: Path, manifest: Manifest, config: EngineConfig, sess
         _LOG.info("%s runs on ONNX Runtime's own kernels, which are slower: %s", directory, reason)
         plain = OnnxRunner.load_for_workers(directory, manifest, config, session_config)
         return Runners(plain, PLAIN, plain[0].encoder)
-    workers = num_workers(session_config, config.max_slots)
-    fused = FusedRunner.load_for_workers(directory, manifest, names, kernels.path, config, session_config, workers)
+    threads = session_config.intra_op_threads or available_cpus()
+    workers = int(os.environ.get("X_WORKERS") or -(-threads // _MOST_THREADS))
+    fused = FusedRunner.load_for_workers(
+        directory, manifest, names, kernels.path, config, session_config, workers, threads // workers
+    )
     encoder = None
     if manifest.graphs.alignment:
         encoder = SharedGraph(
