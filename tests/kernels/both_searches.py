@@ -13,6 +13,7 @@ from service.engine.batch import Batch
 from service.engine.runner import RunnerSpec
 from service.engine.search import rescoring
 from service.engine.search.hypotheses import decoded, score
+from service.engine.search.processors import Ids, Scores
 from service.engine.search.search import Search
 from service.engine.sequence import DecodedHypothesis, Sequence
 from tests.kernels.native_search import NativeSearch, State
@@ -162,7 +163,7 @@ def decode_both(library: Path, sequences: Several[Sequence], model: RandomModel,
     return [both.answers[sequence] for sequence in sequences]
 
 
-def _top(scores: rescoring.Scores, num_candidates: int) -> tuple[rescoring.Ids, rescoring.Scores]:
+def _top(scores: Scores, num_candidates: int) -> tuple[Ids, Scores]:
     """Return what `rescoring.top` does, but the lowest ids also among those that are equal to the worst of the best."""
     ids = np.argsort(-scores, axis=1, kind="stable")[:, :num_candidates]
     return ids, np.take_along_axis(scores, ids, axis=1)

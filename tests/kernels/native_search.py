@@ -151,7 +151,7 @@ class NativeSearch:
         """Return the rows that are still running."""
         rows = np.zeros(self._state.num_slots, np.int32)
         count = self._call("search_live", ctypes.c_void_p(rows.ctypes.data))
-        return rows[:count].tolist()
+        return [int(row) for row in rows[:count]]
 
     def needs(self) -> list[Need]:
         """Return what to compute for each live row."""

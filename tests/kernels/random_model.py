@@ -72,6 +72,5 @@ class RandomModel:
             candidate_log_probs[row] = scored.candidate_logits - np.float32(scored.log_total)
             whole = self.of(number, output_ids, Need(log_total=True, num_candidates=0, logits=True))
             logits[row], log_totals[row] = whole.logits, whole.log_total
-        if not fetch.next_log_probs:
-            next_log_probs = None
-        return RunOutput(next_ids, next_log_probs, candidate_ids, candidate_log_probs, 1, logits, log_totals)
+        of_next = next_log_probs if fetch.next_log_probs else None
+        return RunOutput(next_ids, of_next, candidate_ids, candidate_log_probs, 1, logits, log_totals)

@@ -15,7 +15,9 @@ using namespace dragoman;
 
 void log_sum(const float *x, int64_t count, float *largest, float *sum) {
   *largest = *std::max_element(x, x + count);
-  *sum = std::accumulate(x, x + count, 0.0f, [=](float total, float value) { return total + std::exp(value - *largest); });
+  *sum = 0.0f;
+  for (int64_t index = 0; index < count; ++index)
+    *sum += std::exp(x[index] - *largest);
 }
 
 int top(const float *x, int64_t count, int num_wanted, int32_t *indices, float *values) {

@@ -21,7 +21,7 @@ def reasons(answers: Several[Answer]) -> set[FinishReason]:
 
 
 def plain_model(seed: int = 0, num_tokens: int = 12, **changed: Any) -> RandomModel:
-    values = {"has_ties": False, "suppressed": (), "renormalizes": False, "ends": 0.0, "breaks": ()}
+    values: dict[str, Any] = {"has_ties": False, "suppressed": (), "renormalizes": False, "ends": 0.0, "breaks": ()}
     return RandomModel(seed, num_tokens, **(values | changed))
 
 

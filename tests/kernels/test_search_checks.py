@@ -118,7 +118,7 @@ def test_garbage_under_sanitizers(tmp_path: Path) -> None:
         "LD_PRELOAD": " ".join(runtimes), "ASAN_OPTIONS": "detect_leaks=0", "PYTHONMALLOC": "malloc",
     }  # fmt: skip
     subprocess.run(
-        [sys.executable, "-m", "tests.kernels.fuzz_search", str(library), "400", "2"],
+        [sys.executable, "-m", "tests.kernels.fuzz_search", str(library), "300", "2"],
         env=environment, check=True, timeout=patient(60),
     )  # fmt: skip
 

@@ -55,6 +55,7 @@ public:
   const std::vector<Need> &needs();
 
   // Append a token to each live row, given its scores in the order of `live()`; rows that end leave `live()`.
+  // All rows of a beam end together, with one status (`beam.h`); its hypotheses are then in `State::hypotheses`.
   // Returns whether a row ended.
   bool advance(const Scores *scores);
 
