@@ -1,5 +1,7 @@
 """Products of integers are exact, and what is done with their results rounds once per operation."""
 
+from math import erf
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -83,3 +85,22 @@ def test_dense_arg_max(
         best, value = compute.dense_arg_max(layer, levels)
         np.testing.assert_array_equal(best, expected.argmax(1), compute.name)
         np.testing.assert_array_equal(value, expected.max(1), compute.name)
+
+
+@pytest.mark.parametrize("activation", ["gelu", "silu"])
+def test_activations(computes: list[Compute], activation: str) -> None:
+    """Compare with float64, through a layer that has all values as its biases."""
+    x = np.linspace(-12, 12, 4801).astype(np.float32)
+    values = x.astype(np.float64)
+    if activation == "gelu":
+        expected = 0.5 * values * (1 + np.vectorize(erf)(values / 2**0.5))
+    else:
+        expected = values / (1 + np.exp(-values))
+    layer = DenseLayer(np.zeros((len(x), 1), np.int8), np.zeros_like(x), x, 0)
+    level = np.zeros((1, 1), np.uint8)
+    for compute in computes:
+        for scale in (20.0, 200.0, 2000.0):
+            levels = compute.dense_activated(layer, level, activation, Quantization(scale, 128))[0]
+            is_inside = np.abs(expected * scale) < 126
+            error = np.abs(levels - 128.0 - expected * scale)[is_inside]
+            assert error.max() < 0.5 + 0.01, (compute.name, scale)

@@ -29,11 +29,7 @@ DRAGOMAN_INLINE void store_low_bytes(RegisterI value, uint8_t *to) {
 using Accumulators = RegisterI;
 using Weights = __m512i;
 using Inputs = __m512i;
-#ifndef kTileRowsSet
 constexpr int kTileRows = 6, kTileColumns = 64;
-#else
-constexpr int kTileRows = kTileRowsSet, kTileColumns = kTileColumnsSet;
-#endif
 constexpr int kInputShift = 0;
 
 DRAGOMAN_INLINE Weights load_weights(const int8_t *from) { return _mm512_loadu_si512(from); }

@@ -1,4 +1,5 @@
-// NEON with dot products: aarch64 since Cortex-A75, Neoverse N1, Apple M1. Compile with -march=armv8.2-a+dotprod
+// NEON with dot products: aarch64 since Cortex-A75, Neoverse N1, Apple M1. Compile with -mcpu=generic+dotprod
+// (zig has no -march)
 #include <arm_neon.h>
 
 namespace dragoman {

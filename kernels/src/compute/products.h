@@ -14,83 +14,114 @@ namespace dragoman {
 namespace {
 
 constexpr int64_t kGroupBytes = kBlockColumns * 4; // of a block of weights: four inputs of 64 columns
-constexpr int kPrefetchDistance = 16;              // in groups: 4 KiB
+constexpr int kManyBlocks = 4;                     // for one row
+constexpr int kResults = kTileRows > kManyBlocks ? kTileRows : kManyBlocks; // in blocks of columns
 
-// Results of one block of weights: sums (num_rows, 64), each starting at its column's offset.
-template <int num_rows, bool prefetches>
-void multiply_block(const uint8_t *levels, int64_t levels_stride, const int8_t *weights, int64_t num_groups,
-                    const int32_t *offsets, int32_t *results) {
+// Results of `num_rows` rows and `num_blocks` blocks of weights: (num_blocks, num_rows, 64), from their offsets on.
+// Meanwhile read ahead so many 64-byte lines of each group at `ahead`.
+template <int num_rows, int num_blocks, int lines_ahead>
+void multiply_blocks(const uint8_t *levels, int64_t levels_stride, const int8_t *weights, int64_t num_groups,
+                     const int32_t *offsets, const int8_t *ahead, int32_t *results) {
   constexpr int kLanesEach = sizeof(Accumulators) / sizeof(int32_t);
   constexpr int kVectors = kTileColumns / kLanesEach;
+  const int64_t block_bytes = num_groups * kGroupBytes;
   for (int column = 0; column < kBlockColumns; column += kTileColumns) {
-    Accumulators sums[num_rows][kVectors];
-#pragma GCC unroll 16
-    for (int row = 0; row < num_rows; ++row) {
+    Accumulators sums[num_blocks][num_rows][kVectors];
 #pragma GCC unroll 4
-      for (int v = 0; v < kVectors; ++v)
-        sums[row][v] = Memory<Accumulators>::load(offsets + column + v * kLanesEach);
+    for (int block = 0; block < num_blocks; ++block) {
+#pragma GCC unroll 16
+      for (int row = 0; row < num_rows; ++row) {
+#pragma GCC unroll 4
+        for (int v = 0; v < kVectors; ++v)
+          sums[block][row][v] = Memory<Accumulators>::load(offsets + block * kBlockColumns + column + v * kLanesEach);
+      }
     }
     const int8_t *from = weights + column * 4;
     const uint8_t *input = levels;
     for (int64_t group = 0; group < num_groups; ++group, from += kGroupBytes, input += 4) {
-      Weights block[kVectors];
+#pragma GCC unroll 2
+      for (int line = 0; line < lines_ahead && column == 0; ++line)
+        __builtin_prefetch(ahead + group * kGroupBytes + line * 64, 0, 2); // into the second-level cache
 #pragma GCC unroll 4
-      for (int v = 0; v < kVectors; ++v) block[v] = load_weights(from + v * kLanesEach * 4);
-      if (prefetches) {
+      for (int block = 0; block < num_blocks; ++block) {
+        Weights own[kVectors];
 #pragma GCC unroll 4
-        for (int line = 0; line < kTileColumns * 4; line += 64)
-          __builtin_prefetch(from + kPrefetchDistance * kGroupBytes + line);
+        for (int v = 0; v < kVectors; ++v) own[v] = load_weights(from + block * block_bytes + v * kLanesEach * 4);
+#pragma GCC unroll 16
+        for (int row = 0; row < num_rows; ++row) {
+          const Inputs inputs = spread_inputs(input + row * levels_stride);
+#pragma GCC unroll 4
+          for (int v = 0; v < kVectors; ++v) sums[block][row][v] = multiply(sums[block][row][v], inputs, own[v]);
+        }
       }
+    }
+#pragma GCC unroll 4
+    for (int block = 0; block < num_blocks; ++block) {
 #pragma GCC unroll 16
       for (int row = 0; row < num_rows; ++row) {
-        const Inputs inputs = spread_inputs(input + row * levels_stride);
 #pragma GCC unroll 4
-        for (int v = 0; v < kVectors; ++v) sums[row][v] = multiply(sums[row][v], inputs, block[v]);
+        for (int v = 0; v < kVectors; ++v)
+          Memory<Accumulators>::store(sums[block][row][v],
+                                      results + (block * num_rows + row) * kBlockColumns + column + v * kLanesEach);
       }
     }
-#pragma GCC unroll 16
-    for (int row = 0; row < num_rows; ++row) {
-#pragma GCC unroll 4
-      for (int v = 0; v < kVectors; ++v)
-        Memory<Accumulators>::store(sums[row][v], results + row * kBlockColumns + column + v * kLanesEach);
-    }
   }
 }
 
-using MultiplyBlock = void (*)(const uint8_t *, int64_t, const int8_t *, int64_t, const int32_t *, int32_t *);
+using MultiplyBlocks = void (*)(const uint8_t *, int64_t, const int8_t *, int64_t, const int32_t *, const int8_t *,
+                                int32_t *);
 
-template <bool prefetches> DRAGOMAN_INLINE MultiplyBlock block_function(int64_t num_rows) {
-  static_assert(kTileRows <= 12, "one line per number of rows");
+template <int lines_ahead> DRAGOMAN_INLINE MultiplyBlocks tile_function(int64_t num_rows) {
+  static_assert(kTileRows == 4 || kTileRows == 6, "one line per number of rows");
   switch (num_rows) {
-  case 1: return multiply_block<1, prefetches>;
-  case 2: return multiply_block<2, prefetches>;
-  case 3: return multiply_block<3, prefetches>;
-  case 4: return multiply_block<4, prefetches>;
-  case 5: return multiply_block<kTileRows < 5 ? 1 : 5, prefetches>;
-  case 6: return multiply_block<kTileRows < 6 ? 1 : 6, prefetches>;
-  case 7: return multiply_block<kTileRows < 7 ? 1 : 7, prefetches>;
-  case 8: return multiply_block<kTileRows < 8 ? 1 : 8, prefetches>;
-  case 9: return multiply_block<kTileRows < 9 ? 1 : 9, prefetches>;
-  case 10: return multiply_block<kTileRows < 10 ? 1 : 10, prefetches>;
-  case 11: return multiply_block<kTileRows < 11 ? 1 : 11, prefetches>;
-  default: return multiply_block<kTileRows < 12 ? 1 : 12, prefetches>;
+  case 1: return multiply_blocks<1, 1, lines_ahead>;
+  case 2: return multiply_blocks<2, 1, lines_ahead>;
+  case 3: return multiply_blocks<3, 1, lines_ahead>;
+  case 4: return multiply_blocks<4, 1, lines_ahead>;
+  case 5: return multiply_blocks<kTileRows < 5 ? 4 : 5, 1, lines_ahead>;
+  default: return multiply_blocks<kTileRows < 6 ? 4 : 6, 1, lines_ahead>;
   }
 }
 
-// Calls use(block, row, results of 64 columns) for every block of columns and every row.
+// Few rows: the time is that of reading the weights. Several blocks at a time are several streams, and enough sums that
+// do not wait for each other.
+template <int num_rows, int num_blocks, class Use>
+DRAGOMAN_INLINE int64_t multiply_few(const Dense &dense, const uint8_t *levels, int64_t levels_stride, int32_t *results,
+                                     const Use &use) {
+  int64_t block = 0;
+  for (; block + num_blocks <= dense.num_blocks; block += num_blocks) {
+    multiply_blocks<num_rows, num_blocks, 0>(levels, levels_stride,
+                                             dense.weights + block * dense.num_groups * kGroupBytes, dense.num_groups,
+                                             dense.offsets + block * kBlockColumns, nullptr, results);
+    for (int i = 0; i < num_blocks; ++i)
+      for (int row = 0; row < num_rows; ++row) use(block + i, row, results + (i * num_rows + row) * kBlockColumns);
+  }
+  return block;
+}
+
+// Calls use(block, row, results of 64 columns) for every block of columns and every row, for each row in the blocks'
+// order.
 template <class Use>
 DRAGOMAN_INLINE void multiply_all(const Dense &dense, const uint8_t *levels, int64_t levels_stride, int64_t num_rows,
                                   const Use &use) {
-  alignas(64) int32_t results[kTileRows * kBlockColumns];
-  const int64_t num_tiles = (num_rows + kTileRows - 1) / kTileRows;
-  for (int64_t block = 0; block < dense.num_blocks; ++block) {
-    const int8_t *const weights = dense.weights + block * dense.num_groups * kGroupBytes;
+  alignas(64) int32_t results[kResults * kBlockColumns];
+  int64_t block = 0;
+  if (num_rows == 1) block = multiply_few<1, kManyBlocks>(dense, levels, levels_stride, results, use);
+  if (num_rows == 2) block = multiply_few<2, 2>(dense, levels, levels_stride, results, use);
+  const int64_t num_tiles = (num_rows + kTileRows - 1) / kTileRows, block_bytes = dense.num_groups * kGroupBytes;
+  for (; block < dense.num_blocks; ++block) {
+    const int8_t *const weights = dense.weights + block * block_bytes;
+    const int8_t *const next = block + 1 < dense.num_blocks ? weights + block_bytes : weights;
     for (int64_t tile = 0, row = 0; tile < num_tiles; ++tile) {
       // As many rows in each tile, or one more.
       const int64_t end = num_rows * (tile + 1) / num_tiles;
-      const MultiplyBlock function = tile == 0 ? block_function<true>(end - row) : block_function<false>(end - row);
+      const int64_t lines = num_tiles == 1 ? 0 : num_tiles < 4 ? 2 : 1; // of four in each group of the next block
+      const bool reads_ahead = tile * lines < 4 && lines > 0;
+      const MultiplyBlocks function = !reads_ahead ? tile_function<0>(end - row)
+                                      : lines == 1 ? tile_function<1>(end - row)
+                                                   : tile_function<2>(end - row);
       function(levels + row * levels_stride, levels_stride, weights, dense.num_groups,
-               dense.offsets + block * kBlockColumns, results);
+               dense.offsets + block * kBlockColumns, next + tile * lines * 64, results);
       for (const int32_t *result = results; row < end; ++row, result += kBlockColumns) use(block, row, result);
     }
   }

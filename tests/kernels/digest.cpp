@@ -1,0 +1,134 @@
+// Prints a digest of everything that each instruction set of this CPU computes from the same numbers: one line each,
+// equal on all CPUs. For CPUs that tests only emulate.
+#include <cstdio>
+#include <vector>
+
+#include "compute/compute.h"
+
+namespace {
+
+using namespace dragoman;
+
+uint32_t state;
+
+uint32_t next() { return state = state * 1664525u + 1013904223u, state >> 8; }
+float real() { return static_cast<float>(static_cast<int>(next() % 20001) - 10000) * 3e-4f; }
+
+template <class T> class Memory {
+public:
+  explicit Memory(int64_t size) : values_(size + 64 / sizeof(T)) {
+    const uintptr_t address = reinterpret_cast<uintptr_t>(values_.data());
+    first_ = values_.data() + (round_up(static_cast<int64_t>(address), 64) - static_cast<int64_t>(address)) / sizeof(T);
+  }
+  operator T *() { return first_; }
+
+private:
+  std::vector<T> values_;
+  T *first_;
+};
+
+struct Digest {
+  uint64_t value = 14695981039346656037u;
+  template <class T> void add(const T *data, int64_t count) {
+    const unsigned char *bytes = reinterpret_cast<const unsigned char *>(data);
+    for (int64_t i = 0; i < count * static_cast<int64_t>(sizeof(T)); ++i) value = (value ^ bytes[i]) * 1099511628211u;
+  }
+};
+
+void add_products(const Compute &compute, Digest &digest) {
+  constexpr int kInputs = 300, kOutputs = 330, kRows = 13, kGroups = kInputs / 4, kBlocks = 6, kWidth = kBlocks * 64;
+  Memory<int8_t> weights(kBlocks * kGroups * 256);
+  Memory<float> scales(kWidth), biases(kWidth), y(kRows * kWidth);
+  Memory<int32_t> offsets(kWidth);
+  Memory<uint8_t> levels(kRows * 320), out(kRows * kWidth);
+  for (int n = 0; n < kOutputs; ++n) {
+    for (int k = 0; k < kInputs; ++k)
+      weights[((n / 64 * kGroups + k / 4) * 64 + n % 64) * 4 + k % 4] = static_cast<int8_t>(next() % 255 - 127);
+    scales[n] = 1e-4f + 1e-8f * static_cast<float>(next() % 10000);
+    biases[n] = real();
+  }
+  for (int i = 0; i < kRows * 320; ++i) levels[i] = static_cast<uint8_t>(next());
+  Dense dense = {kInputs, kOutputs, kGroups, kBlocks, weights, nullptr, scales, biases, 1.0f, 113};
+  compute.prepare(dense, offsets);
+  for (int rows : {1, 2, 3, 7, kRows}) {
+    for (bool adds : {false, true}) {
+      compute.dense(dense, levels, 320, rows, adds, y, kWidth);
+      for (int row = 0; row < rows; ++row) digest.add(y + row * kWidth, kOutputs);
+    }
+    for (int activation = 0; activation < 4; ++activation) {
+      const Quantization to = {20.0f, 99};
+      compute.dense_activated(dense, levels, 320, rows, static_cast<Activation>(activation), to, out, kWidth);
+      for (int row = 0; row < rows; ++row) digest.add(out + row * kWidth, kOutputs);
+    }
+    int32_t best[kRows];
+    float values[kRows];
+    compute.dense_arg_max(dense, levels, 320, rows, best, values);
+    digest.add(best, rows);
+    digest.add(values, rows);
+  }
+}
+
+void add_attention(const Compute &compute, Digest &digest) {
+  for (int size : {5, 24, 64, 80}) {
+    constexpr int kTokens = 77, kHeads = 3, kSlots = 3;
+    const CacheShape shape = {kHeads, size, static_cast<int32_t>(round_up(size, 16))};
+    const int64_t row_size = 5 * kHeads * shape.block_size();
+    Memory<float> cache(kSlots * row_size), heads(kHeads * size), query(kHeads * size), scratch(80 + kHeads * 80);
+    int32_t history[kTokens];
+    for (int token = 0; token < kTokens; ++token) {
+      for (int i = 0; i < kHeads * size; ++i) query[i] = real(), heads[i] = real();
+      history[token] = token < 40 ? token / 30 : static_cast<int32_t>(next() % kSlots);
+      compute.append(shape, query, heads, token, cache + history[token] * row_size);
+    }
+    compute.attend(shape, query, 0.2f, cache, kTokens, history, row_size, {}, nullptr, heads, scratch);
+    digest.add<float>(heads, kHeads * size);
+    uint8_t levels[kHeads * 80];
+    compute.attend(shape, query, 0.2f, cache, 30, nullptr, 0, {50.0f, 128}, levels, nullptr, scratch);
+    digest.add(levels, kHeads * size);
+  }
+}
+
+void add_rows(const Compute &compute, Digest &digest) {
+  constexpr int kWidth = 1000;
+  Memory<float> x(1008), gain(1008), bias(1008), normed(1008);
+  Memory<uint8_t> levels(1024);
+  Memory<int8_t> token(1008);
+  for (int i = 0; i < kWidth; ++i) {
+    x[i] = real(), gain[i] = real(), bias[i] = real();
+    token[i] = static_cast<int8_t>(next());
+  }
+  for (bool is_scalar : {false, true}) {
+    const Norm norm = {gain, bias, kWidth, 1e-5f, is_scalar};
+    compute.norm(norm, x, 1008, 1, {30.0f, 120}, normed, 1008, levels, 1024);
+    digest.add<float>(normed, kWidth);
+    digest.add<uint8_t>(levels, kWidth);
+  }
+  compute.quantize(x, 1008, 1, kWidth, {50.0f, 77}, levels, 1024);
+  digest.add<uint8_t>(levels, kWidth);
+  compute.embed(token, 0.01f, x, kWidth, normed);
+  digest.add<float>(normed, kWidth);
+  const bool is_finite = compute.is_finite(x, kWidth);
+  digest.add(&is_finite, 1);
+  float largest, sum;
+  compute.log_sum(x, kWidth, &largest, &sum);
+  digest.add(&largest, 1);
+  digest.add(&sum, 1);
+  int32_t indices[64];
+  float values[64];
+  digest.add(indices, compute.top(x, kWidth, 50, indices, values));
+}
+
+} // namespace
+
+int main() {
+  for (const char *name : {"avx512-vnni", "avx-vnni", "avx2", "neon-dot", "portable"}) {
+    const Compute *compute = find_compute(name);
+    if (compute == nullptr) continue;
+    Digest digest;
+    state = 17;
+    add_products(*compute, digest);
+    add_attention(*compute, digest);
+    add_rows(*compute, digest);
+    std::printf("%s %016llx\n", name, static_cast<unsigned long long>(digest.value));
+  }
+}

@@ -1,0 +1,101 @@
+"""Attention of one query to cached tokens against NumPy, with the same bits on every instruction set."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from tests.kernels.compute import Compute, Floats, Indices, Quantization
+
+HEAD_SIZES = [1, 3, 8, 16, 24, 64, 80, 130]
+TO = Quantization(40.0, 120)
+
+
+class Tokens:
+    """Keys and values (T, H, D) of random tokens, and caches that hold them."""
+
+    def __init__(self, num_tokens: int, num_heads: int, head_size: int, seed: int) -> None:
+        self.random = np.random.default_rng(seed)
+        self.keys = self.random.normal(size=(num_tokens, num_heads, head_size)).astype(np.float32)
+        self.values = self.random.normal(size=self.keys.shape).astype(np.float32)
+        self.query = self.random.normal(size=(num_heads, head_size)).astype(np.float32)
+
+    def cached(self, compute: Compute, slots: Indices, num_rows: int) -> Floats:
+        """Return a cache with each token in its slot and NaN everywhere else."""
+        tokens, heads, head_size = self.keys.shape
+        padded = -(-head_size // 16) * 16
+        cache = np.full((num_rows, -(-tokens // 16), heads, 2, 16 * padded), np.nan, np.float32)
+        for token, slot in enumerate(slots):
+            compute.append(self.keys[token], self.values[token], token, cache[slot])
+        return cache
+
+    def attended(self, scale: float) -> NDArray[np.float64]:
+        """Return softmax(scale q k) v in float64."""
+        scores = np.einsum("hd,thd->ht", self.query.astype(np.float64), self.keys) * scale
+        weights = np.exp(scores - scores.max(1, keepdims=True))
+        weights /= weights.sum(1, keepdims=True)
+        result: NDArray[np.float64] = np.einsum("ht,thd->hd", weights, self.values.astype(np.float64))
+        return result
+
+
+@pytest.mark.parametrize("head_size", HEAD_SIZES)
+@pytest.mark.parametrize("num_tokens", [1, 2, 15, 16, 17, 48, 100, 2500])
+def test_attend(computes: list[Compute], head_size: int, num_tokens: int) -> None:
+    tokens = Tokens(num_tokens, 3, head_size, seed=head_size)
+    scale = 1.5 / head_size**0.5
+    results = []
+    for compute in computes:
+        cache = tokens.cached(compute, np.zeros(num_tokens, np.int32), 1)
+        heads, levels = compute.attend(tokens.query, scale, cache, num_tokens, None, TO)
+        np.testing.assert_allclose(heads, tokens.attended(scale), rtol=1e-5, atol=3e-6)
+        np.testing.assert_array_equal(levels, compute.quantize(heads, TO), compute.name)
+        results.append(heads)
+    for result in results[1:]:
+        np.testing.assert_array_equal(result, results[0])
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    head_size=st.sampled_from(HEAD_SIZES), num_tokens=st.integers(1, 70), num_rows=st.integers(1, 5),
+    is_mixed=st.booleans(), seed=st.integers(0, 2**32),
+)  # fmt: skip
+def test_where_tokens_are_does_not_matter(
+    computes: list[Compute], head_size: int, num_tokens: int, num_rows: int, is_mixed: bool, seed: int
+) -> None:
+    tokens = Tokens(num_tokens, 2, head_size, seed)
+    slots = tokens.random.integers(0, num_rows, num_tokens).astype(np.int32)
+    if not is_mixed:  # the usual case: a few long runs
+        slots.sort()
+    for compute in computes:
+        together = tokens.cached(compute, np.zeros(num_tokens, np.int32), 1)
+        spread = tokens.cached(compute, slots, num_rows)
+        heads, levels = compute.attend(tokens.query, 0.3, together, num_tokens, None, TO)
+        again, levels_again = compute.attend(tokens.query, 0.3, spread, num_tokens, slots, TO)
+        np.testing.assert_array_equal(again, heads, compute.name)
+        np.testing.assert_array_equal(levels_again, levels, compute.name)
+
+
+def test_one_token_takes_all(computes: list[Compute]) -> None:
+    """Scores far below the largest have no weight at all, and large ones do not overflow."""
+    tokens = Tokens(40, 1, 16, seed=1)
+    tokens.keys[:] = 0
+    tokens.keys[23] = 1
+    tokens.query[:] = 50
+    for compute in computes:
+        cache = tokens.cached(compute, np.zeros(40, np.int32), 1)
+        heads, _ = compute.attend(tokens.query, 1.0, cache, 40, None, TO)
+        np.testing.assert_array_equal(heads, tokens.values[23])
+
+
+def test_append_fills_the_padding(computes: list[Compute]) -> None:
+    for compute in computes:
+        layer = np.full((2, 2, 2, 16 * 32), np.nan, np.float32)
+        keys, values = np.arange(96, dtype=np.float32).reshape(2, 2, 24)
+        compute.append(keys, values, 18, layer)
+        own_keys, own_values = layer[1, :, 0].reshape(2, 32, 16), layer[1, :, 1].reshape(2, 16, 32)
+        np.testing.assert_array_equal(own_keys[:, :24, 2], keys)
+        np.testing.assert_array_equal(own_values[:, 2, :24], values)
+        assert np.all(own_keys[:, 24:, 2] == 0)
+        assert np.all(own_values[:, 2, 24:] == 0)
+        assert np.isnan(layer).sum() == layer.size - 2 * 2 * 32
