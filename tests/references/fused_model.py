@@ -135,10 +135,11 @@ class _Part:
         if self._activation == "relu":
             return np.maximum(x, np.float32(0.0))
         if self._activation == "gelu":
-            gelu: Floats = np.asarray(x * 0.5 * (1.0 + _ERF(x / math.sqrt(2.0))), np.float32)
+            above: Floats = _ERF(x / math.sqrt(2.0)).astype(np.float32)
+            gelu: Floats = x * np.float32(0.5) * (np.float32(1.0) + above)
             return gelu
         if self._activation == "silu":
-            silu: Floats = x / (np.float32(1.0) + np.exp(-x))
+            silu: Floats = (x / (np.float32(1.0) + np.exp(-x))).astype(np.float32)
             return silu
         assert self._activation == "identity"
         return x
