@@ -1,4 +1,4 @@
-"""The command line of the exporter: `convert`, `quantize`, `inspect`, `train` and `score`."""
+"""The command line of the exporter: `convert`, `quantize`, `fuse`, `inspect`, `train` and `score`."""
 
 import importlib
 import json
@@ -158,6 +158,28 @@ def quantize(bundle: Path, output: Path, calibration: Path, name: str | None) ->
         _fail(f"{bundle} failed the checks as int8, nothing was written: {error}", EXIT_FAILED)
     except OSError as error:
         _fail(f"{output} can't be written: {error}.", EXIT_FAILED)
+
+
+@main.command()
+@click.argument("bundle", type=click.Path(path_type=Path))
+def fuse(bundle: Path) -> None:
+    """Add fused graphs to the int8 bundle BUNDLE, which `quantize` writes as well; its other files stay.
+
+    Exit codes: 0 written, 1 the graphs can't be fused, 2 BUNDLE can't be used.
+    """
+    from export.fusing.bundle import fuse as run
+    from export.fusing.plain_graph import FusingError
+    from export.graphs.checks import GraphError
+    from service.bundle.errors import BundleError
+
+    try:
+        run(bundle, _say)
+    except BundleError as error:
+        _fail(str(error), EXIT_BAD_CHECKPOINT)
+    except (FusingError, GraphError) as error:
+        _fail(f"{bundle} can't be fused, nothing was written: {error}", EXIT_FAILED)
+    except OSError as error:
+        _fail(f"{bundle} can't be written: {error}.", EXIT_FAILED)
 
 
 @main.command()

@@ -1,4 +1,4 @@
-"""Converts a float32 bundle to int8: calibrate, rewrite, evaluate, write. Does not need torch."""
+"""Converts a float32 bundle to int8: calibrate, rewrite, fuse, evaluate, write. Does not need torch."""
 
 import dataclasses
 import shutil
@@ -13,6 +13,8 @@ from onnx_ir.passes.common import RemoveUnusedNodesPass
 from export.alignment import Translated, identical_pieces, share_found
 from export.bundle_writer import bundle_bytes, check_destination, checksums, staged_bundle
 from export.engine_decode import decode_golden, greedy_options, open_engine
+from export.fusing.bundle import fused_line, write_fused
+from export.fusing.plain_graph import FusingError
 from export.graphs.checks import check_alignment, check_decoder_step, check_encoder
 from export.graphs.execution import AlignmentRun, GraphPair
 from export.graphs.fusion import branch_scores, keep_token_axis
@@ -26,7 +28,7 @@ from export.tools import cpu_model, tool_versions
 from service.bundle.checksums import check_intact
 from service.bundle.errors import BundleError
 from service.bundle.manifest import Manifest
-from service.bundle.manifest_parts import GoldenPair
+from service.bundle.manifest_parts import GoldenPair, Graphs
 from service.text.tokenizers import Tokenizer, load_tokenizer
 
 _Histograms = Mapping[str, Mapping[str, Histogram]]
@@ -75,6 +77,7 @@ def quantize(
         if manifest.graphs.alignment:
             layer = manifest.graphs.alignment_layer
             check_alignment(directory / manifest.graphs.alignment, manifest.model, layer, "int8")
+        graphs = _fuse(directory, manifest, stages)
         given = _decode(directory, manifest, judging)
         quality = _quality(judging, given, [expected[line] for line in judging], tokenizer, method)
         quality = dataclasses.replace(
@@ -87,6 +90,7 @@ def quantize(
             manifest,
             name=manifest.name if name is None else name,
             precision="int8",
+            graphs=graphs,
             golden=_golden(directory, manifest, tokenizer),
             checksums=checksums(directory),
             tools=tool_versions(),
@@ -152,6 +156,17 @@ def write_graphs(source: Path, folder: Path, manifest: Manifest, histograms: _Hi
             branch_scores(model.graph)
         RemoveUnusedNodesPass()(model)
         onnx_ir.save(model, folder / name)
+
+
+def _fuse(directory: Path, manifest: Manifest, stages: Stages) -> Graphs:
+    """Write the fused graphs; a bundle of which they can't be made does without."""
+    try:
+        graphs = write_fused(directory, manifest)
+    except FusingError as error:
+        stages.done("fuse", f"plain graphs only: {error}")
+        return manifest.graphs
+    stages.done("fuse", fused_line(directory, graphs))
+    return graphs
 
 
 def _quality(

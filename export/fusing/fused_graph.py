@@ -1,5 +1,6 @@
 """Writes a fused graph: one node, whose large constants are bytes of the plain graph's file."""
 
+import hashlib
 from pathlib import Path
 
 import numpy as np
@@ -19,9 +20,9 @@ def save_fused(node: FusedNode, path: Path, plain: Path) -> None:
     inputs, outputs = NAMES[node.operator]
     values = declared(
         node.operator,
-        int(node.attributes["num_decoder_layers" if node.operator == fused_io.ENCODE else "num_layers"]),
-        int(node.attributes["num_heads"]),
-        int(node.attributes["head_size"]),
+        node.attributes["num_decoder_layers" if node.operator == fused_io.ENCODE else "num_layers"],
+        node.attributes["num_heads"],
+        node.attributes["head_size"],
     )
     store = _Store(plain)
     constants = [store.add(name, array) for name, array in node.constants]
@@ -53,7 +54,7 @@ class _Store:
     def add(self, name: str, array: Array) -> str:
         """Store a constant, if it is new, and return its name."""
         data = np.ascontiguousarray(array).tobytes()
-        key = (array.dtype.str, array.shape, data)
+        key = (array.dtype.str, array.shape, hashlib.sha256(data).digest())
         if key not in self._names:
             self._names[key] = name
             self.tensors.append(self._tensor(name, array, data))

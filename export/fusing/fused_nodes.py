@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy import typing as npt
@@ -18,7 +19,7 @@ class FusedNode:
     """The operator, the attributes and the constant inputs of one node."""
 
     operator: str
-    attributes: dict[str, int | float | str]
+    attributes: dict[str, Any]  # numbers and texts
     constants: Constants
 
 
@@ -83,7 +84,7 @@ class _Reader:
         if num_layers < 1 or len(plain.norms) - self._has_final_norm != num_layers * norms_per_layer:
             raise FusingError(f"The graph has {len(plain.norms)} norms and {num_layers} layers.")
 
-    def attributes(self) -> dict[str, int | float | str]:
+    def attributes(self) -> dict[str, Any]:
         plain, norm = self._plain, self._plain.norms[0]
         return {
             "num_layers": self._num_layers,

@@ -150,8 +150,9 @@ class PlainGraph:
         node, epsilon = _with_constant(root, "Add", 0.0)
         node, gain = _with_constant(_consumer(node, "Div"), "Mul", 1.0)
         _, bias = _with_constant(node, "Add", 0.0)
-        gain = (gain / norm_per_std).astype(np.float32).reshape(1)
-        return Norm(gain, bias.astype(np.float32).reshape(1), float(epsilon.item()) / norm_per_std, is_scalar=True)
+        own_gain = np.array([float(gain.item()) / norm_per_std], np.float32)
+        own_bias = bias.astype(np.float32).reshape(1)
+        return Norm(own_gain, own_bias, float(epsilon.item()) / norm_per_std, is_scalar=True)
 
 
 def _dense_name(node: onnx_ir.Node) -> str:

@@ -25,7 +25,10 @@ def write_tiny_int8(
     manifest = Manifest(
         name="tiny",
         model=ModelShape(
-            config.num_decoder_layers, config.num_heads, padded_head_size(config.head_size), config.target_vocabulary_size
+            config.num_decoder_layers,
+            config.num_heads,
+            padded_head_size(config.head_size),
+            config.target_vocabulary_size,
         ),
         tokenizer=TokenizerSpec("none", "", config.pad_id, config.eos_id, config.unk_id, config.decoder_start_id),
         languages=(LanguagePair("en", "de"),),

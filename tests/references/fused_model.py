@@ -39,7 +39,8 @@ class Dense:
     def quantized(self, x: Floats) -> Ints:
         """Return the levels of (..., in) above the zero point."""
         levels = np.rint(x * (np.float32(1.0) / self.input_scale)) + np.float32(self.zero_point)
-        return np.clip(levels, 0, 255).astype(np.int32) - self.zero_point
+        result: Ints = np.clip(levels, 0, 255).astype(np.int32) - self.zero_point
+        return result
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +59,10 @@ class Norm:
         if self.is_scalar:
             norm_per_std = np.float32(math.sqrt(x.shape[-1] - 1))
             normalized = centered / (np.sqrt(squares) + self.epsilon * norm_per_std)
-            return normalized * (self.gain * norm_per_std) + self.bias
-        return centered / np.sqrt(squares / np.float32(x.shape[-1]) + self.epsilon) * self.gain + self.bias
+            scalar: Floats = normalized * (self.gain * norm_per_std) + self.bias
+            return scalar
+        vector: Floats = centered / np.sqrt(squares / np.float32(x.shape[-1]) + self.epsilon) * self.gain + self.bias
+        return vector
 
 
 class Node:
@@ -116,7 +119,8 @@ class _Part:
     def _embed(self, token_ids: Sequence[int], position: int) -> Floats:
         ids = np.array(token_ids)
         rows = self._tokens[ids].astype(np.float32) * self._scales[ids]
-        return rows + self._positions[position : position + len(ids)]
+        result: Floats = rows + self._positions[position : position + len(ids)]
+        return result
 
     def _attend(self, queries: Floats, keys: Floats, values: Floats, output: Dense | None) -> Floats:
         """Attend from (Q, H D) to (S, H D), from each query to all keys."""
@@ -131,9 +135,12 @@ class _Part:
         if self._activation == "relu":
             return np.maximum(x, np.float32(0.0))
         if self._activation == "gelu":
-            return (x * 0.5 * (1.0 + _ERF(x / math.sqrt(2.0)))).astype(np.float32)
+            above: Floats = _ERF(x / math.sqrt(2.0)).astype(np.float32)
+            gelu: Floats = x * np.float32(0.5) * (np.float32(1.0) + above)
+            return gelu
         if self._activation == "silu":
-            return x / (np.float32(1.0) + np.exp(-x))
+            silu: Floats = (x / (np.float32(1.0) + np.exp(-x))).astype(np.float32)
+            return silu
         assert self._activation == "identity"
         return x
 
@@ -151,7 +158,16 @@ class FusedEncoder(_Part):
         super().__init__(path, fused_io.ENCODE, fused_io.ENCODE_INPUTS)
         node = self.node
         self._layers = [
-            (node.norm(), node.dense(), node.dense(), node.dense(), node.output(), node.norm(), node.dense(), node.dense())
+            (
+                node.norm(),
+                node.dense(),
+                node.dense(),
+                node.dense(),
+                node.output(),
+                node.norm(),
+                node.dense(),
+                node.dense(),
+            )
             for _ in range(node["num_layers"])
         ]
         self._final_norm = node.final_norm()
@@ -161,11 +177,16 @@ class FusedEncoder(_Part):
     def encode(self, source_ids: Sequence[int]) -> list[tuple[Floats, Floats]]:
         """Return each decoder layer's keys and values of a source, (S, H D)."""
         x = self._embed(source_ids, 0)
-        for norm, query, key, value, output, second_norm, inner, outer in self._layers:
-            x = self._residual(x, norm, lambda y: self._attend(query(y), key(y), value(y), output))
-            x = self._feed_forward(x, second_norm, inner, outer)
+        for layer in self._layers:
+            x = self._layer(x, *layer)
         memory = x if self._final_norm is None else self._final_norm(x)
         return [(key(memory), value(memory)) for key, value in self._cross]
+
+    def _layer(
+        self, x: Floats, norm: Norm, query: Dense, key: Dense, value: Dense, output: Dense | None, *rest: Any
+    ) -> Floats:
+        x = self._residual(x, norm, lambda y: self._attend(query(y), key(y), value(y), output))
+        return self._feed_forward(x, *rest)
 
 
 class FusedDecoder(_Part):
@@ -195,14 +216,28 @@ class FusedDecoder(_Part):
     def step(self, token_id: int, state: "Decoding") -> Floats:
         """Feed one token; return the logits of the next, with the model's own bias."""
         x = self._embed([token_id], state.length)
-        for index, (norm, packed, output, cross_norm, query, cross_output, last_norm, inner, outer) in enumerate(
-            self._layers
-        ):
-            x = self._residual(x, norm, lambda y: self._attend_to_self(packed(y), state, index, output))
-            x = self._residual(x, cross_norm, lambda y: self._attend(query(y), *state.cross[index], cross_output))
-            x = self._feed_forward(x, last_norm, inner, outer)
+        for index, layer in enumerate(self._layers):
+            x = self._layer(x, state, index, *layer)
         state.length += 1
-        return self._projection(x if self._final_norm is None else self._final_norm(x))[0]
+        result: Floats = self._projection(x if self._final_norm is None else self._final_norm(x))[0]
+        return result
+
+    def _layer(
+        self,
+        x: Floats,
+        state: "Decoding",
+        index: int,
+        norm: Norm,
+        packed: Dense,
+        output: Dense | None,
+        cross_norm: Norm,
+        query: Dense,
+        cross_output: Dense | None,
+        *rest: Any,
+    ) -> Floats:
+        x = self._residual(x, norm, lambda y: self._attend_to_self(packed(y), state, index, output))
+        x = self._residual(x, cross_norm, lambda y: self._attend(query(y), *state.cross[index], cross_output))
+        return self._feed_forward(x, *rest)
 
     def log_probs(self, logits: Floats) -> Floats:
         """Return the log-probabilities, minus infinity for suppressed tokens."""
@@ -210,7 +245,8 @@ class FusedDecoder(_Part):
         allowed[self._suppressed_ids] = -np.inf
         counted = allowed if self._renormalizes else logits
         largest = counted.max()
-        return allowed - (largest + np.log(np.exp(counted - largest).sum()))
+        result: Floats = allowed - (largest + np.log(np.exp(counted - largest).sum()))
+        return result
 
     def _attend_to_self(self, packed: Floats, state: "Decoding", index: int, output: Dense | None) -> Floats:
         query, key, value = np.split(packed, 3, axis=1)

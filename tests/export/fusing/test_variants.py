@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from export.architecture import PositionConfig, Transformer
+from export.architecture.attention import MultiHeadAttention
 from export.fusing.bundle import FUSED_DECODER, FUSED_ENCODER, write_fused
 from export.graphs.execution import GraphPair
 from service.bundle.manifest import Manifest
@@ -90,9 +91,7 @@ def model(variant: str) -> Transformer:
 @pytest.fixture(scope="module")
 def bundle(model: Transformer, variant: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Manifest]:
     directory = tmp_path_factory.mktemp("fused") / "int8"
-    manifest = write_tiny_int8(
-        model, directory, SUPPRESSED.get(variant, ()), renormalizes=variant in RENORMALIZES
-    )
+    manifest = write_tiny_int8(model, directory, SUPPRESSED.get(variant, ()), renormalizes=variant in RENORMALIZES)
     write_fused(directory, manifest)
     return directory, manifest
 
@@ -107,7 +106,7 @@ def test_the_attributes_are_the_model_s(model: Transformer, variant: str, bundle
         "final_norm": int(config.final_norm),
         "output_projection": int(config.attention_output != "none"),
         "epsilon": pytest.approx(config.layer_norm_epsilon, rel=1e-6),
-        "scale": pytest.approx(model.decoder.layers[0].self_attention.scale, rel=1e-6),
+        "scale": pytest.approx(MultiHeadAttention(config).scale, rel=1e-6),
         "activation": config.activation.encode(),
     }
     encoder = {"num_layers": config.num_encoder_layers, "num_decoder_layers": config.num_decoder_layers}

@@ -8,7 +8,7 @@ from typing import Any
 import onnx
 import pytest
 
-from service.bundle import graph_file
+from service.bundle import fused_io, graph_file
 from service.bundle.errors import BundleError
 from service.bundle.graph_file import OPERATORS, check_graph
 from tests.faults.damaged_bundles import add_loop
@@ -69,6 +69,8 @@ def of_function(model: Any) -> None:
         (lambda model: model.graph.node.append(node("SequenceMap")), "operator 'SequenceMap'"),
         (lambda model: model.graph.node.append(node("Loop", "ai.onnx")), "operator 'ai.onnx::Loop'"),
         (lambda model: model.graph.node.append(node("EPContext", "com.microsoft")), "'com.microsoft::EPContext'"),
+        (lambda model: model.graph.node.append(node("Add", "dragoman")), "'dragoman::Add'"),
+        (lambda model: model.graph.node.append(node("Encode")), "operator 'Encode'"),
         (lambda model: model.graph.node.append(node("Add", "own")), "operator 'own::Add'"),
         (lambda model: model.graph.node.append(onnx.NodeProto()), "operator ''"),
         (lambda model: model.graph.node.append(branch(node("Loop"))), "operator 'Loop'"),
@@ -101,7 +103,12 @@ def test_weights_in_a_file_with_a_checksum(model: Any, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", sorted((REPOSITORY / "models").glob("*/*/*.onnx")), ids=str)
 def test_what_is_shipped_is_taken(path: Path) -> None:
-    check_graph(path, ())
+    """Only fused graphs have weights elsewhere: in the plain ones."""
+    check_graph(path, ("encoder.onnx", "decoder_step.onnx") if ".fused." in path.name else ())
+
+
+def test_fused_operators_are_named_as_the_service_binds_them() -> None:
+    assert OPERATORS[fused_io.DOMAIN] == {fused_io.ENCODE, fused_io.DECODE}
 
 
 def leads_to(message: Any, seen: frozenset[str] = frozenset()) -> bool:

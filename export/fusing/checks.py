@@ -1,0 +1,120 @@
+"""Checks that a written fused graph is what the operators in `kernels/` read: names, dtypes, shapes, attributes."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import onnx
+
+from export.fusing.interface import FLOAT, INT64, NAMES, UINT8, declared
+from export.graphs.checks import GraphError
+from service.bundle import fused_io
+from service.bundle.manifest_parts import ModelShape
+
+INT8 = onnx.TensorProto.INT8
+ACTIVATIONS = ("relu", "gelu", "silu", "identity")
+_FLAGS = ("pre_norm", "scalar_norm", "final_norm", "output_projection")
+_SIZES = ("num_layers", "num_heads", "head_size")
+_OWN = {fused_io.ENCODE: "num_decoder_layers", fused_io.DECODE: "renormalizes"}
+_Kind = tuple[int, tuple[int | None, ...]]  # dtype and shape, in which `None` is any number
+
+
+def check_fused(path: Path, operator: str, shape: ModelShape) -> None:
+    """Check the fused graph that consists of `operator`.
+
+    Raises:
+        GraphError: with the problems.
+    """
+    try:
+        onnx.checker.check_model(path)
+        graph = onnx.load(path, load_external_data=False).graph
+    except (onnx.checker.ValidationError, OSError) as error:
+        raise GraphError(f"{path.name} is not a valid ONNX model: {error}.") from error
+    problems = list(_problems(graph, operator, shape))
+    if problems:
+        raise GraphError(f"{path.name}: {'; '.join(problems)}.")
+
+
+def _problems(graph: onnx.GraphProto, operator: str, shape: ModelShape) -> Iterator[str]:
+    nodes = [(node.domain, node.op_type) for node in graph.node]
+    if nodes != [(fused_io.DOMAIN, operator)]:
+        yield f"nodes are {nodes}, expected one {fused_io.DOMAIN}::{operator}"
+        return
+    (node,) = graph.node
+    attributes = {each.name: onnx.helper.get_attribute_value(each) for each in node.attribute}
+    wrong = list(_attribute_problems(attributes, operator, shape))
+    yield from wrong
+    if wrong:
+        return
+    inputs, outputs = NAMES[operator]
+    values = declared(operator, shape.num_decoder_layers, attributes["num_heads"], attributes["head_size"])
+    for given, expected in zip([*graph.input, *graph.output], values, strict=False):
+        if given != expected:
+            yield f"{given.name} is not as declared for {expected.name}"
+    if tuple(node.input[: len(inputs)]) != inputs or tuple(node.output) != outputs:
+        yield f"the node's inputs and outputs do not begin with {inputs} and {outputs}"
+    tensors = {tensor.name: tensor for tensor in graph.initializer}
+    constants = [tensors.get(name) for name in node.input[len(inputs) :]]
+    expected_kinds = list(_constants(attributes, operator, shape))
+    if len(constants) != len(expected_kinds) or None in constants:
+        yield f"{len(constants)} constants, expected {len(expected_kinds)} stored ones"
+        return
+    for constant, (dtype, dims) in zip(constants, expected_kinds, strict=True):
+        assert constant is not None
+        if constant.data_type != dtype or not _fits(tuple(constant.dims), dims):
+            type_name = onnx.TensorProto.DataType.Name
+            given_kind = f"{type_name(constant.data_type)} {list(constant.dims)}"
+            yield f"{constant.name} is {given_kind}, expected {type_name(dtype)} {list(dims)}"
+
+
+def _attribute_problems(attributes: dict[str, Any], operator: str, shape: ModelShape) -> Iterator[str]:
+    kinds: dict[str, type] = dict.fromkeys((*_SIZES, *_FLAGS, _OWN[operator]), int)
+    kinds |= {"epsilon": float, "scale": float, "activation": bytes}
+    given_kinds = {name: type(value) for name, value in attributes.items()}
+    if given_kinds != kinds:
+        yield f"attributes are {sorted(given_kinds)}, expected {sorted(kinds)}, or of other types"
+        return
+    flags = [*_FLAGS, *(["renormalizes"] if operator == fused_io.DECODE else [])]
+    yield from (f"{name} is {attributes[name]}, expected 0 or 1" for name in flags if attributes[name] not in (0, 1))
+    if attributes["activation"].decode() not in ACTIVATIONS:
+        yield f"activation is {attributes['activation']!r}, expected one of {', '.join(ACTIVATIONS)}"
+    if attributes["num_heads"] != shape.num_heads or not 1 <= attributes["head_size"] <= shape.head_size:
+        yield f"{attributes['num_heads']} heads of {attributes['head_size']}, expected those of {shape}"
+    layers = attributes["num_layers" if operator == fused_io.DECODE else "num_decoder_layers"]
+    if layers != shape.num_decoder_layers or attributes["num_layers"] < 1:
+        yield f"{layers} decoder layers, expected {shape.num_decoder_layers}"
+
+
+def _constants(attributes: dict[str, Any], operator: str, shape: ModelShape) -> Iterator[_Kind]:
+    """Yield dtypes and shapes of the constants in the order of `kernels/README.md`."""
+    width = attributes["num_heads"] * attributes["head_size"]
+    norm: list[_Kind] = [(FLOAT, (1 if attributes["scalar_norm"] else width,))] * 2
+    same = _dense(width, width)
+    output = same if attributes["output_projection"] else []
+    feed_forward = [*norm, *_dense(None, width), *_dense(width, None)]
+    decodes = operator == fused_io.DECODE
+    yield from [
+        (INT8, (shape.vocabulary_size if decodes else None, width)),
+        (FLOAT, (shape.vocabulary_size if decodes else None, 1)),
+        (FLOAT, (None, width)),
+    ]
+    for _ in range(attributes["num_layers"]):
+        if decodes:
+            yield from [*norm, *_dense(3 * width, width), *output, *norm, *same, *output, *feed_forward]
+        else:
+            yield from [*norm, *same, *same, *same, *output, *feed_forward]
+    yield from norm if attributes["final_norm"] else []
+    if decodes:
+        yield from _dense(shape.vocabulary_size, width)
+        yield (INT64, (None,))
+    else:
+        yield from 2 * shape.num_decoder_layers * same
+
+
+def _dense(num_outputs: int | None, num_inputs: int | None) -> list[_Kind]:
+    vector = (num_outputs,)
+    return [(INT8, (num_outputs, num_inputs)), (FLOAT, vector), (FLOAT, vector), (FLOAT, ()), (UINT8, ())]
+
+
+def _fits(given: tuple[int, ...], expected: tuple[int | None, ...]) -> bool:
+    return len(given) == len(expected) and all(b is None or a == b for a, b in zip(given, expected, strict=True))
