@@ -5,6 +5,9 @@ from service.engine.runner import RunLimits
 _SECONDS = 0.010  # of a run that nobody waits for
 _AWAITED_SECONDS = 0.003
 _MOST_STEPS = 64
+_LONG_STEP_SECONDS = (
+    0.0005  # longer than a turn without its run: a row that has ended may as well be given away at once
+)
 _KEEP = 0.8  # weight of the estimate so far, at each run
 _MOST_SLOWER = 4.0  # than the estimate so far: a machine's momentary stall predicts nothing
 
@@ -55,4 +58,4 @@ class RunLength:
         steps = min(seconds / step_seconds, _MOST_STEPS) if step_seconds else 1
         if steps_to_first_token is not None:
             steps = min(steps, steps_to_first_token)
-        return RunLimits(max(int(steps), 1), needs_row)
+        return RunLimits(max(int(steps), 1), needs_row and step_seconds >= _LONG_STEP_SECONDS)

@@ -23,6 +23,7 @@ class ModelInfo(NamedTuple):
     version: str
     precision: str
     checkpoint_sha256: str
+    kernels: str
 
 
 class Metrics:

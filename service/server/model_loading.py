@@ -69,7 +69,9 @@ class FleetBridge:
         """See `FleetListener.on_served`."""
         self._translator.serve(Catalogue(models))
         self._metrics.serves(
-            ModelInfo(model.name, model.version, model.manifest.precision, model.manifest.checkpoint_sha256)
+            ModelInfo(
+                model.name, model.version, model.manifest.precision, model.manifest.checkpoint_sha256, model.kernels
+            )
             for model in models
         )
 

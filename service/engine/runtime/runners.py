@@ -64,7 +64,9 @@ def open_runners(directory: Path, manifest: Manifest, config: EngineConfig, sess
             graph_io.cross_names(manifest.model.num_decoder_layers),
             workers=1,
         )
-    return Runners(fused, f"fused {kernels.instruction_set}", encoder)
+    used = f"fused {kernels.instruction_set}"
+    _LOG.info("%s runs on %s kernels", directory, used)
+    return Runners(fused, used, encoder)
 
 
 def _fused(manifest: Manifest, session_config: SessionConfig) -> tuple[tuple[str, str], Kernels]:

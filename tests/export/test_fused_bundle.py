@@ -1,0 +1,96 @@
+"""The shipped bundle's fused graphs translate as its plain ones do, with every option of decoding."""
+
+import random
+
+import pytest
+
+from service.bundle.manifest import Manifest
+from service.domain.options import DecodingOptions
+from service.engine.config import EngineConfig
+from service.engine.generate import Hypotheses, OfflineEngine
+from service.engine.runner import Runner
+from service.engine.runtime.fused_runner import FusedRunner
+from service.engine.runtime.onnx_runner import OnnxRunner
+from service.engine.runtime.runners import open_runners
+from service.engine.runtime.session import SessionConfig
+from service.engine.sequence import Sequence
+from tests.patience import patient
+from tests.servers import REPOSITORY
+
+BUNDLE = REPOSITORY / "models" / "en-de" / "1"
+NUM_SENTENCES = 40
+CONFIG = EngineConfig(max_slots=24, checks_integrity=True)
+SESSION = SessionConfig(intra_op_threads=1)
+ONE_IN = 20  # a tie may be decided otherwise where sums are rounded otherwise, and then all that follows differs
+
+KINDS: dict[str, dict[str, object]] = {
+    "greedy": {},
+    "scores": {"return_scores": True},
+    "sampling": {"temperature": 0.8, "top_k": 20, "top_p": 0.9},
+    "beam 4": {"beam_size": 4, "num_hypotheses": 2},
+    "penalties": {"repetition_penalty": 1.2, "no_repeat_ngram_size": 3, "min_output_tokens": 5, "return_scores": True},
+    "beam with penalties": {"beam_size": 3, "repetition_penalty": 1.2, "no_repeat_ngram_size": 3},
+    "guards": {"max_repeats": 1, "max_length_ratio": 1.2},
+    "beam with guards": {"beam_size": 4, "max_repeats": 1, "max_length_ratio": 1.2, "stops_early": True},
+    "forced end": {"beam_size": 2, "max_output_tokens": 9, "forces_end": True},
+}
+
+
+@pytest.fixture(scope="module")
+def fused() -> list[FusedRunner]:
+    opened = open_runners(BUNDLE, Manifest.load(BUNDLE), CONFIG, SESSION)
+    runners = [runner for runner in opened.runners if isinstance(runner, FusedRunner)]
+    if not runners:
+        pytest.skip("there are no kernels, or no fused graphs")
+    return runners
+
+
+@pytest.fixture(scope="module")
+def plain() -> list[OnnxRunner]:
+    return OnnxRunner.load_for_workers(BUNDLE, Manifest.load(BUNDLE), CONFIG, SESSION)
+
+
+def sequences(kind: str, prefix: tuple[int, ...] = ()) -> list[Sequence]:
+    manifest, rng = Manifest.load(BUNDLE), random.Random(kind)
+    made = []
+    for number in range(NUM_SENTENCES):
+        golden = manifest.golden[number % len(manifest.golden)].source_ids
+        body = [rng.choice(golden[:-1]) if rng.random() < 0.3 else token for token in golden[:-1]]
+        given: dict[str, object] = {
+            "beam_size": 1, "length_penalty": 1.0, "num_hypotheses": 1, "max_output_tokens": 60, **KINDS[kind],
+        }  # fmt: skip
+        if given.get("temperature"):
+            given["seed"] = number
+        options = DecodingOptions(**given)  # type: ignore[arg-type]
+        made.append(Sequence((*body, golden[-1]), options, 0.0, output_prefix_ids=prefix))
+    return made
+
+
+def decode(runners: list[OnnxRunner] | list[FusedRunner], asked: list[Sequence]) -> list[Hypotheses]:
+    given: list[Runner] = list(runners)
+    with OfflineEngine(given, CONFIG) as engine:
+        return engine.generate(asked, patient(120.0))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("prefix", [(), (40, 41)], ids=["", "prefix"])
+def test_fused_graphs_translate_as_plain_ones(
+    fused: list[FusedRunner], plain: list[OnnxRunner], kind: str, prefix: tuple[int, ...]
+) -> None:
+    expected, found = decode(plain, sequences(kind, prefix)), decode(fused, sequences(kind, prefix))
+    differing = 0
+    for wanted, given in zip(expected, found, strict=True):
+        assert len(wanted) == len(given)
+        is_same = [each.token_ids for each in wanted] == [each.token_ids for each in given]
+        differing += not is_same
+        if is_same:
+            for one, other in zip(wanted, given, strict=True):
+                assert one.finish_reason is other.finish_reason
+                assert one.score == pytest.approx(other.score, abs=0.02, nan_ok=True)
+    assert differing <= NUM_SENTENCES // ONE_IN
+
+
+def test_answers_do_not_depend_on_the_company(fused: list[FusedRunner]) -> None:
+    together = decode(fused, [sequence for kind in KINDS for sequence in sequences(kind)[:8]])
+    apart = [hypotheses for kind in KINDS for hypotheses in decode(fused, sequences(kind)[:8])]
+    assert repr(together) == repr(apart)

@@ -1,0 +1,159 @@
+"""Engines on runners that choose the tokens themselves: the same answers, and runs that end when somebody needs it."""
+
+import random
+import threading
+
+import pytest
+
+from service.domain.errors import Cancelled, EngineFailure, Unavailable
+from service.engine.config import EngineConfig
+from service.engine.sequence import Sequence
+from tests.unit.engine.fake_runner import NAN_SOURCE_ID, NAN_STEP_SOURCE_ID, FakeRunner
+from tests.unit.engine.fake_search_runner import FakeSearchRunner
+from tests.unit.engine.recorder import WAIT_SECONDS, decode, new_sequence
+from tests.unit.engine.test_engine import Rig, endless
+from tests.unit.engine.test_several_steps import told
+
+CONFIG = EngineConfig(max_encode_tokens=60)
+
+
+def mixed(seed: int, count: int = 50) -> list[Sequence]:
+    """Return sequences of all kinds; some cannot be decoded to their end."""
+    rng = random.Random(seed)
+    sequences = []
+    for number in range(count):
+        beam_size = rng.choice((1, 1, 1, 2, 4))
+        is_sampled = beam_size == 1 and rng.random() < 0.3
+        first = rng.choice((NAN_STEP_SOURCE_ID, NAN_SOURCE_ID, *range(2, 30)))
+        sequences.append(
+            new_sequence(
+                (first, *[7] * rng.randint(0, 5), 1),
+                str(number),
+                beam_size=beam_size,
+                num_hypotheses=rng.randint(1, beam_size),
+                max_output_tokens=rng.randint(3, 20),
+                return_scores=rng.random() < 0.5,
+                temperature=0.5 if is_sampled else 0.0,
+                top_k=rng.choice((3, 64)),
+                top_p=rng.choice((0.5, 1.0)),
+                seed=rng.randint(0, 5) if is_sampled else None,
+                stops_early=rng.random() < 0.3,
+                forces_end=rng.random() < 0.3,
+                target_prefix_ids=rng.choice(((), (9,), (9, 8))),
+                output_prefix_ids=rng.choice(((), (), (5, 6))),
+                max_repeats=rng.choice((0, 1, 2)),
+                max_length_ratio=rng.choice((0.0, 0.5)),
+                no_repeat_ngram_size=rng.choice((0, 0, 2)),
+                repetition_penalty=rng.choice((1.0, 1.0, 1.5)),
+                min_output_tokens=rng.choice((0, 0, 3)),
+                wants_progress=rng.random() < 0.3,
+            )
+        )
+    return sequences
+
+
+@pytest.mark.parametrize("steps_per_run", [0, 1, 3, 64])
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_answers_are_those_of_the_strategies(steps_per_run: int, seed: int) -> None:
+    stepwise = decode(FakeRunner(max_slots=9), mixed(seed), CONFIG)
+    runner = FakeSearchRunner(max_slots=9, steps_per_run=steps_per_run)
+    assert told(decode(runner, mixed(seed), CONFIG)) == told(stepwise)
+    assert any(isinstance(update.error, EngineFailure) for update in stepwise)
+    assert sum(update.error is None for update in stepwise) > 30
+
+
+def test_a_long_run_ends_when_a_sequence_comes_that_may_join() -> None:
+    runner = FakeSearchRunner(max_slots=3, eos_weight=-30.0, steps_per_run=64)
+    newcomer, late = new_sequence((3, 1), max_output_tokens=2), new_sequence((4, 1), max_output_tokens=2)
+    rows = {}
+    with Rig(runner) as rig:
+
+        def before_step(number: int) -> None:
+            rows[number] = rig.engine.workers[0].batch.num_rows
+            if number == 5:
+                rig.engine.submit([newcomer])
+            if number == 8:
+                rig.engine.submit([late])
+
+        runner.before_step = before_step
+        rig.engine.submit([endless(2, beam_size=2)])
+        rig.recorder.wait(3)
+    assert [rows[number] for number in (5, 6, 7)] == [2, 3, 3], "it joins after the step under way"
+    assert rows[9] == 3
+
+
+def test_a_run_goes_on_when_a_sequence_comes_that_has_to_wait() -> None:
+    runner = FakeSearchRunner(max_slots=1, eos_weight=-30.0, steps_per_run=64)
+    with Rig(runner) as rig:
+        runner.before_step = lambda number: rig.engine.submit([endless(3)]) if number == 5 else None
+        rig.engine.submit([endless(2)])
+        rig.recorder.wait(2)
+    assert (runner.num_runs, runner.num_steps) == (2, 76)
+
+
+def test_a_cancelled_sequence_ends_a_long_run() -> None:
+    runner = FakeSearchRunner(eos_weight=-30.0, steps_per_run=64)
+    victim, other = endless(2, beam_size=3), endless(3)
+    rows = {}
+    with Rig(runner) as rig:
+
+        def before_step(number: int) -> None:
+            rows[number] = rig.engine.workers[0].batch.num_rows
+            if number == 5:
+                rig.engine.abort([victim])
+
+        runner.before_step = before_step
+        rig.engine.submit([victim, other])
+        assert isinstance(rig.error(victim), Cancelled)
+        assert rig.error(other) is None
+    assert (rows[5], rows[6]) == (4, 1)
+
+
+def test_one_that_is_cancelled_in_another_workers_run_leaves_it_soon() -> None:
+    runners = tuple(FakeSearchRunner(eos_weight=-30.0, steps_per_run=64) for _ in range(2))
+    victims = [endless(2), endless(3)]
+    rig = Rig(*runners)
+    are_running, is_told = threading.Barrier(2), threading.Event()
+
+    def before_step(number: int) -> None:
+        if number == 3:
+            are_running.wait(WAIT_SECONDS)
+            rig.engine.abort(victims)
+
+    for runner in runners:
+        runner.before_step = before_step
+    with rig:
+        rig.engine.submit(victims)
+        assert all(isinstance(rig.error(victim), Cancelled) for victim in victims)
+        is_told.set()
+    assert [runner.num_steps for runner in runners] == [3, 3]
+
+
+def test_an_interrupt_between_a_turns_beginning_and_its_run_is_not_lost() -> None:
+    runner = FakeSearchRunner(max_slots=2, eos_weight=-30.0, steps_per_run=64)
+    victim = endless(2)
+    with Rig(runner) as rig:
+        runner.before_run = lambda: rig.engine.abort([victim])
+        rig.engine.submit([victim])
+        assert isinstance(rig.error(victim), Cancelled)
+    assert runner.num_steps == 0
+
+
+@pytest.mark.parametrize("steps_per_run", [1, 64])
+def test_stopping_ends_a_long_run(steps_per_run: int) -> None:
+    runner = FakeSearchRunner(eos_weight=-30.0, steps_per_run=steps_per_run)
+    sequence, is_running = endless(2), threading.Event()
+    rig = Rig(runner)
+
+    def before_step(number: int) -> None:
+        if number == 5:
+            is_running.set()
+            while not runner.is_terminated:
+                threading.Event().wait(0.001)
+
+    runner.before_step = before_step
+    with rig:
+        rig.engine.submit([sequence])
+        assert is_running.wait(WAIT_SECONDS)
+    assert isinstance(rig.error(sequence), Unavailable)
+    assert runner.num_steps == 5

@@ -1,0 +1,61 @@
+"""How many steps a run makes."""
+
+import pytest
+
+from service.engine.run_length import RunLength
+
+
+def measured(step_seconds: float, num_rows: int = 8) -> RunLength:
+    length = RunLength()
+    for _ in range(100):
+        length.measured(num_rows, 10, 10 * step_seconds)
+    return length
+
+
+def steps(length: RunLength, num_rows: int = 8, **given: object) -> int:
+    asked: dict[str, object] = {"is_awaited": False, "needs_row": False, **given}
+    return length.limits(num_rows, **asked).max_steps  # type: ignore[arg-type]
+
+
+def test_the_first_run_is_one_step() -> None:
+    assert steps(RunLength()) == 1
+
+
+@pytest.mark.parametrize(
+    ("step_seconds", "unhurried", "awaited"),
+    [(0.00001, 64, 64), (0.0005, 20, 6), (0.001, 10, 3), (0.004, 2, 1), (0.1, 1, 1)],
+)
+def test_runs_are_shorter_when_somebody_waits(step_seconds: float, unhurried: int, awaited: int) -> None:
+    length = measured(step_seconds * 0.999)
+    assert steps(length) == unhurried
+    assert steps(length, is_awaited=True) == awaited
+
+
+def test_runs_end_at_a_deadline_and_with_the_first_token_that_somebody_reads() -> None:
+    length = measured(0.000999)
+    assert steps(length, seconds_left=0.004) == 4
+    assert steps(length, seconds_left=-1.0) == 1
+    assert steps(length, steps_to_first_token=2) == 2
+    assert steps(length, steps_to_first_token=50) == 10
+
+
+def test_a_row_that_is_needed_ends_a_run_unless_steps_are_too_short_for_that() -> None:
+    assert measured(0.001).limits(8, is_awaited=True, needs_row=True).returns_at_end
+    assert not measured(0.0001).limits(8, is_awaited=True, needs_row=True).returns_at_end
+    assert not measured(0.001).limits(8, is_awaited=True, needs_row=False).returns_at_end
+
+
+def test_steps_of_more_rows_are_taken_to_be_longer_until_they_are_measured() -> None:
+    length = measured(0.001, num_rows=8)
+    assert length.step_seconds(4) == pytest.approx(0.001)
+    assert length.step_seconds(32) == pytest.approx(0.004)
+    length.measured(32, 10, 0.02)
+    assert length.step_seconds(32) == pytest.approx(0.002)
+
+
+def test_a_stall_and_a_run_without_steps_predict_nothing() -> None:
+    length = measured(0.001)
+    length.measured(8, 0, 5.0)
+    assert length.step_seconds(8) == pytest.approx(0.001)
+    length.measured(8, 1, 5.0)
+    assert length.step_seconds(8) <= 0.0017
