@@ -41,7 +41,7 @@ INSTRUCTION_SETS: dict[str, dict[str, tuple[str, ...]]] = {
         "avx2.cpp": ("-mavx2", "-mfma"),
     },
     "aarch64": {
-        "neon_dot.cpp": ("-march=armv8.2-a+dotprod",),
+        "neon_dot.cpp": ("-mcpu=generic+dotprod",),
     },
 }
 
