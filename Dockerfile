@@ -3,7 +3,8 @@ ARG PYTHON_IMAGE=python:3.11-slim-bookworm
 
 # --- The virtual environment /opt/dragoman, which has no pip of its own, and what tells its dependencies.
 FROM ${PYTHON_IMAGE} AS build
-ENV PIP_CONSTRAINT=/src/constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
+ENV PIP_CONSTRAINT=/src/constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore \
+    DRAGOMAN_BUILD_KERNELS=never
 WORKDIR /src
 COPY constraints.txt pyproject.toml hatch_build.py README.md LICENSE ./
 COPY service/__init__.py service/

@@ -1,7 +1,7 @@
 """Build hook of the wheel: compiles the kernels, which also happens where the project is installed from its sources.
 
 `DRAGOMAN_BUILD_KERNELS` says what to do about them: `auto` (the default) goes on without where they cannot be compiled,
-`require` fails, `never` leaves them out and needs no compiler.
+`require` fails, `never` needs neither `kernels/` nor a compiler.
 """
 
 import os
@@ -13,12 +13,13 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from kernels.build import IN_PLACE, LIBRARY, ZIG, BuildError, Target, build, find_compiler, is_current
-
 SETTING = "DRAGOMAN_BUILD_KERNELS"
 AUTO, REQUIRE, NEVER = "auto", "require", "never"
+
+if os.environ.get(SETTING) != NEVER:
+    sys.path.insert(0, str(Path(__file__).parent))
+    from kernels.build import IN_PLACE, LIBRARY, build, is_current
+    from kernels.compilers import ZIG, BuildError, Target, find_compiler
 
 
 class KernelsHook(BuildHookInterface[Any]):
@@ -36,10 +37,10 @@ class KernelsHook(BuildHookInterface[Any]):
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Compile what changed."""
+        if setting() == NEVER:
+            return
         library = IN_PLACE / LIBRARY
         try:
-            if setting() == NEVER:
-                raise BuildError(f"{SETTING}={NEVER}")
             if not is_current():
                 build()
         except BuildError as error:
@@ -57,11 +58,11 @@ def setting() -> str:
     """Return what to do about the kernels.
 
     Raises:
-        BuildError: The variable has another value.
+        ValueError: The variable has another value.
     """
     value = os.environ.get(SETTING) or AUTO
     if value not in (AUTO, REQUIRE, NEVER):
-        raise BuildError(f"{SETTING}={value}; must be {AUTO}, {REQUIRE} or {NEVER}")
+        raise ValueError(f"{SETTING}={value}; must be {AUTO}, {REQUIRE} or {NEVER}")
     return value
 
 

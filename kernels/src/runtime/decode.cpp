@@ -39,6 +39,8 @@ Decode::Decode(NodeInfo &node)
   suppressed_ = model_.read_ids("the suppressed ids");
   allowed_vocabulary_ = model_.with_biases(vocabulary_, suppressed_, -std::numeric_limits<float>::infinity());
   search_model_.vocabulary_size = vocabulary_.num_outputs;
+  search_model_.compute = &compute_;
+  search_model_.num_readable = embedding_.num_tokens;
   search_model_.renormalizes = node.integer("renormalizes", 0, 1) != 0;
   shape_.num_heads = own.num_heads;
   shape_.head_size = static_cast<int32_t>(packed / (3 * own.num_heads));
@@ -221,7 +223,6 @@ void Decode::attend(const Layer &layer, int index, bool is_cross, const State &s
       return;
     }
     int32_t *history = state.history + live[place] * state.capacity;
-    history[row.length] = row.slot;
     compute_.attend(shape_, query, own.scale, first, row.length + 1, history, caches.self_row, to, target, query,
                     scores);
   };
@@ -300,11 +301,12 @@ void Decode::score(const Need &need, float *logits, int32_t *ids, float *values,
     compute_.log_sum(logits, count, &largest, &sum);
     return std::log(sum) + largest;
   };
-  if (need.log_total && !search_model_.renormalizes)
+  bool is_of_allowed = search_model_.renormalizes && !need.logits; // changed scores are normalized again later
+  if (need.log_total && !is_of_allowed)
     scores.log_total = log_total();
   for (int64_t id : suppressed_)
     logits[id] = -std::numeric_limits<float>::infinity();
-  if (need.log_total && search_model_.renormalizes)
+  if (need.log_total && is_of_allowed)
     scores.log_total = log_total();
   scores.logits = logits;
   if (need.logits)

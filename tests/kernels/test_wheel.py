@@ -1,0 +1,135 @@
+"""The server's wheel, built without network: it contains the kernels, or is a plain one where they can't be made."""
+
+import ctypes
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import hatchling
+import pytest
+
+from kernels.build import LIBRARY
+from kernels.compilers import ZIG
+from tests.kernels.test_build import ENTRIES
+from tests.patience import patient
+from tests.servers import REPOSITORY
+from tests.tools import tool
+
+PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
+MISSING = {"CXX": "/nowhere/c++"}
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """Return the project with little code and small kernels."""
+    folder = tmp_path / "project"
+    for name in ("service", "export", "kernels/src/runtime"):
+        (folder / name).mkdir(parents=True)
+    for name in ("pyproject.toml", "hatch_build.py", "README.md", "LICENSE", "THIRD_PARTY.md", ".gitignore"):
+        shutil.copy(REPOSITORY / name, folder)
+    for name in (
+        "service/__init__.py",
+        "export/__init__.py",
+        "kernels/build.py",
+        "kernels/compilers.py",
+        "kernels/exports.map",
+    ):
+        shutil.copy(REPOSITORY / name, folder / name)
+    (folder / "kernels" / "src" / "runtime" / "entries.cpp").write_text(ENTRIES)
+    return folder
+
+
+def wheel(project: Path, **settings: str) -> Path:
+    """Return the wheel that pip builds in the environment, changed by the settings; raise what pip says if it fails."""
+    output = project.parent / "wheels"
+    command: list[str | Path] = [
+        *PIP,
+        "wheel",
+        "--quiet",
+        "--no-index",
+        "--no-deps",
+        "--no-build-isolation",
+        "-w",
+        output,
+        project,
+    ]
+    run = subprocess.run(command, env=os.environ | settings, capture_output=True, text=True, timeout=patient(60))
+    if run.returncode:
+        raise RuntimeError(run.stderr)
+    (made,) = output.iterdir()
+    return made
+
+
+def test_the_wheel_contains_the_library_and_names_its_platform(project: Path) -> None:
+    tool("g++", "g++")
+    made = wheel(project, CXX="g++", DRAGOMAN_BUILD_KERNELS="require")
+    assert made.name.startswith("dragoman-0.1.0-py3-none-manylinux_2_")
+    assert made.name.endswith(f"_{os.uname().machine}.whl")
+    target = project.parent / "installed"
+    install: list[str | Path] = [
+        *PIP,
+        "install",
+        "--quiet",
+        "--no-index",
+        "--no-deps",
+        "--no-compile",
+        "--target",
+        target,
+        made,
+    ]
+    subprocess.run(install, check=True, timeout=patient(60))
+    assert ctypes.CDLL(str(target / "service" / "kernels" / LIBRARY)).dragoman_compute(2) == 0
+    assert not (target / "kernels").exists()
+
+
+def test_without_a_compiler_the_wheel_is_a_plain_one(project: Path) -> None:
+    (project / "service" / "kernels").mkdir()
+    (project / "service" / "kernels" / LIBRARY).write_text("of other sources")
+    os.utime(project / "service" / "kernels" / LIBRARY, (0, 0))
+    made = wheel(project, **MISSING)
+    assert made.name == "dragoman-0.1.0-py3-none-any.whl"
+    assert not [name for name in zipfile.ZipFile(made).namelist() if name.endswith(".so")]
+
+
+def test_whoever_requires_the_kernels_gets_an_error_instead(project: Path) -> None:
+    with pytest.raises(RuntimeError, match=r"no C\+\+17 compiler for \S+: install g\+\+"):
+        wheel(project, **MISSING, DRAGOMAN_BUILD_KERNELS="require")
+    with pytest.raises(RuntimeError, match="DRAGOMAN_BUILD_KERNELS=yes; must be auto, require or never"):
+        wheel(project, DRAGOMAN_BUILD_KERNELS="yes")
+
+
+def test_whoever_leaves_the_kernels_out_needs_nothing_of_them(project: Path) -> None:
+    shutil.rmtree(project / "kernels")
+    assert wheel(project, **MISSING, DRAGOMAN_BUILD_KERNELS="never").name == "dragoman-0.1.0-py3-none-any.whl"
+
+
+def requirements(project: Path, **settings: str) -> list[str]:
+    """Return what the build asks pip for."""
+    code = "import hatchling.build; print(*hatchling.build.get_requires_for_build_wheel())"
+    run = [sys.executable, "-S", "-c", code]  # where this project is not installed
+    environment = os.environ | {"PYTHONPATH": str(Path(hatchling.__file__).parent.parent)} | settings
+    return subprocess.run(
+        run, cwd=project, env=environment, capture_output=True, text=True, check=True, timeout=patient(60)
+    ).stdout.split()
+
+
+def test_a_compiler_is_asked_for_where_there_is_none(project: Path) -> None:
+    assert requirements(project, **MISSING) == [ZIG]
+    assert requirements(project, **MISSING, DRAGOMAN_BUILD_KERNELS="never") == []
+    library = project / "service" / "kernels" / LIBRARY
+    library.parent.mkdir()
+    library.touch()
+    assert requirements(project, **MISSING) == []  # nothing to compile
+    os.utime(library, (0, 0))
+    assert requirements(project, **MISSING) == [ZIG]
+    shutil.rmtree(project / "kernels")
+    assert requirements(project, **MISSING, DRAGOMAN_BUILD_KERNELS="never") == []  # as for the image's dependencies
+
+
+def test_the_compiler_has_one_version() -> None:
+    assert ZIG in (REPOSITORY / "constraints.txt").read_text().splitlines()
+    assert ZIG in tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["dependency-groups"]["dev"]
