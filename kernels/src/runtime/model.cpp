@@ -1,6 +1,6 @@
 #include "runtime/model.h"
 
-#include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "runtime/selection.h"
@@ -53,17 +53,24 @@ float *Model::floats(int64_t size) {
   return floats_.back().data();
 }
 
+// Copy a constant: it may lie anywhere in a mapped file, at an odd address.
+const float *Model::copied(const Tensor &tensor) {
+  float *copy = floats(tensor.size());
+  if (tensor.size() > 0)
+    std::memcpy(copy, tensor.data, tensor.size() * sizeof(float));
+  return copy;
+}
+
 Embedding Model::read_embedding() {
   int64_t width = architecture_.width;
   Tensor tokens = node_.constant("the token embedding", ort::kInt8, {-1, width});
   Embedding embedding{};
   embedding.num_tokens = tokens.shape[0];
   embedding.tokens = static_cast<const int8_t *>(tokens.data);
-  embedding.scales = node_.constant("the token embedding's scales", ort::kFloat, {embedding.num_tokens, 1})
-                         .as<const float>("the token embedding's scales", ort::kFloat, {embedding.num_tokens, 1});
+  embedding.scales = copied(node_.constant("the token embedding's scales", ort::kFloat, {embedding.num_tokens, 1}));
   Tensor positions = node_.constant("the positions", ort::kFloat, {-1, width});
   embedding.num_positions = positions.shape[0];
-  embedding.positions = static_cast<const float *>(positions.data);
+  embedding.positions = copied(positions);
   if (embedding.num_tokens < 1 || embedding.num_tokens > kMaxSize || embedding.num_positions < 1)
     throw std::invalid_argument("the embedding has no tokens or positions, or too many");
   return embedding;
@@ -79,7 +86,7 @@ Norm Model::read_norm() {
   const char *names[] = {"a norm's gain", "a norm's bias"};
   for (int part = 0; part < 2; part++) {
     Tensor tensor = node_.constant(names[part], ort::kFloat, {stored});
-    const float *values = static_cast<const float *>(tensor.data);
+    const float *values = copied(tensor);
     float *copy = floats(round_up(width, kLanes));
     for (int64_t index = 0; index < width; index++)
       copy[index] = values[stored == 1 ? 0 : index];
@@ -96,9 +103,9 @@ Model::Part Model::read_part(const char *what, int64_t num_inputs, int64_t num_o
   part.weights = static_cast<const int8_t *>(weights.data);
   if (weights.shape[1] < 1 || weights.shape[1] > kMaxInputs || part.num_outputs < 1 || part.num_outputs > kMaxSize)
     throw std::invalid_argument(std::string(what) + " has no inputs or outputs, or too many");
-  part.scales = static_cast<const float *>(node_.constant(what, ort::kFloat, {part.num_outputs}).data);
-  part.biases = static_cast<const float *>(node_.constant(what, ort::kFloat, {part.num_outputs}).data);
-  float scale = *static_cast<const float *>(node_.constant(what, ort::kFloat, {}).data);
+  part.scales = copied(node_.constant(what, ort::kFloat, {part.num_outputs}));
+  part.biases = copied(node_.constant(what, ort::kFloat, {part.num_outputs}));
+  float scale = *copied(node_.constant(what, ort::kFloat, {}));
   int32_t zero = *static_cast<const uint8_t *>(node_.constant(what, ort::kUint8, {}).data);
   if (!(scale >= 1e-30f && scale <= 1e30f))
     throw std::invalid_argument(std::string(what) + " has an input scale that is not positive");
@@ -169,8 +176,10 @@ Dense Model::read_dense_side_by_side(const char *what, int64_t num_inputs, int c
 
 std::vector<int64_t> Model::read_ids(const char *what) {
   Tensor tensor = node_.constant(what, ort::kInt64, {-1});
-  const int64_t *ids = static_cast<const int64_t *>(tensor.data);
-  return std::vector<int64_t>(ids, ids + tensor.size());
+  std::vector<int64_t> ids(tensor.size());
+  if (!ids.empty())
+    std::memcpy(ids.data(), tensor.data, ids.size() * sizeof(int64_t));
+  return ids;
 }
 
 Dense Model::with_biases(const Dense &dense, const std::vector<int64_t> &ids, float bias) {

@@ -70,6 +70,7 @@ private:
   Part read_part(const char *what, int64_t num_inputs, int64_t num_outputs, float *input_scale, int32_t *zero_point);
   Dense pack(const char *what, const std::vector<Part> &parts, int64_t num_inputs, float input_scale,
              int32_t zero_point);
+  const float *copied(const Tensor &tensor);
   float *floats(int64_t size);
 
   NodeInfo &node_;
