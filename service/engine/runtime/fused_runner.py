@@ -14,11 +14,13 @@ from numpy import typing as npt
 from service.bundle import fused_io
 from service.bundle.manifest import Manifest
 from service.engine.config import EngineConfig
+from service.engine.cpus import available_cpus
 from service.engine.repeats import UNGUARDED
 from service.engine.runner import EncodeJob, RunLimits, RunnerSpec, RunTerminated, SearchRun
 from service.engine.runtime.session import Binding, Buffer, GraphSession, SessionConfig
 from service.engine.search_state import SearchState
 
+_CONTROL_FIELDS = fused_io.CONTROL.names or ()
 _ALIGNMENT = 64  # bytes; of a cache line
 _FIRST_SLOTS = 16  # of each worker, until the best number is measured: enough to test a bundle
 
@@ -58,12 +60,27 @@ class _Encoding:
 class FusedRunner:
     """Implements `runner.SearchRunner`.
 
-    The sessions are shared by all workers, each of which has its own caches: an operator uses the calling thread only.
-    Slots are the rows of the caches. They never move, so neither does the memory that is bound.
+    The sessions are shared by all workers, each of which has its own caches. ONNX Runtime's threads are not used: an
+    operator has its own, all of them for a worker that runs alone, and a share for one among several. Slots are the
+    rows of the caches. They never move, so neither does the memory that is bound.
     """
 
-    def __init__(self, encoder: GraphSession, decoder: GraphSession, shape: FusedShape, spec: RunnerSpec) -> None:
+    def __init__(
+        self,
+        encoder: GraphSession,
+        decoder: GraphSession,
+        shape: FusedShape,
+        spec: RunnerSpec,
+        *,
+        threads: tuple[int, int] = (1, 1),
+        at_work: set["FusedRunner"] | None = None,
+    ) -> None:
+        """Use the first number of `threads` while alone, the second beside others; share `at_work`, the runners that
+        have rows, with these."""
         self.spec = spec
+        self._threads = threads
+        self._at_work = set() if at_work is None else at_work
+        self._num_threads = np.ones(1, np.int32)
         self._encoder = encoder
         self._decoder = decoder
         self._shape = shape
@@ -124,7 +141,9 @@ class FusedRunner:
             renormalizes=manifest.renormalizes,
             searches=True,
         )
-        return [cls(encoder, decoder, shape, spec) for _ in range(workers)]
+        total = session_config.intra_op_threads or available_cpus()
+        threads, at_work = (total, max(total // workers, 1)), set[FusedRunner]()
+        return [cls(encoder, decoder, shape, spec, threads=threads, at_work=at_work) for _ in range(workers)]
 
     def attach(self, state: SearchState) -> None:
         """See `SearchRunner.attach`."""
@@ -142,6 +161,8 @@ class FusedRunner:
         """See `Runner.encode`."""
         self._check_terminated()
         assert self._state is not None, "encode before attach"
+        self._at_work.add(self)
+        self._num_threads[0] = self._threads[len(self._at_work) > 1]
         rows = self._state.rows
         encoding = self._encodings.get(len(jobs))
         if encoding is None:
@@ -166,6 +187,8 @@ class FusedRunner:
         control = self._control
         control["num_rows"], control["max_steps"] = num_rows, min(limits.max_steps, self.spec.max_steps)
         control["returns_at_end"] = limits.returns_at_end
+        if "num_threads" in _CONTROL_FIELDS:
+            control["num_threads"] = self._threads[len(self._at_work) > 1]
         self._decoder.run(self._search)
         self._check_terminated()
         return SearchRun(int(control["num_steps"][0]), int(control["num_generated"][0]))
@@ -189,10 +212,12 @@ class FusedRunner:
             self._cross_cache[self._state.rows["source_slot"][row]] = 0.0
 
     def idle(self) -> None:
-        """See `Runner.idle`. There is nothing to leave: each worker has one thread."""
+        """See `Runner.idle`."""
+        self._at_work.discard(self)
 
     def reset(self) -> None:
         """See `Runner.reset`."""
+        self.idle()
         self._encoder.reset()
         self._decoder.reset()
         self._is_terminated = False
@@ -221,7 +246,8 @@ class FusedRunner:
 
     def _encoding(self, num_sources: int) -> _Encoding:
         ends, slots, is_finite, most_repeats = (np.zeros(num_sources, np.int32) for _ in range(4))
-        inputs = dict(zip(fused_io.ENCODE_INPUTS[1:], (ends, slots, self._cross_cache), strict=True))
+        memory = {"ends": ends, "slots": slots, "cross_cache": self._cross_cache, "num_threads": self._num_threads}
+        inputs = {name: memory[name] for name in fused_io.ENCODE_INPUTS if name in memory}
         outputs = dict(zip(fused_io.ENCODE_OUTPUTS, (is_finite, most_repeats), strict=True))
         return _Encoding(self._encoder.bind(inputs, outputs), ends, slots, is_finite, most_repeats)
 
