@@ -16,16 +16,26 @@ DRAGOMAN_INLINE Floats load_or_lowest(const float *x, int64_t index, int64_t cou
 
 void log_sum(const float *x, int64_t count, float *largest, float *sum) {
   constexpr int64_t kSpan = 64 * kLanes; // sums of spans are summed in turn, so that rounding errors stay small
-  Floats most = spread(-__builtin_inff());
-  for (int64_t i = 0; i < count; i += kLanes) most = max(load_or_lowest(x, i, count), most);
-  *largest = max_lanes(most);
-  most = spread(*largest);
+  const Floats lowest = spread(-__builtin_inff());
+  Floats most[4] = {lowest, lowest, lowest, lowest};
+  int64_t i = 0;
+  for (; i + 4 * kLanes <= count; i += 4 * kLanes) {
+#pragma GCC unroll 4
+    for (int j = 0; j < 4; ++j) most[j] = max(load(x + i + j * kLanes), most[j]);
+  }
+  for (; i < count; i += kLanes) most[0] = max(load_or_lowest(x, i, count), most[0]);
+  *largest = max_lanes(max(max(most[0], most[1]), max(most[2], most[3])));
+  const Floats top = spread(*largest);
   Floats total = spread(0.0f);
   for (int64_t span = 0; span < count; span += kSpan) {
     const int64_t end = span + kSpan < count ? span + kSpan : count;
-    Floats sums = spread(0.0f);
-    for (int64_t i = span; i < end; i += kLanes) sums = sums + exp(load_or_lowest(x, i, count) - most);
-    total = total + sums;
+    Floats sums[4] = {spread(0.0f), spread(0.0f), spread(0.0f), spread(0.0f)};
+    for (i = span; i + 4 * kLanes <= end; i += 4 * kLanes) {
+#pragma GCC unroll 4
+      for (int j = 0; j < 4; ++j) sums[j] = sums[j] + exp(load(x + i + j * kLanes) - top);
+    }
+    for (; i < end; i += kLanes) sums[0] = sums[0] + exp(load_or_lowest(x, i, end) - top);
+    total = total + ((sums[0] + sums[1]) + (sums[2] + sums[3]));
   }
   *sum = sum_lanes(total);
 }

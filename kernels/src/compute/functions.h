@@ -18,11 +18,8 @@ template <int count> DRAGOMAN_INLINE Floats polynomial(Floats x, const float (&c
   return sum;
 }
 
-// exp(x) within 2 ulp for -87 <= x <= 88; 0 below (and for NaN), exp(88) above.
+// exp(x) within 2 ulp for -87 < x <= 88; 0 below, and for NaN. Larger x are not allowed.
 DRAGOMAN_INLINE Floats exp(Floats x) {
-  const Floats lowest = spread(-87.0f);
-  const Ints is_representable = greater(x, lowest);
-  x = min(max(x, lowest), spread(88.0f));
   const Floats rounded = x * spread(1.44269504f) + spread(kRounder);
   const Floats power = rounded - spread(kRounder);
   // ln 2 in two parts, so that the product of the first is exact.
@@ -30,7 +27,7 @@ DRAGOMAN_INLINE Floats exp(Floats x) {
   constexpr float kTaylor[] = {1.9875691500e-4f, 1.3981999507e-3f, 8.3334519073e-3f,
                                4.1665795894e-2f, 1.6666665459e-1f, 5.0000001201e-1f};
   const Floats value = polynomial(rest, kTaylor) * (rest * rest) + rest + spread(1.0f);
-  return select(is_representable, from_bits(bits_of(value) + to_exponent(bits_of(rounded))), spread(0.0f));
+  return select(greater(x, spread(-87.0f)), add_to_exponent(value, rounded), spread(0.0f));
 }
 
 // erf(x) within 4e-7: a rational function fitted by least squares of its relative error.
@@ -48,7 +45,9 @@ DRAGOMAN_INLINE Floats relu(Floats x) { return max(x, spread(0.0f)); }
 DRAGOMAN_INLINE Floats gelu(Floats x) {
   return x * spread(0.5f) * (spread(1.0f) + erf(x * spread(0.70710678118654752f)));
 }
-DRAGOMAN_INLINE Floats silu(Floats x) { return x / (spread(1.0f) + exp(spread(0.0f) - x)); }
+DRAGOMAN_INLINE Floats silu(Floats x) {
+  return x / (spread(1.0f) + exp(min(spread(0.0f) - x, spread(88.0f))));
+}
 
 // `Quantization`, spread over lanes once for many values.
 struct Quantizer {

@@ -46,9 +46,9 @@ DRAGOMAN_INLINE RegisterF max(RegisterF a, RegisterF b) { return a > b ? a : b; 
 DRAGOMAN_INLINE RegisterF min(RegisterF a, RegisterF b) { return a < b ? a : b; } // b if one is NaN
 DRAGOMAN_INLINE RegisterF to_floats(RegisterI a) { return __builtin_convertvector(a, RegisterF); }
 DRAGOMAN_INLINE RegisterI bits_of(RegisterF a) { return reinterpret_cast<RegisterI>(a); }
-DRAGOMAN_INLINE RegisterF from_bits(RegisterI a) { return reinterpret_cast<RegisterF>(a); }
-DRAGOMAN_INLINE RegisterI to_exponent(RegisterI a) {
-  return reinterpret_cast<RegisterI>(reinterpret_cast<RegisterU>(a) << 23);
+// a * 2^b for the integer in the low bits of b, if the result is a normal number.
+DRAGOMAN_INLINE RegisterF add_to_exponent(RegisterF a, RegisterF b) {
+  return reinterpret_cast<RegisterF>(reinterpret_cast<RegisterU>(a) + (reinterpret_cast<RegisterU>(b) << 23));
 }
 
 template <class V> DRAGOMAN_INLINE Pair<V> pair_of(V low, V high) { return {low, high}; }
@@ -84,8 +84,9 @@ template <class M, class V> DRAGOMAN_INLINE auto select(Pair<M> where, Pair<V> a
 }
 template <class V> DRAGOMAN_INLINE auto to_floats(Pair<V> a) { return pair_of(to_floats(a.low), to_floats(a.high)); }
 template <class V> DRAGOMAN_INLINE auto bits_of(Pair<V> a) { return pair_of(bits_of(a.low), bits_of(a.high)); }
-template <class V> DRAGOMAN_INLINE auto from_bits(Pair<V> a) { return pair_of(from_bits(a.low), from_bits(a.high)); }
-template <class V> DRAGOMAN_INLINE Pair<V> to_exponent(Pair<V> a) { return {to_exponent(a.low), to_exponent(a.high)}; }
+template <class V> DRAGOMAN_INLINE Pair<V> add_to_exponent(Pair<V> a, Pair<V> b) {
+  return {add_to_exponent(a.low, b.low), add_to_exponent(a.high, b.high)};
+}
 
 // Loads and stores at any address.
 template <class V> struct Memory {
