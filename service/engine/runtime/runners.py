@@ -76,7 +76,7 @@ def _fused(manifest: Manifest, session_config: SessionConfig) -> tuple[tuple[str
         KernelsUnavailable: they can't run here; says why.
     """
     graphs = manifest.graphs
-    names = getattr(graphs, "fused_encoder", ""), getattr(graphs, "fused_decoder", "")
+    names = graphs.fused_encoder, graphs.fused_decoder
     if session_config.device != "cpu":
         raise KernelsUnavailable(f"the kernels are for the CPU, not for {session_config.device!r}")
     if manifest.precision != "int8":
