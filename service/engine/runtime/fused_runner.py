@@ -14,6 +14,7 @@ from numpy import typing as npt
 from service.bundle import fused_io
 from service.bundle.manifest import Manifest
 from service.engine.config import EngineConfig
+from service.engine.cpus import available_cpus
 from service.engine.repeats import UNGUARDED
 from service.engine.runner import EncodeJob, RunLimits, RunnerSpec, RunTerminated, SearchRun
 from service.engine.runtime.session import Binding, Buffer, GraphSession, SessionConfig
@@ -58,15 +59,27 @@ class _Encoding:
 class FusedRunner:
     """Implements `runner.SearchRunner`.
 
-    The sessions are shared by all workers, each of which has its own caches and threads: an operator shares its work
-    among the calling thread and helpers of its own. Slots are the rows of the caches. They never move, so neither does
-    the memory that is bound.
+    The sessions are shared by all workers, each of which has its own caches. ONNX Runtime's threads are not used: an
+    operator has its own, all of them for a worker that runs alone, and a share for one among several. Slots are the
+    rows of the caches. They never move, so neither does the memory that is bound.
     """
 
     def __init__(
-        self, encoder: GraphSession, decoder: GraphSession, shape: FusedShape, spec: RunnerSpec, num_threads: int
+        self,
+        encoder: GraphSession,
+        decoder: GraphSession,
+        shape: FusedShape,
+        spec: RunnerSpec,
+        *,
+        threads: tuple[int, int] = (1, 1),
+        at_work: set["FusedRunner"] | None = None,
     ) -> None:
+        """Use the first number of `threads` while alone, the second beside others; share `at_work`, the runners that
+        have rows, with these."""
         self.spec = spec
+        self._threads = threads
+        self._at_work = set() if at_work is None else at_work
+        self._num_threads = np.ones(1, np.int32)
         self._encoder = encoder
         self._decoder = decoder
         self._shape = shape
@@ -78,8 +91,6 @@ class FusedRunner:
         self._state: SearchState | None = None
         self._search: Binding | None = None
         self._encodings: dict[int, _Encoding] = {}  # by the number of sources
-        self._num_threads = np.array([num_threads], np.int32)
-        control["num_threads"] = num_threads
         control["eos_id"], control["decoder_start_id"] = spec.eos_id, spec.decoder_start_id
         self._clear_all()
 
@@ -93,10 +104,8 @@ class FusedRunner:
         config: EngineConfig,
         session_config: SessionConfig,
         workers: int,
-        num_threads: int,
     ) -> "list[FusedRunner]":
-        """Open a bundle's fused graphs, encoder and decoder, for workers of `num_threads` threads, which share the
-        slots.
+        """Open a bundle's fused graphs, encoder and decoder, for some number of workers, which share the slots.
 
         Raises:
             DeviceUnavailable: the device can't be used here.
@@ -131,7 +140,9 @@ class FusedRunner:
             renormalizes=manifest.renormalizes,
             searches=True,
         )
-        return [cls(encoder, decoder, shape, spec, num_threads) for _ in range(workers)]
+        total = session_config.intra_op_threads or available_cpus()
+        threads, at_work = (total, max(total // workers, 1)), set[FusedRunner]()
+        return [cls(encoder, decoder, shape, spec, threads=threads, at_work=at_work) for _ in range(workers)]
 
     def attach(self, state: SearchState) -> None:
         """See `SearchRunner.attach`."""
@@ -149,6 +160,8 @@ class FusedRunner:
         """See `Runner.encode`."""
         self._check_terminated()
         assert self._state is not None, "encode before attach"
+        self._at_work.add(self)
+        self._num_threads[0] = self._threads[len(self._at_work) > 1]
         rows = self._state.rows
         encoding = self._encodings.get(len(jobs))
         if encoding is None:
@@ -173,6 +186,7 @@ class FusedRunner:
         control = self._control
         control["num_rows"], control["max_steps"] = num_rows, min(limits.max_steps, self.spec.max_steps)
         control["returns_at_end"] = limits.returns_at_end
+        control["num_threads"] = self._threads[len(self._at_work) > 1]
         self._decoder.run(self._search)
         self._check_terminated()
         return SearchRun(int(control["num_steps"][0]), int(control["num_generated"][0]))
@@ -196,10 +210,12 @@ class FusedRunner:
             self._cross_cache[self._state.rows["source_slot"][row]] = 0.0
 
     def idle(self) -> None:
-        """See `Runner.idle`. There is nothing to leave: each worker has one thread."""
+        """See `Runner.idle`."""
+        self._at_work.discard(self)
 
     def reset(self) -> None:
         """See `Runner.reset`."""
+        self.idle()
         self._encoder.reset()
         self._decoder.reset()
         self._is_terminated = False

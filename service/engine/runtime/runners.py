@@ -1,7 +1,6 @@
 """Chooses and opens the graphs of a bundle that fit this machine: fused ones if possible, otherwise plain ones."""
 
 import logging
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,12 +13,13 @@ from service.engine.runtime.fused_runner import FusedRunner
 from service.engine.runtime.kernels import Kernels, KernelsUnavailable, find_kernels
 from service.engine.runtime.onnx_runner import OnnxRunner
 from service.engine.runtime.session import SessionConfig
-from service.engine.runtime.shared_graph import SharedGraph
+from service.engine.runtime.shared_graph import SharedGraph, num_workers
 
 _LOG = logging.getLogger(__name__)
 
 PLAIN = "plain"
-_MOST_THREADS = 4  # of a fused worker: they wait for each other some twenty times a step
+_CACHED_BYTES = 16 * 2**20  # of weights that a step reads: fewer stay in the CPU's caches
+_MOST_THREADS = 4  # of a worker: they wait for each other some twenty times a step
 
 BundleRunner = OnnxRunner | FusedRunner
 
@@ -50,11 +50,8 @@ def open_runners(directory: Path, manifest: Manifest, config: EngineConfig, sess
         _LOG.info("%s runs on ONNX Runtime's own kernels, which are slower: %s", directory, reason)
         plain = OnnxRunner.load_for_workers(directory, manifest, config, session_config)
         return Runners(plain, PLAIN, plain[0].encoder)
-    threads = session_config.intra_op_threads or available_cpus()
-    workers = int(os.environ.get("X_WORKERS") or -(-threads // _MOST_THREADS))
-    fused = FusedRunner.load_for_workers(
-        directory, manifest, names, kernels.path, config, session_config, workers, threads // workers
-    )
+    workers = _num_workers(directory / manifest.graphs.decoder_step, config, session_config)
+    fused = FusedRunner.load_for_workers(directory, manifest, names, kernels.path, config, session_config, workers)
     encoder = None
     if manifest.graphs.alignment:
         encoder = SharedGraph(
@@ -67,6 +64,17 @@ def open_runners(directory: Path, manifest: Manifest, config: EngineConfig, sess
     used = f"fused {kernels.instruction_set}"
     _LOG.info("%s runs on %s kernels", directory, used)
     return Runners(fused, used, encoder)
+
+
+def _num_workers(decoder_step: Path, config: EngineConfig, session_config: SessionConfig) -> int:
+    """Return how many workers should run fused graphs.
+
+    Workers of one thread never wait for each other. But each reads all weights in each step: if these come from memory,
+    which is what limits the speed, one worker whose threads share its batch reads them once.
+    """
+    if decoder_step.stat().st_size <= _CACHED_BYTES:
+        return num_workers(session_config, config.max_slots)
+    return -(-(session_config.intra_op_threads or available_cpus()) // _MOST_THREADS)
 
 
 def _fused(manifest: Manifest, session_config: SessionConfig) -> tuple[tuple[str, str], Kernels]:
