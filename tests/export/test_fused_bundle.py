@@ -1,7 +1,5 @@
 """The shipped bundle's fused graphs translate as its plain ones do, with every option of decoding."""
 
-import random
-
 import pytest
 
 from service.bundle.manifest import Manifest
@@ -14,14 +12,18 @@ from service.engine.runtime.onnx_runner import OnnxRunner
 from service.engine.runtime.runners import open_runners
 from service.engine.runtime.session import SessionConfig
 from service.engine.sequence import Sequence
+from service.text.tokenizers import load_tokenizer
 from tests.patience import patient
 from tests.servers import REPOSITORY
 
 BUNDLE = REPOSITORY / "models" / "en-de" / "1"
+SENTENCES = REPOSITORY / "checkpoints" / "en-de" / "sentences.tsv"
 NUM_SENTENCES = 40
 CONFIG = EngineConfig(max_slots=24, checks_integrity=True)
 SESSION = SessionConfig(intra_op_threads=1)
 ONE_IN = 20  # a tie may be decided otherwise where sums are rounded otherwise, and then all that follows differs
+
+Texts = list[tuple[tuple[int, ...], tuple[int, ...]]]
 
 KINDS: dict[str, dict[str, object]] = {
     "greedy": {},
@@ -50,19 +52,29 @@ def plain() -> list[OnnxRunner]:
     return OnnxRunner.load_for_workers(BUNDLE, Manifest.load(BUNDLE), CONFIG, SESSION)
 
 
-def sequences(kind: str, prefix: tuple[int, ...] = ()) -> list[Sequence]:
-    manifest, rng = Manifest.load(BUNDLE), random.Random(kind)
+@pytest.fixture(scope="module")
+def texts() -> Texts:
+    """Return held-out sentences and the first tokens of their translations."""
+    manifest = Manifest.load(BUNDLE)
+    tokenizer = load_tokenizer(manifest.tokenizer, BUNDLE)
+    lines = SENTENCES.read_text(encoding="utf-8").splitlines()[:NUM_SENTENCES]
+    pairs = (line.split("\t")[:2] for line in lines)
+    return [
+        (manifest.source_ids(tokenizer.encode(source), manifest.first_pair), tuple(tokenizer.encode(target)[:2]))
+        for source, target in pairs
+    ]
+
+
+def sequences(texts: Texts, kind: str, *, has_prefix: bool = False) -> list[Sequence]:
     made = []
-    for number in range(NUM_SENTENCES):
-        golden = manifest.golden[number % len(manifest.golden)].source_ids
-        body = [rng.choice(golden[:-1]) if rng.random() < 0.3 else token for token in golden[:-1]]
+    for number, (source_ids, prefix) in enumerate(texts):
         given: dict[str, object] = {
             "beam_size": 1, "length_penalty": 1.0, "num_hypotheses": 1, "max_output_tokens": 60, **KINDS[kind],
         }  # fmt: skip
         if given.get("temperature"):
             given["seed"] = number
         options = DecodingOptions(**given)  # type: ignore[arg-type]
-        made.append(Sequence((*body, golden[-1]), options, 0.0, output_prefix_ids=prefix))
+        made.append(Sequence(source_ids, options, 0.0, output_prefix_ids=prefix if has_prefix else ()))
     return made
 
 
@@ -73,11 +85,12 @@ def decode(runners: list[OnnxRunner] | list[FusedRunner], asked: list[Sequence])
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("prefix", [(), (40, 41)], ids=["", "prefix"])
+@pytest.mark.parametrize("has_prefix", [False, True], ids=["", "prefix"])
 def test_fused_graphs_translate_as_plain_ones(
-    fused: list[FusedRunner], plain: list[OnnxRunner], kind: str, prefix: tuple[int, ...]
+    fused: list[FusedRunner], plain: list[OnnxRunner], texts: Texts, kind: str, has_prefix: bool
 ) -> None:
-    expected, found = decode(plain, sequences(kind, prefix)), decode(fused, sequences(kind, prefix))
+    expected = decode(plain, sequences(texts, kind, has_prefix=has_prefix))
+    found = decode(fused, sequences(texts, kind, has_prefix=has_prefix))
     differing = 0
     for wanted, given in zip(expected, found, strict=True):
         assert len(wanted) == len(given)
@@ -86,11 +99,11 @@ def test_fused_graphs_translate_as_plain_ones(
         if is_same:
             for one, other in zip(wanted, given, strict=True):
                 assert one.finish_reason is other.finish_reason
-                assert one.score == pytest.approx(other.score, abs=0.02, nan_ok=True)
+                assert one.score == pytest.approx(other.score, abs=0.05, nan_ok=True)
     assert differing <= NUM_SENTENCES // ONE_IN
 
 
-def test_answers_do_not_depend_on_the_company(fused: list[FusedRunner]) -> None:
-    together = decode(fused, [sequence for kind in KINDS for sequence in sequences(kind)[:8]])
-    apart = [hypotheses for kind in KINDS for hypotheses in decode(fused, sequences(kind)[:8])]
+def test_answers_do_not_depend_on_the_company(fused: list[FusedRunner], texts: Texts) -> None:
+    together = decode(fused, [sequence for kind in KINDS for sequence in sequences(texts, kind)[:8]])
+    apart = [hypotheses for kind in KINDS for hypotheses in decode(fused, sequences(texts, kind)[:8])]
     assert repr(together) == repr(apart)
