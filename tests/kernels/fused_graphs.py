@@ -14,6 +14,8 @@ from service.bundle import fused_io
 
 Array = npt.NDArray[Any]
 
+EOS_ID, START_ID = 2, 0
+
 
 @dataclass(frozen=True)
 class Shape:
@@ -108,6 +110,7 @@ def decode_graph(shape: Shape, seed: int = 0) -> Graph:
         made.feed_forward()
     made.final_norm()
     made.dense(shape.width, shape.num_tokens, gain=3.0)
+    made.constants[-3][EOS_ID] += 3.0  # so that rows end at different steps
     made.constants.append(np.array(shape.suppressed, np.int64))
     attributes = _attributes(shape, shape.num_decoder_layers) | {"renormalizes": int(shape.renormalizes)}
     return Graph(fused_io.DECODE, attributes, made.constants, shape)

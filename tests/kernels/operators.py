@@ -11,13 +11,12 @@ from service.bundle import fused_io
 from service.engine.runner import RunnerSpec
 from service.engine.runtime.session import Binding, GraphSession, SessionConfig
 from service.engine.sequence import Sequence
-from tests.kernels.fused_graphs import Graph, Shape, decode_graph, encode_graph
+from tests.kernels.fused_graphs import EOS_ID, START_ID, Graph, Shape, decode_graph, encode_graph
 from tests.kernels.native_search import State
 
 Ids = tuple[int, ...]
 Floats = npt.NDArray[np.float32]
 
-EOS_ID, START_ID = 2, 0
 _ONE_THREAD = SessionConfig(intra_op_threads=1)
 
 
@@ -35,7 +34,8 @@ class Operators:
     """An encoder and a decoder, and what they share: arrays of `num_slots` rows of `capacity` tokens."""
 
     def __init__(self, library: Path, encoder: Path, decoder: Path, sizes: tuple[int, int, int],
-                 num_slots: int = 16, capacity: int = 40, source_tokens: int = 64) -> None:  # fmt: skip
+                 num_slots: int = 20, capacity: int = 40, source_tokens: int = 64,
+                 start_id: int = START_ID) -> None:  # fmt: skip
         """`sizes` are the decoder's layers, heads, and the size of a head."""
         self._encoder, self._decoder = open_encoder(library, encoder), open_decoder(library, decoder)
         num_layers, num_heads, head_size = sizes
@@ -44,7 +44,7 @@ class Operators:
         self.cross_cache = np.full((num_slots, num_layers, -(-source_tokens // 16), *block), np.nan, np.float32)
         self.state = State(num_slots, capacity)
         self.state.rows["status"] = fused_io.STOPPED
-        self.spec = RunnerSpec(num_slots, capacity, source_tokens, EOS_ID, START_ID, 1, has_logits=True)
+        self.spec = RunnerSpec(num_slots, capacity, source_tokens, EOS_ID, start_id, 1, has_logits=True)
         self.num_threads = 1
         self._binding: Binding | None = None
 
@@ -84,7 +84,8 @@ class Operators:
         control = self.state.control
         control["num_rows"] = self.state.num_slots if num_rows is None else num_rows
         control["max_steps"], control["returns_at_end"] = max_steps, returns_at_end
-        control["num_threads"], control["eos_id"], control["decoder_start_id"] = self.num_threads, EOS_ID, START_ID
+        control["num_threads"] = self.num_threads
+        control["eos_id"], control["decoder_start_id"] = EOS_ID, self.spec.decoder_start_id
         if self._binding is None:
             self._num_steps = np.zeros(1, np.int32)
             arrays = self.decoder_inputs()
