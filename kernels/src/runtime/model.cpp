@@ -125,10 +125,15 @@ Model::Part Model::read_part(const char *what, int64_t num_inputs, int64_t num_o
   part.weights = static_cast<const int8_t *>(weights.data);
   if (weights.shape[1] < 1 || weights.shape[1] > kMaxInputs || part.num_outputs < 1 || part.num_outputs > kMaxSize)
     throw std::invalid_argument(std::string(what) + " has no inputs or outputs, or too many");
-  part.scales = copied(what, node_.constant(what, ort::kFloat, {part.num_outputs}));
-  part.biases = copied(what, node_.constant(what, ort::kFloat, {part.num_outputs}), true);
-  float scale = *copied(what, node_.constant(what, ort::kFloat, {}));
-  int32_t zero = *static_cast<const uint8_t *>(node_.constant(what, ort::kUint8, {}).data);
+  auto floats = [&](const char *kind, const std::vector<int64_t> &dims, bool may_forbid = false) {
+    std::string of_what = std::string(kind) + " of " + what;
+    return copied(of_what.c_str(), node_.constant(of_what.c_str(), ort::kFloat, dims), may_forbid);
+  };
+  part.scales = floats("scales", {part.num_outputs});
+  part.biases = floats("biases", {part.num_outputs}, true);
+  float scale = *floats("the input scale", {});
+  std::string zero_point_name = std::string("the zero point of ") + what;
+  int32_t zero = *static_cast<const uint8_t *>(node_.constant(zero_point_name.c_str(), ort::kUint8, {}).data);
   if (!(scale >= 1e-30f && scale <= 1e30f))
     throw std::invalid_argument(std::string(what) + " has an input scale that is not positive");
   *input_scale = scale;

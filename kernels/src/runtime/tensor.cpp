@@ -120,10 +120,21 @@ Tensor Context::output(size_t index, const std::vector<int64_t> &shape) const {
   return tensor_of(api_, value);
 }
 
+// Read an attribute; ONNX Runtime's own errors don't name it.
+template <typename... Targets>
+static void read_attribute(const ort::Api *api, ort::Position position, const ort::KernelInfo *info, const char *name,
+                           Targets... targets) {
+  using Function = ort::Status *(*)(const ort::KernelInfo *, const char *, Targets...);
+  try {
+    ort::check(api, ort::entry<Function>(api, position)(info, name, targets...));
+  } catch (const std::runtime_error &error) {
+    throw std::invalid_argument(std::string("attribute ") + name + ": " + error.what());
+  }
+}
+
 int64_t NodeInfo::integer(const char *name, int64_t low, int64_t high) const {
   int64_t value = 0;
-  ort::check(api_, ort::entry<ort::Status *(*)(const ort::KernelInfo *, const char *, int64_t *)>(
-                       api_, ort::kGetAttributeInt64)(info_, name, &value));
+  read_attribute(api_, ort::kGetAttributeInt64, info_, name, &value);
   if (value < low || value > high)
     throw std::invalid_argument(std::string("attribute ") + name + " is " + std::to_string(value) + ", allowed is " +
                                 std::to_string(low) + " to " + std::to_string(high));
@@ -132,8 +143,7 @@ int64_t NodeInfo::integer(const char *name, int64_t low, int64_t high) const {
 
 double NodeInfo::number(const char *name, double low, double high) const {
   float value = 0;
-  ort::check(api_, ort::entry<ort::Status *(*)(const ort::KernelInfo *, const char *, float *)>(
-                       api_, ort::kGetAttributeFloat)(info_, name, &value));
+  read_attribute(api_, ort::kGetAttributeFloat, info_, name, &value);
   if (!(value >= low && value <= high))
     throw std::invalid_argument(std::string("attribute ") + name + " is " + std::to_string(value) + ", allowed is " +
                                 std::to_string(low) + " to " + std::to_string(high));
@@ -143,8 +153,7 @@ double NodeInfo::number(const char *name, double low, double high) const {
 std::string NodeInfo::text(const char *name) const {
   char buffer[64];
   size_t size = sizeof buffer;
-  ort::check(api_, ort::entry<ort::Status *(*)(const ort::KernelInfo *, const char *, char *, size_t *)>(
-                       api_, ort::kGetAttributeString)(info_, name, buffer, &size));
+  read_attribute(api_, ort::kGetAttributeString, info_, name, buffer, &size);
   return std::string(buffer, strnlen(buffer, sizeof buffer));
 }
 
