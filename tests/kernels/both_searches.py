@@ -4,17 +4,18 @@ import math
 from collections.abc import Sequence as Several
 from pathlib import Path
 from random import Random
+from typing import cast
 
 import numpy as np
 import pytest
 
 from service.bundle.fused_io import AT_LIMIT, BROKEN, REPEATING, RUNNING, STOPPED
 from service.engine.batch import Batch
-from service.engine.runner import RunnerSpec
+from service.engine.runner import ONE_STEP, Fetch, Rows, RunnerSpec, RunOutput, StepRunner
 from service.engine.search import rescoring
 from service.engine.search.hypotheses import decoded, score
 from service.engine.search.processors import Ids, Scores
-from service.engine.search.search import Search
+from service.engine.search.stepwise import StepwiseSearch
 from service.engine.sequence import DecodedHypothesis, Sequence
 from tests.kernels.native_search import NativeSearch, State
 from tests.kernels.random_model import RandomModel
@@ -31,9 +32,10 @@ class Both:
 
     def __init__(self, library: Path, sequences: Several[Sequence], model: RandomModel, spec: RunnerSpec,
                  random: Random) -> None:  # fmt: skip
-        self._library, self._model, self._spec = library, model, spec
+        self._library, self._model = library, model
         self._numbers = {sequence: number for number, sequence in enumerate(sequences)}
-        self._batch, self._search = Batch(spec.max_slots, CAPACITY), Search(spec)
+        self._batch, self.spec = Batch(spec.max_slots, CAPACITY), spec
+        self._search = StepwiseSearch(cast(StepRunner, self), self._batch)
         self._state = State(spec.max_slots, CAPACITY)
         num_rows = sum(sequence.num_slots for sequence in sequences)
         rows, slots = random.sample(range(num_rows), num_rows), random.sample(range(spec.max_slots), num_rows)
@@ -50,9 +52,9 @@ class Both:
         self._num_generated = 0
         self.answers: dict[Sequence, Answer] = {}
 
-    def run(self, num_steps: int) -> bool:
+    def step_both(self, num_steps: int) -> bool:
         """Make some steps in one native run; returns whether sequences are still running."""
-        num_tokens, renormalizes = self._model.num_tokens, self._spec.renormalizes
+        num_tokens, renormalizes = self._model.num_tokens, self.spec.renormalizes
         with NativeSearch(self._library, self._state, num_tokens, renormalizes=renormalizes) as native:
             for _ in range(num_steps):
                 running = list(self._batch.sequences)
@@ -64,10 +66,17 @@ class Both:
                 self._compare(running, ended)
         return bool(self._batch.num_sequences)
 
+    def run(self, rows: Rows, fetch: Fetch, max_steps: int) -> RunOutput:
+        """See `StepRunner.run`."""
+        numbers = [self._numbers[self._batch.owner(row)] for row in range(self._batch.num_rows)]
+        return self._model.run(self._batch, numbers, fetch)
+
+    def reorder(self, *_: object) -> None:
+        """See `StepRunner.reorder`. The model needs no cache."""
+
     def _step_python(self) -> dict[Sequence, Answer]:
         batch = self._batch
-        numbers = [self._numbers[batch.owner(row)] for row in range(batch.num_rows)]
-        outcome = self._search.advance(batch, self._model.run(batch, numbers, self._search.fetch(batch)))
+        outcome = self._search.run(ONE_STEP)
         self._num_generated += outcome.num_generated
         ended: dict[Sequence, Answer] = dict.fromkeys(outcome.failed)
         for sequence, hypotheses in outcome.finished:
@@ -89,7 +98,7 @@ class Both:
             output_ids = state.output_ids[row, :length]
             if owners[row].num_slots > 1:
                 inputs = self._cache[state.history[row, : length + 1], np.arange(length + 1)]
-                assert inputs.tolist() == [self._spec.decoder_start_id, *output_ids.tolist()], "another one's cache"
+                assert inputs.tolist() == [self.spec.decoder_start_id, *output_ids.tolist()], "another one's cache"
             projected.append(self._model.of(self._numbers[owners[row]], output_ids, need))
         return native.advance(projected)
 
@@ -158,7 +167,7 @@ def decode_both(library: Path, sequences: Several[Sequence], model: RandomModel,
     both = Both(library, sequences, model, spec, Random(seed))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rescoring, "top", _top)
-        while both.run(num_steps):
+        while both.step_both(num_steps):
             pass
     return [both.answers[sequence] for sequence in sequences]
 

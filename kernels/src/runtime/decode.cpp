@@ -29,38 +29,37 @@ Decode::Decode(NodeInfo &node)
       throw std::invalid_argument("layers have heads of different sizes");
     layers_.push_back(layer);
   }
-  int64_t packed = layers_[0].projection.num_outputs;
-  if (packed % (3 * own.num_heads) || packed / (3 * own.num_heads) < own.head_size)
-    throw std::invalid_argument("queries, keys and values are " + std::to_string(packed) + " wide, which does not fit " +
-                                std::to_string(own.num_heads) + " heads of " + std::to_string(own.head_size));
+  shape_ = model_.heads_of("queries, keys and values", layers_[0].projection.num_outputs, 3);
   if (own.final_norm)
     final_norm_ = model_.read_norm();
   vocabulary_ = model_.read_dense("the projection", own.width, -1);
+  if (vocabulary_.num_outputs > embedding_.num_tokens) // a token that is chosen is embedded in the next step
+    throw std::invalid_argument("the projection has " + std::to_string(vocabulary_.num_outputs) +
+                                " tokens, but only " + std::to_string(embedding_.num_tokens) + " have an embedding");
   suppressed_ = model_.read_ids("the suppressed ids");
   allowed_vocabulary_ = model_.with_biases(vocabulary_, suppressed_, -std::numeric_limits<float>::infinity());
   search_model_.vocabulary_size = vocabulary_.num_outputs;
   search_model_.compute = &compute_;
   search_model_.num_readable = embedding_.num_tokens;
   search_model_.renormalizes = node.integer("renormalizes", 0, 1) != 0;
-  shape_.num_heads = own.num_heads;
-  shape_.head_size = static_cast<int32_t>(packed / (3 * own.num_heads));
-  shape_.padded_head_size = static_cast<int32_t>(round_up(shape_.head_size, kLanes));
   num_inputs_ = model_.num_read();
 }
 
 State Decode::bind(const Context &context, Caches &caches) const {
-  if (context.input_count() != num_inputs_)
-    throw std::invalid_argument("the node has other inputs than when it was loaded");
+  context.require_inputs(num_inputs_);
   State state{};
   state.control = reinterpret_cast<Control *>(context.input(0).as<int32_t>("control", ort::kInt32, {16}));
   Tensor rows = context.input(1), outputs = context.input(2), self = context.input(6), cross = context.input(7);
   state.rows = reinterpret_cast<Row *>(rows.as<uint8_t>("rows", ort::kUint8, {-1, sizeof(Row)}));
+  rows.require_alignment("rows", alignof(Row));
   state.num_slots = rows.shape[0];
   state.output_ids = outputs.as<int64_t>("output_ids", ort::kInt64, {state.num_slots, -1});
   state.capacity = outputs.shape[1];
   state.history = context.input(3).as<int32_t>("history", ort::kInt32, {state.num_slots, state.capacity});
+  Tensor hypotheses = context.input(4);
   state.hypotheses = reinterpret_cast<Hypothesis *>(
-      context.input(4).as<uint8_t>("hypotheses", ort::kUint8, {2 * state.num_slots, sizeof(Hypothesis)}));
+      hypotheses.as<uint8_t>("hypotheses", ort::kUint8, {2 * state.num_slots, sizeof(Hypothesis)}));
+  hypotheses.require_alignment("hypotheses", alignof(Hypothesis));
   state.hypothesis_ids =
       context.input(5).as<int64_t>("hypothesis_ids", ort::kInt64, {2 * state.num_slots, state.capacity});
   int64_t blocks = round_up(state.capacity, kBlockTokens) / kBlockTokens;
@@ -70,16 +69,11 @@ State Decode::bind(const Context &context, Caches &caches) const {
       {state.num_slots, architecture_.num_layers, blocks, shape_.num_heads, 2, shape_.block_size() / 2});
   caches.cross = cross.as<float>("cross_cache", ort::kFloat,
                                  {state.num_slots, architecture_.num_layers, -1, shape_.num_heads, 2, shape_.block_size() / 2});
-  self.size();
-  cross.size();
   caches.self_layer = blocks * shape_.num_heads * shape_.block_size();
   caches.self_row = architecture_.num_layers * caches.self_layer;
   caches.cross_layer = cross.shape[2] * shape_.num_heads * shape_.block_size();
   caches.cross_row = architecture_.num_layers * caches.cross_layer;
   caches.cross_tokens = cross.shape[2] * kBlockTokens;
-  for (const void *pointer : {static_cast<const void *>(state.rows), static_cast<const void *>(state.hypotheses)})
-    if (reinterpret_cast<uintptr_t>(pointer) % alignof(Row))
-      throw std::invalid_argument("rows and hypotheses must be aligned to 8 bytes");
   return state;
 }
 

@@ -57,22 +57,15 @@ Encode::Encode(NodeInfo &node)
   int64_t num_decoder_layers = node.integer("num_decoder_layers", 1, 1000);
   for (int64_t index = 0; index < num_decoder_layers; index++)
     cross_.push_back(model_.read_dense_side_by_side("keys and values of the source", own.width, 2));
-  int64_t heads_width = layers_[0].projection.num_outputs / 3;
+  shape_ = model_.heads_of("queries, keys and values", layers_[0].projection.num_outputs, 3);
   for (const Dense &cross : cross_)
-    if (cross.num_outputs != 2 * heads_width)
+    if (cross.num_outputs != 2 * int64_t{shape_.num_heads} * shape_.head_size)
       throw std::invalid_argument("the decoder's heads are not as wide as the encoder's");
-  if (heads_width % own.num_heads || heads_width / own.num_heads < own.head_size)
-    throw std::invalid_argument("queries are " + std::to_string(heads_width) + " wide, which does not fit " +
-                                std::to_string(own.num_heads) + " heads of " + std::to_string(own.head_size));
-  shape_.num_heads = own.num_heads;
-  shape_.head_size = static_cast<int32_t>(heads_width / own.num_heads);
-  shape_.padded_head_size = static_cast<int32_t>(round_up(shape_.head_size, kLanes));
   num_inputs_ = model_.num_read();
 }
 
 void Encode::run(const Context &context) {
-  if (context.input_count() != num_inputs_)
-    throw std::invalid_argument("the node has other inputs than when it was loaded");
+  context.require_inputs(num_inputs_);
   Sources sources{};
   Tensor ids = context.input(0), ends = context.input(1), cache = context.input(3);
   sources.token_ids = ids.as<const int64_t>("token_ids", ort::kInt64, {-1});
@@ -84,7 +77,6 @@ void Encode::run(const Context &context) {
   int64_t num_layers = static_cast<int64_t>(cross_.size());
   sources.cross_cache = cache.as<float>("cross_cache", ort::kFloat,
                                         {-1, num_layers, -1, shape_.num_heads, 2, shape_.block_size() / 2});
-  cache.size();
   sources.cross_layer = cache.shape[2] * shape_.num_heads * shape_.block_size();
   sources.cross_row = num_layers * sources.cross_layer;
   for (int64_t source = 0; source < sources.num_sources; source++) {

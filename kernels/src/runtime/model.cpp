@@ -1,5 +1,7 @@
 #include "runtime/model.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <limits>
 
@@ -53,12 +55,31 @@ float *Model::floats(int64_t size) {
   return floats_.back().data();
 }
 
-// Copy a constant: it may lie anywhere in a mapped file, at an odd address.
-const float *Model::copied(const Tensor &tensor) {
-  float *copy = floats(tensor.size());
-  if (tensor.size() > 0)
-    std::memcpy(copy, tensor.data, tensor.size() * sizeof(float));
+// Copy a constant: it may lie anywhere in a mapped file, at an odd address. Throws, naming `what`, if it has NaN or
+// infinity; one that `may_forbid` tokens may have minus infinity.
+const float *Model::copied(const char *what, const Tensor &tensor, bool may_forbid) {
+  int64_t size = tensor.size();
+  float *copy = floats(size);
+  if (size > 0)
+    std::memcpy(copy, tensor.data, size * sizeof(float));
+  auto is_wrong = [=](float value) { return !std::isfinite(value) && !(may_forbid && value < 0); };
+  if (std::any_of(copy, copy + size, is_wrong))
+    throw std::invalid_argument(std::string(what) + " has values that are not finite");
   return copy;
+}
+
+CacheShape Model::heads_of(const char *what, int64_t num_outputs, int count) const {
+  int64_t all_heads = int64_t{count} * architecture_.num_heads, head_size = num_outputs / all_heads;
+  if (num_outputs % all_heads || head_size < architecture_.head_size ||
+      head_size > round_up(architecture_.head_size, kLanes))
+    throw std::invalid_argument(std::string(what) + " are " + std::to_string(num_outputs) +
+                                " wide, which does not fit " + std::to_string(architecture_.num_heads) + " heads of " +
+                                std::to_string(architecture_.head_size));
+  CacheShape shape{};
+  shape.num_heads = architecture_.num_heads;
+  shape.head_size = static_cast<int32_t>(head_size);
+  shape.padded_head_size = static_cast<int32_t>(round_up(head_size, kLanes));
+  return shape;
 }
 
 Embedding Model::read_embedding() {
@@ -67,10 +88,11 @@ Embedding Model::read_embedding() {
   Embedding embedding{};
   embedding.num_tokens = tokens.shape[0];
   embedding.tokens = static_cast<const int8_t *>(tokens.data);
-  embedding.scales = copied(node_.constant("the token embedding's scales", ort::kFloat, {embedding.num_tokens, 1}));
+  embedding.scales = copied("the token embedding's scales",
+                            node_.constant("the token embedding's scales", ort::kFloat, {embedding.num_tokens, 1}));
   Tensor positions = node_.constant("the positions", ort::kFloat, {-1, width});
   embedding.num_positions = positions.shape[0];
-  embedding.positions = copied(positions);
+  embedding.positions = copied("the positions", positions);
   if (embedding.num_tokens < 1 || embedding.num_tokens > kMaxSize || embedding.num_positions < 1)
     throw std::invalid_argument("the embedding has no tokens or positions, or too many");
   return embedding;
@@ -86,7 +108,7 @@ Norm Model::read_norm() {
   const char *names[] = {"a norm's gain", "a norm's bias"};
   for (int part = 0; part < 2; part++) {
     Tensor tensor = node_.constant(names[part], ort::kFloat, {stored});
-    const float *values = copied(tensor);
+    const float *values = copied(names[part], tensor);
     float *copy = floats(round_up(width, kLanes));
     for (int64_t index = 0; index < width; index++)
       copy[index] = values[stored == 1 ? 0 : index];
@@ -103,10 +125,15 @@ Model::Part Model::read_part(const char *what, int64_t num_inputs, int64_t num_o
   part.weights = static_cast<const int8_t *>(weights.data);
   if (weights.shape[1] < 1 || weights.shape[1] > kMaxInputs || part.num_outputs < 1 || part.num_outputs > kMaxSize)
     throw std::invalid_argument(std::string(what) + " has no inputs or outputs, or too many");
-  part.scales = copied(node_.constant(what, ort::kFloat, {part.num_outputs}));
-  part.biases = copied(node_.constant(what, ort::kFloat, {part.num_outputs}));
-  float scale = *copied(node_.constant(what, ort::kFloat, {}));
-  int32_t zero = *static_cast<const uint8_t *>(node_.constant(what, ort::kUint8, {}).data);
+  auto floats = [&](const char *kind, const std::vector<int64_t> &dims, bool may_forbid = false) {
+    std::string of_what = std::string(kind) + " of " + what;
+    return copied(of_what.c_str(), node_.constant(of_what.c_str(), ort::kFloat, dims), may_forbid);
+  };
+  part.scales = floats("scales", {part.num_outputs});
+  part.biases = floats("biases", {part.num_outputs}, true);
+  float scale = *floats("the input scale", {});
+  std::string zero_point_name = std::string("the zero point of ") + what;
+  int32_t zero = *static_cast<const uint8_t *>(node_.constant(zero_point_name.c_str(), ort::kUint8, {}).data);
   if (!(scale >= 1e-30f && scale <= 1e30f))
     throw std::invalid_argument(std::string(what) + " has an input scale that is not positive");
   *input_scale = scale;
@@ -134,6 +161,8 @@ Dense Model::pack(const char *what, const std::vector<Part> &parts, int64_t num_
         target[input / 4 * kBlockColumns * 4 + input % 4] = row[input];
       }
       scales[column] = part.scales[output] * input_scale;
+      if (!std::isfinite(scales[column]))
+        throw std::invalid_argument(std::string(what) + " has scales that are too large");
       biases[column] = part.biases[output];
     }
   Dense dense{};

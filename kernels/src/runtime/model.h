@@ -53,6 +53,10 @@ public:
   // Tensor of ids, any number of them.
   std::vector<int64_t> read_ids(const char *what);
 
+  // Heads of `count` projections side by side, which may be padded to whole lanes; throws, naming `what`, if the
+  // `num_outputs` are not made of such heads.
+  CacheShape heads_of(const char *what, int64_t num_outputs, int count) const;
+
   // The same layer with other biases.
   Dense with_biases(const Dense &dense, const std::vector<int64_t> &ids, float bias);
 
@@ -70,7 +74,7 @@ private:
   Part read_part(const char *what, int64_t num_inputs, int64_t num_outputs, float *input_scale, int32_t *zero_point);
   Dense pack(const char *what, const std::vector<Part> &parts, int64_t num_inputs, float input_scale,
              int32_t zero_point);
-  const float *copied(const Tensor &tensor);
+  const float *copied(const char *what, const Tensor &tensor, bool may_forbid = false);
   float *floats(int64_t size);
 
   NodeInfo &node_;

@@ -1,7 +1,9 @@
 #include "runtime/team.h"
 
 #include <sched.h>
+#include <unistd.h>
 
+#include <memory>
 #include <system_error>
 
 namespace dragoman {
@@ -19,11 +21,31 @@ void pause() {
 #endif
 }
 
+// A thread's team. A child of `fork` has a copy whose threads don't exist, so that nobody could ever wait for them: it is
+// left as it is.
+struct Own {
+  std::unique_ptr<Team> team;
+  pid_t process = 0;
+
+  Team &of_this_process() {
+    if (process != getpid()) {
+      (void)team.release();
+      team = std::make_unique<Team>();
+      process = getpid();
+    }
+    return *team;
+  }
+  ~Own() {
+    if (process != getpid())
+      (void)team.release();
+  }
+};
+
 } // namespace
 
 Team &Team::of_this_thread() {
-  thread_local Team team;
-  return team;
+  thread_local Own own;
+  return own.of_this_process();
 }
 
 Team::~Team() {

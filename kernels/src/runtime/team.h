@@ -6,6 +6,7 @@
 // the system has taken off its CPU delays a phase only if it holds a chunk.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
@@ -17,7 +18,8 @@ namespace dragoman {
 
 class Team {
 public:
-  // The team of the calling thread; its helpers end with that thread.
+  // The team of the calling thread; its helpers end with that thread. In a child of `fork`, which has none of them, it
+  // is a new one.
   static Team &of_this_thread();
 
   Team() = default;
@@ -38,18 +40,24 @@ public:
   int size() const { return size_; }
 
   // Call body(chunk) for every chunk in [0, num_chunks), on all threads of the run; returns when all are done.
-  // `body` must not throw. At most 65,535 chunks.
+  // `body` must not throw.
   template <typename Body> void share(int64_t num_chunks, const Body &body) {
     if (size_ == 1 || num_chunks <= 1) {
       for (int64_t chunk = 0; chunk < num_chunks; chunk++)
         body(chunk);
       return;
     }
-    work([](const void *context, int64_t chunk) { (*static_cast<const Body *>(context))(chunk); }, &body, num_chunks);
+    for (int64_t first = 0; first < num_chunks; first += kPhaseChunks) {
+      const auto from_first = [&body, first](int64_t chunk) { body(first + chunk); };
+      using FromFirst = decltype(from_first);
+      work([](const void *context, int64_t chunk) { (*static_cast<FromFirst *>(context))(chunk); }, &from_first,
+           std::min(num_chunks - first, kPhaseChunks));
+    }
   }
 
 private:
   using Function = void (*)(const void *, int64_t);
+  static constexpr int64_t kPhaseChunks = 0xFFFF; // at most, in one phase: see `phase_`
 
   void begin(int num_threads);
   void end();

@@ -67,10 +67,13 @@ Tensor tensor_of(const ort::Api *api, ort::Value *value) {
 
 int64_t Tensor::size() const {
   int64_t size = 1;
-  for (int64_t dim : shape)
-    if (dim < 0 || __builtin_mul_overflow(size, dim, &size) || size > (int64_t{1} << 56))
+  bool is_empty = false;
+  for (int64_t dim : shape) {
+    is_empty = is_empty || dim == 0;
+    if (dim < 0 || __builtin_mul_overflow(size, dim == 0 ? 1 : dim, &size) || size > (int64_t{1} << 56))
       throw std::invalid_argument("a tensor of shape " + shape_text(shape) + " is too large");
-  return size;
+  }
+  return is_empty ? 0 : size;
 }
 
 void Tensor::require(const char *what, ort::ElementType expected, const std::vector<int64_t> &dims) const {
@@ -80,15 +83,23 @@ void Tensor::require(const char *what, ort::ElementType expected, const std::vec
   if (!fits)
     throw std::invalid_argument(std::string(what) + " is " + type_name(type) + " " + shape_text(shape) +
                                 ", expected is " + type_name(expected) + " " + shape_text(dims));
-  if (data == nullptr && size() > 0)
+  if (size() > 0 && data == nullptr)
     throw std::invalid_argument(std::string(what) + " has no data");
 }
 
-size_t Context::input_count() const {
+void Tensor::require_alignment(const char *what, size_t alignment) const {
+  if (reinterpret_cast<uintptr_t>(data) % alignment)
+    throw std::invalid_argument(std::string(what) + " is at an address that is not a multiple of " +
+                                std::to_string(alignment));
+}
+
+void Context::require_inputs(size_t expected) const {
   size_t count = 0;
   ort::check(api_, ort::entry<ort::Status *(*)(const ort::KernelContext *, size_t *)>(api_, ort::kGetInputCount)(
                        context_, &count));
-  return count;
+  if (count != expected)
+    throw std::invalid_argument("the node has " + std::to_string(count) + " inputs, but its attributes ask for " +
+                                std::to_string(expected));
 }
 
 Tensor Context::input(size_t index) const {
@@ -109,10 +120,21 @@ Tensor Context::output(size_t index, const std::vector<int64_t> &shape) const {
   return tensor_of(api_, value);
 }
 
+// Read an attribute; ONNX Runtime's own errors don't name it.
+template <typename... Targets>
+static void read_attribute(const ort::Api *api, ort::Position position, const ort::KernelInfo *info, const char *name,
+                           Targets... targets) {
+  using Function = ort::Status *(*)(const ort::KernelInfo *, const char *, Targets...);
+  try {
+    ort::check(api, ort::entry<Function>(api, position)(info, name, targets...));
+  } catch (const std::runtime_error &error) {
+    throw std::invalid_argument(std::string("attribute ") + name + ": " + error.what());
+  }
+}
+
 int64_t NodeInfo::integer(const char *name, int64_t low, int64_t high) const {
   int64_t value = 0;
-  ort::check(api_, ort::entry<ort::Status *(*)(const ort::KernelInfo *, const char *, int64_t *)>(
-                       api_, ort::kGetAttributeInt64)(info_, name, &value));
+  read_attribute(api_, ort::kGetAttributeInt64, info_, name, &value);
   if (value < low || value > high)
     throw std::invalid_argument(std::string("attribute ") + name + " is " + std::to_string(value) + ", allowed is " +
                                 std::to_string(low) + " to " + std::to_string(high));
@@ -121,8 +143,7 @@ int64_t NodeInfo::integer(const char *name, int64_t low, int64_t high) const {
 
 double NodeInfo::number(const char *name, double low, double high) const {
   float value = 0;
-  ort::check(api_, ort::entry<ort::Status *(*)(const ort::KernelInfo *, const char *, float *)>(
-                       api_, ort::kGetAttributeFloat)(info_, name, &value));
+  read_attribute(api_, ort::kGetAttributeFloat, info_, name, &value);
   if (!(value >= low && value <= high))
     throw std::invalid_argument(std::string("attribute ") + name + " is " + std::to_string(value) + ", allowed is " +
                                 std::to_string(low) + " to " + std::to_string(high));
@@ -132,8 +153,7 @@ double NodeInfo::number(const char *name, double low, double high) const {
 std::string NodeInfo::text(const char *name) const {
   char buffer[64];
   size_t size = sizeof buffer;
-  ort::check(api_, ort::entry<ort::Status *(*)(const ort::KernelInfo *, const char *, char *, size_t *)>(
-                       api_, ort::kGetAttributeString)(info_, name, buffer, &size));
+  read_attribute(api_, ort::kGetAttributeString, info_, name, buffer, &size);
   return std::string(buffer, strnlen(buffer, sizeof buffer));
 }
 

@@ -14,23 +14,26 @@ struct Tensor {
   ort::ElementType type = ort::kUndefined;
   std::vector<int64_t> shape;
 
-  int64_t size() const; // elements; throws if it does not fit into 62 bits
+  // Elements; throws unless no product of dimensions exceeds 2^56, those of empty tensors included.
+  int64_t size() const;
 
-  // Return the data as `T`; throws `std::invalid_argument` naming `what` unless type and shape are as given. A negative
-  // dimension allows any.
+  // Return the data as `T`; throws `std::invalid_argument` naming `what` unless type and shape are as given and the
+  // address is aligned. A negative dimension allows any.
   template <typename T> T *as(const char *what, ort::ElementType expected, const std::vector<int64_t> &dims) const {
     require(what, expected, dims);
+    require_alignment(what, alignof(T));
     return static_cast<T *>(data);
   }
 
   void require(const char *what, ort::ElementType expected, const std::vector<int64_t> &dims) const;
+  void require_alignment(const char *what, size_t alignment) const;
 };
 
 // Inputs and outputs of one run.
 class Context {
 public:
   Context(const ort::Api *api, ort::KernelContext *context) : api_(api), context_(context) {}
-  size_t input_count() const;
+  void require_inputs(size_t count) const; // throws if the node has more or fewer
   Tensor input(size_t index) const;
   Tensor output(size_t index, const std::vector<int64_t> &shape) const;
 

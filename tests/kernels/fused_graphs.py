@@ -1,0 +1,178 @@
+"""Small fused graphs of random weights, of any architecture, whole or with some part replaced."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy import typing as npt
+
+from export.fusing.interface import NAMES, declared
+from service.bundle import fused_io
+
+Array = npt.NDArray[Any]
+
+EOS_ID, START_ID = 2, 0
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What a small model is like. Sizes are neither multiples of the kernels' own, nor smaller than all of them."""
+
+    num_layers: int = 2
+    num_decoder_layers: int = 2
+    num_heads: int = 3
+    head_size: int = 10
+    d_ff: int = 70
+    num_tokens: int = 90
+    num_positions: int = 70
+    activation: str = "relu"
+    pre_norm: bool = True
+    scalar_norm: bool = False
+    final_norm: bool = True
+    output_projection: bool = True
+    renormalizes: bool = False
+    suppressed: tuple[int, ...] = (1, 3, 40)
+
+    @property
+    def width(self) -> int:
+        return self.num_heads * self.head_size
+
+
+SHAPES: Mapping[str, Shape] = {
+    "as shipped": Shape(num_heads=4, head_size=8, d_ff=64),
+    "post-norm": Shape(pre_norm=False, final_norm=False, activation="gelu", num_decoder_layers=3),
+    "by hand": Shape(pre_norm=False, scalar_norm=True, output_projection=False, activation="identity",
+                     renormalizes=True),
+    "scalar": Shape(num_layers=1, final_norm=False, scalar_norm=True, activation="silu", suppressed=()),
+    "wide heads": Shape(num_heads=2, head_size=70, d_ff=30, num_layers=1, num_decoder_layers=1),
+    "narrow": Shape(num_heads=1, head_size=3, d_ff=1, num_tokens=5, suppressed=(3,)),
+}  # fmt: skip
+
+
+@dataclass
+class Graph:
+    """A graph of one node: its attributes, and its constants in their order."""
+
+    operator: str
+    attributes: dict[str, Any]
+    constants: list[Array]
+    shape: Shape
+    extra: list[onnx.TensorProto] = field(default_factory=list)  # constants after those
+
+    def save(self, path: Path, *, has_shapes: bool = True) -> Path:
+        """Write it, with or without the shapes of inputs and outputs, which ONNX Runtime checks."""
+        inputs, outputs = NAMES[self.operator]
+        own = self.shape
+        values = declared(self.operator, own.num_decoder_layers, own.num_heads, own.head_size)
+        if not has_shapes:
+            for value in values:
+                value.type.tensor_type.ClearField("shape")
+        tensors = [onnx.numpy_helper.from_array(array, f"c{place}") for place, array in enumerate(self.constants)]
+        tensors += self.extra
+        names = [*inputs, *(tensor.name for tensor in tensors)]
+        node = onnx.helper.make_node(self.operator, names, outputs, domain=fused_io.DOMAIN, **self.attributes)
+        graph = onnx.helper.make_graph([node], "fused", values[: len(inputs)], values[len(inputs) :], tensors)
+        opsets = [onnx.helper.make_opsetid("", 21), onnx.helper.make_opsetid(fused_io.DOMAIN, 1)]
+        path.write_bytes(onnx.helper.make_model(graph, opset_imports=opsets, ir_version=10).SerializeToString())
+        return path
+
+
+def encode_graph(shape: Shape, seed: int = 0) -> Graph:
+    """Return an encoder."""
+    made = _Constants(shape, seed)
+    made.embedding()
+    for _ in range(shape.num_layers):
+        made.norm()
+        made.side_by_side(3)
+        made.output()
+        made.feed_forward()
+    made.final_norm()
+    for _ in range(shape.num_decoder_layers):
+        made.side_by_side(2)
+    attributes = _attributes(shape, shape.num_layers) | {"num_decoder_layers": shape.num_decoder_layers}
+    return Graph(fused_io.ENCODE, attributes, made.constants, shape)
+
+
+def decode_graph(shape: Shape, seed: int = 0) -> Graph:
+    """Return a decoder."""
+    made = _Constants(shape, seed + 1)
+    made.embedding()
+    for _ in range(shape.num_decoder_layers):
+        made.norm()
+        made.dense(shape.width, 3 * shape.width)
+        made.output()
+        made.norm()
+        made.dense(shape.width, shape.width)
+        made.output()
+        made.feed_forward()
+    made.final_norm()
+    made.dense(shape.width, shape.num_tokens, gain=3.0)
+    made.constants[-3][EOS_ID] += 3.0  # so that rows end at different steps
+    made.constants.append(np.array(shape.suppressed, np.int64))
+    attributes = _attributes(shape, shape.num_decoder_layers) | {"renormalizes": int(shape.renormalizes)}
+    return Graph(fused_io.DECODE, attributes, made.constants, shape)
+
+
+def _attributes(shape: Shape, num_layers: int) -> dict[str, Any]:
+    names = ("num_heads", "head_size", "pre_norm", "scalar_norm", "final_norm", "output_projection")
+    return {
+        **{name: int(getattr(shape, name)) for name in names},
+        "num_layers": num_layers,
+        "activation": shape.activation,
+        "epsilon": 1e-5,
+        "scale": float(shape.head_size**-0.5),
+    }
+
+
+class _Constants:
+    """Random constants in the order in which a node lists them."""
+
+    def __init__(self, shape: Shape, seed: int) -> None:
+        self.constants: list[Array] = []
+        self._shape, self._rng = shape, np.random.default_rng(seed)
+
+    def embedding(self) -> None:
+        own = self._shape
+        tokens = self._rng.integers(-127, 128, (own.num_tokens, own.width)).astype(np.int8)
+        scales = self._floats(own.num_tokens, 1) * 0.001 + 0.02
+        self.constants += [tokens, scales.astype(np.float32), self._floats(own.num_positions, own.width)]
+
+    def norm(self) -> None:
+        size = 1 if self._shape.scalar_norm else self._shape.width
+        self.constants += [1 + 0.1 * self._floats(size), 0.1 * self._floats(size)]
+
+    def final_norm(self) -> None:
+        if self._shape.final_norm:
+            self.norm()
+
+    def output(self) -> None:
+        if self._shape.output_projection:
+            self.dense(self._shape.width, self._shape.width)
+
+    def feed_forward(self) -> None:
+        self.norm()
+        self.dense(self._shape.width, self._shape.d_ff)
+        self.dense(self._shape.d_ff, self._shape.width)
+
+    def side_by_side(self, count: int) -> None:
+        quantization = self._quantization()
+        for _ in range(count):
+            self.dense(self._shape.width, self._shape.width, quantization=quantization)
+
+    def dense(self, num_inputs: int, num_outputs: int, gain: float = 1.0,
+              quantization: tuple[Array, Array] | None = None) -> None:  # fmt: skip
+        weight = self._rng.integers(-127, 128, (num_outputs, num_inputs)).astype(np.int8)
+        spread = gain / 73 / np.sqrt(num_inputs)
+        scales = (spread * self._rng.uniform(0.5, 1.5, num_outputs)).astype(np.float32)
+        self.constants += [weight, scales, 0.3 * self._floats(num_outputs), *(quantization or self._quantization())]
+
+    def _quantization(self) -> tuple[Array, Array]:
+        """Return levels that hold most values; the others are clamped."""
+        scale, zero_point = self._rng.uniform(0.015, 0.03), self._rng.integers(100, 156)
+        return np.array(scale, np.float32), np.array(zero_point, np.uint8)
+
+    def _floats(self, *shape: int) -> npt.NDArray[np.float32]:
+        return self._rng.normal(size=shape).astype(np.float32)

@@ -1,0 +1,219 @@
+"""`Decode` against what it means in NumPy; the same bits however rows are batched, shared out, run or computed."""
+
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+import pytest
+
+from service.bundle.fused_io import AT_LIMIT, RUNNING, STOPPED
+from service.domain.translation import FinishReason
+from service.engine.batch import Batch
+from service.engine.runner import ONE_STEP, Fetch, Rows, RunnerSpec, RunOutput, StepRunner
+from service.engine.search.stepwise import StepwiseSearch
+from service.engine.sequence import Sequence
+from tests.export.tiny_models import random_sources
+from tests.kernels.compute import Compute
+from tests.kernels.fused_graphs import EOS_ID, SHAPES, START_ID, Shape
+from tests.kernels.mixed_batch import Answer, decode, mixed_sequences
+from tests.kernels.operators import Floats, Ids, Operators
+from tests.references.fused_model import Decoding, FusedDecoder, FusedEncoder
+from tests.unit.engine.recorder import new_sequence
+
+LENGTHS = (17, 1, 9, 16, 33, 15, 3, 22, 48)
+
+
+@pytest.fixture(scope="module", params=SHAPES)
+def shape(request: pytest.FixtureRequest) -> Shape:
+    return SHAPES[request.param]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory, shape: Shape) -> Path:
+    return tmp_path_factory.mktemp("decode")
+
+
+@pytest.fixture(scope="module")
+def operators(kernels_library: Path, folder: Path, shape: Shape) -> Operators:
+    return Operators.tiny(kernels_library, folder, shape)
+
+
+@pytest.fixture(scope="module")
+def sources(shape: Shape) -> list[Ids]:
+    return random_sources(shape.num_tokens, list(LENGTHS))
+
+
+@pytest.fixture(scope="module")
+def answers(operators: Operators, shape: Shape, sources: list[Ids]) -> list[Answer]:
+    """What each sequence gets by itself."""
+    return [decode(operators, [sequence])[0] for sequence in mixed_sequences(shape, sources)]
+
+
+def test_tokens_and_scores_are_the_reference_s(
+    operators: Operators, folder: Path, shape: Shape, sources: list[Ids]
+) -> None:
+    """Each token is the reference's or, given the same tokens before it, as good as."""
+    encoder, decoder = FusedEncoder(folder / "encoder.onnx"), FusedDecoder(folder / "decoder.onnx")
+    sequences = [new_sequence(source, max_output_tokens=20, return_scores=True) for source in sources]
+    decode(operators, sequences)
+    num_tokens, num_equal, errors = 0, 0, []
+    for row, source in enumerate(sources):
+        state, before, log_prob = decoder.start(encoder.encode(source)), START_ID, 0.0
+        for token in operators.output(row):
+            log_probs = state.log_probs(before)
+            assert log_probs[token] > log_probs.max() - 0.3
+            num_tokens, num_equal = num_tokens + 1, num_equal + int(log_probs.argmax() == token)
+            before, log_prob = token, log_prob + float(log_probs[token])
+        errors.append(abs(log_prob - operators.state.rows["log_prob"][row]))
+    assert num_equal >= 0.97 * num_tokens > 10
+    assert np.median(errors) < 1e-4
+    assert max(errors) < 1.0
+
+
+def test_beams_are_those_of_the_reference(operators: Operators, folder: Path, sources: list[Ids]) -> None:
+    """But for one whose score is nearly that of another; scores are right whatever the beam."""
+    sequences = [new_sequence(source, max_output_tokens=12, beam_size=3, num_hypotheses=3) for source in sources[:6]]
+    native = decode(operators, sequences)
+    model = ReferenceModel(folder, operators.spec)
+    num_equal, errors = 0, []
+    for sequence, answer in zip(sequences, native, strict=True):
+        expected = model.best(sequence)
+        hypotheses = [(score, tuple(ids)) for score, *ids in cast(tuple[tuple[float, ...], ...], answer[2:])]
+        assert len(hypotheses) == 3
+        num_equal += hypotheses[0][1] == expected
+        errors += [abs(score - model.score(ids)) for score, ids in hypotheses]
+    assert num_equal >= 5
+    assert np.median(errors) < 1e-5
+    assert max(errors) < 0.2
+
+
+def test_a_sequence_among_others_gets_the_same_bits(
+    operators: Operators, shape: Shape, sources: list[Ids], answers: list[Answer]
+) -> None:
+    assert len({status for status, *_ in answers} & {STOPPED, AT_LIMIT}) >= 1
+    rng = np.random.default_rng(0)
+    for num_threads in (1, 2, 4, 3):
+        operators.num_threads = num_threads
+        rows = rng.permutation(operators.state.num_slots).tolist()
+        assert decode(operators, mixed_sequences(shape, sources), rows) == answers
+    operators.num_threads = 1
+
+
+def test_several_runs_are_like_one(
+    operators: Operators, shape: Shape, sources: list[Ids], answers: list[Answer]
+) -> None:
+    num_steps = []
+
+    def in_runs_of(max_steps: int, **limits: bool) -> None:
+        def run(operators: Operators) -> None:
+            while (operators.state.rows["status"] == RUNNING).any():
+                num_steps.append(operators.run(max_steps, **limits))
+                assert 1 <= num_steps[-1] <= max_steps
+
+        assert decode(operators, mixed_sequences(shape, sources), run=run) == answers
+
+    in_runs_of(1)
+    in_runs_of(7)
+    operators.state.control["interrupt"] = 1
+    num_steps.clear()
+    in_runs_of(1000)
+    assert set(num_steps) == {1}, "an interrupt is seen after each step"
+    operators.state.control["interrupt"] = 0
+    num_steps.clear()
+    in_runs_of(1000, returns_at_end=True)
+    assert max(num_steps) < 30
+
+
+def test_a_run_returns_at_the_first_end(operators: Operators, sources: list[Ids]) -> None:
+    limits = (3, 9, 3, 5)
+    sequences = [new_sequence(source, max_output_tokens=n) for source, n in zip(sources, limits, strict=False)]
+    ends = [len(ids) for *_, ids in decode(operators, sequences)]  # type: ignore[arg-type]
+    seen = []
+
+    def run(operators: Operators) -> None:
+        while (operators.state.rows["status"] == RUNNING).any():
+            operators.run(returns_at_end=True)
+            seen.append(int(operators.state.rows["length"][:4].max()))
+
+    decode(operators, sequences, run=run)
+    assert seen == sorted(set(ends))
+
+
+def test_no_step_without_rows_or_with_a_limit_of_none(operators: Operators, sources: list[Ids]) -> None:
+    assert operators.run() == 0
+    operators.encode([sources[0]], [0])
+    operators.join(new_sequence(sources[0]), [0], [0], 0)
+    assert [operators.run(0), operators.run(-5), operators.run(num_rows=0)] == [0, 0, 0]
+    assert operators.state.rows["length"][0] == 0
+    operators.run()
+
+
+def test_outputs_fill_the_capacity(kernels_library: Path, folder: Path, tmp_path: Path, shape: Shape) -> None:
+    """And the positions; a row that is not a multiple of a block is not longer than its memory."""
+    capacity = shape.num_positions
+    source = random_sources(shape.num_tokens, [64])[0]
+    asked = {"max_output_tokens": capacity, "min_output_tokens": capacity}
+    sequences = [new_sequence(source, **asked), new_sequence(source, beam_size=2, forces_end=True, **asked)]
+    whole = Operators.tiny(kernels_library, tmp_path, shape, num_slots=3, capacity=capacity)
+    answers = decode(whole, sequences)
+    assert answers[0][:2] == (AT_LIMIT, capacity)
+    assert len(answers[1][2]) == capacity + 1  # type: ignore[arg-type]
+    wider = Operators.tiny(kernels_library, tmp_path, shape, num_slots=6, capacity=capacity + 30, source_tokens=100)
+    assert decode(wider, sequences) == answers, "the room for others changes nothing"
+
+
+def test_instruction_sets_change_no_bit(
+    kernels_library: Path, computes: list[Compute], tmp_path: Path, shape: Shape, sources: list[Ids],
+    answers: list[Answer], monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    for compute in computes:
+        monkeypatch.setenv("DRAGOMAN_KERNELS", compute.name)
+        operators = Operators.tiny(kernels_library, tmp_path / compute.name, shape)
+        assert decode(operators, mixed_sequences(shape, sources)) == answers, compute.name
+
+
+class ReferenceModel:
+    """Both references, as a runner for the strategies in Python."""
+
+    def __init__(self, folder: Path, spec: RunnerSpec) -> None:
+        self.spec = spec
+        self._encoder, self._decoder = FusedEncoder(folder / "encoder.onnx"), FusedDecoder(folder / "decoder.onnx")
+
+    def best(self, sequence: Sequence) -> Ids:
+        """Return all tokens of the best hypothesis of a sequence."""
+        self._cross = self._encoder.encode(sequence.source_ids)
+        self._known: dict[Ids, tuple[Decoding, Floats]] = {}
+        self._batch = Batch(sequence.num_slots, self.spec.kv_capacity)
+        search = StepwiseSearch(cast(StepRunner, self), self._batch)
+        self._batch.join(sequence, START_ID)
+        search.join(sequence)
+        while True:
+            for _, (best, *_) in search.run(ONE_STEP).finished:
+                return (*best.token_ids, *((EOS_ID,) if best.finish_reason is FinishReason.STOP else ()))
+
+    def score(self, output_ids: Ids) -> float:
+        """Return the score of any hypothesis of the sequence that `best` was asked for last."""
+        return sum(float(self._log_probs(output_ids[:n])[token]) for n, token in enumerate(output_ids)) / len(
+            output_ids
+        )
+
+    def run(self, rows: Rows, fetch: Fetch, max_steps: int) -> RunOutput:
+        """See `StepRunner.run`."""
+        lengths = self._batch.lengths
+        outputs = [tuple(ids[:n].tolist()) for ids, n in zip(self._batch.output_ids, lengths, strict=True)]
+        log_probs = np.stack([self._log_probs(ids) for ids in outputs])
+        ids = np.argsort(-log_probs, axis=1, kind="stable")[:, : fetch.num_candidates]
+        return RunOutput(None, None, ids, np.take_along_axis(log_probs, ids, axis=1))
+
+    def reorder(self, *_: object) -> None:
+        """See `StepRunner.reorder`. There is no cache."""
+
+    def _log_probs(self, output_ids: Ids) -> Floats:
+        if output_ids not in self._known:
+            state = self._decoder.start(self._cross)
+            if output_ids:
+                self._log_probs(output_ids[:-1])
+                before, _ = self._known[output_ids[:-1]]
+                state.cache, state.length = before.cache.copy(), before.length
+            self._known[output_ids] = state, state.log_probs(output_ids[-1] if output_ids else START_ID)
+        return self._known[output_ids][1]
