@@ -75,7 +75,7 @@ class Build:
             try:
                 return self._made("library", ".so", [*arguments, "-nostdlib++"], exports())
             except BuildError as error:
-                if "std::" not in str(error):
+                if "undefined symbol" not in str(error):
                     raise
                 print("kernels/build.py: linking zig's whole C++ library, which takes over a minute", file=sys.stderr)
                 arguments.pop(0)
