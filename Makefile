@@ -17,7 +17,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 # told not to: hundreds of processes import the same modules.
 PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses $(TEST_JOBS) --dist loadfile
 INSTALL := $(PIP) install --quiet --constraint constraints.txt
-install_with = $(INSTALL) --editable client --editable '.[$(1)]' || { echo "Installing without the kernels ..." && \
+install_with = $(INSTALL) --editable client --editable '.[$(1)]' || { test "$$DRAGOMAN_BUILD_KERNELS" != require && \
+    echo "Installing again, without compiling the kernels ..." && \
     DRAGOMAN_BUILD_KERNELS=never $(INSTALL) --editable client --editable '.[$(1)]'; }
 RUNTIME := $(if $(filter cuda,$(DEVICE)),gpu,cpu)
 # models/ is committed: the shipped checkpoints as int8, which is all that serving on a CPU needs.
@@ -86,8 +87,10 @@ clean: ## Remove what was built and installed
 # Installing makes the library as well, if need be with a compiler from the package index.
 $(KERNELS): $(wildcard kernels/*.* kernels/zig/* kernels/src/*/*) | .venv/installed-$(RUNTIME)
 	@$(BIN)/python kernels/build.py > /dev/null || \
-	    { echo "Installing again, which brings a compiler ..." && $(INSTALL) --no-deps --editable . && test -e $@; } || \
-	    echo "No kernels: the plain graphs serve, at a fraction of the speed."
+	    { echo "Fetching a compiler from the package index ..." && \
+	    DRAGOMAN_BUILD_KERNELS=require $(INSTALL) --quiet --quiet --no-deps --editable .; } || \
+	    { test "$$DRAGOMAN_BUILD_KERNELS" != require && \
+	    echo "No kernels: int8 models run at a fraction of the speed. Install g++ and run make again to get them."; }
 
 $(EXPORTS): export-%: build/float32/%/1/manifest.json
 	@$(BIN)/python -m export quantize $(<D) --calibration checkpoints/$*/sentences.tsv --output models/$*/1
@@ -111,13 +114,13 @@ $(FLOAT16): build/float16/%/1/manifest.json: $(CHECKPOINT) $(EXPORTER) | .venv/i
 
 # Installing one build of ONNX Runtime removes the other: they share files and break each other.
 .venv/installed-cpu: pyproject.toml hatch_build.py client/pyproject.toml constraints.txt | .venv/created
-	@echo "Installing the server (CPU) ..."
+	@echo "Installing the server (CPU), which compiles its kernels ..."
 	@if [ -e .venv/installed-gpu ]; then $(PIP) uninstall --quiet --yes onnxruntime-gpu; rm .venv/installed-gpu; fi
 	@$(call install_with,cpu)
 	@touch $@
 
 .venv/installed-gpu: pyproject.toml hatch_build.py client/pyproject.toml constraints.txt | .venv/created
-	@echo "Installing the server (GPU) ..."
+	@echo "Installing the server (GPU), which compiles its kernels ..."
 	@if [ -e .venv/installed-cpu ]; then $(PIP) uninstall --quiet --yes onnxruntime; rm .venv/installed-cpu; fi
 	@$(call install_with,gpu)
 	@touch $@
