@@ -16,9 +16,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 # Modules are shared out whole, as they share servers and conversions. Python keeps what it compiled, even where it is
 # told not to: hundreds of processes import the same modules.
 PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses $(TEST_JOBS) --dist loadfile
-INSTALL := $(PIP) install --quiet --constraint constraints.txt
-install_with = $(INSTALL) --editable client --editable '.[$(1)]' || { echo "Installing without the kernels ..." && \
-    DRAGOMAN_BUILD_KERNELS=never $(INSTALL) --editable client --editable '.[$(1)]'; }
+# The kernels are compiled by a rule of their own.
+INSTALL := DRAGOMAN_BUILD_KERNELS=never $(PIP) install --quiet --constraint constraints.txt
 RUNTIME := $(if $(filter cuda,$(DEVICE)),gpu,cpu)
 # models/ is committed: the shipped checkpoints as int8, which is all that serving on a CPU needs.
 MODELS := $(if $(filter cuda,$(DEVICE)),build/float16,models)
@@ -83,11 +82,13 @@ bench: .venv/installed-dev $(FLOAT32) ## Run the benchmarks; results in build/be
 clean: ## Remove what was built and installed
 	@rm -rf .venv build dist *.egg-info service/kernels
 
-# Installing makes the library as well, if need be with a compiler from the package index.
+# Status 3: there is no compiler, so take one from the package index.
 $(KERNELS): $(wildcard kernels/*.* kernels/zig/* kernels/src/*/*) | .venv/installed-$(RUNTIME)
-	@$(BIN)/python kernels/build.py > /dev/null || \
-	    { echo "Installing again, which brings a compiler ..." && $(INSTALL) --no-deps --editable . && test -e $@; } || \
-	    echo "No kernels: the plain graphs serve, at a fraction of the speed."
+	@echo "Compiling the kernels ..."
+	@$(BIN)/python kernels/build.py > /dev/null || { test $$? = 3 && echo "Fetching a compiler ..." && \
+	    $(INSTALL) ziglang && $(BIN)/python kernels/build.py > /dev/null; } || { rm -f $@; \
+	    echo "No kernels: int8 models run at a fraction of the speed. Install g++ and run make again to get them."; \
+	    test "$$DRAGOMAN_BUILD_KERNELS" != require; }
 
 $(EXPORTS): export-%: build/float32/%/1/manifest.json
 	@$(BIN)/python -m export quantize $(<D) --calibration checkpoints/$*/sentences.tsv --output models/$*/1
@@ -113,18 +114,18 @@ $(FLOAT16): build/float16/%/1/manifest.json: $(CHECKPOINT) $(EXPORTER) | .venv/i
 .venv/installed-cpu: pyproject.toml hatch_build.py client/pyproject.toml constraints.txt | .venv/created
 	@echo "Installing the server (CPU) ..."
 	@if [ -e .venv/installed-gpu ]; then $(PIP) uninstall --quiet --yes onnxruntime-gpu; rm .venv/installed-gpu; fi
-	@$(call install_with,cpu)
+	@$(INSTALL) --editable client --editable '.[cpu]'
 	@touch $@
 
 .venv/installed-gpu: pyproject.toml hatch_build.py client/pyproject.toml constraints.txt | .venv/created
 	@echo "Installing the server (GPU) ..."
 	@if [ -e .venv/installed-cpu ]; then $(PIP) uninstall --quiet --yes onnxruntime; rm .venv/installed-cpu; fi
-	@$(call install_with,gpu)
+	@$(INSTALL) --editable client --editable '.[gpu]'
 	@touch $@
 
 .venv/installed-export: pyproject.toml hatch_build.py client/pyproject.toml constraints.txt | .venv/created
 	@echo "Installing the exporter (torch, onnx) ..."
-	@$(call install_with,export)
+	@$(INSTALL) --editable client --editable '.[export]'
 	@touch $@
 
 .venv/installed-dev: pyproject.toml constraints.txt | .venv/installed-$(RUNTIME) .venv/installed-export

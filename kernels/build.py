@@ -22,6 +22,7 @@ from kernels.compilers import (
     SANITIZERS,
     BuildError,
     Compiler,
+    NoCompiler,
     Target,
     find_compiler,
     run,
@@ -30,6 +31,7 @@ from kernels.compilers import (
 
 LIBRARY = "libdragoman_kernels.so"
 IN_PLACE = ROOT / "service" / "kernels"  # where the service looks for it
+NO_COMPILER = 3  # the exit status
 
 
 class Build:
@@ -75,7 +77,7 @@ class Build:
             try:
                 return self._made("library", ".so", [*arguments, "-nostdlib++"], exports())
             except BuildError as error:
-                if "std::" not in str(error):
+                if "undefined symbol" not in str(error):
                     raise
                 print("kernels/build.py: linking zig's whole C++ library, which takes over a minute", file=sys.stderr)
                 arguments.pop(0)
@@ -159,7 +161,7 @@ def is_current(library: Path = IN_PLACE / LIBRARY) -> bool:
 
 def main() -> None:
     """Run the command line."""
-    parser = argparse.ArgumentParser(description="Compile the kernels.")
+    parser = argparse.ArgumentParser(description="Compile the kernels. The exit status is 3 if there is no compiler.")
     parser.add_argument("--output", type=Path, help="folder of the library; default: service/kernels")
     parser.add_argument("--compiler", default="", help="g++, clang++, zig or a command; default: CXX, or what is there")
     parser.add_argument("--target", default="", help="another system, as in aarch64-linux-gnu")
@@ -179,7 +181,8 @@ def main() -> None:
             )
         )
     except BuildError as error:
-        sys.exit(f"kernels/build.py: {error}")
+        print(f"kernels/build.py: {error}", file=sys.stderr)
+        sys.exit(NO_COMPILER if isinstance(error, NoCompiler) else 1)
 
 
 if __name__ == "__main__":

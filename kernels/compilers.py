@@ -19,7 +19,7 @@ ZIG_GLIBC = "2.28"  # the oldest that ONNX Runtime's wheels run on
 
 ZIG_DEFINES = (
     "_LIBCPP_BUILDING_LIBRARY", "_LIBCXXABI_BUILDING_LIBRARY", "LIBCXX_BUILDING_LIBCXXABI",
-    "LIBCXXABI_NON_DEMANGLING_TERMINATE",
+    "LIBCXXABI_NON_DEMANGLING_TERMINATE", "_LIBCPP_AVAILABILITY_MINIMUM_HEADER_VERSION=99",
 )  # fmt: skip
 
 COMMON = (
@@ -110,7 +110,8 @@ class Compiler:
     @property
     def link(self) -> tuple[str, ...]:
         """The flags of a library that runs where no or another C++ library is installed."""
-        static = ("-lunwind",) if self.is_zig else ("-static-libstdc++", "-static-libgcc")
+        # Without -O3, zig would first compile a checker of undefined behaviour for itself.
+        static = ("-O3", "-lunwind") if self.is_zig else ("-static-libstdc++", "-static-libgcc")
         return (*static, "-Wl,--gc-sections", "-Wl,-z,defs", "-Wl,-z,relro", "-Wl,-z,now", "-s")
 
 
@@ -124,7 +125,7 @@ def zig_runtime_flags() -> tuple[str, ...]:
     found = importlib.util.find_spec("ziglang")
     root = Path(found.origin).parent / "lib" if found and found.origin else Path()
     folders = (root, root / "libcxxabi" / "include", root / "libcxxabi" / "src", root / "libcxx" / "src")
-    return ("-std=c++23", "-w", *(f"-D{name}" for name in ZIG_DEFINES), *(f"-I{folder}" for folder in folders))
+    return ("-std=c++23", "-w", "-Os", *(f"-D{name}" for name in ZIG_DEFINES), *(f"-I{folder}" for folder in folders))
 
 
 def candidates(target: Target) -> Iterator[tuple[str, ...]]:

@@ -10,6 +10,7 @@
 #include <libcxxabi/src/cxa_guard.cpp>
 #include <libcxxabi/src/cxa_handlers.cpp>
 #include <libcxxabi/src/cxa_personality.cpp>
+#include <libcxxabi/src/cxa_thread_atexit.cpp>
 #include <libcxxabi/src/cxa_vector.cpp>
 #include <libcxxabi/src/cxa_virtual.cpp>
 #include <libcxxabi/src/private_typeinfo.cpp>
@@ -18,11 +19,16 @@
 #include <libcxxabi/src/stdlib_stdexcept.cpp>
 #include <libcxxabi/src/stdlib_typeinfo.cpp>
 
-#include <libcxx/src/algorithm.cpp>
-#include <libcxx/src/functional.cpp>
-#include <libcxx/src/hash.cpp>
+#include <libcxx/src/condition_variable.cpp>
+#include <libcxx/src/error_category.cpp>
+#include <libcxx/src/future.cpp>
+#include <libcxx/src/mutex.cpp>
 #include <libcxx/src/new_handler.cpp>
 #include <libcxx/src/stdexcept.cpp>
 #include <libcxx/src/string.cpp>
-#include <libcxx/src/vector.cpp>
+#include <libcxx/src/system_error.cpp>
+#include <libcxx/src/thread.cpp>
 #include <libcxx/src/verbose_abort.cpp>
+
+// As in condition_variable_destructor.cpp, which declares the class again.
+std::condition_variable::~condition_variable() { std::__libcpp_condvar_destroy(&__cv_); }
