@@ -1,20 +1,22 @@
 """The search in Python and the one in C++, step by step on the same logits."""
 
 import math
+from collections.abc import Mapping
 from collections.abc import Sequence as Several
 from pathlib import Path
 from random import Random
+from typing import cast
 
 import numpy as np
 import pytest
 
 from service.bundle.fused_io import AT_LIMIT, BROKEN, REPEATING, RUNNING, STOPPED
 from service.engine.batch import Batch
-from service.engine.runner import RunnerSpec
+from service.engine.runner import ONE_STEP, Fetch, Rows, RunnerSpec, RunOutput, StepRunner
 from service.engine.search import rescoring
 from service.engine.search.hypotheses import decoded, score
 from service.engine.search.processors import Ids, Scores
-from service.engine.search.search import Search
+from service.engine.search.stepwise import StepwiseSearch
 from service.engine.sequence import DecodedHypothesis, Sequence
 from tests.kernels.native_search import NativeSearch, State
 from tests.kernels.random_model import RandomModel
@@ -26,6 +28,22 @@ START_ID = 0
 Answer = tuple[DecodedHypothesis, ...] | None  # None: the model produced NaN
 
 
+class ModelRunner:
+    """What the search in Python needs of a `StepRunner`: a step of the random model for all rows of a batch."""
+
+    def __init__(self, spec: RunnerSpec, model: RandomModel, batch: Batch, numbers: Mapping[Sequence, int]) -> None:
+        self.spec = spec
+        self._model, self._batch, self._numbers = model, batch, numbers
+
+    def run(self, rows: Rows, fetch: Fetch, max_steps: int) -> RunOutput:
+        assert max_steps == 1
+        numbers = [self._numbers[self._batch.owner(row)] for row in range(self._batch.num_rows)]
+        return self._model.run(self._batch, numbers, fetch)
+
+    def reorder(self, source_rows: Several[int], target_rows: Several[int], lengths: Several[int]) -> None:
+        """There are no caches."""
+
+
 class Both:
     """A batch of sequences in both searches; every step compares their states, every end the answers."""
 
@@ -33,7 +51,9 @@ class Both:
                  random: Random) -> None:  # fmt: skip
         self._library, self._model, self._spec = library, model, spec
         self._numbers = {sequence: number for number, sequence in enumerate(sequences)}
-        self._batch, self._search = Batch(spec.max_slots, CAPACITY), Search(spec)
+        self._batch = Batch(spec.max_slots, CAPACITY)
+        runner = ModelRunner(spec, model, self._batch, self._numbers)
+        self._search = StepwiseSearch(cast(StepRunner, runner), self._batch)
         self._state = State(spec.max_slots, CAPACITY)
         num_rows = sum(sequence.num_slots for sequence in sequences)
         rows, slots = random.sample(range(num_rows), num_rows), random.sample(range(spec.max_slots), num_rows)
@@ -66,8 +86,7 @@ class Both:
 
     def _step_python(self) -> dict[Sequence, Answer]:
         batch = self._batch
-        numbers = [self._numbers[batch.owner(row)] for row in range(batch.num_rows)]
-        outcome = self._search.advance(batch, self._model.run(batch, numbers, self._search.fetch(batch)))
+        outcome = self._search.run(ONE_STEP)
         self._num_generated += outcome.num_generated
         ended: dict[Sequence, Answer] = dict.fromkeys(outcome.failed)
         for sequence, hypotheses in outcome.finished:

@@ -31,8 +31,9 @@ Decode::Decode(NodeInfo &node)
   }
   int64_t packed = layers_[0].projection.num_outputs;
   if (packed % (3 * own.num_heads) || packed / (3 * own.num_heads) < own.head_size)
-    throw std::invalid_argument("queries, keys and values are " + std::to_string(packed) + " wide, which does not fit " +
-                                std::to_string(own.num_heads) + " heads of " + std::to_string(own.head_size));
+    throw std::invalid_argument("queries, keys and values are " + std::to_string(packed) +
+                                " wide, which does not fit " + std::to_string(own.num_heads) + " heads of " +
+                                std::to_string(own.head_size));
   if (own.final_norm)
     final_norm_ = model_.read_norm();
   vocabulary_ = model_.read_dense("the projection", own.width, -1);
@@ -68,8 +69,9 @@ State Decode::bind(const Context &context, Caches &caches) const {
   caches.self = self.as<float>(
       "self_cache", ort::kFloat,
       {state.num_slots, architecture_.num_layers, blocks, shape_.num_heads, 2, shape_.block_size() / 2});
-  caches.cross = cross.as<float>("cross_cache", ort::kFloat,
-                                 {state.num_slots, architecture_.num_layers, -1, shape_.num_heads, 2, shape_.block_size() / 2});
+  caches.cross = cross.as<float>(
+      "cross_cache", ort::kFloat,
+      {state.num_slots, architecture_.num_layers, -1, shape_.num_heads, 2, shape_.block_size() / 2});
   self.size();
   cross.size();
   caches.self_layer = blocks * shape_.num_heads * shape_.block_size();
