@@ -1,6 +1,7 @@
 """The search in Python and the one in C++, step by step on the same logits."""
 
 import math
+from collections.abc import Mapping
 from collections.abc import Sequence as Several
 from pathlib import Path
 from random import Random
@@ -27,15 +28,32 @@ START_ID = 0
 Answer = tuple[DecodedHypothesis, ...] | None  # None: the model produced NaN
 
 
+class ModelRunner:
+    """What the search in Python needs of a `StepRunner`: a step of the random model for all rows of a batch."""
+
+    def __init__(self, spec: RunnerSpec, model: RandomModel, batch: Batch, numbers: Mapping[Sequence, int]) -> None:
+        self.spec = spec
+        self._model, self._batch, self._numbers = model, batch, numbers
+
+    def run(self, rows: Rows, fetch: Fetch, max_steps: int) -> RunOutput:
+        assert max_steps == 1
+        numbers = [self._numbers[self._batch.owner(row)] for row in range(self._batch.num_rows)]
+        return self._model.run(self._batch, numbers, fetch)
+
+    def reorder(self, source_rows: Several[int], target_rows: Several[int], lengths: Several[int]) -> None:
+        """There are no caches."""
+
+
 class Both:
     """A batch of sequences in both searches; every step compares their states, every end the answers."""
 
     def __init__(self, library: Path, sequences: Several[Sequence], model: RandomModel, spec: RunnerSpec,
                  random: Random) -> None:  # fmt: skip
-        self._library, self._model = library, model
+        self._library, self._model, self._spec = library, model, spec
         self._numbers = {sequence: number for number, sequence in enumerate(sequences)}
-        self._batch, self.spec = Batch(spec.max_slots, CAPACITY), spec
-        self._search = StepwiseSearch(cast(StepRunner, self), self._batch)
+        self._batch = Batch(spec.max_slots, CAPACITY)
+        runner = ModelRunner(spec, model, self._batch, self._numbers)
+        self._search = StepwiseSearch(cast(StepRunner, runner), self._batch)
         self._state = State(spec.max_slots, CAPACITY)
         num_rows = sum(sequence.num_slots for sequence in sequences)
         rows, slots = random.sample(range(num_rows), num_rows), random.sample(range(spec.max_slots), num_rows)
@@ -52,9 +70,9 @@ class Both:
         self._num_generated = 0
         self.answers: dict[Sequence, Answer] = {}
 
-    def step_both(self, num_steps: int) -> bool:
+    def run(self, num_steps: int) -> bool:
         """Make some steps in one native run; returns whether sequences are still running."""
-        num_tokens, renormalizes = self._model.num_tokens, self.spec.renormalizes
+        num_tokens, renormalizes = self._model.num_tokens, self._spec.renormalizes
         with NativeSearch(self._library, self._state, num_tokens, renormalizes=renormalizes) as native:
             for _ in range(num_steps):
                 running = list(self._batch.sequences)
@@ -65,14 +83,6 @@ class Both:
                 assert has_ended == bool(ended)
                 self._compare(running, ended)
         return bool(self._batch.num_sequences)
-
-    def run(self, rows: Rows, fetch: Fetch, max_steps: int) -> RunOutput:
-        """See `StepRunner.run`."""
-        numbers = [self._numbers[self._batch.owner(row)] for row in range(self._batch.num_rows)]
-        return self._model.run(self._batch, numbers, fetch)
-
-    def reorder(self, *_: object) -> None:
-        """See `StepRunner.reorder`. The model needs no cache."""
 
     def _step_python(self) -> dict[Sequence, Answer]:
         batch = self._batch
@@ -98,7 +108,7 @@ class Both:
             output_ids = state.output_ids[row, :length]
             if owners[row].num_slots > 1:
                 inputs = self._cache[state.history[row, : length + 1], np.arange(length + 1)]
-                assert inputs.tolist() == [self.spec.decoder_start_id, *output_ids.tolist()], "another one's cache"
+                assert inputs.tolist() == [self._spec.decoder_start_id, *output_ids.tolist()], "another one's cache"
             projected.append(self._model.of(self._numbers[owners[row]], output_ids, need))
         return native.advance(projected)
 
@@ -167,7 +177,7 @@ def decode_both(library: Path, sequences: Several[Sequence], model: RandomModel,
     both = Both(library, sequences, model, spec, Random(seed))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rescoring, "top", _top)
-        while both.step_both(num_steps):
+        while both.run(num_steps):
             pass
     return [both.answers[sequence] for sequence in sequences]
 

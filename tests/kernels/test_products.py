@@ -25,7 +25,8 @@ def layer_and_levels(rows: int, inputs: int, outputs: int, seed: int) -> tuple[D
 
 def quantized(x: Floats, to: Quantization) -> Levels:
     levels = np.rint(x * np.float32(to.inverse_scale)).astype(np.int64) + to.zero_point
-    return np.clip(levels, 0, 255).astype(np.uint8)
+    clipped: Levels = np.clip(levels, 0, 255).astype(np.uint8)
+    return clipped
 
 
 @settings(max_examples=60, deadline=None)

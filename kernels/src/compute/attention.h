@@ -36,11 +36,11 @@ DRAGOMAN_INLINE Floats key_products(const float *query, const float *keys, int64
   int64_t d = 0;
   for (; d + 4 <= head_size; d += 4) {
 #pragma GCC unroll 4
-    for (int j = 0; j < 4; ++j) sums[j] = sums[j] + spread(query[d + j]) * load(keys + (d + j) * kBlockTokens);
+    for (int j = 0; j < 4; ++j) sums[j] = multiply_add(spread(query[d + j]), load(keys + (d + j) * kBlockTokens), sums[j]);
   }
 #pragma GCC unroll 3
   for (int j = 0; j < 3; ++j)
-    if (d + j < head_size) sums[j] = sums[j] + spread(query[d + j]) * load(keys + (d + j) * kBlockTokens);
+    if (d + j < head_size) sums[j] = multiply_add(spread(query[d + j]), load(keys + (d + j) * kBlockTokens), sums[j]);
   return (sums[0] + sums[1]) + (sums[2] + sums[3]);
 }
 
@@ -103,7 +103,7 @@ DRAGOMAN_INLINE void mix_values(const CacheShape &shape, const Cache &cache, int
       const float *const value = cache.block(head, first, slot) + (kBlockTokens + i) * padded + column;
       const Floats weight = spread(weights[first + i]);
 #pragma GCC unroll 4
-      for (int j = 0; j < num_vectors; ++j) sums[j] = sums[j] + weight * load(value + j * kLanes);
+      for (int j = 0; j < num_vectors; ++j) sums[j] = multiply_add(weight, load(value + j * kLanes), sums[j]);
     }
   }
   alignas(64) float out[num_vectors * kLanes];

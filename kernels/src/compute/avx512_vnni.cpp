@@ -17,6 +17,10 @@ DRAGOMAN_INLINE bool any(RegisterI mask) {
   const __m512i value = reinterpret_cast<__m512i>(mask);
   return _mm512_test_epi32_mask(value, value) != 0;
 }
+DRAGOMAN_INLINE RegisterF multiply_add(RegisterF a, RegisterF b, RegisterF c) {
+  return reinterpret_cast<RegisterF>(_mm512_fmadd_ps(reinterpret_cast<__m512>(a), reinterpret_cast<__m512>(b),
+                                                     reinterpret_cast<__m512>(c)));
+}
 DRAGOMAN_INLINE float square_root(float x) { return _mm_cvtss_f32(_mm_sqrt_ss(_mm_set_ss(x))); }
 
 // The low bytes of 16 lanes.

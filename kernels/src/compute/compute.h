@@ -89,8 +89,8 @@ struct Compute {
 
   // Attend from one query (H * head_size,) to the first `num_tokens` (>= 1) of a cached row's layer:
   // softmax(scale q k) v, as `levels` or, if that is null, as floats in `heads` (H * head_size,), which may be `query`.
-  // `scratch` (num_tokens padded to 16, and H * padded_head_size) is a workspace. With `history` (num_tokens,), token t is in the row that starts `history[t] * row_stride` floats after
-  // `layer`; without, in the one at `layer`.
+  // `scratch` (num_tokens padded to 16, and H * padded_head_size) is a workspace. With `history` (num_tokens,), token t
+  // is in the row that starts `history[t] * row_stride` floats after `layer`; without, in the one at `layer`.
   void (*attend)(const CacheShape &shape, const float *query, float scale, const float *layer, int64_t num_tokens,
                  const int32_t *history, int64_t row_stride, Quantization to, uint8_t *levels, float *heads,
                  float *scratch);

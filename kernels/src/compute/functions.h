@@ -14,19 +14,20 @@ constexpr float kRounder = 12582912.0f;
 template <int count> DRAGOMAN_INLINE Floats polynomial(Floats x, const float (&coefficients)[count]) {
   Floats sum = spread(coefficients[0]);
 #pragma GCC unroll 16
-  for (int i = 1; i < count; ++i) sum = sum * x + spread(coefficients[i]);
+  for (int i = 1; i < count; ++i) sum = multiply_add(sum, x, spread(coefficients[i]));
   return sum;
 }
 
 // exp(x) within 2 ulp for -87 < x <= 88; 0 below, and for NaN. Larger x are not allowed.
 DRAGOMAN_INLINE Floats exp(Floats x) {
-  const Floats rounded = x * spread(1.44269504f) + spread(kRounder);
+  const Floats rounded = multiply_add(x, spread(1.44269504f), spread(kRounder));
   const Floats power = rounded - spread(kRounder);
   // ln 2 in two parts, so that the product of the first is exact.
-  const Floats rest = x - power * spread(0.693359375f) - power * spread(-2.12194440e-4f);
+  const Floats rest =
+      multiply_add(power, spread(2.12194440e-4f), multiply_add(power, spread(-0.693359375f), x));
   constexpr float kTaylor[] = {1.9875691500e-4f, 1.3981999507e-3f, 8.3334519073e-3f,
                                4.1665795894e-2f, 1.6666665459e-1f, 5.0000001201e-1f};
-  const Floats value = polynomial(rest, kTaylor) * (rest * rest) + rest + spread(1.0f);
+  const Floats value = multiply_add(polynomial(rest, kTaylor), rest * rest, rest + spread(1.0f));
   return select(greater(x, spread(-87.0f)), add_to_exponent(value, rounded), spread(0.0f));
 }
 

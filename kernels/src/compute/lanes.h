@@ -51,6 +51,9 @@ DRAGOMAN_INLINE RegisterF add_to_exponent(RegisterF a, RegisterF b) {
   return reinterpret_cast<RegisterF>(reinterpret_cast<RegisterU>(a) + (reinterpret_cast<RegisterU>(b) << 23));
 }
 
+// a * b + c with one rounding; each instruction set has its own.
+DRAGOMAN_INLINE RegisterF multiply_add(RegisterF a, RegisterF b, RegisterF c);
+
 template <class V> DRAGOMAN_INLINE Pair<V> pair_of(V low, V high) { return {low, high}; }
 template <class V> DRAGOMAN_INLINE Pair<V> operator+(Pair<V> a, Pair<V> b) {
   return {a.low + b.low, a.high + b.high};
@@ -60,6 +63,9 @@ template <class V> DRAGOMAN_INLINE Pair<V> operator-(Pair<V> a, Pair<V> b) {
 }
 template <class V> DRAGOMAN_INLINE Pair<V> operator*(Pair<V> a, Pair<V> b) {
   return {a.low * b.low, a.high * b.high};
+}
+template <class V> DRAGOMAN_INLINE Pair<V> multiply_add(Pair<V> a, Pair<V> b, Pair<V> c) {
+  return {multiply_add(a.low, b.low, c.low), multiply_add(a.high, b.high, c.high)};
 }
 template <class V> DRAGOMAN_INLINE Pair<V> operator/(Pair<V> a, Pair<V> b) {
   return {a.low / b.low, a.high / b.high};

@@ -15,6 +15,10 @@ namespace {
 
 DRAGOMAN_INLINE bool any(RegisterI mask) { return vmaxvq_u32(reinterpret_cast<uint32x4_t>(mask)) != 0; }
 template <class V> DRAGOMAN_INLINE bool any(Pair<V> mask) { return any(mask.low | mask.high); }
+DRAGOMAN_INLINE RegisterF multiply_add(RegisterF a, RegisterF b, RegisterF c) {
+  return reinterpret_cast<RegisterF>(vfmaq_f32(reinterpret_cast<float32x4_t>(c), reinterpret_cast<float32x4_t>(a),
+                                               reinterpret_cast<float32x4_t>(b)));
+}
 DRAGOMAN_INLINE float square_root(float x) { return vget_lane_f32(vsqrt_f32(vdup_n_f32(x)), 0); }
 
 DRAGOMAN_INLINE uint16x8_t low_words(Pair<RegisterI> value) {

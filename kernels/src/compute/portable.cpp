@@ -16,6 +16,23 @@ DRAGOMAN_INLINE bool any(RegisterI mask) {
   return (words[0] | words[1]) != 0;
 }
 template <class V> DRAGOMAN_INLINE bool any(Pair<V> mask) { return any(mask.low | mask.high); }
+// In double precision, where the product is exact and the sum is rounded to odd: to round that to single precision is to
+// round once (Boldo, Melquiond: Emulation of FMA and correctly rounded sums, 2008).
+DRAGOMAN_INLINE RegisterF multiply_add(RegisterF a, RegisterF b, RegisterF c) {
+  typedef double Doubles __attribute__((vector_size(32)));
+  typedef int64_t Words __attribute__((vector_size(32)));
+  const Doubles product = __builtin_convertvector(a, Doubles) * __builtin_convertvector(b, Doubles);
+  const Doubles addend = __builtin_convertvector(c, Doubles), sum = product + addend;
+  const Doubles shifted = sum - product;
+  const Doubles error = (product - (sum - shifted)) + (addend - shifted);
+  const Words bits = reinterpret_cast<Words>(sum);
+  const Words is_inexact = (error < 0.0) | (error > 0.0); // not for infinities, whose error is NaN
+  const Words is_away = (error > 0.0) ^ (sum > 0.0);      // the exact sum is nearer to zero
+  const Words odd = bits + (is_away | 1);                 // one up, or down for -1
+  const Words is_even = (bits & 1) == 0;
+  const Doubles rounded = reinterpret_cast<Doubles>((is_inexact & is_even) ? odd : bits);
+  return __builtin_convertvector(rounded, RegisterF);
+}
 DRAGOMAN_INLINE float square_root(float x) { return __builtin_sqrtf(x); }
 
 // The low bytes of 16 lanes.

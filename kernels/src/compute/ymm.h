@@ -16,6 +16,10 @@ namespace {
 
 DRAGOMAN_INLINE bool any(RegisterI mask) { return _mm256_movemask_ps(reinterpret_cast<__m256>(mask)) != 0; }
 DRAGOMAN_INLINE bool any(Pair<RegisterI> mask) { return any(mask.low | mask.high); }
+DRAGOMAN_INLINE RegisterF multiply_add(RegisterF a, RegisterF b, RegisterF c) {
+  return reinterpret_cast<RegisterF>(_mm256_fmadd_ps(reinterpret_cast<__m256>(a), reinterpret_cast<__m256>(b),
+                                                     reinterpret_cast<__m256>(c)));
+}
 DRAGOMAN_INLINE float square_root(float x) { return _mm_cvtss_f32(_mm_sqrt_ss(_mm_set_ss(x))); }
 
 // The low bytes of 16 lanes.

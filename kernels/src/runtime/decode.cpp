@@ -67,8 +67,9 @@ State Decode::bind(const Context &context, Caches &caches) const {
   caches.self = self.as<float>(
       "self_cache", ort::kFloat,
       {state.num_slots, architecture_.num_layers, blocks, shape_.num_heads, 2, shape_.block_size() / 2});
-  caches.cross = cross.as<float>("cross_cache", ort::kFloat,
-                                 {state.num_slots, architecture_.num_layers, -1, shape_.num_heads, 2, shape_.block_size() / 2});
+  caches.cross = cross.as<float>(
+      "cross_cache", ort::kFloat,
+      {state.num_slots, architecture_.num_layers, -1, shape_.num_heads, 2, shape_.block_size() / 2});
   caches.self_layer = blocks * shape_.num_heads * shape_.block_size();
   caches.self_row = architecture_.num_layers * caches.self_layer;
   caches.cross_layer = cross.shape[2] * shape_.num_heads * shape_.block_size();

@@ -179,8 +179,9 @@ void Encode::attend(const Layer &layer, const Sources &sources, const Parallel &
     }
     for (int64_t place = 0; place < length; place++) {
       float *query = projected + (begin + place) * heads_stride;
-      uint8_t *levels = architecture_.output_projection ? work.levels.data() + (begin + place) * levels_stride : nullptr;
-      Quantization to = architecture_.output_projection ? quantization_of(layer.output) : Quantization{};
+      bool projects = architecture_.output_projection;
+      uint8_t *levels = projects ? work.levels.data() + (begin + place) * levels_stride : nullptr;
+      Quantization to = projects ? quantization_of(layer.output) : Quantization{};
       compute_.attend(shape_, query, architecture_.scale, own, length, nullptr, 0, to, levels, query,
                       scores + source * work.scores_stride);
     }

@@ -39,7 +39,8 @@ void share_product(Team &team, const Dense &dense, int64_t num_rows, const Body 
   team.share(by_columns * by_rows, [&](int64_t chunk) {
     int64_t column = chunk / by_rows, row = chunk % by_rows;
     int64_t first = dense.num_blocks * column / by_columns, last = dense.num_blocks * (column + 1) / by_columns;
-    body(blocks_of(dense, first, last), first * kBlockColumns, num_rows * row / by_rows, num_rows * (row + 1) / by_rows);
+    body(blocks_of(dense, first, last), first * kBlockColumns, num_rows * row / by_rows,
+         num_rows * (row + 1) / by_rows);
   });
 }
 

@@ -50,7 +50,8 @@ Tensor tensor_of(const ort::Api *api, ort::Value *value) {
   ort::Status *status = ort::entry<ort::Status *(*)(const ort::TensorInfo *, ort::ElementType *)>(
       api, ort::kGetTensorElementType)(info, &tensor.type);
   if (status == nullptr)
-    status = ort::entry<ort::Status *(*)(const ort::TensorInfo *, size_t *)>(api, ort::kGetDimensionsCount)(info, &rank);
+    status =
+        ort::entry<ort::Status *(*)(const ort::TensorInfo *, size_t *)>(api, ort::kGetDimensionsCount)(info, &rank);
   if (status == nullptr && rank > 0) {
     tensor.shape.resize(rank);
     status = ort::entry<ort::Status *(*)(const ort::TensorInfo *, int64_t *, size_t)>(api, ort::kGetDimensions)(
