@@ -111,6 +111,11 @@ class DenseLayer:
         return np.ascontiguousarray(full.reshape(-1, 64, full.shape[1] // 4, 4).swapaxes(1, 2))
 
 
+def _scratch_size(num_heads: int, num_tokens: int) -> int:
+    """Return `CacheShape::scratch_size`."""
+    return -(-num_heads // 16) * 16 * 17 + num_heads * -(-num_tokens // 16) * 16
+
+
 class Compute:
     """The arithmetic of one instruction set. Results come without padding, unless said."""
 
@@ -195,7 +200,7 @@ class Compute:
         shape = _CacheShape(cache.shape[2], query.shape[1], cache.shape[4] // 16)
         levels = np.full(query.size + 64, 77, np.uint8)
         heads = np.append(query, np.full(64, 77, np.float32)).astype(np.float32)  # in place
-        scratch = np.full(-(-num_tokens // 16) * 16, np.nan, np.float32)
+        scratch = np.full(_scratch_size(shape.num_heads, num_tokens), np.nan, np.float32)
         slots = None if history is None else history.ctypes.data
         for to_levels in (levels.ctypes.data, None):  # levels first, or there is no query any more
             self._table.attend(

@@ -30,18 +30,34 @@ DRAGOMAN_INLINE int64_t only_slot(const int32_t *history, int64_t count) {
   return history[0];
 }
 
-// Products of a query with the 16 keys of a block.
-DRAGOMAN_INLINE Floats key_products(const float *query, const float *keys, int64_t head_size) {
-  Floats sums[4] = {spread(0.0f), spread(0.0f), spread(0.0f), spread(0.0f)};
+// Products of a query with the keys of `num_blocks` blocks of 16 tokens, side by side: their sums don't wait for each
+// other.
+template <int num_blocks>
+DRAGOMAN_INLINE void key_products(const float *query, const float *const *keys, int64_t head_size, Floats *products) {
+  Floats sums[num_blocks][4];
+#pragma GCC unroll 2
+  for (int b = 0; b < num_blocks; ++b)
+#pragma GCC unroll 4
+    for (int j = 0; j < 4; ++j) sums[b][j] = spread(0.0f);
   int64_t d = 0;
   for (; d + 4 <= head_size; d += 4) {
 #pragma GCC unroll 4
-    for (int j = 0; j < 4; ++j) sums[j] = multiply_add(spread(query[d + j]), load(keys + (d + j) * kBlockTokens), sums[j]);
+    for (int j = 0; j < 4; ++j) {
+      const Floats value = spread(query[d + j]);
+#pragma GCC unroll 2
+      for (int b = 0; b < num_blocks; ++b)
+        sums[b][j] = multiply_add(value, load(keys[b] + (d + j) * kBlockTokens), sums[b][j]);
+    }
   }
 #pragma GCC unroll 3
-  for (int j = 0; j < 3; ++j)
-    if (d + j < head_size) sums[j] = multiply_add(spread(query[d + j]), load(keys + (d + j) * kBlockTokens), sums[j]);
-  return (sums[0] + sums[1]) + (sums[2] + sums[3]);
+  for (int j = 0; j < 3; ++j) {
+    if (d + j >= head_size) continue;
+#pragma GCC unroll 2
+    for (int b = 0; b < num_blocks; ++b)
+      sums[b][j] = multiply_add(spread(query[d + j]), load(keys[b] + (d + j) * kBlockTokens), sums[b][j]);
+  }
+#pragma GCC unroll 2
+  for (int b = 0; b < num_blocks; ++b) products[b] = (sums[b][0] + sums[b][1]) + (sums[b][2] + sums[b][3]);
 }
 
 // The same for a block whose tokens are in several slots.
@@ -55,62 +71,107 @@ Floats mixed_key_products(const float *query, const Cache &cache, int64_t head, 
     bool is_first = true;
     for (int64_t j = 0; j < i; ++j) is_first = is_first && slots[j] != slots[i];
     if (!is_first) continue;
-    const Floats own = key_products(query, cache.block(head, first_token, slots[i]), head_size);
+    const float *const keys = cache.block(head, first_token, slots[i]);
+    Floats own;
+    key_products<1>(query, &keys, head_size, &own);
     products = select(equal(load(lane_slots), spread(slots[i])), own, products);
   }
   return products;
 }
 
-// exp(score - largest) of every token in `weights`, and their sum.
-float softmax_weights(const CacheShape &shape, const float *query, float scale, const Cache &cache, int64_t head,
-                      int64_t num_tokens, float *weights) {
+// Tokens of the block that begins with `first_token`.
+DRAGOMAN_INLINE int64_t tokens_of_block(int64_t first_token, int64_t num_tokens) {
+  return num_tokens - first_token < kBlockTokens ? num_tokens - first_token : kBlockTokens;
+}
+
+// Store the scores of a head's tokens, and minus infinity for those beyond, whose memory may hold NaN; returns the
+// largest score of each lane.
+DRAGOMAN_INLINE Floats score_tokens(const CacheShape &shape, const float *query, float scale, const Cache &cache,
+                                    int64_t head, int64_t num_tokens, float *scores) {
   const Floats lowest = spread(-__builtin_inff());
   Floats largest = lowest;
-  for (int64_t first = 0; first < num_tokens; first += kBlockTokens) {
-    const int64_t count = num_tokens - first < kBlockTokens ? num_tokens - first : kBlockTokens;
-    const int64_t slot = cache.history == nullptr ? 0 : only_slot(cache.history + first, count);
-    Floats scores = slot >= 0 ? key_products(query, cache.block(head, first, slot), shape.head_size)
-                              : mixed_key_products(query, cache, head, first, count, shape.head_size);
-    scores = scores * spread(scale);
-    if (count < kBlockTokens) scores = select(first_lanes(count), scores, lowest); // the memory of others may be NaN
-    store(scores, weights + first);
-    largest = max(scores, largest);
+  const auto keep = [&](Floats products, int64_t first) {
+    Floats own = products * spread(scale);
+    const int64_t count = tokens_of_block(first, num_tokens);
+    if (count < kBlockTokens) own = select(first_lanes(count), own, lowest);
+    store(own, scores + first);
+    largest = max(own, largest);
+  };
+  int64_t first = 0;
+  if (cache.history == nullptr) {
+    for (; first + kBlockTokens < num_tokens; first += 2 * kBlockTokens) {
+      const float *const keys[2] = {cache.block(head, first, 0), cache.block(head, first + kBlockTokens, 0)};
+      Floats products[2];
+      key_products<2>(query, keys, shape.head_size, products);
+      keep(products[0], first);
+      keep(products[1], first + kBlockTokens);
+    }
   }
+  for (; first < num_tokens; first += kBlockTokens) {
+    const int64_t count = tokens_of_block(first, num_tokens);
+    const int64_t slot = cache.history == nullptr ? 0 : only_slot(cache.history + first, count);
+    Floats products;
+    if (slot >= 0) {
+      const float *const keys = cache.block(head, first, slot);
+      key_products<1>(query, &keys, shape.head_size, &products);
+    } else {
+      products = mixed_key_products(query, cache, head, first, count, shape.head_size);
+    }
+    keep(products, first);
+  }
+  return largest;
+}
+
+// Replace scores by exp(score - largest); returns their sum.
+DRAGOMAN_INLINE float exponentiate(Floats largest, int64_t num_tokens, float *scores) {
   const Floats most = spread(max_lanes(largest));
   Floats sum = spread(0.0f);
   for (int64_t first = 0; first < num_tokens; first += kBlockTokens) {
-    const Floats weight = exp(load(weights + first) - most);
-    store(weight, weights + first);
+    const Floats weight = exp(load(scores + first) - most);
+    store(weight, scores + first);
     sum = sum + weight;
   }
   return sum_lanes(sum);
 }
 
-// The weighted sum of `count` columns of values, at most 16 in each of `num_vectors` and from `column` on, divided by
-// `total`: as levels or, if that is null, as floats.
+// The weighted sum of `count` columns of values, at most 16 in each of `num_vectors` and from `column` on, times
+// `factor`: as levels or, if that is null, as floats. Tokens at even and at odd places are summed up separately.
 template <int num_vectors>
 DRAGOMAN_INLINE void mix_values(const CacheShape &shape, const Cache &cache, int64_t head, int64_t column,
-                                const float *weights, int64_t num_tokens, float total, const Quantizer &quantizer,
+                                const float *weights, int64_t num_tokens, float factor, const Quantizer &quantizer,
                                 int64_t count, uint8_t *levels, float *heads) {
   const int64_t padded = shape.padded_head_size;
-  Floats sums[num_vectors];
+  Floats sums[2][num_vectors];
 #pragma GCC unroll 4
-  for (int j = 0; j < num_vectors; ++j) sums[j] = spread(0.0f);
+  for (int j = 0; j < num_vectors; ++j) sums[0][j] = sums[1][j] = spread(0.0f);
+  const auto add = [&](const float *value, float weight, Floats *own) {
+    const Floats weights_of_token = spread(weight);
+#pragma GCC unroll 4
+    for (int j = 0; j < num_vectors; ++j)
+      own[j] = multiply_add(weights_of_token, load(value + j * kLanes), own[j]);
+  };
   for (int64_t first = 0; first < num_tokens; first += kBlockTokens) {
-    const int64_t num_here = num_tokens - first < kBlockTokens ? num_tokens - first : kBlockTokens;
-    for (int64_t i = 0; i < num_here; ++i) {
-      const int64_t slot = cache.history == nullptr ? 0 : cache.history[first + i];
-      const float *const value = cache.block(head, first, slot) + (kBlockTokens + i) * padded + column;
-      const Floats weight = spread(weights[first + i]);
-#pragma GCC unroll 4
-      for (int j = 0; j < num_vectors; ++j) sums[j] = multiply_add(weight, load(value + j * kLanes), sums[j]);
+    const int64_t num_here = tokens_of_block(first, num_tokens);
+    const int64_t slot = cache.history == nullptr ? 0 : only_slot(cache.history + first, num_here);
+    int64_t i = 0;
+    if (slot >= 0) {
+      const float *value = cache.block(head, first, slot) + kBlockTokens * padded + column;
+      for (; i + 2 <= num_here; i += 2, value += 2 * padded) {
+        add(value, weights[first + i], sums[0]);
+        add(value + padded, weights[first + i + 1], sums[1]);
+      }
+      if (i < num_here) add(value, weights[first + i], sums[0]);
+      continue;
     }
+    for (; i < num_here; ++i)
+      add(cache.block(head, first, cache.history[first + i]) + (kBlockTokens + i) * padded + column,
+          weights[first + i], sums[i % 2]);
   }
   alignas(64) float out[num_vectors * kLanes];
   alignas(16) uint8_t out_levels[num_vectors * kLanes];
 #pragma GCC unroll 4
   for (int j = 0; j < num_vectors; ++j) {
-    const Floats mixed = sums[j] / spread(total);
+    const Floats mixed = (sums[0][j] + sums[1][j]) * spread(factor);
     if (levels == nullptr) store(mixed, out + j * kLanes);
     else store_low_bytes(quantizer(mixed), out_levels + j * kLanes);
   }
@@ -118,23 +179,30 @@ DRAGOMAN_INLINE void mix_values(const CacheShape &shape, const Cache &cache, int
   else memcpy(levels, out_levels, count);
 }
 
+// Each part is done for all heads before the next one, so that heads don't wait for each other.
 void attend(const CacheShape &shape, const float *query, float scale, const float *layer, int64_t num_tokens,
             const int32_t *history, int64_t row_stride, Quantization to, uint8_t *levels, float *heads,
             float *scratch) {
   const int64_t head_stride = 2 * kBlockTokens * static_cast<int64_t>(shape.padded_head_size);
   const Cache cache = {layer, history, row_stride, head_stride, head_stride * shape.num_heads};
   const Quantizer quantizer(to);
-  const int64_t size = shape.head_size;
+  const int64_t size = shape.head_size, stride = round_up(num_tokens, kBlockTokens);
+  float *const totals = scratch, *const weights = scratch + round_up(shape.num_heads, kLanes) * (kLanes + 1);
+  float *const largest = totals + round_up(shape.num_heads, kLanes);
+  for (int64_t head = 0; head < shape.num_heads; ++head)
+    store(score_tokens(shape, query + head * size, scale, cache, head, num_tokens, weights + head * stride),
+          largest + head * kLanes);
+  for (int64_t head = 0; head < shape.num_heads; ++head)
+    totals[head] = exponentiate(load(largest + head * kLanes), num_tokens, weights + head * stride);
   for (int64_t head = 0; head < shape.num_heads; ++head) {
-    const float total = softmax_weights(shape, query + head * size, scale, cache, head, num_tokens, scratch);
+    const float factor = 1.0f / totals[head];
     for (int64_t column = 0; column < size; column += 4 * kLanes) {
       const int64_t rest = size - column, count = rest < 4 * kLanes ? rest : 4 * kLanes;
-      // A head is written after its query was read: `heads` may be `query`.
       uint8_t *const to_levels = levels == nullptr ? nullptr : levels + head * size + column;
       float *const to_heads = levels == nullptr ? heads + head * size + column : nullptr;
       const auto mix = [&](auto num_vectors) {
-        mix_values<num_vectors>(shape, cache, head, column, scratch, num_tokens, total, quantizer, count, to_levels,
-                                to_heads);
+        mix_values<num_vectors>(shape, cache, head, column, weights + head * stride, num_tokens, factor, quantizer,
+                                count, to_levels, to_heads);
       };
       if (count > 3 * kLanes) mix(Number<4>{});
       else if (count > 2 * kLanes) mix(Number<3>{});

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <cstring>
 
-#define DRAGOMAN_INLINE inline __attribute__((always_inline))
+#include "compute/compute.h" // DRAGOMAN_INLINE
 
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic ignored "-Wpsabi" // of vectors as arguments: all of these functions are inlined

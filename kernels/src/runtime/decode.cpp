@@ -199,31 +199,31 @@ void Decode::attend(const Layer &layer, int index, bool is_cross, const State &s
   uint8_t *levels = work.levels.data();
   parallel.dense(projection, levels, stride, count, false, projected, heads_stride);
   int64_t longest = std::max(state.capacity, caches.cross_tokens);
-  int64_t scores_stride = round_up(longest, kLanes) + int64_t{shape_.num_heads} * shape_.padded_head_size;
-  float *all_scores = work.scores.at_least(count * scores_stride);
+  int64_t scratch_size = shape_.scratch_size(longest);
+  float *scratches = work.scratches.at_least(most_shares(parallel.team()) * scratch_size);
   Quantization to = own.output_projection ? quantization_of(output) : Quantization{};
-  auto attend_of_row = [&](int64_t place) {
+  auto attend_of_row = [&](int64_t place, float *scratch) {
     const Row &row = state.rows[live[place]];
-    float *query = projected + place * heads_stride, *scores = all_scores + place * scores_stride;
+    float *query = projected + place * heads_stride;
     uint8_t *target = own.output_projection ? levels + place * levels_stride : nullptr;
     if (is_cross) {
       const float *source = caches.cross + row.source_slot * caches.cross_row + index * caches.cross_layer;
-      compute_.attend(shape_, query, own.scale, source, row.source_length, nullptr, 0, to, target, query, scores);
+      compute_.attend(shape_, query, own.scale, source, row.source_length, nullptr, 0, to, target, query, scratch);
       return;
     }
     float *first = caches.self + index * caches.self_layer, *own_layer = first + row.slot * caches.self_row;
     compute_.append(shape_, query + heads_width, query + 2 * heads_width, row.length, own_layer);
     if (row.width == 1) {
-      compute_.attend(shape_, query, own.scale, own_layer, row.length + 1, nullptr, 0, to, target, query, scores);
+      compute_.attend(shape_, query, own.scale, own_layer, row.length + 1, nullptr, 0, to, target, query, scratch);
       return;
     }
     int32_t *history = state.history + live[place] * state.capacity;
     compute_.attend(shape_, query, own.scale, first, row.length + 1, history, caches.self_row, to, target, query,
-                    scores);
+                    scratch);
   };
-  share_rows(parallel.team(), count, 64 * heads_width, [&](int64_t begin, int64_t end) {
+  share_rows(parallel.team(), count, 64 * heads_width, [&](int64_t begin, int64_t end, int64_t share) {
     for (int64_t place = begin; place < end; place++)
-      attend_of_row(place);
+      attend_of_row(place, scratches + share * scratch_size);
   });
   float *x = work.x.data();
   if (own.output_projection) {

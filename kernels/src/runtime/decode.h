@@ -30,7 +30,7 @@ private:
     Dense inner, outer;
   };
   struct Workspace {
-    Array<float> x, projected, scores, logits, values, candidate_logits;
+    Array<float> x, projected, scratches, logits, values, candidate_logits;
     Array<uint8_t> levels, hidden, gathered;
     Array<int32_t> ids, candidates;
     std::vector<Scores> row_scores;

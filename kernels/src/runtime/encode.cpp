@@ -159,34 +159,37 @@ void Encode::attend(const Layer &layer, const Sources &sources, const Parallel &
   float *projected = work.projected.data();
   parallel.dense(layer.projection, work.levels.data(), stride, sources.num_tokens, false, projected, heads_stride);
   int64_t levels_stride = round_up(heads_width, kBlockColumns);
-  int64_t num_blocks = 0;
+  int64_t num_blocks = 0, longest = 0;
   work.first_blocks.clear();
-  for (int64_t source = 0, longest = 0; source < sources.num_sources; source++) {
+  work.source_of.clear();
+  for (int64_t source = 0; source < sources.num_sources; source++) {
     int64_t length = sources.ends[source] - sources.begin(source);
     work.first_blocks.push_back(num_blocks);
+    work.source_of.insert(work.source_of.end(), length, source);
     num_blocks += round_up(length, kBlockTokens) / kBlockTokens;
     longest = std::max(longest, length);
-    work.scores_stride = round_up(longest, kLanes) + int64_t{shape_.num_heads} * shape_.padded_head_size;
   }
-  float *keys_values = work.keys_values.at_least(num_blocks * shape_.num_heads * shape_.block_size());
-  float *scores = work.scores.at_least(sources.num_sources * work.scores_stride);
-  auto attend_in_source = [&](int64_t source) {
-    int64_t begin = sources.begin(source), length = sources.ends[source] - begin;
-    float *own = keys_values + work.first_blocks[source] * shape_.num_heads * shape_.block_size();
-    for (int64_t place = 0; place < length; place++) {
-      const float *row = projected + (begin + place) * heads_stride;
-      compute_.append(shape_, row + heads_width, row + 2 * heads_width, place, own);
+  int64_t row_size = shape_.num_heads * shape_.block_size(), scratch_size = shape_.scratch_size(longest);
+  float *keys_values = work.keys_values.at_least(num_blocks * row_size);
+  float *scratches = work.scratches.at_least(most_shares(parallel.team()) * scratch_size);
+  auto own_of = [&](int64_t place) { return keys_values + work.first_blocks[work.source_of[place]] * row_size; };
+  share_rows(parallel.team(), sources.num_tokens, 8 * heads_width, [&](int64_t first, int64_t end, int64_t) {
+    for (int64_t place = first; place < end; place++) {
+      const float *row = projected + place * heads_stride;
+      compute_.append(shape_, row + heads_width, row + 2 * heads_width, place - sources.begin(work.source_of[place]),
+                      own_of(place));
     }
-    for (int64_t place = 0; place < length; place++) {
-      float *query = projected + (begin + place) * heads_stride;
-      bool projects = architecture_.output_projection;
-      uint8_t *levels = projects ? work.levels.data() + (begin + place) * levels_stride : nullptr;
-      Quantization to = projects ? quantization_of(layer.output) : Quantization{};
-      compute_.attend(shape_, query, architecture_.scale, own, length, nullptr, 0, to, levels, query,
-                      scores + source * work.scores_stride);
+  });
+  Quantization to = architecture_.output_projection ? quantization_of(layer.output) : Quantization{};
+  share_rows(parallel.team(), sources.num_tokens, 64 * heads_width, [&](int64_t first, int64_t end, int64_t share) {
+    for (int64_t place = first; place < end; place++) {
+      int64_t source = work.source_of[place], length = sources.ends[source] - sources.begin(source);
+      float *query = projected + place * heads_stride;
+      uint8_t *levels = architecture_.output_projection ? work.levels.data() + place * levels_stride : nullptr;
+      compute_.attend(shape_, query, architecture_.scale, own_of(place), length, nullptr, 0, to, levels, query,
+                      scratches + share * scratch_size);
     }
-  };
-  parallel.team().share(sources.num_sources, attend_in_source);
+  });
   float *x = work.x.data();
   if (architecture_.output_projection) {
     parallel.dense(layer.output, work.levels.data(), levels_stride, sources.num_tokens, true, x, stride);

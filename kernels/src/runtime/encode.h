@@ -27,10 +27,10 @@ private:
     Dense inner, outer;
   };
   struct Workspace {
-    Array<float> x, projected, keys_values, scores;
+    Array<float> x, projected, keys_values, scratches;
     std::vector<int64_t> first_blocks; // of each source in `keys_values`
+    std::vector<int64_t> source_of;    // each token
     Array<uint8_t> levels, hidden;
-    int64_t scores_stride = 0;
   };
   struct Sources;
 

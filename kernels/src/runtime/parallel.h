@@ -44,14 +44,16 @@ void share_product(Team &team, const Dense &dense, int64_t num_rows, const Body 
   });
 }
 
-// Call body(first, end) for ranges of `count` items, each of about `cost` floating-point operations.
+// Call body(first, end, share) for ranges of `count` items, each of about `cost` floating-point operations; shares are
+// numbered from 0 to below `most_shares`.
+inline int64_t most_shares(const Team &team) { return 4 * int64_t{team.size()}; }
 template <typename Body> void share_rows(Team &team, int64_t count, int64_t cost, const Body &body) {
-  int64_t most = std::min(std::min<int64_t>(count, 4 * team.size()), count * cost / kSmallestShare * 4);
+  int64_t most = std::min(std::min(count, most_shares(team)), count * cost / kSmallestShare * 4);
   if (team.size() == 1 || most <= 1) {
-    body(int64_t{0}, count);
+    body(int64_t{0}, count, int64_t{0});
     return;
   }
-  team.share(most, [&](int64_t chunk) { body(count * chunk / most, count * (chunk + 1) / most); });
+  team.share(most, [&](int64_t share) { body(count * share / most, count * (share + 1) / most, share); });
 }
 
 // `Compute`'s functions over many rows, on all threads of a run.
@@ -63,7 +65,7 @@ public:
 
   void quantize(const float *x, int64_t x_stride, int64_t num_rows, int64_t width, Quantization to, uint8_t *levels,
                 int64_t levels_stride) const {
-    share_rows(team_, num_rows, width, [&](int64_t first, int64_t end) {
+    share_rows(team_, num_rows, width, [&](int64_t first, int64_t end, int64_t) {
       compute_.quantize(x + first * x_stride, x_stride, end - first, width, to, levels + first * levels_stride,
                         levels_stride);
     });
@@ -71,7 +73,7 @@ public:
 
   void norm(const Norm &norm, const float *x, int64_t x_stride, int64_t num_rows, Quantization to, float *normed,
             int64_t normed_stride, uint8_t *levels, int64_t levels_stride) const {
-    share_rows(team_, num_rows, 4 * norm.width, [&](int64_t first, int64_t end) {
+    share_rows(team_, num_rows, 4 * norm.width, [&](int64_t first, int64_t end, int64_t) {
       compute_.norm(norm, x + first * x_stride, x_stride, end - first, to,
                     normed == nullptr ? nullptr : normed + first * normed_stride, normed_stride,
                     levels == nullptr ? nullptr : levels + first * levels_stride, levels_stride);
