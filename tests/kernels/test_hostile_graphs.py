@@ -28,7 +28,7 @@ def fuzz(library: Path, folder: Path, graphs: tuple[int, int], inputs: tuple[int
 
 
 def test_hostile_graphs_get_an_error(kernels_library: Path, tmp_path: Path) -> None:
-    fuzz(kernels_library, tmp_path, graphs=(0, 12), inputs=(250, 1), seconds=60)
+    fuzz(kernels_library, tmp_path, graphs=(0, 16), inputs=(200, 1), seconds=60)
 
 
 @pytest.mark.full

@@ -45,7 +45,7 @@ def hammer(program: Path, *arguments: str, seconds: float, **environment: str) -
 
 def test_every_chunk_runs_exactly_once(compiler: str, tmp_path: Path) -> None:
     """Also in a child process, whose parent has a team."""
-    hammer(compile_team(compiler, tmp_path), "40", "3", "fork", seconds=30)
+    hammer(compile_team(compiler, tmp_path), "25", "3", "fork", seconds=30)
 
 
 @pytest.mark.full
