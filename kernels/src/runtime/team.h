@@ -2,8 +2,8 @@
 //
 // A step has some twenty short phases, each a product or an attention, and each needs what the one before has computed.
 // A helper that slept between them would take longer to wake than most of them last, so helpers poll while a run is
-// under way, and sleep between runs. Work is handed out in chunks, and nobody waits for a helper that has none: one that
-// the system has taken off its CPU delays a phase only if it holds a chunk.
+// under way, and sleep between runs. Work is handed out in chunks, and nobody waits for a helper that has none: one
+// that the system has taken off its CPU delays a phase only if it holds a chunk.
 #pragma once
 
 #include <algorithm>
