@@ -49,13 +49,13 @@ class Operators:
         self._binding: Binding | None = None
 
     @classmethod
-    def tiny(cls, library: Path, folder: Path, shape: Shape, seed: int = 0, **sizes: int) -> Self:
+    def tiny(cls, library: Path, folder: Path, shape: Shape, seed: int = 0, **sizes: Any) -> Self:
         """Write and open small graphs."""
         folder.mkdir(parents=True, exist_ok=True)
         return cls.of(library, folder, encode_graph(shape, seed), decode_graph(shape, seed), **sizes)
 
     @classmethod
-    def of(cls, library: Path, folder: Path, encoder: Graph, decoder: Graph, **sizes: int) -> Self:
+    def of(cls, library: Path, folder: Path, encoder: Graph, decoder: Graph, **sizes: Any) -> Self:
         """Write and open graphs."""
         paths = encoder.save(folder / "encoder.onnx"), decoder.save(folder / "decoder.onnx")
         shape = decoder.shape
@@ -63,7 +63,7 @@ class Operators:
 
     def encode(self, sources: Several[Ids], slots: Several[int]) -> tuple[list[int], list[int]]:
         """Encode sources to rows of the cache; return which are finite, and their most repeats."""
-        inputs = {
+        inputs: dict[str, npt.NDArray[Any]] = {
             "token_ids": np.array([token for source in sources for token in source], np.int64),
             "ends": np.cumsum([len(source) for source in sources]).astype(np.int32),
             "slots": np.array(slots, np.int32),

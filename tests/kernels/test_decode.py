@@ -1,7 +1,7 @@
 """`Decode` against what it means in NumPy; the same bits however rows are batched, shared out, run or computed."""
 
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -78,7 +78,7 @@ def test_beams_are_those_of_the_reference(operators: Operators, folder: Path, so
     num_equal, errors = 0, []
     for sequence, answer in zip(sequences, native, strict=True):
         expected = model.best(sequence)
-        hypotheses = [(score, tuple(ids)) for score, *ids in cast(tuple[tuple[float, ...], ...], answer[2:])]
+        hypotheses = [(score, tuple(ids)) for score, *ids in cast(tuple[tuple[Any, ...], ...], answer[2:])]
         assert len(hypotheses) == 3
         num_equal += hypotheses[0][1] == expected
         errors += [abs(score - model.score(ids)) for score, ids in hypotheses]
@@ -152,7 +152,7 @@ def test_outputs_fill_the_capacity(kernels_library: Path, folder: Path, tmp_path
     """And the positions; a row that is not a multiple of a block is not longer than its memory."""
     capacity = shape.num_positions
     source = random_sources(shape.num_tokens, [64])[0]
-    asked = {"max_output_tokens": capacity, "min_output_tokens": capacity}
+    asked: dict[str, Any] = {"max_output_tokens": capacity, "min_output_tokens": capacity}
     sequences = [new_sequence(source, **asked), new_sequence(source, beam_size=2, forces_end=True, **asked)]
     whole = Operators.tiny(kernels_library, tmp_path, shape, num_slots=3, capacity=capacity)
     answers = decode(whole, sequences)

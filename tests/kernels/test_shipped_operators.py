@@ -6,8 +6,9 @@ import pytest
 
 from service.bundle.manifest import Manifest
 from tests.kernels.compute import Compute
+from tests.kernels.fused_graphs import EOS_ID
 from tests.kernels.mixed_batch import decode
-from tests.kernels.operators import EOS_ID, Operators
+from tests.kernels.operators import Operators
 from tests.servers import REPOSITORY
 from tests.unit.engine.recorder import new_sequence
 
@@ -20,7 +21,7 @@ def test_thirty_sentences_get_the_same_bits(
     model, graphs, start_id = manifest.model, manifest.graphs, manifest.tokenizer.decoder_start_id
     assert manifest.tokenizer.eos_id == EOS_ID
     sequences = [
-        new_sequence(golden.source_ids, max_output_tokens=24, return_scores=True, beam_size=beam_size)
+        new_sequence(golden.source_ids, max_output_tokens=16, return_scores=True, beam_size=beam_size)
         for golden in manifest.golden[:15]
         for beam_size in (1, 3)
     ]

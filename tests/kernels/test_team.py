@@ -45,8 +45,10 @@ def hammer(program: Path, *arguments: str, seconds: float, **environment: str) -
 
 def test_every_chunk_runs_exactly_once(compiler: str, tmp_path: Path) -> None:
     """Also in a child process, whose parent has a team."""
-    hammer(compile_team(compiler, tmp_path), "80", "3", "fork", seconds=30)
+    hammer(compile_team(compiler, tmp_path), "25", "3", "fork", seconds=30)
 
 
+@pytest.mark.full
+@pytest.mark.timeout(patient(300))
 def test_no_race_is_found(compiler: str, tmp_path: Path) -> None:
-    hammer(compile_team(compiler, tmp_path, *THREAD_SANITIZER), "8", "4", seconds=60, TSAN_OPTIONS="halt_on_error=1")
+    hammer(compile_team(compiler, tmp_path, *THREAD_SANITIZER), "8", "4", seconds=200, TSAN_OPTIONS="halt_on_error=1")

@@ -21,8 +21,8 @@ void pause() {
 #endif
 }
 
-// A thread's team. A child of `fork` has a copy whose threads don't exist, so that nobody could ever wait for them: it is
-// left as it is.
+// A thread's team. A child of `fork` has a copy whose threads don't exist: it is left as it is, since ending it would
+// wait for them forever.
 struct Own {
   std::unique_ptr<Team> team;
   pid_t process = 0;

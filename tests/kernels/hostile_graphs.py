@@ -1,0 +1,176 @@
+"""Graphs that are wrong in one place: the constants and attributes that an operator must not accept."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import onnx
+
+from service.bundle.errors import BundleError
+from tests.kernels.fused_graphs import SHAPES, Graph, decode_graph, encode_graph
+from tests.kernels.operators import Operators, open_decoder, open_encoder
+
+SHAPE = SHAPES["as shipped"]
+OTHER_SHAPE = SHAPES["by hand"]
+_BAD_FLOATS = (float("nan"), float("inf"), -float("inf"))
+
+
+class Case(NamedTuple):
+    """A graph, and what the error must say."""
+
+    name: str
+    graph: Graph
+    says: str
+
+
+def cases() -> Iterator[Case]:
+    """Yield the graphs."""
+    for make in (encode_graph, decode_graph):
+        yield from _attributes(make)
+        yield from _constants(make)
+        yield from _values(make)
+        yield from _files(make)
+    yield from _vocabulary()
+
+
+def load(library: Path, folder: Path, case: Case) -> str:
+    """Open a graph, and run it if that works; return the error's text, or nothing."""
+    path = folder / "graph.onnx"
+    is_encoder = case.graph.operator == "Encode"
+    try:
+        case.graph.save(path, has_shapes=False)
+        (open_encoder if is_encoder else open_decoder)(library, path)
+        other = decode_graph(SHAPE) if is_encoder else encode_graph(SHAPE)
+        graphs = (case.graph, other) if is_encoder else (other, case.graph)
+        operators = Operators.of(library, folder, *graphs)
+        operators.encode([(5, 6, 2)], [0])
+        operators.run()
+    except (BundleError, RuntimeError) as error:
+        return str(error)
+    except Exception as error:  # ONNX Runtime's errors have no common base of their own
+        if type(error).__module__.startswith("onnxruntime"):
+            return str(error)
+        raise
+    return ""
+
+
+def _attributes(make: Callable[..., Graph]) -> Iterator[Case]:
+    graph = make(SHAPE)
+    for name, value in graph.attributes.items():
+        if isinstance(value, str):
+            wrong: list[Any] = ["tanh", "", "x" * 100, 1, 0.5]
+        elif isinstance(value, float):
+            wrong = ["text", 3, [0.5], *_BAD_FLOATS, -1.0, 1e30]
+        else:
+            wrong = ["1", 0.5, [1], -1, 2**31, 2**63 - 1, -(2**63), 1_000_000_000]
+        for each in (None, *wrong):
+            changed = make(SHAPE)
+            if each is None:
+                del changed.attributes[name]
+            else:
+                changed.attributes[name] = each
+            yield Case(f"{graph.operator} {name}={each!r:.20}", changed, name)
+    for name, value in (("num_heads", 3), ("num_heads", 1), ("head_size", 7), ("head_size", 64)):
+        changed = make(SHAPE)
+        changed.attributes[name] = value
+        yield Case(f"{graph.operator} with {name} {value}", changed, "expected is")
+    changed = make(OTHER_SHAPE)
+    changed.attributes |= {"num_heads": 2, "head_size": 15}
+    yield Case(f"{graph.operator} with heads that fit", changed, "cache")
+    for name in ("num_layers", "num_decoder_layers"):
+        if name in graph.attributes:
+            for value in (1, 3, 1000):
+                changed = make(SHAPE)
+                changed.attributes[name] = value
+                yield Case(f"{graph.operator} with {name} {value}", changed, "")
+
+
+def _constants(make: Callable[..., Graph]) -> Iterator[Case]:
+    graph = make(SHAPE)
+    last = len(graph.constants) - 1
+    ids = last if graph.operator == "Decode" else -1  # the suppressed ids may be any number of them
+    for place, array in enumerate(graph.constants):
+        others: dict[str, np.ndarray] = {
+            "of float64": array.astype(np.float64),
+            "of int32": array.astype(np.int32),
+            "nested": array[None],
+            "empty": np.zeros((0, *array.shape[1:]), array.dtype),
+            "empty rows": np.zeros((*array.shape[:-1], 0), array.dtype),
+        }
+        if array.ndim:
+            others["shorter"], others["longer"] = array[:-1], np.concatenate([array, array[:1]])
+            others["flat"] = array.reshape(-1)[:1].reshape(())
+        for what, other in others.items():
+            if place == ids and what in ("empty", "empty rows", "shorter", "longer"):
+                continue
+            changed = make(SHAPE)
+            changed.constants[place] = other
+            free = what in ("shorter", "longer") and place in (2,)  # any number of positions will do
+            if not free and not (array.ndim == 0 and what.startswith("empty") and other.shape == ()):
+                yield Case(f"{graph.operator} constant {place} {what}", changed, "")
+        changed = make(SHAPE)
+        del changed.constants[place]
+        yield Case(f"{graph.operator} without constant {place}", changed, "")
+    changed = make(SHAPE)
+    changed.constants.append(np.zeros(3, np.int64))
+    yield Case(f"{graph.operator} with a constant more", changed, "inputs, but its attributes ask for")
+    changed = make(SHAPE)
+    changed.constants.clear()
+    yield Case(f"{graph.operator} without constants", changed, "")
+
+
+def _values(make: Callable[..., Graph]) -> Iterator[Case]:
+    graph = make(SHAPE)
+    for place, array in enumerate(graph.constants):
+        if array.dtype == np.float32:
+            is_bias = array.ndim == 1 and graph.constants[place - 2].dtype == np.int8
+            for value in _BAD_FLOATS[: 2 if is_bias else 3]:
+                changed = make(SHAPE)
+                changed.constants[place] = array.copy()
+                changed.constants[place].reshape(-1)[-1] = value
+                yield Case(f"{graph.operator} constant {place} with {value}", changed, "finite")
+        if array.dtype == np.int8 and place > 0:
+            changed = make(SHAPE)
+            changed.constants[place] = array.copy()
+            changed.constants[place][-1, -1] = -128
+            yield Case(f"{graph.operator} constant {place} with -128", changed, "weight -128")
+        if array.dtype == np.float32 and array.ndim == 0:
+            for value in (0.0, -1.0, 1e-40, 1e31):
+                changed = make(SHAPE)
+                changed.constants[place] = np.array(value, np.float32)
+                yield Case(f"{graph.operator} input scale {place} of {value}", changed, "not positive")
+
+
+def _files(make: Callable[..., Graph]) -> Iterator[Case]:
+    """Declared sizes that are not there."""
+    for what, dims, external in (
+        ("huge", (10_000_000, 32), {}),
+        ("beyond all", (2**40, 2**40), {}),
+        ("negative", (-1, 32), {}),
+        ("huge and external", (10_000_000, 32), {"location": "graph.onnx"}),
+        ("external beyond its end", (90, 32), {"location": "graph.onnx", "offset": str(2**40)}),
+        ("external in nothing", (90, 32), {"location": "missing.onnx"}),
+        ("external at a negative place", (90, 32), {"location": "graph.onnx", "offset": "-4096"}),
+    ):
+        changed = make(SHAPE)
+        tensor = onnx.TensorProto(name="wrong", data_type=onnx.TensorProto.INT8, dims=dims)
+        if external:
+            tensor.data_location = onnx.TensorProto.EXTERNAL
+            for key, value in external.items():
+                tensor.external_data.add(key=key, value=value)
+        else:
+            tensor.raw_data = b"\1" * 64
+        changed.constants.clear()
+        changed.extra.append(tensor)
+        yield Case(f"{changed.operator} {what}", changed, "")
+
+
+def _vocabulary() -> Iterator[Case]:
+    for ids in ([-1], [SHAPE.num_tokens], [2**40], [-(2**63)]):
+        changed = decode_graph(SHAPE)
+        changed.constants[-1] = np.array(ids, np.int64)
+        yield Case(f"suppressed {ids}", changed, "not in the vocabulary")
+    changed = decode_graph(SHAPE)
+    changed.constants[:2] = [changed.constants[0][:-1], changed.constants[1][:-1]]
+    yield Case("a projection of more tokens than can be read", changed, "have an embedding")
