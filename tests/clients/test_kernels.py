@@ -81,5 +81,5 @@ def test_a_missing_library_is_told_unasked(models: Path, tmp_path: Path) -> None
 @pytest.mark.usefixtures("library")
 def test_a_choice_that_this_cpu_lacks_names_those_that_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DRAGOMAN_KERNELS", "nonsense")
-    with pytest.raises(KernelsUnavailable, match="DRAGOMAN_KERNELS is 'nonsense'; this CPU can run .*portable, off$"):
+    with pytest.raises(KernelsUnavailable, match=r"DRAGOMAN_KERNELS is 'nonsense'; this CPU can run .*portable, off$"):
         find_kernels()
