@@ -179,7 +179,8 @@ def test_without_a_compiler_it_says_what_to_install(tmp_path: Path, monkeypatch:
 
 
 def test_its_exit_status_tells_a_missing_compiler_from_an_error(tmp_path: Path) -> None:
-    command = [sys.executable, ROOT / "kernels" / "build.py", "--output", tmp_path, "--compiler", "/nowhere/c++"]
+    command: list[str | Path] = [sys.executable, ROOT / "kernels" / "build.py", "--output", tmp_path]
+    command += ["--compiler", "/nowhere/c++"]
     run = subprocess.run(command, capture_output=True, text=True, timeout=patient(20))
     assert (run.returncode, run.stdout) == (NO_COMPILER, "")
     (line,) = run.stderr.splitlines()
