@@ -154,9 +154,11 @@ def find_compiler(target: Target, wanted: str = "") -> Compiler:
             reasons.append(str(error))
         else:
             return compiler
+    missing = ("No such file or directory", "No module named ziglang")
+    told = [reason for reason in reasons if len(commands) == 1 or not reason.endswith(missing)]
     raise NoCompiler(
         f"no C++17 compiler for {target.architecture}: install g++ 11, clang++ 12 or `pip install {ZIG}`"
-        f" ({'; '.join(reasons)})"
+        + (f" ({'; '.join(told)})" if told else "")
     )
 
 

@@ -15,10 +15,11 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 import grpc
@@ -156,7 +157,7 @@ def in_process(loop: LoopThread, config: ServerConfig, load: bool = True) -> Ite
 class ServerProcess:
     """`python -m service serve` with free ports, as a user starts it; `port` reuses a previous server's port.
 
-    `program` is another module with the same command line.
+    `program` is another module with the same command line; `variables` are added to the environment.
     """
 
     def __init__(
@@ -168,6 +169,7 @@ class ServerProcess:
         program: str = "service",
         stdout: int = subprocess.PIPE,
         stderr: int = subprocess.PIPE,
+        variables: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self.port, self.metrics_port, self.admin_port = port or free_port(), free_port(), free_port()
         self.address = f"127.0.0.1:{self.port}"
@@ -179,7 +181,7 @@ class ServerProcess:
         self.process = subprocess.Popen(
             command,
             cwd=REPOSITORY,
-            env=environment(),
+            env=environment() | dict(variables),
             stdout=stdout,
             stderr=stderr,
             text=True,

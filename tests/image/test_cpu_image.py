@@ -1,6 +1,7 @@
 """The image `cpu`, built and run for real: `make test-image`."""
 
 import json
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +19,7 @@ pytestmark = [pytest.mark.image, pytest.mark.timeout(900)]
 GRACE_SECONDS = 30.0
 MODELS = "/models"
 CONFIG = "/etc/dragoman/config.toml"
+METRICS = "http://127.0.0.1:9464/metrics"
 
 
 @pytest.fixture(scope="module")
@@ -74,6 +76,11 @@ def test_it_translates_and_answers_all_calls_under_way_on_a_stop(server: ServerC
     said = server.ask("-m", "service", "translate", "--to", "de", "Where is the train station?")
     assert said == "Wo ist der Bahnhof?\n"
     assert server.public_ports() == {50051, 9464}
+    page = server.ask("-c", f"import urllib.request as web; print(web.urlopen('{METRICS}').read().decode())")
+    used = re.findall(r'^dragoman_model_info{.*kernels="([^"]*)"', page, re.MULTILINE)
+    assert used
+    assert all(kernels.startswith("fused ") for kernels in used), used
+    report(f"kernels: {used[0]}")
 
     with server.client("-m", "tests.image.callers") as callers:
         assert callers.stdout is not None

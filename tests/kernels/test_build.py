@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from kernels import compilers
-from kernels.build import LIBRARY, build
+from kernels.build import LIBRARY, NO_COMPILER, build
 from kernels.compilers import INSTRUCTION_SETS, KERNELS, ROOT, BuildError, NoCompiler, Target, find_compiler
 from tests.patience import patient
 from tests.tools import tool
@@ -176,6 +176,15 @@ def test_without_a_compiler_it_says_what_to_install(tmp_path: Path, monkeypatch:
     with pytest.raises(NoCompiler, match=r"install g\+\+ 11, clang\+\+ 12 or `pip install ziglang==") as told:
         find_compiler(Target.of())
     assert "\n" not in str(told.value)
+
+
+def test_its_exit_status_tells_a_missing_compiler_from_an_error(tmp_path: Path) -> None:
+    command: list[str | Path] = [sys.executable, ROOT / "kernels" / "build.py", "--output", tmp_path]
+    command += ["--compiler", "/nowhere/c++"]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=patient(20))
+    assert (run.returncode, run.stdout) == (NO_COMPILER, "")
+    (line,) = run.stderr.splitlines()
+    assert line.startswith("kernels/build.py: no C++17 compiler")
 
 
 def test_other_systems_have_no_kernels(monkeypatch: pytest.MonkeyPatch) -> None:

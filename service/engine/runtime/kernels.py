@@ -14,10 +14,15 @@ PATH = "DRAGOMAN_KERNELS_LIBRARY"
 
 _LIBRARY = Path(__file__).parents[2] / "kernels" / "libdragoman_kernels.so"
 _OFF = "off"
+_INSTRUCTION_SETS = ("avx512-vnni", "avx-vnni", "avx2", "neon-dot", "portable")  # of `CHOICE`
 
 
 class KernelsUnavailable(Exception):
     """The library can't be used here; the message says why."""
+
+
+class KernelsNotWanted(KernelsUnavailable):
+    """The library is switched off, or made for other bundles or devices."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +37,8 @@ def find_kernels() -> Kernels:
     """Load the library.
 
     Raises:
-        KernelsUnavailable: it is switched off, missing or foreign, or this CPU is too old for it.
+        KernelsNotWanted: it is switched off.
+        KernelsUnavailable: it is missing or foreign, or this CPU can't run what is chosen.
     """
     return _load(Path(os.environ.get(PATH) or _LIBRARY), os.environ.get(CHOICE, ""))
 
@@ -40,7 +46,7 @@ def find_kernels() -> Kernels:
 @functools.cache
 def _load(path: Path, choice: str) -> Kernels:
     if choice == _OFF:
-        raise KernelsUnavailable(f"{CHOICE} is {_OFF!r}")
+        raise KernelsNotWanted(f"{CHOICE} is {_OFF!r}")
     if not path.is_file():
         raise KernelsUnavailable(f"{path} is missing; build it with 'make serve'")
     try:
@@ -50,8 +56,8 @@ def _load(path: Path, choice: str) -> Kernels:
     find.argtypes, find.restype = [ctypes.c_char_p], ctypes.POINTER(ctypes.c_char_p)  # a table that begins with a name
     table = find(choice.encode())
     if not table:
-        wanted = f"{CHOICE} is {choice!r}, which it can't run" if choice else "it is too old"
-        raise KernelsUnavailable(f"{path} has no code for this CPU: {wanted}")
+        allowed = ", ".join(name for name in (*_INSTRUCTION_SETS, _OFF) if name == _OFF or find(name.encode()))
+        raise KernelsUnavailable(f"{CHOICE} is {choice!r}; this CPU can run {allowed}")
     try:
         check_operators(path)
     except Exception as error:  # ONNX Runtime's errors have no common base of their own

@@ -10,7 +10,7 @@ from service.bundle.manifest import Manifest
 from service.engine.config import EngineConfig
 from service.engine.cpus import available_cpus
 from service.engine.runtime.fused_runner import FusedRunner
-from service.engine.runtime.kernels import Kernels, KernelsUnavailable, find_kernels
+from service.engine.runtime.kernels import Kernels, KernelsNotWanted, KernelsUnavailable, find_kernels
 from service.engine.runtime.onnx_runner import OnnxRunner
 from service.engine.runtime.session import SessionConfig
 from service.engine.runtime.shared_graph import SharedGraph, num_workers
@@ -47,7 +47,8 @@ def open_runners(directory: Path, manifest: Manifest, config: EngineConfig, sess
     try:
         names, kernels = _fused(manifest, session_config)
     except KernelsUnavailable as reason:
-        _LOG.info("%s runs on ONNX Runtime's own kernels, which are slower: %s", directory, reason)
+        level = logging.INFO if isinstance(reason, KernelsNotWanted) else logging.WARNING
+        _LOG.log(level, "%s runs on ONNX Runtime's own kernels, which are slower: %s", directory, reason)
         plain = OnnxRunner.load_for_workers(directory, manifest, config, session_config)
         return Runners(plain, PLAIN, plain[0].encoder)
     workers = _num_workers(directory / manifest.graphs.decoder_step, config, session_config)
@@ -81,14 +82,15 @@ def _fused(manifest: Manifest, session_config: SessionConfig) -> tuple[tuple[str
     """Return the names of a bundle's fused graphs, and the library for them.
 
     Raises:
+        KernelsNotWanted: they are made for other bundles or devices, or switched off.
         KernelsUnavailable: they can't run here; says why.
     """
     graphs = manifest.graphs
     names = graphs.fused_encoder, graphs.fused_decoder
     if session_config.device != "cpu":
-        raise KernelsUnavailable(f"the kernels are for the CPU, not for {session_config.device!r}")
+        raise KernelsNotWanted(f"the kernels are for the CPU, not for {session_config.device!r}")
     if manifest.precision != "int8":
-        raise KernelsUnavailable(f"the kernels are for int8 bundles, and this is a {manifest.precision} one")
+        raise KernelsNotWanted(f"the kernels are for int8 bundles, and this is a {manifest.precision} one")
     if not all(names):
-        raise KernelsUnavailable("the bundle has no fused graphs; export it again with 'make export'")
+        raise KernelsNotWanted("the bundle has no fused graphs; export it again with 'make export'")
     return names, find_kernels()
