@@ -27,6 +27,7 @@ class TurnStats(NamedTuple):
     padded_tokens: int
     run_seconds: float
     num_steps: int
+    num_row_steps: int  # the rows of every step
     batch_size: int
     num_generated: int
     queue_seconds: Sequence[float]  # arrival -> admission, per sequence that left the queue in this turn

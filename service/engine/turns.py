@@ -184,7 +184,8 @@ class Turns:
                 if self._leaves(worker, leader):
                     self.requests.fail(leader, self._explained(error))
             if result.num_steps and worker.turn_began is not None and not result.has_run_failed:
-                self._throughput.turned(turn.num_rows, self._clock() - worker.turn_began, result.num_steps)
+                seconds = self._clock() - worker.turn_began
+                self._throughput.turned(turn.num_rows, seconds, result.num_steps, result.num_row_steps)
             if self._config.checks_integrity:
                 self.check_integrity(worker, with_requests=self._are_requests_due())
             updates = self.requests.take_updates()
@@ -204,6 +205,7 @@ class Turns:
                 padded_tokens=turn.plan.num_padded_tokens if has_encoded else 0,
                 run_seconds=turn.stepped - turn.encoded if turn.num_rows else 0.0,
                 num_steps=result.num_steps,
+                num_row_steps=result.num_row_steps,
                 batch_size=turn.num_rows,
                 num_generated=result.num_generated,
                 queue_seconds=[max(turn.began - sequence.arrived_seconds, 0.0) for sequence in joined],

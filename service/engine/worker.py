@@ -31,6 +31,7 @@ class StepResult:
     first_tokens: list[tuple[Sequence, float]] = field(default_factory=list)  # with the part of the run until then
     num_generated: int = 0
     num_steps: int = 0  # of the run
+    num_row_steps: int = 0  # likewise: a row makes none after its end
     has_run_failed: bool = False  # it raised, or produced NaN for all sequences
 
 
@@ -165,6 +166,8 @@ class Worker:
         """Advance every running sequence by the tokens of one run. If the run itself fails, all of them fail."""
         batch, result = self.batch, StepResult()
         steps_to_first_tokens = [self._steps_to_first_token(each) for each in self._without_token]
+        lengths = batch.lengths[: batch.num_rows]
+        num_tokens = int(lengths.sum())
         try:
             outcome = self.search.run(limits)
         except Exception as error:
@@ -173,6 +176,7 @@ class Worker:
             result.failed = [(sequence, _failure(error)) for sequence in batch.sequences]
         else:
             result.num_generated, result.num_steps = outcome.num_generated, outcome.num_steps
+            result.num_row_steps = int(lengths.sum()) - num_tokens
             self._note_first_tokens(result, steps_to_first_tokens)
             result.finished = outcome.finished
             result.failed = [(sequence, _produced_nan("decoder")) for sequence in outcome.failed]

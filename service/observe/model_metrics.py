@@ -46,7 +46,7 @@ class ModelSeries:
         self.encode_seconds = registry.seconds("encode_seconds", "One run of the encoder.")
         self.step_seconds = registry.of_steps("decode_step_seconds", "One step of the decoder.", STEP_BUCKETS)
         self.step_batch_size = registry.of_steps(
-            "step_batch_size", "Rows that one decoder step advanced, as counted when its run began.", SIZE_BUCKETS
+            "step_batch_size", "Rows that one decoder step advanced.", SIZE_BUCKETS
         )
         self.padding_ratio = registry.histogram(
             "encode_padding_ratio", "Share of padding in one encoder run.", RATIO_BUCKETS, "model"
@@ -188,7 +188,7 @@ class ModelMetrics:
             self._padding_ratio.observe(1.0 - stats.encoded_tokens / max(stats.padded_tokens, 1))
         if stats.num_steps:
             self._step_seconds.observe_times(stats.run_seconds / stats.num_steps, stats.num_steps)
-            self._step_batch_size.observe_times(stats.batch_size, stats.num_steps)
+            self._step_batch_size.observe_times(stats.num_row_steps / stats.num_steps, stats.num_steps)
             self._target_tokens.inc(stats.num_generated)
         if stats.num_followers:
             self._coalesced.inc(stats.num_followers)

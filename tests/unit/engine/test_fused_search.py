@@ -174,5 +174,6 @@ def test_first_tokens_and_steps_are_counted_within_a_long_run() -> None:
         rig.recorder.wait(2)
     [turn] = rig.recorder.turns
     assert (turn.num_steps, turn.run_seconds, turn.batch_size, turn.num_generated) == (10, 10.0, 2, 16)
+    assert turn.num_row_steps == 18
     assert (one.first_token_seconds, prefixed.first_token_seconds) == (101.0, 103.0)
     assert turn.first_token_seconds == [11.0, 13.0]
