@@ -89,7 +89,7 @@ def waiting_for_a_slot(bundle: Path, sources: list[tuple[int, ...]]) -> dict[str
             outcomes.append(engine.submit([single]))
         for outcome in outcomes:
             outcome.result()
-        steps = [stats.step_seconds for _, stats in engine.turns if stats.num_encoded]
+        steps = [stats.run_seconds for _, stats in engine.turns if stats.num_encoded]
         turn_ends = [
             np.array([stats.ended_seconds for thread, stats in engine.turns if thread == worker])
             for worker in {thread for thread, _ in engine.turns}

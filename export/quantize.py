@@ -77,8 +77,8 @@ def quantize(
         if manifest.graphs.alignment:
             layer = manifest.graphs.alignment_layer
             check_alignment(directory / manifest.graphs.alignment, manifest.model, layer, "int8")
-        graphs = _fuse(directory, manifest, stages)
-        given = _decode(directory, manifest, judging)
+        served = dataclasses.replace(manifest, precision="int8", graphs=_fuse(directory, manifest, stages))
+        given = _decode(directory, served, judging)
         quality = _quality(judging, given, [expected[line] for line in judging], tokenizer, method)
         quality = dataclasses.replace(
             quality,
@@ -87,11 +87,9 @@ def quantize(
         )
         stages.done("judge", quality.line())
         quantized = dataclasses.replace(
-            manifest,
+            served,
             name=manifest.name if name is None else name,
-            precision="int8",
-            graphs=graphs,
-            golden=_golden(directory, manifest, tokenizer),
+            golden=_golden(directory, served, tokenizer),
             checksums=checksums(directory),
             tools=tool_versions(),
             quality=quality.document(),

@@ -165,6 +165,7 @@ def _model_from_pb(message: pb.Model) -> Model:
         default_options=Options(**{field.name: value for field, value in message.default_options.ListFields()}),
         precision=message.precision,
         any_to_any_language_codes=tuple(message.any_to_any_language_codes),
+        kernels=message.kernels,
     )
 
 

@@ -108,7 +108,8 @@ class Model:
     """A model loaded by a server.
 
     `language_pairs` are (source, target) codes; in addition, it translates each of `any_to_any_language_codes` into
-    each other one. `default_options` are those of calls that set none.
+    each other one. `default_options` are those of calls that set none. `kernels` is what computes it on the server,
+    such as "plain"; empty if the server is too old to say.
     """
 
     name: str
@@ -119,6 +120,7 @@ class Model:
     default_options: Options
     precision: str
     any_to_any_language_codes: tuple[str, ...] = ()
+    kernels: str = ""
 
     def pairs(self) -> Iterator[tuple[str, str]]:
         """Yield every direction as (source, target) codes."""

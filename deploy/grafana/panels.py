@@ -236,14 +236,14 @@ ROWS: dict[str, tuple[Panel, ...]] = {
     ),
     "Engine": (
         Panel(
-            "Decoder step", "One run of the decoder for all rows of a worker.", "s", _quantiles("decode_step_seconds")
+            "Decoder step", "One step of the decoder for all rows of a worker.", "s", _quantiles("decode_step_seconds")
         ),
         Panel(
             "Encoder run", "One run of the encoder over newcomers, between steps.", "s", _quantiles("encode_seconds")
         ),
         Panel(
             "Rows per step",
-            "How many rows one decoder run advanced, on average: what continuous batching makes of the load.",
+            "How many rows one decoder step advanced, on average: what continuous batching makes of the load.",
             "short",
             ((_mean("step_batch_size"), "{{model}}"),),
         ),

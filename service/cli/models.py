@@ -8,7 +8,7 @@ import click
 from dragoman_client import Model
 from service.cli.options import Connection, connection_options
 
-_HEADINGS = ("MODEL", "VERSION", "LANGUAGES", "MAX TOKENS", "BEAM", "PRECISION")
+_HEADINGS = ("MODEL", "VERSION", "LANGUAGES", "MAX TOKENS", "BEAM", "PRECISION", "KERNELS")
 _MAX_SHOWN = 6
 
 
@@ -41,6 +41,7 @@ def _document(model: Model) -> dict[str, object]:
         "beam_size": model.default_options.beam_size,
         "precision": model.precision,
         "any_to_any_language_codes": model.any_to_any_language_codes,
+        "kernels": model.kernels,
     }
 
 
@@ -52,6 +53,7 @@ def _row(model: Model) -> tuple[str, ...]:
         f"{model.max_source_tokens}/{model.max_output_tokens}",
         str(model.default_options.beam_size),
         model.precision,
+        model.kernels or "-",
     )
 
 

@@ -8,11 +8,15 @@ from service.engine.sequence import SequenceProgress, SequenceUpdate
 
 
 class TurnStats(NamedTuple):
-    """One turn that ran something. The encoder's counts are 0 when it did not run, and likewise the step's.
+    """One turn that ran something. The encoder's counts are 0 when it did not run, and likewise those of the decoder.
+
+    The decoder's run began with `batch_size` rows and made `num_steps` steps, 0 if it failed or was interrupted at
+    once.
 
     `encoded_tokens` counts live source tokens and `padded_tokens` the computed area (rows times longest source, so at
     least `encoded_tokens`). `num_followers` counts coalesced sequences that will get the answer of one that is being
-    decoded. `num_generated` counts one token per running sequence, however wide its beam, without forced prefix tokens.
+    decoded. `num_generated` counts one token per running sequence and step, however wide its beam, without forced
+    prefix tokens.
     """
 
     ended_seconds: float  # on the engine's clock
@@ -21,7 +25,9 @@ class TurnStats(NamedTuple):
     num_followers: int
     encoded_tokens: int
     padded_tokens: int
-    step_seconds: float
+    run_seconds: float
+    num_steps: int
+    num_row_steps: int  # the rows of every step
     batch_size: int
     num_generated: int
     queue_seconds: Sequence[float]  # arrival -> admission, per sequence that left the queue in this turn

@@ -29,9 +29,9 @@ class Throughput:
         self._source_tokens = 1.0
         self._has_ended = False
 
-    def turned(self, num_rows: int, seconds: float, num_steps: int = 1) -> None:
-        """Record the duration of a worker's turn of `num_steps` steps with `num_rows` rows, including the encoding of
-        new sequences."""
+    def turned(self, num_rows: int, seconds: float, num_steps: int = 1, num_row_steps: int | None = None) -> None:
+        """Record the duration of a worker's turn of `num_steps` steps that began with `num_rows` rows, including the
+        encoding of new sequences. `num_row_steps` are less than their product if rows ended before the last step."""
         bucket, step_seconds = num_rows.bit_length(), seconds / num_steps
         known = self._turn_seconds.get(bucket)
         if usual := known or self._guessed_seconds(num_rows):
@@ -40,7 +40,8 @@ class Throughput:
         if num_rows >= _FULL * self._max_rows:
             seconds = step_seconds * num_steps
             keep = 0.5 ** (seconds / _HALF_LIFE_SECONDS)
-            self._full_rows = self._full_rows * keep + num_rows * num_steps
+            row_steps = num_rows * num_steps if num_row_steps is None else num_row_steps
+            self._full_rows = self._full_rows * keep + row_steps
             self._full_seconds = self._full_seconds * keep + seconds
 
     def ended(self, num_source_tokens: int, num_output_tokens: int) -> None:

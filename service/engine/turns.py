@@ -169,14 +169,13 @@ class Turns:
             joined = [*turn.plan.admitted, *self.requests.take_followers()]
             for sequence in joined:
                 sequence.admitted_seconds, sequence.encoded_seconds = turn.began, turn.encoded
-            with_first_token = [
-                sequence
-                for leader in result.first_tokens
-                if leader in self.worker_of
-                for sequence in self.requests.coalescing.members(leader)
-            ]
-            for sequence in with_first_token:
-                sequence.first_token_seconds = turn.stepped
+            with_first_token = []
+            for leader, part in result.first_tokens:
+                if leader in self.worker_of:
+                    for sequence in self.requests.coalescing.members(leader):
+                        seconds = turn.encoded + part * (turn.stepped - turn.encoded)
+                        sequence.first_token_seconds = max(seconds, sequence.arrived_seconds)
+                        with_first_token.append(sequence)
             for leader, hypotheses in result.finished:
                 self._throughput.ended(len(leader.source_ids), len(hypotheses[0].token_ids) + 1)
                 if self._leaves(worker, leader):
@@ -185,7 +184,8 @@ class Turns:
                 if self._leaves(worker, leader):
                     self.requests.fail(leader, self._explained(error))
             if result.num_steps and worker.turn_began is not None and not result.has_run_failed:
-                self._throughput.turned(turn.num_rows, self._clock() - worker.turn_began, result.num_steps)
+                seconds = self._clock() - worker.turn_began
+                self._throughput.turned(turn.num_rows, seconds, result.num_steps, result.num_row_steps)
             if self._config.checks_integrity:
                 self.check_integrity(worker, with_requests=self._are_requests_due())
             updates = self.requests.take_updates()
@@ -203,11 +203,13 @@ class Turns:
                 num_followers=len(joined) - len(turn.plan.admitted),
                 encoded_tokens=turn.plan.num_tokens if has_encoded else 0,
                 padded_tokens=turn.plan.num_padded_tokens if has_encoded else 0,
-                step_seconds=turn.stepped - turn.encoded if turn.num_rows else 0.0,
+                run_seconds=turn.stepped - turn.encoded if turn.num_rows else 0.0,
+                num_steps=result.num_steps,
+                num_row_steps=result.num_row_steps,
                 batch_size=turn.num_rows,
                 num_generated=result.num_generated,
                 queue_seconds=[max(turn.began - sequence.arrived_seconds, 0.0) for sequence in joined],
-                first_token_seconds=[turn.stepped - sequence.arrived_seconds for sequence in with_first_token],
+                first_token_seconds=[each.first_token_seconds - each.arrived_seconds for each in with_first_token],
             )
         )
         if updates or len(worker.unreported) >= _REPORT_AFTER or not worker.batch.num_rows:

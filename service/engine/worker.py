@@ -28,9 +28,10 @@ class StepResult:
 
     finished: list[tuple[Sequence, tuple[DecodedHypothesis, ...]]] = field(default_factory=list)
     failed: list[tuple[Sequence, EngineFailure]] = field(default_factory=list)
-    first_tokens: list[Sequence] = field(default_factory=list)
+    first_tokens: list[tuple[Sequence, float]] = field(default_factory=list)  # with the part of the run until then
     num_generated: int = 0
     num_steps: int = 0  # of the run
+    num_row_steps: int = 0  # likewise: a row makes none after its end
     has_run_failed: bool = False  # it raised, or produced NaN for all sequences
 
 
@@ -91,11 +92,9 @@ class Worker:
         `joining` sequences are admitted in this turn; of those here, somebody reads the tokens of the `watched` ones as
         they come. `seconds_left` is the time to the next deadline; `are_waiting` says whether others wait for slots.
         """
-        lengths, num_rows = self.batch.lengths, self.batch.num_rows + sum(each.num_slots for each in joining)
+        num_rows = self.batch.num_rows + sum(each.num_slots for each in joining)
         steps_to_first_tokens = [
-            len(each.forced_ids) + 1 - (int(lengths[each.slots[0]]) if each.slots else 0)
-            for each in (*self._without_token, *joining)
-            if each in watched
+            self._steps_to_first_token(each) for each in (*self._without_token, *joining) if each in watched
         ]
         return self._run_length.limits(
             num_rows,
@@ -166,6 +165,9 @@ class Worker:
     def step(self, limits: RunLimits = ONE_STEP) -> StepResult:
         """Advance every running sequence by the tokens of one run. If the run itself fails, all of them fail."""
         batch, result = self.batch, StepResult()
+        steps_to_first_tokens = [self._steps_to_first_token(each) for each in self._without_token]
+        lengths = batch.lengths[: batch.num_rows]
+        num_tokens = int(lengths.sum())
         try:
             outcome = self.search.run(limits)
         except Exception as error:
@@ -173,8 +175,9 @@ class Worker:
             result.has_run_failed = True
             result.failed = [(sequence, _failure(error)) for sequence in batch.sequences]
         else:
-            self._note_first_tokens(result)
             result.num_generated, result.num_steps = outcome.num_generated, outcome.num_steps
+            result.num_row_steps = int(lengths.sum()) - num_tokens
+            self._note_first_tokens(result, steps_to_first_tokens)
             result.finished = outcome.finished
             result.failed = [(sequence, _produced_nan("decoder")) for sequence in outcome.failed]
             result.has_run_failed = len(outcome.failed) == batch.num_sequences
@@ -227,14 +230,17 @@ class Worker:
             return [failure for job in jobs for failure in self._encode([job])]
         return [None if is_good else _produced_nan("encoder") for is_good in are_good]
 
-    def _note_first_tokens(self, result: StepResult) -> None:
-        if not self._without_token:
-            return
-        lengths = self.batch.lengths
-        result.first_tokens = [
-            sequence for sequence in self._without_token if lengths[sequence.slots[0]] > len(sequence.forced_ids)
-        ]
-        self._without_token = [sequence for sequence in self._without_token if sequence not in result.first_tokens]
+    def _steps_to_first_token(self, sequence: Sequence) -> int:
+        """Return how many steps a sequence without a token of its own needs for one; it may not have joined yet."""
+        return len(sequence.forced_ids) + 1 - (int(self.batch.lengths[sequence.slots[0]]) if sequence.slots else 0)
+
+    def _note_first_tokens(self, result: StepResult, steps_to_first_tokens: list[int]) -> None:
+        waiting, self._without_token = self._without_token, []
+        for sequence, num_steps in zip(waiting, steps_to_first_tokens, strict=True):
+            if self._steps_to_first_token(sequence) > 0:
+                self._without_token.append(sequence)
+            else:
+                result.first_tokens.append((sequence, num_steps / max(result.num_steps, num_steps)))
 
     def _check(self) -> None:
         if self._checks_integrity:

@@ -71,7 +71,7 @@ class InferenceStatistics:
         """Record a turn of the engine that ran something. Thread-safe."""
         if stats.batch_size:
             with self._lock:
-                self._steps.setdefault(stats.batch_size, Duration()).add(stats.step_seconds)
+                self._steps.setdefault(stats.batch_size, Duration()).add(stats.run_seconds)
 
     def step_seconds(self) -> dict[int, Duration]:
         """Return the durations of decoder runs by their number of rows, in ascending order. Thread-safe."""

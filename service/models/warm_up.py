@@ -23,6 +23,8 @@ from service.models.self_test import run_trial
 _LOG = logging.getLogger(__name__)
 
 SLOT_COUNTS = (16, 32, 64, 128)  # of all workers together
+_LEAST_PER_WORKER = 8  # of which a beam needs as many as it is wide
+_LEAST_FUSED = 32  # their steps are hardly faster per row with many rows, but callers should not queue behind a few
 _NUM_ROUNDS = 2
 _ENOUGH = 0.8  # of the highest number of rows per second
 _LONGEST_STEP_SECONDS = 0.1  # every sequence waits that long for each token
@@ -42,6 +44,7 @@ def warm_up(bundle: FoundBundle, runners: Sequence_[BundleRunner], engine_config
         BundleError: a run failed.
         DeviceUnavailable: the device has no memory for the slots.
     """
+    slot_counts = worthwhile_counts(len(runners), searches=runners[0].spec.searches)
     source_ids = min((golden.source_ids for golden in bundle.manifest.golden), key=len)
 
     def lanes_step_seconds() -> float:
@@ -60,14 +63,14 @@ def warm_up(bundle: FoundBundle, runners: Sequence_[BundleRunner], engine_config
             for runner in runners:
                 runner.resize(num_slots // len(runners))
         except DeviceUnavailable:
-            if num_slots == SLOT_COUNTS[0]:
+            if num_slots == slot_counts[0]:
                 raise
             return None
         return lanes_step_seconds()
 
     try:
         if engine_config.max_slots is None:
-            chosen = knee(step_seconds)
+            chosen = knee(step_seconds, slot_counts)
             for runner in runners:
                 runner.resize(chosen // len(runners))
             _LOG.info("%s: %d slots in %d workers", bundle.directory, chosen, len(runners))
@@ -78,6 +81,12 @@ def warm_up(bundle: FoundBundle, runners: Sequence_[BundleRunner], engine_config
         raise BundleError(f"{bundle.directory} fails its warm-up: {one_line(error)}") from error
     _decode_a_beam(bundle, runners[0], engine_config)
     return seconds
+
+
+def worthwhile_counts(num_workers: int, *, searches: bool) -> tuple[int, ...]:
+    """Return the numbers of slots, for all workers together, to choose from; `searches` is that of their runners."""
+    least = max(_LEAST_PER_WORKER * num_workers, _LEAST_FUSED if searches else 0)
+    return tuple(sorted({max(count, least) for count in SLOT_COUNTS}))
 
 
 def knee(step_seconds: Callable[[int], float | None], slot_counts: tuple[int, ...] = SLOT_COUNTS) -> int:

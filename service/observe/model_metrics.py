@@ -8,7 +8,7 @@ from service.domain.translation import FinishReason, Flag
 from service.engine.engine import Engine
 from service.engine.reports import TurnStats
 from service.engine.sequence import SequenceUpdate
-from service.observe.registry import RATIO_BUCKETS, STEP_BUCKETS, Registry
+from service.observe.registry import RATIO_BUCKETS, SIZE_BUCKETS, STEP_BUCKETS, Registry
 
 _EVICTED = (FinishReason.CANCELLED, FinishReason.DEADLINE)
 _OUTCOMES = ("ok", "failed", "cancelled")
@@ -44,8 +44,10 @@ class ModelSeries:
         )
         # The engine
         self.encode_seconds = registry.seconds("encode_seconds", "One run of the encoder.")
-        self.step_seconds = registry.seconds("decode_step_seconds", "One run of the decoder.", STEP_BUCKETS)
-        self.step_batch_size = registry.sizes("step_batch_size", "Rows that one decoder run advanced.")
+        self.step_seconds = registry.of_steps("decode_step_seconds", "One step of the decoder.", STEP_BUCKETS)
+        self.step_batch_size = registry.of_steps(
+            "step_batch_size", "Rows that one decoder step advanced.", SIZE_BUCKETS
+        )
         self.padding_ratio = registry.histogram(
             "encode_padding_ratio", "Share of padding in one encoder run.", RATIO_BUCKETS, "model"
         )
@@ -184,9 +186,9 @@ class ModelMetrics:
             self._encode_seconds.observe(stats.encode_seconds)
             self._source_tokens.inc(stats.encoded_tokens)
             self._padding_ratio.observe(1.0 - stats.encoded_tokens / max(stats.padded_tokens, 1))
-        if stats.batch_size:
-            self._step_seconds.observe(stats.step_seconds)
-            self._step_batch_size.observe(stats.batch_size)
+        if stats.num_steps:
+            self._step_seconds.observe_times(stats.run_seconds / stats.num_steps, stats.num_steps)
+            self._step_batch_size.observe_times(stats.num_row_steps / stats.num_steps, stats.num_steps)
             self._target_tokens.inc(stats.num_generated)
         if stats.num_followers:
             self._coalesced.inc(stats.num_followers)

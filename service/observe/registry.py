@@ -1,5 +1,6 @@
 """The registry of all metrics, and the only importer of prometheus_client."""
 
+import bisect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
@@ -14,11 +15,21 @@ REQUEST_BUCKETS = (
     0.001, 0.0025, 0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.5, 0.75, 1.0, 1.5, 2.5, 5.0, 10.0, 30.0,
 )
 STEP_BUCKETS = (
-    0.0005, 0.001, 0.002, 0.003, 0.005, 0.0075, 0.01, 0.015, 0.02, 0.03, 0.05, 0.075, 0.1, 0.2, 0.5, 1.0,
+    0.00005, 0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.003, 0.005, 0.0075, 0.01, 0.015, 0.02, 0.03, 0.05, 0.075, 0.1, 0.2,
+    0.5, 1.0,
 )
 # fmt: on
 SIZE_BUCKETS = tuple(float(2**power) for power in range(11))  # 1 to 1024
 RATIO_BUCKETS = tuple(tenths / 10 for tenths in range(11))
+
+
+class WeightedHistogram(Histogram):
+    """A histogram in which one call can observe a value any number of times."""
+
+    def observe_times(self, value: float, count: int) -> None:
+        """Observe a value `count` times, at the cost of once."""
+        self._sum.inc(value * count)
+        self._buckets[bisect.bisect_left(self._upper_bounds, value)].inc(count)
 
 
 class ForeignMetric(NamedTuple):
@@ -65,6 +76,10 @@ class Registry:
     def sizes(self, name: str, text: str) -> Histogram:
         """Add a histogram of counts by model."""
         return self.histogram(name, text, SIZE_BUCKETS, "model")
+
+    def of_steps(self, name: str, text: str, buckets: tuple[float, ...]) -> WeightedHistogram:
+        """Add a histogram of the decoder's steps by model, of which one run makes many."""
+        return WeightedHistogram(f"dragoman_{name}", text, ("model",), buckets=buckets, registry=self._registry)
 
     def shows(self, foreign: Callable[[], Iterable[ForeignMetric]]) -> None:
         """Include these metrics whenever the metrics are read."""

@@ -7,12 +7,14 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
+from export.engine_decode import decode_golden
 from export.graphs.execution import DecodingState, GraphPair
 from export.quantize import quantize
 from service.bundle import graph_io
 from service.bundle.manifest import Manifest
 from service.engine.config import EngineConfig
 from service.engine.runtime.aligner import Aligner
+from service.engine.runtime.kernels import KernelsUnavailable, find_kernels
 from service.engine.runtime.onnx_runner import OnnxRunner
 from service.engine.runtime.session import SessionConfig
 from tests.servers import REPOSITORY
@@ -42,6 +44,17 @@ def test_its_licence_is_stated(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_it_is_small_enough_to_commit(name: str) -> None:
     assert sum(path.stat().st_size for path in shipped(name).iterdir()) <= MAX_SHIPPED_BYTES
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_its_golden_outputs_are_those_of_the_kernels(name: str) -> None:
+    """They compute the same on every CPU, so what a server says about its self-test is no accident."""
+    try:
+        find_kernels()
+    except KernelsUnavailable as reason:
+        pytest.skip(str(reason))
+    manifest = Manifest.load(shipped(name))
+    assert decode_golden(shipped(name), manifest) == [golden.output_ids for golden in manifest.golden]
 
 
 @pytest.mark.full

@@ -157,3 +157,23 @@ def test_stopping_ends_a_long_run(steps_per_run: int) -> None:
         assert is_running.wait(WAIT_SECONDS)
     assert isinstance(rig.error(sequence), Unavailable)
     assert runner.num_steps == 5
+
+
+def test_first_tokens_and_steps_are_counted_within_a_long_run() -> None:
+    runner = FakeSearchRunner(eos_weight=-30.0, steps_per_run=64)
+    rig = Rig(runner)
+    one, prefixed = (new_sequence((number, 1), max_output_tokens=8, arrived_seconds=90.0) for number in (2, 3))
+    prefixed.target_prefix_ids = (9, 9)
+
+    def before_step(_: int) -> None:
+        rig.clock.now += 1.0
+
+    runner.before_step = before_step
+    with rig:
+        rig.engine.submit([one, prefixed])
+        rig.recorder.wait(2)
+    [turn] = rig.recorder.turns
+    assert (turn.num_steps, turn.run_seconds, turn.batch_size, turn.num_generated) == (10, 10.0, 2, 16)
+    assert turn.num_row_steps == 18
+    assert (one.first_token_seconds, prefixed.first_token_seconds) == (101.0, 103.0)
+    assert turn.first_token_seconds == [11.0, 13.0]

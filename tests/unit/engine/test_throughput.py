@@ -109,3 +109,10 @@ def test_it_follows_what_changes() -> None:
     for _ in range(20):
         pace.stepped(0.03)
     assert pace.encode_tokens(num_rows=32, num_free=32) == pytest.approx(3 * before, rel=0.05)
+
+
+def test_rows_that_end_within_a_run_do_not_make_it_faster() -> None:
+    throughput = Throughput(1, 8)
+    throughput.turned(8, 0.1, num_steps=10, num_row_steps=50)
+    assert throughput.seconds_per_row == pytest.approx(0.002)
+    assert throughput.turn_seconds(8) == pytest.approx(0.01)

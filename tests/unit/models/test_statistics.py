@@ -21,7 +21,7 @@ def update(arrived: float, admitted: float, finished: float) -> SequenceUpdate:
 
 def turn(rows: int, seconds: float) -> TurnStats:
     empty: dict[str, Any] = dict.fromkeys(TurnStats._fields, 0) | {"queue_seconds": (), "first_token_seconds": ()}
-    return TurnStats(**(empty | {"batch_size": rows, "step_seconds": seconds}))
+    return TurnStats(**(empty | {"batch_size": rows, "run_seconds": seconds}))
 
 
 def test_calls_are_counted_by_how_they_end() -> None:

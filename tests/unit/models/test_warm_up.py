@@ -9,7 +9,7 @@ from service.engine.config import EngineConfig
 from service.engine.runtime.onnx_runner import OnnxRunner
 from service.engine.runtime.session import DeviceUnavailable, SessionConfig
 from service.models.repository import FoundBundle, find_bundles
-from service.models.warm_up import SLOT_COUNTS, knee, warm_up
+from service.models.warm_up import SLOT_COUNTS, knee, warm_up, worthwhile_counts
 
 
 def steps(fixed: float, per_row: float) -> Callable[[int], float]:
@@ -53,6 +53,22 @@ def test_a_bad_moment_of_the_machine_is_tried_again() -> None:
 
 def test_what_does_not_fit_is_not_chosen() -> None:
     assert knee(lambda num_slots: 0.01 if num_slots <= 32 else None) == 32
+
+
+@pytest.mark.parametrize(
+    ("num_workers", "searches", "counts"),
+    [
+        (1, False, (16, 32, 64, 128)),
+        (2, False, (16, 32, 64, 128)),
+        (4, False, (32, 64, 128)),
+        (1, True, (32, 64, 128)),
+        (2, True, (32, 64, 128)),
+        (16, True, (128,)),
+        (32, True, (256,)),
+    ],
+)
+def test_each_worker_has_room_for_beams(num_workers: int, searches: bool, counts: tuple[int, ...]) -> None:
+    assert worthwhile_counts(num_workers, searches=searches) == counts
 
 
 def found(directory: Path) -> FoundBundle:

@@ -157,6 +157,7 @@ def model_to_pb(model: LoadedModel) -> pb.Model:
         default_options=pb.DecodingOptions(**{name: getattr(defaults, name) for name in OPTIONS}),
         precision=model.manifest.precision,
         any_to_any_language_codes=model.pairs.any_to_any,
+        kernels=model.kernels,
     )
 
 

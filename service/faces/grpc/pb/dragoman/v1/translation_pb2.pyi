@@ -265,7 +265,7 @@ class ListModelsResponse(_message.Message):
     def __init__(self, models: _Optional[_Iterable[_Union[Model, _Mapping]]] = ...) -> None: ...
 
 class Model(_message.Message):
-    __slots__ = ("name", "version", "language_pairs", "max_source_tokens", "max_output_tokens", "default_options", "precision", "any_to_any_language_codes")
+    __slots__ = ("name", "version", "language_pairs", "max_source_tokens", "max_output_tokens", "default_options", "precision", "any_to_any_language_codes", "kernels")
     NAME_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     LANGUAGE_PAIRS_FIELD_NUMBER: _ClassVar[int]
@@ -274,6 +274,7 @@ class Model(_message.Message):
     DEFAULT_OPTIONS_FIELD_NUMBER: _ClassVar[int]
     PRECISION_FIELD_NUMBER: _ClassVar[int]
     ANY_TO_ANY_LANGUAGE_CODES_FIELD_NUMBER: _ClassVar[int]
+    KERNELS_FIELD_NUMBER: _ClassVar[int]
     name: str
     version: str
     language_pairs: _containers.RepeatedCompositeFieldContainer[LanguagePair]
@@ -282,7 +283,8 @@ class Model(_message.Message):
     default_options: DecodingOptions
     precision: str
     any_to_any_language_codes: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, name: _Optional[str] = ..., version: _Optional[str] = ..., language_pairs: _Optional[_Iterable[_Union[LanguagePair, _Mapping]]] = ..., max_source_tokens: _Optional[int] = ..., max_output_tokens: _Optional[int] = ..., default_options: _Optional[_Union[DecodingOptions, _Mapping]] = ..., precision: _Optional[str] = ..., any_to_any_language_codes: _Optional[_Iterable[str]] = ...) -> None: ...
+    kernels: str
+    def __init__(self, name: _Optional[str] = ..., version: _Optional[str] = ..., language_pairs: _Optional[_Iterable[_Union[LanguagePair, _Mapping]]] = ..., max_source_tokens: _Optional[int] = ..., max_output_tokens: _Optional[int] = ..., default_options: _Optional[_Union[DecodingOptions, _Mapping]] = ..., precision: _Optional[str] = ..., any_to_any_language_codes: _Optional[_Iterable[str]] = ..., kernels: _Optional[str] = ...) -> None: ...
 
 class LanguagePair(_message.Message):
     __slots__ = ("source_language_code", "target_language_code")
