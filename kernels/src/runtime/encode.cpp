@@ -1,21 +1,39 @@
 #include "runtime/encode.h"
 
 #include <algorithm>
+#include <exception>
 
 #include "search/state.h"
 
 namespace dragoman {
 
-// The sources of one run, checked.
+// Sources that are encoded together: those of a run, or some of them. Places of tokens count from the first one's.
 struct Encode::Sources {
   const int64_t *token_ids;
-  const int32_t *ends;
+  const int32_t *ends; // in the run's tokens
   const int32_t *slots;
+  int32_t *is_finite, *most_repeats; // results
   float *cross_cache;
   int64_t num_sources, num_tokens;
   int64_t cross_row, cross_layer; // floats from one row or layer of the cache to the next
+  int64_t first_token;            // in the run's tokens
 
-  int64_t begin(int64_t source) const { return source == 0 ? 0 : ends[source - 1]; }
+  int64_t end(int64_t source) const { return ends[source] - first_token; }
+  int64_t begin(int64_t source) const { return source == 0 ? 0 : end(source - 1); }
+  int64_t length(int64_t source) const { return end(source) - begin(source); }
+
+  Sources some(int64_t first, int64_t last) const {
+    Sources part = *this;
+    part.token_ids += begin(first);
+    part.ends += first;
+    part.slots += first;
+    part.is_finite += first;
+    part.most_repeats += first;
+    part.num_sources = last - first;
+    part.num_tokens = last > first ? begin(last - 1) + length(last - 1) - begin(first) : 0;
+    part.first_token += begin(first);
+    return part;
+  }
 };
 
 namespace {
@@ -80,7 +98,7 @@ void Encode::run(const Context &context) {
   sources.cross_layer = cache.shape[2] * shape_.num_heads * shape_.block_size();
   sources.cross_row = num_layers * sources.cross_layer;
   for (int64_t source = 0; source < sources.num_sources; source++) {
-    int64_t length = sources.ends[source] - sources.begin(source);
+    int64_t length = sources.length(source);
     if (length < 1 || length > cache.shape[2] * kBlockTokens || length > embedding_.num_positions)
       throw std::invalid_argument("source " + std::to_string(source) + " has " + std::to_string(length) +
                                   " tokens, allowed are 1 to " +
@@ -93,24 +111,56 @@ void Encode::run(const Context &context) {
   for (int64_t place = 0; place < sources.num_tokens; place++)
     if (sources.token_ids[place] < 0 || sources.token_ids[place] >= embedding_.num_tokens)
       throw std::invalid_argument("token " + std::to_string(sources.token_ids[place]) + " is not in the vocabulary");
-  auto *is_finite = context.output(0, {sources.num_sources}).as<int32_t>("is_finite", ort::kInt32, {-1});
-  auto *repeats = context.output(1, {sources.num_sources}).as<int32_t>("most_repeats", ort::kInt32, {-1});
+  sources.is_finite = context.output(0, {sources.num_sources}).as<int32_t>("is_finite", ort::kInt32, {-1});
+  sources.most_repeats = context.output(1, {sources.num_sources}).as<int32_t>("most_repeats", ort::kInt32, {-1});
+  if (sources.num_sources == 0)
+    return;
+  Team &team = Team::of_this_thread();
+  Team::Run of_threads(team, std::clamp<int>(num_threads, 1, kMaxThreads));
+  // Sources do not need each other. If there are enough, each thread encodes some of them to the end, and neither waits
+  // for others nor moves what it computes to another CPU.
+  int64_t num_groups = std::min<int64_t>(sources.num_sources, team.size());
+  if (num_groups == 1)
+    return encode_together(sources, Parallel(compute_, team));
+  std::vector<std::exception_ptr> errors(num_groups);
+  team.share(num_groups, [&](int64_t group) {
+    try {
+      Team alone;
+      encode_together(group_of(sources, group, num_groups), Parallel(compute_, alone));
+    } catch (...) {
+      errors[group] = std::current_exception();
+    }
+  });
+  for (const std::exception_ptr &error : errors)
+    if (error)
+      std::rethrow_exception(error);
+}
+
+// One of several groups of about as many tokens.
+Encode::Sources Encode::group_of(const Sources &sources, int64_t group, int64_t num_groups) {
+  auto first_of = [&](int64_t number) {
+    int64_t source = 0;
+    while (source < sources.num_sources && sources.begin(source) * num_groups < sources.num_tokens * number)
+      source++;
+    return source;
+  };
+  return sources.some(first_of(group), group + 1 == num_groups ? sources.num_sources : first_of(group + 1));
+}
+
+void Encode::encode_together(const Sources &sources, const Parallel &parallel) {
   if (sources.num_sources == 0)
     return;
   Pool<Workspace>::Lease lease(pool_);
   Workspace &work = *lease;
-  Team &team = Team::of_this_thread();
-  Team::Run of_threads(team, std::clamp<int>(num_threads, 1, kMaxThreads));
-  Parallel parallel(compute_, team);
   encode(sources, parallel, work);
   int64_t width = architecture_.width, stride = round_up(width, kBlockColumns);
   for (int64_t source = 0; source < sources.num_sources; source++) {
-    int64_t begin = sources.begin(source), length = sources.ends[source] - begin;
+    int64_t begin = sources.begin(source), length = sources.length(source);
     bool is_good = true;
     for (int64_t place = begin; place < begin + length; place++)
       is_good = is_good && compute_.is_finite(work.x.data() + place * stride, width);
-    is_finite[source] = is_good;
-    repeats[source] = most_repeats(sources.token_ids + begin, length);
+    sources.is_finite[source] = is_good;
+    sources.most_repeats[source] = most_repeats(sources.token_ids + begin, length);
   }
   write_cross(sources, parallel, work);
 }
@@ -126,7 +176,7 @@ void Encode::encode(const Sources &sources, const Parallel &parallel, Workspace 
   uint8_t *levels = work.levels.at_least(count * std::max(stride, heads_stride));
   uint8_t *hidden = work.hidden.at_least(count * hidden_width);
   for (int64_t source = 0; source < sources.num_sources; source++)
-    for (int64_t begin = sources.begin(source), place = begin; place < sources.ends[source]; place++) {
+    for (int64_t begin = sources.begin(source), place = begin; place < sources.end(source); place++) {
       int64_t id = sources.token_ids[place];
       compute_.embed(embedding_.tokens + id * own.width, embedding_.scales[id],
                      embedding_.positions + (place - begin) * own.width, own.width, x + place * stride);
@@ -163,7 +213,7 @@ void Encode::attend(const Layer &layer, const Sources &sources, const Parallel &
   work.first_blocks.clear();
   work.source_of.clear();
   for (int64_t source = 0; source < sources.num_sources; source++) {
-    int64_t length = sources.ends[source] - sources.begin(source);
+    int64_t length = sources.length(source);
     work.first_blocks.push_back(num_blocks);
     work.source_of.insert(work.source_of.end(), length, source);
     num_blocks += round_up(length, kBlockTokens) / kBlockTokens;
@@ -183,7 +233,7 @@ void Encode::attend(const Layer &layer, const Sources &sources, const Parallel &
   Quantization to = architecture_.output_projection ? quantization_of(layer.output) : Quantization{};
   share_rows(parallel.team(), sources.num_tokens, 64 * heads_width, [&](int64_t first, int64_t end, int64_t share) {
     for (int64_t place = first; place < end; place++) {
-      int64_t source = work.source_of[place], length = sources.ends[source] - sources.begin(source);
+      int64_t source = work.source_of[place], length = sources.length(source);
       float *query = projected + place * heads_stride;
       uint8_t *levels = architecture_.output_projection ? work.levels.data() + place * levels_stride : nullptr;
       compute_.attend(shape_, query, architecture_.scale, own_of(place), length, nullptr, 0, to, levels, query,
@@ -214,7 +264,7 @@ void Encode::write_cross(const Sources &sources, const Parallel &parallel, Works
     for (int64_t source = 0; source < sources.num_sources; source++) {
       float *target = sources.cross_cache + sources.slots[source] * sources.cross_row +
                       static_cast<int64_t>(layer) * sources.cross_layer;
-      for (int64_t begin = sources.begin(source), place = begin; place < sources.ends[source]; place++) {
+      for (int64_t begin = sources.begin(source), place = begin; place < sources.end(source); place++) {
         const float *row = projected + place * cross_stride;
         compute_.append(shape_, row, row + heads_width, place - begin, target);
       }

@@ -35,6 +35,8 @@ private:
   struct Sources;
 
   void attend(const Layer &layer, const Sources &sources, const Parallel &parallel, Workspace &work) const;
+  static Sources group_of(const Sources &sources, int64_t group, int64_t num_groups);
+  void encode_together(const Sources &sources, const Parallel &parallel);
   void encode(const Sources &sources, const Parallel &parallel, Workspace &work) const;
   void write_cross(const Sources &sources, const Parallel &parallel, Workspace &work) const;
 
