@@ -50,6 +50,7 @@ test: check $(FLOAT32) ## Run all checks and tests
 
 test-full: check $(FLOAT32) ## Also run the tests that take many minutes
 	@$(PYTEST) -m "not image" $(PYTEST_ARGS)
+	@$(PYTEST) --fused $(PYTEST_ARGS) tests/faults tests/api tests/clients
 
 test-image: .venv/installed-dev ## Build the container image and run it as production does (root, podman, buildah)
 	@$(BIN)/python -m pytest -m image --capture no $(PYTEST_ARGS) tests/image

@@ -1,17 +1,22 @@
 """Fixtures that several test packages share."""
 
 import gc
+import os
 import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 from service.config.server_config import ServerConfig
 from service.domain.call import NO_ID, current_call
+from service.engine.runtime.kernels import KernelsUnavailable, find_kernels
 from tests.patience import patient
-from tests.servers import InProcessServer, LoopThread, in_process
+from tests.servers import REPOSITORY, InProcessServer, LoopThread, in_process
 from tests.tiny_bundle import write_tiny_bundle
 
 
@@ -41,11 +46,44 @@ def outside_of_calls() -> Iterator[None]:
     assert current_call().request_id == NO_ID
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--fused", action="store_true", help="Serve the tiny model by fused graphs instead of plain ones.")
+
+
 @pytest.fixture(scope="session")
-def tiny_models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def tiny_models(request: pytest.FixtureRequest) -> Path:
     """Return a repository with one tiny model, `tiny`, from en to de."""
+    kind = "fused_tiny_models" if request.config.getoption("fused") else "plain_tiny_models"
+    models: Path = request.getfixturevalue(kind)
+    return models
+
+
+@pytest.fixture(scope="session")
+def plain_tiny_models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return `tiny_models` of plain graphs."""
     root = tmp_path_factory.mktemp("models")
     write_tiny_bundle(root / "tiny" / "1")
+    return root
+
+
+@pytest.fixture(scope="session")
+def fused_tiny_models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return `tiny_models` of fused graphs, which all processes of a run share; skip where these can't run."""
+    try:
+        find_kernels()
+    except KernelsUnavailable as reason:
+        pytest.skip(str(reason))
+    base = tmp_path_factory.getbasetemp()
+    root = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "fused_models"
+    with FileLock(root.with_suffix(".lock")):
+        if not root.exists():
+            staging = root.with_suffix(".staging")
+            staging.mkdir()
+            # A process of its own: this one should not import what exporting needs.
+            subprocess.run(
+                [sys.executable, "-m", "tests.tiny_fused_bundle", staging / "tiny" / "1"], check=True, cwd=REPOSITORY
+            )
+            staging.rename(root)
     return root
 
 

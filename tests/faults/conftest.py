@@ -33,6 +33,8 @@ def proved(request: pytest.FixtureRequest) -> Iterator[Callable[..., None]]:
 
     yield note
     form = "long" if request.node.get_closest_marker("full") else "short"
+    if request.config.getoption("fused"):
+        form += "_fused"
     for each in notes:
         failed = not request.node.stash.get(_PASSED, False)
         write_proof(

@@ -38,7 +38,7 @@ _ROW = re.compile(r"^\| (\[(?P<promise>\S+)\] \| `(?P<path>\S+)` \| (?P<form>\w+
 
 
 class Key(NamedTuple):
-    """The key of a row: `path` is the tests' path in the repository, `form` is `short` or `long`."""
+    """The key of a row: `path` is the tests' path in the repository, `form` is that of `write_proof`."""
 
     promise: str
     path: str
@@ -83,7 +83,7 @@ def completed(document: str, rows: Mapping[Key, Sequence[str]]) -> str:
     old, _, tail = rest.partition(END)
     kept = {Key(*row.group("promise", "path", "form")): row[1].split(" | ") for row in _ROW.finditer(old)}
     merged = {key: row for key, row in {**kept, **rows}.items() if (REPOSITORY / key.path).exists()}
-    order = sorted(merged, key=lambda key: (PROMISES.index(key.promise), key.path, key.form == "long"))
+    order = sorted(merged, key=lambda key: (PROMISES.index(key.promise), key.path, "long" in key.form, key.form))
     lines = [merged[key] for key in order]
     return "\n".join((head + BEGIN, markdown(HEAD, lines), END + tail))
 
