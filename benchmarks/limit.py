@@ -15,7 +15,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from benchmarks.models import MODELS, PRECISIONS, prepare
 from benchmarks.report import write_records
-from benchmarks.scale import DEFAULT_SOURCE, DEFAULT_STEPS, load_runner, run_steps
+from benchmarks.scale import DEFAULT_SOURCE, DEFAULT_STEPS, load_runner
 from service.bundle.manifest import Manifest
 from service.engine.cpus import available_cpus
 
@@ -48,7 +48,7 @@ def main(models: tuple[str, ...], precision: str, rounds: int) -> None:
         num_weights = dense_weights(bundle / Manifest.load(bundle).graphs.decoder_step)
         runner = load_runner(bundle, max(BATCHES), threads)
         for batch in BATCHES:
-            seconds = min(run_steps(runner, batch, DEFAULT_SOURCE, DEFAULT_STEPS)[1] for _ in range(rounds))
+            seconds = min(runner.time(batch, DEFAULT_SOURCE, DEFAULT_STEPS)[1] for _ in range(rounds))
             from_bytes = num_weights * BYTES[precision] / bandwidth
             from_products = num_weights * batch / rates[precision]
             share, megabytes = max(from_bytes, from_products) / seconds, num_weights * BYTES[precision] / 1e6

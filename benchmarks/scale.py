@@ -4,22 +4,15 @@ One runner per bundle; the shapes alternate in every round, and the best round c
 """
 
 import gc
-import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import click
-import numpy as np
 import psutil
 
 from benchmarks.models import MODELS, PRECISIONS, prepare
 from benchmarks.report import write_records
-from service.bundle.manifest import Manifest
-from service.engine.config import EngineConfig
-from service.engine.runner import EncodeJob, Fetch, Rows
-from service.engine.runtime.onnx_runner import OnnxRunner
-from service.engine.runtime.session import SessionConfig
+from benchmarks.runner_steps import RunnerSteps
 
 CONCURRENCIES = (1, 2, 4, 8, 16, 32, 64)
 SOURCE_LENGTHS = (8, 16, 32, 64, 128)
@@ -27,7 +20,6 @@ OUTPUT_LENGTHS = (1, 16, 32, 64, 120)
 SLOT_COUNTS = (8, 64, 256)
 DEFAULT_BATCH, DEFAULT_SOURCE, DEFAULT_STEPS = 8, 24, 16
 CAPACITY = 128
-GREEDY = Fetch(next_ids=True, next_log_probs=False, num_candidates=0)
 
 
 @click.command()
@@ -57,7 +49,7 @@ def _memory(bundle: Path, threads: int) -> list[dict[str, Any]]:
         gc.collect()
         before = process.memory_info().rss
         runner = load_runner(bundle, slots, threads)
-        run_steps(runner, min(slots, 64), DEFAULT_SOURCE, 2)
+        runner.time(min(slots, 64), DEFAULT_SOURCE, 2)
         mib = (process.memory_info().rss - before) / 2**20
         del runner
         records.append(
@@ -76,7 +68,7 @@ def _costs(bundle: Path, rounds: int, threads: int) -> list[dict[str, Any]]:
     best = [(float("inf"), float("inf"))] * len(shapes)
     for _ in range(rounds + 1):  # the first one also warms up; it is never the best
         for number, (_, _, batch, source, steps) in enumerate(shapes):
-            encode, step = run_steps(runner, batch, source, steps)
+            encode, step = runner.time(batch, source, steps)
             best[number] = min(best[number][0], encode), min(best[number][1], step)
     records = []
     for (kind, x, batch, source, steps), (encode, step) in zip(shapes, best, strict=True):
@@ -90,31 +82,9 @@ def _costs(bundle: Path, rounds: int, threads: int) -> list[dict[str, Any]]:
     return records
 
 
-def run_steps(runner: OnnxRunner, batch: int, source_tokens: int, num_steps: int) -> tuple[float, float]:
-    """Return seconds of one encoder run, and mean seconds of a step over `num_steps` from empty caches."""
-    rng = np.random.default_rng(1)
-    sources: Sequence[Sequence[int]] = rng.integers(40, 8000, (batch, source_tokens)).tolist()
-    started = time.perf_counter()
-    runner.encode([EncodeJob(source, [row]) for row, source in enumerate(sources)])
-    encoded = time.perf_counter()
-    token_ids = np.full(batch, runner.spec.decoder_start_id, np.int64)
-    lengths = np.zeros(batch, np.int32)
-    limits = np.full(batch, runner.spec.kv_capacity, np.int32)
-    source_lengths = np.full(batch, source_tokens, np.int32)
-    for _ in range(num_steps):
-        output = runner.run(Rows(token_ids, lengths, source_lengths, limits), GREEDY, 1)
-        assert output.next_ids is not None
-        token_ids[:] = output.next_ids[:, 0]
-        lengths += 1
-    return encoded - started, (time.perf_counter() - encoded) / num_steps
-
-
-def load_runner(bundle: Path, slots: int, threads: int) -> OnnxRunner:
+def load_runner(bundle: Path, slots: int, threads: int) -> RunnerSteps:
     """Return a runner with empty caches; its encoder run fits the longest sources of the fullest batch."""
-    config = EngineConfig(max_slots=slots, kv_capacity=CAPACITY, max_encode_tokens=64 * CAPACITY)
-    runner = OnnxRunner.load(bundle, Manifest.load(bundle), config, SessionConfig(intra_op_threads=threads))
-    runner.reset()
-    return runner
+    return RunnerSteps(bundle, slots, CAPACITY, threads)
 
 
 def _record(kind: str, x_name: str, x: float, y_name: str, y: float, line: str) -> dict[str, Any]:
