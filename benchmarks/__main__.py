@@ -13,6 +13,7 @@ RUNS = (
     ["benchmarks.step_time"],
     ["benchmarks.scale"],
     ["benchmarks.limit"],
+    ["benchmarks.kernel_rates"],
     ["benchmarks.cli_file"],
     ["benchmarks.streams"],
     ["benchmarks.invariance", SENTENCES],
