@@ -247,6 +247,7 @@ TRITON = {
 }
 
 
+@pytest.mark.plain
 def test_triton_s_metrics_are_its_statistics_and_off_by_default(serve: Callable[..., InProcessServer]) -> None:
     assert "nv_inference" not in serve().get("/metrics")[2]
     server = serve(triton_metrics=True)
