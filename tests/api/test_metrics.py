@@ -228,6 +228,7 @@ def test_only_those_who_ran_are_evicted(serve: Callable[..., InProcessServer], m
     assert server.metric("dragoman_evictions_total", model="tiny", reason="deadline") == 0
 
 
+@pytest.mark.plain
 def test_flagged_segments_are_counted(serve: Callable[..., InProcessServer]) -> None:
     server = serve()
     answer = translate(server, [f"{{{number}}} {text}" for number, text in enumerate(distinct_texts(8))])
