@@ -252,6 +252,7 @@ def test_who_leaves_early_has_paid_for_the_sources(serve: Serve, keys: Path) -> 
     assert server.metric("dragoman_key_tokens_total", key="alice") >= 64
 
 
+@pytest.mark.plain
 def test_who_leaves_a_stream_before_its_last_word_has_paid_for_what_came(serve: Serve, keys: Path) -> None:
     write(keys, ("bob", BOB, NO_QUOTAS))
     server = serve(api_keys=keys, max_slots=1)

@@ -92,6 +92,7 @@ def old(serve: Any, tiny_models: Path, tmp_path: Path) -> InProcessServer:
     return server
 
 
+@pytest.mark.plain
 def test_a_bundle_without_logits_serves_everything_else(
     old: InProcessServer, stub: pb_grpc.TranslationServiceStub
 ) -> None:

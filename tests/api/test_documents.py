@@ -112,6 +112,7 @@ def test_30000_characters_in_one_call(stub: Stub) -> None:
     assert between(translation.text, targets) == between(text, sources)
 
 
+@pytest.mark.plain
 def test_every_segment_says_how_it_ended(stub: Stub) -> None:
     """The tiny model never ends a sentence by itself and soon repeats itself."""
 

@@ -228,6 +228,7 @@ def test_only_those_who_ran_are_evicted(serve: Callable[..., InProcessServer], m
     assert server.metric("dragoman_evictions_total", model="tiny", reason="deadline") == 0
 
 
+@pytest.mark.plain
 def test_flagged_segments_are_counted(serve: Callable[..., InProcessServer]) -> None:
     server = serve()
     answer = translate(server, [f"{{{number}}} {text}" for number, text in enumerate(distinct_texts(8))])
@@ -247,6 +248,7 @@ TRITON = {
 }
 
 
+@pytest.mark.plain
 def test_triton_s_metrics_are_its_statistics_and_off_by_default(serve: Callable[..., InProcessServer]) -> None:
     assert "nv_inference" not in serve().get("/metrics")[2]
     server = serve(triton_metrics=True)

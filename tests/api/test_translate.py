@@ -95,6 +95,7 @@ def test_a_model_can_be_named(stub: pb_grpc.TranslationServiceStub) -> None:
     assert ask(stub, ["keys"], model="tiny").model == "tiny"
 
 
+@pytest.mark.plain
 def test_list_models_says_what_there_is(stub: pb_grpc.TranslationServiceStub) -> None:
     (model,) = stub.ListModels(pb.ListModelsRequest(), timeout=patient(30)).models
     names = {field.name for field in pb.DecodingOptions.DESCRIPTOR.fields}

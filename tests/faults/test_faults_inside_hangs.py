@@ -16,6 +16,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from service.bundle import graph_io
+from service.engine.runtime.fused_runner import FusedRunner
 from service.engine.runtime.session import Binding, GraphSession, SessionConfig
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
@@ -23,6 +24,7 @@ from service.faces.http import monitoring
 from service.models.reload_plan import ReloadOutcome
 from service.process.lifecycle import Phase
 from tests.faults.faulty_server import FAULT_FILE
+from tests.faults.sessions import session_of
 from tests.patience import patient
 from tests.servers import (
     InProcessServer,
@@ -86,14 +88,14 @@ def test_a_run_that_does_not_end_is_ended_and_the_engine_comes_back(
     serve: Callable[..., InProcessServer],
     monkeypatch: pytest.MonkeyPatch,
     proved: Callable[..., None],
-    tiny_bundle: Path,
+    plain_tiny_models: Path,
     tmp_path: Path,
 ) -> None:
     """With a real graph, which ONNX Runtime terminates."""
-    server = serve(stuck_turn_seconds=2.0)
+    server = serve(stuck_turn_seconds=2.0, models=plain_tiny_models)
     engine = server.server.models[0].engine
-    session: Any = engine.workers[0].runner._decoder_step.session(is_alone=True)  # type: ignore[attr-defined]
-    save_endless(tiny_bundle / "decoder_step.onnx", tmp_path / "endless.onnx")
+    session: Any = session_of(engine.workers[0].runner, "decoder_step")
+    save_endless(plain_tiny_models / "tiny" / "1" / "decoder_step.onnx", tmp_path / "endless.onnx")
     names = graph_io.step_inputs(NUM_LAYERS), graph_io.step_outputs(NUM_LAYERS), graph_io.SCORE_OUTPUTS
     endless: Any = GraphSession(tmp_path / "endless.onnx", SessionConfig(intra_op_threads=1), *names)
     endless._run_options = session._run_options  # `terminate` affects both
@@ -106,6 +108,34 @@ def test_a_run_that_does_not_end_is_ended_and_the_engine_comes_back(
         work(binding)
 
     monkeypatch.setattr(session, "run", run)
+    seconds = _expect_that_it_comes_back(server)
+    proved("recovery", cases=1, worst_ms=seconds * 1000)
+
+
+def test_a_run_of_fused_graphs_that_does_not_end_is_ended(
+    serve: Callable[..., InProcessServer], monkeypatch: pytest.MonkeyPatch, proved: Callable[..., None]
+) -> None:
+    """It looks at the flag that interrupts it, which stands here for a run of very many steps."""
+    server = serve(stuck_turn_seconds=2.0)
+    runner = server.server.models[0].engine.workers[0].runner
+    if not isinstance(runner, FusedRunner):
+        pytest.skip("this needs --fused")
+    work, times = runner._decoder.run, [1]
+
+    def run(binding: Binding) -> None:
+        if times[0]:
+            times[0] -= 1
+            while not (runner._is_terminated and runner._interrupt[0]):  # newcomers interrupt as well
+                threading.Event().wait(0.001)
+        work(binding)
+
+    monkeypatch.setattr(runner._decoder, "run", run)
+    seconds = _expect_that_it_comes_back(server)
+    proved("recovery", cases=1, worst_ms=seconds * 1000)
+
+
+def _expect_that_it_comes_back(server: InProcessServer) -> float:
+    """Check that the callers are told, and the engine restarted; return how long the callers waited."""
     began = time.monotonic()
     with ThreadPoolExecutor(4) as pool:
         answers = [call.result(BOUND_SECONDS) for call in [pool.submit(ask, server.address) for _ in range(4)]]
@@ -117,7 +147,7 @@ def test_a_run_that_does_not_end_is_ended_and_the_engine_comes_back(
     assert ask(server.address)[0] is OK
     assert server.metric("dragoman_engine_restarts_total", model="tiny") == 1
     assert not server.server.has_failed
-    proved("recovery", cases=1, worst_ms=seconds * 1000)
+    return seconds
 
 
 @pytest.fixture
@@ -283,7 +313,7 @@ def test_slots_of_a_hanging_engine_count_as_free(
     monkeypatch.setattr("service.models.supervisor._END_SECONDS", 0.2)
     server = serve(stuck_turn_seconds=1.0)
     engine = server.server.models[0].engine
-    session: Any = engine.workers[0].runner._decoder_step.session(is_alone=True)  # type: ignore[attr-defined]
+    session: Any = session_of(engine.workers[0].runner, "decoder_step")
     released = threading.Event()
     work = session.run
 
