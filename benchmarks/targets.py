@@ -8,6 +8,22 @@ from typing import Any
 from benchmarks.tables import MISSING, Record, as_served, fastest, markdown, ratio_of
 
 BATCHES = (1, 8, 32)
+# Must and aim for our tokens per second against CTranslate2's, by model, decoding and batch. On Intel CTranslate2 has
+# MKL; no aims were set there.
+OFFLINE: Mapping[str, Mapping[tuple[str, str], Sequence[tuple[float, float | None]]]] = {
+    "AMD": {
+        ("base", "greedy"): ((3.0, 5.0), (2.2, 4.0), (1.7, 2.5)),
+        ("base", "beam4"): ((2.2, 4.0), (1.5, 2.5), (1.3, 2.0)),
+        ("en-de", "greedy"): ((3.0, 5.0), (2.5, 4.5), (2.2, 4.0)),
+        ("en-de", "beam4"): ((2.0, 4.0), (1.8, 3.0), (1.6, 3.0)),
+    },
+    "Intel": {
+        ("base", "greedy"): ((1.6, None), (1.6, None), (1.5, None)),
+        ("base", "beam4"): ((1.5, None), (1.3, None), (1.2, None)),
+        ("en-de", "greedy"): ((2.0, None), (1.8, None), (1.7, None)),
+        ("en-de", "beam4"): ((1.6, None), (1.5, None), (1.4, None)),
+    },
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,16 +57,12 @@ def targets(records: Mapping[str, Sequence[Record]], quality: Mapping[str, Any])
     steps, invariance = records.get("step_time", ()), records.get("invariance-int8", ())
     served = as_served(offline)
     found = []
-    for model, name, musts in (
-        ("base", "Marian-base shape", ((3.0, 4.0), (2.0, 3.0), (1.2, 2.0))),
-        ("en-de", "shipped model", ((2.0, 3.0), (1.6, 2.5), (1.4, 2.0))),
-    ):
-        for batch, (must, aim) in zip(BATCHES, musts, strict=True):
-            measured = _ours_to_ct2(served, model, "greedy", batch)
-            found.append(Target(f"{name}, greedy, batch {batch}, against CTranslate2", measured, must, aim))
-    for model in ("base", "en-de"):
-        measured = _ours_to_ct2(served, model, "beam4", 8)
-        found.append(Target(f"{model}, beam 4, batch 8, against CTranslate2", measured, 1.0, 1.5))
+    maker = "AMD" if any("AMD" in each.get("machine", {}).get("cpu", "") for each in offline) else "Intel"
+    for (model, decode), goals in OFFLINE[maker].items():
+        for batch, (must, aim) in zip(BATCHES, goals, strict=True):
+            measured = _ours_to_ct2(served, model, decode, batch)
+            what = f"{model}, {decode}, batch {batch}, against CTranslate2 (on {maker})"
+            found.append(Target(what, measured, must, aim))
     for kind, objective in (("sweep", "ten times"), ("sweep, tight", "three times")):
         what = f"base: goodput within {objective} the unloaded latency"
         found.append(Target(what, goodput_ratio(serving, "base", kind), 1.5, 3.0))
@@ -80,7 +92,7 @@ def targets(records: Mapping[str, Sequence[Record]], quality: Mapping[str, Any])
     over_grpc = kinds.get("text over gRPC against the bare engine", {}).get("share")
     found.append(Target("text over gRPC against the bare engine", over_grpc, 0.8, 0.9))
     python = kinds.get("Python's share of the engine thread", {}).get("python_share")
-    found.append(Target("Python's share of the engine's thread, batch 32", python, 0.2, 0.1, less_is_better=True))
+    found.append(Target("Python's share of the engine's thread, batch 32", python, 0.1, None, less_is_better=True))
     found.append(Target("step time, capacity 512 against 64", capacity_ratio(steps), 1.1, None, less_is_better=True))
     held_out = next((record for record in records.get("int8_quality", ()) if record["part"] == "all"), quality)
     loss = round(held_out["bleu_float32"] - held_out["bleu"], 2) if held_out else None
