@@ -80,8 +80,11 @@ const Choice *choices() {
 
 const Compute *find_compute(const char *name) {
   if (name == nullptr) return nullptr;
-  for (const Choice *choice = choices(); choice->compute != nullptr; ++choice)
-    if (choice->runs && (name[0] == '\0' || strcmp(name, choice->compute->name) == 0)) return choice->compute;
+  const bool chooses = name[0] == '\0';
+  for (const Choice *choice = choices(); choice->compute != nullptr; ++choice) {
+    if (chooses && choice->compute == &kPortable) continue; // slower than ONNX Runtime's own operators
+    if (choice->runs && (chooses || strcmp(name, choice->compute->name) == 0)) return choice->compute;
+  }
   return nullptr;
 }
 
