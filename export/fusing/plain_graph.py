@@ -12,7 +12,8 @@ from service.bundle import graph_io
 
 _DENSE, _ATTENTION = "MatMulIntegerToFloat", "MultiHeadAttention"
 _ACTIVATIONS = {frozenset[str](): "identity", frozenset({"Relu"}): "relu", frozenset({"Gelu"}): "gelu"}
-_ACTIVATIONS |= {frozenset({"Sigmoid", "Mul"}): "silu", frozenset({"Swish"}): "silu"}
+_ACTIVATIONS |= {frozenset({"Sigmoid", "Mul"}): "silu"}
+
 Array = npt.NDArray[np.generic]
 
 
@@ -87,11 +88,11 @@ class PlainGraph:
 
     def projection(self) -> Dense:
         """Return the layer that computes the logits; its weight may have the embedding's name."""
-        logits = next(value for value in self._graph.outputs if value.name == graph_io.LOGITS)
-        node = logits.producer()
-        if node is None or node.op_type != _DENSE:
-            raise FusingError("The logits are not a dense layer's output.")
-        return self._read_dense("projection", node)
+        for value in self._graph.outputs:
+            node = value.producer()
+            if value.name == graph_io.LOGITS and node is not None and node.op_type == _DENSE:
+                return self._read_dense("projection", node)
+        raise FusingError(f"The graph has no output {graph_io.LOGITS} that a dense layer computes.")
 
     def embedding(self) -> Embedding:
         """Return the tables of the token embedding."""
@@ -99,9 +100,11 @@ class PlainGraph:
         if node is None:
             raise FusingError("The graph has no embedding in 8 bits.")
         product = _consumer(_consumer(node, "Cast"), "Mul")
-        scales = next(each for each in _producers(product) if each.op_type == "Gather")
-        positions = next(each for each in _producers(_consumer(product, "Add")) if each is not product)
-        return Embedding(_array(node.inputs[0]), _array(scales.inputs[0]), _array(positions.inputs[0]))
+        scales = [each for each in _producers(product) if each.op_type == "Gather"]
+        positions = [each for each in _producers(_consumer(product, "Add")) if each is not product]
+        if not scales or not positions:
+            raise FusingError("The embedding is not a sum of scaled tokens and positions.")
+        return Embedding(_array(node.inputs[0]), _array(scales[0].inputs[0]), _array(positions[0].inputs[0]))
 
     def activation(self) -> str:
         """Return the activation between the feed-forward layers."""

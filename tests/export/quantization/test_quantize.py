@@ -11,10 +11,11 @@ from click.testing import CliRunner
 
 from export.cli import main
 from export.engine_decode import open_engine
+from export.fusing.bundle import FUSED_DECODER, FUSED_ENCODER
 from export.golden_texts import GOLDEN_TEXTS
 from export.graphs.execution import AlignmentRun, GraphPair
 from export.quantize import quantize
-from service.bundle.checksums import mismatches
+from service.bundle.checksums import check_intact, mismatches
 from service.bundle.errors import BundleError
 from service.bundle.manifest import Manifest
 from service.bundle.manifest_parts import Graphs
@@ -46,6 +47,9 @@ def test_the_bundle_is_complete_and_says_what_it_costs(
     assert manifest == written
     assert mismatches(directory, manifest.checksums) == []
     assert manifest.precision == "int8"
+    assert exported[1].graphs.files == manifest.graphs.plain
+    assert manifest.graphs.files == (*manifest.graphs.plain, FUSED_ENCODER, FUSED_DECODER)
+    check_intact(directory, manifest)
     assert manifest.checkpoint_sha256 == exported[1].checkpoint_sha256
     assert {"bleu", "bleu_float32", "chrf", "chrf_float32", "identical", "cpu"} <= manifest.quality.keys()
     assert 0.0 <= manifest.quality["identical"] <= 1.0
