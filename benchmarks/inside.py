@@ -26,7 +26,7 @@ from benchmarks.report import write_records
 from benchmarks.servers import running, send, serve_command
 from benchmarks.workload import Task, held_out_texts, length_penalty_of
 from service.bundle.manifest import Manifest
-from service.domain.call import Call
+from service.domain.call import Call, origin_of_call
 from service.domain.options import DecodingOptions
 from service.engine.config import EngineConfig
 from service.engine.generate import OfflineEngine
@@ -189,7 +189,7 @@ class _Running:
 
     def sequences(self, request_id: str, sources: list[tuple[int, ...]], count: int) -> list[Sequence]:
         """Return `count` sequences of one request, arriving now."""
-        now, call = time.monotonic(), Call(request_id=request_id)
+        now, call = time.monotonic(), Call(request_id=request_id, origin=origin_of_call())
         return [Sequence(sources[i % len(sources)], self._options(), now, call=call) for i in range(count)]
 
     def _options(self) -> DecodingOptions:
