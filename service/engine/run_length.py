@@ -5,9 +5,7 @@ from service.engine.runner import RunLimits
 _SECONDS = 0.010  # of a run that nobody waits for
 _AWAITED_SECONDS = 0.003
 _MOST_STEPS = 64
-_LONG_STEP_SECONDS = (
-    0.0005  # longer than a turn without its run: a row that has ended may as well be given away at once
-)
+_LONG_STEP_SECONDS = 0.0005  # more than a turn without its run takes: then a row that has ended is given away at once
 _KEEP = 0.8  # weight of the estimate so far, at each run
 _MOST_SLOWER = 4.0  # than the estimate so far: a machine's momentary stall predicts nothing
 

@@ -59,7 +59,8 @@ struct CacheShape {
   int32_t num_heads;
   int32_t head_size;        // as in the projections' outputs
   int32_t padded_head_size; // round_up(head_size, 16)
-  DRAGOMAN_INLINE int64_t block_size() const { return 2 * static_cast<int64_t>(kBlockTokens) * padded_head_size; } // floats
+  // Floats of a block.
+  DRAGOMAN_INLINE int64_t block_size() const { return 2 * static_cast<int64_t>(kBlockTokens) * padded_head_size; }
   // Floats that `attend` needs as a workspace.
   DRAGOMAN_INLINE int64_t scratch_size(int64_t num_tokens) const {
     return round_up(num_heads, kLanes) * (kLanes + 1) + num_heads * round_up(num_tokens, kBlockTokens);
@@ -98,8 +99,8 @@ struct Compute {
 
   // Attend from one query (H * head_size,) to the first `num_tokens` (>= 1) of a cached row's layer:
   // softmax(scale q k) v, as `levels` or, if that is null, as floats in `heads` (H * head_size,), which may be `query`.
-  // `scratch` (`shape.scratch_size(num_tokens)`) is a workspace. With `history` (num_tokens,), token t is in the row that
-  // starts `history[t] * row_stride` floats after `layer`; without, in the one at `layer`.
+  // `scratch` (`shape.scratch_size(num_tokens)`) is a workspace. With `history` (num_tokens,), token t is in the row
+  // that starts `history[t] * row_stride` floats after `layer`; without, in the one at `layer`.
   void (*attend)(const CacheShape &shape, const float *query, float scale, const float *layer, int64_t num_tokens,
                  const int32_t *history, int64_t row_stride, Quantization to, uint8_t *levels, float *heads,
                  float *scratch);

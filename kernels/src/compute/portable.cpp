@@ -16,8 +16,8 @@ DRAGOMAN_INLINE bool any(RegisterI mask) {
   return (words[0] | words[1]) != 0;
 }
 template <class V> DRAGOMAN_INLINE bool any(Pair<V> mask) { return any(mask.low | mask.high); }
-// In double precision, where the product is exact and the sum is rounded to odd: to round that to single precision is to
-// round once (Boldo, Melquiond: Emulation of FMA and correctly rounded sums, 2008).
+// In double precision, where the product is exact and the sum is rounded to odd: to round that to single precision is
+// to round once (Boldo, Melquiond: Emulation of FMA and correctly rounded sums, 2008).
 DRAGOMAN_INLINE RegisterF multiply_add(RegisterF a, RegisterF b, RegisterF c) {
   typedef double Doubles __attribute__((vector_size(32)));
   typedef int64_t Words __attribute__((vector_size(32)));

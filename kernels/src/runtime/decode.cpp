@@ -27,6 +27,7 @@ Decode::Decode(NodeInfo &node)
     layer.outer = model_.read_dense("the outer layer", layer.inner.num_outputs, own.width);
     if (index > 0 && layer.projection.num_outputs != layers_[0].projection.num_outputs)
       throw std::invalid_argument("layers have heads of different sizes");
+    hidden_width_ = std::max(hidden_width_, round_up(layer.inner.num_outputs, kBlockColumns));
     layers_.push_back(layer);
   }
   shape_ = model_.heads_of("queries, keys and values", layers_[0].projection.num_outputs, 3);
@@ -87,22 +88,14 @@ void Decode::check_rows(const State &state, const Caches &caches, const std::vec
       wrong = "slot";
     else if (row.source_length < 1 || row.source_length > caches.cross_tokens)
       wrong = "source_length";
-    else if (row.token_id < 0 || row.token_id >= embedding_.num_tokens)
-      wrong = "token_id";
     else if (row.limit > embedding_.num_positions)
       wrong = "limit";
-    else {
-      for (int32_t place = row.length; place < row.forced_length && wrong == nullptr; place++) {
-        int64_t id = state.output_ids[index * state.capacity + place];
-        if (id < 0 || id >= embedding_.num_tokens)
-          wrong = "forced token";
-      }
+    else
       for (int32_t place = 0; row.width > 1 && place < row.length && wrong == nullptr; place++) {
         int32_t slot = state.history[index * state.capacity + place];
         if (slot < 0 || slot >= caches.num_rows)
           wrong = "history";
       }
-    }
     if (wrong != nullptr)
       throw std::invalid_argument("row " + std::to_string(index) + " has a " + wrong + " out of range");
   }
@@ -138,16 +131,14 @@ void Decode::run(const Context &context) {
 }
 
 void Decode::step(const State &state, const Caches &caches, const std::vector<int32_t> &live, const Parallel &parallel,
-    Workspace &work) const {
+                  Workspace &work) const {
   const Architecture &own = architecture_;
   int64_t count = static_cast<int64_t>(live.size()), stride = round_up(own.width, kBlockColumns);
-  int64_t hidden_width = 0, heads_stride = round_up(layers_[0].projection.num_outputs, kBlockColumns);
-  for (const Layer &layer : layers_)
-    hidden_width = std::max(hidden_width, round_up(layer.inner.num_outputs, kBlockColumns));
+  int64_t heads_stride = round_up(layers_[0].projection.num_outputs, kBlockColumns);
   float *x = work.x.at_least(count * stride);
   work.projected.at_least(count * heads_stride);
   uint8_t *levels = work.levels.at_least(count * std::max(stride, heads_stride));
-  uint8_t *hidden = work.hidden.at_least(count * hidden_width);
+  uint8_t *hidden = work.hidden.at_least(count * hidden_width_);
   for (int64_t place = 0; place < count; place++) {
     const Row &row = state.rows[live[place]];
     compute_.embed(embedding_.tokens + row.token_id * own.width, embedding_.scales[row.token_id],
@@ -175,8 +166,8 @@ void Decode::step(const State &state, const Caches &caches, const std::vector<in
     normalize_after(layer.cross_norm, layer.inner);
     normalize(layer.feed_forward_norm, layer.inner);
     parallel.dense_activated(layer.inner, levels, stride, count, own.activation, quantization_of(layer.outer), hidden,
-                             hidden_width);
-    parallel.dense(layer.outer, hidden, hidden_width, count, true, x, stride);
+                             hidden_width_);
+    parallel.dense(layer.outer, hidden, hidden_width_, count, true, x, stride);
     normalize_after(layer.feed_forward_norm, next);
   }
   if (own.final_norm)
@@ -186,8 +177,7 @@ void Decode::step(const State &state, const Caches &caches, const std::vector<in
 }
 
 void Decode::attend(const Layer &layer, int index, bool is_cross, const State &state, const Caches &caches,
-                    const std::vector<int32_t> &live, const Parallel &parallel,
-    Workspace &work) const {
+                    const std::vector<int32_t> &live, const Parallel &parallel, Workspace &work) const {
   const Architecture &own = architecture_;
   int64_t count = static_cast<int64_t>(live.size()), stride = round_up(own.width, kBlockColumns);
   int64_t heads_width = int64_t{shape_.num_heads} * shape_.head_size;
@@ -230,14 +220,11 @@ void Decode::attend(const Layer &layer, int index, bool is_cross, const State &s
     parallel.dense(output, levels, levels_stride, count, true, x, stride);
     return;
   }
-  for (int64_t place = 0; place < count; place++) // the heads, without their padding
-    for (int64_t column = 0; column < own.width; column++)
-      x[place * stride + column] += projected[place * heads_stride + column / own.head_size * shape_.head_size +
-                                              column % own.head_size];
+  add_heads(shape_, own.head_size, projected, heads_stride, count, x, stride);
 }
 
 void Decode::project(const std::vector<int32_t> &live, const std::vector<Need> &needs, const Parallel &parallel,
-    Workspace &work) const {
+                     Workspace &work) const {
   int64_t count = static_cast<int64_t>(live.size()), stride = round_up(architecture_.width, kBlockColumns);
   work.row_scores.resize(count);
   int32_t *ids = work.ids.at_least(count * Parallel::kMaxParts);
@@ -246,8 +233,7 @@ void Decode::project(const std::vector<int32_t> &live, const std::vector<Need> &
   float *candidate_logits = work.candidate_logits.at_least(count * kMaxCandidates);
   int64_t num_plain = 0;
   for (int64_t place = 0; place < count; place++) {
-    const Need &need = needs[place];
-    num_plain += !need.log_total && !need.logits && need.num_candidates == 0;
+    num_plain += needs[place].is_arg_max_only();
     Scores &scores = work.row_scores[place];
     scores = Scores{};
     scores.is_broken = !compute_.is_finite(work.x.data() + place * stride, architecture_.width);
@@ -264,11 +250,10 @@ void Decode::project(const std::vector<int32_t> &live, const std::vector<Need> &
   // Rows of both kinds, each kind together: first those that only need the arg-max.
   uint8_t *gathered = work.gathered.at_least(count * stride);
   int64_t next_plain = 0, next_scored = num_plain;
-  std::vector<int64_t> place_of(count);
+  std::vector<int64_t> &place_of = work.place_of;
+  place_of.resize(count);
   for (int64_t place = 0; place < count; place++) {
-    const Need &need = needs[place];
-    bool is_plain = !need.log_total && !need.logits && need.num_candidates == 0;
-    int64_t target = is_plain ? next_plain++ : next_scored++;
+    int64_t target = needs[place].is_arg_max_only() ? next_plain++ : next_scored++;
     place_of[target] = place;
     std::memcpy(gathered + target * stride, levels + place * stride, stride);
   }

@@ -34,6 +34,7 @@ private:
     Array<uint8_t> levels, hidden, gathered;
     Array<int32_t> ids, candidates;
     std::vector<Scores> row_scores;
+    std::vector<int64_t> place_of; // each gathered row
   };
   struct Caches {
     float *self, *cross;
@@ -47,10 +48,9 @@ private:
   void step(const State &state, const Caches &caches, const std::vector<int32_t> &live, const Parallel &parallel,
             Workspace &work) const;
   void attend(const Layer &layer, int index, bool is_cross, const State &state, const Caches &caches,
-              const std::vector<int32_t> &live, const Parallel &parallel,
-            Workspace &work) const;
+              const std::vector<int32_t> &live, const Parallel &parallel, Workspace &work) const;
   void project(const std::vector<int32_t> &live, const std::vector<Need> &needs, const Parallel &parallel,
-            Workspace &work) const;
+               Workspace &work) const;
   void score(const Need &need, float *logits, int32_t *ids, float *values, Scores &scores) const;
 
   Model model_;
@@ -58,6 +58,7 @@ private:
   const Compute &compute_;
   Embedding embedding_;
   std::vector<Layer> layers_;
+  int64_t hidden_width_ = 0; // of the widest feed-forward, padded
   Norm final_norm_{};
   Dense vocabulary_{};        // the projection
   Dense allowed_vocabulary_{}; // the same, with suppressed ids at minus infinity

@@ -68,6 +68,7 @@ Encode::Encode(NodeInfo &node)
     layer.outer = model_.read_dense("the outer layer", layer.inner.num_outputs, own.width);
     if (index > 0 && layer.projection.num_outputs != layers_[0].projection.num_outputs)
       throw std::invalid_argument("layers have heads of different sizes");
+    hidden_width_ = std::max(hidden_width_, round_up(layer.inner.num_outputs, kBlockColumns));
     layers_.push_back(layer);
   }
   if (own.final_norm)
@@ -168,13 +169,11 @@ void Encode::encode_together(const Sources &sources, const Parallel &parallel) {
 void Encode::encode(const Sources &sources, const Parallel &parallel, Workspace &work) const {
   const Architecture &own = architecture_;
   int64_t count = sources.num_tokens, stride = round_up(own.width, kBlockColumns);
-  int64_t hidden_width = 0, heads_stride = round_up(layers_[0].projection.num_outputs, kBlockColumns);
-  for (const Layer &layer : layers_)
-    hidden_width = std::max(hidden_width, round_up(layer.inner.num_outputs, kBlockColumns));
+  int64_t heads_stride = round_up(layers_[0].projection.num_outputs, kBlockColumns);
   float *x = work.x.at_least(count * stride);
   work.projected.at_least(count * std::max(heads_stride, stride));
   uint8_t *levels = work.levels.at_least(count * std::max(stride, heads_stride));
-  uint8_t *hidden = work.hidden.at_least(count * hidden_width);
+  uint8_t *hidden = work.hidden.at_least(count * hidden_width_);
   for (int64_t source = 0; source < sources.num_sources; source++)
     for (int64_t begin = sources.begin(source), place = begin; place < sources.end(source); place++) {
       int64_t id = sources.token_ids[place];
@@ -193,8 +192,8 @@ void Encode::encode(const Sources &sources, const Parallel &parallel, Workspace 
     else
       parallel.norm(layer.attention_norm, x, stride, count, to_inner, x, stride, levels, stride);
     parallel.dense_activated(layer.inner, levels, stride, count, own.activation, quantization_of(layer.outer), hidden,
-                             hidden_width);
-    parallel.dense(layer.outer, hidden, hidden_width, count, true, x, stride);
+                             hidden_width_);
+    parallel.dense(layer.outer, hidden, hidden_width_, count, true, x, stride);
     if (!own.pre_norm)
       parallel.norm(layer.feed_forward_norm, x, stride, count, {}, x, stride, nullptr, 0);
   }
@@ -203,7 +202,7 @@ void Encode::encode(const Sources &sources, const Parallel &parallel, Workspace 
 }
 
 void Encode::attend(const Layer &layer, const Sources &sources, const Parallel &parallel, Workspace &work) const {
-  int64_t width = architecture_.width, stride = round_up(width, kBlockColumns);
+  int64_t stride = round_up(architecture_.width, kBlockColumns);
   int64_t heads_stride = round_up(layer.projection.num_outputs, kBlockColumns);
   int64_t heads_width = int64_t{shape_.num_heads} * shape_.head_size;
   float *projected = work.projected.data();
@@ -245,10 +244,7 @@ void Encode::attend(const Layer &layer, const Sources &sources, const Parallel &
     parallel.dense(layer.output, work.levels.data(), levels_stride, sources.num_tokens, true, x, stride);
     return;
   }
-  for (int64_t place = 0; place < sources.num_tokens; place++) // the heads, without their padding
-    for (int64_t column = 0; column < width; column++)
-      x[place * stride + column] += projected[place * heads_stride + column / architecture_.head_size *
-                                              shape_.head_size + column % architecture_.head_size];
+  add_heads(shape_, architecture_.head_size, projected, heads_stride, sources.num_tokens, x, stride);
 }
 
 void Encode::write_cross(const Sources &sources, const Parallel &parallel, Workspace &work) const {

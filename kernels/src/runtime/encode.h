@@ -45,6 +45,7 @@ private:
   const Compute &compute_;
   Embedding embedding_;
   std::vector<Layer> layers_;
+  int64_t hidden_width_ = 0; // of the widest feed-forward, padded
   Norm final_norm_{};
   std::vector<Dense> cross_; // per decoder layer: keys and values side by side
   CacheShape shape_{};

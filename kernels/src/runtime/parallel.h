@@ -56,6 +56,16 @@ template <typename Body> void share_rows(Team &team, int64_t count, int64_t cost
   team.share(most, [&](int64_t share) { body(count * share / most, count * (share + 1) / most, share); });
 }
 
+// x += the heads of attention without an output layer, each of which has `head_size` columns without its padding.
+inline void add_heads(const CacheShape &shape, int64_t head_size, const float *heads, int64_t heads_stride,
+                      int64_t num_rows, float *x, int64_t x_stride) {
+  for (int64_t row = 0; row < num_rows; row++)
+    for (int64_t head = 0; head < shape.num_heads; head++)
+      for (int64_t column = 0; column < head_size; column++)
+        x[row * x_stride + head * head_size + column] +=
+            heads[row * heads_stride + head * shape.head_size + column];
+}
+
 // `Compute`'s functions over many rows, on all threads of a run.
 class Parallel {
 public:

@@ -17,6 +17,8 @@ struct Need {
   bool log_total = false;  // log-sum-exp over the vocabulary
   int num_candidates = 0;  // the most probable tokens
   bool logits = false;     // of all tokens; then nothing else is computed but `is_broken` and, if asked, `log_total`
+
+  bool is_arg_max_only() const { return !log_total && !logits && num_candidates == 0; }
 };
 
 // What the projection computed for one row.
