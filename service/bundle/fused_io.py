@@ -5,7 +5,7 @@ decoder with the choice of tokens. N = slots, C = tokens per row, d = width of t
 multiple of 16, L = decoder layers, A and S = blocks of 16 tokens that a row of the self- or cross-attention cache has.
 
 Encode
-    in   token_ids         (T,)      int64    the sources, one after the other
+    in   token_ids         (T,)      int64    the sources, one after the other; what follows them is ignored
          ends              (B,)      int32    where each source ends in `token_ids`
          slots             (B,)      int32    the row of the cross-attention cache that each one is written to
          cross_cache       (N, L, S, H, 2, 16 D) float32, written in place
@@ -40,14 +40,16 @@ CONTROL = np.dtype(
     [
         ("num_rows", np.int32),
         ("max_steps", np.int32),
-        ("returns_at_end", np.int32),
+        ("returns_after", np.int32),
         ("interrupt", np.int32),
         ("eos_id", np.int32),
         ("decoder_start_id", np.int32),
         ("num_steps", np.int32),
         ("num_generated", np.int32),
         ("num_threads", np.int32),
-        ("reserved", np.int32, 7),
+        ("num_row_steps", np.int32),
+        ("num_ended", np.int32),
+        ("reserved", np.int32, 5),
     ]
 )
 

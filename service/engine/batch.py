@@ -52,6 +52,8 @@ class Batch:
         self.top_ps: Scores = rows["top_p"]
         self.seeds: npt.NDArray[np.uint64] = rows["seed"]
         self.max_repeats: Counts = rows["max_repeats"]
+        self._ranks: Counts = rows["rank"]
+        self._beam_rows: Counts = rows["beam_rows"]
         self.output_ids = self.state.output_ids
         self.repeats = Repeats(rows["runs"], self.output_ids)
         self.row_numbers = np.arange(max_slots)  # 0, 1, 2...: to index an array by row and column at once
@@ -107,18 +109,22 @@ class Batch:
 
     def leave(self, sequence: Sequence) -> list[Move]:
         """Free a sequence's rows and fill the gaps with the last live rows; returns the moves, each row once."""
-        num_left = self.num_rows - len(sequence.slots)
-        holes = [row for row in sequence.slots if row < num_left]
-        beyond = [row for row in range(num_left, self.num_rows) if self._owners[row] is not sequence]
-        moves = [Move(source, target, int(self.lengths[source])) for source, target in zip(beyond, holes, strict=True)]
+        num_left = len(self._owners) - len(sequence.slots)
+        moves: list[Move] = []
+        if sequence.slots[0] < num_left or len(sequence.slots) > 1:  # otherwise it is the last row
+            holes = [row for row in sequence.slots if row < num_left]
+            beyond = [row for row in range(num_left, len(self._owners)) if self._owners[row] is not sequence]
+            lengths = self.state.lengths
+            moves = [Move(source, target, lengths[source]) for source, target in zip(beyond, holes, strict=True)]
         for source, target, _ in moves:
-            self.state.move(source, target)
             owner = self._owners[source]
-            owner.slots[owner.slots.index(source)] = target
             self._owners[target] = owner
-            rows = self.state.rows
-            leader = next(row for row in owner.slots if not rows["rank"][row])
-            rows["beam_rows"][leader, rows["rank"][target]] = target
+            is_beam = owner.num_slots > 1
+            self.state.move(source, target, is_beam=is_beam)
+            owner.slots[owner.slots.index(source)] = target
+            ranks, beam_rows = self._ranks, self._beam_rows
+            leader = next(row for row in owner.slots if not ranks[row]) if is_beam else target
+            beam_rows[leader, ranks[target]] = target
         del self._owners[num_left:]
         sequence.slots = []
         sequence.status = SequenceStatus.FINISHED

@@ -10,23 +10,18 @@ from service.engine.sequence import Sequence
 Key = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], object]
 
 
-@dataclass(slots=True)
-class _Waiting:
-    """Identical sequences, none of which has slots yet.
+@dataclass(slots=True, eq=False)
+class _Group:
+    """Identical sequences that wait for slots, or for the outcome of their leader, which has some.
 
-    `rows` is the estimated number of row-steps that decoding one of them takes.
+    `rows` is the estimated number of row-steps that decoding one of them takes. The leader is no member once it was
+    given up.
     """
 
+    key: Key
     rows: float
+    leader: Sequence | None = None
     members: dict[Sequence, None] = field(default_factory=dict)
-
-
-@dataclass(slots=True)
-class _Decoding:
-    """A sequence in the batch and the sequences that wait for its outcome, itself included unless it was given up."""
-
-    leader: Sequence
-    members: dict[Sequence, None]
 
 
 class Coalescing:
@@ -38,9 +33,10 @@ class Coalescing:
     """
 
     def __init__(self) -> None:
-        self.waiting: dict[Key, _Waiting] = {}
+        self._groups: dict[Key, _Group] = {}
+        self._group_of: dict[Sequence, _Group] = {}  # of members and leaders: hashing a key takes long
+        self.num_waiting = 0  # groups
         self.waiting_rows = 0.0  # estimated for the waiting sequences, identical ones counted once
-        self.running: dict[Key, _Decoding] = {}
         self.watched_by: dict[Sequence, dict[Sequence, int]] = {}  # leader -> watchers -> tokens reported
 
     @property
@@ -48,52 +44,61 @@ class Coalescing:
         """Return the leaders for which at least one sequence wants progress."""
         return self.watched_by.keys()
 
-    def wait(self, sequence: Sequence, rows: float) -> None:
-        """Add a sequence that begins to wait, with an estimate of its row-steps."""
+    @property
+    def num_decoding(self) -> int:
+        """Return the number of groups whose leader is in the batch."""
+        return len(self._groups) - self.num_waiting
+
+    def join(self, sequence: Sequence, rows: float) -> bool:
+        """Add a new sequence, with an estimate of its row-steps.
+
+        Returns:
+            Whether it follows an identical one that is being decoded; otherwise it waits for slots.
+        """
         key = _key(sequence)
-        if key not in self.waiting:
-            self.waiting[key] = _Waiting(rows)
+        group = self._groups.get(key)
+        if group is None:
+            group = self._groups[key] = _Group(key, rows)
+            self.num_waiting += 1
             self.waiting_rows += rows
-        self.waiting[key].members[sequence] = None
+        group.members[sequence] = None
+        self._group_of[sequence] = group
+        if group.leader is None:
+            return False
+        self._watch(group.leader, sequence)
+        return True
 
     def leave_queue(self, sequence: Sequence) -> None:
         """Remove a sequence that no longer waits and will not run."""
-        key = _key(sequence)
-        group = self.waiting[key]
+        group = self._group_of.pop(sequence)
         del group.members[sequence]
         if not group.members:
-            self._leave(key)
+            del self._groups[group.key]
+            self._stop_waiting(group)
 
     def distinct(self, candidates: Iterable[Sequence]) -> Iterator[Sequence]:
         """Yield only the first of identical candidates: once it runs, the others follow it."""
-        seen: set[Key] = set()
+        seen: set[_Group] = set()
         for sequence in candidates:
-            key = _key(sequence)
-            if key not in seen:
-                seen.add(key)
+            group = self._group_of[sequence]
+            if group not in seen:
+                seen.add(group)
                 yield sequence
 
     def lead(self, leader: Sequence) -> list[Sequence]:
         """Record that a waiting sequence gets slots; returns the identical waiting ones, which now follow it."""
-        key = _key(leader)
-        members = self._leave(key)
-        self.running[key] = _Decoding(leader, members)
-        for sequence in members:
+        group = self._group_of[leader]
+        group.leader = leader
+        self._stop_waiting(group)
+        if len(group.members) == 1 and not leader.wants_progress:
+            return []
+        for sequence in group.members:
             self._watch(leader, sequence)
-        return [sequence for sequence in members if sequence is not leader]
-
-    def follow(self, sequence: Sequence) -> bool:
-        """Let a new sequence follow an identical one that is being decoded; returns false if there is none."""
-        decoding = self.running.get(_key(sequence))
-        if decoding is None:
-            return False
-        decoding.members[sequence] = None
-        self._watch(decoding.leader, sequence)
-        return True
+        return [sequence for sequence in group.members if sequence is not leader]
 
     def members(self, leader: Sequence) -> list[Sequence]:
         """Return all sequences that wait for the outcome of a sequence in the batch."""
-        return list(self.running[_key(leader)].members)
+        return list(self._group_of[leader].members)
 
     def news(self, leader: Sequence, num_certain: int) -> list[Sequence]:
         """Return a leader's watchers that know of fewer than `num_certain` tokens, and mark them as informed."""
@@ -108,24 +113,34 @@ class Coalescing:
         Returns:
             The sequence in the batch that nothing waits for any more and that should leave it; otherwise `None`.
         """
-        key = _key(sequence)
-        decoding = self.running[key]
-        del decoding.members[sequence]
-        self._unwatch(decoding.leader, sequence)
-        if decoding.members:
+        group = self._group_of[sequence]
+        leader = group.leader
+        assert leader is not None, "a sequence that waits is not given up, but leaves the queue"
+        del group.members[sequence]
+        if sequence is not leader:
+            del self._group_of[sequence]
+        self._unwatch(leader, sequence)
+        if group.members:
             return None
-        del self.running[key]
-        return decoding.leader
+        del self._groups[group.key]
+        del self._group_of[leader]
+        return leader
 
     def end(self, leader: Sequence) -> list[Sequence]:
         """Remove a leader that has left the batch; returns all sequences that get its outcome."""
         self.watched_by.pop(leader, None)
-        return list(self.running.pop(_key(leader)).members)
+        group = self._group_of[leader]
+        del self._groups[group.key]
+        del self._group_of[leader]
+        members = list(group.members)
+        for sequence in members:
+            self._group_of.pop(sequence, None)
+        return members
 
     @property
     def leaders(self) -> list[Sequence]:
         """Return the sequences that are being decoded and whose outcome is still wanted."""
-        return [decoding.leader for decoding in self.running.values()]
+        return [group.leader for group in self._groups.values() if group.leader is not None]
 
     def check_integrity(self, waiting: Collection[Sequence]) -> None:
         """Check that the `waiting` sequences are known, and each leader's members are identical and its watchers right.
@@ -133,27 +148,34 @@ class Coalescing:
         Raises:
             IntegrityError: the state is inconsistent; says how.
         """
-        noted = [sequence for group in self.waiting.values() for sequence in group.members]
+        groups = [group for group in self._groups.values() if group.leader is None]
+        noted = [sequence for group in groups for sequence in group.members]
         expect(len(noted) == len(waiting), f"{len(waiting)} wait, of whom {len(noted)} are known to be coalesced")
         expect(set(noted) == set(waiting), "others wait than those that are known to be coalesced")
-        expect(all(group.members for group in self.waiting.values()), "a decoding waits for which nobody is left")
-        total = sum(group.rows for group in self.waiting.values())
+        expect(all(group.members for group in groups), "a decoding waits for which nobody is left")
+        expect(len(groups) == self.num_waiting, f"{len(groups)} decodings wait, {self.num_waiting} are counted")
+        total = sum(group.rows for group in groups)
         expect(math.isclose(self.waiting_rows, total, abs_tol=1e-6), f"{self.waiting_rows} rows wait, not {total}")
-        expect(not self.waiting.keys() & self.running.keys(), "a sequence waits that should share a decoding")
         watched: dict[Sequence, set[Sequence]] = {}
-        for key, decoding in self.running.items():
-            expect(decoding.members, f"nobody waits for {decoding.leader.call.request_id}, which is being decoded")
-            alike = all(_key(sequence) == key for sequence in (decoding.leader, *decoding.members))
-            expect(alike, f"{decoding.leader.call.request_id} is followed by one that asks for something else")
-            if watchers := {sequence for sequence in decoding.members if sequence.wants_progress}:
-                watched[decoding.leader] = watchers
+        known: dict[Sequence, _Group] = {}
+        for key, group in self._groups.items():
+            leader = group.leader
+            own = group.members if leader is None else {leader: None, **group.members}
+            known.update(dict.fromkeys(own, group))
+            alike = group.key == key and all(_key(sequence) == key for sequence in own)
+            if leader is not None:
+                expect(group.members, f"nobody waits for {leader.call.request_id}, which is being decoded")
+                if watchers := {sequence for sequence in group.members if sequence.wants_progress}:
+                    watched[leader] = watchers
+            first = next(iter(own))
+            expect(alike, f"{first.call.request_id} is followed by one that asks for something else")
+        expect(known == self._group_of, f"{len(known)} sequences are coalesced, {len(self._group_of)} know with whom")
         told = {leader: set(watchers) for leader, watchers in self.watched_by.items()}
         expect(told == watched, f"{len(told)} leaders are watched, {len(watched)} should be")
 
-    def _leave(self, key: Key) -> dict[Sequence, None]:
-        group = self.waiting.pop(key)
-        self.waiting_rows = self.waiting_rows - group.rows if self.waiting else 0.0  # drops accumulated rounding errors
-        return group.members
+    def _stop_waiting(self, group: _Group) -> None:
+        self.num_waiting -= 1
+        self.waiting_rows = self.waiting_rows - group.rows if self.num_waiting else 0.0  # drops rounding errors
 
     def _watch(self, leader: Sequence, sequence: Sequence) -> None:
         if sequence.wants_progress:

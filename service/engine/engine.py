@@ -248,8 +248,8 @@ class Engine:
         return {
             "live": len(self.turns.requests.live),
             "queued": len(self.turns.requests.waiting),
-            "coalesced, waiting": len(coalescing.waiting),
-            "coalesced, running": len(coalescing.running),
+            "coalesced, waiting": coalescing.num_waiting,
+            "coalesced, running": coalescing.num_decoding,
             "coalesced, watched": len(coalescing.watched),
             "decoded by a worker": len(self.turns.worker_of),
             "abandoned": sum(len(worker.abandoned) for worker in self.workers),

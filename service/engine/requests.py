@@ -51,11 +51,10 @@ class Requests:
         for sequence in sequences:
             self.live.add(sequence)
             self.deadlines.add(sequence)
-            if self.coalescing.follow(sequence):
+            if self.coalescing.join(sequence, self._rows_of(sequence)):
                 self._followers.append(sequence)
             else:
                 self.waiting.admit([sequence])
-                self.coalescing.wait(sequence, self._rows_of(sequence))
 
     def start(self, leaders: Iterable[Sequence]) -> None:
         """Record that sequences get slots; waiting ones identical to them share their decoding."""

@@ -28,6 +28,7 @@ class RunnerSpec:
     has_logits: bool = False  # whether runs can return them
     renormalizes: bool = False  # transformers' `renormalize_logits`: scores are normalized again once they are changed
     searches: bool = False  # whether it is a `SearchRunner`
+    pads_sources: bool = True  # whether `encode` computes as much for each source as for the longest
 
 
 class RunTerminated(Exception):
@@ -82,7 +83,7 @@ class RunLimits(NamedTuple):
     """When a run of a `SearchRunner` ends, if not all of its rows end before."""
 
     max_steps: int
-    returns_at_end: bool = False  # as soon as a sequence has ended
+    returns_after: int = 0  # ends as soon as so many rows have ended; 0: however many have
 
 
 ONE_STEP: Final = RunLimits(1)
@@ -149,7 +150,9 @@ class SearchRun(NamedTuple):
     """What a run of a `SearchRunner` did, besides changing the rows."""
 
     num_steps: int  # 0 if it was interrupted at once
+    num_row_steps: int  # the rows of every step
     num_generated: int  # one token per sequence and step, however wide its beam, without forced ones
+    num_ended: int  # rows
 
 
 class SearchRunner(Runner, Protocol):

@@ -1,7 +1,7 @@
 """Decides which waiting sequences join the batch in the next turn. Pure functions."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from service.domain.call import Origin
 from service.engine.runner import ONE_STEP, RunLimits
@@ -10,33 +10,28 @@ from service.engine.sequence import Sequence
 _MAX_SKIPPED = 32  # how far to look past sequences that don't suit this turn's encoder run
 
 
-@dataclass(frozen=True, slots=True)
-class StepPlan:
-    """The plan of the next turn: `admitted` sequences are encoded together and join the running ones for a run."""
+class StepPlan(NamedTuple):
+    """The plan of the next turn: `admitted` sequences are encoded together and join the running ones for a run.
+
+    `num_tokens` are their source tokens, `num_padded_tokens` the tokens that the encoder computes: rows times longest
+    source, or the same number if it needs no padding.
+    """
 
     admitted: tuple[Sequence, ...]
+    num_tokens: int = 0
+    num_padded_tokens: int = 0
     limits: RunLimits = ONE_STEP
-
-    @property
-    def num_tokens(self) -> int:
-        """Return the number of source tokens to encode."""
-        return sum(len(sequence.source_ids) for sequence in self.admitted)
-
-    @property
-    def num_padded_tokens(self) -> int:
-        """Return the area of the encoder run: rows times longest source."""
-        return len(self.admitted) * max((len(sequence.source_ids) for sequence in self.admitted), default=0)
 
 
 def schedule(
-    candidates: Iterable[Sequence], num_free_slots: int, max_encode_tokens: int, max_sequences: int
+    candidates: Iterable[Sequence], num_free_slots: int, max_encode_tokens: int, max_sequences: int, *, pads: bool
 ) -> StepPlan:
-    """Choose the sequences to admit, at most `max_sequences`.
+    """Choose the sequences to admit, at most `max_sequences`; `pads` says whether the encoder pads their sources.
 
     `candidates` come in fair order. Slots are given strictly in that order: a sequence that needs more slots than are
-    free blocks all behind it, so none is overtaken forever. Within the encoder run (padded area of at most
-    `max_encode_tokens`, at least half of it live) a sequence of unsuitable length may be skipped; then nothing else of
-    its call is admitted before it, and as the first of the next turn it joins whatever its length.
+    free blocks all behind it, so none is overtaken forever. Within the encoder run (of at most `max_encode_tokens`
+    tokens, padding included, at least half of them live) a sequence of unsuitable length may be skipped; then nothing
+    else of its call is admitted before it, and as the first of the next turn it joins whatever its length.
     """
     admitted: list[Sequence] = []
     skipped: set[Origin] = set()
@@ -45,7 +40,7 @@ def schedule(
         return StepPlan(())
     for sequence in candidates:
         length = len(sequence.source_ids)
-        padded = (len(admitted) + 1) * max(longest, length)
+        padded = (len(admitted) + 1) * max(longest, length) if pads else live + length
         unsuitable = bool(admitted) and (padded > max_encode_tokens or padded > 2 * (live + length))
         if sequence.origin in skipped or (unsuitable and sequence.num_slots <= num_free_slots):
             skipped.add(sequence.origin)
@@ -60,4 +55,4 @@ def schedule(
         num_free_slots -= sequence.num_slots
         if not num_free_slots or len(admitted) == max_sequences:
             break
-    return StepPlan(tuple(admitted))
+    return StepPlan(tuple(admitted), live, len(admitted) * longest if pads else live)

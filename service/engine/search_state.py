@@ -1,7 +1,7 @@
 """The memory of the running rows, changed in place by Python's strategies or by the operator of a fused graph."""
 
+import struct
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy import typing as npt
@@ -13,7 +13,20 @@ from service.engine.sequence import Sequence
 
 Records = npt.NDArray[np.void]
 
+_NO_BEAM = (0,) * (MAX_BEAM_SIZE - 1)
 _NO_RUNS = (0,) * LONGEST_REPEAT
+
+
+def _packing(kind: np.dtype[np.void]) -> struct.Struct:
+    """Return what packs the fields of a structure, which is several times faster than NumPy's own assignment."""
+    characters = {np.dtype(np.int64): "q", np.dtype(np.uint64): "Q", np.dtype(np.int32): "i", np.dtype(np.float32): "f"}
+    fields = [kind[name] for name in kind.names or ()]
+    packing = struct.Struct("=" + "".join(f"{int(np.prod(each.shape))}{characters[each.base]}" for each in fields))
+    assert packing.size == kind.itemsize, "fields are not next to each other"
+    return packing
+
+
+_ROW_PACKING = _packing(fused_io.ROW)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -27,7 +40,11 @@ class SearchState:
 
     rows: Records  # (N,) of `ROW`
     raw_rows: npt.NDArray[np.uint8]  # (N, 208): the same memory, as structures are slow to copy
+    row_bytes: memoryview  # the same memory again
+    slots: npt.NDArray[np.int32]  # (N,): the field `slot`
+    lengths: memoryview  # (N,): the field `length`; single values of a view are read faster than those of an array
     output_ids: npt.NDArray[np.int64]  # (N, C)
+    output_view: memoryview  # (N C,): the same memory
     history: npt.NDArray[np.int32]  # (N, C)
     hypotheses: Records  # (2 N,) of `HYPOTHESIS`
     hypothesis_ids: npt.NDArray[np.int64]  # (2 N, C)
@@ -37,10 +54,16 @@ class SearchState:
         """Return the state of `max_slots` free rows of `kv_capacity` tokens."""
         rows = np.zeros(max_slots, fused_io.ROW)
         rows["slot"] = np.arange(max_slots)
+        raw_rows = rows.view(np.uint8).reshape(max_slots, -1)
+        output_ids = np.zeros((max_slots, kv_capacity), np.int64)
         return cls(
             rows,
-            rows.view(np.uint8).reshape(max_slots, -1),
-            np.zeros((max_slots, kv_capacity), np.int64),
+            raw_rows,
+            raw_rows.data.cast("B"),
+            rows["slot"],
+            rows["length"].data,
+            output_ids,
+            output_ids.data.cast("B").cast("q"),
             np.zeros((max_slots, kv_capacity), np.int32),
             np.zeros(2 * max_slots, fused_io.HYPOTHESIS),
             np.zeros((2 * max_slots, kv_capacity), np.int64),
@@ -48,12 +71,14 @@ class SearchState:
 
     def begin(self, first: int, sequence: Sequence, decoder_start_id: int) -> None:
         """Fill the rows of a sequence, from `first` on, for its first step."""
-        rows, slots = self.rows, self.rows["slot"]
-        width, slot, forced = sequence.num_slots, int(slots[first]), sequence.forced_ids
+        rows, slots = self.rows, self.slots
+        width, slot, forced = sequence.num_slots, slots.item(first), sequence.forced_ids
         own = slice(first, first + width)
-        others = slots[first + 1 : own.stop].copy()
-        rows[first] = _first_row(first, slot, sequence, decoder_start_id)
-        if width > 1:
+        if width == 1:
+            self._pack(first, slot, sequence, decoder_start_id)
+        else:
+            others = slots[first + 1 : own.stop].copy()
+            self._pack(first, slot, sequence, decoder_start_id)
             self.raw_rows[first + 1 : own.stop] = self.raw_rows[first]
             slots[first + 1 : own.stop] = others
             rows["rank"][own] = np.arange(width)
@@ -61,54 +86,60 @@ class SearchState:
         if forced:
             self.output_ids[own, : len(forced)] = forced
 
-    def move(self, source_row: int, target_row: int) -> None:
-        """Move a row to a free one."""
-        rows, slots = self.rows, self.rows["slot"]
-        slot = int(slots[target_row])
+    def output(self, row: int) -> tuple[int, ...]:
+        """Return the output tokens of a row."""
+        start = row * self.output_ids.shape[1]
+        return tuple(self.output_view[start : start + self.lengths[row]])
+
+    def move(self, source_row: int, target_row: int, *, is_beam: bool) -> None:
+        """Move a row to a free one; only a beam has more than its tokens."""
+        slots = self.slots
+        slot = slots.item(target_row)
         self.raw_rows[target_row] = self.raw_rows[source_row]
         slots[source_row] = slot
-        length = max(int(rows["length"][target_row]), int(rows["forced_length"][target_row]))
-        self.output_ids[target_row, :length] = self.output_ids[source_row, :length]
-        if rows["width"][target_row] > 1:
-            self.history[target_row, :length] = self.history[source_row, :length]
-            for start in (0, len(rows)):  # finished hypotheses, and those that were given up
+        self.output_ids[target_row] = self.output_ids[source_row]
+        if is_beam:
+            self.history[target_row] = self.history[source_row]
+            for start in (0, len(self.rows)):  # finished hypotheses, and those that were given up
                 self.hypotheses[start + target_row] = self.hypotheses[start + source_row]
                 self.hypothesis_ids[start + target_row] = self.hypothesis_ids[start + source_row]
 
-
-def _first_row(row: int, slot: int, sequence: Sequence, decoder_start_id: int) -> tuple[Any, ...]:
-    """Return a `ROW`, in the order of its fields."""
-    options, width = sequence.options, sequence.num_slots
-    model_prefix, caller_prefix = len(sequence.target_prefix_ids), len(sequence.output_prefix_ids)
-    return (
-        decoder_start_id,  # token_id
-        options.seed or 0,
-        0,  # length
-        len(sequence.source_ids),
-        model_prefix + caller_prefix,  # forced_length
-        model_prefix + sequence.max_tokens,  # limit
-        slot,
-        slot,  # source_slot
-        options.max_repeats or UNGUARDED,
-        options.top_k,
-        0.0,  # log_prob
-        options.temperature,
-        options.top_p,
-        width,
-        0,  # rank
-        [*range(row, row + width), *[0] * (MAX_BEAM_SIZE - width)],  # beam_rows
-        caller_prefix,
-        model_prefix,
-        options.no_repeat_ngram_size,
-        options.min_output_tokens,
-        options.length_penalty,
-        options.repetition_penalty,
-        options.return_scores * fused_io.WANTS_SCORE
-        | options.forces_end * fused_io.FORCES_END
-        | options.stops_early * fused_io.STOPS_EARLY,
-        fused_io.RUNNING,
-        0,  # excess
-        0,  # num_finished
-        0,  # num_given_up
-        _NO_RUNS,
-    )
+    def _pack(self, row: int, slot: int, sequence: Sequence, decoder_start_id: int) -> None:
+        """Fill the first row of a sequence."""
+        options, width = sequence.options, sequence.num_slots
+        model_prefix, caller_prefix = len(sequence.target_prefix_ids), len(sequence.output_prefix_ids)
+        _ROW_PACKING.pack_into(
+            self.row_bytes,
+            row * _ROW_PACKING.size,
+            decoder_start_id,  # token_id
+            options.seed or 0,
+            0,  # length
+            len(sequence.source_ids),
+            model_prefix + caller_prefix,  # forced_length
+            model_prefix + sequence.max_tokens,  # limit
+            slot,
+            slot,  # source_slot
+            options.max_repeats or UNGUARDED,
+            options.top_k,
+            0.0,  # log_prob
+            options.temperature,
+            options.top_p,
+            width,
+            0,  # rank
+            row,
+            *(_NO_BEAM if width == 1 else [*range(row + 1, row + width), *_NO_BEAM[width - 1 :]]),  # beam_rows
+            caller_prefix,
+            model_prefix,
+            options.no_repeat_ngram_size,
+            options.min_output_tokens,
+            options.length_penalty,
+            options.repetition_penalty,
+            options.return_scores * fused_io.WANTS_SCORE
+            | options.forces_end * fused_io.FORCES_END
+            | options.stops_early * fused_io.STOPS_EARLY,
+            fused_io.RUNNING,
+            0,  # excess
+            0,  # num_finished
+            0,  # num_given_up
+            *_NO_RUNS,
+        )

@@ -5,7 +5,6 @@ import logging
 import threading
 from collections.abc import Callable, Iterable
 from collections.abc import Sequence as Sequence_
-from dataclasses import replace
 
 from service.domain.errors import Cancelled, DeadlineExceeded, EngineFailure, Public, ServiceError, Unavailable
 from service.domain.translation import FinishReason
@@ -86,22 +85,21 @@ class Turns:
             if self.unavailable is not None:
                 return None
             self._drop_unwanted(worker, worker.turn_began)
-            worker.remove_abandoned()
+            if worker.abandoned:
+                worker.remove_abandoned()
             plan = self._limited(worker, self._scheduled(worker))
             if self._config.checks_integrity:
                 self.check_integrity(worker, plan.admitted, with_requests=self._are_requests_due())
-            updates = self.requests.take_updates()
+            updates = self.requests.take_updates() if self.requests.updates else []
         if updates:  # dropped sequences need not wait for the step
             self._tell(updates, [])
         return plan
 
     def has_work(self, worker: Worker) -> bool:
         """Return whether a turn of this worker would have anything to do."""
-        if self.unavailable is not None or self.aborted:
+        if worker.batch.num_rows or self.unavailable is not None or self.aborted or worker.abandoned:
             return True
-        return bool(
-            worker.batch.num_rows or worker.abandoned or (len(self.requests.waiting) and self._share(worker) > 0)
-        )
+        return len(self.requests.waiting) > 0 and self._share(worker) > 0
 
     def interrupt(self) -> None:
         """End the runs under way soon. The caller holds the lock and has changed what the workers will see then."""
@@ -136,10 +134,10 @@ class Turns:
         """Return a plan with the limits of its run."""
         assert worker.turn_began is not None
         deadline = self.requests.deadlines.next_seconds()
-        watched = [leader for leader in self.requests.coalescing.watched if self.worker_of[leader] is worker]
+        watched = self._watched(worker)
         seconds_left = None if deadline is None else deadline - worker.turn_began
         limits = worker.limits(plan.admitted, watched, seconds_left, are_waiting=len(self.requests.waiting) > 0)
-        return plan if limits == plan.limits else replace(plan, limits=limits)
+        return plan._replace(limits=limits)
 
     def _scheduled(self, worker: Worker) -> StepPlan:
         num_waiting, num_free = len(self.requests.waiting), worker.batch.num_free
@@ -154,11 +152,14 @@ class Turns:
         plan = worker.schedule(candidates, share)
         if plan.admitted:
             self.requests.start(plan.admitted)
-            self.worker_of.update(dict.fromkeys(plan.admitted, worker))
+            for sequence in plan.admitted:
+                self.worker_of[sequence] = worker
         return plan
 
     def _share(self, worker: Worker) -> int:
         """Return how many waiting sequences this worker may take so that all workers run about equally many."""
+        if len(self.workers) == 1:
+            return len(self.requests.waiting)
         total = len(self.requests.waiting) + sum(each.batch.num_sequences for each in self.workers)
         return -(-total // len(self.workers)) - worker.batch.num_sequences
 
@@ -252,11 +253,13 @@ class Turns:
 
     def _progress(self, worker: Worker) -> list[SequenceProgress]:
         return [
-            each
-            for leader in self.requests.coalescing.watched
-            if self.worker_of[leader] is worker
-            for each in self.requests.progress(leader, worker.certain(leader))
+            each for leader in self._watched(worker) for each in self.requests.progress(leader, worker.certain(leader))
         ]
+
+    def _watched(self, worker: Worker) -> list[Sequence]:
+        """Return those of a worker's sequences whose tokens somebody reads as they come."""
+        watched = self.requests.coalescing.watched
+        return [leader for leader in watched if self.worker_of[leader] is worker] if watched else []
 
     def _leaves(self, worker: Worker, leader: Sequence) -> bool:
         """Record that a sequence has left its rows; returns false if it was given up meanwhile and needs no update."""

@@ -77,7 +77,7 @@ class Worker:
         """Choose the sequences that join in the next turn, at most `max_sequences`."""
         batch = self.batch
         budget = self._pace.encode_tokens(batch.num_rows, batch.num_free)
-        return schedule(candidates, batch.num_free, budget, max_sequences)
+        return schedule(candidates, batch.num_free, budget, max_sequences, pads=self.runner.spec.pads_sources)
 
     def limits(
         self,
@@ -92,16 +92,21 @@ class Worker:
         `joining` sequences are admitted in this turn; of those here, somebody reads the tokens of the `watched` ones as
         they come. `seconds_left` is the time to the next deadline; `are_waiting` says whether others wait for slots.
         """
-        num_rows = self.batch.num_rows + sum(each.num_slots for each in joining)
-        steps_to_first_tokens = [
-            self._steps_to_first_token(each) for each in (*self._without_token, *joining) if each in watched
-        ]
+        num_rows = self.batch.num_rows
+        for each in joining:
+            num_rows += each.num_slots
+        steps_to_first_token = None
+        if watched:
+            unseen = [each for each in (*self._without_token, *joining) if each in watched]
+            steps_to_first_token = min(map(self._steps_to_first_token, unseen), default=None)
+        needs_row = are_waiting and num_rows >= self.batch.max_slots
         return self._run_length.limits(
             num_rows,
-            is_awaited=are_waiting or len(watched) > 0,
-            needs_row=are_waiting and num_rows >= self.batch.max_slots,
+            self.batch.num_sequences + len(joining),
+            is_awaited=(are_waiting and not needs_row) or len(watched) > 0,
+            needs_row=needs_row,
             seconds_left=seconds_left,
-            steps_to_first_token=min(steps_to_first_tokens, default=None),
+            steps_to_first_token=steps_to_first_token,
         )
 
     def run(self, plan: StepPlan) -> Turn:
@@ -166,8 +171,6 @@ class Worker:
         """Advance every running sequence by the tokens of one run. If the run itself fails, all of them fail."""
         batch, result = self.batch, StepResult()
         steps_to_first_tokens = [self._steps_to_first_token(each) for each in self._without_token]
-        lengths = batch.lengths[: batch.num_rows]
-        num_tokens = int(lengths.sum())
         try:
             outcome = self.search.run(limits)
         except Exception as error:
@@ -176,8 +179,9 @@ class Worker:
             result.failed = [(sequence, _failure(error)) for sequence in batch.sequences]
         else:
             result.num_generated, result.num_steps = outcome.num_generated, outcome.num_steps
-            result.num_row_steps = int(lengths.sum()) - num_tokens
-            self._note_first_tokens(result, steps_to_first_tokens)
+            result.num_row_steps = outcome.num_row_steps
+            if steps_to_first_tokens:
+                self._note_first_tokens(result, steps_to_first_tokens)
             result.finished = outcome.finished
             result.failed = [(sequence, _produced_nan("decoder")) for sequence in outcome.failed]
             result.has_run_failed = len(outcome.failed) == batch.num_sequences
@@ -232,7 +236,7 @@ class Worker:
 
     def _steps_to_first_token(self, sequence: Sequence) -> int:
         """Return how many steps a sequence without a token of its own needs for one; it may not have joined yet."""
-        return len(sequence.forced_ids) + 1 - (int(self.batch.lengths[sequence.slots[0]]) if sequence.slots else 0)
+        return len(sequence.forced_ids) + 1 - (self.batch.state.lengths[sequence.slots[0]] if sequence.slots else 0)
 
     def _note_first_tokens(self, result: StepResult, steps_to_first_tokens: list[int]) -> None:
         waiting, self._without_token = self._without_token, []

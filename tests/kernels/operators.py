@@ -79,11 +79,11 @@ class Operators:
         self.state.join(sequence, rows, slots, self.spec)
         self.state.rows["source_slot"][list(rows)] = source_slot
 
-    def run(self, max_steps: int = 1000, *, num_rows: int | None = None, returns_at_end: bool = False) -> int:
+    def run(self, max_steps: int = 1000, *, num_rows: int | None = None, returns_after: int = 0) -> int:
         """Run the decoder; return the number of steps."""
         control = self.state.control
         control["num_rows"] = self.state.num_slots if num_rows is None else num_rows
-        control["max_steps"], control["returns_at_end"] = max_steps, returns_at_end
+        control["max_steps"], control["returns_after"] = max_steps, returns_after
         control["num_threads"] = self.num_threads
         control["eos_id"], control["decoder_start_id"] = EOS_ID, self.spec.decoder_start_id
         if self._binding is None:

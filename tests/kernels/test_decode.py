@@ -104,7 +104,7 @@ def test_several_runs_are_like_one(
 ) -> None:
     num_steps = []
 
-    def in_runs_of(max_steps: int, **limits: bool) -> None:
+    def in_runs_of(max_steps: int, **limits: int) -> None:
         def run(operators: Operators) -> None:
             while (operators.state.rows["status"] == RUNNING).any():
                 num_steps.append(operators.run(max_steps, **limits))
@@ -120,23 +120,36 @@ def test_several_runs_are_like_one(
     assert set(num_steps) == {1}, "an interrupt is seen after each step"
     operators.state.control["interrupt"] = 0
     num_steps.clear()
-    in_runs_of(1000, returns_at_end=True)
+    in_runs_of(1000, returns_after=1)
     assert max(num_steps) < 30
 
 
-def test_a_run_returns_at_the_first_end(operators: Operators, sources: list[Ids]) -> None:
+@pytest.mark.parametrize("returns_after", [1, 2, 3])
+def test_a_run_returns_once_enough_rows_have_ended(
+    operators: Operators, sources: list[Ids], returns_after: int
+) -> None:
     limits = (3, 9, 3, 5)
     sequences = [new_sequence(source, max_output_tokens=n) for source, n in zip(sources, limits, strict=False)]
     ends = [len(ids) for *_, ids in decode(operators, sequences)]  # type: ignore[arg-type]
-    seen = []
+    seen, told = [], []
 
     def run(operators: Operators) -> None:
         while (operators.state.rows["status"] == RUNNING).any():
-            operators.run(returns_at_end=True)
+            lengths = operators.state.rows["length"][:4].copy()
+            operators.run(returns_after=returns_after)
             seen.append(int(operators.state.rows["length"][:4].max()))
+            row_steps = int((operators.state.rows["length"][:4] - lengths).sum())
+            assert operators.state.control["num_row_steps"] == row_steps
+            told.append(int(operators.state.control["num_ended"]))
 
     decode(operators, sequences, run=run)
-    assert seen == sorted(set(ends))
+    expected, waiting = [], sorted(ends)
+    while waiting:
+        expected.append(waiting[min(returns_after, len(waiting)) - 1])
+        waiting = [end for end in waiting if end > expected[-1]]
+    assert seen == expected
+    assert sum(told) == len(sequences)
+    assert all(number >= returns_after for number in told[:-1])
 
 
 def test_no_step_without_rows_or_with_a_limit_of_none(operators: Operators, sources: list[Ids]) -> None:

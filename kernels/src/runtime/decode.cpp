@@ -109,10 +109,11 @@ void Decode::run(const Context &context) {
   SearchModel search_model = search_model_;
   search_model.eos_id = control.eos_id;
   search_model.decoder_start_id = control.decoder_start_id;
-  control.num_steps = control.num_generated = 0;
+  control.num_steps = control.num_generated = control.num_row_steps = control.num_ended = 0;
   *result = 0;
   Search search(state, search_model);
   check_rows(state, caches, search.live());
+  const int32_t num_live = static_cast<int32_t>(search.live().size());
   Pool<Workspace>::Lease lease(pool_);
   Workspace &work = *lease;
   Team &team = Team::of_this_thread();
@@ -120,11 +121,14 @@ void Decode::run(const Context &context) {
   Parallel parallel(compute_, team);
   while (control.num_steps < control.max_steps && !search.live().empty()) {
     const std::vector<Need> &needs = search.needs();
+    control.num_row_steps += static_cast<int32_t>(search.live().size());
     step(state, caches, search.live(), parallel, work);
     project(search.live(), needs, parallel, work);
-    bool has_ended = search.advance(work.row_scores.data());
+    search.advance(work.row_scores.data());
     control.num_steps++;
-    if ((has_ended && control.returns_at_end) || __atomic_load_n(&control.interrupt, __ATOMIC_RELAXED))
+    control.num_ended = num_live - static_cast<int32_t>(search.live().size());
+    bool has_room = control.returns_after > 0 && control.num_ended >= control.returns_after;
+    if (has_room || __atomic_load_n(&control.interrupt, __ATOMIC_RELAXED))
       break;
   }
   *result = control.num_steps;

@@ -88,9 +88,9 @@ void Encode::run(const Context &context) {
   Sources sources{};
   Tensor ids = context.input(0), ends = context.input(1), cache = context.input(3);
   sources.token_ids = ids.as<const int64_t>("token_ids", ort::kInt64, {-1});
-  sources.num_tokens = ids.shape[0];
   sources.ends = ends.as<const int32_t>("ends", ort::kInt32, {-1});
   sources.num_sources = ends.shape[0];
+  sources.num_tokens = sources.num_sources ? sources.ends[sources.num_sources - 1] : 0;
   sources.slots = context.input(2).as<const int32_t>("slots", ort::kInt32, {sources.num_sources});
   int32_t num_threads = *context.input(4).as<const int32_t>("num_threads", ort::kInt32, {1});
   int64_t num_layers = static_cast<int64_t>(cross_.size());
@@ -107,8 +107,9 @@ void Encode::run(const Context &context) {
     if (sources.slots[source] < 0 || sources.slots[source] >= cache.shape[0])
       throw std::invalid_argument("slot " + std::to_string(sources.slots[source]) + " is not in the cache");
   }
-  if (sources.num_tokens != (sources.num_sources ? sources.ends[sources.num_sources - 1] : 0))
-    throw std::invalid_argument("the sources do not end where token_ids ends");
+  if (sources.num_tokens > ids.shape[0])
+    throw std::invalid_argument("the sources have " + std::to_string(sources.num_tokens) + " tokens, token_ids " +
+                                std::to_string(ids.shape[0]));
   for (int64_t place = 0; place < sources.num_tokens; place++)
     if (sources.token_ids[place] < 0 || sources.token_ids[place] >= embedding_.num_tokens)
       throw std::invalid_argument("token " + std::to_string(sources.token_ids[place]) + " is not in the vocabulary");

@@ -75,14 +75,16 @@ static_assert(sizeof(Hypothesis) == 16, "service/bundle/fused_io.py has another 
 struct Control {
   int32_t num_rows;    // rows [0, num_rows) take part
   int32_t max_steps;
-  int32_t returns_at_end; // whether the run returns as soon as a row has ended
+  int32_t returns_after;  // rows that end before the run returns; 0: it goes on without them
   int32_t interrupt;      // polled between steps: other threads set it to end the run early
   int32_t eos_id;
   int32_t decoder_start_id;
   int32_t num_steps;     // out: steps that were made
   int32_t num_generated; // out: tokens chosen, one per sequence and step, without forced ones
   int32_t num_threads;   // that the run may use, the caller's included
-  int32_t reserved[7];
+  int32_t num_row_steps; // out: the rows of every step
+  int32_t num_ended;     // out: rows that ended
+  int32_t reserved[5];
 };
 static_assert(sizeof(Control) == 64, "service/bundle/fused_io.py has another layout");
 

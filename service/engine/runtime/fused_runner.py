@@ -3,8 +3,10 @@
 import dataclasses
 import itertools
 import math
+from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +17,16 @@ from service.bundle import fused_io
 from service.bundle.manifest import Manifest
 from service.engine.config import EngineConfig
 from service.engine.cpus import available_cpus
-from service.engine.repeats import UNGUARDED
 from service.engine.runner import EncodeJob, RunLimits, RunnerSpec, RunTerminated, SearchRun
 from service.engine.runtime.session import Binding, Buffer, GraphSession, SessionConfig
 from service.engine.search_state import SearchState
 
 _ALIGNMENT = 64  # bytes; of a cache line
+_FIRST_TOKENS = 1024  # of the sources of one encoder run; more are bound when they come
 _FIRST_SLOTS = 16  # of each worker, until the best number is measured: enough to test a bundle
+
+_PLACES = {name: place for place, name in enumerate(fused_io.CONTROL.names or ())}
+_RESULTS = itemgetter(*(_PLACES[name] for name in SearchRun._fields))
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +52,39 @@ class FusedShape:
 
 @dataclass(frozen=True, slots=True)
 class _Encoding:
-    """A binding of an encoder run of some number of sources, whose arrays have one entry for each."""
+    """A binding of an encoder run of some number of sources, whose arrays of int32 have one entry for each."""
 
     binding: Binding
-    ends: npt.NDArray[np.int32]
-    slots: npt.NDArray[np.int32]
-    is_finite: npt.NDArray[np.int32]
-    most_repeats: npt.NDArray[np.int32]
+    ends: memoryview
+    slots: memoryview
+    is_finite: memoryview
+    most_repeats: memoryview
+
+
+class _Control:
+    """What a run of the decoder is told and what it tells: `fused_io.CONTROL` as `fields`, (16,) int32."""
+
+    def __init__(self, spec: RunnerSpec) -> None:
+        control = np.zeros(1, fused_io.CONTROL)
+        control["eos_id"], control["decoder_start_id"] = spec.eos_id, spec.decoder_start_id
+        self.fields = control.view(np.int32)
+        self._memory = self.fields.data  # faster to index than an array
+
+    def write(self, num_rows: int, max_steps: int, returns_after: int, num_threads: int) -> None:
+        memory = self._memory
+        memory[_PLACES["num_rows"]], memory[_PLACES["max_steps"]] = num_rows, max_steps
+        memory[_PLACES["returns_after"]], memory[_PLACES["num_threads"]] = returns_after, num_threads
+
+    @property
+    def is_interrupted(self) -> bool:
+        return self._memory[_PLACES["interrupt"]] != 0
+
+    @is_interrupted.setter
+    def is_interrupted(self, value: bool) -> None:
+        self._memory[_PLACES["interrupt"]] = value
+
+    def read(self) -> SearchRun:
+        return SearchRun._make(_RESULTS(self._memory))
 
 
 class FusedRunner:
@@ -83,15 +114,13 @@ class FusedRunner:
         self._encoder = encoder
         self._decoder = decoder
         self._shape = shape
-        control = np.zeros(1, fused_io.CONTROL)
-        self._control = control
-        self._interrupt: npt.NDArray[np.int32] = control["interrupt"]
+        self._control = _Control(spec)
+        self._encodings: dict[int, _Encoding] = {}  # by the number of sources
+        self._reserve(_FIRST_TOKENS)
         self._num_steps = np.zeros(1, np.int32)  # the operator's only output; `control` has it too
         self._is_terminated = False
         self._state: SearchState | None = None
         self._search: Binding | None = None
-        self._encodings: dict[int, _Encoding] = {}  # by the number of sources
-        control["eos_id"], control["decoder_start_id"] = spec.eos_id, spec.decoder_start_id
         self._clear_all()
 
     @classmethod
@@ -139,6 +168,7 @@ class FusedRunner:
             has_logits=True,
             renormalizes=manifest.renormalizes,
             searches=True,
+            pads_sources=False,
         )
         total = session_config.intra_op_threads or available_cpus()
         threads, at_work = (total, max(total // workers, 1)), set[FusedRunner]()
@@ -148,6 +178,8 @@ class FusedRunner:
         """See `SearchRunner.attach`."""
         assert len(state.rows) == self.spec.max_slots, f"{len(state.rows)} rows, {self.spec.max_slots} slots"
         self._state = state
+        self._source_slots = state.rows["source_slot"].data
+        self._max_repeats = state.rows["max_repeats"].data
         self._search = None
 
     def resize(self, max_slots: int) -> None:
@@ -162,42 +194,44 @@ class FusedRunner:
         assert self._state is not None, "encode before attach"
         self._at_work.add(self)
         self._num_threads[0] = self._threads[len(self._at_work) > 1]
-        rows = self._state.rows
+        ends = list(itertools.accumulate([len(job.source_ids) for job in jobs]))
+        if ends[-1] > len(self._token_ids):
+            self._reserve(2 * ends[-1])
         encoding = self._encodings.get(len(jobs))
         if encoding is None:
             encoding = self._encodings[len(jobs)] = self._encoding(len(jobs))
-        encoding.ends[:] = list(itertools.accumulate(len(job.source_ids) for job in jobs))
-        encoding.slots[:] = rows["source_slot"][[job.rows[0] for job in jobs]]
-        token_ids = np.fromiter(itertools.chain.from_iterable(job.source_ids for job in jobs), np.int64)
-        self._encoder.rebind(encoding.binding, {"token_ids": token_ids})
+        start = 0
+        for number, (job, end) in enumerate(zip(jobs, ends, strict=True)):
+            self._token_view[start:end] = array("q", job.source_ids)
+            encoding.ends[number], encoding.slots[number] = end, self._source_slots[job.rows[0]]
+            start = end
         self._encoder.run(encoding.binding)
         self._check_terminated()
-        max_repeats = rows["max_repeats"]
+        max_repeats = self._max_repeats
         for job, most_repeats in zip(jobs, encoding.most_repeats.tolist(), strict=True):
-            if max_repeats[job.rows[0]] < UNGUARDED:
-                max_repeats[job.rows] = max(int(max_repeats[job.rows[0]]), most_repeats)
-        return [bool(is_finite) for is_finite in encoding.is_finite.tolist()]
+            if most_repeats > max_repeats[job.rows[0]]:
+                for row in job.rows:
+                    max_repeats[row] = most_repeats
+        return list(map(bool, encoding.is_finite.tolist()))
 
     def search(self, num_rows: int, limits: RunLimits) -> SearchRun:
         """See `SearchRunner.search`."""
         self._check_terminated()
         if self._search is None:
             self._search = self._bind()
-        control = self._control
-        control["num_rows"], control["max_steps"] = num_rows, min(limits.max_steps, self.spec.max_steps)
-        control["returns_at_end"] = limits.returns_at_end
-        control["num_threads"] = self._threads[len(self._at_work) > 1]
+        num_threads = self._threads[len(self._at_work) > 1]
+        self._control.write(num_rows, min(limits.max_steps, self.spec.max_steps), limits.returns_after, num_threads)
         self._decoder.run(self._search)
         self._check_terminated()
-        return SearchRun(int(control["num_steps"][0]), int(control["num_generated"][0]))
+        return self._control.read()
 
     def interrupt(self) -> None:
         """See `SearchRunner.interrupt`."""
-        self._interrupt[0] = 1
+        self._control.is_interrupted = True
 
     def clear_interrupt(self) -> None:
         """See `SearchRunner.clear_interrupt`."""
-        self._interrupt[0] = 0
+        self._control.is_interrupted = False
 
     def move(self, source_row: int, target_row: int, length: int) -> None:
         """See `Runner.move`. The rows' slots stay where they are."""
@@ -242,18 +276,27 @@ class FusedRunner:
         self._self_cache = _aligned_zeros(shape.cache(num_slots, shape.self_blocks))
         self._cross_cache = _aligned_zeros(shape.cache(num_slots, shape.cross_blocks))
 
+    def _reserve(self, num_tokens: int) -> None:
+        """Make room for the tokens of sources, which stays bound, as binding takes longer than copying."""
+        self._encodings.clear()
+        self._token_ids = np.zeros(num_tokens, np.int64)
+        self._token_view = self._token_ids.data.cast("B").cast("q")  # as `array` has them
+
     def _encoding(self, num_sources: int) -> _Encoding:
         ends, slots, is_finite, most_repeats = (np.zeros(num_sources, np.int32) for _ in range(4))
-        inputs = dict(zip(fused_io.ENCODE_INPUTS[1:], (ends, slots, self._cross_cache, self._num_threads), strict=True))
+        memory: tuple[npt.NDArray[Any], ...] = (self._token_ids, ends, slots, self._cross_cache, self._num_threads)
+        inputs = dict(zip(fused_io.ENCODE_INPUTS, memory, strict=True))
         outputs = dict(zip(fused_io.ENCODE_OUTPUTS, (is_finite, most_repeats), strict=True))
-        return _Encoding(self._encoder.bind(inputs, outputs), ends, slots, is_finite, most_repeats)
+        return _Encoding(
+            self._encoder.bind(inputs, outputs), *(each.data for each in (ends, slots, is_finite, most_repeats))
+        )
 
     def _bind(self) -> Binding:
         """Bind the rows and the caches for all runs."""
         assert self._state is not None, "search before attach"
         state = self._state
         inputs: tuple[npt.NDArray[Any], ...] = (
-            self._control.view(np.int32),
+            self._control.fields,
             state.raw_rows,
             state.output_ids,
             state.history,

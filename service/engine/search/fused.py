@@ -21,7 +21,7 @@ class FusedSearch:
         self._runner = runner
         self._batch = batch
         self._eos_id = runner.spec.eos_id
-        self._statuses = batch.state.rows["status"]
+        self._statuses = batch.state.rows["status"].data
         self._excesses = batch.state.rows["excess"]
         self._num_finished = batch.state.rows["num_finished"]
         self._num_given_up = batch.state.rows["num_given_up"]
@@ -37,17 +37,21 @@ class FusedSearch:
         """See `Search.run`."""
         batch = self._batch
         run = self._runner.search(batch.num_rows, limits)
-        outcome = Outcome(num_steps=run.num_steps, num_generated=run.num_generated)
-        for row in self._statuses[: batch.num_rows].nonzero()[0].tolist():
+        outcome = Outcome(num_steps=run.num_steps, num_row_steps=run.num_row_steps, num_generated=run.num_generated)
+        if not run.num_ended:
+            return outcome
+        for row, status in enumerate(self._statuses[: batch.num_rows].tolist()):
+            if status == fused_io.RUNNING:
+                continue
             sequence = batch.owner(row)
             if row != sequence.slots[0]:
                 continue
-            if self._statuses[row] == fused_io.BROKEN:
+            if status == fused_io.BROKEN:
                 outcome.failed.append(sequence)
             elif sequence.num_slots > 1:
                 outcome.finished.append((sequence, self._best(sequence)))
             else:
-                excess = int(self._excesses[row]) if self._statuses[row] == fused_io.REPEATING else 0
+                excess = int(self._excesses[row]) if status == fused_io.REPEATING else 0
                 outcome.finished.append((sequence, (decoded_row(batch, sequence, excess, self._eos_id),)))
         return outcome
 

@@ -40,7 +40,7 @@ def decoded(
 def decoded_row(batch: Batch, sequence: Sequence, excess: int, eos_id: int) -> DecodedHypothesis:
     """Return the hypothesis of an ended sequence of one row; `excess` counts only if it did not end by itself."""
     (row,) = sequence.slots
-    output_ids = tuple(batch.output_ids[row, : batch.lengths[row]].tolist())
+    output_ids = batch.state.output(row)
     own_score, options, is_cut = math.nan, sequence.options, output_ids[-1] != eos_id
     if options.return_scores:
         is_at_limit = len(output_ids) == batch.limits[row]

@@ -70,10 +70,12 @@ class StepwiseSearch:
         fetch = self._fetch_for_next()
         most = self._spec.max_steps
         max_steps = min(most, *(each.max_steps(batch) for each in self._strategies.values())) if most > 1 else 1
+        num_tokens = int(self._rows.lengths.sum())
         output = runner.run(self._rows, fetch, max_steps)
         outcome = Outcome(num_steps=output.num_steps)
         for strategy in self._strategies.values():
             strategy.advance(batch, output, outcome)
+        outcome.num_row_steps = int(self._rows.lengths.sum()) - num_tokens
         if outcome.copies:
             sources, targets = zip(*outcome.copies, strict=True)
             runner.reorder(sources, targets, batch.lengths[list(sources)].tolist())

@@ -15,7 +15,7 @@ class Outcome:
 
     `failed` are sequences for which the model produced NaN. `copies` (source row, target row) are beams that continue
     another beam: their cache must be copied before the next run. `num_generated` counts one token per sequence and
-    step, however wide its beam, without forced ones.
+    step, however wide its beam, without forced ones; `num_row_steps` the rows of every step.
     """
 
     finished: list[tuple[Sequence, tuple[DecodedHypothesis, ...]]] = field(default_factory=list)
@@ -23,6 +23,7 @@ class Outcome:
     copies: list[tuple[int, int]] = field(default_factory=list)
     num_generated: int = 0
     num_steps: int = 0
+    num_row_steps: int = 0
 
 
 class Strategy(Protocol):

@@ -12,9 +12,9 @@ def test_static_batching_admits_nobody_while_anything_runs(monkeypatch: pytest.M
     monkeypatch.setattr(worker, "schedule", worker.__dict__["schedule"])  # restored after the test
     waiting = [Sequence((5, 2), OPTIONS, 0.0) for number in range(3)]
     schedule = worker.__dict__["schedule"]
-    assert len(schedule(waiting, 7, 100, 9).admitted) == 3
+    assert len(schedule(waiting, 7, 100, 9, pads=True).admitted) == 3
     make_static()
     schedule = worker.__dict__["schedule"]
-    assert len(schedule(waiting, 8, 100, 9).admitted) == 3
-    assert schedule(waiting, 7, 100, 9).admitted == ()
-    assert len(schedule(waiting, 8, 100, 9).admitted) == 3
+    assert len(schedule(waiting, 8, 100, 9, pads=True).admitted) == 3
+    assert schedule(waiting, 7, 100, 9, pads=True).admitted == ()
+    assert len(schedule(waiting, 8, 100, 9, pads=True).admitted) == 3

@@ -79,7 +79,7 @@ class FakeSearchRunner(FakeRunner):
         self.runs.append(limits)
         self.num_runs += 1
         self._meet(num_rows)
-        num_steps = num_generated = 0
+        num_steps = num_row_steps = num_generated = num_ended = 0
         most = self.steps_per_run or limits.max_steps
         while (
             num_steps < most and not self.is_interrupted and any(not each.has_ended for each in self._running.values())
@@ -87,17 +87,19 @@ class FakeSearchRunner(FakeRunner):
             num_steps += 1
             outcome = self._search.run(ONE_STEP)
             num_generated += outcome.num_generated
+            num_row_steps += outcome.num_row_steps
             for sequence in outcome.failed:  # all first: moves must not spread NaN
                 FakeRunner.clear(self, sequence.slots)
             for sequence, hypotheses in outcome.finished:
                 self._end(self._of(sequence), hypotheses)
             for sequence in outcome.failed:
                 self._break(self._of(sequence))
-            if limits.returns_at_end and (outcome.finished or outcome.failed):
+            num_ended += sum(each.num_slots for each in (*outcome.failed, *(each for each, _ in outcome.finished)))
+            if limits.returns_after and num_ended >= limits.returns_after:
                 break
         self._tell()
         self._check_terminated()
-        return SearchRun(num_steps, num_generated)
+        return SearchRun(num_steps, num_row_steps, num_generated, num_ended)
 
     def interrupt(self) -> None:
         self.is_interrupted = True

@@ -8,7 +8,7 @@ import pytest
 
 from service.domain.call import Call
 from service.domain.translation import Priority
-from service.engine.coalescing import Key, _key, _Waiting
+from service.engine.coalescing import Coalescing, _Group, _key
 from service.engine.config import EngineConfig
 from service.engine.engine import Engine
 from service.engine.integrity import IntegrityError
@@ -107,7 +107,10 @@ FAULTS: dict[str, tuple[str, Falsify]] = {
     "a decoding is for nobody": ("nobody waits for", lambda a: _decoding(a).clear()),
     "a watcher is forgotten": ("are watched", lambda a: a.requests.coalescing.watched_by.clear()),
     "waiting rows are miscounted": ("rows wait", lambda a: setattr(a.requests.coalescing, "waiting_rows", 1.5)),
-    "twins of nobody wait": ("nobody is left", lambda a: _waiting(a).update({_key(a.beam): _Waiting(0.0)})),
+    "twins of nobody wait": (
+        "nobody is left",
+        lambda a: _coalescing(a)._groups.update({_key(endless()): _Group(_key(endless()), 0.0)}),
+    ),
     "who was told is still here": ("still here", lambda a: a.requests.live.remove(a.waiting)),
     "who was told goes on": ("continues", lambda a: a.requests.updates.append(_update(a.running))),
     "a sequence gets two updates": ("gets two updates", lambda a: a.requests.updates.extend([_update(endless())] * 2)),
@@ -121,12 +124,11 @@ def _class(a: Scene) -> _Class:
 
 
 def _decoding(a: Scene) -> dict[Sequence, None]:
-    twins = a.requests.coalescing
-    return next(each.members for each in twins.running.values() if each.leader is a.beam)
+    return _coalescing(a)._group_of[a.beam].members
 
 
-def _waiting(a: Scene) -> dict[Key, _Waiting]:
-    return a.requests.coalescing.waiting
+def _coalescing(a: Scene) -> Coalescing:
+    return a.requests.coalescing
 
 
 def _update(sequence: Sequence) -> SequenceUpdate:

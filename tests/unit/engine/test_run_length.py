@@ -14,7 +14,7 @@ def measured(step_seconds: float, num_rows: int = 8) -> RunLength:
 
 def steps(length: RunLength, num_rows: int = 8, **given: object) -> int:
     asked: dict[str, object] = {"is_awaited": False, "needs_row": False, **given}
-    return length.limits(num_rows, **asked).max_steps  # type: ignore[arg-type]
+    return length.limits(num_rows, num_rows, **asked).max_steps  # type: ignore[arg-type]
 
 
 def test_the_first_run_is_one_step() -> None:
@@ -39,10 +39,28 @@ def test_runs_end_at_a_deadline_and_with_the_first_token_that_somebody_reads() -
     assert steps(length, steps_to_first_token=50) == 10
 
 
-def test_a_row_that_is_needed_ends_a_run_unless_steps_are_too_short_for_that() -> None:
-    assert measured(0.001).limits(8, is_awaited=True, needs_row=True).returns_at_end
-    assert not measured(0.0001).limits(8, is_awaited=True, needs_row=True).returns_at_end
-    assert not measured(0.001).limits(8, is_awaited=True, needs_row=False).returns_at_end
+@pytest.mark.parametrize(
+    ("step_seconds", "num_rows", "num_sequences", "returns_after"),
+    [
+        (0.01, 8, 8, 1),
+        (0.00125, 8, 8, 2),
+        (0.0005, 16, 16, 6),
+        (0.0005, 16, 4, 4),
+        (0.00001, 8, 8, 8),
+        (0.0005, 1, 1, 1),
+    ],
+)
+def test_a_run_lets_others_join_once_enough_sequences_have_ended(
+    step_seconds: float, num_rows: int, num_sequences: int, returns_after: int
+) -> None:
+    length = measured(step_seconds, num_rows)
+    limits = length.limits(num_rows, num_sequences, is_awaited=False, needs_row=True)
+    assert limits.returns_after == returns_after
+    assert length.limits(num_rows, num_sequences, is_awaited=False, needs_row=False).returns_after == 0
+
+
+def test_before_anything_is_measured_the_first_row_that_ends_lets_others_join() -> None:
+    assert RunLength().limits(8, 8, is_awaited=False, needs_row=True).returns_after == 1
 
 
 def test_steps_of_more_rows_are_taken_to_be_longer_until_they_are_measured() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from service.bundle import fused_io
 from service.engine.batch import Batch
-from service.engine.runner import EncodeJob, RunLimits, RunnerSpec, RunTerminated
+from service.engine.runner import EncodeJob, RunLimits, RunnerSpec, RunTerminated, SearchRun
 from service.engine.runtime.fused_runner import FusedRunner, FusedShape
 from tests.unit.engine.recorder import new_sequence
 
@@ -68,7 +68,7 @@ def test_sources_go_to_their_slots_and_raise_the_guards_of_those_that_ask_for_on
     assert here.runner.encode(jobs) == [True, False]
     bound = here.encoder.bound
     assert set(bound) == {*fused_io.ENCODE_INPUTS, *fused_io.ENCODE_OUTPUTS}
-    assert bound["token_ids"].tolist() == [5, 6, 2, 7, 2]
+    assert bound["token_ids"][:5].tolist() == [5, 6, 2, 7, 2]
     assert bound["ends"].tolist() == [3, 5]
     assert (
         bound["slots"].tolist() == here.batch.state.rows["source_slot"][[each.slots[0] for each in sequences]].tolist()
@@ -80,21 +80,38 @@ def test_sources_go_to_their_slots_and_raise_the_guards_of_those_that_ask_for_on
     assert here.encoder.num_bindings == 1
 
 
+def test_more_tokens_than_ever_before_get_a_larger_buffer() -> None:
+    here = Setup()
+    sequences = [new_sequence((number, 2)) for number in (5, 6)]
+    for sequence in sequences:
+        here.batch.join(sequence, 1)
+    jobs = [EncodeJob(sequence.source_ids, sequence.slots) for sequence in sequences]
+    here.runner.encode(jobs)
+    number_before = len(here.encoder.bound["token_ids"])
+    jobs[0] = EncodeJob(tuple([7] * number_before), sequences[0].slots)
+    for _ in range(2):
+        here.runner.encode(jobs)
+        ends = here.encoder.bound["ends"].tolist()
+        assert ends == [number_before, number_before + 2]
+        assert here.encoder.bound["token_ids"][: ends[-1]].tolist() == [*[7] * number_before, 6, 2]
+    assert here.encoder.num_bindings == 2
+
+
 def test_runs_are_on_one_binding_of_the_rows_themselves() -> None:
     here = Setup()
     here.batch.join(new_sequence(), 1)
 
     def compute(bound: dict[str, Any]) -> None:
         control = bound["control"].view(fused_io.CONTROL)
-        assert control[["num_rows", "max_steps", "returns_at_end", "eos_id", "decoder_start_id"]][0].tolist() == (
-            1, 32, 1, 2, 1,
+        assert control[["num_rows", "max_steps", "returns_after", "eos_id", "decoder_start_id"]][0].tolist() == (
+            1, 32, 3, 2, 1,
         )  # fmt: skip
-        control["num_steps"], control["num_generated"] = 5, 4
+        control["num_steps"], control["num_row_steps"], control["num_generated"], control["num_ended"] = 5, 7, 4, 1
         bound["rows"].view(fused_io.ROW)["length"][0] = 5
 
     here.decoder.compute = compute
     for _ in range(2):
-        assert here.runner.search(1, RunLimits(100, True)) == (5, 4)
+        assert here.runner.search(1, RunLimits(100, 3)) == SearchRun(5, 7, 4, 1)
     assert here.decoder.num_bindings == 1
     assert here.batch.lengths[0] == 5
     shapes = {name: here.decoder.bound[name].shape for name in fused_io.DECODE_INPUTS}
@@ -138,5 +155,5 @@ def test_an_interrupt_stays_until_it_is_cleared_and_termination_until_a_reset() 
         here.runner.encode([EncodeJob((5, 2), [0])])
     here.runner.reset()
     here.decoder.compute = lambda bound: None
-    assert here.runner.search(1, RunLimits(1)) == (0, 0)
+    assert here.runner.search(1, RunLimits(1)) == SearchRun(0, 0, 0, 0)
     assert not here.decoder.is_terminated
