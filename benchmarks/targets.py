@@ -91,8 +91,10 @@ def targets(records: Mapping[str, Sequence[Record]], quality: Mapping[str, Any])
         )
     over_grpc = kinds.get("text over gRPC against the bare engine", {}).get("share")
     found.append(Target("text over gRPC against the bare engine", over_grpc, 0.8, 0.9))
-    python = kinds.get("Python's share of the engine thread", {}).get("python_share")
-    found.append(Target("Python's share of the engine's thread, batch 32", python, 0.1, None, less_is_better=True))
+    python = {each["batch"]: each["python_share"] for each in inside if each["kind"].startswith("Python's share")}
+    for batch in BATCHES:
+        what = f"Python's share of the engine's threads, batch {batch}"
+        found.append(Target(what, python.get(batch), 0.1, None, less_is_better=True))
     found.append(Target("step time, capacity 512 against 64", capacity_ratio(steps), 1.1, None, less_is_better=True))
     held_out = next((record for record in records.get("int8_quality", ()) if record["part"] == "all"), quality)
     loss = round(held_out["bleu_float32"] - held_out["bleu"], 2) if held_out else None

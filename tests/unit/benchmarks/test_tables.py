@@ -88,7 +88,7 @@ def test_targets_take_their_numbers_from_the_records() -> None:
     ]
     inside = [
         {"kind": "single while a call of 1000 runs", "wait_steps_p50": 1, "wait_steps_p99": 6},
-        {"kind": "Python's share of the engine thread", "python_share": 0.08},
+        {"kind": "Python's share of the engine thread", "batch": 32, "python_share": 0.08},
     ]
     changed = [{"changed": changed, "sentences": 500} for changed in (0, 1)]
     records = {"offline": OFFLINE, "serving": serving, "inside": inside, "invariance-int8": changed}
@@ -100,7 +100,7 @@ def test_targets_take_their_numbers_from_the_records() -> None:
     assert rows["base: p99 at 70 % load, continuous against static"].verdict == "yes"
     assert rows["en-de: p99 at 70 % load, continuous against static"].verdict == "not measured"
     assert rows["single sentence while a call of 1,000 runs: steps it waits, p99"].verdict == "no"
-    assert rows["Python's share of the engine's thread, batch 32"].verdict == "yes"
+    assert rows["Python's share of the engine's threads, batch 32"].verdict == "yes"
     assert rows["int8, shipped model: BLEU lost, 250 lines"].measured == 0.33
     assert rows["int8: sentences that their neighbours change, of 1,000"].measured == 2.0
     table = targets_table(list(rows.values()))
