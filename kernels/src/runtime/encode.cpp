@@ -1,7 +1,8 @@
 #include "runtime/encode.h"
 
 #include <algorithm>
-#include <exception>
+#include <atomic>
+#include <new>
 
 #include "search/state.h"
 
@@ -124,18 +125,18 @@ void Encode::run(const Context &context) {
   int64_t num_groups = std::min<int64_t>(sources.num_sources, team.size());
   if (num_groups == 1)
     return encode_together(sources, Parallel(compute_, team));
-  std::vector<std::exception_ptr> errors(num_groups);
+  // Only memory can be lacking there. `kernels/zig` has no std::exception_ptr.
+  std::atomic<bool> has_memory{true};
   team.share(num_groups, [&](int64_t group) {
     try {
       Team alone;
       encode_together(group_of(sources, group, num_groups), Parallel(compute_, alone));
     } catch (...) {
-      errors[group] = std::current_exception();
+      has_memory = false;
     }
   });
-  for (const std::exception_ptr &error : errors)
-    if (error)
-      std::rethrow_exception(error);
+  if (!has_memory)
+    throw std::bad_alloc();
 }
 
 // One of several groups of about as many tokens.

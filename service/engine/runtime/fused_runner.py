@@ -1,8 +1,10 @@
 """The runner of fused graphs: their operators encode sources, and decode many steps with the choice of tokens."""
 
+import contextlib
 import dataclasses
 import itertools
 import math
+import mmap
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,7 +23,6 @@ from service.engine.runner import EncodeJob, RunLimits, RunnerSpec, RunTerminate
 from service.engine.runtime.session import Binding, Buffer, GraphSession, SessionConfig
 from service.engine.search_state import SearchState
 
-_ALIGNMENT = 64  # bytes; of a cache line
 _FIRST_TOKENS = 1024  # of the sources of one encoder run; more are bound when they come
 _FIRST_SLOTS = 16  # of each worker, until the best number is measured: enough to test a bundle
 
@@ -273,8 +274,8 @@ class FusedRunner:
         self._encodings.clear()
         num_slots, shape = self.spec.max_slots, self._shape
         self._self_cache = self._cross_cache = np.empty(0, np.float32)  # first: old and new need not fit together
-        self._self_cache = _aligned_zeros(shape.cache(num_slots, shape.self_blocks))
-        self._cross_cache = _aligned_zeros(shape.cache(num_slots, shape.cross_blocks))
+        self._self_cache = _sparse_zeros(shape.cache(num_slots, shape.self_blocks))
+        self._cross_cache = _sparse_zeros(shape.cache(num_slots, shape.cross_blocks))
 
     def _reserve(self, num_tokens: int) -> None:
         """Make room for the tokens of sources, which stays bound, as binding takes longer than copying."""
@@ -309,9 +310,13 @@ class FusedRunner:
         return self._decoder.bind(buffers, {fused_io.DECODE_OUTPUTS[0]: self._num_steps})
 
 
-def _aligned_zeros(shape: tuple[int, ...]) -> npt.NDArray[np.float32]:
-    """Return zeros that begin with a cache line."""
-    size = math.prod(shape)
-    memory = np.zeros(size * 4 + _ALIGNMENT, np.uint8)
-    start = -memory.ctypes.data % _ALIGNMENT
-    return memory[start : start + size * 4].view(np.float32).reshape(shape)
+def _sparse_zeros(shape: tuple[int, ...]) -> npt.NDArray[np.float32]:
+    """Return zeros that begin with a page and take no memory before they are used, page by page.
+
+    Most rows are short, so most of their slots is never used. NumPy asks for huge pages of 2 MiB, with which all of it
+    takes memory; they are not faster here, as a block of 16 tokens is several small pages.
+    """
+    memory = mmap.mmap(-1, math.prod(shape) * 4, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    with contextlib.suppress(OSError):  # a kernel without huge pages
+        memory.madvise(mmap.MADV_NOHUGEPAGE)
+    return np.frombuffer(memory, np.float32).reshape(shape)

@@ -1,6 +1,8 @@
 """The runner of fused graphs, on sessions that note what they are given."""
 
+import os
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -157,3 +159,21 @@ def test_an_interrupt_stays_until_it_is_cleared_and_termination_until_a_reset() 
     here.decoder.compute = lambda bound: None
     assert here.runner.search(1, RunLimits(1)) == SearchRun(0, 0, 0, 0)
     assert not here.decoder.is_terminated
+
+
+def test_slots_take_memory_only_as_far_as_their_rows_are_long() -> None:
+    decoder = NotingSession()
+    shape = FusedShape(num_layers=4, num_heads=8, padded_head_size=64, self_blocks=8, cross_blocks=8)
+    runner = FusedRunner(NotingSession(), decoder, shape, SPEC)  # type: ignore[arg-type]
+    runner.resize(16)
+    runner.attach(Batch(16, SPEC.kv_capacity).state)
+    before = _resident_bytes()
+    runner.search(1, RunLimits(1))
+    for name in ("self_cache", "cross_cache"):
+        assert not decoder.bound[name][:, :, 0].any()
+        decoder.bound[name][:, :, 0] = 1.0
+    assert _resident_bytes() - before < 16 * shape.bytes_per_slot / 4, "more than one block of each eight"
+
+
+def _resident_bytes() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
