@@ -4,6 +4,7 @@ import ctypes
 import importlib.util
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -246,3 +247,24 @@ def test_no_function_of_an_instruction_set_may_replace_a_common_one(kernels_libr
         ).stdout  # fmt: skip
         shared = [line for line in told.splitlines() if line.split()[1] in ("W", "V", "u")]
         assert shared == [], path.name
+
+
+def test_the_kernels_use_only_what_zig_runtime_cpp_compiles_of_the_c_plus_plus_library(kernels_library: Path) -> None:
+    """With anything else, a build by zig takes minutes; `test_zig_makes_the_same_library` tries it."""
+    known = {"bad_alloc", "basic_string", "condition_variable", "exception", "invalid_argument", "runtime_error",
+             "system_error", "terminate", "thread"}  # fmt: skip
+    libraries = (ROOT / "build" / "kernels").glob("*/library-*.so")
+    objects = [
+        path
+        for library in libraries
+        if library.read_bytes() == kernels_library.read_bytes()
+        for path in library.parent.glob("*.o")
+    ]
+    assert objects, "the library was compiled elsewhere"
+    told = subprocess.run(
+        [tool("nm", "binutils"), "--demangle", "--undefined-only", *objects],
+        capture_output=True, text=True, check=True, timeout=patient(10),
+    ).stdout  # fmt: skip
+    names = re.findall(r"^ +U (?:vtable for |typeinfo for )?std::(?:__cxx11::)?(\w+)", told, re.MULTILINE)
+    assert {"bad_alloc", "thread"} < set(names)
+    assert {name for name in names if not name.startswith("__throw_")} <= known
