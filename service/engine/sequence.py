@@ -44,9 +44,13 @@ class Sequence:
     encoded_seconds: float = 0.0
     first_token_seconds: float = 0.0
     max_tokens: int = field(init=False)  # of a hypothesis, limited by `max_output_tokens` or `max_length_ratio`
+    num_slots: int = field(init=False)  # rows that it needs while it runs
+    forced_ids: tuple[int, ...] = field(init=False)  # what every hypothesis begins with, not chosen by the model
 
     def __post_init__(self) -> None:
         options = self.options
+        self.num_slots = options.beam_size
+        self.forced_ids = self.target_prefix_ids + self.output_prefix_ids
         self.max_tokens = options.max_output_tokens
         if options.max_length_ratio:
             by_ratio = int(options.max_length_ratio * len(self.source_ids)) + RATIO_ALLOWANCE
@@ -56,16 +60,6 @@ class Sequence:
     def origin(self) -> Origin:
         """Return whose call it belongs to."""
         return self.call.origin
-
-    @property
-    def num_slots(self) -> int:
-        """Return the number of rows that the sequence needs while it runs."""
-        return self.options.beam_size
-
-    @property
-    def forced_ids(self) -> tuple[int, ...]:
-        """Return the tokens that every hypothesis begins with, not chosen by the model."""
-        return self.target_prefix_ids + self.output_prefix_ids
 
     @property
     def limit_reason(self) -> FinishReason:

@@ -163,7 +163,8 @@ class Worker:
         self._without_token.extend(sequences)
         failures = self._encode(jobs)
         failed = [(sequence, failure) for sequence, failure in zip(sequences, failures, strict=True) if failure]
-        self._remove_failed(failed)
+        if failed:
+            self._remove_failed(failed)
         self._check()
         return failed
 
@@ -185,7 +186,8 @@ class Worker:
             result.finished = outcome.finished
             result.failed = [(sequence, _produced_nan("decoder")) for sequence in outcome.failed]
             result.has_run_failed = len(outcome.failed) == batch.num_sequences
-        self._remove_failed(result.failed)
+        if result.failed:
+            self._remove_failed(result.failed)
         for sequence, _ in result.finished:
             self.remove(sequence)
         self._check()
