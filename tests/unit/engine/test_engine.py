@@ -421,9 +421,9 @@ def test_a_runner_serves_again_under_a_new_engine() -> None:
 def test_all_updates_of_a_turn_come_in_one_call_and_stats_add_up() -> None:
     rig = Rig()
     one, other, prefixed = (
-        new_sequence((number, 1), max_output_tokens=4, arrived_seconds=90.0) for number in (2, 3, 4)
+        new_sequence((number, 1), max_output_tokens=4, arrived_seconds=90.0, target_prefix_ids=prefix)
+        for number, prefix in ((2, ()), (3, ()), (4, (9, 9)))
     )
-    prefixed.target_prefix_ids = (9, 9)
     with rig:
         rig.engine.submit([one, other, prefixed])
         rig.recorder.wait(3)

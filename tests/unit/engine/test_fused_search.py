@@ -162,8 +162,10 @@ def test_stopping_ends_a_long_run(steps_per_run: int) -> None:
 def test_first_tokens_and_steps_are_counted_within_a_long_run() -> None:
     runner = FakeSearchRunner(eos_weight=-30.0, steps_per_run=64)
     rig = Rig(runner)
-    one, prefixed = (new_sequence((number, 1), max_output_tokens=8, arrived_seconds=90.0) for number in (2, 3))
-    prefixed.target_prefix_ids = (9, 9)
+    one, prefixed = (
+        new_sequence((number, 1), max_output_tokens=8, arrived_seconds=90.0, target_prefix_ids=prefix)
+        for number, prefix in ((2, ()), (3, (9, 9)))
+    )
 
     def before_step(_: int) -> None:
         rig.clock.now += 1.0
