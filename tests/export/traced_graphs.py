@@ -62,5 +62,8 @@ def _of_value(value: Any) -> Iterator[str]:
             yield from _of_value(each)
     elif isinstance(value, torch.export.Dim):
         yield f"{value.__name__} {value.min} {value.max}"
+    elif hasattr(value, "__qualname__"):  # an activation, which may be a lambda
+        line = value.__code__.co_firstlineno if hasattr(value, "__code__") else 0
+        yield f"{value.__module__} {value.__qualname__} {line}"
     else:
         yield repr(value)
