@@ -10,8 +10,10 @@ from filelock import FileLock
 from torch.onnx._internal._lazy_import import onnxscript_apis  # type: ignore[attr-defined]
 
 from export.convert import convert
+from export.graphs import tracing
 from service.bundle.manifest import Manifest
 from tests.export.tiny_checkpoint import write_tiny_checkpoint
+from tests.export.traced_graphs import Trace, remembering
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -26,6 +28,18 @@ def quick_tracing() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(onnxscript_apis, "get_torchlib_ops", functools.cache(onnxscript_apis.get_torchlib_ops))
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def traced_anew(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Iterator[Trace]:
+    """Trace equal modules once in all of pytest's processes; yield the function that does it each time."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base if worker_id == "master" else base.parent) / "traced"
+    folder.mkdir(exist_ok=True)
+    trace: Trace = tracing._trace
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tracing, "_trace", remembering(trace, folder))
+        yield trace
 
 
 @pytest.fixture(scope="session")

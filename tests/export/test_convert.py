@@ -13,11 +13,13 @@ from safetensors.torch import load_file, save_file
 from export.cli import main
 from export.convert import convert
 from export.golden_texts import GOLDEN_TEXTS
+from export.graphs import tracing
 from export.importers.native_folder import CHECKPOINT_NAME, CONFIG_NAME, TOKENIZER_NAME, WEIGHTS_NAME
 from export.quantize import quantize
 from service.bundle.checksums import file_sha256, mismatches
 from service.bundle.manifest import MANIFEST_NAME, Manifest
 from tests.export.tiny_checkpoint import VOCABULARY_SIZE
+from tests.export.traced_graphs import Trace
 
 
 def test_bundle_is_complete(exported: tuple[Path, Manifest], checkpoint: Path) -> None:
@@ -43,8 +45,15 @@ def test_golden_outputs_are_varied(exported: tuple[Path, Manifest]) -> None:
     assert len({len(output) for output in outputs}) >= 4
 
 
-def test_conversion_repeats_itself(exported: tuple[Path, Manifest], checkpoint: Path, tmp_path: Path) -> None:
+def test_conversion_repeats_itself(
+    exported: tuple[Path, Manifest],
+    checkpoint: Path,
+    tmp_path: Path,
+    traced_anew: Trace,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     directory, manifest = exported
+    monkeypatch.setattr(tracing, "_trace", traced_anew)
     convert(checkpoint, tmp_path / "again")
     for name in (*manifest.checksums, MANIFEST_NAME):
         assert (tmp_path / "again" / name).read_bytes() == (directory / name).read_bytes(), name

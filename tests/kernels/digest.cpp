@@ -1,7 +1,8 @@
 // Prints a digest of everything that each instruction set of this CPU computes from the same numbers: one line each,
-// equal on all CPUs. For CPUs that tests only emulate.
-#include <cstdio>
-#include <vector>
+// equal on all CPUs. For CPUs that tests only emulate; needs no more than the C library.
+#include <initializer_list>
+#include <stdio.h>
+#include <stdlib.h>
 
 #include "compute/compute.h"
 
@@ -16,14 +17,15 @@ float real() { return static_cast<float>(static_cast<int>(next() % 20001) - 1000
 
 template <class T> class Memory {
 public:
-  explicit Memory(int64_t size) : values_(size + 64 / sizeof(T)) {
-    const uintptr_t address = reinterpret_cast<uintptr_t>(values_.data());
-    first_ = values_.data() + (round_up(static_cast<int64_t>(address), 64) - static_cast<int64_t>(address)) / sizeof(T);
+  explicit Memory(int64_t size) : memory_(calloc(size * sizeof(T) + 64, 1)) {
+    first_ = reinterpret_cast<T *>(round_up(reinterpret_cast<int64_t>(memory_), 64));
   }
+  Memory(const Memory &) = delete;
+  ~Memory() { free(memory_); }
   operator T *() { return first_; }
 
 private:
-  std::vector<T> values_;
+  void *memory_;
   T *first_;
 };
 
@@ -119,9 +121,7 @@ void add_rows(const Compute &compute, Digest &digest) {
   digest.add(indices, compute.top(x, kWidth, 50, indices, values));
 }
 
-} // namespace
-
-int main() {
+void print_digests() {
   for (const char *name : {"avx512-vnni", "avx-vnni", "avx2", "neon-dot", "portable"}) {
     const Compute *compute = dragoman_compute(name);
     if (compute == nullptr) continue;
@@ -130,6 +130,16 @@ int main() {
     add_products(*compute, digest);
     add_attention(*compute, digest);
     add_rows(*compute, digest);
-    std::printf("%s %016llx\n", name, static_cast<unsigned long long>(digest.value));
+    printf("%s %016llx\n", name, static_cast<unsigned long long>(digest.value));
   }
+}
+
+} // namespace
+
+int main() { print_digests(); }
+
+// Where a dynamically linked program starts that has no object of the C library's.
+extern "C" void start() {
+  print_digests();
+  exit(0);
 }

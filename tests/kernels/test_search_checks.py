@@ -14,7 +14,7 @@ from tests.kernels.native_search import NativeSearch, State, compile_search
 from tests.patience import patient
 from tests.unit.engine.recorder import new_sequence
 
-SANITIZERS = "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer", "-g"
+SANITIZERS = "-O0", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer", "-g"
 
 
 def beam_and_row() -> State:

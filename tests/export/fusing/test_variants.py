@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 import torch
 
-from export.architecture import PositionConfig, Transformer
+from export.architecture import Transformer
 from export.architecture.attention import MultiHeadAttention
 from export.fusing.bundle import FUSED_DECODER, FUSED_ENCODER, write_fused
 from export.graphs.execution import GraphPair
 from service.bundle.manifest import Manifest
+from tests.export.graphs import test_variants
 from tests.export.tiny_int8 import write_tiny_int8
 from tests.export.tiny_models import random_sources, tiny_config, tiny_model
 from tests.references.fused_model import FusedDecoder, FusedEncoder
@@ -19,39 +20,9 @@ from tests.references.fused_model import FusedDecoder, FusedEncoder
 LENGTHS = [2, 9, 30, 5, 17]
 NUM_STEPS = 12
 
-# Heads of 10 components, padded to 16 in the plain graphs; nothing shared, nothing tied.
-AWKWARD: dict[str, Any] = {
-    "source_vocabulary_size": 70,
-    "target_vocabulary_size": 90,
-    "d_model": 30,
-    "num_heads": 3,
-    "num_decoder_layers": 3,
-    "norm": "post",
-    "share_embeddings": False,
-    "tie_projection": False,
-    "projection_bias": True,
-}
 VARIANTS: dict[str, dict[str, Any]] = {
     "shipped": {},
-    "plain": AWKWARD
-    | {
-        "d_ff": 37,
-        "decoder_d_ff": 21,
-        "final_norm": False,
-        "activation": "gelu",
-        "attention_bias": False,
-        "scale_embeddings": False,
-        "positions": PositionConfig(layout="interleaved", base=1000.0),
-    },
-    "by hand": AWKWARD
-    | {
-        "final_norm": True,
-        "layer_norm": "scalar",
-        "activation": "identity",
-        "attention_output": "none",
-        "score_scale": "model",
-        "positions": PositionConfig(layout="interleaved", cosine_exponent="unbracketed"),
-    },
+    **test_variants.VARIANTS,
     "scalar": {
         "num_encoder_layers": 1,
         "final_norm": False,
@@ -63,7 +34,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
         "tie_projection": False,
     },
 }
-SUPPRESSED = {"plain": (3, 1, 40), "by hand": (1, 3, 40), "shipped": (1, 3)}
+SUPPRESSED = {"plain": test_variants.SUPPRESSED, "by hand": (1, 3, 40), "shipped": (1, 3)}
 RENORMALIZES = {"by hand"}
 
 

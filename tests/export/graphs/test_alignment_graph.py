@@ -1,7 +1,6 @@
 """Alignment graphs of models that differ from the shipped one in every choice, compared with torch's own attention."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import onnx
@@ -22,28 +21,20 @@ from tests.export.tiny_models import random_sources, tiny_config, tiny_model
 
 LENGTHS = [2, 9, 30, 5, 17]
 LARGEST_ERROR = 1e-5
-POST_NORM: dict[str, Any] = {
-    "d_model": 30,  # heads of 10 components, padded to 16
-    "num_heads": 3,
-    "norm": "post",
-    "share_embeddings": False,
-    "tie_projection": False,
-}
-MODELS: dict[str, dict[str, Any]] = {name: POST_NORM | choices for name, choices in VARIANTS.items()}
 CHOICES = {
     "plain": AlignmentHeads(2, (2, 0)),
     "by hand": AlignmentHeads(1, (1,), reads=True),
 }
 
 
-@pytest.fixture(scope="module", params=MODELS)
+@pytest.fixture(scope="module", params=VARIANTS)
 def name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
 @pytest.fixture(scope="module")
 def model(name: str) -> Transformer:
-    model = tiny_model(tiny_config(num_decoder_layers=3, **MODELS[name]))
+    model = tiny_model(tiny_config(**VARIANTS[name]))
     with torch.no_grad():
         model.decoder.embedding.tokens.weight.normal_(std=3.0)  # otherwise only the position decides
     return model
@@ -123,6 +114,6 @@ def test_nothing_above_the_attention_is_in_the_graph(files: Path, name: str) -> 
     assert len([node for node in graph.node if node.op_type == "MultiHeadAttention"]) == 2 * layer + 1
     # Each lower layer has three projections, its output layer, the same for cross-attention without keys and values,
     # and two of the feed-forward; the last one has those of its self-attention and one query.
-    per_attention = 1 if MODELS[name].get("attention_output") == "none" else 2
+    per_attention = 1 if VARIANTS[name].get("attention_output") == "none" else 2
     expected = layer * (3 + (per_attention - 1) + per_attention + 2) + 3 + (per_attention - 1) + 1
     assert len([node for node in graph.node if node.op_type == "Gemm"]) == expected
