@@ -16,7 +16,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 # Modules are shared out whole, as they share servers and conversions. Python keeps what it compiled, even where it is
 # told not to: hundreds of processes import the same modules. One thread multiplies the small matrices of tests: with
 # several, those that wait for work spin.
-PYTEST := PYTHONDONTWRITEBYTECODE= OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(TEST_JOBS) --dist loadfile
+PYTEST := PYTHONDONTWRITEBYTECODE= OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 \
+    $(BIN)/python -m pytest --numprocesses $(TEST_JOBS) --dist loadfile
 # The kernels are compiled by a rule of their own.
 INSTALL := DRAGOMAN_BUILD_KERNELS=never $(PIP) install --quiet --constraint constraints.txt
 RUNTIME := $(if $(filter cuda,$(DEVICE)),gpu,cpu)
