@@ -85,6 +85,7 @@ def sessions(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, An
     return {session["target"]: session for session in found}
 
 
+@pytest.mark.full
 @needs_atheris
 def test_a_guided_search_finds_nothing(sessions: dict[str, dict[str, Any]], proved: Callable[..., None]) -> None:
     assert [sessions[name]["findings"] for name in GUIDED] == [[]] * len(GUIDED)
@@ -92,6 +93,7 @@ def test_a_guided_search_finds_nothing(sessions: dict[str, dict[str, Any]], prov
     proved("fuzz-readers", cases=sum(sessions[name]["num_runs"] for name in GUIDED))
 
 
+@pytest.mark.full
 @needs_atheris
 def test_a_guided_search_finds_planted_bugs(sessions: dict[str, dict[str, Any]]) -> None:
     (wrong,), (slow,) = (sessions[name]["findings"] for name in PLANTED)
