@@ -51,6 +51,14 @@ def imports_stay_frozen() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="module", autouse=True)
+def what_a_module_leaves_is_frozen() -> Iterator[None]:
+    """Collect what a module's tests and servers left behind, and keep what stays from being scanned from now on."""
+    yield
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(autouse=True)
 def outside_of_calls() -> Iterator[None]:
     """Run each test in a context of its own, or later tests would be part of a call that it began."""

@@ -96,5 +96,5 @@ def test_it_takes_linear_time(shipped: UnknownCharacters, part: str) -> None:
         shipped.find(text)
         return time.thread_time() - start
 
-    few, many = min(seconds(2_000) for _ in range(3)), seconds(32_000)
-    assert many < 16 * 4 * few + 0.05
+    few = min(seconds(2_000) for _ in range(3))
+    assert any(seconds(32_000) < 16 * 4 * few + 0.05 for _ in range(3))  # a machine may stall
