@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from filelock import FileLock
+from hypothesis import settings
 
 from service.config.server_config import ServerConfig
 from service.domain.call import NO_ID, current_call
@@ -19,6 +20,9 @@ from service.models import fleet
 from tests.patience import patient
 from tests.servers import REPOSITORY, InProcessServer, LoopThread, in_process
 from tests.tiny_bundle import write_tiny_bundle
+
+settings.register_profile("same examples in every run", derandomize=True)
+settings.load_profile("same examples in every run")
 
 
 def pytest_collection_finish() -> None:

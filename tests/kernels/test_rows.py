@@ -45,7 +45,10 @@ def test_norm(computes: list[Compute], rows: int, width: int, is_scalar: bool, s
     gain, bias = random.normal(size=(2, width)).astype(np.float32)
     to = Quantization(30.0, 128)
     results = [compute.norm(x, gain, bias, 1e-5, is_scalar, to) for compute in computes]
-    np.testing.assert_allclose(results[0][0], normalized(x, gain, bias, 1e-5, is_scalar), rtol=3e-6, atol=1e-5)
+    expected = normalized(x, gain, bias, 1e-5, is_scalar)
+    # The mean of a row is rounded, which counts for as much more as the row is close to its mean.
+    magnified = np.abs(x).max(1, keepdims=True) / x.std(1, keepdims=True) * np.abs(gain)
+    assert (np.abs(results[0][0] - expected) <= 1e-5 + 3e-6 * np.abs(expected) + 5e-7 * magnified).all()
     for compute, (normed, levels) in zip(computes, results, strict=True):
         np.testing.assert_array_equal(normed, results[0][0], compute.name)
         np.testing.assert_array_equal(levels, compute.quantize(normed, to), compute.name)
