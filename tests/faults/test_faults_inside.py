@@ -220,6 +220,8 @@ def test_what_is_no_number_fails_its_calls_only(
             _spoil(binding.outputs.values())
         elif is_bad and is_fused:  # in int8, NaN in a cache becomes some level: only the status can say that it was
             here.worker.batch.state.rows["status"] = fused_io.BROKEN
+            control: Any = binding.inputs["control"].owner
+            control.view(fused_io.CONTROL)["num_ended"] = control.view(fused_io.CONTROL)["num_rows"]
 
     monkeypatch.setattr(session, "run", run)
     code, details = here.ask(options=options)
