@@ -24,6 +24,7 @@ from benchmarks.peers.peer import PeerSettings
 from benchmarks.peers.process import PeerProcess
 from benchmarks.report import write_records
 from benchmarks.servers import running, send, serve_command
+from benchmarks.targets import BATCHES
 from benchmarks.workload import Task, held_out_texts, length_penalty_of
 from service.bundle.manifest import Manifest
 from service.domain.call import Call, origin_of_call
@@ -36,7 +37,6 @@ from service.engine.sequence import Sequence, SequenceStatus
 from service.text.tokenizers import load_tokenizer
 
 SERVED_SLOTS = 64
-PYTHON_BATCHES = (1, 8, 32)
 CALL_OF_A_THOUSAND = 1000
 NUM_SINGLES = 100
 SENTENCES_PER_CALL = 32
@@ -57,7 +57,7 @@ def main(model: str, precision: str, seconds: float) -> None:
     common = {"model": model, "engine": "dragoman", "precision": precision, "decode": "greedy"}
     records: list[dict[str, Any]] = []
     records.append({**common, **waiting_for_a_slot(bundle, sources)})
-    for batch in PYTHON_BATCHES:
+    for batch in BATCHES:
         rounds = [python_share(bundle, sources, batch) for _ in range(ROUNDS)]
         records.append({**common, **min(rounds, key=lambda each: each["python_share"])})
     records.append({**common, **grpc_share(bundle, sources, chosen.max_output_tokens, seconds)})

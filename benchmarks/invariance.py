@@ -33,7 +33,7 @@ BATCH_SIZE = 32
 DECODES = ("greedy", "beam", "sampling")
 TEMPERATURE, TOP_K, TOP_P = 1.0, 40, 0.95
 Ids = tuple[int, ...]
-Row = tuple[Ids, Ids, DecodingOptions]  # source, target prefix
+Row = tuple[Ids, Ids, DecodingOptions]  # source, target prefix, how to decode
 
 
 @click.command()

@@ -16,10 +16,10 @@ from onnx import TensorProto, helper, numpy_helper
 from benchmarks.models import MODELS, PRECISIONS, prepare
 from benchmarks.report import write_records
 from benchmarks.scale import DEFAULT_SOURCE, DEFAULT_STEPS, load_runner
+from benchmarks.targets import BATCHES
 from service.bundle.manifest import Manifest
 from service.engine.cpus import available_cpus
 
-BATCHES = (1, 8, 32)
 COPY_BYTES = 256 * 2**20  # far beyond the caches
 GEMM_ROWS, GEMM_INNER, GEMM_OUTER = 256, 512, 2048
 REPEATS = 8

@@ -26,12 +26,12 @@ from benchmarks.peers.peer import ENGINES, PeerSettings
 from benchmarks.peers.process import PeerProcess, Timing
 from benchmarks.peers.screening import Row, finalists, screen
 from benchmarks.report import write_records
+from benchmarks.targets import BATCHES
 from benchmarks.workload import Task, batches_by_length, held_out_texts, random_sources, spread
 from service.bundle.manifest import Manifest
 from service.engine.cpus import available_cpus
 from service.text.tokenizers import load_tokenizer
 
-BATCH_SIZES = (1, 8, 32)
 BEAM_SIZES = {"greedy": 1, "beam4": 4}
 SCREENED: tuple[Row, ...] = (("greedy", 1), ("greedy", 8), ("greedy", 32), ("beam4", 8))
 NUM_SENTENCES = 32
@@ -64,9 +64,7 @@ def main(
     screened: list[dict[str, Any]] = []
     for model_name in models or tuple(MODELS):
         model = MODELS[model_name]
-        chosen: list[Row] = [
-            (decode, batch) for decode in decodes or BEAM_SIZES for batch in batch_sizes or BATCH_SIZES
-        ]
+        chosen: list[Row] = [(decode, batch) for decode in decodes or BEAM_SIZES for batch in batch_sizes or BATCHES]
         with ExitStack() as stack:
             bench = _Offline(model, engines or ENGINES, threads, stack, is_quick=quick)
             if bench.has_ct2:

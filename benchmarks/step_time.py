@@ -11,10 +11,10 @@ import click
 
 from benchmarks.report import write_records
 from benchmarks.runner_steps import RunnerSteps
+from benchmarks.targets import BATCHES
 from service.bundle.manifest import Manifest
 
 CAPACITIES = (64, 512)
-BATCH_SIZES = (1, 8, 32)
 SOURCE_TOKENS = 25
 STEPS = 30
 
@@ -26,9 +26,9 @@ STEPS = 30
 def main(bundle: Path, rounds: int, threads: int) -> None:
     """Print milliseconds per step for each capacity and batch size, and their ratio."""
     manifest = Manifest.load(bundle)
-    runners = {capacity: RunnerSteps(bundle, max(BATCH_SIZES), capacity, threads) for capacity in CAPACITIES}
+    runners = {capacity: RunnerSteps(bundle, max(BATCHES), capacity, threads) for capacity in CAPACITIES}
     records: list[dict[str, Any]] = []
-    for batch_size in BATCH_SIZES:
+    for batch_size in BATCHES:
         seconds: dict[int, list[float]] = {capacity: [] for capacity in CAPACITIES}
         for runner in runners.values():
             runner.time(batch_size, SOURCE_TOKENS, STEPS)  # warm up

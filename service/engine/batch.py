@@ -110,12 +110,10 @@ class Batch:
     def leave(self, sequence: Sequence) -> list[Move]:
         """Free a sequence's rows and fill the gaps with the last live rows; returns the moves, each row once."""
         num_left = len(self._owners) - len(sequence.slots)
-        moves: list[Move] = []
-        if sequence.slots[0] < num_left or len(sequence.slots) > 1:  # otherwise it is the last row
-            holes = [row for row in sequence.slots if row < num_left]
-            beyond = [row for row in range(num_left, len(self._owners)) if self._owners[row] is not sequence]
-            lengths = self.state.lengths
-            moves = [Move(source, target, lengths[source]) for source, target in zip(beyond, holes, strict=True)]
+        holes = [row for row in sequence.slots if row < num_left]
+        beyond = [row for row in range(num_left, len(self._owners)) if self._owners[row] is not sequence]
+        lengths = self.state.lengths
+        moves = [Move(source, target, lengths[source]) for source, target in zip(beyond, holes, strict=True)]
         for source, target, _ in moves:
             owner = self._owners[source]
             self._owners[target] = owner

@@ -90,8 +90,6 @@ class Coalescing:
         group = self._group_of[leader]
         group.leader = leader
         self._stop_waiting(group)
-        if len(group.members) == 1 and not leader.wants_progress:
-            return []
         for sequence in group.members:
             self._watch(leader, sequence)
         return [sequence for sequence in group.members if sequence is not leader]

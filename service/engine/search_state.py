@@ -74,11 +74,9 @@ class SearchState:
         rows, slots = self.rows, self.slots
         width, slot, forced = sequence.num_slots, slots.item(first), sequence.forced_ids
         own = slice(first, first + width)
-        if width == 1:
-            self._pack(first, slot, sequence, decoder_start_id)
-        else:
+        self._pack(first, slot, sequence, decoder_start_id)
+        if width > 1:
             others = slots[first + 1 : own.stop].copy()
-            self._pack(first, slot, sequence, decoder_start_id)
             self.raw_rows[first + 1 : own.stop] = self.raw_rows[first]
             slots[first + 1 : own.stop] = others
             rows["rank"][own] = np.arange(width)

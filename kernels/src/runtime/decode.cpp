@@ -124,9 +124,9 @@ void Decode::run(const Context &context) {
     control.num_row_steps += static_cast<int32_t>(search.live().size());
     step(state, caches, search.live(), parallel, work);
     project(search.live(), needs, parallel, work);
-    search.advance(work.row_scores.data());
+    if (search.advance(work.row_scores.data()))
+      control.num_ended = num_live - static_cast<int32_t>(search.live().size());
     control.num_steps++;
-    control.num_ended = num_live - static_cast<int32_t>(search.live().size());
     bool has_room = control.returns_after > 0 && control.num_ended >= control.returns_after;
     if (has_room || __atomic_load_n(&control.interrupt, __ATOMIC_RELAXED))
       break;
