@@ -1,9 +1,8 @@
 """Cumulative statistics of a loaded model, in plain sums: KServe's ModelStatistics."""
 
-import contextlib
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from service.domain.call import Phase
@@ -43,18 +42,9 @@ class InferenceStatistics:
         self._lock = threading.Lock()
         self._steps: dict[int, Duration] = {}
 
-    @contextlib.contextmanager
-    def call(self, num_texts: int) -> Iterator[None]:
-        """Time a call, and count it as succeeded or failed."""
-        started = time.monotonic()
-        try:
-            yield
-        except BaseException:
-            self.failed.add(time.monotonic() - started)
-            raise
-        self.succeeded.add(time.monotonic() - started)
-        self.num_texts += num_texts
-        self.last_used_seconds = time.time()
+    def call(self, num_texts: int) -> "TimedCall":
+        """Return a context manager that times a call, and counts it as succeeded or failed."""
+        return TimedCall(self, num_texts)
 
     def took(self, phase: Phase, seconds: float) -> None:
         """Record how long a call's texts took to tokenize, or its translations to detokenize."""
@@ -77,3 +67,32 @@ class InferenceStatistics:
         """Return the durations of decoder runs by their number of rows, in ascending order. Thread-safe."""
         with self._lock:
             return {rows: Duration(took.count, took.seconds) for rows, took in sorted(self._steps.items())}
+
+
+class TimedCall:
+    """A call, timed and counted in a `with` block."""
+
+    __slots__ = ("_num_texts", "_started", "_statistics")
+
+    def __init__(self, statistics: InferenceStatistics, num_texts: int) -> None:
+        self._statistics: InferenceStatistics | None = statistics
+        self._num_texts = num_texts
+        self._started = time.monotonic()
+
+    def forget(self) -> None:
+        """Do not count the call."""
+        self._statistics = None
+
+    def __enter__(self) -> "TimedCall":
+        return self
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        statistics, seconds = self._statistics, time.monotonic() - self._started
+        if statistics is None:
+            return
+        if error is not None:
+            statistics.failed.add(seconds)
+            return
+        statistics.succeeded.add(seconds)
+        statistics.num_texts += self._num_texts
+        statistics.last_used_seconds = time.time()
