@@ -107,11 +107,12 @@ class Turns:
             worker.search.interrupt()
 
     def interrupt_for_newcomers(self) -> None:
-        """End the runs of workers that have room for waiting sequences soon. The caller holds the lock."""
+        """End the runs of workers that have room for waiting sequences, once they have paid for their turns. The
+        caller holds the lock."""
         if len(self.requests.waiting):
             for worker in self.workers:
                 if worker.batch.num_free and self._share(worker) > 0:
-                    worker.search.interrupt()
+                    worker.search.interrupt_for_newcomers()
 
     def _drop_unwanted(self, worker: Worker, now_seconds: float) -> None:
         if self.aborted:

@@ -128,7 +128,9 @@ void Decode::run(const Context &context) {
       control.num_ended = num_live - static_cast<int32_t>(search.live().size());
     control.num_steps++;
     bool has_room = control.returns_after > 0 && control.num_ended >= control.returns_after;
-    if (has_room || __atomic_load_n(&control.interrupt, __ATOMIC_RELAXED))
+    int32_t interrupt = __atomic_load_n(&control.interrupt, __ATOMIC_RELAXED);
+    bool is_early = interrupt == kForNewcomers && control.num_steps < control.least_steps;
+    if (has_room || (interrupt != kNone && !is_early))
       break;
   }
   *result = control.num_steps;
