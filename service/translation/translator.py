@@ -38,7 +38,7 @@ from service.translation.call import TranslationCall
 from service.translation.checks import check_request, check_texts
 from service.translation.computations import Computations
 from service.translation.decoding import SegmentDecoder, SegmentProgress
-from service.translation.sentence import SentenceTranslator, is_plain_sentence
+from service.translation.sentence import SentenceTranslator, may_be_plain_sentence
 from service.translation.source_languages import Part, parts_by_language, read_texts
 
 T = TypeVar("T")
@@ -125,7 +125,7 @@ class Translator:
         Raises:
             ServiceError: see `service.domain.errors`; invalid requests are rejected before anything is decoded.
         """
-        if is_plain_sentence(request) and not self._decoder.keeps:
+        if may_be_plain_sentence(request) and not self._decoder.keeps:
             result = await self._translate_sentence(request)
             if result is not None:
                 return result
