@@ -19,10 +19,11 @@ _HINT_SECONDS = (0.1, 60.0)
 _LATER = "try again later"
 _MAX_OUTPUT_TOKENS = Path("options", "max_output_tokens")
 
-# `BURST_SECONDS` is the longest wait for a first slot during a burst; the part of a burst that arrives after
-# `INTERVAL_SECONDS` meets the limit of a standing queue. So the first is how much an idle server accepts at once, and
-# the second for how long it does so.
-BURST_SECONDS = 10.0
+# `BURST_SECONDS` is the longest wait for a first slot during a burst, if the call's deadline allows it; the part of a
+# burst that arrives after `INTERVAL_SECONDS` meets the limit of a standing queue. So the first is how much an idle
+# server accepts at once, and the second for how long it does so. When an overload of n times the capacity begins
+# suddenly, the queue grows to n - 1 intervals, if that is less.
+BURST_SECONDS = 30.0
 INTERVAL_SECONDS = 2.0
 
 

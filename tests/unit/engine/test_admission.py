@@ -158,10 +158,10 @@ def test_the_open_limit_of_a_standing_queue_follows_a_slow_model() -> None:
     for number in range(9):
         door.enter(sequence(number))
     slow = Throughput(1, 4, 2.0)
-    slow.ended(10, 20)
+    slow.ended(10, 80)
     admission = Admission(door.requests, slow, 1000, 0.0)
     for now in (0.0, INTERVAL_SECONDS):
-        with pytest.raises(Overloaded, match=r"at most 10\.0 s is allowed"):  # a quarter of 40 s
+        with pytest.raises(Overloaded, match=r"at most 40\.0 s is allowed"):  # a quarter of 160 s
             admission.check_queue(0, Priority.NORMAL, ("new",), now)
 
 
