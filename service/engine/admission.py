@@ -121,8 +121,8 @@ class Admission:
     its caller's other calls as it has itself. So excess demand leads to rejections of the caller that causes it, not of
     others. Estimates describe typical sequences: a long queue comes close to them, while a single text may finish much
     sooner or later and is given the benefit of the doubt, as long as it has the server to itself. On a busy server the
-    calls that are accepted are those that just fit, and all of them would be a little late. Until something has been measured, calls are rejected only if
-    the queue is full.
+    calls that are accepted are those that just fit, and all of them would be a little late. Until something has been
+    measured, calls are rejected only if the queue is full.
 
     Not thread-safe, except `wait_seconds` and `check_queue`, which may read values from slightly different moments.
     """
