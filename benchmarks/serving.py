@@ -1,7 +1,7 @@
 """Latency and goodput over gRPC in an open loop: our server, CTranslate2's, and our own without its batching.
 
 Single-sentence calls of real sentences arrive as a Poisson process, even if the server can't keep up. A call's latency
-counts from its scheduled arrival. Callers give up after twice the objective; each server's queue has the length that
+counts from its scheduled arrival. Callers send the objective as their deadline; each server's queue has the length that
 suits it best when it is overloaded.
 """
 
@@ -160,7 +160,7 @@ class _Serving:
                         server.address,
                         self._seconds,
                         rate=multiple * unit_rates[contender.batching],
-                        timeout_seconds=2 * slo_seconds,
+                        timeout_seconds=slo_seconds,
                         seed=number + 1,
                     )
                     found.append(open_loop(server, load, slo_seconds))
@@ -182,9 +182,7 @@ class _Serving:
         for share in QUEUE_SHARES:
             max_waiting = max(MIN_QUEUE, round(share * capacity * slo_seconds))
             with running(contender.with_queue(max_waiting).command) as server:
-                load = Load(
-                    server.address, self._seconds / 2, rate=OVERLOAD * capacity, timeout_seconds=2 * slo_seconds
-                )
+                load = Load(server.address, self._seconds / 2, rate=OVERLOAD * capacity, timeout_seconds=slo_seconds)
                 found.append((open_loop(server, load, slo_seconds)["goodput"], max_waiting))
         goodput, max_waiting = max(found)
         name = f"{contender.engine} {contender.batching}"

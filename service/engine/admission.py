@@ -14,15 +14,21 @@ from service.engine.throughput import Throughput
 # sequences finish not much later than without a queue.
 _QUEUE_SHARE = 0.25
 _LEAST_QUEUE_SECONDS = 0.25
-_BENEFIT_OF_DOUBT = 0.75  # fraction of an estimate that must fit into the time a call has left
+
+# Estimates of a call's time: the fraction that must fit into the time it has left as long as it has the server to
+# itself; and when others make it take this many times as long, all of it, times what estimates turn out to leave out.
+_BENEFIT_OF_DOUBT = 0.75
+_BUSY = 2.0
+_MEASURED = 1.5  # from this multiple on, estimates are compared with what came of them
 _HINT_SECONDS = (0.1, 60.0)
 _LATER = "try again later"
 _MAX_OUTPUT_TOKENS = Path("options", "max_output_tokens")
 
-# `BURST_SECONDS` is the longest wait for a first slot during a burst; the part of a burst that arrives after
-# `INTERVAL_SECONDS` meets the limit of a standing queue. So the first is how much an idle server accepts at once, and
-# the second for how long it does so.
-BURST_SECONDS = 10.0
+# `BURST_SECONDS` is the longest wait for a first slot during a burst, if the call's deadline allows it; the part of a
+# burst that arrives after `INTERVAL_SECONDS` meets the limit of a standing queue. So the first is how much an idle
+# server accepts at once, and the second for how long it does so. When an overload of n times the capacity begins
+# suddenly, the queue grows to n - 1 intervals, if that is less.
+BURST_SECONDS = 30.0
 INTERVAL_SECONDS = 2.0
 
 
@@ -114,8 +120,9 @@ class Admission:
     queue: ahead of it are at most as many sequences of each other caller as of its own caller, and as many of each of
     its caller's other calls as it has itself. So excess demand leads to rejections of the caller that causes it, not of
     others. Estimates describe typical sequences: a long queue comes close to them, while a single text may finish much
-    sooner or later and is given the benefit of the doubt. Until something has been measured, calls are rejected only if
-    the queue is full.
+    sooner or later and is given the benefit of the doubt, as long as it has the server to itself. On a busy server the
+    calls that are accepted are those that just fit, and all of them would be a little late. Until something has been
+    measured, calls are rejected only if the queue is full.
 
     Not thread-safe, except `wait_seconds` and `check_queue`, which may read values from slightly different moments.
     """
@@ -196,8 +203,12 @@ class Admission:
             )
         num_ahead = self._requests.waiting.num_ahead(sequences[0].priority, sequences[0].origin, len(sequences))
         wait = self._seconds_for(num_ahead, num_free_slots)
-        seconds = wait + self._decode_seconds(*work, num_rows + num_slots)
-        if _BENEFIT_OF_DOUBT * seconds > left_seconds:
+        num_joining = len(self._requests.waiting) // self._throughput.num_workers
+        seconds = wait + self._decode_seconds(*work, num_rows + num_joining + num_slots)
+        slowdown = seconds / alone if alone else 1.0
+        share = min((slowdown - 1.0) / (_BUSY - 1.0), 1.0)
+        fraction = _BENEFIT_OF_DOUBT + share * (self._throughput.excess - _BENEFIT_OF_DOUBT)
+        if fraction * seconds > left_seconds:
             raise Overloaded(
                 "the call has {left:.2f} s left and would take about {needed:.2f} s, including {wait:.2f} s of waiting "
                 "for earlier calls",
@@ -207,6 +218,8 @@ class Admission:
                 wait=wait,
                 advice="try again later, or allow more time",
             )
+        if slowdown >= _MEASURED and len(sequences) == 1:
+            sequences[0].expected_seconds = seconds
 
     def _limit_seconds(self, num_free_slots: int, priority: Priority, now_seconds: float) -> float:
         """Return the longest acceptable wait for a first slot."""
