@@ -82,6 +82,7 @@ Encode::Encode(NodeInfo &node)
     if (cross.num_outputs != 2 * int64_t{shape_.num_heads} * shape_.head_size)
       throw std::invalid_argument("the decoder's heads are not as wide as the encoder's");
   num_inputs_ = model_.num_read();
+  model_.complete();
 }
 
 void Encode::run(const Context &context) {
