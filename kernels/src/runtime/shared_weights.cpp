@@ -1,7 +1,5 @@
 #include "runtime/shared_weights.h"
 
-#include <cstring>
-
 #if __has_include(<sys/mman.h>) && __has_include(<sys/file.h>)
 #define DRAGOMAN_MAPS_FILES
 #include <fcntl.h>
@@ -108,30 +106,11 @@ void SharedWeights::let_go() noexcept {
   file_ = -1;
 }
 
-const int8_t *SharedWeights::keep(int64_t num_blocks, int64_t block_bytes, const Fill &fill) {
-  int64_t place = num_kept_;
-  num_kept_ += num_blocks * block_bytes;
-  if (share(place, num_blocks, block_bytes, fill))
-    return mapped_ + place;
-  Array<int8_t> &own = own_.emplace_back(num_blocks * block_bytes);
-  for (int64_t block = 0; block < num_blocks; block++)
-    fill(block, own.data() + block * block_bytes);
-  return own.data();
-}
-
-// Return whether blocks are in the file, if need be because they were written.
-bool SharedWeights::share(int64_t place, int64_t num_blocks, int64_t block_bytes, const Fill &fill) {
-  if (mapped_ == nullptr || place + num_blocks * block_bytes > num_mapped_)
+bool SharedWeights::has(int64_t place, const Array<int8_t> &block) {
+  if (place + block.size() > num_mapped_)
     return false;
-  Array<int8_t> packed(block_bytes);
-  for (int64_t block = 0; block < num_blocks; block++, place += block_bytes) {
-    std::memset(packed.data(), 0, static_cast<size_t>(block_bytes));
-    fill(block, packed.data());
-    auto is_there = [&] { return std::memcmp(mapped_ + place, packed.data(), static_cast<size_t>(block_bytes)) == 0; };
-    if (!is_there() && !(writes_ && write_all(file_, packed.data(), block_bytes, place) && is_there()))
-      return false;
-  }
-  return true;
+  auto is_there = [&] { return std::memcmp(mapped_ + place, block.data(), static_cast<size_t>(block.size())) == 0; };
+  return is_there() || (writes_ && write_all(file_, block.data(), block.size(), place) && is_there());
 }
 
 void SharedWeights::complete() {

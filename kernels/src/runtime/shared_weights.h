@@ -2,8 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 #include <deque>
-#include <functional>
 #include <string>
 
 #include "runtime/memory.h"
@@ -16,9 +16,6 @@ namespace dragoman {
 // one deletes it.
 class SharedWeights {
 public:
-  // Writes one block, which is zero.
-  using Fill = std::function<void(int64_t block, int8_t *to)>;
-
   struct File {
     std::string directory, name; // without a directory, there is no file
     int64_t num_bytes;
@@ -31,14 +28,31 @@ public:
   SharedWeights(const SharedWeights &) = delete;
   SharedWeights &operator=(const SharedWeights &) = delete;
 
-  // Return blocks, aligned to 64 bytes if their size is a multiple of that; valid as long as this is. In every process
-  // the same calls must be made in the same order. Throws what `fill` throws.
-  const int8_t *keep(int64_t num_blocks, int64_t block_bytes, const Fill &fill);
+  // Return packed blocks, aligned to 64 bytes if their size is a multiple of that; valid as long as this is.
+  // `fill(block, to)` writes one, where there are zeros. In every process the same calls must be made in the same order.
+  template <class Fill> const int8_t *keep(int64_t num_blocks, int64_t block_bytes, const Fill &fill) {
+    int64_t begin = num_kept_;
+    num_kept_ += num_blocks * block_bytes;
+    bool is_shared = mapped_ != nullptr;
+    Array<int8_t> packed(is_shared ? block_bytes : 0);
+    for (int64_t block = 0; is_shared && block < num_blocks; block++) {
+      std::memset(packed.data(), 0, static_cast<size_t>(block_bytes));
+      fill(block, packed.data());
+      is_shared = has(begin + block * block_bytes, packed);
+    }
+    if (is_shared)
+      return mapped_ + begin;
+    Array<int8_t> &own = own_.emplace_back(num_blocks * block_bytes);
+    for (int64_t block = 0; block < num_blocks; block++)
+      fill(block, own.data() + block * block_bytes);
+    return own.data();
+  }
   // Let other processes use the file: nothing more is kept.
   void complete();
 
 private:
-  bool share(int64_t place, int64_t num_blocks, int64_t block_bytes, const Fill &fill);
+  // Return whether the file has a block, if need be because it is written.
+  bool has(int64_t place, const Array<int8_t> &block);
   void let_go() noexcept;
 
   std::string path_;
