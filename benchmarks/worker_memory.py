@@ -50,7 +50,7 @@ def main(model: str, precision: str, workers: int, callers: int, seconds: float)
 
 
 def _command(bundle: str, workers: int) -> list[str]:
-    if "workers" in ServerConfig.model_fields:
+    if hasattr(ServerConfig, "workers"):
         return serve_command(bundle, "--workers", str(workers))
     return [*COMMAND, bundle, str(workers)] if workers > 1 else serve_command(bundle)
 
