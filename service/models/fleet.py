@@ -103,7 +103,8 @@ class Fleet:
                 model = await self._in_thread(functools.partial(self._load, bundle))
             self._tell_loaded(model, started)
             self.models.append(model)
-        await self._in_thread(give_back)  # loading takes more memory than a loaded model
+        # Loading takes more memory than a loaded model.
+        await self._in_thread(functools.partial(give_back, is_first=True))
         self._listener.on_served(self.models)
 
     async def reload(self) -> ReloadOutcome:

@@ -9,6 +9,7 @@ Stop: NOT_SERVING -> drain delay -> no new calls, accepted ones finish within th
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 import service
 from service.calls.observer import CallObserver
@@ -57,10 +58,13 @@ _FAILED_STOP_SECONDS = 20.0
 class Server:
     """One server process. All methods belong to the event loop's thread."""
 
-    def __init__(self, config: ServerConfig, *, checks_integrity: bool = False) -> None:
+    def __init__(
+        self, config: ServerConfig, *, checks_integrity: bool = False, shared_weights: Path | None = None
+    ) -> None:
         """Build everything that needs no port; must be called on a running event loop.
 
         `checks_integrity` makes the engines check their state, as defined by `EngineConfig`; for tests.
+        `shared_weights` is a folder for the weights that several server processes have in common (`SessionConfig`).
 
         Raises:
             FileProblem: a file of TLS or API keys can't be used.
@@ -97,6 +101,7 @@ class Server:
             self._translator,
             lambda _: self._supervisor.wake(),
             checks_integrity=checks_integrity,
+            shared_weights=shared_weights,
         )
         self._fleet = Fleet(
             config.models,

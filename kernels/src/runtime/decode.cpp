@@ -44,6 +44,7 @@ Decode::Decode(NodeInfo &node)
   search_model_.num_readable = embedding_.num_tokens;
   search_model_.renormalizes = node.integer("renormalizes", 0, 1) != 0;
   num_inputs_ = model_.num_read();
+  model_.complete();
 }
 
 State Decode::bind(const Context &context, Caches &caches) const {

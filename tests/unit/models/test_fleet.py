@@ -129,7 +129,7 @@ def test_memory_is_given_back_when_nothing_holds_what_was_replaced(
 ) -> None:
     alive: list[int] = []  # engines in memory, each time that memory is returned
     monkeypatch.setattr(
-        fleet_module, "give_back", lambda: alive.append(sum(ref() is not None for ref in stage.engines))
+        fleet_module, "give_back", lambda **_: alive.append(sum(ref() is not None for ref in stage.engines))
     )
     is_over = threading.Event()
 
