@@ -49,15 +49,19 @@ class ControlledDelay:
         self._last_long = 0.0
         self._has_stood = False
 
+    def is_short(self, now_seconds: float) -> None:
+        """Learn that nobody waits at the moment."""
+        self._long_since = None
+        if self._has_stood and now_seconds - self._last_long >= INTERVAL_SECONDS:
+            self._has_stood = False
+
     def limit_seconds(self, now_seconds: float, wait_seconds: float, target_seconds: float) -> float:
         """Return the longest acceptable wait for a new sequence, given the queue's current and target waits.
 
         Call it at each arrival: between arrivals a queue can only get shorter.
         """
         if wait_seconds < target_seconds:
-            self._long_since = None
-            if now_seconds - self._last_long >= INTERVAL_SECONDS:
-                self._has_stood = False
+            self.is_short(now_seconds)
         else:
             if self._long_since is None:
                 self._long_since = now_seconds
@@ -147,6 +151,9 @@ class Admission:
         Raises:
             Overloaded: any call from this origin would wait too long.
         """
+        if self._has_room(num_free_slots):
+            self._delays[priority].is_short(now_seconds)
+            return
         wait = self._seconds_for(self._requests.waiting.num_ahead(priority, origin), num_free_slots)
         limit = self._limit_seconds(num_free_slots, priority, now_seconds)
         if wait > limit:
@@ -170,7 +177,8 @@ class Admission:
         if not sequences:
             return
         priority, origin = sequences[0].priority, sequences[0].origin
-        room = self._requests.waiting.room(origin)
+        waiting = self._requests.waiting
+        room = waiting.room(origin) if len(waiting) else self._max_waiting
         if (excess := len(sequences) - room) > 0:
             raise Overloaded(
                 "the call has {number} sequences, {num_waiting} of at most {most} are waiting, and this caller may add "
@@ -201,8 +209,10 @@ class Admission:
                 needed=alone,
                 advice="allow more time, or send less text per call",
             )
-        num_ahead = self._requests.waiting.num_ahead(sequences[0].priority, sequences[0].origin, len(sequences))
-        wait = self._seconds_for(num_ahead, num_free_slots)
+        wait = 0.0
+        if not self._has_room(num_free_slots):
+            num_ahead = self._requests.waiting.num_ahead(sequences[0].priority, sequences[0].origin, len(sequences))
+            wait = self._seconds_for(num_ahead, num_free_slots)
         num_joining = len(self._requests.waiting) // self._throughput.num_workers
         seconds = wait + self._decode_seconds(*work, num_rows + num_joining + num_slots)
         slowdown = seconds / alone if alone else 1.0
@@ -234,6 +244,14 @@ class Admission:
         `longest` is the number of steps of the longest sequence."""
         throughput = self._throughput
         return max(rows * throughput.seconds_per_row, longest * throughput.turn_seconds(num_rows))
+
+    def _has_room(self, num_free_slots: int) -> bool:
+        """Return whether a call would not wait, whosever turn comes first: `_seconds_for` is 0 even behind all others.
+        Most calls are answered by this."""
+        num_waiting, typical = len(self._requests.waiting), self._throughput.typical_tokens
+        if not num_waiting:
+            return num_free_slots > 0
+        return (num_waiting + 1) * self._requests.coalescing.waiting_rows <= num_waiting * num_free_slots * typical
 
     def _seconds_for(self, num_ahead: int, num_free_slots: int) -> float:
         """Estimate the time until `num_ahead` waiting sequences and one more have slots."""

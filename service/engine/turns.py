@@ -109,9 +109,12 @@ class Turns:
     def interrupt_for_newcomers(self) -> None:
         """End the runs of workers that have room for waiting sequences, once they have paid for their turns. The
         caller holds the lock."""
-        if len(self.requests.waiting):
-            for worker in self.workers:
-                if worker.batch.num_free and self._share(worker) > 0:
+        num_waiting = len(self.requests.waiting)
+        if num_waiting:
+            numbers = [worker.batch.num_sequences for worker in self.workers]
+            most = -(-(num_waiting + sum(numbers)) // len(numbers))
+            for worker, number in zip(self.workers, numbers, strict=True):
+                if number < most and worker.batch.num_free:
                     worker.search.interrupt_for_newcomers()
 
     def _drop_unwanted(self, worker: Worker, now_seconds: float) -> None:

@@ -63,30 +63,24 @@ class LoadedModel:
     aligner: Aligner | None = None
     leases: Leases = field(default_factory=Leases)
     kernels: str = "plain"
+    name: str = field(init=False)  # as in a request's `model` and in metrics' labels
+    version: str = field(init=False)  # as in a request's `model_version`; empty for a bundle outside a repository
+    manifest: Manifest = field(init=False)
     fingerprint: str = field(init=False)
     unknown: UnknownCharacters = field(init=False)
     default_options: DecodingOptions = field(init=False)
     _resolved: dict[tuple[tuple[str, Any], ...], DecodingOptions] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "default_options", _default_options(self.manifest))
+        for name, value in (
+            ("name", self.bundle.name),
+            ("version", self.bundle.version),
+            ("manifest", self.bundle.manifest),
+            ("default_options", _default_options(self.bundle.manifest)),
+        ):
+            object.__setattr__(self, name, value)
         object.__setattr__(self, "fingerprint", _fingerprint(self.manifest))
         object.__setattr__(self, "unknown", UnknownCharacters(self.tokenizer))
-
-    @property
-    def name(self) -> str:
-        """Return the model's name, as used in a request's `model` and in metrics labels."""
-        return self.bundle.name
-
-    @property
-    def version(self) -> str:
-        """Return the version, as used in a request's `model_version`; empty for a bundle outside a repository."""
-        return self.bundle.version
-
-    @property
-    def manifest(self) -> Manifest:
-        """Return the bundle's manifest."""
-        return self.bundle.manifest
 
     def restart(self) -> None:
         """Restart its engine after a failure, if its golden sentences are translated as expected.

@@ -1,5 +1,6 @@
 """Cumulative statistics of a loaded model, in plain sums: KServe's ModelStatistics."""
 
+import math
 import threading
 import time
 from collections.abc import Sequence
@@ -52,10 +53,14 @@ class InferenceStatistics:
 
     def decoded(self, updates: Sequence[SequenceUpdate]) -> None:
         """Record the times of a call's decoded sequences."""
-        arrived = min(update.sequence.arrived_seconds for update in updates)
-        admitted = min(update.sequence.admitted_seconds for update in updates)
+        arrived = admitted = math.inf
+        finished = 0.0
+        for update in updates:
+            sequence = update.sequence
+            arrived, admitted = min(arrived, sequence.arrived_seconds), min(admitted, sequence.admitted_seconds)
+            finished = max(finished, update.finished_seconds)
         self.queue.add(max(admitted - arrived, 0.0))
-        self.decode.add(max(max(update.finished_seconds for update in updates) - admitted, 0.0))
+        self.decode.add(max(finished - admitted, 0.0))
 
     def turn(self, stats: TurnStats) -> None:
         """Record a turn of the engine that ran something. Thread-safe."""

@@ -202,8 +202,12 @@ def _note(sequences: Sequence_[Sequence], finished_seconds: float | None) -> Non
         return
     current = current_call()
     ended = time.monotonic() if finished_seconds is None else finished_seconds
-    began = min(sequence.arrived_seconds for sequence in sequences)
-    first = min((each for each in sequences if each.admitted_seconds), key=_admission, default=None)
+    if len(sequences) == 1:
+        first = sequences[0] if sequences[0].admitted_seconds else None
+        began = sequences[0].arrived_seconds
+    else:
+        first = min((each for each in sequences if each.admitted_seconds), key=_admission, default=None)
+        began = min(sequence.arrived_seconds for sequence in sequences)
     if first is None:
         current.took(Phase.QUEUE, began, ended)
         return
