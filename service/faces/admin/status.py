@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from service.models.loaded_model import LoadedModel
+from service.observe.families import Sample
 from service.observe.recent_errors import RecentError
-from service.observe.registry import Sample
 
 # Last parts of `method`s. Other calls, such as health checks, would only obscure how long translating takes.
 TRANSLATING = {"Translate", "TranslateStream", "TranslateText", "ModelInfer", "ModelStreamInfer", "translate"}
@@ -42,7 +42,7 @@ def numbers_of(samples: Iterable[Sample]) -> dict[str, Any]:
     calls: defaultdict[str, float] = defaultdict(float)
     buckets: dict[str, defaultdict[float, float]] = {name: defaultdict(float) for name in _HISTOGRAMS.values()}
     by_model: defaultdict[str, dict[str, float]] = defaultdict(dict)
-    for name, labels, value in samples:
+    for name, labels, value, _ in samples:
         if labels.get("method", "translate").rpartition("/")[2] not in TRANSLATING:
             continue
         if name == "dragoman_requests_total":
