@@ -129,7 +129,7 @@ def _encoded(collector: Collector, accept: str) -> tuple[bytes, str]:
 
 def _sample(sample: prometheus.Sample) -> Sample:
     given = sample.exemplar
-    exemplar = Exemplar(given.labels, given.value, given.timestamp or 0.0) if given else None
+    exemplar = Exemplar(given.labels, given.value, float(given.timestamp or 0.0)) if given else None
     return Sample(sample.name, sample.labels, sample.value, exemplar)
 
 

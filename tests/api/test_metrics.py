@@ -16,6 +16,9 @@ from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from service.faces.grpc.pb.inference import grpc_service_pb2 as kserve_pb
 from service.faces.grpc.pb.inference import grpc_service_pb2_grpc as kserve_grpc
 from service.models.warm_up import SLOT_COUNTS
+from service.observe.families import from_json
+from service.observe.merging import merged
+from service.observe.metrics import Metrics
 from tests.patience import patient
 from tests.servers import REPOSITORY, InProcessServer, distinct_texts, eventually
 from tests.tools import tool
@@ -278,6 +281,18 @@ def test_triton_s_metrics_are_its_statistics_and_off_by_default(serve: Callable[
     ):
         assert found[f"nv_inference_{name}_duration_us"] == pytest.approx(duration.ns / 1000, abs=1)
     assert 0 < found["nv_inference_compute_infer_duration_us"] < found["nv_inference_request_duration_us"]
+
+
+def test_the_metrics_of_several_servers_merge_into_those_of_one(serve: Callable[..., InProcessServer]) -> None:
+    """Every metric of a server that has all of them has a rule."""
+    server = serve(triton_metrics=True)
+    translate(server, ["Hello"])
+    families = from_json(server.get("/metrics.json")[2].encode())
+    own = Metrics()
+    own.tls_valid_until(1e9)
+    names = {family.name for family in merged([families] * 2 + [list(own.families())], own.rules())}
+    exposed = server.get("/metrics", Accept="application/openmetrics-text; version=1.0.0")[2]
+    assert names - {"dragoman_tls_certificate_not_after_seconds"} == set(re.findall(r"^# TYPE (\S+) ", exposed, re.M))
 
 
 def promtool_says(text: str) -> list[str]:
