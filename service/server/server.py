@@ -16,7 +16,7 @@ from service.calls.pipeline import CallPipeline
 from service.config.server_config import ServerConfig
 from service.domain.translation import CallLimits
 from service.faces.admin.calls import AdminCalls
-from service.faces.admin.routes import admin_listener
+from service.faces.admin.routes import admin_listener, routed
 from service.faces.admin.server import AdminServer, ServerView
 from service.faces.grpc.intake import Memory
 from service.faces.grpc.kserve.servicer import KServeServicer
@@ -211,7 +211,9 @@ class Server:
         self.metrics_port = monitoring.port
         monitoring.start()
         if config.admin_port >= 0:
-            admin = admin_listener(config.admin_host, config.admin_port, self._admin(), config.max_request_bytes)
+            admin = admin_listener(
+                config.admin_host, config.admin_port, routed(self._admin(), config.admin_host), config.max_request_bytes
+            )
             self._http.append(admin)
             self.admin_port = admin.port
             admin.start()

@@ -1,7 +1,6 @@
 """The admin listener: which path is what, the page, and the protection against other pages; for whatever answers."""
 
 import re
-from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from typing import Protocol
 from urllib.parse import unquote
@@ -9,7 +8,7 @@ from urllib.parse import unquote
 from service.faces.admin.answers import HEADERS, failure
 from service.faces.admin.same_site import refusal
 from service.faces.admin.status_page import build_page
-from service.faces.http.application import HttpAnswer, HttpRequest, application
+from service.faces.http.application import Answer, HttpAnswer, HttpRequest, application
 from service.faces.http.listener import HttpListener
 
 _MODEL_ACTION = re.compile("/api/models/([^/]+)/(load|unload)")
@@ -48,18 +47,19 @@ class Operators(Protocol):
         ...
 
 
-def admin_listener(host: str, port: int, operators: Operators, max_request_bytes: int) -> HttpListener:
+def admin_listener(host: str, port: int, answer: Answer, max_request_bytes: int) -> HttpListener:
     """Open the port for operators; 0 takes any free one. Bodies may have up to `max_request_bytes`, at most 128 KiB.
+
+    `answer` is `routed` by the same host.
 
     Raises:
         PortError: the port can't be listened on.
     """
     max_body_bytes = min(max_request_bytes, _MAX_BODY_BYTES)
-    app = application(routed(operators, host), max_body_bytes)
-    return HttpListener(host, port, "the status page", "--admin-port", app)
+    return HttpListener(host, port, "the status page", "--admin-port", application(answer, max_body_bytes))
 
 
-def routed(operators: Operators, own_host: str) -> Callable[[HttpRequest], Awaitable[HttpAnswer]]:
+def routed(operators: Operators, own_host: str) -> Answer:
     """Return what answers each request that other web pages can't have sent; `own_host` is the listener's."""
     page = build_page()
 

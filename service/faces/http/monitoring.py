@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
 
-from service.faces.http.application import PLAIN, HttpAnswer, HttpRequest, application
+from service.faces.http.application import PLAIN, Answer, HttpAnswer, HttpRequest, application
 from service.faces.http.listener import HttpListener
 from service.observe.families import to_json
 from service.observe.metrics import Metrics
@@ -17,7 +17,7 @@ FAMILIES_PATH = "/metrics.json"  # the metrics as `families.to_json`, for what m
 Page = Callable[[str], Awaitable[HttpAnswer]]  # of a request's `Accept`
 
 
-def monitoring(pages: Mapping[str, Page]) -> Callable[[HttpRequest], Awaitable[HttpAnswer]]:
+def monitoring(pages: Mapping[str, Page]) -> Answer:
     """Return what answers scrapers and probes with these pages, by path."""
 
     async def answer(request: HttpRequest) -> HttpAnswer:
