@@ -22,20 +22,22 @@ class KeptCounts:
     def __init__(self) -> None:
         self._process: float | None = None
         self._last: list[Family] = []
+        self._values: dict[tuple[str, Labels], _Values] = {}  # of the last reading
         self._ended: list[Family] = []
 
-    def read(self, families: Iterable[Family]) -> None:
-        """Take what the worker reports now; what it no longer counts is kept: everything, if it is another process."""
+    def read(self, families: Iterable[Family]) -> bool:
+        """Take what the worker reports now; what it no longer counts is kept: everything, if it is another process.
+
+        Return whether it is another process than at the last reading.
+        """
         families = list(families)
         process, now = _start_of(families), [family for family in families if family.kind in COUNTED]
-        if process == self._process:
-            values = _values(now)
-            lost = {key for key, group in _values(self._last).items() if _has_ended(group, values.get(key))}
-        else:
-            lost = set(_values(self._last))
+        values, is_other = _values(now), process != self._process
+        lost = {key for key, group in self._values.items() if is_other or _has_ended(group, values.get(key))}
         if lost:
             self._ended = merged([self._ended, _only(self._last, lambda name, labels: (name, labels) in lost)], {})
-        self._process, self._last = process, now
+        was, self._process, self._last, self._values = self._process, process, now, values
+        return is_other and was is not None
 
     def kept(self, *, answers: bool) -> list[Family]:
         """Return the counts to add to what the worker reports now: all of them, if it does not answer."""

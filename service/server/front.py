@@ -13,7 +13,6 @@ from service.faces.front.worker import WorkerEndpoint
 from service.faces.http.application import application, on_loop
 from service.faces.http.listener import HttpListener
 from service.faces.http.monitoring import monitoring
-from service.observe.metrics import Metrics
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +38,7 @@ async def run_front(
         PortError: a port can't be listened on.
     """
     loop = asyncio.get_running_loop()
-    metrics = WorkersMetrics(workers, Metrics().rules())
+    metrics = WorkersMetrics(workers)
     answer = on_loop(monitoring(pages(workers, metrics)), loop)
     listeners = [
         HttpListener(config.metrics_host, config.metrics_port, "metrics", "--metrics-port", application(answer))

@@ -82,7 +82,11 @@ def test_the_metrics_are_those_of_both(two: tuple[Front, list[InProcessServer]])
     found = values(running)
     both = [server.metrics() for server in servers]
     names = [{name for name, _ in each if name.startswith("dragoman_")} for each in (found, *both)]
-    assert names[0] == names[1] | names[2] | {"dragoman_workers"}
+    assert names[0] == names[1] | names[2] | {
+        "dragoman_workers",
+        "dragoman_worker_restarts_total",
+        "dragoman_worker_restarts_created",
+    }
     for name in ("dragoman_target_tokens_total", "dragoman_slots_max", "dragoman_decode_step_seconds_count"):
         key = name, frozenset({("model", "tiny")})
         assert found[key] == sum(each[key] for each in both) > 0
@@ -274,7 +278,9 @@ def test_a_front_without_workers_answers(loop_thread: LoopThread, tmp_path: Path
         assert ask(running, "GET", "/api/models")[0] == 503
         assert running.get("/readyz")[0] == 503
         assert running.get("/livez")[0] == 200
-        assert value(running, "dragoman_workers", state="silent") == 2
+        found = values(running)
+        assert found["dragoman_workers", frozenset({("state", "silent")})] == 2
+        assert found["dragoman_ready", frozenset()] == 0
         assert ask(running, "POST", "/api/translate", {**HELLO, "texts": ["a" * 200_000]})[0] == 413
 
 

@@ -1,34 +1,26 @@
 """The metrics of all workers as those of one server."""
 
 import asyncio
-import enum
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from http import HTTPStatus
 from typing import NamedTuple
 
 from service.faces.front.worker import NoAnswer, WorkerEndpoint, get
 from service.faces.http.monitoring import FAMILIES_PATH
-from service.observe.families import Family, Merge, from_json
+from service.observe.families import Family, from_json
 from service.observe.kept_counts import KeptCounts, reported_by
 from service.observe.merging import merged
-from service.observe.registry import Registry
+from service.observe.metrics import Metrics
+from service.observe.worker_metrics import WorkerState
 
 READ_SECONDS = 2.0  # for what a worker answers at once, unless it hangs
-
-
-class WorkerState(enum.Enum):
-    """What a worker's metrics say about it."""
-
-    READY = "ready"
-    NOT_READY = "not_ready"  # it loads its models, or restarts an engine
-    DRAINING = "draining"
-    SILENT = "silent"  # it has ended, or does not answer in time
 
 
 class _Reading(NamedTuple):
     """A worker's present metrics, none if it is silent, and its counts that are not among them."""
 
     state: WorkerState
+    is_another: bool  # than it was at the reading before
     present: list[Family]
     kept: list[Family]
 
@@ -36,18 +28,18 @@ class _Reading(NamedTuple):
 class WorkersMetrics:
     """Reads the metrics of all workers, and of the process that this is. For one event loop."""
 
-    def __init__(self, workers: Sequence[WorkerEndpoint], rules: Mapping[str, Merge]) -> None:
-        """Merge the workers' gauges by `rules`."""
+    def __init__(self, workers: Sequence[WorkerEndpoint]) -> None:
         self._readers = [_Reader(worker) for worker in workers]
-        self._own = Registry()
-        self._workers = self._own.gauge("workers", "Worker processes, by state.", "state", merge=Merge.SUM)
-        self._rules = {**rules, **self._own.rules()}
+        self._own = Metrics()  # with all metrics, so that a server whose workers are silent is not ready, either
+        self._workers = self._own.of_workers()
+        self._rules = self._own.rules()
 
     async def read(self) -> list[Family]:
         """Return the merged metrics: of workers that do not answer, only what they have counted."""
         readings = await asyncio.gather(*(reader.read() for reader in self._readers))
         for state in WorkerState:
-            self._workers.labels(state.value).set(sum(reading.state is state for reading in readings))
+            self._workers.states.labels(state.value).set(sum(reading.state is state for reading in readings))
+        self._workers.restarts.inc(sum(reading.is_another for reading in readings))
         self._forget(readings)
         parts = [self._own.families(), *(reading.present for reading in readings), *(each.kept for each in readings)]
         return merged(parts, self._rules)
@@ -76,10 +68,10 @@ class _Reader:
                 if answer.status is not HTTPStatus.OK:
                     raise NoAnswer(f"answers {answer.status}", was_sent=True)
                 families = from_json(answer.body)
-                self.counts.read(families)
+                is_another = self.counts.read(families)
         except (NoAnswer, TimeoutError, ValueError, TypeError):  # the last two: not the metrics of a worker
-            return _Reading(WorkerState.SILENT, [], self.counts.kept(answers=False))
-        return _Reading(_state(families), families, self.counts.kept(answers=True))
+            return _Reading(WorkerState.SILENT, False, [], self.counts.kept(answers=False))
+        return _Reading(_state(families), is_another, families, self.counts.kept(answers=True))
 
 
 def _state(families: Sequence[Family]) -> WorkerState:

@@ -142,6 +142,14 @@ def total(kept: KeptCounts, now: list[Family]) -> dict[tuple[str, tuple[tuple[st
     return values(merged([now, kept.kept(answers=True)], {}))
 
 
+def test_another_process_is_noticed_by_its_start() -> None:
+    kept = KeptCounts()
+    assert not kept.read([counter(1.0), started_at(10.0)])
+    assert not kept.read([counter(2.0), started_at(10.0)])
+    assert kept.read([counter(3.0), started_at(20.0)])
+    assert values(kept.kept(answers=True)) == {("calls_total", ()): 2.0}
+
+
 def test_a_series_that_begins_again_in_the_same_process_is_kept_too() -> None:
     kept = KeptCounts()
     key = ("calls_total", (("model", "a"),))
