@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -60,7 +61,6 @@ class Front:
 
     def __init__(self, loop: LoopThread, folder: Path, config: ServerConfig, num_workers: int) -> None:
         self._loop = loop
-        self._folder = folder
         self._relays: dict[int, list[Relay]] = {}
         self.workers = [
             WorkerEndpoint(number, folder / f"worker-{number}.metrics", folder / f"worker-{number}.admin")
@@ -104,9 +104,17 @@ class Front:
 
 
 @contextlib.contextmanager
-def front(loop: LoopThread, folder: Path, num_workers: int, config: ServerConfig) -> Iterator[Front]:
-    running = Front(loop, folder, config, num_workers)
-    try:
-        yield running
-    finally:
-        running.close()
+def front(loop: LoopThread, num_workers: int, config: ServerConfig) -> Iterator[Front]:
+    with short_folder() as folder:
+        running = Front(loop, folder, config, num_workers)
+        try:
+            yield running
+        finally:
+            running.close()
+
+
+@contextlib.contextmanager
+def short_folder() -> Iterator[Path]:
+    """Make a folder for sockets, whose paths may have 107 bytes, fewer than those of pytest's folders."""
+    with tempfile.TemporaryDirectory() as folder:
+        yield Path(folder)

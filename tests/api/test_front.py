@@ -28,9 +28,9 @@ CONFIG = ServerConfig(metrics_port=0, admin_port=0)
 
 @pytest.fixture
 def two(
-    loop_thread: LoopThread, tmp_path: Path, serve: Callable[..., InProcessServer]
+    loop_thread: LoopThread, serve: Callable[..., InProcessServer]
 ) -> Iterator[tuple[Front, list[InProcessServer]]]:
-    with front(loop_thread, tmp_path, 2, CONFIG) as running:
+    with front(loop_thread, 2, CONFIG) as running:
         servers = [serve(triton_metrics=True), serve(triton_metrics=True)]
         for number, server in enumerate(servers):
             running.appears(number, server)
@@ -212,7 +212,7 @@ def test_keys_and_their_quotas_arrive_at_the_workers(
     keys = tmp_path / "keys.toml"
     keys.write_text(key_lines(key, "ci", None, Quotas(requests_per_minute=1)))
     keys.chmod(0o600)
-    with front(loop_thread, tmp_path, 1, CONFIG) as running:
+    with front(loop_thread, 1, CONFIG) as running:
         running.appears(0, serve(api_keys=keys))
         with_key = {**JSON, "X-API-Key": key}
         assert ask(running, "POST", "/api/translate", HELLO, with_key)[0] == 200
@@ -222,10 +222,8 @@ def test_keys_and_their_quotas_arrive_at_the_workers(
         assert ask(running, "POST", "/api/translate", HELLO, {**JSON, "X-API-Key": "unknown"})[0] == 401
 
 
-def test_changes_are_made_in_all_workers(
-    loop_thread: LoopThread, tmp_path: Path, serve: Callable[..., InProcessServer]
-) -> None:
-    with front(loop_thread, tmp_path, 2, replace(CONFIG, model_control="explicit")) as running:
+def test_changes_are_made_in_all_workers(loop_thread: LoopThread, serve: Callable[..., InProcessServer]) -> None:
+    with front(loop_thread, 2, replace(CONFIG, model_control="explicit")) as running:
         servers = [serve(model_control="explicit"), serve(model_control="explicit")]
         for number, server in enumerate(servers):
             running.appears(number, server)
@@ -254,8 +252,8 @@ def test_changes_are_made_in_all_workers(
 
 
 @pytest.mark.parametrize("path", ["/api/translate", "/api/reload", "/api/models/tiny/load", "/api/models/tiny/unload"])
-def test_other_web_pages_reach_no_worker(loop_thread: LoopThread, tmp_path: Path, path: str) -> None:
-    with front(loop_thread, tmp_path, 1, CONFIG) as running:
+def test_other_web_pages_reach_no_worker(loop_thread: LoopThread, path: str) -> None:
+    with front(loop_thread, 1, CONFIG) as running:
         for headers in (
             {"Content-Type": "text/plain"},
             {**JSON, "Origin": "http://evil.example"},
@@ -269,8 +267,8 @@ def test_other_web_pages_reach_no_worker(loop_thread: LoopThread, tmp_path: Path
         assert ask(running, "GET", path)[0] == 404
 
 
-def test_a_front_without_workers_answers(loop_thread: LoopThread, tmp_path: Path) -> None:
-    with front(loop_thread, tmp_path, 2, CONFIG) as running:
+def test_a_front_without_workers_answers(loop_thread: LoopThread) -> None:
+    with front(loop_thread, 2, CONFIG) as running:
         code, page = ask(running, "GET", "/")
         assert (code, page[:15]) == (200, b"<!DOCTYPE html>")
         now = status(running)
@@ -284,7 +282,7 @@ def test_a_front_without_workers_answers(loop_thread: LoopThread, tmp_path: Path
         assert ask(running, "POST", "/api/translate", {**HELLO, "texts": ["a" * 200_000]})[0] == 413
 
 
-def test_there_may_be_no_admin_port(loop_thread: LoopThread, tmp_path: Path) -> None:
-    with front(loop_thread, tmp_path, 1, replace(CONFIG, admin_port=-1)) as running:
+def test_there_may_be_no_admin_port(loop_thread: LoopThread) -> None:
+    with front(loop_thread, 1, replace(CONFIG, admin_port=-1)) as running:
         assert running.admin_port == -1
         assert running.get("/livez")[0] == 200

@@ -16,7 +16,7 @@ def test_it_shows_each_worker_and_the_sums_of_all(
     loop_thread: LoopThread, tmp_path: Path, serve: Callable[..., InProcessServer]
 ) -> None:
     config = ServerConfig(metrics_port=0, admin_port=0)
-    with front(loop_thread, tmp_path, 2, config) as running, browser(tmp_path / "profile") as window:
+    with front(loop_thread, 2, config) as running, browser(tmp_path / "profile") as window:
         servers = [serve(), serve()]
         for number, server in enumerate(servers):
             running.appears(number, server)

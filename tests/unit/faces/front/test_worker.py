@@ -1,7 +1,7 @@
 """Requests to a worker: what is passed on and back, and every way in which a worker may fail to answer."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from http import HTTPStatus
 from pathlib import Path
 
@@ -10,11 +10,18 @@ import pytest
 from service.faces.front import worker
 from service.faces.front.worker import NoAnswer, ask
 from service.faces.http.application import HttpAnswer
+from tests.fronts import short_folder
 from tests.patience import patient
 
 Handler = Callable[[bytes, asyncio.StreamWriter], Awaitable[None]]
 
 SECONDS = patient(10.0)
+
+
+@pytest.fixture
+def path() -> Iterator[Path]:
+    with short_folder() as folder:
+        yield folder / "worker-0.admin"
 
 
 def answer(path: Path, handle: Handler, *, timeout_seconds: float = SECONDS, body: bytes = b"") -> HttpAnswer:
@@ -44,7 +51,7 @@ def saying(*parts: bytes) -> Handler:
     return handle
 
 
-def test_the_request_and_the_answer_arrive(tmp_path: Path) -> None:
+def test_the_request_and_the_answer_arrive(path: Path) -> None:
     received = bytearray()
 
     async def handle(request: bytes, writer: asyncio.StreamWriter) -> None:
@@ -52,7 +59,7 @@ def test_the_request_and_the_answer_arrive(tmp_path: Path) -> None:
         head = b"HTTP/1.1 429 Too Many Requests\r\nContent-Type: application/json\r\nRetry-After: 3\r\nServer: x\r\n"
         writer.write(head + b"Content-Length: 2\r\n\r\n{}")
 
-    answered = answer(tmp_path / "s", handle, body=b'{"a": 1}')
+    answered = answer(path, handle, body=b'{"a": 1}')
     assert answered == HttpAnswer(HTTPStatus.TOO_MANY_REQUESTS, "application/json", b"{}", {"retry-after": "3"})
     head, _, body = bytes(received).partition(b"\r\n\r\n")
     lines = head.decode().splitlines()
@@ -61,16 +68,16 @@ def test_the_request_and_the_answer_arrive(tmp_path: Path) -> None:
     assert body == b'{"a": 1}'
 
 
-def test_a_large_answer_arrives_whole(tmp_path: Path) -> None:
+def test_a_large_answer_arrives_whole(path: Path) -> None:
     size = 5_000_000
-    answered = answer(tmp_path / "s", saying(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size, b"x" * size))
+    answered = answer(path, saying(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size, b"x" * size))
     assert answered.body == b"x" * size
 
 
-def test_a_worker_that_does_not_run_has_begun_nothing(tmp_path: Path) -> None:
-    for path in (tmp_path / "none", tmp_path):
+def test_a_worker_that_does_not_run_has_begun_nothing(path: Path) -> None:
+    for where in (path, path.parent):
         with pytest.raises(NoAnswer, match="is not running") as raised:
-            asyncio.run(ask(path, "GET", "/", SECONDS))
+            asyncio.run(ask(where, "GET", "/", SECONDS))
         assert not raised.value.was_sent
 
 
@@ -83,23 +90,23 @@ def test_a_worker_that_does_not_run_has_begun_nothing(tmp_path: Path) -> None:
         (b"nonsense\r\n\r\n",),
     ],
 )
-def test_a_worker_that_ends_may_have_begun(tmp_path: Path, parts: tuple[bytes, ...]) -> None:
+def test_a_worker_that_ends_may_have_begun(path: Path, parts: tuple[bytes, ...]) -> None:
     with pytest.raises(NoAnswer, match="ended before it had answered") as raised:
-        answer(tmp_path / "s", saying(*parts))
+        answer(path, saying(*parts))
     assert raised.value.was_sent
     assert not raised.value.is_late
 
 
-def test_an_answer_that_never_ends_is_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_that_never_ends_is_cut_off(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker, "_MAX_ANSWER_BYTES", 1000)
     with pytest.raises(NoAnswer):
-        answer(tmp_path / "s", saying(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n", b"x" * 100_000))
+        answer(path, saying(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n", b"x" * 100_000))
 
 
-def test_nobody_waits_for_a_worker_that_hangs(tmp_path: Path) -> None:
+def test_nobody_waits_for_a_worker_that_hangs(path: Path) -> None:
     async def hang(_: bytes, writer: asyncio.StreamWriter) -> None:
         await asyncio.wait_for(writer.wait_closed(), SECONDS)
 
     with pytest.raises(NoAnswer, match=r"did not answer within 0\.1 s") as raised:
-        answer(tmp_path / "s", hang, timeout_seconds=0.1)
+        answer(path, hang, timeout_seconds=0.1)
     assert raised.value.is_late
