@@ -22,7 +22,6 @@ from service.cli.command_error import CommandError
 from service.cli.failures import failure_of
 from service.cli.settings import SettingsCommand
 from service.config.watched_files import FileProblem
-from service.process.forked import Failure
 from service.process.ports import join_address
 from service.process.standard_streams import OUTPUT, can_write, leave
 from service.process.supervision import ChildFailed
@@ -104,29 +103,30 @@ def _supervise(config: "ServerConfig", count: int) -> int:
     from service.observe.logs import set_up
     from service.server.workers import run_workers
 
-    def run(share: "ServerConfig", name: str, parent: "Parent") -> int:
+    def run_server(share: "ServerConfig", whole: "ServerConfig", parent: "Parent") -> None:
         async def announce(server: "Server") -> None:
-            shown = Shown(config, server.port, config.metrics_port, config.admin_port, server.models)
+            shown = Shown(whole, whole.port, whole.metrics_port, whole.admin_port, server.models)
             parent.is_ready(ready_line(shown))
 
+        if _run(share, announce, parent).has_failed:
+            raise CommandError(_LOST, exit_codes.SOFTWARE)
+
+    def guarded(name: str, parent: "Parent", work: "Callable[[], None]") -> int:
         set_up(config, name)
         try:
-            server = _run(share, announce, parent)
+            work()
         except Exception as error:
             failure = failure_of(error)
             if failure is None:
                 raise
-        else:
-            if not server.has_failed:
-                return exit_codes.OK
-            failure = Failure(exit_codes.SOFTWARE, (_LOST,))
-        parent.has_failed(failure)
-        return failure.code
+            parent.has_failed(failure)
+            return failure.code
+        return exit_codes.OK
 
     set_up(config, "supervisor", has_threads=False)
     click.echo("", nl=False)
     try:
-        return run_workers(config, count, run, _print_at_once)
+        return run_workers(config, count, run_server, guarded, _print_at_once)
     except ChildFailed as error:
         raise _with_notes(CommandError(error.failure.lines[0], error.failure.code), error.failure.lines[1:]) from error
 

@@ -22,13 +22,12 @@ def num_workers(config: ServerConfig) -> int:
     return 1 if config.device != "cpu" else max(1, (config.num_threads or available_cpus()) // _CPUS_PER_WORKER)
 
 
-def share_of(config: ServerConfig, number: int, count: int, port: int, folder: Path) -> ServerConfig:
+def share_of(config: ServerConfig, number: int, count: int, folder: Path) -> ServerConfig:
     """Return the settings of worker `number` of `count`, with its HTTP listeners on sockets in `folder`."""
     threads = config.num_threads or available_cpus()
     divided = {name: -(-getattr(config, name) // count) for name in _DIVIDED}
     return replace(
         config,
-        port=port,
         metrics_host=f"{UNIX}{metrics_socket(folder, number)}",
         admin_host=f"{UNIX}{admin_socket(folder, number)}",
         admin_port=0,
