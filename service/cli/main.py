@@ -7,30 +7,19 @@ from contextlib import AbstractContextManager, suppress
 import click
 
 import service
-from dragoman_client import ClientError, NoServer, NotSecure, TlsAdvice
-from service.bundle.errors import BundleError, one_line
 from service.cli import exit_codes
 from service.cli.command_error import CommandError, OutputClosed
 from service.cli.config import config
 from service.cli.detect import detect
+from service.cli.failures import failure_of
 from service.cli.key import key
 from service.cli.models import models
-from service.cli.options import API_KEY
 from service.cli.serve import serve
 from service.cli.streams import use_descriptors
 from service.cli.translate import translate
+from service.process.forked import Failure
 from service.process.memory import memory_shortage
-from service.process.ports import PortError
 from service.process.standard_streams import leave
-
-# The client's advice on TLS, with the options of this command line.
-_TLS_ADVICE = {
-    TlsAdvice.TRUST: "name its certificate authority with --tls-ca.",
-    TlsAdvice.OMIT_TLS: "connect without --tls.",
-    TlsAdvice.USE_TLS: "if it uses TLS, add --tls.",
-    TlsAdvice.SHOW_CERTIFICATE: "if it requires a certificate, give one that it trusts with --tls-certificate and "
-    "--tls-key.",
-}
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "DRAGOMAN"})
@@ -68,39 +57,21 @@ def _run(arguments: Sequence[str] | None) -> int:
         return exit_codes.INTERRUPTED
     except OutputClosed:
         return exit_codes.BROKEN_PIPE
-    except CommandError as error:
-        return _fail(error, str(error), error.exit_code)
-    except NoServer as error:
-        return _fail(error, f"{error} Start one with 'make serve', or name it with --server.", exit_codes.NO_SERVER)
-    except NotSecure as error:
-        advice = _TLS_ADVICE.get(error.advice, error.advice.value)
-        return _fail(error, f"{error.problem}; {advice}", exit_codes.NOT_SECURE)
-    except ClientError as error:
-        hint = f" This command reads it from {API_KEY}." if error.code == "UNAUTHENTICATED" else ""
-        return _fail(error, f"{error}{hint}", exit_codes.OF_STATUS.get(error.code, exit_codes.SOFTWARE))
-    except BundleError as error:
-        return _fail(error, str(error), exit_codes.CONFIG)
-    except PortError as error:
-        return _fail(error, str(error), exit_codes.PORT)
     except Exception as error:
-        shortage = memory_shortage(error)
-        if shortage is None:
+        failure = failure_of(error)
+        if failure is None:
             raise
-        return _fail(
-            error,
-            f"memory or threads ran out ({one_line(shortage)}); give the process more.",
-            exit_codes.CONFIG,
-        )
+        return _fail(error, failure)
     return exit_codes.OK
 
 
-def _fail(error: Exception, message: str, code: int) -> int:
-    with _if_possible():
-        click.echo(f"dragoman: {message}", err=True)
-    _show_notes(error)
+def _fail(error: Exception, failure: Failure) -> int:
+    for line in failure.lines:
+        with _if_possible():
+            click.echo(f"dragoman: {line}", err=True)
     if memory_shortage(error) is not None:
-        leave(code)  # a normal exit takes memory, too, and might hang
-    return code
+        leave(failure.code)  # a normal exit takes memory, too, and might hang
+    return failure.code
 
 
 def _show_notes(error: BaseException) -> None:

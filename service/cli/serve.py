@@ -1,14 +1,17 @@
 """`dragoman serve`: runs the server with the settings in effect, and prints one line when it is ready."""
 
 import asyncio
+import logging
 import os
 import shlex
 import signal
 import sys
 import threading
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from concurrent.futures import Future
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import click
 
@@ -16,16 +19,23 @@ from dragoman_client import DEFAULT_SERVER
 from service.bundle.manifest_parts import LanguagePair
 from service.cli import exit_codes
 from service.cli.command_error import CommandError
+from service.cli.failures import failure_of
 from service.cli.settings import SettingsCommand
 from service.config.watched_files import FileProblem
 from service.process.ports import join_address
-from service.process.standard_streams import leave
+from service.process.standard_streams import OUTPUT, can_write, leave
+from service.process.supervision import ChildFailed
 
 if TYPE_CHECKING:
     from service.config.server_config import ServerConfig
     from service.config.sources import Settings
+    from service.models.loaded_model import LoadedModel
+    from service.process.forked import Parent
     from service.server.server import Server
 
+    Announce = Callable[[Server], Awaitable[None]]
+
+_LOG = logging.getLogger(__name__)
 _REACHABLE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  # all addresses of the machine -> one of them
 # How long a thread may hold the interpreter while others wait; Python's default is 5 ms. With 1 ms, a caller of small
 # texts made 60 % more calls beside hostile texts, and no fewer without them.
@@ -44,22 +54,16 @@ def serve(settings: "Settings") -> None:
     # A container's first process ignores signals without a handler; the server installs its own later.
     signal.signal(signal.SIGTERM, lambda *_: os._exit(exit_codes.OK))  # an exception might be caught by an import
     # Imported here: the other commands need neither ONNX Runtime nor Prometheus, and should start quickly.
-    from service.engine.runtime.session import DeviceUnavailable
     from service.observe.logs import set_up
-    from service.server.optional_parts import TracingUnavailable
-    from service.text.glossary import GlossaryError
+    from service.server.shares import num_workers
 
     config = settings.config
+    count = num_workers(config)
+    if count > 1:
+        sys.exit(_supervise(config, count))
     set_up(config)
     click.echo("", nl=False)  # fail before anything is loaded if standard output can't be written
-
-    try:
-        sys.setswitchinterval(_SWITCH_SECONDS)
-        server = asyncio.run(_serve(config))
-    except GlossaryError as error:
-        raise CommandError(str(error), exit_codes.CONFIG) from error
-    except (DeviceUnavailable, FileProblem, TracingUnavailable) as error:
-        raise CommandError(str(error), exit_codes.CONFIG) from error
+    server = _run(config, _announce)
     code = exit_codes.SOFTWARE if server.has_failed else exit_codes.OK
     if server.has_threads_left:
         if server.has_failed:
@@ -69,12 +73,75 @@ def serve(settings: "Settings") -> None:
         raise CommandError(_LOST, code)
 
 
-async def _serve(config: "ServerConfig") -> "Server":
-    from service.server.server import Server
+def _run(config: "ServerConfig", announce: "Announce", parent: "Parent | None" = None) -> "Server":
+    """Serve until stopped, and return the server.
 
-    server = Server(config)
-    await server.run(_announce)
-    return server
+    Raises:
+        CommandError: what the settings name can't be used; and what `Server.run` raises.
+    """
+    from service.engine.runtime.session import DeviceUnavailable
+    from service.server.optional_parts import TracingUnavailable
+    from service.server.server import Server
+    from service.text.glossary import GlossaryError
+
+    async def serve() -> Server:
+        server = Server(config, parent=parent)
+        await server.run(announce)
+        return server
+
+    sys.setswitchinterval(_SWITCH_SECONDS)
+    try:
+        return asyncio.run(serve())
+    except (DeviceUnavailable, FileProblem, GlossaryError, TracingUnavailable) as error:
+        raise CommandError(str(error), exit_codes.CONFIG) from error
+
+
+def _supervise(config: "ServerConfig", count: int) -> int:
+    """Serve with several processes until stopped, and return the exit code."""
+    # More would be started when NumPy is imported, and would not survive a fork.
+    os.environ["OPENBLAS_NUM_THREADS"] = "1"
+    from service.observe.logs import set_up
+    from service.server.workers import run_workers
+
+    def run_server(share: "ServerConfig", whole: "ServerConfig", parent: "Parent") -> None:
+        async def announce(server: "Server") -> None:
+            shown = Shown(whole, whole.port, whole.metrics_port, whole.admin_port, server.models)
+            parent.is_ready(ready_line(shown))
+
+        if _run(share, announce, parent).has_failed:
+            raise CommandError(_LOST, exit_codes.SOFTWARE)
+
+    def guarded(name: str, parent: "Parent", work: "Callable[[], None]") -> int:
+        set_up(config, name)
+        try:
+            work()
+        except Exception as error:
+            failure = failure_of(error)
+            if failure is None:
+                raise
+            parent.has_failed(failure)
+            return failure.code
+        return exit_codes.OK
+
+    set_up(config, "supervisor", has_threads=False)
+    click.echo("", nl=False)
+    try:
+        return run_workers(config, count, run_server, guarded, _print_at_once)
+    except ChildFailed as error:
+        raise _with_notes(CommandError(error.failure.lines[0], error.failure.code), error.failure.lines[1:]) from error
+
+
+def _print_at_once(line: str) -> None:
+    if can_write(OUTPUT):
+        click.echo(line)
+    else:
+        _LOG.warning("standard output is not read; the line for it: %s", line)
+
+
+def _with_notes(error: CommandError, notes: Iterable[str]) -> CommandError:
+    for note in notes:
+        error.add_note(note)
+    return error
 
 
 async def _announce(server: "Server") -> None:
@@ -95,7 +162,47 @@ async def _announce(server: "Server") -> None:
     await asyncio.wrap_future(printed)
 
 
-def ready_line(server: "Server") -> str:
+class Ready(Protocol):
+    """A server that is ready."""
+
+    @property
+    def config(self) -> "ServerConfig":
+        """Return its settings."""
+        ...
+
+    @property
+    def port(self) -> int:
+        """Return the port of gRPC."""
+        ...
+
+    @property
+    def metrics_port(self) -> int:
+        """Return the port of metrics and probes."""
+        ...
+
+    @property
+    def admin_port(self) -> int:
+        """Return the port of the status page."""
+        ...
+
+    @property
+    def models(self) -> Sequence["LoadedModel"]:
+        """Return the served models."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A `Ready` of its own ports."""
+
+    config: "ServerConfig"
+    port: int
+    metrics_port: int
+    admin_port: int
+    models: Sequence["LoadedModel"]
+
+
+def ready_line(server: Ready) -> str:
     """Return the line printed when the server is ready, with a command to copy if there is a model."""
     config = server.config
     grpc_address = join_address(config.host, server.port)

@@ -13,6 +13,7 @@ from pydantic.dataclasses import dataclass as validated
 from pydantic.fields import FieldInfo
 
 ENVIRONMENT_PREFIX = "DRAGOMAN_SERVE_"
+AUTO = "auto"  # of numbers, as a word for 0
 
 _MAX_PORT: Final = 65_535
 _MAX_COUNT: Final = 1_000_000
@@ -21,6 +22,7 @@ _GIB: Final = 2**30
 
 # An empty text means no path. Thus each setting has a value that can be written in a file.
 _OptionalPath = Annotated[Path | None, BeforeValidator(lambda value: None if value == "" else value)]
+_CountOrAuto = Annotated[int, BeforeValidator(lambda value: 0 if value == AUTO else value)]
 
 
 @validated(frozen=True, slots=True, config=ConfigDict(strict=True, extra="forbid"))
@@ -61,6 +63,12 @@ class ServerConfig:
     device: Literal["cpu", "cuda"] = Field(default="cpu", description="Device to run the model on.")
     num_threads: int = Field(
         default=0, ge=0, le=1024, description="Threads for running a model; 0: one per CPU that the process may use."
+    )
+    workers: _CountOrAuto = Field(
+        default=1,
+        ge=0,
+        le=256,
+        description="Processes that share the port and the CPUs; auto, or 0: one for every four CPUs.",
     )
     max_slots: int = Field(
         default=0,
@@ -207,6 +215,7 @@ class Setting:
     choices: tuple[str, ...] = ()
     least: float | None = None
     most: float | None = None
+    takes_auto: bool = False  # besides numbers
 
     @property
     def flag(self) -> str:
@@ -224,7 +233,8 @@ class Setting:
         if self.choices:
             return " or ".join(self.choices)
         if self.kind in (int, float):
-            return f"{'a whole number' if self.kind is int else 'a number'} from {self.least:.15g} to {self.most:.15g}"
+            number = "a whole number" if self.kind is int else "a number"
+            return f"{number} from {self.least:.15g} to {self.most:.15g}{f', or {AUTO}' if self.takes_auto else ''}"
         return {bool: "true or false", Path: "a path", tuple: "a list of names"}.get(self.kind, "a text")
 
 
@@ -235,7 +245,10 @@ def _setting(name: str, field: FieldInfo) -> Setting:
     kinds = (tuple, Path, bool, int, float, str)
     parts = {str} if is_choice else {field.annotation, get_origin(field.annotation), *get_args(field.annotation)}
     kind = next(kind for kind in kinds if kind in parts)
-    return Setting(name, kind, field.default, field.description or "", choices, bounds.get("ge"), bounds.get("le"))
+    takes_auto = kind is int and any(isinstance(each, BeforeValidator) for each in field.metadata)
+    return Setting(
+        name, kind, field.default, field.description or "", choices, bounds.get("ge"), bounds.get("le"), takes_auto
+    )
 
 
 SETTINGS: Mapping[str, Setting] = {

@@ -14,6 +14,7 @@ from typing import Protocol
 
 from service.models.fleet import Fleet
 from service.models.loaded_model import LoadedModel
+from service.process.backoff import Backoff
 
 _LOG = logging.getLogger(__name__)
 
@@ -27,45 +28,21 @@ _MOST_DELAY_SECONDS = 30.0
 _GOOD_SECONDS = 60.0  # of work, after which earlier failures are forgotten
 
 
-class Recovery:
-    """One engine's failures. Each consecutive one doubles the delay before the next restart, from 0.1 s up to 30 s.
-
-    A series ends when the engine has worked for a minute. A restart that fails is one more failure.
-    """
+class Recovery(Backoff):
+    """One engine's failures."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
-        self._clock = clock
-        self._num_failures = 0
-        self._works_since: float | None = None
-        self._due = 0.0
-
-    @property
-    def num_failures(self) -> int:
-        """Return the number of consecutive failures."""
-        return self._num_failures
+        super().__init__(
+            clock,
+            first_seconds=_FIRST_DELAY_SECONDS,
+            most_seconds=_MOST_DELAY_SECONDS,
+            good_seconds=_GOOD_SECONDS,
+        )
 
     @property
     def has_given_up(self) -> bool:
         """Return whether no further restart is worth trying."""
-        return self._num_failures > MAX_RESTARTS
-
-    @property
-    def seconds_left(self) -> float:
-        """Return the time until the next restart; 0 when it is due."""
-        return max(self._due - self._clock(), 0.0)
-
-    def failed(self, stuck_seconds: float = 0.0) -> None:
-        """Record a failure, or a failed restart, before which the engine had done nothing for `stuck_seconds`."""
-        now = self._clock()
-        if self._works_since is not None and now - stuck_seconds - self._works_since >= _GOOD_SECONDS:
-            self._num_failures = 0
-        self._works_since = None
-        self._due = now + min(_FIRST_DELAY_SECONDS * 2.0**self._num_failures, _MOST_DELAY_SECONDS)
-        self._num_failures += 1
-
-    def restarted(self) -> None:
-        """Record that the engine works again."""
-        self._works_since = self._clock()
+        return self.num_failures > MAX_RESTARTS
 
 
 class SupervisorListener(Protocol):

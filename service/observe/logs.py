@@ -17,22 +17,26 @@ from typing import Any
 from service.config.server_config import ServerConfig
 from service.domain.call import NO_ID, current_call
 from service.observe import access_log
-from service.process.standard_streams import ERROR, QueuedText, drain
+from service.process.standard_streams import ERROR, HastyText, QueuedText, drain
 
 _LOG = logging.getLogger(__name__)
 
 _HIDDEN = "(message omitted: it may quote a caller's text; see --log-text)"
 
 
-def set_up(config: ServerConfig) -> None:
+def set_up(config: ServerConfig, process: str = "", *, has_threads: bool = True) -> None:
     """Log to standard error as configured. From now on writing there never blocks, and the exit of the process waits
-    for pending lines only for a bounded time."""
-    sys.stderr = QueuedText(ERROR, _tell_missing)
+    for pending lines only for a bounded time.
+
+    `process` is a field of every line, unless it is empty. A process that must not have threads (`has_threads`) loses
+    lines that can't be written at once.
+    """
+    sys.stderr = QueuedText(ERROR, _tell_missing) if has_threads else HastyText(ERROR)
     atexit.register(drain)
     kind = JsonFormatter if config.log_format == "json" else TextFormatter
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(kind(shows_texts=config.log_text))
-    logging.basicConfig(level=config.log_level.upper(), handlers=[handler])
+    handler.setFormatter(kind(shows_texts=config.log_text, process=process))
+    logging.basicConfig(level=config.log_level.upper(), handlers=[handler], force=bool(process))
     logging.captureWarnings(capture=True)
     # The access log, if enabled, is written regardless of the log level.
     logging.getLogger(access_log.LOGGER).setLevel(logging.INFO)
@@ -43,13 +47,14 @@ def _tell_missing(num_lines: int) -> None:
 
 
 class _Formatter(logging.Formatter):
-    def __init__(self, *, shows_texts: bool) -> None:
+    def __init__(self, *, shows_texts: bool, process: str = "") -> None:
         super().__init__()
         self._shows_texts = shows_texts
+        self._process = process
 
     def fields(self, record: logging.LogRecord) -> dict[str, Any]:
         """Return the fields of a line besides time, level, logger and message."""
-        fields: dict[str, Any] = {}
+        fields: dict[str, Any] = {"process": self._process} if self._process else {}
         call = current_call()
         if call.request_id != NO_ID:
             fields["request_id"] = call.request_id

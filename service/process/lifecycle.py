@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 
+from service.process.forked import Parent
 from service.process.standard_streams import leave
 
 _LOG = logging.getLogger(__name__)
@@ -49,6 +50,23 @@ def on_signals(stop: asyncio.Event, reload: asyncio.Event) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop_or_leave, number)
     loop.add_signal_handler(signal.SIGHUP, reload.set)
+
+
+def on_parent(parent: Parent, stop: asyncio.Event, reload: asyncio.Event) -> None:
+    """Set `stop` when the parent asks for it, by SIGTERM, or has ended, and `reload` on SIGHUP.
+
+    More stop signals change nothing: whoever signals all processes of a service signals this one beside its parent.
+    """
+
+    def orphaned() -> None:
+        _LOG.warning("the supervisor has ended: stopping")
+        loop.remove_reader(parent)
+        stop.set()
+
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGTERM, stop.set)
+    loop.add_signal_handler(signal.SIGHUP, reload.set)
+    loop.add_reader(parent, orphaned)
 
 
 def leave_within(seconds: float) -> None:

@@ -27,6 +27,28 @@ def check_port(host: str, port: int, purpose: str, flag: str) -> None:
         raise port_error(host, port, purpose, flag, error) from error
 
 
+def reserve_port(host: str, port: int, purpose: str, flag: str) -> socket.socket:
+    """Return a bound socket that does not listen; others that set SO_REUSEPORT, of the same user, may listen there.
+
+    `port` 0 takes any free one, and nobody else gets it while the socket is open.
+
+    Raises:
+        PortError: as for `check_port`.
+    """
+    check_port(host, port, purpose, flag)
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        reserved = socket.socket(family, kind, protocol)
+        reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        reserved.bind(address)  # before it allows sharing: of two servers that start at the same time, one fails
+        reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    except OSError as error:
+        raise port_error(host, port, purpose, flag, error) from error
+    return reserved
+
+
 def port_error(host: str, port: int, purpose: str, flag: str, error: OSError) -> PortError:
     """Return an error with the reason why `host:port` can't be listened on."""
     return PortError(

@@ -4,6 +4,7 @@ Writing to a full pipe blocks until it is read, and a server must not block on t
 command has nothing else to do, and blocks; but if writing fails, it reports that in its own way.
 """
 
+import contextlib
 import io
 import os
 import queue
@@ -140,6 +141,39 @@ class QueuedText(io.TextIOBase):
                     num_missing, self._num_missing = self._num_missing, 0
             if num_missing:
                 self._tell_missing(num_missing)
+
+
+class HastyText(io.TextIOBase):
+    """Text for a file descriptor, written at once or, if that would block, not at all. Needs no thread."""
+
+    encoding = "utf-8"
+    errors = "backslashreplace"
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+
+    def writable(self) -> bool:
+        """See `io.TextIOBase`."""
+        return True
+
+    def fileno(self) -> int:
+        """See `io.TextIOBase`."""
+        return self._number
+
+    def write(self, text: str) -> int:
+        """Write the text, or the part of it that does not block."""
+        data = text.encode(self.encoding, self.errors)
+        with contextlib.suppress(OSError):
+            while data and can_write(self._number):
+                data = data[os.write(self._number, data[: select.PIPE_BUF]) :]
+        return len(text)
+
+
+def can_write(number: int) -> bool:
+    """Return whether a file descriptor takes up to `select.PIPE_BUF` bytes now, or fails at once."""
+    waiting = select.poll()
+    waiting.register(number, select.POLLOUT)
+    return bool(waiting.poll(0))
 
 
 def write_all(number: int, data: bytes) -> None:

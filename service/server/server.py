@@ -35,7 +35,8 @@ from service.models.supervisor import Supervisor
 from service.observe.access_log import AccessLog
 from service.observe.metrics import Metrics
 from service.observe.recent_errors import RecentErrors
-from service.process.lifecycle import Heartbeat, Phase, leave_within, on_signals
+from service.process.forked import Parent
+from service.process.lifecycle import Heartbeat, Phase, leave_within, on_parent, on_signals
 from service.process.memory import map_large_blocks
 from service.process.ports import PortError, check_port, join_address
 from service.server.model_loading import FleetBridge, ModelLoader
@@ -61,18 +62,26 @@ class Server:
     """One server process. All methods belong to the event loop's thread."""
 
     def __init__(
-        self, config: ServerConfig, *, checks_integrity: bool = False, shared_weights: Path | None = None
+        self,
+        config: ServerConfig,
+        *,
+        checks_integrity: bool = False,
+        shared_weights: Path | None = None,
+        parent: Parent | None = None,
     ) -> None:
         """Build everything that needs no port; must be called on a running event loop.
 
-        `checks_integrity` makes the engines check their state, as defined by `EngineConfig`; for tests.
-        `shared_weights` is a folder for the weights that several server processes have in common (`SessionConfig`).
+        With a `parent`, this process is one of several that share the gRPC port: its parent stops it, and it opens the
+        port when its models are loaded, so that it gets no connections before. `shared_weights` is a folder for the
+        weights that these have in common (`SessionConfig`). `checks_integrity` makes the engines check their state, as
+        defined by `EngineConfig`; for tests.
 
         Raises:
             FileProblem: a file of TLS or API keys can't be used.
             TracingUnavailable: there is an `otlp_endpoint`, but OpenTelemetry is not installed.
         """
         self.config = config
+        self._parent = parent
         self.port = config.port
         self.metrics_port = config.metrics_port
         self.admin_port = config.admin_port
@@ -143,6 +152,7 @@ class Server:
             self._health,
             kserve,
             memory,
+            shares_port=parent is not None,
         )
 
     @property
@@ -176,7 +186,10 @@ class Server:
             BundleError: a bundle is missing, damaged or fails its self-test.
         """
         stop, reload = asyncio.Event(), asyncio.Event()
-        on_signals(stop, reload)
+        if self._parent is None:
+            on_signals(stop, reload)
+        else:
+            on_parent(self._parent, stop, reload)
         try:
             await self.open()
             loading = asyncio.ensure_future(self.load())
@@ -222,7 +235,17 @@ class Server:
             self._http.append(admin)
             self.admin_port = admin.port
             admin.start()
-        check_port(config.host, config.port, "gRPC", "--port")
+        self._metrics.built_with(service.__version__, onnxruntime_version(), config.device)
+        self._enter(Phase.LOADING)
+        if self._parent is None:
+            check_port(config.host, config.port, "gRPC", "--port")
+            await self._listen()
+        self._watching = asyncio.create_task(self._supervisor.watch())
+        if self._tls or self._gate:
+            self._following_files = asyncio.create_task(follow_files(self._tls, self._gate, self._metrics))
+
+    async def _listen(self) -> None:
+        config = self.config
         try:
             address = join_address(config.host, config.port)
             if self._tls:
@@ -231,12 +254,7 @@ class Server:
                 self.port = self._grpc.add_insecure_port(address)
         except RuntimeError as error:
             raise PortError(f"can't listen on {join_address(config.host, config.port)} for gRPC: {error}") from error
-        self._metrics.built_with(service.__version__, onnxruntime_version(), config.device)
-        self._enter(Phase.LOADING)
         await self._grpc.start()
-        self._watching = asyncio.create_task(self._supervisor.watch())
-        if self._tls or self._gate:
-            self._following_files = asyncio.create_task(follow_files(self._tls, self._gate, self._metrics))
 
     async def load(self) -> None:
         """Load, test and warm up the models, then serve.
@@ -247,6 +265,8 @@ class Server:
         await self._fleet.load(self.config.load_model if self._is_explicit else (ALL,))
         if self._phase is Phase.LOADING:
             self._enter(Phase.RECOVERING if self._supervisor.is_recovering else Phase.SERVING)
+            if self._parent is not None:
+                await self._listen()
 
     async def reload(self) -> ReloadOutcome:
         """See `Reloader.reload`."""

@@ -65,12 +65,14 @@ def build_grpc_server(
     health_servicer: HealthServicer,
     kserve: KServeServicer,
     memory: Memory,
+    *,
+    shares_port: bool = False,
 ) -> grpc.aio.Server:
-    """Return a server that is neither bound to a port nor started."""
+    """Return a server that is neither bound to a port nor started; `shares_port`: with other processes."""
     logging.getLogger(_GRPC_LOGGER).addFilter(is_worth_logging)
     server = grpc.aio.server(
         interceptors=[CallInterceptor(pipeline, Intake(memory), open_calls)],
-        options=_channel_options(config),
+        options=_channel_options(config, shares_port=shares_port),
     )
     dragoman_grpc.add_TranslationServiceServicer_to_server(
         TranslationServicer(translator, config.default_deadline_seconds), server
@@ -86,12 +88,12 @@ def build_grpc_server(
     return server
 
 
-def _channel_options(config: ServerConfig) -> list[tuple[str, int]]:
+def _channel_options(config: ServerConfig, *, shares_port: bool = False) -> list[tuple[str, int]]:
     options = [
         # Compressed messages are rejected before inflating them, which could take a thousand times the memory.
         ("grpc.compression_enabled_algorithms_bitset", _ALGORITHMS),
         ("grpc.per_message_decompression", _INFLATES),
-        ("grpc.so_reuseport", 0),  # else a second server shares the port unnoticed
+        ("grpc.so_reuseport", int(shares_port)),  # else a second server shares the port unnoticed
         ("grpc.max_receive_message_length", config.max_request_bytes),
         # Between these two sizes gRPC rejects some calls at random.
         ("grpc.max_metadata_size", config.max_metadata_bytes),

@@ -20,24 +20,29 @@ _MAX_HEAD_BYTES = 131_072  # of an incomplete request line and headers; `applica
 _LAST_ANSWER_SECONDS = 1  # at a stop
 _STOP_SECONDS = 5.0
 
+UNIX = "unix:"  # begins the address of a socket in the file system
+
 
 class HttpListener:
     """Listens once constructed; answers from `start` to `stop`."""
 
     def __init__(self, host: str, port: int, purpose: str, flag: str, app: Application) -> None:
-        """Open the port; 0 takes any free one. `app` is an ASGI application, called on this listener's event loop.
+        """Open the port; 0 takes any free one. `host` may be unix: and a path instead, for a socket in the file system.
+
+        `app` is an ASGI application, called on this listener's event loop.
 
         `purpose`, and `flag`, the port's setting, are for error messages.
 
         Raises:
             PortError: the port can't be listened on.
         """
-        check_port(host, port, purpose, flag)
+        if not host.startswith(UNIX):
+            check_port(host, port, purpose, flag)
         try:
             self._socket = _listening_socket(host, port)
         except OSError as error:
             raise port_error(host, port, purpose, flag, error) from error
-        self.port: int = self._socket.getsockname()[1]
+        self.port: int = 0 if host.startswith(UNIX) else self._socket.getsockname()[1]
         self._connections = Connections()
         config = uvicorn.Config(
             bounded(app),
@@ -125,6 +130,11 @@ class _Protocol(H11Protocol):
 
 
 def _listening_socket(host: str, port: int) -> socket.socket:
+    if host.startswith(UNIX):
+        listening = socket.socket(socket.AF_UNIX)
+        listening.bind(host.removeprefix(UNIX))
+        listening.listen(MAX_CONNECTIONS)
+        return listening
     family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
     return socket.create_server(address[:2], family=family, backlog=MAX_CONNECTIONS)
 

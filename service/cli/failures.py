@@ -1,0 +1,46 @@
+"""What a command's errors mean for its user: an exit code and one line, with notes."""
+
+from dragoman_client import ClientError, NoServer, NotSecure, TlsAdvice
+from service.bundle.errors import BundleError, one_line
+from service.cli import exit_codes
+from service.cli.command_error import CommandError
+from service.cli.options import API_KEY
+from service.process.forked import Failure
+from service.process.memory import memory_shortage
+from service.process.ports import PortError
+
+# The client's advice on TLS, with the options of this command line.
+_TLS_ADVICE = {
+    TlsAdvice.TRUST: "name its certificate authority with --tls-ca.",
+    TlsAdvice.OMIT_TLS: "connect without --tls.",
+    TlsAdvice.USE_TLS: "if it uses TLS, add --tls.",
+    TlsAdvice.SHOW_CERTIFICATE: "if it requires a certificate, give one that it trusts with --tls-certificate and "
+    "--tls-key.",
+}
+
+
+def failure_of(error: Exception) -> Failure | None:
+    """Return the exit code and the lines to print; `None` for an error that no user can cause."""
+    code, message = _told(error)
+    return Failure(code, (message, *getattr(error, "__notes__", ()))) if message else None
+
+
+def _told(error: Exception) -> tuple[int, str]:
+    match error:
+        case CommandError():
+            return error.exit_code, str(error)
+        case NoServer():
+            return exit_codes.NO_SERVER, f"{error} Start one with 'make serve', or name it with --server."
+        case NotSecure():
+            return exit_codes.NOT_SECURE, f"{error.problem}; {_TLS_ADVICE.get(error.advice, error.advice.value)}"
+        case ClientError():
+            hint = f" This command reads it from {API_KEY}." if error.code == "UNAUTHENTICATED" else ""
+            return exit_codes.OF_STATUS.get(error.code, exit_codes.SOFTWARE), f"{error}{hint}"
+        case BundleError():
+            return exit_codes.CONFIG, str(error)
+        case PortError():
+            return exit_codes.PORT, str(error)
+    shortage = memory_shortage(error)
+    if shortage is None:
+        return exit_codes.OK, ""
+    return exit_codes.CONFIG, f"memory or threads ran out ({one_line(shortage)}); give the process more."

@@ -1,0 +1,269 @@
+"""Supervises forked processes: starts them, restarts those that end, passes signals on, and ends with one exit code.
+
+Starting -> (all are ready: announce) -> serving -> (SIGTERM or SIGINT) -> stopping -> ended. While starting, a process
+that ends before it is ready ends all of them; once they serve, any that ends is restarted after a delay.
+
+Everything happens on one thread, and nothing blocks: a process with threads can't be forked safely.
+"""
+
+import enum
+import logging
+import math
+import os
+import selectors
+import signal
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from service.process.backoff import Backoff
+from service.process.forked import Child, Closable, Failure, Parent, fork
+
+_LOG = logging.getLogger(__name__)
+
+FIRST_DELAY_SECONDS = 0.5
+MOST_DELAY_SECONDS = 30.0
+GOOD_SECONDS = 60.0  # of work, after which earlier failures are forgotten
+MAX_VAIN_STARTS = 5  # in a row: a fault that five new processes meet stays
+_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD)
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """What one of the processes does. One that `stays_last` is stopped when all others have ended."""
+
+    name: str
+    run: Callable[[Parent], int]
+    stays_last: bool = False
+
+
+class ChildFailed(Exception):
+    """The processes could not be started, or not be kept running. The message is for the user."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(*failure.lines[:1])
+        self.failure = failure
+
+
+class _State(enum.Enum):
+    STARTING = "starting"
+    SERVING = "serving"
+    STOPPING = "stopping"
+
+
+class _Place:
+    """A role, the process that fills it, if any, and how earlier ones have ended."""
+
+    def __init__(self, role: Role) -> None:
+        self.role = role
+        self.child: Child | None = None
+        self.is_ready = False
+        self.was_told = False  # to stop
+        self.num_vain_starts = 0
+        self.backoff = Backoff(
+            time.monotonic,
+            first_seconds=FIRST_DELAY_SECONDS,
+            most_seconds=MOST_DELAY_SECONDS,
+            good_seconds=GOOD_SECONDS,
+        )
+
+
+class Supervision:
+    """Runs one process for each role. Must be used on the main thread of a process that has no other thread."""
+
+    def __init__(
+        self,
+        roles: Sequence[Role],
+        announce: Callable[[Mapping[str, str]], None],
+        stop_seconds: float,
+        to_close: Sequence[Closable] = (),
+    ) -> None:
+        """Call `announce` once, when all are ready, with what each role was ready with; it must not block.
+
+        Processes that have not ended `stop_seconds` after they were told to are killed. `to_close` is what they must
+        not keep open.
+        """
+        self._places = [_Place(role) for role in roles]
+        self._announce = announce
+        self._stop_seconds = stop_seconds
+        self._to_close = to_close
+        self._state = _State.STARTING
+        self._failure: Failure | None = None  # why all are stopped, unless they were told to
+        self._error: BaseException | None = None
+        self._code = os.EX_OK
+        self._kill_at = math.inf
+        self._selector = selectors.DefaultSelector()
+
+    def run(self) -> int:
+        """Supervise until all processes have ended; return 0 if each has ended as it was told to.
+
+        A second SIGTERM or SIGINT kills all; the code is then 128 and the signal's number.
+
+        Raises:
+            ChildFailed: one ended before it was ready, or several restarts in a row were in vain.
+            Exception: that of `announce`.
+        """
+        with _received_signals() as wakened:
+            self._selector.register(wakened, selectors.EVENT_READ)
+            for place in self._places:
+                self._start(place)
+            while any(place.child for place in self._places):
+                events = self._selector.select(self._seconds_left())
+                for number in _numbers(wakened) if any(key.fileobj == wakened for key, _ in events) else ():
+                    self._receive(number)
+                self._look()
+        if self._error is not None:
+            raise self._error
+        if self._failure is not None:
+            raise ChildFailed(self._failure)
+        return self._code
+
+    def _seconds_left(self) -> float | None:
+        """Return the time until something is due; `None` if nothing is."""
+        waiting = [place.backoff.seconds_left for place in self._places if self._is_due_later(place)]
+        if self._kill_at < math.inf:
+            waiting.append(max(self._kill_at - time.monotonic(), 0.0))
+        return min(waiting, default=None)
+
+    def _is_due_later(self, place: _Place) -> bool:
+        return place.child is None and self._state is _State.SERVING
+
+    def _receive(self, number: signal.Signals) -> None:
+        if number is signal.SIGHUP:
+            self._send(number)
+        elif number in (signal.SIGTERM, signal.SIGINT):
+            if self._state is _State.STOPPING and self._failure is None:
+                _LOG.warning("second %s: exiting immediately", number.name)
+                self._kill(128 + number)
+            else:
+                _LOG.info("%s: stopping; a second one exits immediately", number.name)
+                self._stop()
+
+    def _look(self) -> None:
+        """Take note of everything that children have reported, of those that have ended, and of what is due."""
+        for place in self._places:
+            if place.child is not None:
+                place.child.read()
+                if place.child.reports.has_ended:
+                    self._ignore(place.child)
+                self._note_ready(place, place.child.reports.ready)
+                if (code := place.child.end()) is not None:
+                    self._ended(place, place.child, code)
+        if self._state is _State.STARTING and all(place.is_ready for place in self._places):
+            self._state = _State.SERVING
+            self._tell_ready()
+        for place in self._places:
+            if self._is_due_later(place) and not place.backoff.seconds_left:
+                self._start(place)
+        if self._state is _State.STOPPING:
+            self._stop_in_order()
+
+    def _note_ready(self, place: _Place, text: str | None) -> None:
+        if text is not None and not place.is_ready:
+            place.is_ready = True
+            place.num_vain_starts = 0
+            place.backoff.restarted()
+            _LOG.info("%s is ready", place.role.name)
+
+    def _tell_ready(self) -> None:
+        texts = {p.role.name: p.child.reports.ready or "" for p in self._places if p.child is not None}
+        try:
+            self._announce(texts)
+        except Exception as error:
+            self._error = error
+            self._stop()
+
+    def _start(self, place: _Place) -> None:
+        children = [other.child for other in self._places if other.child is not None]
+        try:
+            place.child = fork(place.role.run, (*children, *self._to_close))
+        except OSError as error:
+            self._failed(place, Failure(os.EX_OSERR, (f"{place.role.name} could not be started: {error.strerror}.",)))
+            return
+        place.is_ready = False
+        self._selector.register(place.child, selectors.EVENT_READ)
+
+    def _ended(self, place: _Place, child: Child, code: int) -> None:
+        self._ignore(child)
+        child.close()
+        place.child = None
+        if self._state is _State.STOPPING:
+            if code and place.is_ready:
+                _LOG.warning("%s ended with %d", place.role.name, code)
+                self._code = self._code or os.EX_SOFTWARE
+            return
+        how = f"signal {code - 128}" if code > 128 else f"exit code {code}"
+        was = "" if place.is_ready else " before it was ready"
+        self._failed(
+            place, child.reports.failure or Failure(code or os.EX_SOFTWARE, (f"{place.role.name} ended{was}: {how}.",))
+        )
+
+    def _failed(self, place: _Place, failure: Failure) -> None:
+        place.num_vain_starts += not place.is_ready
+        place.is_ready = False
+        reason = failure.lines[0] if failure.lines else f"exit code {failure.code}"
+        if self._state is _State.STARTING:
+            self._give_up(failure)
+        elif place.num_vain_starts >= MAX_VAIN_STARTS:
+            line = f"{place.role.name} could not be started {MAX_VAIN_STARTS} times in a row; the last time: {reason}"
+            self._give_up(Failure(os.EX_SOFTWARE, (line,)))
+        else:
+            place.backoff.failed()
+            _LOG.error("%s: %s; restarting it in %.1f s", place.role.name, reason, place.backoff.seconds_left)
+
+    def _give_up(self, failure: Failure) -> None:
+        self._failure = failure
+        self._stop()
+
+    def _stop(self) -> None:
+        if self._state is not _State.STOPPING:
+            self._state = _State.STOPPING
+            self._kill_at = time.monotonic() + self._stop_seconds
+            self._stop_in_order()
+
+    def _stop_in_order(self) -> None:
+        """Tell those to stop whose turn it is, and kill what has not ended in time."""
+        first = [place for place in self._places if not place.role.stays_last]
+        if time.monotonic() >= self._kill_at:
+            _LOG.warning("processes have not ended within %g s and are killed", self._stop_seconds)
+            self._kill(os.EX_SOFTWARE)
+        for place in first if any(place.child for place in first) else self._places:
+            if place.child is not None and not place.was_told:
+                place.was_told = True
+                place.child.signal(signal.SIGTERM)
+
+    def _kill(self, code: int) -> None:
+        self._code = code
+        self._kill_at = math.inf
+        self._send(signal.SIGKILL)
+
+    def _send(self, number: signal.Signals) -> None:
+        for place in self._places:
+            if place.child is not None:
+                place.child.signal(number)
+
+    def _ignore(self, child: Child) -> None:
+        """Stop waiting for the child's reports."""
+        if child in {key.fileobj for key in self._selector.get_map().values()}:
+            self._selector.unregister(child)
+
+
+@contextmanager
+def _received_signals() -> Iterator[int]:
+    """Have the numbers of signals written to a descriptor, from which `_numbers` reads them."""
+    receiving, sending = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+    before = {number: signal.signal(number, lambda *_: None) for number in _SIGNALS}
+    wakeup = signal.set_wakeup_fd(sending, warn_on_full_buffer=False)
+    try:
+        yield receiving
+    finally:
+        signal.set_wakeup_fd(wakeup)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        os.close(receiving)
+        os.close(sending)
+
+
+def _numbers(descriptor: int) -> list[signal.Signals]:
+    return [signal.Signals(number) for number in os.read(descriptor, 4096)]
