@@ -23,9 +23,7 @@ Translate = Callable[[pb.TranslateRequest], Awaitable[tuple[str, pb.TranslateRes
 
 
 @contextlib.asynccontextmanager
-async def grpc_callers(
-    address: str, timeout_seconds: float, *, is_documented: bool = False
-) -> AsyncIterator[Translate]:
+async def grpc_callers(address: str, timeout_seconds: float, is_documented: bool) -> AsyncIterator[Translate]:
     """Call with gRPC's client over one channel, which balances and retries like our client if `is_documented`."""
     to = target_of(address) if is_documented else Target(address, ())
     async with grpc.aio.insecure_channel(to.target, to.options) as channel:
