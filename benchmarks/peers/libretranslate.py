@@ -103,7 +103,15 @@ def main(
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    command = [bin_folder / "libretranslate", "--host", "127.0.0.1", "--port", str(port), "--threads", str(threads)]
+    command = [
+        str(bin_folder / "libretranslate"),
+        "--host",
+        "127.0.0.1",
+        "--port",
+        str(port),
+        "--threads",
+        str(threads),
+    ]
     command += ["--disable-web-ui", "--disable-files-translation"]
     with (data / LOG_NAME).open("wb") as log:  # it writes ten lines for each text
         server = subprocess.Popen(command, env=environment, cwd=data, stdout=log, stderr=log)
