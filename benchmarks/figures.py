@@ -64,6 +64,11 @@ class Figure:
         }
 
 
+def figure_of(record: Record) -> Figure:
+    """Return the figure that `Figure.document` described."""
+    return Figure(record["figure"], tuple(record["values"]), record["is_ratio"])
+
+
 def figures_of(records: Sequence[Record]) -> list[Figure]:
     """Return all figures that the records of `benchmarks.serving` allow."""
     found = []

@@ -8,8 +8,10 @@ Poisson process at a share of the rate that the most callers reached.
 import csv
 import json
 import os
+import resource
 import subprocess
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -72,12 +74,14 @@ def measured(server: RunningServer, model: str, seconds: float, flags: Sequence[
             *("--measurement-interval", str(round(seconds * 1000)), "-s", STABILITY_PERCENT, "-r", TRIALS),
             *flags,
         ]
-        before = server.cpu()
+        before, client_before, started = server.cpu(), _client_seconds(), time.monotonic()
         run = subprocess.run(command, check=False, env=_environment(), capture_output=True, text=True)
+        seconds, client = time.monotonic() - started, _client_seconds() - client_before
         spent = server.cpu() - before
         if run.returncode or not figures.exists():
             raise click.ClickException(f"perf_analyzer failed: {run.stdout[-500:]}{run.stderr[-500:]}")
-        return figures_of(figures.read_text(encoding="utf-8"), spent)
+        cpus = {"server_cpus": spent.total / seconds, "client_cpus": client / seconds}
+        return {**figures_of(figures.read_text(encoding="utf-8"), spent), **cpus}
 
 
 def input_data(texts: Sequence[str]) -> dict[str, Any]:
@@ -103,8 +107,15 @@ def line(record: Mapping[str, Any]) -> str:
     """Return a record for the terminal."""
     return (
         f"{record['kind']}: {record['calls_per_second']:.1f} calls/s, p50 {record['p50_ms']:.1f}, "
-        f"p99 {record['p99_ms']:.1f} ms, {record['engine_share']:.0%} of the CPU time in the engine"
+        f"p99 {record['p99_ms']:.1f} ms, {record['engine_share']:.0%} of the CPU time in the engine, "
+        f"CPUs {record['server_cpus']:.2f} + {record['client_cpus']:.2f}"
     )
+
+
+def _client_seconds() -> float:
+    """Return the CPU time of child processes that have ended; the server has not."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _environment() -> dict[str, str]:

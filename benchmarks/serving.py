@@ -262,7 +262,7 @@ class _Serving:
     def _unloaded_ms(self, contender: Contender) -> float:
         with running(contender.command) as server:
             load = Load(server.address, self._seconds / 4, callers=1)
-            return min(closed_loop(server, load)["p50_ms"] for _ in range(TUNING_RUNS))
+            return min(float(closed_loop(server, load)["p50_ms"]) for _ in range(TUNING_RUNS))
 
     def _document(self, contender: Contender) -> dict[str, Any]:
         return {

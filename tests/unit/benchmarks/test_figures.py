@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.figures import Figure, compare, comparison_table, figures_of, figures_table
+from benchmarks.figures import Figure, compare, comparison_table, figure_of, figures_of, figures_table
 
 
 def test_the_band_is_wider_than_the_rounds() -> None:
@@ -80,3 +80,8 @@ def test_what_was_recorded_is_within_its_own_band(values: tuple[float, ...]) -> 
     figure = Figure("a", values)
     [found] = compare([figure.document()], [figure], is_same_cpu=True)
     assert found.is_within
+
+
+def test_a_figure_is_read_back() -> None:
+    figure = Figure("a", (1.0, 2.0), is_ratio=True)
+    assert figure_of(figure.document()) == figure

@@ -20,8 +20,8 @@ def test_figures_are_read_from_perf_analyzers_table() -> None:
         "p99_ms": pytest.approx(407.756),
         "engine_share": 0.75,
     }
-    assert line({"kind": "Poisson", **found}) == (
-        "Poisson: 126.3 calls/s, p50 63.2, p99 407.8 ms, 75% of the CPU time in the engine"
+    assert line({"kind": "Poisson", "server_cpus": 1.5, "client_cpus": 0.25, **found}) == (
+        "Poisson: 126.3 calls/s, p50 63.2, p99 407.8 ms, 75% of the CPU time in the engine, CPUs 1.50 + 0.25"
     )
 
 
