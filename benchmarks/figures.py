@@ -2,8 +2,8 @@
 
 A figure has a value for each round. Its band goes from the lowest to the highest of them, and further on either side by
 half of that or by a tenth of the median, whichever is more; a figure of one round has a quarter of its value on either
-side. A repetition is within the band if its median is. Figures that are no ratios depend on the machine, and are only
-compared on the same processor.
+side. Quality, which is no matter of speed, has a tenth of that room. A repetition is within the band if its median is.
+Figures that are no ratios depend on the machine, and are only compared on the same processor.
 """
 
 import statistics
@@ -26,18 +26,23 @@ OTHERS = (
     ("few callers", "tokens_per_second", "16 callers, tokens/s"),
     ("saturated", "outside_ms_per_call", "CPU per call outside the engine, ms"),
     ("saturated", "client_ms_per_call", "callers' CPU per call, ms"),
-    ("saturated", "bleu", "BLEU"),
-    ("saturated", "chrf", "chrF"),
 )
+QUALITY = (("offline", "bleu", "BLEU"), ("offline", "chrf", "chrF"))  # the only load that has every held-out text
+ROOM, ROOM_OF_QUALITY = 0.1, 0.01
+LESS_SURE = 2.5  # times the room, for a figure of one round
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A figure's name, its value in every round, and whether it is a ratio of two of the same run."""
+    """A figure's name, its value in every round, and whether it is a ratio of two of the same run.
+
+    `room` is the least share of the median by which a repetition may be above or below all rounds.
+    """
 
     name: str
     values: tuple[float, ...]
     is_ratio: bool = False
+    room: float = ROOM
 
     @property
     def median(self) -> float:
@@ -48,7 +53,8 @@ class Figure:
     def band(self) -> tuple[float, float]:
         """Return the lowest and the highest value that a repetition may have."""
         low, high = min(self.values), max(self.values)
-        margin = max((high - low) / 2, abs(self.median) * (0.1 if len(self.values) > 1 else 0.25))
+        room = self.room if len(self.values) > 1 else LESS_SURE * self.room
+        margin = max((high - low) / 2, abs(self.median) * room)
         return low - margin, high + margin
 
     def document(self) -> dict[str, Any]:
@@ -61,12 +67,13 @@ class Figure:
             "low": low,
             "high": high,
             "is_ratio": self.is_ratio,
+            "room": self.room,
         }
 
 
 def figure_of(record: Record) -> Figure:
     """Return the figure that `Figure.document` described."""
-    return Figure(record["figure"], tuple(record["values"]), record["is_ratio"])
+    return Figure(record["figure"], tuple(record["values"]), record["is_ratio"], record["room"])
 
 
 def figures_of(records: Sequence[Record]) -> list[Figure]:
@@ -78,6 +85,9 @@ def figures_of(records: Sequence[Record]) -> list[Figure]:
         for batching in batchings:
             for kind, field, what in (*RATES, *OTHERS):
                 found.append(Figure(f"{model}: {what}, {batching}", _values(of_model, kind, field, batching)))
+            for kind, field, what in QUALITY:
+                values = _values(of_model, kind, field, batching)
+                found.append(Figure(f"{model}: {what}, {batching}", values, room=ROOM_OF_QUALITY))
             for kind, field, what in RATES if batching != OURS else ():
                 ours, theirs = (_values(of_model, kind, field, name) for name in (OURS, batching))
                 found.append(Figure(f"{model}: {what.split(',')[0]} against {batching}", _ratios(ours, theirs), True))

@@ -9,6 +9,7 @@ def test_the_band_is_wider_than_the_rounds() -> None:
     assert Figure("a", (90.0, 100.0, 130.0)).band == (70.0, 150.0)  # half of their range
     assert Figure("a", (99.0, 100.0, 101.0)).band == (89.0, 111.0)  # a tenth of the median
     assert Figure("a", (100.0,)).band == (75.0, 125.0)
+    assert Figure("a", (40.0, 40.0), room=0.01).band == (39.6, 40.4)
 
 
 def saturated(round_number: int, batching: str, rate: float, **more: Any) -> dict[str, Any]:
@@ -38,6 +39,7 @@ RECORDS: list[dict[str, Any]] = [
     saturated(2, PEER, 220.0),
     {"model": "en-de", "kind": "server", "round": 1, "batching": "continuous", "rate": 110.0, "holds": False},
     {"model": "en-de", "kind": "server", "round": 1, "batching": "continuous", "rate": 90.0, "found_rate": 90.0},
+    {"model": "en-de", "kind": "offline", "round": 1, "batching": "continuous", "bleu": 39.0},
     {"model": "en-de", "kind": "ablation, of continuous", "batching": "continuous", "p99_ms_of_rounds": [50.0, 60.0]},
     {"model": "en-de", "kind": "ablation, of continuous", "batching": "static", "p99_ms_of_rounds": [100.0, 100.0]},
 ]
@@ -48,6 +50,7 @@ def test_figures_come_from_the_rounds_of_each_contender() -> None:
     assert found["en-de: capacity, calls/s, continuous"].values == (300.0, 330.0)
     assert found["en-de: CPU per call outside the engine, ms, continuous"].values == (2.0, 1.0)
     assert found["en-de: Server, calls/s, continuous"].values == (90.0,)
+    assert found["en-de: BLEU, continuous"].band == pytest.approx((39.0 * 0.975, 39.0 * 1.025))
     against = found[f"en-de: capacity against {PEER}"]
     assert (against.values, against.is_ratio) == ((1.5, 1.5), True)
     assert found["en-de: tokens/s of 16 callers against the bare engine"].values == (0.4,)
@@ -83,5 +86,5 @@ def test_what_was_recorded_is_within_its_own_band(values: tuple[float, ...]) -> 
 
 
 def test_a_figure_is_read_back() -> None:
-    figure = Figure("a", (1.0, 2.0), is_ratio=True)
+    figure = Figure("a", (1.0, 2.0), is_ratio=True, room=0.01)
     assert figure_of(figure.document()) == figure
