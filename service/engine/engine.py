@@ -11,7 +11,7 @@ from service.domain.errors import Public, Unavailable
 from service.domain.translation import Priority
 from service.engine.admission import Admission, check_possible
 from service.engine.config import EngineConfig
-from service.engine.cpus import lower_priority
+from service.engine.cpus import lower_priority, show_thread_name
 from service.engine.reports import EngineListener, EngineSnapshot
 from service.engine.runner import Runner
 from service.engine.sequence import Sequence
@@ -167,6 +167,7 @@ class Engine:
     def run(self, worker: Worker) -> None:
         """Run a worker's turns until the engine stops or fails; its thread does nothing else."""
         lower_priority()
+        show_thread_name()
         try:
             while self.turns.run(worker):
                 pass

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from service.bundle.errors import BundleError, one_line
-from service.engine.cpus import lower_priority
+from service.engine.cpus import lower_priority, show_thread_name
 from service.models.index import ModelState, list_states
 from service.models.loaded_model import LoadedModel
 from service.models.reload_plan import ReloadOutcome, plan_reload
@@ -292,6 +292,7 @@ class Fleet:
 
         def run() -> None:
             lower_priority()  # a new model's threads, and the CPU time to load it, have lower priority than serving
+            show_thread_name()
             try:
                 outcome.append(work())
             except BaseException as error:
