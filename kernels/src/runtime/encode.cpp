@@ -39,7 +39,7 @@ struct Encode::Sources {
 
 namespace {
 
-constexpr int64_t kGroupTokens = 256; // of sources that are encoded together, if they are not long
+constexpr int64_t kGroupTokens = 128; // of sources that are encoded together, if they are not long
 
 // Return how often, at most, the same up to `kMaxPeriod` tokens occur in a row (`engine/repeats.py`: most_repeats).
 int32_t most_repeats(const int64_t *ids, int64_t count) {
