@@ -12,8 +12,8 @@ _KEEP_DURATION = 0.8  # likewise, at each encoder run and step
 # `excess` follows the multiple of its estimate that three of four sequences need at most. Of those that are accepted
 # just so, that many are in time; a larger share is bought with rejections of calls that would have been in time.
 _SHARE = 0.75
-_ADJUST = 0.02  # at each sequence that ends
-_LEAST_EXCESS, _MOST_EXCESS = 0.75, 4.0
+_ADJUST = 0.03  # at each sequence that ends
+_LEAST_EXCESS, _MOST_EXCESS = 0.85, 4.0
 
 
 class Throughput:
@@ -111,7 +111,9 @@ class Throughput:
         while unknown."""
         num_rows = min(num_rows, self._max_rows)
         seconds = self._steps.seconds(num_rows, self.full_turn_seconds)
-        return seconds + self._encode_seconds * num_rows / self._output_tokens
+        if self._has_ended:
+            seconds += self._encode_seconds * num_rows / self._output_tokens
+        return seconds
 
     def _encoded(self, num_sequences: int, seconds: float) -> float:
         """Record the duration of an encoder run; returns it, or the longest that is plausible."""

@@ -47,3 +47,10 @@ def test_a_step_in_which_the_machine_stood_still_hardly_counts() -> None:
     assert times.measured(4, 1.0, 0.0) == pytest.approx(0.016)
     assert times.measured(8, 1.0, 0.0) < 0.05, "nor the first of its kind"
     assert StepTimes(8).measured(8, 1.0, 0.01) == pytest.approx(0.04)
+
+
+def test_a_machine_that_changes_its_speed_changes_it_for_all_numbers_of_rows() -> None:
+    times = of_many((20, 0.020), (4, 0.012))
+    for _ in range(200):
+        times.measured(4, 0.006, 0.0)
+    assert times.seconds(20, 0.0) == pytest.approx(0.010, rel=0.15)

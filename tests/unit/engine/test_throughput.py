@@ -53,6 +53,12 @@ def test_new_sequences_are_encoded_as_often_as_rows_end() -> None:
     assert throughput.turn_seconds(8) <= 2 * throughput.turn_seconds(4)
 
 
+def test_as_long_as_no_sequence_has_ended_nothing_is_known_of_how_often_rows_do() -> None:
+    throughput = Throughput(num_workers=1, max_rows=8)
+    throughput.turned(4, 0.05, num_encoded=2, encode_seconds=0.04)
+    assert throughput.turn_seconds(4) == pytest.approx(0.01)
+
+
 def test_estimates_are_corrected_by_what_came_of_them() -> None:
     throughput = Throughput(num_workers=1, max_rows=8)
     assert throughput.excess == 1.0
@@ -62,7 +68,7 @@ def test_estimates_are_corrected_by_what_came_of_them() -> None:
     assert throughput.excess == pytest.approx(1.75, rel=0.1), "three of four take less"
     for _ in range(2000):
         throughput.took(1.0, 0.01)
-    assert throughput.excess == 0.75
+    assert throughput.excess == 0.85
     for _ in range(2000):
         throughput.took(0.01, 10.0)
     assert throughput.excess == 4.0
