@@ -73,7 +73,9 @@ def serve(settings: "Settings") -> None:
         raise CommandError(_LOST, code)
 
 
-def _run(config: "ServerConfig", announce: "Announce", parent: "Parent | None" = None) -> "Server":
+def _run(
+    config: "ServerConfig", announce: "Announce", parent: "Parent | None" = None, shared_weights: Path | None = None
+) -> "Server":
     """Serve until stopped, and return the server.
 
     Raises:
@@ -85,7 +87,7 @@ def _run(config: "ServerConfig", announce: "Announce", parent: "Parent | None" =
     from service.text.glossary import GlossaryError
 
     async def serve() -> Server:
-        server = Server(config, parent=parent)
+        server = Server(config, parent=parent, shared_weights=shared_weights)
         await server.run(announce)
         return server
 
@@ -103,12 +105,12 @@ def _supervise(config: "ServerConfig", count: int) -> int:
     from service.observe.logs import set_up
     from service.server.workers import run_workers
 
-    def run_server(share: "ServerConfig", whole: "ServerConfig", parent: "Parent") -> None:
+    def run_server(share: "ServerConfig", whole: "ServerConfig", parent: "Parent", weights: Path) -> None:
         async def announce(server: "Server") -> None:
             shown = Shown(whole, whole.port, whole.metrics_port, whole.admin_port, server.models)
             parent.is_ready(ready_line(shown))
 
-        if _run(share, announce, parent).has_failed:
+        if _run(share, announce, parent, weights).has_failed:
             raise CommandError(_LOST, exit_codes.SOFTWARE)
 
     def guarded(name: str, parent: "Parent", work: "Callable[[], None]") -> int:
