@@ -27,8 +27,13 @@ def main() -> None:
         read, write = os.pipe()
         children = [pid for _ in range(count) if (pid := _fork(config, Path(folder), write))]
         os.close(write)
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: [os.kill(pid, signal.SIGTERM) for pid in children])
+
+        def stop(*_: object) -> None:
+            for pid in children:
+                os.kill(pid, signal.SIGTERM)
+
+        signal.signal(signal.SIGTERM, stop)
+        signal.signal(signal.SIGINT, stop)
         with os.fdopen(read) as ready:
             addresses = [ready.readline().strip() for _ in children]
         print(f"Ready: gRPC on {','.join(addresses)}. ", flush=True)
