@@ -12,12 +12,10 @@ from typing import Any
 import click
 import psutil
 
-from benchmarks.forked_servers import COMMAND
 from benchmarks.load_generator import Load
 from benchmarks.models import MODELS, NotPrepared, prepare
 from benchmarks.report import write_records
 from benchmarks.servers import RunningServer, running, send, serve_command
-from service.config.server_config import ServerConfig
 
 _SETTLED_SECONDS = 2.0
 _SAMPLE_SECONDS = 0.5
@@ -38,7 +36,7 @@ def main(model: str, precision: str, workers: int, callers: int, seconds: float)
         raise click.ClickException(str(error)) from error
     records: list[dict[str, Any]] = []
     for count in (1, workers):
-        with running(_command(bundle, count)) as server:
+        with running(serve_command(bundle, "--workers", str(count))) as server:
             time.sleep(_SETTLED_SECONDS)
             records.append(_record(model, precision, count, "loaded", _memory(server.process)))
             busy = _under_load(server, callers, seconds)
@@ -49,21 +47,13 @@ def main(model: str, precision: str, workers: int, callers: int, seconds: float)
     click.echo(f"Wrote {write_records('worker_memory', records)}.")
 
 
-def _command(bundle: str, workers: int) -> list[str]:
-    if hasattr(ServerConfig, "workers"):
-        return serve_command(bundle, "--workers", str(workers))
-    return [*COMMAND, bundle, str(workers)] if workers > 1 else serve_command(bundle)
-
-
 def _under_load(server: RunningServer, callers: int, seconds: float) -> dict[str, float]:
     """Return the memory at its highest total while callers wait for answers."""
-    addresses = server.address.split(",")
-    loads = [Load(address, seconds, callers=max(callers // len(addresses), 1)) for address in addresses]
-    threads = [threading.Thread(target=send, args=(load,)) for load in loads]
-    for thread in threads:
-        thread.start()
+    load = Load(server.address, seconds, callers=callers, is_light=True, connections=callers)
+    sending = threading.Thread(target=send, args=(load,))
+    sending.start()
     samples = []
-    while any(thread.is_alive() for thread in threads):
+    while sending.is_alive():
         samples.append(_memory(server.process))
         time.sleep(_SAMPLE_SECONDS)
     return max(samples, key=lambda sample: sample["Pss"])

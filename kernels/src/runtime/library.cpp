@@ -1,6 +1,6 @@
 // The library's entry: registers the operators with ONNX Runtime.
 
-#include <map>
+#include <deque>
 #include <mutex>
 #include <new>
 #include <string>
@@ -40,9 +40,12 @@ struct Operators {
 // Return the operators for a folder of shared weights. They are never deleted: ONNX Runtime keeps their addresses.
 Operators &operators_for(const std::string &folder) {
   static std::mutex mutex;
-  static auto &made = *new std::map<std::string, Operators>;
+  static auto &made = *new std::deque<Operators>;
   std::lock_guard<std::mutex> lock(mutex);
-  return made.try_emplace(folder, folder).first->second;
+  for (Operators &operators : made)
+    if (operators.encode.shared_weights == folder)
+      return operators;
+  return made.emplace_back(folder);
 }
 
 void add_operators(const ort::Api *api, ort::SessionOptions *options) {
