@@ -13,11 +13,12 @@ export ORT_DISABLE_TELEMETRY := 1
 
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
-# Modules are shared out whole, as they share servers and conversions. Python keeps what it compiled, even where it is
+# Modules are shared out whole, as they share servers and conversions, and in order: unit tests come last, of which no
+# module takes long, so that all processes end at nearly the same time. Python keeps what it compiled, even where it is
 # told not to: hundreds of processes import the same modules. One thread multiplies the small matrices of tests: with
 # several, those that wait for work spin.
 PYTEST := PYTHONDONTWRITEBYTECODE= OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 \
-    $(BIN)/python -m pytest --numprocesses $(TEST_JOBS) --dist loadfile
+    $(BIN)/python -m pytest --numprocesses $(TEST_JOBS) --dist loadfile --no-loadscope-reorder
 # The kernels are compiled by a rule of their own.
 INSTALL := DRAGOMAN_BUILD_KERNELS=never $(PIP) install --quiet --constraint constraints.txt
 RUNTIME := $(if $(filter cuda,$(DEVICE)),gpu,cpu)
