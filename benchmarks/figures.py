@@ -6,6 +6,7 @@ side. Quality, which is no matter of speed, has a tenth of that room. A repetiti
 Figures that are no ratios depend on the machine, and are only compared on the same processor.
 """
 
+import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -168,7 +169,8 @@ def _values(records: Sequence[Record], kind: str, field: str, batching: str | No
 
 
 def _ratios(ours: Sequence[float], theirs: Sequence[float]) -> tuple[float, ...]:
-    return tuple(a / b for a, b in zip(ours, theirs, strict=False) if b)
+    """Return the ratio of each round that both sides have; a round in which nothing was answered has none."""
+    return tuple(a / b for a, b in zip(ours, theirs, strict=False) if b and math.isfinite(a / b))
 
 
 def _p99_ratios(records: Sequence[Record]) -> tuple[float, ...]:
