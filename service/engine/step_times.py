@@ -5,6 +5,7 @@ from typing import NamedTuple
 _KEEP = 0.98  # weight of the average so far, at each step
 _KEEP_LATEST = 0.95
 _KEEP_SLOWNESS = 0.9  # a machine's change of speed shows here first, not in the averages
+_LEAST_SECONDS = 1e-6  # some clocks stand still meanwhile
 _MOST_SLOWER = 4.0  # than the average so far: a machine's momentary stall predicts nothing
 
 
@@ -32,6 +33,7 @@ class StepTimes:
 
         `full_seconds` is what a step with all rows takes, 0 if unknown.
         """
+        seconds = max(seconds, _LEAST_SECONDS)
         number = num_rows.bit_length()
         known = self._points.get(number)
         if known:
