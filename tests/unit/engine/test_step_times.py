@@ -49,6 +49,12 @@ def test_a_step_in_which_the_machine_stood_still_hardly_counts() -> None:
     assert StepTimes(8).measured(8, 1.0, 0.01) == pytest.approx(0.04)
 
 
+def test_a_clock_that_stands_still_does_no_harm() -> None:
+    times = of_many((4, 0.0), (8, -0.001))
+    assert 0.0 < times.seconds(4, 0.0) < 0.001
+    assert of_many((4, 0.0), (4, 0.004)).seconds(4, 0.0) > 0.0
+
+
 def test_a_machine_that_changes_its_speed_changes_it_for_all_numbers_of_rows() -> None:
     times = of_many((20, 0.020), (4, 0.012))
     for _ in range(200):
