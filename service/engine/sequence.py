@@ -44,23 +44,20 @@ class Sequence:
     admitted_seconds: float = 0.0  # 0 until it joins a turn, like the two below
     encoded_seconds: float = 0.0
     first_token_seconds: float = 0.0
+    origin: Origin = field(init=False)  # whose call it belongs to
     max_tokens: int = field(init=False)  # of a hypothesis, limited by `max_output_tokens` or `max_length_ratio`
     num_slots: int = field(init=False)  # rows that it needs while it runs
     forced_ids: tuple[int, ...] = field(init=False)  # what every hypothesis begins with, not chosen by the model
 
     def __post_init__(self) -> None:
         options = self.options
+        self.origin = self.call.origin
         self.num_slots = options.beam_size
         self.forced_ids = self.target_prefix_ids + self.output_prefix_ids
         self.max_tokens = options.max_output_tokens
         if options.max_length_ratio:
             by_ratio = int(options.max_length_ratio * len(self.source_ids)) + RATIO_ALLOWANCE
             self.max_tokens = min(self.max_tokens, len(self.output_prefix_ids) + by_ratio)
-
-    @property
-    def origin(self) -> Origin:
-        """Return whose call it belongs to."""
-        return self.call.origin
 
     @property
     def limit_reason(self) -> FinishReason:
