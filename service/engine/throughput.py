@@ -13,6 +13,7 @@ _KEEP_DURATION = 0.8  # likewise, at each encoder run and step
 # just so, that many are in time; a larger share is bought with rejections of calls that would have been in time.
 _SHARE = 0.75
 _ADJUST = 0.03  # at each sequence that ends
+_NEARLY = 0.7  # of its estimate: whoever was accepted has as much time
 _LEAST_EXCESS, _MOST_EXCESS = 0.85, 4.0
 
 
@@ -70,10 +71,17 @@ class Throughput:
         self._has_ended = True
 
     def took(self, expected_seconds: float, seconds: float) -> None:
-        """Record that a sequence, expected to take `expected_seconds`, took `seconds`, or as long without an end."""
-        is_more = seconds > self._excess * expected_seconds
-        factor = 1.0 + _ADJUST * (_SHARE if is_more else _SHARE - 1.0)
-        self._excess = min(max(self._excess * factor, _LEAST_EXCESS), _MOST_EXCESS)
+        """Record that a sequence, expected to take `expected_seconds`, took `seconds`."""
+        self._adjust(_SHARE if seconds > self._excess * expected_seconds else _SHARE - 1.0)
+
+    def given_up(self, expected_seconds: float, seconds: float) -> None:
+        """Record that a sequence, expected to take `expected_seconds`, had not ended after `seconds`, when its time was
+        over or its caller left. That counts only if it is about what was expected: callers may leave at any time."""
+        if seconds >= _NEARLY * expected_seconds:
+            self._adjust(_SHARE)
+
+    def _adjust(self, direction: float) -> None:
+        self._excess = min(max(self._excess * (1.0 + _ADJUST * direction), _LEAST_EXCESS), _MOST_EXCESS)
 
     @property
     def excess(self) -> float:

@@ -121,11 +121,16 @@ class Turns:
         if self.aborted:
             aborted, self.aborted = self.aborted, []
             for sequence in aborted:
+                self._note_given_up(sequence, now_seconds)
                 self._drop(worker, sequence, Cancelled("the caller cancelled the call."), FinishReason.CANCELLED)
         for sequence in self.requests.deadlines.pop_expired(now_seconds):
-            if sequence.expected_seconds:
-                self._throughput.took(sequence.expected_seconds, now_seconds - sequence.arrived_seconds)
+            self._note_given_up(sequence, now_seconds)
             self._drop(worker, sequence, DeadlineExceeded("the call's deadline passed."), FinishReason.DEADLINE)
+
+    def _note_given_up(self, sequence: Sequence, now_seconds: float) -> None:
+        """Record how long a sequence was tried for; gRPC may cancel a call before its deadline is noticed here."""
+        if sequence.expected_seconds and sequence in self.requests:
+            self._throughput.given_up(sequence.expected_seconds, now_seconds - sequence.arrived_seconds)
 
     def _drop(self, worker: Worker, sequence: Sequence, error: ServiceError, reason: FinishReason) -> None:
         leader = self.requests.drop(sequence, error, reason)

@@ -59,6 +59,15 @@ def test_as_long_as_no_sequence_has_ended_nothing_is_known_of_how_often_rows_do(
     assert throughput.turn_seconds(4) == pytest.approx(0.01)
 
 
+def test_who_gives_up_in_time_says_nothing_and_who_waited_as_long_as_expected_does() -> None:
+    throughput = Throughput(num_workers=1, max_rows=8)
+    for _ in range(100):
+        throughput.given_up(1.0, 0.5)
+    assert throughput.excess == 1.0
+    throughput.given_up(1.0, 0.95)
+    assert throughput.excess > 1.0
+
+
 def test_estimates_are_corrected_by_what_came_of_them() -> None:
     throughput = Throughput(num_workers=1, max_rows=8)
     assert throughput.excess == 1.0
