@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple, Protocol
 
 from service.domain.translation import Priority, Translation
@@ -49,6 +50,9 @@ class Interval(NamedTuple):
     phase: Phase
     began_seconds: float
     ended_seconds: float
+
+
+_interval: Callable[[tuple[Phase, float, float]], Interval] = partial(tuple.__new__, Interval)  # without a frame
 
 
 class Accounts(Protocol):
@@ -123,7 +127,7 @@ class Call:
 
     def took(self, phase: Phase, began_seconds: float, ended_seconds: float) -> None:
         """Record when a phase began and ended."""
-        self.intervals.append(Interval(phase, began_seconds, ended_seconds))
+        self.intervals.append(_interval((phase, began_seconds, ended_seconds)))
 
     def another(self) -> "Call":
         """Return a new call of the same caller, such as the next request on a stream."""

@@ -17,6 +17,7 @@ _LEAST_QUEUE_SECONDS = 0.25
 
 # Estimates of a call's time: the fraction that must fit into the time it has left as long as it has the server to
 # itself; and when others make it take this many times as long, all of it, times what estimates turn out to leave out.
+_AMPLE = 4.0  # times what its longest possible output takes in a full batch
 _BENEFIT_OF_DOUBT = 0.75
 _BUSY = 2.0
 _MEASURED = 1.5  # from this multiple on, estimates are compared with what came of them
@@ -198,7 +199,12 @@ class Admission:
     def _check_deadline(
         self, sequences: Sequence_[Sequence], num_free_slots: int, num_rows: int, left_seconds: float
     ) -> None:
-        num_slots = sequences[0].num_slots
+        first = sequences[0]
+        if len(sequences) == 1 and self._has_room(num_free_slots):
+            longest_seconds = first.max_tokens * self._throughput.full_turn_seconds
+            if left_seconds > _AMPLE * longest_seconds > 0.0:  # as for most calls, which need no estimate
+                return
+        num_slots = first.num_slots
         tokens = [self._throughput.expected_tokens(sequence) for sequence in sequences]
         work = (num_slots * sum(tokens), max(tokens))
         alone = self._decode_seconds(*work, num_slots)

@@ -19,11 +19,12 @@ class Catalogue:
         self._models: dict[str, dict[str, LoadedModel]] = {name: {} for name in sorted({m.name for m in highest_first})}
         for model in highest_first:
             self._models[model.name][model.version] = model
+        self._in_order = [model for versions in self._models.values() for model in versions.values()]
         self._resolved: dict[tuple[str, str, str, str], tuple[LoadedModel, LanguagePair]] = {}
 
     def models(self) -> list[LoadedModel]:
         """Return all models, ordered by name, and for each name the highest version first."""
-        return [model for versions in self._models.values() for model in versions.values()]
+        return self._in_order.copy()
 
     def resolve(self, name: str, version: str, source: str, target: str) -> tuple[LoadedModel, LanguagePair]:
         """Find the model and its language pair.

@@ -49,7 +49,9 @@ class InferenceStatistics:
 
     def took(self, phase: Phase, seconds: float) -> None:
         """Record how long a call's texts took to tokenize, or its translations to detokenize."""
-        (self.tokenize if phase is Phase.TOKENIZE else self.detokenize).add(seconds)
+        took = self.tokenize if phase is Phase.TOKENIZE else self.detokenize
+        took.count += 1
+        took.seconds += seconds
 
     def decoded(self, updates: Sequence[SequenceUpdate]) -> None:
         """Record the times of a call's decoded sequences."""

@@ -18,7 +18,7 @@ from service.translation.compute_pool import ComputePool
 # to another thread costs under load. Short work that takes longer is restarted on another thread.
 _MAX_INLINE_SECONDS = 0.002
 _MAX_INLINE_TOKENS = 2_048
-_MAX_INLINE_ENTRIES = 1_024  # segments and alignment links that the event loop converts to messages itself
+MAX_INLINE_ENTRIES = 1_024  # segments and alignment links that the event loop converts to messages itself
 
 T = TypeVar("T")
 
@@ -72,16 +72,6 @@ class Computations:
         if call.is_small:
             return work()
         return await self.run(work, call.num_characters, call.request.deadline_seconds)
-
-    async def convert(self, build: Callable[[], T], num_entries: int) -> T:
-        """Return the result of `build` for `num_entries` segments and alignment links of an answer.
-
-        With many entries it runs on another thread. It must pass checkpoints.
-
-        Raises:
-            Unavailable: the server is stopping.
-        """
-        return build() if num_entries <= _MAX_INLINE_ENTRIES else await self.run(build, num_entries)
 
     async def run(self, work: Callable[[], T], size: int, deadline_seconds: float | None = None) -> T:
         """Return the result of `work`, computed on another thread; shorter work, by `size`, goes first.

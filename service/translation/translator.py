@@ -36,7 +36,7 @@ from service.translation.assembling import Candidates
 from service.translation.cache import TranslationCache
 from service.translation.call import TranslationCall
 from service.translation.checks import check_request, check_texts
-from service.translation.computations import Computations
+from service.translation.computations import MAX_INLINE_ENTRIES, Computations
 from service.translation.decoding import SegmentDecoder, SegmentProgress
 from service.translation.sentence import SentenceTranslator, may_be_plain_sentence
 from service.translation.source_languages import Part, parts_by_language, read_texts
@@ -203,7 +203,9 @@ class Translator:
         Raises:
             Unavailable: the server is stopping.
         """
-        return await self._computations.convert(build, num_entries)
+        if num_entries <= MAX_INLINE_ENTRIES:
+            return build()
+        return await self._computations.run(build, num_entries)
 
     async def _parts(self, request: TranslationRequest) -> list[Part]:
         """Check a request and split it by source language: the one given by the caller, or the one detected for each

@@ -146,7 +146,8 @@ class _Way:
             else:
                 response = await self._served(call, message, context, metadata)
                 answer: bytes = self._serialize(response) if self._serialize else response
-                stay.replace(len(message), len(answer))
+                stay.shrink(len(message))
+                stay.grow(len(answer))
                 return answer
         return await self._refuse(call, refusal, context)
 

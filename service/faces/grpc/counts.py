@@ -51,7 +51,8 @@ def check_counts(message: Message, within: str = "") -> None:
         TooMany: a list has more entries than allowed.
     """
     for field, (most, advice) in MAXIMA[type(message)].items():
-        check_count(f"{within}{field}", len(getattr(message, field)), most, advice)
+        if (number := len(getattr(message, field))) > most:
+            check_count(f"{within}{field}", number, most, advice)
 
 
 def check_counts_of_json(document: Any, kind: type[Message]) -> None:

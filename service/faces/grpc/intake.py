@@ -56,14 +56,14 @@ class Memory:
         return self.held.num_bytes + (self.singles.num_under_way + self.streams.num_under_way) * self.largest_bytes
 
 
-class Stay:
+class Stay(Hold):
     """What a call takes until its answer is sent: bytes, and from its message's arrival a place among open calls."""
 
-    __slots__ = ("_hold", "_is_open", "_open_calls")
+    __slots__ = ("_is_open", "_open_calls")
 
-    def __init__(self, hold: Hold, open_calls: OpenCalls | None) -> None:
+    def __init__(self, budget: ByteBudget, open_calls: OpenCalls | None) -> None:
         """Count as open in `open_calls`, if there are any."""
-        self._hold = hold
+        super().__init__(budget)
         self._open_calls = open_calls
         self._is_open = False
 
@@ -73,22 +73,9 @@ class Stay:
             self._is_open = True
             self._open_calls.began()
 
-    def grow(self, num_bytes: int) -> None:
-        """See `Hold.grow`."""
-        self._hold.grow(num_bytes)
-
-    def replace(self, num_before: int, num_after: int) -> None:
-        """Hold the bytes of an answer in place of those of its message.
-
-        Raises:
-            MemoryFull: as for `Hold.grow`.
-        """
-        self._hold.shrink(num_before)
-        self._hold.grow(num_after)
-
     def end(self, _: object) -> None:
         """Give everything back; gRPC calls this once the answer is sent, or the caller is gone."""
-        self._hold.release()
+        self.release()
         if self._is_open and self._open_calls is not None:
             self._open_calls.ended()
 
@@ -106,9 +93,8 @@ class Intake:
         Raises:
             MemoryFull: there is no room for another call.
         """
-        hold = self._memory.held.hold()
-        hold.grow(CALL_BYTES)
-        stay = Stay(hold, open_calls)
+        stay = Stay(self._memory.held, open_calls)
+        stay.grow(CALL_BYTES)
         # Not when the handler returns: its answer has yet to be sent. The stubs accept no function here.
         context.add_done_callback(stay.end)  # type: ignore[arg-type]
         return stay
