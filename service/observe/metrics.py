@@ -12,8 +12,10 @@ from typing import NamedTuple
 
 from service.engine.engine import Engine
 from service.models.reload_plan import ReloadOutcome
+from service.observe.families import Family, Merge, Sample
 from service.observe.model_metrics import ModelMetrics, ModelSeries
-from service.observe.registry import REQUEST_BUCKETS, ForeignMetric, Registry, Sample
+from service.observe.registry import REQUEST_BUCKETS, ForeignMetric, Registry
+from service.observe.worker_metrics import WorkerSeries
 
 
 class ModelInfo(NamedTuple):
@@ -42,11 +44,15 @@ class Metrics:
             "method",
             "code",
         )
-        self._inflight = registry.gauge("inflight_requests", "Calls that were accepted and not yet answered.")
-        self._bytes_in_flight = registry.gauge(
-            "bytes_in_flight", "Bytes of calls' messages and answers, including those that may still arrive."
+        self._inflight = registry.gauge(
+            "inflight_requests", "Calls that were accepted and not yet answered.", merge=Merge.SUM
         )
-        self._bytes_in_flight_max = registry.gauge("bytes_in_flight_max", "Maximum of these bytes.")
+        self._bytes_in_flight = registry.gauge(
+            "bytes_in_flight",
+            "Bytes of calls' messages and answers, including those that may still arrive.",
+            merge=Merge.SUM,
+        )
+        self._bytes_in_flight_max = registry.gauge("bytes_in_flight_max", "Maximum of these bytes.", merge=Merge.SUM)
         self._rejected = registry.counter("rejected", "Rejected calls, by reason.", "reason")
         # Callers, by name of their key
         self._key_requests = registry.counter("key_requests", "Accepted calls, by the caller's key.", "key")
@@ -56,22 +62,31 @@ class Metrics:
         )
         self._keys: set[str] = set()
         # The server
-        self._ready = registry.gauge("ready", "1 while the server is ready for calls.")
-        self._draining = registry.gauge("draining", "1 while the server is stopping.")
+        self._ready = registry.gauge("ready", "1 while the server is ready for calls.", merge=Merge.MAX)
+        self._draining = registry.gauge("draining", "1 while the server is stopping.", merge=Merge.MAX)
         self._set_tls_not_after: Callable[[float], None] | None = None  # only with TLS: 0 would look long expired
-        self._loop_tasks = registry.gauge("event_loop_tasks", "Tasks on the event loop, such as calls in progress.")
-        self._loop_silence = registry.gauge(
-            "event_loop_silence_seconds", "Time since the event loop last ran; it should run every second."
+        self._add_tls_not_after = registry.later_gauge(
+            "tls_certificate_not_after_seconds", "End of the TLS certificate's validity, in Unix time.", merge=Merge.MIN
         )
-        self._build_info = registry.gauge("build_info", "Always 1.", "version", "onnxruntime_version", "provider")
-        self._model_info = registry.gauge("model_info", "Always 1.", *ModelInfo._fields)
+        self._loop_tasks = registry.gauge(
+            "event_loop_tasks", "Tasks on the event loop, such as calls in progress.", merge=Merge.SUM
+        )
+        self._loop_silence = registry.gauge(
+            "event_loop_silence_seconds",
+            "Time since the event loop last ran; it should run every second.",
+            merge=Merge.MAX,
+        )
+        self._build_info = registry.gauge(
+            "build_info", "Always 1.", "version", "onnxruntime_version", "provider", merge=Merge.SAME
+        )
+        self._model_info = registry.gauge("model_info", "Always 1.", *ModelInfo._fields, merge=Merge.SAME)
         self._reloads = registry.counter("reloads", "Reloads of the models on disk, by outcome.", "outcome")
         for outcome in ReloadOutcome:
             self._reloads.labels(outcome.value)
         self._load_failures = registry.counter("model_load_failures", "Bundles that could not be loaded.", "model")
-        self._cache_bytes = registry.gauge("cache_bytes", "Approximate memory of cached translations.")
+        self._cache_bytes = registry.gauge("cache_bytes", "Approximate memory of cached translations.", merge=Merge.SUM)
         self._cache_max_bytes = registry.gauge(
-            "cache_max_bytes", "Maximum memory for cached translations; 0: no cache."
+            "cache_max_bytes", "Maximum memory for cached translations; 0: no cache.", merge=Merge.SUM
         )
         self.of_models = ModelSeries(registry)
 
@@ -82,6 +97,14 @@ class Metrics:
     def samples(self) -> Iterator[Sample]:
         """Yield all current values. Thread-safe."""
         return self._registry.samples()
+
+    def families(self) -> Iterator[Family]:
+        """Yield all current values by metric. Thread-safe."""
+        return self._registry.families()
+
+    def rules(self) -> dict[str, Merge]:
+        """See `Registry.rules`."""
+        return self._registry.rules()
 
     def model(self, name: str) -> ModelMetrics:
         """Return the metrics of one model, for all its versions. Thread-safe."""
@@ -130,8 +153,7 @@ class Metrics:
     def tls_valid_until(self, not_after_seconds: float) -> None:
         """Set until when the certificate for new connections is valid, in Unix time."""
         if self._set_tls_not_after is None:
-            text = "End of the TLS certificate's validity, in Unix time."
-            self._set_tls_not_after = self._registry.gauge("tls_certificate_not_after_seconds", text).set
+            self._set_tls_not_after = self._add_tls_not_after().set
         self._set_tls_not_after(not_after_seconds)
 
     def state(self, *, ready: bool, draining: bool) -> None:
@@ -160,6 +182,10 @@ class Metrics:
         """
         self._loop_tasks.set_function(num_tasks)
         self._loop_silence.set_function(silent_seconds)
+
+    def of_workers(self) -> WorkerSeries:
+        """Add the metrics of worker processes, in the process that knows of all of them. To be called once."""
+        return WorkerSeries(self._registry)
 
     def shows(self, foreign: Callable[[], Iterable[ForeignMetric]]) -> None:
         """Include these metrics whenever the metrics are read."""

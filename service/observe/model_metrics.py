@@ -8,6 +8,7 @@ from service.domain.translation import FinishReason, Flag
 from service.engine.engine import Engine
 from service.engine.reports import TurnStats
 from service.engine.sequence import SequenceUpdate
+from service.observe.families import Merge
 from service.observe.registry import RATIO_BUCKETS, SIZE_BUCKETS, STEP_BUCKETS, Registry
 
 _EVICTED = (FinishReason.CANCELLED, FinishReason.DEADLINE)
@@ -52,14 +53,19 @@ class ModelSeries:
             "encode_padding_ratio", "Share of padding in one encoder run.", RATIO_BUCKETS, "model"
         )
         self.model_load_seconds = registry.gauge(
-            "model_load_seconds", "Time to load a model, from checksums to warm-up.", "model"
+            "model_load_seconds", "Time to load a model, from checksums to warm-up.", "model", merge=Merge.MAX
         )
-        self.queue_sequences = registry.gauge("queue_sequences", "Sequences that wait for a free slot.", "model")
-        self.queue_tokens = registry.gauge("queue_tokens", "Source tokens of waiting sequences.", "model")
+        self.queue_sequences = registry.gauge(
+            "queue_sequences", "Sequences that wait for a free slot.", "model", merge=Merge.SUM
+        )
+        self.queue_tokens = registry.gauge(
+            "queue_tokens", "Source tokens of waiting sequences.", "model", merge=Merge.SUM
+        )
         self.estimated_wait = registry.gauge(
             "estimated_wait_seconds",
             "How long a call that arrives now would wait for a slot if all took turns.",
             "model",
+            merge=Merge.MAX,
         )
         self.restarts = registry.counter("engine_restarts", "Engines that failed and were restarted.", "model")
         self.admissions = registry.counter("admissions", "Sequences that got slots.", "model")
@@ -67,22 +73,30 @@ class ModelSeries:
             "evictions", "Sequences removed while they ran, by reason: cancelled, deadline.", "model", "reason"
         )
         self.turn_seconds = registry.gauge(
-            "engine_turn_seconds", "Duration of the engine's current turn so far; 0 when idle.", "model"
+            "engine_turn_seconds",
+            "Duration of the engine's current turn so far; 0 when idle.",
+            "model",
+            merge=Merge.MAX,
         )
         self.coalesced = registry.counter(
             "coalesced_sequences", "Sequences answered by an identical one that was being decoded.", "model"
         )
         self.kv_bytes_per_slot = registry.gauge(
-            "kv_cache_bytes_per_slot", "Memory reserved for one slot's keys and values at its maximum length.", "model"
+            "kv_cache_bytes_per_slot",
+            "Memory reserved for one slot's keys and values at its maximum length.",
+            "model",
+            merge=Merge.SAME,
         )
         self.cache_lookups = registry.counter(
             "cache_lookups", "Segments looked up in the translation cache: hit, miss.", "model", "outcome"
         )
-        self.sequences_running = registry.gauge("sequences_running", "Sequences that are being decoded.", "model")
-        self.slots_running = registry.gauge("slots_running", "Slots in use.", "model")
-        self.slots_max = registry.gauge("slots_max", "Slots in total.", "model")
+        self.sequences_running = registry.gauge(
+            "sequences_running", "Sequences that are being decoded.", "model", merge=Merge.SUM
+        )
+        self.slots_running = registry.gauge("slots_running", "Slots in use.", "model", merge=Merge.SUM)
+        self.slots_max = registry.gauge("slots_max", "Slots in total.", "model", merge=Merge.SUM)
         self.kv_cache_utilization = registry.gauge(
-            "kv_cache_utilization_ratio", "Share of slots in use, 0 to 1.", "model"
+            "kv_cache_utilization_ratio", "Share of slots in use, 0 to 1.", "model", merge=Merge.MEAN
         )
         self._metrics = list(vars(self).values())  # all of the above
 

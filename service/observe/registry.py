@@ -5,10 +5,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric
+from prometheus_client import samples as prometheus
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.gc_collector import GCCollector
 from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
+
+from service.observe.families import Exemplar, Family, Merge, Sample
 
 # fmt: off
 REQUEST_BUCKETS = (
@@ -21,6 +24,15 @@ STEP_BUCKETS = (
 # fmt: on
 SIZE_BUCKETS = tuple(float(2**power) for power in range(11))  # 1 to 1024
 RATIO_BUCKETS = tuple(tenths / 10 for tenths in range(11))
+
+_FOREIGN_GAUGES = {  # those that prometheus_client adds, and Triton's
+    "process_virtual_memory_bytes": Merge.SUM,
+    "process_resident_memory_bytes": Merge.SUM,
+    "process_start_time_seconds": Merge.MIN,
+    "process_open_fds": Merge.SUM,
+    "process_max_fds": Merge.SUM,
+    "nv_inference_pending_request_count": Merge.SUM,
+}
 
 
 class WeightedHistogram(Histogram):
@@ -41,19 +53,12 @@ class ForeignMetric(NamedTuple):
     samples: list[tuple[Mapping[str, str], float]]
 
 
-class Sample(NamedTuple):
-    """One current value; the names of samples are those on the metrics page."""
-
-    name: str
-    labels: Mapping[str, str]
-    value: float
-
-
 class Registry:
     """The metrics of this process and of its garbage collector, and those that are added."""
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
+        self._rules = dict(_FOREIGN_GAUGES)
         ProcessCollector(registry=self._registry)
         GCCollector(registry=self._registry)
 
@@ -61,9 +66,14 @@ class Registry:
         """Add a counter, whose name gets the prefix of all metrics."""
         return Counter(f"dragoman_{name}", text, labels, registry=self._registry)
 
-    def gauge(self, name: str, text: str, *labels: str) -> Gauge:
-        """Add a gauge."""
-        return Gauge(f"dragoman_{name}", text, labels, registry=self._registry)
+    def gauge(self, name: str, text: str, *labels: str, merge: Merge) -> Gauge:
+        """Add a gauge; `merge` is how those of several worker processes become one."""
+        return self.later_gauge(name, text, *labels, merge=merge)()
+
+    def later_gauge(self, name: str, text: str, *labels: str, merge: Merge) -> Callable[[], Gauge]:
+        """Return what adds a gauge when it is called, once, for one that only some servers have."""
+        self._rules[f"dragoman_{name}"] = merge
+        return lambda: Gauge(f"dragoman_{name}", text, labels, registry=self._registry)
 
     def histogram(self, name: str, text: str, buckets: tuple[float, ...], *labels: str) -> Histogram:
         """Add a histogram with the upper bounds of its buckets."""
@@ -86,20 +96,54 @@ class Registry:
         self._registry.register(_Foreign(foreign))
 
     def render(self, accept: str = "") -> tuple[bytes, str]:
-        """Return all metrics in the text format requested by an HTTP `Accept` header, and its content type."""
-        try:
-            encoder, content_type = choose_encoder(
-                " ".join(accept.split())
-            )  # the content type echoes parts of the header
-        except TypeError:  # its parser fails on invalid versions
-            encoder, content_type = choose_encoder("")
-        return encoder(self._registry), content_type
+        """See `render`."""
+        return _encoded(self._registry, accept)
 
     def samples(self) -> Iterator[Sample]:
         """Yield all current values. Thread-safe."""
-        for family in self._registry.collect():
-            for sample in family.samples:
-                yield Sample(sample.name, sample.labels, sample.value)
+        for family in self.families():
+            yield from family.samples
+
+    def families(self) -> Iterator[Family]:
+        """Yield all current values by metric. Thread-safe."""
+        for metric in self._registry.collect():
+            yield Family(metric.name, metric.type, metric.documentation, [_sample(each) for each in metric.samples])
+
+    def rules(self) -> dict[str, Merge]:
+        """Return how gauges of several worker processes become one: of these metrics, and of those that are added."""
+        return dict(self._rules)
+
+
+def render(families: Iterable[Family], accept: str = "") -> tuple[bytes, str]:
+    """Return metrics in the text format requested by an HTTP `Accept` header, and its content type."""
+    return _encoded(_Given(families), accept)
+
+
+def _encoded(collector: Collector, accept: str) -> tuple[bytes, str]:
+    try:
+        encoder, content_type = choose_encoder(" ".join(accept.split()))  # the content type echoes parts of the header
+    except TypeError:  # its parser fails on invalid versions
+        encoder, content_type = choose_encoder("")
+    return encoder(collector), content_type
+
+
+def _sample(sample: prometheus.Sample) -> Sample:
+    given = sample.exemplar
+    exemplar = Exemplar(given.labels, given.value, float(given.timestamp or 0.0)) if given else None
+    return Sample(sample.name, sample.labels, sample.value, exemplar)
+
+
+class _Given(Collector):
+    def __init__(self, families: Iterable[Family]) -> None:
+        self._families = families
+
+    def collect(self) -> Iterator[Metric]:
+        for family in self._families:
+            metric = Metric(family.name, family.text, family.kind)
+            for name, labels, value, given in family.samples:
+                exemplar = prometheus.Exemplar(dict(given.labels), given.value, given.time_seconds) if given else None
+                metric.add_sample(name, dict(labels), value, exemplar=exemplar)
+            yield metric
 
 
 class _Foreign(Collector):

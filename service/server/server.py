@@ -16,13 +16,15 @@ from service.calls.pipeline import CallPipeline
 from service.config.server_config import ServerConfig
 from service.domain.translation import CallLimits
 from service.faces.admin.calls import AdminCalls
-from service.faces.admin.server import AdminServer, ServerView, admin_listener
+from service.faces.admin.routes import admin_listener, routed
+from service.faces.admin.server import AdminServer, ServerView
 from service.faces.grpc.intake import Memory
 from service.faces.grpc.kserve.servicer import KServeServicer
 from service.faces.grpc.server import build_grpc_server, new_health_servicer, new_open_calls
 from service.faces.grpc.tls import tls_of
 from service.faces.http.listener import HttpListener
-from service.faces.http.monitoring import monitoring_listener, triton_metrics
+from service.faces.http.monitoring import monitoring_listener
+from service.faces.http.triton_metrics import triton_metrics
 from service.models.control import ModelControl
 from service.models.fleet import Fleet
 from service.models.loaded_model import LoadedModel
@@ -217,7 +219,9 @@ class Server:
         self.metrics_port = monitoring.port
         monitoring.start()
         if config.admin_port >= 0:
-            admin = admin_listener(config.admin_host, config.admin_port, self._admin(), config.max_request_bytes)
+            admin = admin_listener(
+                config.admin_host, config.admin_port, routed(self._admin(), config.admin_host), config.max_request_bytes
+            )
             self._http.append(admin)
             self.admin_port = admin.port
             admin.start()
@@ -305,9 +309,7 @@ class Server:
             view.phase,
             config.default_deadline_seconds,
         )
-        return AdminServer(
-            view, calls, self._metrics, self.errors, self._loop, config.admin_host, config.default_deadline_seconds
-        )
+        return AdminServer(view, calls, self._metrics, self.errors, self._loop, config.default_deadline_seconds)
 
     def on_recovering(self, recovering: bool) -> None:
         """See `SupervisorListener.on_recovering`."""

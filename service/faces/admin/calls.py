@@ -4,13 +4,14 @@ import asyncio
 import json
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from google.protobuf import json_format
 
 from service.calls.pipeline import CallPipeline
 from service.domain.call import current_call
 from service.domain.errors import InvalidRequest, Public, Quoted, ServiceError, Unavailable
+from service.faces.admin.answers import Document
 from service.faces.grpc.counts import check_counts_of_json
 from service.faces.grpc.dragoman.messages import request_from_pb, result_to_pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
@@ -21,7 +22,6 @@ from service.translation.translator import Translator
 
 _OPERATORS = "operators"  # count as one caller, as a key's name or a peer's address does
 
-Document = dict[str, Any]
 T = TypeVar("T")
 
 

@@ -48,6 +48,9 @@ class HttpAnswer:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
+Answer = Callable[[HttpRequest], Awaitable[HttpAnswer]]
+
+
 class _Refused(Exception):
     def __init__(self, status: HTTPStatus, message: str) -> None:
         super().__init__(message)
@@ -58,7 +61,7 @@ class _ClientGone(Exception):
     pass
 
 
-def application(answer: Callable[[HttpRequest], Awaitable[HttpAnswer]], max_body_bytes: int = 0) -> Application:
+def application(answer: Answer, max_body_bytes: int = 0) -> Application:
     """Return the ASGI application that answers each request by calling `answer`; larger bodies are rejected."""
 
     async def handle(scope: Scope, receive: Receive, send: Send) -> None:
@@ -95,6 +98,18 @@ def _check_head(scope: Scope) -> None:
             HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
             f"{len(sizes)} headers of {sum(sizes)} bytes; allowed are {_MAX_HEADERS} of {_MAX_HEADERS_BYTES} in all",
         )
+
+
+def on_loop(answer: Answer, loop: asyncio.AbstractEventLoop) -> Answer:
+    """Return what answers with `answer` on another event loop, instead of the listener's."""
+
+    async def on_other(request: HttpRequest) -> HttpAnswer:
+        async def answered() -> HttpAnswer:
+            return await answer(request)
+
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(answered(), loop))
+
+    return on_other
 
 
 async def _read(scope: Scope, receive: Receive, max_body_bytes: int) -> HttpRequest:

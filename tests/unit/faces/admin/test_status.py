@@ -4,7 +4,8 @@ import base64
 import hashlib
 import re
 
-from service.faces.admin.status import build_page, numbers_of
+from service.faces.admin.status_numbers import numbers_of
+from service.faces.admin.status_page import build_page
 from service.observe.metrics import Metrics
 
 TRANSLATE = "dragoman.v1.TranslationService/Translate"
