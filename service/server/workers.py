@@ -5,18 +5,21 @@ but its own, and starts nothing of gRPC or ONNX Runtime: neither survives a fork
 share of the limits.
 """
 
+import asyncio
 import gc
 import importlib
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from service.config.server_config import ServerConfig
+from service.faces.front.worker import WorkerEndpoint
 from service.process.forked import Parent
+from service.process.lifecycle import on_parent
 from service.process.ports import reserve_port
 from service.process.supervision import Role, Supervision
 from service.server.shares import admin_socket, metrics_socket, share_of
@@ -65,7 +68,11 @@ def run_workers(
 
             names = [f"worker-{number}" for number in range(count)]
             roles = [Role(name, partial(run, name, partial(serve, number))) for number, name in enumerate(names)]
+            endpoints = [WorkerEndpoint(n, metrics_socket(folder, n), admin_socket(folder, n)) for n in range(count)]
+            front = partial(_be_front, whole, endpoints)
+            roles.append(Role("front", partial(run, "front", front), stays_last=True))
             importlib.import_module("service.server.server")
+            importlib.import_module("service.server.front")
             gc.collect()
             gc.freeze()  # a collection would write to the pages that all share
             stop_seconds = config.drain_delay_seconds + config.grace_seconds + _STOP_SECONDS
@@ -73,3 +80,17 @@ def run_workers(
             return Supervision(roles, lambda texts: announce(texts[names[0]]), stop_seconds, to_close).run()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _be_front(config: ServerConfig, workers: Sequence[WorkerEndpoint], parent: Parent) -> None:
+    from service.server.front import FrontPorts, run_front  # most of it is imported before processes are forked
+
+    def announce(_: FrontPorts) -> None:
+        parent.is_ready("")
+
+    async def answer() -> None:
+        stop = asyncio.Event()
+        on_parent(parent, stop, asyncio.Event())
+        await run_front(config, workers, stop, announce)
+
+    asyncio.run(answer())
