@@ -10,25 +10,25 @@ import gc
 import importlib
 import shutil
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from service.config.server_config import ServerConfig
-from service.faces.front.worker import WorkerEndpoint
 from service.process.forked import Parent
 from service.process.lifecycle import on_parent
 from service.process.ports import reserve_port
 from service.process.supervision import Role, Supervision
-from service.server.shares import admin_socket, metrics_socket, share_of
+from service.server.shares import admin_socket, front_socket, metrics_socket, share_of
+from service.server.worker import Worker, endpoints
 
 # Beyond the time that a worker takes by its settings, however it is stopped.
 _STOP_SECONDS = 30.0
 
 # Runs a server with its share of the limits until it is stopped; the other settings are those of the whole.
-RunServer = Callable[[ServerConfig, ServerConfig, Parent], None]
+RunServer = Callable[[ServerConfig, ServerConfig, Worker], None]
 # Does the work of the process of this name, tells its parent why it failed, and returns its exit code.
 Guarded = Callable[[str, Parent, Callable[[], None]], int]
 
@@ -61,15 +61,14 @@ def run_workers(
             def serve(number: int, parent: Parent) -> None:
                 for path in (metrics_socket(folder, number), admin_socket(folder, number)):
                     path.unlink(missing_ok=True)  # of a predecessor that was killed
-                run_server(share_of(whole, number, count, folder), whole, parent)
+                run_server(share_of(whole, number, count, folder), whole, Worker(number, count, folder, parent))
 
             def run(name: str, work: Callable[[Parent], None], parent: Parent) -> int:
                 return guarded(name, parent, partial(work, parent))
 
             names = [f"worker-{number}" for number in range(count)]
             roles = [Role(name, partial(run, name, partial(serve, number))) for number, name in enumerate(names)]
-            endpoints = [WorkerEndpoint(n, metrics_socket(folder, n), admin_socket(folder, n)) for n in range(count)]
-            front = partial(_be_front, whole, endpoints)
+            front = partial(_be_front, whole, count, folder)
             roles.append(Role("front", partial(run, "front", front), stays_last=True))
             importlib.import_module("service.server.server")
             importlib.import_module("service.server.front")
@@ -82,7 +81,7 @@ def run_workers(
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _be_front(config: ServerConfig, workers: Sequence[WorkerEndpoint], parent: Parent) -> None:
+def _be_front(config: ServerConfig, count: int, folder: Path, parent: Parent) -> None:
     from service.server.front import FrontPorts, run_front  # most of it is imported before processes are forked
 
     def announce(_: FrontPorts) -> None:
@@ -91,6 +90,7 @@ def _be_front(config: ServerConfig, workers: Sequence[WorkerEndpoint], parent: P
     async def answer() -> None:
         stop = asyncio.Event()
         on_parent(parent, stop, asyncio.Event())
-        await run_front(config, workers, stop, announce)
+        front_socket(folder).unlink(missing_ok=True)  # of a predecessor that was killed
+        await run_front(config, endpoints(folder, count), stop, announce, front_socket(folder))
 
     asyncio.run(answer())
