@@ -1,11 +1,13 @@
 """`dragoman serve --workers 2` as a process and its workers: they start, serve, are replaced, and end as one server."""
 
+import collections
 import contextlib
 import http.client
 import json
 import signal
 import socket
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -17,6 +19,8 @@ import psutil
 import pytest
 
 from dragoman_client import Client
+from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as dragoman_pb
+from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as dragoman_grpc
 from service.faces.grpc.pb.inference import grpc_service_pb2 as pb
 from service.faces.grpc.pb.inference import grpc_service_pb2_grpc as pb_grpc
 from tests.patience import patient
@@ -241,3 +245,46 @@ def test_what_one_worker_is_called_to_load_all_serve(start: Start, sockets: Path
         assert "there is no model 'none' on disk" in rpc_error(raised).details()
         stub.RepositoryModelUnload(pb.RepositoryModelUnloadRequest(model_name="tiny"), timeout=TIMEOUT_SECONDS)
     assert served(sockets) == [[], []]
+
+
+def test_a_killed_worker_under_load_loses_no_call_of_the_documented_client(start: Start) -> None:
+    process = start("--num-threads", "2")
+    options = [("grpc.use_local_subchannel_pool", 1)]  # a connection for each, so that both workers have some
+    stop, failures, done = threading.Event(), list[Exception](), collections.Counter[int]()
+
+    def call(number: int) -> None:
+        with Client(process.address) as client:
+            while not stop.is_set():
+                try:
+                    assert len(client.translate(distinct_texts(2), "en", "de")) == 2
+                    done[number] += 1
+                except Exception as error:
+                    failures.append(error)
+
+    def call_plainly(channel: grpc.Channel) -> str:
+        request = dragoman_pb.TranslateRequest(
+            texts=distinct_texts(200), source_language_code="en", target_language_code="de"
+        )
+        try:
+            dragoman_grpc.TranslationServiceStub(channel).Translate(request, timeout=TIMEOUT_SECONDS)
+        except grpc.RpcError as error:
+            return str(error.code())  # type: ignore[attr-defined]
+        return "OK"
+
+    with ExitStack() as stack, ThreadPoolExecutor(16) as pool:
+        stack.callback(stop.set)
+        callers = [pool.submit(call, number) for number in range(4)]
+        channels = [stack.enter_context(grpc.insecure_channel(process.address, options)) for _ in range(8)]
+        plain = [pool.submit(call_plainly, channel) for channel in channels]
+        eventually(lambda: samples(process.get("/metrics")[2], "dragoman_inflight_requests")[0] >= 10)
+        (killed,) = [each for each in workers_of(process) if each.pid == min(listening(process))]
+        killed.kill()
+        codes = collections.Counter(each.result(patient(60)) for each in plain)
+        eventually(lambda: len(listening(process)) == 2)  # its capacity is back
+        before = collections.Counter(done)
+        eventually(lambda: all(done[number] > before[number] for number in range(4)))
+        stop.set()
+        for caller in callers:
+            caller.result(patient(60))
+    assert failures == []
+    assert set(codes) <= {"OK", "StatusCode.UNAVAILABLE"}
