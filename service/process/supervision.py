@@ -108,7 +108,7 @@ class Supervision:
             self._selector.register(wakened, selectors.EVENT_READ)
             for place in self._places:
                 self._start(place)
-            while any(place.child for place in self._places):
+            while self._state is not _State.STOPPING or any(place.child for place in self._places):
                 events = self._selector.select(self._seconds_left())
                 for number in _numbers(wakened) if any(key.fileobj == wakened for key, _ in events) else ():
                     self._receive(number)
