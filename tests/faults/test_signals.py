@@ -199,6 +199,7 @@ def test_busy_calls_and_streams_are_answered(start: Start, number: signal.Signal
     proved("signals", cases=8)
 
 
+@pytest.mark.single  # workers of a supervisor that is killed answer their calls
 def test_busy_calls_of_a_killed_server_fail_with_a_status(start: Start, tiny_models: Path, proved: Proved) -> None:
     process = start("--max-slots", "1")
     with grpc.insecure_channel(process.address) as channel:
@@ -220,7 +221,7 @@ def test_busy_calls_of_a_killed_server_fail_with_a_status(start: Start, tiny_mod
     proved("signals", cases=4)
 
 
-@pytest.mark.parametrize("number", EVERY)
+@pytest.mark.parametrize("number", [*STOPS, pytest.param(signal.SIGKILL, marks=pytest.mark.single)])  # workers drain
 def test_a_second_signal_while_draining(start: Start, number: signal.Signals, proved: Proved) -> None:
     process = start("--drain-delay-seconds", "60")
     process.signal(signal.SIGTERM)
