@@ -6,10 +6,13 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import pytest
+
 from service.config.server_config import ServerConfig
+from service.faces.front import metrics, monitoring, operators
 from service.faces.front.worker import WorkerEndpoint
 from service.server.front import FrontPorts, run_front
-from tests.servers import InProcessServer, LoopThread, http_get
+from tests.servers import TIMEOUT_SECONDS, InProcessServer, LoopThread, http_get
 
 
 class Relay:
@@ -105,7 +108,10 @@ class Front:
 
 @contextlib.contextmanager
 def front(loop: LoopThread, num_workers: int, config: ServerConfig) -> Iterator[Front]:
-    with short_folder() as folder:
+    with short_folder() as folder, pytest.MonkeyPatch.context() as patch:
+        for module in (metrics, operators):
+            patch.setattr(module, "READ_SECONDS", TIMEOUT_SECONDS)  # this machine may be busy
+        patch.setattr(monitoring, "PROBE_SECONDS", TIMEOUT_SECONDS)
         running = Front(loop, folder, config, num_workers)
         try:
             yield running

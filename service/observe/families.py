@@ -55,12 +55,15 @@ def from_json(document: bytes) -> list[Family]:
     """Return the families of `to_json`.
 
     Raises:
-        ValueError, TypeError: it is not such a document.
+        ValueError: it is not such a document.
     """
-    return [
-        Family(name, kind, text, [_sample(*sample) for sample in samples])
-        for name, kind, text, samples in json.loads(document)
-    ]
+    try:
+        return [
+            Family(name, kind, text, [_sample(*sample) for sample in samples])
+            for name, kind, text, samples in json.loads(document)
+        ]
+    except TypeError as error:
+        raise ValueError(f"these are not families of metrics: {error}") from error
 
 
 def _sample(name: str, labels: Mapping[str, str], value: float, exemplar: list[object] | None) -> Sample:

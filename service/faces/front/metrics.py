@@ -69,7 +69,7 @@ class _Reader:
                     raise NoAnswer(f"answers {answer.status}", was_sent=True)
                 families = from_json(answer.body)
                 is_another = self.counts.read(families)
-        except (NoAnswer, TimeoutError, ValueError, TypeError):  # the last two: not the metrics of a worker
+        except (NoAnswer, TimeoutError, ValueError):  # the last: these are not metrics
             return _Reading(WorkerState.SILENT, False, [], self.counts.kept(answers=False))
         return _Reading(_state(families), is_another, families, self.counts.kept(answers=True))
 

@@ -243,7 +243,7 @@ def test_numbers_that_json_does_not_have_arrive() -> None:
 
 @pytest.mark.parametrize("document", [b"", b"{", b"[1]", b'[["a"]]', json.dumps([["a", "b", "c", [[]]]]).encode()])
 def test_something_else_is_not_taken_for_metrics(document: bytes) -> None:
-    with pytest.raises((ValueError, TypeError)):
+    with pytest.raises(ValueError):  # noqa: PT011  # json's have no common message
         from_json(document)
 
 
