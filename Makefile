@@ -13,11 +13,12 @@ export ORT_DISABLE_TELEMETRY := 1
 
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
-# Modules are shared out whole, as they share servers and conversions. Python keeps what it compiled, even where it is
+# Modules are shared out whole, as they share servers and conversions, and in order: unit tests come last, of which no
+# module takes long, so that all processes end at nearly the same time. Python keeps what it compiled, even where it is
 # told not to: hundreds of processes import the same modules. One thread multiplies the small matrices of tests: with
 # several, those that wait for work spin.
 PYTEST := PYTHONDONTWRITEBYTECODE= OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 \
-    $(BIN)/python -m pytest --numprocesses $(TEST_JOBS) --dist loadfile
+    $(BIN)/python -m pytest --numprocesses $(TEST_JOBS) --dist loadfile --no-loadscope-reorder
 # The kernels are compiled by a rule of their own.
 INSTALL := DRAGOMAN_BUILD_KERNELS=never $(PIP) install --quiet --constraint constraints.txt
 RUNTIME := $(if $(filter cuda,$(DEVICE)),gpu,cpu)
@@ -31,7 +32,7 @@ PB := service/faces/grpc/pb
 KERNELS := service/kernels/libdragoman_kernels.so
 EXPORTER := $(wildcard export/convert.py export/architecture/*.py export/graphs/*.py export/importers/*.py service/bundle/*.py)
 
-.PHONY: serve export $(EXPORTS) test test-full test-image soak check format proto bench clean help
+.PHONY: serve export $(EXPORTS) test test-full test-image soak check format proto bench bench-serving bench-peers clean help
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -83,6 +84,24 @@ proto: .venv/installed-dev ## Generate the messages of the server and of the cli
 
 bench: .venv/installed-dev $(FLOAT32) ## Run the benchmarks; results in build/bench
 	@$(BIN)/python -m benchmarks
+
+bench-serving: .venv/installed-dev $(FLOAT32) ## Only the serving benchmark (BENCH_ARGS="--quick", "--compare FILE")
+	@$(BIN)/python -m benchmarks.serving $(BENCH_ARGS)
+
+bench-peers: build/peers/libretranslate/installed build/peers/perf_analyzer/installed ## Install LibreTranslate and perf_analyzer, each in an environment of its own
+
+# spaCy's rules split sentences without a download, as LibreTranslate's own splitter needs one.
+# tritonclient 2.48 contains perf_analyzer, 2.73 does not. It is linked to libb64, which is only packaged by Debian.
+build/peers/perf_analyzer/installed: benchmarks/peers/perf_analyzer.txt
+	@$(PYTHON) -m venv $(@D)
+	@$(@D)/bin/python -m pip --disable-pip-version-check install --quiet --no-deps --requirement $<
+	@cd $(@D) && apt-get download --quiet=2 libb64-0d && dpkg --extract libb64-0d_*.deb .
+	@touch $@
+
+build/peers/%/installed: benchmarks/peers/%.txt
+	@$(PYTHON) -m venv $(@D)
+	@$(@D)/bin/python -m pip --disable-pip-version-check install --quiet --requirement $<
+	@touch $@
 
 clean: ## Remove what was built and installed
 	@rm -rf .venv build dist *.egg-info service/kernels

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.models import BenchModel
+from benchmarks.peers import libretranslate
 
 CT2_COMPUTE_TYPE = "int8_float32"  # the fastest for it on most rows of the offline benchmark
 
@@ -19,6 +20,11 @@ class Contender:
     batching: str
     command: Sequence[str]
     settings: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """Return its short name."""
+        return f"{self.engine}, {self.batching}"
 
     def with_queue(self, max_waiting: int) -> "Contender":
         """Return the same contender with a bounded queue."""
@@ -49,3 +55,20 @@ def ct2_contender(
         command += [f"--{name}", str(value)]
     settings = {**layout, "batch_size": batch_size, "wait_ms": wait_ms}
     return Contender("ctranslate2", "static (CTranslate2)", command, settings)
+
+
+def libretranslate_contender(folder: Path, bundle: Path, layout: Mapping[str, Any]) -> Contender | None:
+    """Return LibreTranslate's server on the model in `folder`; `None` if `make bench-peers` has not installed it."""
+    if not libretranslate.is_installed():
+        return None
+    flags: dict[str, Any] = {
+        "model": folder,
+        "tokenizer": bundle / "tokenizer.model",
+        "compute-type": CT2_COMPUTE_TYPE,
+        "inter-threads": layout["inter_threads"],
+        "intra-threads": layout["intra_threads"],
+    }
+    command = [sys.executable, "-m", "benchmarks.peers.libretranslate"]
+    for name, value in flags.items():
+        command += [f"--{name}", str(value)]
+    return Contender("libretranslate", "none (LibreTranslate)", command, dict(layout))

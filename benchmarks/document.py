@@ -7,13 +7,14 @@ from typing import Any
 
 import click
 
+from benchmarks.figures import figure_of, figures_table
 from benchmarks.models import SHIPPED_BUNDLES
 from benchmarks.report import DEFAULT_FOLDER, read_records
 from benchmarks.tables import offline_table, outputs_table, serving_table
 from benchmarks.targets import targets, targets_table
 from service.bundle.manifest import MANIFEST_NAME, Manifest
 
-MEASURED = ("offline", "serving", "inside", "step_time", "invariance-int8", "int8_quality")
+MEASURED = ("offline", "serving", "serving_figures", "inside", "step_time", "invariance-int8", "int8_quality")
 DOCUMENT = Path("docs/benchmarks.md")
 IMAGES = Path("docs/images")
 WIDTH = 120  # of the document's lines
@@ -50,6 +51,8 @@ def sections(read: Callable[[str], list[dict[str, Any]]], quality: Mapping[str, 
         found["outputs"] = outputs_table(offline)
     if serving:
         found["serving"] = serving_table(serving)
+    if records["serving_figures"]:
+        found["figures"] = figures_table([figure_of(record) for record in records["serving_figures"]])
     for name in ("scale", "limit"):
         if lines := [_wrapped(f"- {record['line']}", indent="  ") for record in read(name)]:
             found[name] = "\n".join(lines)

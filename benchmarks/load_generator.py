@@ -1,4 +1,4 @@
-"""The callers, in a separate process: an open-loop schedule, or callers that each wait for their answer.
+"""The callers, in a separate process: an open-loop schedule, callers that each wait for their answer, or all at once.
 
 `python -m benchmarks.load_generator '<JSON of Load>'` prints one line of JSON. SIGTERM ends an open loop early: no new
 calls are made, and those in progress are awaited.
@@ -13,33 +13,26 @@ import os
 import signal
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-import grpc
 import psutil
 
 from benchmarks.arrivals import poisson_schedule
-from benchmarks.light_channel import LightChannel
+from benchmarks.callers import Translate, grpc_callers, http_callers, light_callers
 from benchmarks.workload import held_out_texts, length_penalty_of
-from dragoman_client import Target, target_of
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
-from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
-
-TRANSLATE = "/dragoman.v1.TranslationService/Translate"
-
-# A status by name, and the answer, which is empty unless the status is OK.
-Translate = Callable[[pb.TranslateRequest], Awaitable[tuple[str, pb.TranslateResponse]]]
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """The load on a server. `rate` above 0 is an open loop, arrivals per second; else `callers` wait for answers.
+    """The load on a server. `rate` above 0 is an open loop, arrivals per second; `calls_at_once` above 0 makes as many
+    calls at time 0; else `callers` wait for answers for `seconds`.
 
     The generator's process is given lower priority by `niceness`, so that a server on the same CPUs goes first. With
     `is_documented`, callers balance and retry like our client, `address` being as for `Client`; with `is_light`, they
-    use a fraction of the CPU of gRPC's client.
+    use a fraction of the CPU of gRPC's client, over as many `connections`. An address that begins with http:// is that
+    of a server with LibreTranslate's API.
     """
 
     address: str
@@ -52,17 +45,23 @@ class Load:
     is_documented: bool = False
     is_light: bool = False
     niceness: int = 0
+    calls_at_once: int = 0
+    connections: int = 1
+    keeps_answers: bool = False
 
 
 @dataclass(slots=True)
 class Outcome:
     """The result: for each call its scheduled second, its latency from then on, its status, and its output tokens.
 
-    `behind_seconds` is the generator's delay: how long after its schedule each call was sent.
+    `behind_seconds` is the generator's delay: how long after its schedule each call was sent. `first_texts` has the
+    index of the first text of each call, and `answers` its translations if they are kept.
     """
 
     calls: list[tuple[float, float, str, int]] = field(default_factory=list)
     behind_seconds: list[float] = field(default_factory=list)
+    first_texts: list[int] = field(default_factory=list)
+    answers: list[list[str]] = field(default_factory=list)
     cpu_seconds: float = 0.0
     wall_seconds: float = 0.0
 
@@ -76,7 +75,7 @@ async def generate(load: Load) -> Outcome:
     """Make all calls and wait until they end."""
     texts, numbers = held_out_texts(), itertools.count()
     outcome = Outcome()
-    async with _light_callers(load) if load.is_light else _grpc_callers(load) as translate:
+    async with _callers(load) as translate:
         before, started = _cpu_seconds(), time.perf_counter()
 
         async def call(scheduled: float, first_text: int) -> None:
@@ -92,9 +91,15 @@ async def generate(load: Load) -> Outcome:
             num_tokens = sum(each.hypotheses[0].num_tokens for each in response.translations)
             outcome.behind_seconds.append(delay)
             outcome.calls.append((scheduled, time.perf_counter() - started - scheduled, status, num_tokens))
+            outcome.first_texts.append(first_text)
+            if load.keeps_answers:
+                outcome.answers.append([each.text for each in response.translations])
 
         if load.rate > 0:
             await _open_loop(load, len(texts), call, started)
+        elif load.calls_at_once > 0:
+            firsts = (number * load.texts_per_call % len(texts) for number in range(load.calls_at_once))
+            await asyncio.gather(*(call(0.0, first) for first in firsts))
         else:
             await _closed_loop(load, len(texts), call, started)
         outcome.wall_seconds = time.perf_counter() - started
@@ -102,31 +107,12 @@ async def generate(load: Load) -> Outcome:
     return outcome
 
 
-@contextlib.asynccontextmanager
-async def _grpc_callers(load: Load) -> AsyncIterator[Translate]:
-    to = target_of(load.address) if load.is_documented else Target(load.address, ())
-    async with grpc.aio.insecure_channel(to.target, to.options) as channel:
-        stub: Any = pb_grpc.TranslationServiceStub(channel)
-        await channel.channel_ready()
-
-        async def translate(request: pb.TranslateRequest) -> tuple[str, pb.TranslateResponse]:
-            try:
-                return "OK", await stub.Translate(request, timeout=load.timeout_seconds)
-            except grpc.aio.AioRpcError as error:
-                return error.code().name, pb.TranslateResponse()
-
-        yield translate
-
-
-@contextlib.asynccontextmanager
-async def _light_callers(load: Load) -> AsyncIterator[Translate]:
-    async with await LightChannel.connect(load.address) as channel:
-
-        async def translate(request: pb.TranslateRequest) -> tuple[str, pb.TranslateResponse]:
-            answer = await channel.call(TRANSLATE, request.SerializeToString(), load.timeout_seconds)
-            return answer.status, pb.TranslateResponse.FromString(answer.message)
-
-        yield translate
+def _callers(load: Load) -> contextlib.AbstractAsyncContextManager[Translate]:
+    if load.address.startswith("http://"):
+        return http_callers(load.address, load.timeout_seconds, load.connections)
+    if load.is_light:
+        return light_callers(load.address, load.timeout_seconds, load.connections)
+    return grpc_callers(load.address, load.timeout_seconds, load.is_documented)
 
 
 async def _open_loop(load: Load, num_texts: int, call: Any, started: float) -> None:

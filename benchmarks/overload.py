@@ -20,7 +20,7 @@ from benchmarks.models import MODELS, prepare
 from benchmarks.report import write_records
 from benchmarks.servers import RunningServer, running, send, serve_command
 from benchmarks.serving_points import closed_loop
-from service.engine.admission import BURST_SECONDS, INTERVAL_SECONDS
+from service.engine.admission import INTERVAL_SECONDS
 from service.engine.cpus import available_cpus
 
 MULTIPLES = (0.5, 0.9, 1.0, 2.0, 5.0)
@@ -29,7 +29,7 @@ SLOTS = ("--max-slots", "32")  # by default it is 32 or 64, varying between star
 TIMEOUT_SECONDS = 60.0
 # Until queue and slots are as full as the load makes them, and calls from before a standing queue was detected are
 # done. Not counted; docs/reliability.md describes the first seconds of an overload.
-SETTLE_SECONDS = INTERVAL_SECONDS + BURST_SECONDS + 2.0
+SETTLE_SECONDS = MULTIPLES[-1] * INTERVAL_SECONDS + 4.0
 REFUSED = "RESOURCE_EXHAUSTED"
 # Goals of issue 7.
 LEAST_GOODPUT = 0.9  # at five times the capacity, relative to that at the capacity

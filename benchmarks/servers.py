@@ -16,9 +16,10 @@ from urllib.request import urlopen
 import click
 import psutil
 
+from benchmarks.cpu_times import CpuTimes, cpu_times
 from benchmarks.load_generator import Load, Outcome
 
-READY = re.compile(r"gRPC on (\S+?)(?:, metrics on (\S+?))?(?:, status page on (\S+?))?\. ")
+READY = re.compile(r"(?:gRPC|HTTP) on (\S+?)(?:, metrics on (\S+?))?(?:, status page on (\S+?))?\. ")
 STOP_SECONDS = 60.0
 
 
@@ -31,10 +32,13 @@ class RunningServer:
     status_url: str
     process: psutil.Process
 
+    def cpu(self) -> CpuTimes:
+        """Return the CPU times so far, worker processes included."""
+        return cpu_times(self.process)
+
     def cpu_seconds(self) -> float:
-        """Return user and system time so far."""
-        times = self.process.cpu_times()
-        return float(times.user + times.system)
+        """Return user and system time so far, worker processes included."""
+        return self.cpu().total
 
     def memory_mib(self) -> float:
         """Return resident memory."""

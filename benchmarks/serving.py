@@ -1,26 +1,37 @@
-"""Latency and goodput over gRPC in an open loop: our server, CTranslate2's, and our own without its batching.
+"""The serving benchmark: our server, CTranslate2's, LibreTranslate's, and our own without its batching.
 
-Single-sentence calls of real sentences arrive as a Poisson process, even if the server can't keep up. A call's latency
-counts from its scheduled arrival. Callers give up after twice the objective; each server's queue has the length that
-suits it best when it is overloaded.
+`benchmarks.scenarios` has capacity and MLPerf's scenarios; here are latency and goodput in an open loop. Calls of one
+real sentence arrive as a Poisson process, even if the server can't keep up. A call's latency counts from its scheduled
+arrival. Callers send the objective as their deadline; each server's queue has the length that suits it best when it is
+overloaded.
 """
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import click
 
-from benchmarks.contenders import CT2_COMPUTE_TYPE, Contender, ct2_contender
+from benchmarks.call_records import CallLog
+from benchmarks.contenders import CT2_COMPUTE_TYPE, Contender, ct2_contender, libretranslate_contender
+from benchmarks.figures import compare, comparison_table, figures_of, figures_table
 from benchmarks.load_generator import Load
+from benchmarks.mlperf import Length
 from benchmarks.models import MODELS, BenchModel, NotPrepared, prepare, prepare_ct2
 from benchmarks.peers.screening import thread_layouts
-from benchmarks.report import write_records
+from benchmarks.report import DEFAULT_FOLDER, write_records
+from benchmarks.scenarios import PARTS, Scenarios
 from benchmarks.servers import running, serve_command
 from benchmarks.serving_points import closed_loop, median_of, open_loop
+from export.tools import cpu_model
+from service.bundle.manifest import Manifest
 from service.engine.cpus import available_cpus
+from service.text.tokenizers import load_tokenizer
 
+ALL_PARTS = (*PARTS, "sweep", "ablation")
+COMPARE_HELP = "A serving_figures.json: fail if a figure of this run is outside the band recorded there."
 MULTIPLES = (0.25, 0.5, 0.7, 0.85, 1.0, 1.5, 2.0, 4.0)
 QUICK_MULTIPLES = (0.5, 0.7, 1.0, 2.0)
 # Objectives, as multiples of a single caller's latency on the slower server: where people complain, where they notice.
@@ -42,25 +53,49 @@ TUNING_WAITS_MS = (0.0, 10.0)
 
 @click.command()
 @click.option("--model", "models", multiple=True, type=click.Choice(sorted(MODELS)), help="Only these.")
+@click.option("--part", "parts", multiple=True, type=click.Choice(ALL_PARTS), help="Only these.")
 @click.option("--precision", default="int8", show_default=True, help="Of our bundles.")
 @click.option("--seconds", default=12.0, show_default=True, help="For each load.")
-@click.option("--quick", is_flag=True, help="A few short loads.")
-def main(models: tuple[str, ...], precision: str, seconds: float, quick: bool) -> None:
-    """Measure, print and write build/bench/serving.json and serving_tuning.json."""
+@click.option("--rounds", default=3, show_default=True, help="Of each scenario; bands come from them.")
+@click.option("--quick", is_flag=True, help="A few short loads, one round.")
+@click.option("--compare", "recorded", type=click.Path(exists=True, dir_okay=False, path_type=Path), help=COMPARE_HELP)
+def main(
+    models: tuple[str, ...],
+    parts: tuple[str, ...],
+    precision: str,
+    seconds: float,
+    rounds: int,
+    quick: bool,
+    recorded: Path | None,
+) -> None:
+    """Measure, print and write to build/bench: loads (serving.json), their calls (serving_calls-MODEL.jsonl), figures
+    and their bands (serving_figures.json), and the search for the peer's settings (serving_tuning.json)."""
+    expected = json.loads(recorded.read_text(encoding="utf-8")) if recorded is not None else []
+    seconds, rounds = (5.0, 1) if quick else (seconds, rounds)
     records: list[dict[str, Any]] = []
     tuning: list[dict[str, Any]] = []
     for name in models or tuple(MODELS):
         model = MODELS[name]
         try:
-            serving = _Serving(model, prepare(model, precision, click.echo), precision, 5.0 if quick else seconds)
+            serving = _Serving(model, prepare(model, precision, click.echo), precision, seconds)
         except NotPrepared as error:
             raise click.ClickException(str(error)) from error
         tuning += serving.tune()
-        for found in serving.measure(QUICK_MULTIPLES if quick else MULTIPLES):
+        write_records("serving_tuning", tuning)
+        multiples = QUICK_MULTIPLES if quick else MULTIPLES
+        for found in serving.measure(parts or ALL_PARTS, multiples, rounds):
             records.append(found)
             path = write_records("serving", records)
-    write_records("serving_tuning", tuning)
+    figures = figures_of(records)
+    click.echo(figures_table(figures))
+    write_records("serving_figures", [figure.document() for figure in figures])
     click.echo(f"Wrote {path}.")
+    if recorded is not None:
+        is_same_cpu = all(each["cpu"] == cpu_model() for each in expected)
+        compared = compare(expected, figures, is_same_cpu=is_same_cpu)
+        click.echo(comparison_table(compared))
+        if outside := sum(each.is_within is False for each in compared):
+            raise click.ClickException(f"{outside} of {len(compared)} figures are outside their bands.")
 
 
 class _Serving:
@@ -77,6 +112,7 @@ class _Serving:
             Contender("dragoman", "static", serve_command(ours, *BY_TEXTS, module="benchmarks.static_server")),
             Contender("dragoman", "one by one", serve_command(ours, "--max-slots", "1", *BY_TEXTS)),
         )
+        self._log = CallLog(DEFAULT_FOLDER / f"serving_calls-{model.name}.jsonl", _counter(bundle))
         self._ct2_folder = prepare_ct2(model, click.echo)
         self._ct2 = ct2_contender(
             self._model, self._ct2_folder, self._bundle, thread_layouts(min(2, available_cpus()))[0], 32, 0.0
@@ -110,8 +146,28 @@ class _Serving:
         self._ct2 = min(latencies, key=lambda each: each[0])[1]
         return records
 
-    def measure(self, multiples: Sequence[float]) -> Iterator[dict[str, Any]]:
-        """Yield capacity, objective, the sweep of both engines, and the ablation, each point once it is measured."""
+    def measure(self, parts: Sequence[str], multiples: Sequence[float], rounds: int) -> Iterator[dict[str, Any]]:
+        """Yield the scenarios, the sweep of both engines, and the ablation, each point once it is measured."""
+        if set(parts) & set(PARTS):
+            yield from self._scenarios(parts, rounds)
+        if "sweep" in parts or "ablation" in parts:
+            yield from self._loads(parts, multiples)
+
+    def _scenarios(self, parts: Sequence[str], rounds: int) -> Iterator[dict[str, Any]]:
+        contenders = [self._continuous, self._ct2]
+        if not self._model.fixed_output_tokens:  # LibreTranslate has no setting for it
+            layout = thread_layouts(min(2, available_cpus()))[-1]
+            other = libretranslate_contender(self._ct2_folder, self._bundle, layout)
+            contenders += [other] if other is not None else []
+            if other is None:
+                click.echo(f"{self._model.name}: without LibreTranslate; 'make bench-peers' installs it")
+        click.echo(f"{self._model.name}: {', '.join(each.name for each in contenders)}")
+        length = Length(self._seconds)
+        scenarios = Scenarios(self._model, self._bundle, contenders, self._document, self._log, length)
+        yield from scenarios.measure(parts, rounds, click.echo)
+
+    def _loads(self, parts: Sequence[str], multiples: Sequence[float]) -> Iterator[dict[str, Any]]:
+        """Yield capacity, and multiples of it as each part says."""
         everyone = (self._continuous, *self._ablations)
         capacities = {each.batching: self._capacity(each, self._seconds) for each in (*everyone, self._ct2)}
         unloaded = {each.batching: self._unloaded_ms(each) for each in (self._continuous, self._ct2)}
@@ -125,7 +181,7 @@ class _Serving:
             )
         own = {name: capacity["sentences_per_second"] for name, capacity in capacities.items()}
         rivals = (self._continuous, self._ct2)
-        for kind, slo_multiple in OBJECTIVES.items():
+        for kind, slo_multiple in OBJECTIVES.items() if "sweep" in parts else ():
             slo_seconds = slo_multiple * max(unloaded.values()) / 1e3
             click.echo(f"{self._model.name}: objective {slo_seconds * 1e3:.0f} ms")
             queues = {each.batching: self._queue(each, own[each.batching], slo_seconds) for each in rivals}
@@ -134,7 +190,7 @@ class _Serving:
         # At 70 % of continuous batching's capacity, static batches may be beyond their own; hence both.
         slo_seconds = max(OBJECTIVES.values()) * max(unloaded.values()) / 1e3
         queues = dict.fromkeys(own, ABLATION_QUEUE)
-        for unit, contenders in (("continuous", everyone), ("static", everyone[:2])):
+        for unit, contenders in (("continuous", everyone), ("static", everyone[:2])) if "ablation" in parts else ():
             rates = dict.fromkeys(own, own[unit])
             kind = f"ablation, of {unit}"
             yield from self._points(contenders, queues, rates, ABLATION_LOAD, slo_seconds, kind, ABLATION_ROUNDS)
@@ -160,14 +216,22 @@ class _Serving:
                         server.address,
                         self._seconds,
                         rate=multiple * unit_rates[contender.batching],
-                        timeout_seconds=2 * slo_seconds,
+                        timeout_seconds=slo_seconds,
                         seed=number + 1,
                     )
-                    found.append(open_loop(server, load, slo_seconds))
+                    keep = self._log.keeper(
+                        model=self._model.name,
+                        contender=contender.name,
+                        kind=kind,
+                        load=multiple,
+                        has_references=not self._model.fixed_output_tokens,
+                    )
+                    found.append(open_loop(server, load, slo_seconds, keep))
         records = []
         for contender, found in zip(bounded, points, strict=True):
             point = median_of(found)
-            records.append({**self._document(contender), "kind": kind, "load": multiple, **point})
+            each_p99 = {"p99_ms_of_rounds": [each["p99_ms"] for each in found]}
+            records.append({**self._document(contender), "kind": kind, "load": multiple, **point, **each_p99})
             click.echo(
                 f"  {kind}: {contender.engine} {contender.batching}, {multiple:4.2f} = {point['rate']:6.1f}/s: "
                 f"p50 {point['p50_ms']:5.0f}, p99 {point['p99_ms']:5.0f} ms, good {point['goodput']:6.1f}/s, "
@@ -182,9 +246,7 @@ class _Serving:
         for share in QUEUE_SHARES:
             max_waiting = max(MIN_QUEUE, round(share * capacity * slo_seconds))
             with running(contender.with_queue(max_waiting).command) as server:
-                load = Load(
-                    server.address, self._seconds / 2, rate=OVERLOAD * capacity, timeout_seconds=2 * slo_seconds
-                )
+                load = Load(server.address, self._seconds / 2, rate=OVERLOAD * capacity, timeout_seconds=slo_seconds)
                 found.append((open_loop(server, load, slo_seconds)["goodput"], max_waiting))
         goodput, max_waiting = max(found)
         name = f"{contender.engine} {contender.batching}"
@@ -198,7 +260,7 @@ class _Serving:
     def _unloaded_ms(self, contender: Contender) -> float:
         with running(contender.command) as server:
             load = Load(server.address, self._seconds / 4, callers=1)
-            return min(closed_loop(server, load)["p50_ms"] for _ in range(TUNING_RUNS))
+            return min(float(closed_loop(server, load)["p50_ms"]) for _ in range(TUNING_RUNS))
 
     def _document(self, contender: Contender) -> dict[str, Any]:
         return {
@@ -209,6 +271,12 @@ class _Serving:
             "batching": contender.batching,
             "settings": contender.settings,
         }
+
+
+def _counter(bundle: Path) -> Callable[[str], int]:
+    """Return a function that counts a text's tokens."""
+    tokenizer = load_tokenizer(Manifest.load(bundle).tokenizer, bundle)
+    return lambda text: len(tokenizer.encode(text))
 
 
 if __name__ == "__main__":

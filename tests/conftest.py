@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from hypothesis import settings
 from service.config.server_config import ServerConfig
 from service.domain.call import NO_ID, current_call
 from service.engine.runtime.kernels import KernelsUnavailable, find_kernels
-from service.models import fleet
+from service.models import fleet, warm_up
 from tests.patience import patient
 from tests.servers import REPOSITORY, WORKERS, InProcessServer, LoopThread, in_process
 from tests.tiny_bundle import write_tiny_bundle
@@ -25,9 +25,16 @@ settings.register_profile("same examples in every run", derandomize=True)
 settings.load_profile("same examples in every run")
 
 
-def pytest_collection_finish() -> None:
-    """Keep garbage collection from scanning the million imported objects again and again."""
-    gc.freeze()
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Keep garbage collection from scanning the million imported objects, and from running all the time later."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.set_threshold(50_000)
+        gc.enable()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -53,7 +60,15 @@ def interruptible() -> None:
 def imports_stay_frozen() -> Iterator[None]:
     """Keep the servers of this process from scanning them as well: 0.4 s of CPU for each model that is loaded."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fleet, "give_back", lambda: None)
+        patch.setattr(fleet, "give_back", lambda **_: None)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def steps_are_measured_briefly() -> Iterator[None]:
+    """Measure a few steps for each number of slots that a loaded model may have: the others take 0.1 s of CPU."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(warm_up, "_MEASURED_SECONDS", 0.0)
         yield
 
 

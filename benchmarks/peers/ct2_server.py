@@ -16,6 +16,7 @@ import click
 import ctranslate2
 import grpc
 
+from benchmarks.cpu_times import ENGINE_PREFIX
 from benchmarks.peers.token_names import token_id, token_name
 from service.bundle.manifest_parts import TokenizerSpec
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
@@ -23,6 +24,7 @@ from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from service.text.tokenizers import load_tokenizer
 
 EOS_ID = 2
+THREAD_NAME = Path("/proc/thread-self/comm")
 Waiting = tuple[list[str], "asyncio.Future[list[str]]"]
 
 
@@ -135,9 +137,7 @@ async def _serve(
     max_output_tokens: int,
     min_output_tokens: int,
 ) -> None:
-    translator: Any = ctranslate2.Translator(
-        model, device="cpu", compute_type=compute_type, inter_threads=inter_threads, intra_threads=intra_threads
-    )
+    translator = _translator(model, compute_type, inter_threads, intra_threads)
     options = {"max_decoding_length": max_output_tokens, "min_decoding_length": min_output_tokens}
     batcher = Batcher(translator, inter_threads, batch_size, wait_ms / 1e3, options)
     spec = TokenizerSpec("sentencepiece", tokenizer.name, 1, EOS_ID, 3, EOS_ID)
@@ -153,6 +153,17 @@ async def _serve(
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     await stop.wait()
     await server.stop(1.0)
+
+
+def _translator(model: str, compute_type: str, inter_threads: int, intra_threads: int) -> Any:
+    """Return a translator whose threads are named `engine`, so that their CPU time can be told from the server's."""
+    own_name = THREAD_NAME.read_text(encoding="ascii").strip()
+    THREAD_NAME.write_text(ENGINE_PREFIX, encoding="ascii")  # threads inherit the name of the one that starts them
+    translator = ctranslate2.Translator(
+        model, device="cpu", compute_type=compute_type, inter_threads=inter_threads, intra_threads=intra_threads
+    )
+    THREAD_NAME.write_text(own_name, encoding="ascii")
+    return translator
 
 
 if __name__ == "__main__":

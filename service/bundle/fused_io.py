@@ -49,9 +49,13 @@ CONTROL = np.dtype(
         ("num_threads", np.int32),
         ("num_row_steps", np.int32),
         ("num_ended", np.int32),
-        ("reserved", np.int32, 5),
+        ("least_steps", np.int32),
+        ("reserved", np.int32, 4),
     ]
 )
+
+# Values of CONTROL's `interrupt`, which other threads set.
+NO_INTERRUPT, INTERRUPT_NOW, INTERRUPT_FOR_NEWCOMERS = range(3)
 
 ROW = np.dtype(
     [

@@ -1,8 +1,6 @@
 """Observation of every call from its arrival to its end, for metrics, access log, recent errors and traces."""
 
-import contextlib
 import time
-from collections.abc import Iterator
 from typing import Protocol
 
 from service.calls.metadata import Metadata
@@ -44,23 +42,42 @@ class CallObserver:
         self._metrics.call_refused(call.method, call.code)
         self._errors.note(call.request_id, call.method, call.code, call.message)
 
-    @contextlib.contextmanager
-    def observed(self, call: Call, metadata: Metadata = ()) -> Iterator[None]:
-        """Observe a call during the `with` block.
+    def observed(self, call: Call, metadata: Metadata = ()) -> "_Observed":
+        """Return a context manager that observes a call during the `with` block.
 
         The code that answers the call records its work in it, and sets its `code` before the block ends.
         """
+        return _Observed(self, call, metadata)
+
+    def begin(self, call: Call, metadata: Metadata) -> Span | None:
+        """Begin to observe a call; return its span if it is traced."""
         call.began_seconds = time.monotonic()
-        span = self._tracer.begin(call, metadata) if self._tracer else None
         self._metrics.call_started()
-        try:
-            yield
-        finally:
-            call.end()
-            self._metrics.call_finished(call.method, call.code, call.total_seconds, call.trace_id)
-            self._access_log.finished(call)
-            if call.message:
-                self._errors.note(call.request_id, call.method, call.code, call.message)
-            if span is not None:
-                span.end(call)
-            call.forget()
+        return self._tracer.begin(call, metadata) if self._tracer else None
+
+    def end(self, call: Call, span: Span | None) -> None:
+        """Record a call that has ended."""
+        call.end()
+        self._metrics.call_finished(call.method, call.code, call.total_seconds, call.trace_id)
+        self._access_log.finished(call)
+        if call.message:
+            self._errors.note(call.request_id, call.method, call.code, call.message)
+        if span is not None:
+            span.end(call)
+        call.forget()
+
+
+class _Observed:
+    __slots__ = ("_call", "_metadata", "_observer", "_span")
+
+    def __init__(self, observer: CallObserver, call: Call, metadata: Metadata) -> None:
+        self._observer = observer
+        self._call = call
+        self._metadata = metadata
+        self._span: Span | None = None
+
+    def __enter__(self) -> None:
+        self._span = self._observer.begin(self._call, self._metadata)
+
+    def __exit__(self, *_: object) -> None:
+        self._observer.end(self._call, self._span)

@@ -6,7 +6,6 @@ A call rejected before it is served goes through `refuse`, which costs less: it 
 
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable
-from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, TypeVar
 
 from service.calls.failures import failed
@@ -107,8 +106,11 @@ class CallPipeline:
         """
         with self._observer.observed(call, metadata):
             try:
-                with self._quota(call):
+                if self._gate is None or call.caller is None:
                     answer = await work()
+                else:
+                    with self._gate.call(call.caller):
+                        answer = await work()
                 call.end()
                 return answer
             except asyncio.CancelledError:
@@ -130,12 +132,3 @@ class CallPipeline:
             return await work()
         except Exception as error:
             raise failed(call, error, self._metrics) from None
-
-    def _quota(self, call: Call) -> AbstractContextManager[None]:
-        """Return a context manager that counts the call towards its caller's quotas.
-
-        Raises:
-            Unauthenticated: the key has been revoked in the meantime.
-            QuotaExceeded: the call exceeds a quota.
-        """
-        return nullcontext() if self._gate is None or call.caller is None else self._gate.call(call.caller)

@@ -81,6 +81,7 @@ def _run(config: "ServerConfig", announce: "Announce", worker: "Worker | None" =
         CommandError: what the settings name can't be used; and what `Server.run` raises.
     """
     from service.engine.runtime.session import DeviceUnavailable
+    from service.process import event_loop
     from service.server.optional_parts import TracingUnavailable
     from service.server.server import Server
     from service.text.glossary import GlossaryError
@@ -92,7 +93,7 @@ def _run(config: "ServerConfig", announce: "Announce", worker: "Worker | None" =
 
     sys.setswitchinterval(_SWITCH_SECONDS)
     try:
-        return asyncio.run(serve())
+        return event_loop.run(serve())
     except (DeviceUnavailable, FileProblem, GlossaryError, TracingUnavailable) as error:
         raise CommandError(str(error), exit_codes.CONFIG) from error
 

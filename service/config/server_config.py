@@ -83,7 +83,7 @@ class ServerConfig:
         default=0.0,
         ge=0.0,
         le=_DAY_SECONDS,
-        description="Reject calls that would wait longer; 0: than 10 s, or 0.25 s and more with a standing queue.",
+        description="Reject calls that would wait longer; 0: than 30 s, or 0.25 s and more with a standing queue.",
     )
     stuck_turn_seconds: float = Field(
         default=60.0,

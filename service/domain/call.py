@@ -31,6 +31,8 @@ def origin_of_call(*caller: Hashable) -> Origin:
 class Phase(enum.Enum):
     """The phases of a call, in order; its parts, such as texts of different languages, pass them independently."""
 
+    __hash__ = object.__hash__  # as in `Priority`
+
     TOKENIZE = "tokenize"
     QUEUE = "queue"  # until the first of its sequences has slots
     ENCODE = "encode"  # the encoder run of that sequence
@@ -145,11 +147,15 @@ class Call:
 
     def seconds(self, phase: Phase) -> float:
         """Return how long any part of the call was in a phase; overlapping intervals count once."""
-        intervals = [each for each in self.intervals if each[0] is phase]
-        if len(intervals) > 1:
-            intervals.sort()
-        total = until = 0.0
-        for _, began, ended in intervals:
+        number = total = until = 0.0
+        for each, began, ended in self.intervals:
+            if each is phase:
+                number += 1
+                total = max(ended - began, 0.0)
+        if number <= 1:
+            return total
+        total = 0.0
+        for _, began, ended in sorted(each for each in self.intervals if each[0] is phase):
             total += max(ended - max(began, until), 0.0)
             until = max(until, ended)
         return total

@@ -14,6 +14,8 @@ ENTRY_CHARACTERS = 16  # size of an entry of numbers in an answer, about that on
 class FinishReason(enum.Enum):
     """Why the decoding of one sequence ended."""
 
+    __hash__ = object.__hash__  # members are keys on every call's way, and Enum's own is Python
+
     STOP = "stop"  # the model produced its end-of-sentence token
     LENGTH = "length"  # max_output_tokens was reached
     RATIO = "ratio"  # the output grew out of proportion to the input
@@ -24,6 +26,8 @@ class FinishReason(enum.Enum):
 
 class Priority(enum.Enum):
     """Precedence when slots are scarce; a lower priority gets fewer of them, but always some."""
+
+    __hash__ = object.__hash__  # members are keys on every call's way, and Enum's own is Python
 
     HIGH = "high"
     NORMAL = "normal"
@@ -47,6 +51,8 @@ class SplitSentences(enum.Enum):
 
 class Flag(enum.Enum):
     """What a caller should review in a segment's translation."""
+
+    __hash__ = object.__hash__  # members are keys on every call's way, and Enum's own is Python
 
     PLACEHOLDER = "placeholder"  # a placeholder's position was guessed: the model dropped or repeated it
     TERM = "term"  # the same for a glossary's term

@@ -14,15 +14,21 @@ from service.engine.throughput import Throughput
 # sequences finish not much later than without a queue.
 _QUEUE_SHARE = 0.25
 _LEAST_QUEUE_SECONDS = 0.25
-_BENEFIT_OF_DOUBT = 0.75  # fraction of an estimate that must fit into the time a call has left
+
+# Estimates of a call's time: the fraction that must fit into the time it has left as long as it has the server to
+# itself; and when others make it take this many times as long, all of it, times what estimates turn out to leave out.
+_BENEFIT_OF_DOUBT = 0.75
+_BUSY = 2.0
+_MEASURED = 1.5  # from this multiple on, estimates are compared with what came of them
 _HINT_SECONDS = (0.1, 60.0)
 _LATER = "try again later"
 _MAX_OUTPUT_TOKENS = Path("options", "max_output_tokens")
 
-# `BURST_SECONDS` is the longest wait for a first slot during a burst; the part of a burst that arrives after
-# `INTERVAL_SECONDS` meets the limit of a standing queue. So the first is how much an idle server accepts at once, and
-# the second for how long it does so.
-BURST_SECONDS = 10.0
+# `BURST_SECONDS` is the longest wait for a first slot during a burst, if the call's deadline allows it; the part of a
+# burst that arrives after `INTERVAL_SECONDS` meets the limit of a standing queue. So the first is how much an idle
+# server accepts at once, and the second for how long it does so. When an overload of n times the capacity begins
+# suddenly, the queue grows to n - 1 intervals, if that is less.
+BURST_SECONDS = 30.0
 INTERVAL_SECONDS = 2.0
 
 
@@ -43,15 +49,19 @@ class ControlledDelay:
         self._last_long = 0.0
         self._has_stood = False
 
+    def is_short(self, now_seconds: float) -> None:
+        """Learn that nobody waits at the moment."""
+        self._long_since = None
+        if self._has_stood and now_seconds - self._last_long >= INTERVAL_SECONDS:
+            self._has_stood = False
+
     def limit_seconds(self, now_seconds: float, wait_seconds: float, target_seconds: float) -> float:
         """Return the longest acceptable wait for a new sequence, given the queue's current and target waits.
 
         Call it at each arrival: between arrivals a queue can only get shorter.
         """
         if wait_seconds < target_seconds:
-            self._long_since = None
-            if now_seconds - self._last_long >= INTERVAL_SECONDS:
-                self._has_stood = False
+            self.is_short(now_seconds)
         else:
             if self._long_since is None:
                 self._long_since = now_seconds
@@ -114,8 +124,9 @@ class Admission:
     queue: ahead of it are at most as many sequences of each other caller as of its own caller, and as many of each of
     its caller's other calls as it has itself. So excess demand leads to rejections of the caller that causes it, not of
     others. Estimates describe typical sequences: a long queue comes close to them, while a single text may finish much
-    sooner or later and is given the benefit of the doubt. Until something has been measured, calls are rejected only if
-    the queue is full.
+    sooner or later and is given the benefit of the doubt, as long as it has the server to itself. On a busy server the
+    calls that are accepted are those that just fit, and all of them would be a little late. Until something has been
+    measured, calls are rejected only if the queue is full.
 
     Not thread-safe, except `wait_seconds` and `check_queue`, which may read values from slightly different moments.
     """
@@ -140,6 +151,9 @@ class Admission:
         Raises:
             Overloaded: any call from this origin would wait too long.
         """
+        if self._has_room(num_free_slots):
+            self._delays[priority].is_short(now_seconds)
+            return
         wait = self._seconds_for(self._requests.waiting.num_ahead(priority, origin), num_free_slots)
         limit = self._limit_seconds(num_free_slots, priority, now_seconds)
         if wait > limit:
@@ -163,7 +177,8 @@ class Admission:
         if not sequences:
             return
         priority, origin = sequences[0].priority, sequences[0].origin
-        room = self._requests.waiting.room(origin)
+        waiting = self._requests.waiting
+        room = waiting.room(origin) if len(waiting) else self._max_waiting
         if (excess := len(sequences) - room) > 0:
             raise Overloaded(
                 "the call has {number} sequences, {num_waiting} of at most {most} are waiting, and this caller may add "
@@ -194,10 +209,16 @@ class Admission:
                 needed=alone,
                 advice="allow more time, or send less text per call",
             )
-        num_ahead = self._requests.waiting.num_ahead(sequences[0].priority, sequences[0].origin, len(sequences))
-        wait = self._seconds_for(num_ahead, num_free_slots)
-        seconds = wait + self._decode_seconds(*work, num_rows + num_slots)
-        if _BENEFIT_OF_DOUBT * seconds > left_seconds:
+        wait = 0.0
+        if not self._has_room(num_free_slots):
+            num_ahead = self._requests.waiting.num_ahead(sequences[0].priority, sequences[0].origin, len(sequences))
+            wait = self._seconds_for(num_ahead, num_free_slots)
+        num_joining = len(self._requests.waiting) // self._throughput.num_workers
+        seconds = wait + self._decode_seconds(*work, num_rows + num_joining + num_slots)
+        slowdown = seconds / alone if alone else 1.0
+        share = min((slowdown - 1.0) / (_BUSY - 1.0), 1.0)
+        fraction = _BENEFIT_OF_DOUBT + share * (self._throughput.excess - _BENEFIT_OF_DOUBT)
+        if fraction * seconds > left_seconds:
             raise Overloaded(
                 "the call has {left:.2f} s left and would take about {needed:.2f} s, including {wait:.2f} s of waiting "
                 "for earlier calls",
@@ -207,6 +228,8 @@ class Admission:
                 wait=wait,
                 advice="try again later, or allow more time",
             )
+        if slowdown >= _MEASURED and len(sequences) == 1:
+            sequences[0].expected_seconds = seconds
 
     def _limit_seconds(self, num_free_slots: int, priority: Priority, now_seconds: float) -> float:
         """Return the longest acceptable wait for a first slot."""
@@ -221,6 +244,14 @@ class Admission:
         `longest` is the number of steps of the longest sequence."""
         throughput = self._throughput
         return max(rows * throughput.seconds_per_row, longest * throughput.turn_seconds(num_rows))
+
+    def _has_room(self, num_free_slots: int) -> bool:
+        """Return whether a call would not wait, whosever turn comes first: `_seconds_for` is 0 even behind all others.
+        Most calls are answered by this."""
+        num_waiting, typical = len(self._requests.waiting), self._throughput.typical_tokens
+        if not num_waiting:
+            return num_free_slots > 0
+        return (num_waiting + 1) * self._requests.coalescing.waiting_rows <= num_waiting * num_free_slots * typical
 
     def _seconds_for(self, num_ahead: int, num_free_slots: int) -> float:
         """Estimate the time until `num_ahead` waiting sequences and one more have slots."""

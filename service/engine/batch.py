@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy import typing as npt
 
-from service.engine.integrity import expect
+from service.engine.integrity import IntegrityError, expect
 from service.engine.repeats import UNGUARDED, Counts, Ids, Mask, Repeats, most_repeats
 from service.engine.search_state import SearchState
 from service.engine.sequence import Sequence, SequenceStatus
@@ -183,10 +183,13 @@ class Batch:
         expect(sorted(owned) == list(range(self.num_rows)), f"owned rows {sorted(owned)}, live {self.num_rows}")
         expect(self.num_rows <= self.max_slots, f"{self.num_rows} rows are live, there are {self.max_slots}")
         for sequence in self._sequences:
-            expect(sequence.status is SequenceStatus.RUNNING, f"a {sequence.status} sequence owns {sequence.slots}")
-            expect(len(sequence.slots) == sequence.num_slots, f"{sequence.slots} for {sequence.num_slots} beams")
-            is_known = all(self._owners[row] is sequence for row in sequence.slots)
-            expect(is_known, f"not the owner of {sequence.slots}")
+            slots = sequence.slots
+            if sequence.status is not SequenceStatus.RUNNING:
+                raise IntegrityError(f"a {sequence.status} sequence owns {slots}")
+            if len(slots) != sequence.num_slots:
+                raise IntegrityError(f"{slots} for {sequence.num_slots} beams")
+            if any(self._owners[row] is not sequence for row in slots):
+                raise IntegrityError(f"not the owner of {slots}")
         live = slice(0, self.num_rows)
         expect((self.lengths[live] <= self.limits[live]).all(), "a row is past its limit")
         expect((self.limits[live] <= self.kv_capacity).all(), "a row's limit is past the capacity")
@@ -195,28 +198,31 @@ class Batch:
         expect(num_forced == self.num_forced, f"{num_forced} begin with what is forced, not {self.num_forced}")
         num_guarded = sum(sequence.options.max_repeats > 0 for sequence in self._sequences)
         expect(num_guarded == self.num_guarded, f"{num_guarded} are guarded, not {self.num_guarded}")
+        lengths, guards = self.lengths[live].tolist(), self.max_repeats[live].tolist()
+        source_lengths = self.source_lengths[live].tolist()
         for row, sequence in enumerate(self._owners):
-            asked, length = sequence.options.max_repeats, len(sequence.source_ids)
-            expect(self.source_lengths[row] == length, f"row {row} has another row's source")
-            is_known = self.max_repeats[row] == (asked or UNGUARDED)
-            is_right = is_known or (asked and self.max_repeats[row] == most_repeats(sequence.source_ids))
-            expect(is_right, f"row {row} has another row's guard")
+            if source_lengths[row] != len(sequence.source_ids):
+                raise IntegrityError(f"row {row} has another row's source")
+            asked, guard = sequence.options.max_repeats, guards[row]
+            if guard != (asked or UNGUARDED) and not (asked and guard == most_repeats(sequence.source_ids)):
+                raise IntegrityError(f"row {row} has another row's guard")
             if asked:
-                output_ids = self.output_ids[row, : self.lengths[row]].tolist()
+                output_ids = self.output_ids[row, : lengths[row]].tolist()
                 self.repeats.check_integrity(row, output_ids, len(sequence.forced_ids))
 
     def _check_slots(self) -> None:
         rows = self.state.rows
-        slots = sorted(rows["slot"].tolist())
-        expect(slots == list(range(self.max_slots)), f"slots {slots} are no permutation")
+        slots, source_slots_of_rows = rows["slot"].tolist(), rows["source_slot"].tolist()
+        expect(sorted(slots) == list(range(self.max_slots)), f"slots {slots} are no permutation")
+        ranks_of_rows = rows["rank"].tolist()
         sources: set[int] = set()
         for sequence in self._sequences:
             own = sequence.slots
-            source_slots, own_slots = set(rows["source_slot"][own].tolist()), set(rows["slot"][own].tolist())
+            source_slots, own_slots = {source_slots_of_rows[row] for row in own}, {slots[row] for row in own}
             expect(len(source_slots) == 1, f"rows {own} of a sequence have the sources {source_slots}")
             expect(source_slots <= own_slots, f"the source {source_slots} of rows {own} is not in one of their slots")
             sources |= source_slots
-            ranks = rows["rank"][own].tolist()
+            ranks = [ranks_of_rows[row] for row in own]
             expect(sorted(ranks) == list(range(len(own))), f"rows {own} have the ranks {ranks}")
             beam_rows = rows["beam_rows"][own[ranks.index(0)]].tolist()
             expect([beam_rows[rank] for rank in ranks] == own, f"rows {own} are known as {beam_rows}")

@@ -4,7 +4,7 @@ import math
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from service.engine.integrity import expect
+from service.engine.integrity import IntegrityError, expect
 from service.engine.sequence import Sequence
 
 Key = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], object]
@@ -158,15 +158,16 @@ class Coalescing:
         known: dict[Sequence, _Group] = {}
         for key, group in self._groups.items():
             leader = group.leader
-            own = group.members if leader is None else {leader: None, **group.members}
-            known.update(dict.fromkeys(own, group))
-            alike = group.key == key and all(_key(sequence) == key for sequence in own)
+            own = [*group.members] if leader is None else [leader, *group.members]
+            for sequence in own:
+                known[sequence] = group
+                if group.key != key or _key(sequence) != key:
+                    request_id = own[0].call.request_id
+                    raise IntegrityError(f"{request_id} is followed by one that asks for something else")
             if leader is not None:
                 expect(group.members, f"nobody waits for {leader.call.request_id}, which is being decoded")
                 if watchers := {sequence for sequence in group.members if sequence.wants_progress}:
                     watched[leader] = watchers
-            first = next(iter(own))
-            expect(alike, f"{first.call.request_id} is followed by one that asks for something else")
         expect(known == self._group_of, f"{len(known)} sequences are coalesced, {len(self._group_of)} know with whom")
         told = {leader: set(watchers) for leader, watchers in self.watched_by.items()}
         expect(told == watched, f"{len(told)} leaders are watched, {len(watched)} should be")

@@ -11,7 +11,7 @@ from service.domain.errors import Public, Unavailable
 from service.domain.translation import Priority
 from service.engine.admission import Admission, check_possible
 from service.engine.config import EngineConfig
-from service.engine.cpus import lower_priority
+from service.engine.cpus import lower_priority, show_thread_name
 from service.engine.reports import EngineListener, EngineSnapshot
 from service.engine.runner import Runner
 from service.engine.sequence import Sequence
@@ -142,14 +142,16 @@ class Engine:
             TooLate: they can't meet their deadline even on an idle server.
             Unavailable: the engine has stopped or failed.
         """
-        max_slots = max(worker.batch.max_slots for worker in self.workers)
-        check_possible(sequences, self._config.max_waiting, max_slots, self.workers[0].runner.spec)
+        workers = self.turns.workers
+        max_slots = max([worker.batch.max_slots for worker in workers])
+        check_possible(sequences, self._config.max_waiting, max_slots, workers[0].runner.spec)
         with self._changed:
             self._check_available()
-            if any(sequence in self.turns.requests for sequence in sequences):
+            if not self.turns.requests.live.isdisjoint(sequences):
                 raise ValueError("a sequence was submitted twice")
-            num_rows = sum(worker.batch.num_rows for worker in self.workers) // len(self.workers)
-            self._admission.check(sequences, self._num_free, num_rows, self._clock())
+            num_rows = sum([worker.batch.num_rows for worker in workers])
+            num_free = sum([worker.batch.max_slots for worker in workers]) - num_rows
+            self._admission.check(sequences, num_free, num_rows // len(workers), self._clock())
             try:
                 self.turns.requests.admit(sequences)
             except Exception as error:  # the state may be half updated
@@ -165,6 +167,7 @@ class Engine:
     def run(self, worker: Worker) -> None:
         """Run a worker's turns until the engine stops or fails; its thread does nothing else."""
         lower_priority()
+        show_thread_name()
         try:
             while self.turns.run(worker):
                 pass
@@ -270,7 +273,7 @@ class Engine:
 
     @property
     def _num_free(self) -> int:
-        return sum(worker.batch.num_free for worker in self.workers)
+        return sum([worker.batch.num_free for worker in self.turns.workers])
 
     def _check_available(self) -> None:
         if self.turns.unavailable is not None:

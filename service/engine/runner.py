@@ -84,6 +84,7 @@ class RunLimits(NamedTuple):
 
     max_steps: int
     returns_after: int = 0  # ends as soon as so many rows have ended; 0: however many have
+    least_steps: int = 0  # before others that could join end it
 
 
 ONE_STEP: Final = RunLimits(1)
@@ -171,6 +172,11 @@ class SearchRunner(Runner, Protocol):
 
     def interrupt(self) -> None:
         """Make the run under way, or else the next one, end after its current step, or before it. Thread-safe."""
+        ...
+
+    def interrupt_for_newcomers(self) -> None:
+        """Make the run under way end once it has made `RunLimits.least_steps`; never undoes `interrupt`. The caller
+        holds the lock that guards `clear_interrupt`. Thread-safe otherwise."""
         ...
 
     def clear_interrupt(self) -> None:

@@ -39,6 +39,7 @@ class Sequence:
     wants_progress: bool = False
     call: Call = field(default_factory=Call)
     status: SequenceStatus = SequenceStatus.WAITING
+    expected_seconds: float = 0.0  # from its arrival to its end, where admission depended on it
     slots: list[int] = field(default_factory=list)  # rows of the arena, one per live hypothesis
     admitted_seconds: float = 0.0  # 0 until it joins a turn, like the two below
     encoded_seconds: float = 0.0

@@ -1,12 +1,19 @@
 """What is learnt from turns: decoding speed and output lengths, which tell waiting times, and the encoder's share."""
 
 from service.engine.sequence import Sequence
+from service.engine.step_times import StepTimes
 
 _HALF_LIFE_SECONDS = 5.0  # of measured turns
-_KEEP = 0.95  # weight of the estimate so far, at each sequence that ends or turn of a bucket
+_KEEP = 0.95  # weight of the estimate so far, at each sequence that ends or turn that encodes
 _MOST_SLOWER = 4.0  # than the estimate so far: a machine's momentary stall predicts nothing
 _FULL = 0.75  # of a worker's rows: a turn of so many or more measures the maximum speed
 _KEEP_DURATION = 0.8  # likewise, at each encoder run and step
+
+# `excess` follows the multiple of its estimate that three of four sequences need at most. Of those that are accepted
+# just so, that many are in time; a larger share is bought with rejections of calls that would have been in time.
+_SHARE = 0.75
+_ADJUST = 0.03  # at each sequence that ends
+_LEAST_EXCESS, _MOST_EXCESS = 0.85, 4.0
 
 
 class Throughput:
@@ -14,31 +21,42 @@ class Throughput:
 
     A turn's duration grows with its rows, so there are two measures: `seconds_per_row` with all rows in use, which is
     how fast a queue gets shorter, and `turn_seconds` for a given number of rows, which is how fast a text grows. Of a
-    turn of several steps, each counts as a turn.
+    turn of several steps, each counts as a turn. What estimates leave out, `excess` corrects.
     """
 
     def __init__(self, num_workers: int, max_rows: int, full_turn_seconds: float = 0.0) -> None:
         """Start with workers of `max_rows` rows each and the measured duration of a turn with all of them; 0 if
         unknown."""
-        self._num_workers = num_workers
+        self.num_workers = num_workers
         self._max_rows = max_rows
         self._full_rows = max_rows if full_turn_seconds else 0.0
         self._full_seconds = full_turn_seconds
-        self._turn_seconds: dict[int, float] = {}  # by the number of bits of the number of rows
+        self._steps = StepTimes(max_rows)
+        self._encode_seconds = 0.0  # of a sequence
+        self._excess = 1.0
         self._output_tokens = 1.0  # average output of sequences that ended; the next is of their sources
         self._source_tokens = 1.0
         self._has_ended = False
 
-    def turned(self, num_rows: int, seconds: float, num_steps: int = 1, num_row_steps: int | None = None) -> None:
-        """Record the duration of a worker's turn of `num_steps` steps that began with `num_rows` rows, including the
-        encoding of new sequences. `num_row_steps` are less than their product if rows ended before the last step."""
-        bucket, step_seconds = num_rows.bit_length(), seconds / num_steps
-        known = self._turn_seconds.get(bucket)
-        if usual := known or self._guessed_seconds(num_rows):
-            step_seconds = min(step_seconds, _MOST_SLOWER * usual)
-        self._turn_seconds[bucket] = step_seconds if known is None else _KEEP * known + (1.0 - _KEEP) * step_seconds
+    def turned(
+        self,
+        num_rows: int,
+        seconds: float,
+        num_steps: int = 1,
+        num_row_steps: int | None = None,
+        *,
+        num_encoded: int = 0,
+        encode_seconds: float = 0.0,
+    ) -> None:
+        """Record the duration of a worker's turn of `num_steps` steps that began with `num_rows` rows, including
+        `encode_seconds` for `num_encoded` new sequences. `num_row_steps` are less than the product of rows and steps if
+        rows ended before the last step."""
+        if num_encoded:
+            encode_seconds = self._encoded(num_encoded, encode_seconds)
+        full_seconds = self.full_turn_seconds
+        seconds = num_steps * self._steps.measured(num_rows, (seconds - encode_seconds) / num_steps, full_seconds)
         if num_rows >= _FULL * self._max_rows:
-            seconds = step_seconds * num_steps
+            seconds += encode_seconds
             keep = 0.5 ** (seconds / _HALF_LIFE_SECONDS)
             row_steps = num_rows * num_steps if num_row_steps is None else num_row_steps
             self._full_rows = self._full_rows * keep + row_steps
@@ -50,6 +68,17 @@ class Throughput:
         self._source_tokens = keep * self._source_tokens + (1.0 - keep) * num_source_tokens
         self._output_tokens = keep * self._output_tokens + (1.0 - keep) * max(num_output_tokens, 1)
         self._has_ended = True
+
+    def took(self, expected_seconds: float, seconds: float) -> None:
+        """Record that a sequence, expected to take `expected_seconds`, took `seconds`, or as long without an end."""
+        is_more = seconds > self._excess * expected_seconds
+        factor = 1.0 + _ADJUST * (_SHARE if is_more else _SHARE - 1.0)
+        self._excess = min(max(self._excess * factor, _LEAST_EXCESS), _MOST_EXCESS)
+
+    @property
+    def excess(self) -> float:
+        """Return what multiple of their estimates most sequences need at most."""
+        return self._excess
 
     def expected_tokens(self, sequence: Sequence) -> float:
         """Estimate the number of steps of a sequence."""
@@ -70,25 +99,29 @@ class Throughput:
         """Return the time per row-step when all workers are full; 0 while unknown."""
         if not self._full_rows:
             return 0.0
-        return self._full_seconds / self._full_rows / self._num_workers
+        return self._full_seconds / self._full_rows / self.num_workers
 
     @property
     def full_turn_seconds(self) -> float:
         """Return the duration of a turn with all of its worker's rows in use; 0 while unknown."""
-        return self.seconds_per_row * self._max_rows * self._num_workers
-
-    def _guessed_seconds(self, num_rows: int) -> float:
-        """Bound a turn in a bucket not yet measured by a full turn and the other buckets, scaled by rows; 0 if
-        unknown."""
-        others = (seconds * num_rows / (1 << (bucket - 1)) for bucket, seconds in self._turn_seconds.items())
-        return max([self.full_turn_seconds, *others])
+        return self.seconds_per_row * self._max_rows * self.num_workers
 
     def turn_seconds(self, num_rows: int) -> float:
-        """Return the duration of a worker's turn with `num_rows` rows or, if not measured, fewer; 0 while unknown."""
-        for bucket in range(num_rows.bit_length(), 0, -1):
-            if (seconds := self._turn_seconds.get(bucket)) is not None:
-                return seconds
-        return 0.0
+        """Estimate a worker's turn while `num_rows` rows are in use, where each that ends is followed by a new one; 0
+        while unknown."""
+        num_rows = min(num_rows, self._max_rows)
+        seconds = self._steps.seconds(num_rows, self.full_turn_seconds)
+        if self._has_ended:
+            seconds += self._encode_seconds * num_rows / self._output_tokens
+        return seconds
+
+    def _encoded(self, num_sequences: int, seconds: float) -> float:
+        """Record the duration of an encoder run; returns it, or the longest that is plausible."""
+        each, known = seconds / num_sequences, self._encode_seconds
+        if known:
+            each = min(each, _MOST_SLOWER * known)
+        self._encode_seconds = _KEEP * known + (1.0 - _KEEP) * each if known else each
+        return each * num_sequences
 
 
 class Pace:

@@ -107,11 +107,15 @@ class Turns:
             worker.search.interrupt()
 
     def interrupt_for_newcomers(self) -> None:
-        """End the runs of workers that have room for waiting sequences soon. The caller holds the lock."""
-        if len(self.requests.waiting):
-            for worker in self.workers:
-                if worker.batch.num_free and self._share(worker) > 0:
-                    worker.search.interrupt()
+        """End the runs of workers that have room for waiting sequences, once they have paid for their turns. The
+        caller holds the lock."""
+        num_waiting = len(self.requests.waiting)
+        if num_waiting:
+            numbers = [worker.batch.num_sequences for worker in self.workers]
+            most = -(-(num_waiting + sum(numbers)) // len(numbers))
+            for worker, number in zip(self.workers, numbers, strict=True):
+                if number < most and worker.batch.num_free:
+                    worker.search.interrupt_for_newcomers()
 
     def _drop_unwanted(self, worker: Worker, now_seconds: float) -> None:
         if self.aborted:
@@ -119,6 +123,8 @@ class Turns:
             for sequence in aborted:
                 self._drop(worker, sequence, Cancelled("the caller cancelled the call."), FinishReason.CANCELLED)
         for sequence in self.requests.deadlines.pop_expired(now_seconds):
+            if sequence.expected_seconds:
+                self._throughput.took(sequence.expected_seconds, now_seconds - sequence.arrived_seconds)
             self._drop(worker, sequence, DeadlineExceeded("the call's deadline passed."), FinishReason.DEADLINE)
 
     def _drop(self, worker: Worker, sequence: Sequence, error: ServiceError, reason: FinishReason) -> None:
@@ -177,16 +183,25 @@ class Turns:
                         seconds = turn.encoded + part * (turn.stepped - turn.encoded)
                         sequence.first_token_seconds = max(seconds, sequence.arrived_seconds)
                         with_first_token.append(sequence)
+            now_seconds = self._clock()
             for leader, hypotheses in result.finished:
                 self._throughput.ended(len(leader.source_ids), len(hypotheses[0].token_ids) + 1)
+                if leader.expected_seconds:
+                    self._throughput.took(leader.expected_seconds, now_seconds - leader.arrived_seconds)
                 if self._leaves(worker, leader):
                     self.requests.finish(leader, hypotheses)
             for leader, error in (*turn.refused, *result.failed):
                 if self._leaves(worker, leader):
                     self.requests.fail(leader, self._explained(error))
             if result.num_steps and worker.turn_began is not None and not result.has_run_failed:
-                seconds = self._clock() - worker.turn_began
-                self._throughput.turned(turn.num_rows, seconds, result.num_steps, result.num_row_steps)
+                self._throughput.turned(
+                    turn.num_rows,
+                    now_seconds - worker.turn_began,
+                    result.num_steps,
+                    result.num_row_steps,
+                    num_encoded=len(turn.plan.admitted),
+                    encode_seconds=turn.encoded - turn.began,
+                )
             if self._config.checks_integrity:
                 self.check_integrity(worker, with_requests=self._are_requests_due())
             updates = self.requests.take_updates()

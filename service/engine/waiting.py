@@ -1,11 +1,11 @@
 """The engine's queue: bounded, fair between callers and between each caller's calls, in order within a call."""
 
-from collections import Counter, OrderedDict, deque
+from collections import OrderedDict, deque
 from collections.abc import Hashable, Iterable, Iterator
 
 from service.domain.call import Origin
 from service.domain.translation import Priority
-from service.engine.integrity import expect
+from service.engine.integrity import IntegrityError, expect
 from service.engine.sequence import Sequence, SequenceStatus
 
 # Slots per priority in each cycle: a higher priority goes first, and a lower one never starves. The stride is a
@@ -145,15 +145,16 @@ class WaitingQueue:
         """
         waiting = []
         for priority, class_ in self._classes.items():
-            calls = set()
-            for origin, sequence in class_.round.check_integrity():
-                place = (sequence.priority, sequence.origin)
-                expect(place == (priority, origin), f"{place} waits as {(priority, origin)}")
-                is_waiting = sequence.status is SequenceStatus.WAITING and not sequence.slots
-                expect(is_waiting, f"a {sequence.status.value} sequence waits")
+            found = class_.round.check_integrity()
+            for origin, sequence in found:
+                if sequence.priority is not priority or sequence.origin != origin:
+                    place = (sequence.priority, sequence.origin)
+                    raise IntegrityError(f"{place} waits as {(priority, origin)}")
+                if sequence.status is not SequenceStatus.WAITING or sequence.slots:
+                    raise IntegrityError(f"a {sequence.status.value} sequence waits")
                 waiting.append(sequence)
-                calls.add(origin)
-            expect(len(calls) == class_.num_calls, f"{len(calls)} calls wait, {class_.num_calls} are counted")
+            num_calls = len({origin for origin, _ in found})
+            expect(num_calls == class_.num_calls, f"{num_calls} calls wait, {class_.num_calls} are counted")
         expect(len(waiting) == self._num_waiting, f"{len(waiting)} wait, {self._num_waiting} are counted")
         expect(len(waiting) <= self._max_waiting, f"{len(waiting)} wait, allowed are {self._max_waiting}")
         tokens = sum(len(sequence.source_ids) for sequence in waiting)
@@ -254,20 +255,27 @@ class _Round:
                 round_.append(sequences)
                 break
 
-    def check_integrity(self, origin: Origin = ()) -> Iterator[tuple[Origin, Sequence]]:
-        """Check the counts of this round; yields each sequence with its origin."""
-        sizes: Counter[int] = Counter()
+    def check_integrity(self, origin: Origin = ()) -> list[tuple[Origin, Sequence]]:
+        """Check the counts of this round; returns each sequence with its origin."""
+        found: list[tuple[Origin, Sequence]] = []
+        sizes: dict[int, int] = {}
+        total = 0
         for key, part in self.turns.items():
+            size = 1
             if isinstance(part, _Round):
-                expect(part.size, f"{key} has a turn, and nobody waits")
-                yield from part.check_integrity((*origin, key))
-                sizes[part.size] += 1
+                size = part.size
+                if not size:
+                    raise IntegrityError(f"{key} has a turn, and nobody waits")
+                found += part.check_integrity((*origin, key))
             else:
-                yield origin, part
-                sizes[1] += 1
-        expect(sizes == self._sizes, f"sizes within {origin} are {dict(sizes)}, not {dict(self._sizes)}")
-        total = sum(size * count for size, count in sizes.items())
-        expect(total == self.size, f"{total} wait within {origin}, {self.size} are counted")
+                found.append((origin, part))
+            sizes[size] = sizes.get(size, 0) + 1
+            total += size
+        if sizes != self._sizes:
+            raise IntegrityError(f"sizes within {origin} are {sizes}, not {self._sizes}")
+        if total != self.size:
+            raise IntegrityError(f"{total} wait within {origin}, {self.size} are counted")
+        return found
 
     def _resized(self, before: int, after: int) -> None:
         """Update the counts for a member whose number of sequences has changed."""

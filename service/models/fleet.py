@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from service.bundle.errors import BundleError, one_line
-from service.engine.cpus import lower_priority
+from service.engine.cpus import lower_priority, show_thread_name
 from service.models.index import ModelState, list_states
 from service.models.loaded_model import LoadedModel
 from service.models.reload_plan import ReloadOutcome, plan_reload
@@ -103,7 +103,8 @@ class Fleet:
                 model = await self._in_thread(functools.partial(self._load, bundle))
             self._tell_loaded(model, started)
             self.models.append(model)
-        await self._in_thread(give_back)  # loading takes more memory than a loaded model
+        # Loading takes more memory than a loaded model.
+        await self._in_thread(functools.partial(give_back, is_first=True))
         self._listener.on_served(self.models)
 
     async def reload(self) -> ReloadOutcome:
@@ -291,6 +292,7 @@ class Fleet:
 
         def run() -> None:
             lower_priority()  # a new model's threads, and the CPU time to load it, have lower priority than serving
+            show_thread_name()
             try:
                 outcome.append(work())
             except BaseException as error:

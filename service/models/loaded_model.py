@@ -3,11 +3,11 @@
 import asyncio
 import contextlib
 import hashlib
-from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from service.bundle.manifest import Manifest
-from service.domain.options import DEFAULTS, DecodingOptions
+from service.domain.options import DEFAULTS, DecodingOptions, RequestedOptions
 from service.engine.engine import Engine
 from service.engine.runtime.aligner import Aligner
 from service.models.language_pairs import LanguagePairs
@@ -17,26 +17,26 @@ from service.models.statistics import InferenceStatistics
 from service.text.tokenizers import Tokenizer
 from service.text.unknown import UnknownCharacters
 
+_MAX_RESOLVED = 256  # sets of options that are kept resolved; callers may send any number of different ones
+
 
 class Leases:
-    """The calls that hold one model. Belongs to the event loop's thread."""
+    """The calls that hold one model, each in a `with` block. Belongs to the event loop's thread."""
 
     def __init__(self) -> None:
         self.num_held = 0
         self._none_held = asyncio.Event()
         self._none_held.set()
 
-    @contextlib.contextmanager
-    def hold(self) -> Iterator[None]:
+    def __enter__(self) -> None:
         """Keep the model's engine running for the duration of a call."""
         self.num_held += 1
         self._none_held.clear()
-        try:
-            yield
-        finally:
-            self.num_held -= 1
-            if not self.num_held:
-                self._none_held.set()
+
+    def __exit__(self, *_: object) -> None:
+        self.num_held -= 1
+        if not self.num_held:
+            self._none_held.set()
 
     async def none_held(self, timeout_seconds: float) -> bool:
         """Wait until no call holds the model; returns false if some still do after the timeout."""
@@ -51,7 +51,8 @@ class LoadedModel:
 
     The `aligner` computes where the tokens of a translation came from; `None` if the bundle has no alignment graph.
     `fingerprint` is a digest of everything in the bundle that a translation depends on. `unknown` finds characters that
-    the tokenizer does not cover. `kernels` is what it is computed with (`engine.runtime.runners`).
+    the tokenizer does not cover. `kernels` is what it is computed with (`engine.runtime.runners`). `default_options`
+    are those for a request that sets none; their `max_output_tokens` is also the model's limit.
     """
 
     bundle: FoundBundle
@@ -62,27 +63,24 @@ class LoadedModel:
     aligner: Aligner | None = None
     leases: Leases = field(default_factory=Leases)
     kernels: str = "plain"
+    name: str = field(init=False)  # as in a request's `model` and in metrics' labels
+    version: str = field(init=False)  # as in a request's `model_version`; empty for a bundle outside a repository
+    manifest: Manifest = field(init=False)
     fingerprint: str = field(init=False)
     unknown: UnknownCharacters = field(init=False)
+    default_options: DecodingOptions = field(init=False)
+    _resolved: dict[tuple[tuple[str, Any], ...], DecodingOptions] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
+        for name, value in (
+            ("name", self.bundle.name),
+            ("version", self.bundle.version),
+            ("manifest", self.bundle.manifest),
+            ("default_options", _default_options(self.bundle.manifest)),
+        ):
+            object.__setattr__(self, name, value)
         object.__setattr__(self, "fingerprint", _fingerprint(self.manifest))
         object.__setattr__(self, "unknown", UnknownCharacters(self.tokenizer))
-
-    @property
-    def name(self) -> str:
-        """Return the model's name, as used in a request's `model` and in metrics labels."""
-        return self.bundle.name
-
-    @property
-    def version(self) -> str:
-        """Return the version, as used in a request's `model_version`; empty for a bundle outside a repository."""
-        return self.bundle.version
-
-    @property
-    def manifest(self) -> Manifest:
-        """Return the bundle's manifest."""
-        return self.bundle.manifest
 
     def restart(self) -> None:
         """Restart its engine after a failure, if its golden sentences are translated as expected.
@@ -93,19 +91,33 @@ class LoadedModel:
         """
         self.engine.restart(lambda runners, config: self_test(self.bundle, self.pairs, self.tokenizer, runners, config))
 
-    @property
-    def default_options(self) -> DecodingOptions:
-        """Return the options for a request that sets none; `max_output_tokens` is also the model's limit."""
-        generation = self.manifest.generation
-        return DecodingOptions(
-            beam_size=generation.beam_size,
-            length_penalty=generation.length_penalty,
-            num_hypotheses=generation.num_hypotheses,
-            max_output_tokens=self.manifest.limits.max_output_tokens,
-            stops_early=generation.stops_early,
-            forces_end=generation.forces_end,
-            **{**DEFAULTS, **generation.options},
-        )
+    def options(self, requested: RequestedOptions) -> DecodingOptions:
+        """Return the options for a request that sets these.
+
+        Raises:
+            InvalidRequest: as for `RequestedOptions.resolve`.
+        """
+        key = tuple(requested.chosen.items())
+        options = self._resolved.get(key)
+        if options is None:
+            options = requested.resolve(self.default_options, can_change_scores=self.engine.can_change_scores)
+            if len(self._resolved) >= _MAX_RESOLVED:
+                self._resolved.clear()
+            self._resolved[key] = options
+        return options
+
+
+def _default_options(manifest: Manifest) -> DecodingOptions:
+    generation = manifest.generation
+    return DecodingOptions(
+        beam_size=generation.beam_size,
+        length_penalty=generation.length_penalty,
+        num_hypotheses=generation.num_hypotheses,
+        max_output_tokens=manifest.limits.max_output_tokens,
+        stops_early=generation.stops_early,
+        forces_end=generation.forces_end,
+        **{**DEFAULTS, **generation.options},
+    )
 
 
 def _fingerprint(manifest: Manifest) -> str:

@@ -1,9 +1,9 @@
 """Cumulative statistics of a loaded model, in plain sums: KServe's ModelStatistics."""
 
-import contextlib
+import math
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from service.domain.call import Phase
@@ -43,18 +43,9 @@ class InferenceStatistics:
         self._lock = threading.Lock()
         self._steps: dict[int, Duration] = {}
 
-    @contextlib.contextmanager
-    def call(self, num_texts: int) -> Iterator[None]:
-        """Time a call, and count it as succeeded or failed."""
-        started = time.monotonic()
-        try:
-            yield
-        except BaseException:
-            self.failed.add(time.monotonic() - started)
-            raise
-        self.succeeded.add(time.monotonic() - started)
-        self.num_texts += num_texts
-        self.last_used_seconds = time.time()
+    def call(self, num_texts: int) -> "TimedCall":
+        """Return a context manager that times a call, and counts it as succeeded or failed."""
+        return TimedCall(self, num_texts)
 
     def took(self, phase: Phase, seconds: float) -> None:
         """Record how long a call's texts took to tokenize, or its translations to detokenize."""
@@ -62,10 +53,14 @@ class InferenceStatistics:
 
     def decoded(self, updates: Sequence[SequenceUpdate]) -> None:
         """Record the times of a call's decoded sequences."""
-        arrived = min(update.sequence.arrived_seconds for update in updates)
-        admitted = min(update.sequence.admitted_seconds for update in updates)
+        arrived = admitted = math.inf
+        finished = 0.0
+        for update in updates:
+            sequence = update.sequence
+            arrived, admitted = min(arrived, sequence.arrived_seconds), min(admitted, sequence.admitted_seconds)
+            finished = max(finished, update.finished_seconds)
         self.queue.add(max(admitted - arrived, 0.0))
-        self.decode.add(max(max(update.finished_seconds for update in updates) - admitted, 0.0))
+        self.decode.add(max(finished - admitted, 0.0))
 
     def turn(self, stats: TurnStats) -> None:
         """Record a turn of the engine that ran something. Thread-safe."""
@@ -77,3 +72,32 @@ class InferenceStatistics:
         """Return the durations of decoder runs by their number of rows, in ascending order. Thread-safe."""
         with self._lock:
             return {rows: Duration(took.count, took.seconds) for rows, took in sorted(self._steps.items())}
+
+
+class TimedCall:
+    """A call, timed and counted in a `with` block."""
+
+    __slots__ = ("_num_texts", "_started", "_statistics")
+
+    def __init__(self, statistics: InferenceStatistics, num_texts: int) -> None:
+        self._statistics: InferenceStatistics | None = statistics
+        self._num_texts = num_texts
+        self._started = time.monotonic()
+
+    def forget(self) -> None:
+        """Do not count the call."""
+        self._statistics = None
+
+    def __enter__(self) -> "TimedCall":
+        return self
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        statistics, seconds = self._statistics, time.monotonic() - self._started
+        if statistics is None:
+            return
+        if error is not None:
+            statistics.failed.add(seconds)
+            return
+        statistics.succeeded.add(seconds)
+        statistics.num_texts += self._num_texts
+        statistics.last_used_seconds = time.time()

@@ -44,9 +44,11 @@ class Metrics:
             "method",
             "code",
         )
-        self._inflight = registry.gauge(
+        inflight = registry.gauge(
             "inflight_requests", "Calls that were accepted and not yet answered.", merge=Merge.SUM
         )
+        self._num_inflight = 0
+        inflight.set_function(lambda: self._num_inflight)
         self._bytes_in_flight = registry.gauge(
             "bytes_in_flight",
             "Bytes of calls' messages and answers, including those that may still arrive.",
@@ -112,11 +114,11 @@ class Metrics:
 
     def call_started(self) -> None:
         """Count the arrival of a call."""
-        self._inflight.inc()
+        self._num_inflight += 1
 
     def call_finished(self, method: str, code: str, seconds: float, trace_id: str = "") -> None:
         """Count a call answered with status `code`. `trace_id` becomes the exemplar, if there is a trace."""
-        self._inflight.dec()
+        self._num_inflight -= 1
         self._call_answered(method, code, seconds, trace_id)
 
     def call_refused(self, method: str, code: str) -> None:

@@ -1,5 +1,6 @@
 """The metrics of models: their texts, phases and engines. Lengths are in tokens, times in seconds."""
 
+import threading
 from collections.abc import Iterable
 
 from service.domain.call import Phase
@@ -9,7 +10,8 @@ from service.engine.engine import Engine
 from service.engine.reports import TurnStats
 from service.engine.sequence import SequenceUpdate
 from service.observe.families import Merge
-from service.observe.registry import RATIO_BUCKETS, SIZE_BUCKETS, STEP_BUCKETS, Registry
+from service.observe.registry import RATIO_BUCKETS, STEP_BUCKETS, Registry
+from service.observe.series import Count
 
 _EVICTED = (FinishReason.CANCELLED, FinishReason.DEADLINE)
 _OUTCOMES = ("ok", "failed", "cancelled")
@@ -45,10 +47,8 @@ class ModelSeries:
         )
         # The engine
         self.encode_seconds = registry.seconds("encode_seconds", "One run of the encoder.")
-        self.step_seconds = registry.of_steps("decode_step_seconds", "One step of the decoder.", STEP_BUCKETS)
-        self.step_batch_size = registry.of_steps(
-            "step_batch_size", "Rows that one decoder step advanced.", SIZE_BUCKETS
-        )
+        self.step_seconds = registry.seconds("decode_step_seconds", "One step of the decoder.", STEP_BUCKETS)
+        self.step_batch_size = registry.sizes("step_batch_size", "Rows that one decoder step advanced.")
         self.padding_ratio = registry.histogram(
             "encode_padding_ratio", "Share of padding in one encoder run.", RATIO_BUCKETS, "model"
         )
@@ -114,6 +114,8 @@ class ModelMetrics:
         self._restarts = series.restarts.labels(model)
         self._series = series
         self._engines: tuple[Engine, ...] = ()
+        self._turns = threading.Lock()
+        self._finish: dict[FinishReason, Count] = {}
         self._sentences = {outcome: series.sentences.labels(model, outcome) for outcome in _OUTCOMES}
         self._source_codepoints = series.source_codepoints.labels(model)
         self._source_tokens = series.source_tokens.labels(model)
@@ -194,7 +196,11 @@ class ModelMetrics:
             self._flags[flag].inc()
 
     def turn(self, stats: TurnStats) -> None:
-        """Count one turn of the engine. Called on the engine's thread."""
+        """Count one turn of the engine. Called on the threads of its workers."""
+        with self._turns:
+            self._turn(stats)
+
+    def _turn(self, stats: TurnStats) -> None:
         if stats.num_encoded:
             self._admissions.inc(stats.num_encoded)
             self._encode_seconds.observe(stats.encode_seconds)
@@ -213,8 +219,10 @@ class ModelMetrics:
 
     def finished(self, update: SequenceUpdate) -> None:
         """Count a finished sequence, whatever its outcome."""
-        if update.finish_reason is not None:
-            self._series.finish.labels(self._model, update.finish_reason.value).inc()
+        if (reason := update.finish_reason) is not None:
+            if reason not in self._finish:
+                self._finish[reason] = self._series.finish.labels(self._model, reason.value)
+            self._finish[reason].inc()
         if update.error is not None:
             gone = isinstance(update.error, Cancelled | DeadlineExceeded)
             self._sentences["cancelled" if gone else "failed"].inc()

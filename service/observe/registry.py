@@ -1,10 +1,9 @@
 """The registry of all metrics, and the only importer of prometheus_client."""
 
-import bisect
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric
+from prometheus_client import CollectorRegistry, Gauge, Metric
 from prometheus_client import samples as prometheus
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.gc_collector import GCCollector
@@ -12,6 +11,7 @@ from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 
 from service.observe.families import Exemplar, Family, Merge, Sample
+from service.observe.series import Counter, Histogram
 
 # fmt: off
 REQUEST_BUCKETS = (
@@ -35,13 +35,7 @@ _FOREIGN_GAUGES = {  # those that prometheus_client adds, and Triton's
 }
 
 
-class WeightedHistogram(Histogram):
-    """A histogram in which one call can observe a value any number of times."""
-
-    def observe_times(self, value: float, count: int) -> None:
-        """Observe a value `count` times, at the cost of once."""
-        self._sum.inc(value * count)
-        self._buckets[bisect.bisect_left(self._upper_bounds, value)].inc(count)
+T = TypeVar("T", Counter, Histogram)
 
 
 class ForeignMetric(NamedTuple):
@@ -64,7 +58,7 @@ class Registry:
 
     def counter(self, name: str, text: str, *labels: str) -> Counter:
         """Add a counter, whose name gets the prefix of all metrics."""
-        return Counter(f"dragoman_{name}", text, labels, registry=self._registry)
+        return self._added(Counter(f"dragoman_{name}", text, labels))
 
     def gauge(self, name: str, text: str, *labels: str, merge: Merge) -> Gauge:
         """Add a gauge; `merge` is how those of several worker processes become one."""
@@ -77,7 +71,7 @@ class Registry:
 
     def histogram(self, name: str, text: str, buckets: tuple[float, ...], *labels: str) -> Histogram:
         """Add a histogram with the upper bounds of its buckets."""
-        return Histogram(f"dragoman_{name}", text, labels, buckets=buckets, registry=self._registry)
+        return self._added(Histogram(f"dragoman_{name}", text, labels, buckets))
 
     def seconds(self, name: str, text: str, buckets: tuple[float, ...] = REQUEST_BUCKETS) -> Histogram:
         """Add a histogram of durations by model."""
@@ -86,10 +80,6 @@ class Registry:
     def sizes(self, name: str, text: str) -> Histogram:
         """Add a histogram of counts by model."""
         return self.histogram(name, text, SIZE_BUCKETS, "model")
-
-    def of_steps(self, name: str, text: str, buckets: tuple[float, ...]) -> WeightedHistogram:
-        """Add a histogram of the decoder's steps by model, of which one run makes many."""
-        return WeightedHistogram(f"dragoman_{name}", text, ("model",), buckets=buckets, registry=self._registry)
 
     def shows(self, foreign: Callable[[], Iterable[ForeignMetric]]) -> None:
         """Include these metrics whenever the metrics are read."""
@@ -108,6 +98,10 @@ class Registry:
         """Yield all current values by metric. Thread-safe."""
         for metric in self._registry.collect():
             yield Family(metric.name, metric.type, metric.documentation, [_sample(each) for each in metric.samples])
+
+    def _added(self, series: T) -> T:
+        self._registry.register(_Counted(series))
+        return series
 
     def rules(self) -> dict[str, Merge]:
         """Return how gauges of several worker processes become one: of these metrics, and of those that are added."""
@@ -138,12 +132,26 @@ class _Given(Collector):
         self._families = families
 
     def collect(self) -> Iterator[Metric]:
-        for family in self._families:
-            metric = Metric(family.name, family.text, family.kind)
-            for name, labels, value, given in family.samples:
-                exemplar = prometheus.Exemplar(dict(given.labels), given.value, given.time_seconds) if given else None
-                metric.add_sample(name, dict(labels), value, exemplar=exemplar)
-            yield metric
+        return map(_metric, self._families)
+
+
+class _Counted(Collector):
+    def __init__(self, series: Counter | Histogram) -> None:
+        self._series = series
+
+    def collect(self) -> Iterator[Metric]:
+        yield _metric(self._series.family())
+
+    def describe(self) -> Iterator[Metric]:  # its names, which must be unique
+        yield Metric(self._series.name, "", self._series.kind)
+
+
+def _metric(family: Family) -> Metric:
+    metric = Metric(family.name, family.text, family.kind)
+    for name, labels, value, given in family.samples:
+        exemplar = prometheus.Exemplar(dict(given.labels), given.value, given.time_seconds) if given else None
+        metric.add_sample(name, dict(labels), value, exemplar=exemplar)
+    return metric
 
 
 class _Foreign(Collector):

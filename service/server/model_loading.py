@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from service.config.server_config import ServerConfig
 from service.engine.config import EngineConfig
@@ -31,6 +32,7 @@ class ModelLoader:
         failed: Callable[[BaseException], None],
         *,
         checks_integrity: bool,
+        shared_weights: Path | None = None,
     ) -> None:
         """Take `failed`, which is called on the event loop when an engine fails; for the rest see `Server`."""
         self._loop = loop
@@ -43,7 +45,9 @@ class ModelLoader:
             max_queue_seconds=config.max_queue_seconds,
             checks_integrity=checks_integrity,
         )
-        self._session_config = SessionConfig(device=config.device, intra_op_threads=config.num_threads)
+        self._session_config = SessionConfig(
+            device=config.device, intra_op_threads=config.num_threads, shared_weights=shared_weights
+        )
 
     def load(self, bundle: FoundBundle) -> LoadedModel:
         """Load one model; called on a thread of the fleet."""

@@ -21,7 +21,8 @@ from service.process.forked import Parent
 from service.process.lifecycle import on_parent
 from service.process.ports import reserve_port
 from service.process.supervision import Role, Supervision
-from service.server.shares import admin_socket, front_socket, metrics_socket, share_of
+from service.server.front import run_front
+from service.server.shares import admin_socket, front_socket, metrics_socket, share_of, weights_folder
 from service.server.worker import Worker, endpoints
 
 # Beyond the time that a worker takes by its settings, however it is stopped.
@@ -56,6 +57,7 @@ def run_workers(
                 name: stack.enter_context(reserve_port(host, getattr(config, name), purpose, flag))
                 for name, host, purpose, flag in wanted
             }
+            weights_folder(folder).mkdir(mode=0o700)
             whole = replace(config, **{name: socket.getsockname()[1] for name, socket in reserved.items()})
 
             def serve(number: int, parent: Parent) -> None:
@@ -68,10 +70,9 @@ def run_workers(
 
             names = [f"worker-{number}" for number in range(count)]
             roles = [Role(name, partial(run, name, partial(serve, number))) for number, name in enumerate(names)]
-            front = partial(_be_front, whole, count, folder)
-            roles.append(Role("front", partial(run, "front", front), stays_last=True))
+            answer = partial(_answer_for, whole, count, folder)
+            roles.append(Role("front", partial(run, "front", answer), stays_last=True))
             importlib.import_module("service.server.server")
-            importlib.import_module("service.server.front")
             gc.collect()
             gc.freeze()  # a collection would write to the pages that all share
             stop_seconds = config.drain_delay_seconds + config.grace_seconds + _STOP_SECONDS
@@ -81,16 +82,13 @@ def run_workers(
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _be_front(config: ServerConfig, count: int, folder: Path, parent: Parent) -> None:
-    from service.server.front import FrontPorts, run_front  # most of it is imported before processes are forked
-
-    def announce(_: FrontPorts) -> None:
-        parent.is_ready("")
+def _answer_for(whole: ServerConfig, count: int, folder: Path, parent: Parent) -> None:
+    """Be the front of the workers until the parent stops it; a reload concerns only them."""
 
     async def answer() -> None:
         stop = asyncio.Event()
-        on_parent(parent, stop, asyncio.Event())
+        on_parent(parent, stop, reload=asyncio.Event())
         front_socket(folder).unlink(missing_ok=True)  # of a predecessor that was killed
-        await run_front(config, endpoints(folder, count), stop, announce, front_socket(folder))
+        await run_front(whole, endpoints(folder, count), stop, lambda _: parent.is_ready(""), front_socket(folder))
 
     asyncio.run(answer())

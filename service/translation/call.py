@@ -51,7 +51,7 @@ class TranslationCall:
         self.num_characters = sum(map(len, request.texts))
         self.is_small = _is_small(request, self.num_characters)
         self.model = model
-        self.options = request.options.resolve(model.default_options, can_change_scores=model.engine.can_change_scores)
+        self.options = model.options(request.options)
         self.texts: list[PlannedText] = []
         self.segments: list[PlannedSegment] = []
         self.places: list[tuple[int, int]] = []  # for each segment: its text's index, and its number in that text

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from service.domain.checkpoint import checkpoints
 from service.domain.errors import Cancelled, DeadlineExceeded, Overloaded, Unavailable
-from service.engine.cpus import lower_priority
+from service.engine.cpus import lower_priority, show_thread_name
 
 T = TypeVar("T")
 
@@ -165,6 +165,7 @@ class ComputePool:
     def _serve(self) -> None:
         """Run work until the pool is closed, on each thread."""
         lower_priority()
+        show_thread_name()
         while (work := self._taken()) is not None:
             tell = self._ran(work)
             self._let_go(work)

@@ -8,7 +8,7 @@ from collections.abc import Sequence as Sequence_
 from dataclasses import dataclass
 
 from service.domain.call import Phase, current_call
-from service.engine.sequence import Sequence, SequenceProgress, SequenceUpdate
+from service.engine.sequence import DecodedHypothesis, Sequence, SequenceProgress, SequenceUpdate
 from service.models.loaded_model import LoadedModel
 from service.observe.metrics import Metrics
 from service.translation.cache import Decoded, TranslationCache
@@ -60,6 +60,34 @@ class SegmentDecoder:
         fresh = {number: _hypotheses([next(updates) for _ in group]) for number, group in groups.items()}
         self._keep(call, fresh)
         return known | fresh
+
+    async def decode_one(self, model: LoadedModel, sequence: Sequence) -> DecodedHypothesis:
+        """Return the best hypothesis of a call's only sequence, which is not cached.
+
+        Cancelling this coroutine aborts the sequence in the engine.
+
+        Raises:
+            ServiceError: as for `decode`.
+        """
+        outcome = self._pending.expect(sequence)
+        try:
+            model.engine.submit((sequence,))
+            sequence.call.charge(len(sequence.source_ids))  # even if aborted later
+            try:
+                update = await outcome
+            except BaseException:
+                model.engine.abort((sequence,))
+                _note((sequence,), None)
+                raise
+        finally:
+            self._pending.forget(sequence)
+        _note((sequence,), update.finished_seconds)
+        if update.error is not None:
+            raise update.error
+        best = update.hypotheses[0]
+        sequence.call.charge(len(best.token_ids))
+        model.statistics.decoded((update,))
+        return best
 
     async def grow(self, call: TranslationCall) -> AsyncGenerator[SegmentProgress | dict[int, Decoded]]:
         """Yield the progress of the call's segments and, for some segments at a time, the results as of `decode`.
@@ -174,8 +202,12 @@ def _note(sequences: Sequence_[Sequence], finished_seconds: float | None) -> Non
         return
     current = current_call()
     ended = time.monotonic() if finished_seconds is None else finished_seconds
-    began = min(sequence.arrived_seconds for sequence in sequences)
-    first = min((each for each in sequences if each.admitted_seconds), key=_admission, default=None)
+    if len(sequences) == 1:
+        first = sequences[0] if sequences[0].admitted_seconds else None
+        began = sequences[0].arrived_seconds
+    else:
+        first = min((each for each in sequences if each.admitted_seconds), key=_admission, default=None)
+        began = min(sequence.arrived_seconds for sequence in sequences)
     if first is None:
         current.took(Phase.QUEUE, began, ended)
         return

@@ -38,6 +38,7 @@ from service.translation.call import TranslationCall
 from service.translation.checks import check_request, check_texts
 from service.translation.computations import Computations
 from service.translation.decoding import SegmentDecoder, SegmentProgress
+from service.translation.sentence import SentenceTranslator, may_be_plain_sentence
 from service.translation.source_languages import Part, parts_by_language, read_texts
 
 T = TypeVar("T")
@@ -55,6 +56,7 @@ class Translator:
         self._catalogue = Catalogue()
         self._is_loading = True
         self._computations = Computations(metrics)
+        self._sentences = SentenceTranslator(metrics, self._decoder, limits)
 
     def serve(self, catalogue: Catalogue) -> None:
         """Translate with these models from now on."""
@@ -123,6 +125,10 @@ class Translator:
         Raises:
             ServiceError: see `service.domain.errors`; invalid requests are rejected before anything is decoded.
         """
+        if may_be_plain_sentence(request) and not self._decoder.keeps:
+            result = await self._translate_sentence(request)
+            if result is not None:
+                return result
         parts = await self._parts(request)
         if len(parts) == 1:
             results = [await self._translate(parts[0])]
@@ -221,11 +227,26 @@ class Translator:
         """Keep a part's model loaded through the `with` block, even if it is replaced meanwhile, and count the call."""
         try:
             model, pair = self._resolve(part.request)
-            with model.leases.hold(), model.statistics.call(len(part.request.texts)):
+            with model.leases, model.statistics.call(len(part.request.texts)):
                 yield model, pair
         except InvalidRequest as error:
             part.name_in_whole(error)
             raise
+
+    async def _translate_sentence(self, request: TranslationRequest) -> TranslationResult | None:
+        """Translate a plain sentence; return `None` if it must go the general way."""
+        self.models()
+        model, pair = self._resolve(request)
+        call = current_call()
+        with model.leases, model.statistics.call(1) as timed:
+            call.uses(model.name, model.version)
+            if call.admitted_by != (model.engine, request.priority):
+                model.engine.check_queue(request.priority, call.origin)
+            sequence = self._sentences.sequence(request, model, pair, call)
+            if sequence is None:
+                timed.forget()
+                return None
+            return await self._sentences.translate(request.texts[0], sequence, model)
 
     async def _translate(self, part: Part) -> TranslationResult:
         request = part.request

@@ -1,15 +1,21 @@
 """The shipped models in a real server: quality, and answers that do not depend on the load."""
 
+import asyncio
 import random
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack
 from itertools import zip_longest
+from typing import Any
 
+import grpc
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from sacrebleu.metrics.bleu import BLEU
 
 from dragoman_client import Client, Options
+from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
+from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 from tests.patience import patient
 from tests.servers import REPOSITORY, ServerProcess
 
@@ -89,6 +95,33 @@ def test_answers_under_load_are_those_given_alone(
     }
     largest = 1 - sizes["16.0"] / sizes["+Inf"]
     assert largest > 0.02, "the batch never grew past 16 rows, so nothing was shown"
+
+
+@pytest.mark.parametrize("num_channels", [1, 50])
+def test_a_burst_of_500_calls_to_an_idle_server_is_answered_in_full_and_rightly(
+    server: ServerProcess, pairs: list[tuple[str, str]], alone: list[str], num_channels: int
+) -> None:
+    """They have a minute; the server was given no limits."""
+
+    async def burst() -> list[str]:
+        async with AsyncExitStack() as stack:
+            options = [("grpc.use_local_subchannel_pool", 1)]  # otherwise they share a connection
+            channels = [grpc.aio.insecure_channel(server.address, options=options) for _ in range(num_channels)]
+            stubs: list[Any] = [
+                pb_grpc.TranslationServiceStub(await stack.enter_async_context(channel)) for channel in channels
+            ]
+            requests = [
+                pb.TranslateRequest(texts=[source], source_language_code="en", target_language_code="de")
+                for source, _ in pairs
+            ]
+            calls = [
+                stubs[number % num_channels].Translate(request, timeout=patient(60.0))
+                for number, request in enumerate(requests)
+            ]
+            return [answer.translations[0].text for answer in await asyncio.gather(*calls)]
+
+    assert len(pairs) == 500
+    assert asyncio.run(burst()) == alone
 
 
 def _calls(count: int) -> list[tuple[list[int], int]]:

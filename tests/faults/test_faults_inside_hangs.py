@@ -125,7 +125,7 @@ def test_a_run_of_fused_graphs_that_does_not_end_is_ended(
     def run(binding: Binding) -> None:
         if times[0]:
             times[0] -= 1
-            while not (runner._is_terminated and runner._control.is_interrupted):  # newcomers interrupt as well
+            while not (runner._is_terminated and runner._control.interrupt):  # newcomers interrupt as well
                 threading.Event().wait(0.001)
         work(binding)
 

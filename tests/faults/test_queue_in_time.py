@@ -20,7 +20,8 @@ from tests.unit.engine.recorder import new_sequence
 
 NUM_SLOTS = 32
 MEAN_TOKENS = 24.0  # approximate, of sources and of outputs
-SETTLE_SECONDS = INTERVAL_SECONDS + BURST_SECONDS + 2.0
+MOST = 5.0  # times the capacity
+SETTLE_SECONDS = MOST * INTERVAL_SECONDS + 2.0  # until what came before the queue counted as standing is done
 SECONDS = 20.0  # that are measured
 
 
@@ -110,23 +111,23 @@ def open_loop(multiple: float) -> Outcome:
     return played(poisson(multiple * CAPACITY, "one", random.Random(1)))["one"]
 
 
-@pytest.mark.parametrize("multiple", [2.0, 5.0])
+@pytest.mark.parametrize("multiple", [2.0, MOST])
 def test_an_overload_that_lasts_is_held_as_short_as_was_promised(multiple: float) -> None:
     assert open_loop(multiple).p99() < 2.0 * open_loop(0.9).p99()
     assert open_loop(multiple).goodput() > 0.9 * open_loop(1.0).goodput()
 
 
 def test_its_first_seconds_are_a_bursts() -> None:
-    first = open_loop(5.0).latencies(0.0, INTERVAL_SECONDS)
+    first = open_loop(MOST).latencies(0.0, INTERVAL_SECONDS)
     assert 5.0 < first[-1] < INTERVAL_SECONDS + BURST_SECONDS
-    later = open_loop(5.0).latencies(SETTLE_SECONDS)
+    later = open_loop(MOST).latencies(SETTLE_SECONDS)
     assert later[-1] < first[-1] / 2
 
 
 def test_a_burst_of_hundreds_is_let_in_and_one_that_takes_too_long_is_not() -> None:
     assert not played([(1.0, "one")] * 500)["one"].refused
-    refused = played([(1.0, "one")] * 2000)["one"].refused
-    assert 0 < 2000 - len(refused) - NUM_SLOTS < 1.5 * BURST_SECONDS * CAPACITY
+    refused = played([(1.0, "one")] * 4000)["one"].refused
+    assert 0 < 4000 - len(refused) - NUM_SLOTS < 1.5 * BURST_SECONDS * CAPACITY
 
 
 def test_a_limit_that_is_set_holds_for_bursts_too() -> None:

@@ -17,17 +17,17 @@ from tests.kernels.native_search import State
 Ids = tuple[int, ...]
 Floats = npt.NDArray[np.float32]
 
-_ONE_THREAD = SessionConfig(intra_op_threads=1)
 
-
-def open_encoder(library: Path, path: Path) -> GraphSession:
+def open_encoder(library: Path, path: Path, shared_weights: Path | None = None) -> GraphSession:
     """Open the graph of an `Encode`."""
-    return GraphSession(path, _ONE_THREAD, fused_io.ENCODE_INPUTS, fused_io.ENCODE_OUTPUTS, operators=library)
+    config = SessionConfig(intra_op_threads=1, shared_weights=shared_weights)
+    return GraphSession(path, config, fused_io.ENCODE_INPUTS, fused_io.ENCODE_OUTPUTS, operators=library)
 
 
-def open_decoder(library: Path, path: Path) -> GraphSession:
+def open_decoder(library: Path, path: Path, shared_weights: Path | None = None) -> GraphSession:
     """Open the graph of a `Decode`."""
-    return GraphSession(path, _ONE_THREAD, fused_io.DECODE_INPUTS, fused_io.DECODE_OUTPUTS, operators=library)
+    config = SessionConfig(intra_op_threads=1, shared_weights=shared_weights)
+    return GraphSession(path, config, fused_io.DECODE_INPUTS, fused_io.DECODE_OUTPUTS, operators=library)
 
 
 class Operators:
@@ -35,9 +35,10 @@ class Operators:
 
     def __init__(self, library: Path, encoder: Path, decoder: Path, sizes: tuple[int, int, int],
                  num_slots: int = 20, capacity: int = 40, source_tokens: int = 64,
-                 start_id: int = START_ID) -> None:  # fmt: skip
+                 start_id: int = START_ID, shared_weights: Path | None = None) -> None:  # fmt: skip
         """`sizes` are the decoder's layers, heads, and the size of a head."""
-        self._encoder, self._decoder = open_encoder(library, encoder), open_decoder(library, decoder)
+        self._encoder = open_encoder(library, encoder, shared_weights)
+        self._decoder = open_decoder(library, decoder, shared_weights)
         num_layers, num_heads, head_size = sizes
         block = (num_heads, 2, 16 * (-(-head_size // 16) * 16))
         self.self_cache = np.full((num_slots, num_layers, -(-capacity // 16), *block), np.nan, np.float32)

@@ -6,7 +6,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from service.bundle.fused_io import AT_LIMIT, RUNNING, STOPPED
+from service.bundle.fused_io import AT_LIMIT, INTERRUPT_FOR_NEWCOMERS, RUNNING, STOPPED
 from service.domain.translation import FinishReason
 from service.engine.batch import Batch
 from service.engine.runner import ONE_STEP, Fetch, Rows, RunnerSpec, RunOutput, StepRunner
@@ -118,6 +118,11 @@ def test_several_runs_are_like_one(
     num_steps.clear()
     in_runs_of(1000)
     assert set(num_steps) == {1}, "an interrupt is seen after each step"
+    operators.state.control["interrupt"], operators.state.control["least_steps"] = INTERRUPT_FOR_NEWCOMERS, 5
+    num_steps.clear()
+    in_runs_of(1000)
+    assert set(num_steps[:-1]) == {5}, "newcomers wait until a run has paid for its turn"
+    assert num_steps[-1] <= 5
     operators.state.control["interrupt"] = 0
     num_steps.clear()
     in_runs_of(1000, returns_after=1)

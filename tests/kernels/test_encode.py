@@ -83,6 +83,19 @@ def test_packing_and_threads_change_no_bit(
     operators.num_threads = 1
 
 
+@pytest.mark.parametrize("num_threads", [1, 2])
+def test_many_sources_are_encoded_some_at_a_time(
+    operators: Operators, caches: Floats, sources: list[tuple[int, ...]], num_threads: int
+) -> None:
+    count = len(sources)
+    operators.num_threads = num_threads
+    operators.cross_cache[...] = np.nan
+    operators.encode(sources * 2, range(2 * count))
+    for copy in (operators.cross_cache[:count], operators.cross_cache[count : 2 * count]):
+        np.testing.assert_array_equal(bits(copy), bits(caches[:count]))
+    operators.num_threads = 1
+
+
 def test_instruction_sets_change_no_bit(
     kernels_library: Path, computes: list[Compute], tmp_path: Path, shape: Shape, caches: Floats,
     sources: list[tuple[int, ...]], monkeypatch: pytest.MonkeyPatch,

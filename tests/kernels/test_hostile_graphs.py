@@ -48,7 +48,7 @@ def test_sanitizers_find_nothing(tmp_path: Path) -> None:
     library = build(tmp_path, wanted=compiler, sanitize=True)
     environment = {"LD_PRELOAD": " ".join(runtimes), "ASAN_OPTIONS": "detect_leaks=0", "PYTHONMALLOC": "malloc"}
     fuzz(library, tmp_path, graphs=(3, 7), inputs=(1000, 3), seconds=300, **environment)
-    files = [f"tests/kernels/test_{name}.py" for name in ("encode", "decode")]
+    files = [f"tests/kernels/test_{name}.py" for name in ("encode", "decode", "shared_weights")]
     subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *files],
         env=os.environ | environment | {GIVEN: str(library)}, cwd=REPOSITORY, check=True, timeout=patient(500),

@@ -44,6 +44,7 @@ Decode::Decode(NodeInfo &node)
   search_model_.num_readable = embedding_.num_tokens;
   search_model_.renormalizes = node.integer("renormalizes", 0, 1) != 0;
   num_inputs_ = model_.num_read();
+  model_.complete();
 }
 
 State Decode::bind(const Context &context, Caches &caches) const {
@@ -128,7 +129,9 @@ void Decode::run(const Context &context) {
       control.num_ended = num_live - static_cast<int32_t>(search.live().size());
     control.num_steps++;
     bool has_room = control.returns_after > 0 && control.num_ended >= control.returns_after;
-    if (has_room || __atomic_load_n(&control.interrupt, __ATOMIC_RELAXED))
+    int32_t interrupt = __atomic_load_n(&control.interrupt, __ATOMIC_RELAXED);
+    bool is_early = interrupt == kForNewcomers && control.num_steps < control.least_steps;
+    if (has_room || (interrupt != kNone && !is_early))
       break;
   }
   *result = control.num_steps;

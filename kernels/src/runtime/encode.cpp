@@ -39,6 +39,8 @@ struct Encode::Sources {
 
 namespace {
 
+constexpr int64_t kGroupTokens = 128; // of sources that are encoded together, if they are not long
+
 // Return how often, at most, the same up to `kMaxPeriod` tokens occur in a row (`engine/repeats.py`: most_repeats).
 int32_t most_repeats(const int64_t *ids, int64_t count) {
   int64_t most = 1;
@@ -82,6 +84,7 @@ Encode::Encode(NodeInfo &node)
     if (cross.num_outputs != 2 * int64_t{shape_.num_heads} * shape_.head_size)
       throw std::invalid_argument("the decoder's heads are not as wide as the encoder's");
   num_inputs_ = model_.num_read();
+  model_.complete();
 }
 
 void Encode::run(const Context &context) {
@@ -121,8 +124,9 @@ void Encode::run(const Context &context) {
   Team &team = Team::of_this_thread();
   Team::Run of_threads(team, std::clamp<int>(num_threads, 1, kMaxThreads));
   // Sources do not need each other. If there are enough, each thread encodes some of them to the end, and neither waits
-  // for others nor moves what it computes to another CPU.
-  int64_t num_groups = std::min<int64_t>(sources.num_sources, team.size());
+  // for others nor moves what it computes to another CPU. Many are encoded some at a time, which takes less memory.
+  int64_t num_groups =
+      std::min<int64_t>(sources.num_sources, std::max<int64_t>(team.size(), sources.num_tokens / kGroupTokens));
   if (num_groups == 1)
     return encode_together(sources, Parallel(compute_, team));
   // Only memory can be lacking there. `kernels/zig` has no std::exception_ptr.

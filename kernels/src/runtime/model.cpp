@@ -1,7 +1,9 @@
 #include "runtime/model.h"
 
 #include <algorithm>
+#include <cinttypes>
 #include <cmath>
+#include <cstdio>
 #include <cstring>
 #include <limits>
 
@@ -15,6 +17,8 @@ constexpr int64_t kMaxSize = 10'000'000; // export/architecture/config.py: MAX_S
 constexpr int64_t kMaxLayers = 1000;
 constexpr int64_t kMaxWidth = 1 << 20; // sums of 2^20 products of 8 bits would exceed 32 bits: see `pack`
 constexpr int64_t kMaxInputs = 65'000; // 255 * 127 * 65,000 < 2^31
+constexpr int64_t kGroupBytes = kBlockColumns * 4; // of a block of packed weights: four inputs
+constexpr size_t kEmbeddingConstants = 3;          // the first ones, which are not packed
 
 Activation activation_of(const std::string &name) {
   if (name == "relu")
@@ -28,9 +32,42 @@ Activation activation_of(const std::string &name) {
   throw std::invalid_argument("attribute activation is '" + name + "', allowed are relu, gelu, silu, identity");
 }
 
+// Return the file of a node's packed weights. The same weights have the same name, whatever the instruction set.
+SharedWeights::File file_of(const NodeInfo &node) {
+  SharedWeights::File file{node.shared_weights(), "", 0};
+  if (file.directory.empty())
+    return file;
+  std::vector<Tensor> constants = node.rest();
+  uint64_t hash = 0;
+  for (size_t index = kEmbeddingConstants; index < constants.size(); index++) {
+    const Tensor &tensor = constants[index];
+    if (tensor.type != ort::kInt8 || tensor.shape.size() != 2)
+      continue;
+    hash = hash_of(tensor.shape.data(), 2 * sizeof(int64_t), hash);
+    hash = hash_of(tensor.data, tensor.size(), hash);
+    file.num_bytes += round_up(tensor.shape[0], kBlockColumns) * round_up(tensor.shape[1], 4);
+  }
+  char name[17];
+  std::snprintf(name, sizeof name, "%016" PRIx64, hash);
+  file.name = name;
+  return file;
+}
+
+// Return a constant, which may lie anywhere in a mapped file, at an odd address. Throws, naming `what`, if it has NaN or
+// infinity; one that `may_forbid` tokens may have minus infinity.
+std::vector<float> floats_of(const char *what, const Tensor &tensor, bool may_forbid = false) {
+  std::vector<float> values(tensor.size());
+  if (!values.empty())
+    std::memcpy(values.data(), tensor.data, values.size() * sizeof(float));
+  auto is_wrong = [=](float value) { return !std::isfinite(value) && !(may_forbid && value < 0); };
+  if (std::any_of(values.begin(), values.end(), is_wrong))
+    throw std::invalid_argument(std::string(what) + " has values that are not finite");
+  return values;
+}
+
 } // namespace
 
-Model::Model(NodeInfo &node) : node_(node), compute_(selected_compute()) {
+Model::Model(NodeInfo &node) : node_(node), compute_(selected_compute()), packed_(file_of(node)) {
   if (compute_ == nullptr)
     throw std::runtime_error("no instruction set of this CPU is supported");
   architecture_.num_layers = static_cast<int32_t>(node.integer("num_layers", 1, kMaxLayers));
@@ -55,16 +92,9 @@ float *Model::floats(int64_t size) {
   return floats_.back().data();
 }
 
-// Copy a constant: it may lie anywhere in a mapped file, at an odd address. Throws, naming `what`, if it has NaN or
-// infinity; one that `may_forbid` tokens may have minus infinity.
-const float *Model::copied(const char *what, const Tensor &tensor, bool may_forbid) {
-  int64_t size = tensor.size();
-  float *copy = floats(size);
-  if (size > 0)
-    std::memcpy(copy, tensor.data, size * sizeof(float));
-  auto is_wrong = [=](float value) { return !std::isfinite(value) && !(may_forbid && value < 0); };
-  if (std::any_of(copy, copy + size, is_wrong))
-    throw std::invalid_argument(std::string(what) + " has values that are not finite");
+const float *Model::kept(const std::vector<float> &values) {
+  float *copy = floats(static_cast<int64_t>(values.size()));
+  std::copy(values.begin(), values.end(), copy);
   return copy;
 }
 
@@ -88,11 +118,11 @@ Embedding Model::read_embedding() {
   Embedding embedding{};
   embedding.num_tokens = tokens.shape[0];
   embedding.tokens = static_cast<const int8_t *>(tokens.data);
-  embedding.scales = copied("the token embedding's scales",
-                            node_.constant("the token embedding's scales", ort::kFloat, {embedding.num_tokens, 1}));
+  const char *scales = "the token embedding's scales";
+  embedding.scales = kept(floats_of(scales, node_.constant(scales, ort::kFloat, {embedding.num_tokens, 1})));
   Tensor positions = node_.constant("the positions", ort::kFloat, {-1, width});
   embedding.num_positions = positions.shape[0];
-  embedding.positions = copied("the positions", positions);
+  embedding.positions = kept(floats_of("the positions", positions));
   if (embedding.num_tokens < 1 || embedding.num_tokens > kMaxSize || embedding.num_positions < 1)
     throw std::invalid_argument("the embedding has no tokens or positions, or too many");
   return embedding;
@@ -107,8 +137,7 @@ Norm Model::read_norm() {
   const float **targets[] = {&norm.gain, &norm.bias};
   const char *names[] = {"a norm's gain", "a norm's bias"};
   for (int part = 0; part < 2; part++) {
-    Tensor tensor = node_.constant(names[part], ort::kFloat, {stored});
-    const float *values = copied(names[part], tensor);
+    std::vector<float> values = floats_of(names[part], node_.constant(names[part], ort::kFloat, {stored}));
     float *copy = floats(round_up(width, kLanes));
     for (int64_t index = 0; index < width; index++)
       copy[index] = values[stored == 1 ? 0 : index];
@@ -127,11 +156,11 @@ Model::Part Model::read_part(const char *what, int64_t num_inputs, int64_t num_o
     throw std::invalid_argument(std::string(what) + " has no inputs or outputs, or too many");
   auto floats = [&](const char *kind, const std::vector<int64_t> &dims, bool may_forbid = false) {
     std::string of_what = std::string(kind) + " of " + what;
-    return copied(of_what.c_str(), node_.constant(of_what.c_str(), ort::kFloat, dims), may_forbid);
+    return floats_of(of_what.c_str(), node_.constant(of_what.c_str(), ort::kFloat, dims), may_forbid);
   };
   part.scales = floats("scales", {part.num_outputs});
   part.biases = floats("biases", {part.num_outputs}, true);
-  float scale = *floats("the input scale", {});
+  float scale = floats("the input scale", {})[0];
   std::string zero_point_name = std::string("the zero point of ") + what;
   int32_t zero = *static_cast<const uint8_t *>(node_.constant(zero_point_name.c_str(), ort::kUint8, {}).data);
   if (!(scale >= 1e-30f && scale <= 1e30f))
@@ -147,30 +176,33 @@ Dense Model::pack(const char *what, const std::vector<Part> &parts, int64_t num_
   for (const Part &part : parts)
     num_outputs += part.num_outputs;
   int64_t groups = round_up(num_inputs, 4) / 4, blocks = round_up(num_outputs, kBlockColumns) / kBlockColumns;
-  packed_.emplace_back(blocks * groups * kBlockColumns * 4);
-  Array<int8_t> &packed = packed_.back();
+  std::vector<const int8_t *> rows; // each output's weights
   float *scales = floats(blocks * kBlockColumns), *biases = floats(blocks * kBlockColumns);
-  int64_t column = 0;
   for (const Part &part : parts)
-    for (int64_t output = 0; output < part.num_outputs; output++, column++) {
+    for (int64_t output = 0; output < part.num_outputs; output++) {
       const int8_t *row = part.weights + output * num_inputs;
-      int8_t *target = packed.data() + column / kBlockColumns * groups * kBlockColumns * 4 + column % kBlockColumns * 4;
-      for (int64_t input = 0; input < num_inputs; input++) {
-        if (row[input] == -128) // products in pairs of 16 bits could overflow
-          throw std::invalid_argument(std::string(what) + " has the weight -128, allowed is -127 to 127");
-        target[input / 4 * kBlockColumns * 4 + input % 4] = row[input];
-      }
+      if (std::memchr(row, -128, static_cast<size_t>(num_inputs))) // products in pairs of 16 bits could overflow
+        throw std::invalid_argument(std::string(what) + " has the weight -128, allowed is -127 to 127");
+      size_t column = rows.size();
+      rows.push_back(row);
       scales[column] = part.scales[output] * input_scale;
       if (!std::isfinite(scales[column]))
         throw std::invalid_argument(std::string(what) + " has scales that are too large");
       biases[column] = part.biases[output];
     }
+  auto pack_block = [&](int64_t block, int8_t *to) {
+    for (int64_t column = block * kBlockColumns; column < std::min((block + 1) * kBlockColumns, num_outputs); column++)
+      for (int64_t input = 0; input < num_inputs; input += 4)
+        std::memcpy(to + input / 4 * kGroupBytes + column % kBlockColumns * 4, rows[column] + input,
+                    static_cast<size_t>(std::min<int64_t>(num_inputs - input, 4)));
+  };
+  const int8_t *packed = packed_.keep(blocks, groups * kGroupBytes, pack_block);
   Dense dense{};
   dense.num_inputs = static_cast<int32_t>(num_inputs);
   dense.num_outputs = static_cast<int32_t>(num_outputs);
   dense.num_groups = static_cast<int32_t>(groups);
   dense.num_blocks = static_cast<int32_t>(blocks);
-  dense.weights = packed.data();
+  dense.weights = packed;
   dense.scales = scales;
   dense.biases = biases;
   dense.input_scale = input_scale;

@@ -10,6 +10,7 @@
 
 #include "compute/compute.h"
 #include "runtime/memory.h"
+#include "runtime/shared_weights.h"
 #include "runtime/tensor.h"
 
 namespace dragoman {
@@ -57,6 +58,9 @@ public:
   // `num_outputs` are not made of such heads.
   CacheShape heads_of(const char *what, int64_t num_outputs, int count) const;
 
+  // Say that all has been read: other processes may use the packed weights.
+  void complete() { packed_.complete(); }
+
   // The same layer with other biases.
   Dense with_biases(const Dense &dense, const std::vector<int64_t> &ids, float bias);
 
@@ -66,21 +70,20 @@ public:
 
 private:
   struct Part {
-    const int8_t *weights;
-    const float *scales;
-    const float *biases;
+    const int8_t *weights; // (outputs, inputs)
+    std::vector<float> scales, biases;
     int64_t num_outputs;
   };
   Part read_part(const char *what, int64_t num_inputs, int64_t num_outputs, float *input_scale, int32_t *zero_point);
   Dense pack(const char *what, const std::vector<Part> &parts, int64_t num_inputs, float input_scale,
              int32_t zero_point);
-  const float *copied(const char *what, const Tensor &tensor, bool may_forbid = false);
+  const float *kept(const std::vector<float> &values);
   float *floats(int64_t size);
 
   NodeInfo &node_;
   const Compute *compute_;
   Architecture architecture_;
-  std::deque<Array<int8_t>> packed_;
+  SharedWeights packed_;
   std::deque<Array<float>> floats_;
   std::deque<Array<int32_t>> integers_;
 };

@@ -3,14 +3,31 @@
 
 #include <exception>
 #include <new>
+#include <string>
 
 #include "runtime/ort.h"
 #include "runtime/tensor.h"
 
 namespace dragoman {
 
+// Run `body`; what it throws becomes a status.
+template <typename Body> ort::Status *guarded(const ort::Api *api, Body body) noexcept {
+  const char *message = "an unknown error";
+  try {
+    body();
+    return nullptr;
+  } catch (const std::bad_alloc &) {
+    message = "bad allocation: no memory"; // as NumPy and ONNX Runtime name it
+    return ort::new_status(api, ort::kFail, message);
+  } catch (const std::exception &error) {
+    return ort::new_status(api, ort::kInvalidArgument, error.what());
+  } catch (...) {
+    return ort::new_status(api, ort::kFail, message);
+  }
+}
+
 // `Kernel` has: name; inputs[] and outputs[] (element types); a constructor from NodeInfo; run(const Context &), which
-// several threads may call at once. Exceptions become errors of the session or the run.
+// several threads may call at once. Exceptions become errors of the session or the run. `shared_weights`: see NodeInfo.
 template <typename Kernel> struct Operator : ort::CustomOp {
   struct Instance {
     const ort::Api *api;
@@ -20,22 +37,9 @@ template <typename Kernel> struct Operator : ort::CustomOp {
   static constexpr size_t num_inputs = sizeof Kernel::inputs / sizeof Kernel::inputs[0];
   static constexpr size_t num_outputs = sizeof Kernel::outputs / sizeof Kernel::outputs[0];
 
-  template <typename Body> static ort::Status *guarded(const ort::Api *api, Body body) noexcept {
-    const char *message = "an unknown error";
-    try {
-      body();
-      return nullptr;
-    } catch (const std::bad_alloc &) {
-      message = "bad allocation: no memory"; // as NumPy and ONNX Runtime name it
-      return ort::new_status(api, ort::kFail, message);
-    } catch (const std::exception &error) {
-      return ort::new_status(api, ort::kInvalidArgument, error.what());
-    } catch (...) {
-      return ort::new_status(api, ort::kFail, message);
-    }
-  }
+  const std::string shared_weights;
 
-  Operator() : ort::CustomOp{} {
+  explicit Operator(const std::string &folder) : ort::CustomOp{}, shared_weights(folder) {
     using ort::CustomOp;
     version = ort::kApiVersion;
     get_name = [](const CustomOp *) { return Kernel::name; };
@@ -56,9 +60,9 @@ template <typename Kernel> struct Operator : ort::CustomOp {
     get_variadic_input_homogeneity = [](const CustomOp *) { return 0; };
     get_variadic_output_min_arity = [](const CustomOp *) { return 0; };
     get_variadic_output_homogeneity = [](const CustomOp *) { return 1; };
-    create_kernel_v2 = [](const CustomOp *, const ort::Api *api, const ort::KernelInfo *info, void **out) {
+    create_kernel_v2 = [](const CustomOp *own, const ort::Api *api, const ort::KernelInfo *info, void **out) {
       return guarded(api, [&] {
-        NodeInfo node(api, info, num_inputs);
+        NodeInfo node(api, info, num_inputs, static_cast<const Operator *>(own)->shared_weights);
         *out = new Instance{api, Kernel(node)};
       });
     };

@@ -82,6 +82,9 @@ enum Position : int {
   kGetOutput = 91,
   kReleaseStatus = 93,
   kReleaseTensorInfo = 99,
+  kGetInputCountOfInfo = 230,
+  kHasConfigEntry = 237,
+  kGetConfigEntry = 238,
   kGetConstantInput = 249,
 };
 

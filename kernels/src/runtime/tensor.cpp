@@ -158,17 +158,31 @@ std::string NodeInfo::text(const char *name) const {
   return std::string(buffer, strnlen(buffer, sizeof buffer));
 }
 
-Tensor NodeInfo::constant(const char *what, ort::ElementType type, const std::vector<int64_t> &dims) {
+Tensor NodeInfo::at(const char *what, size_t index) const {
   int is_constant = 0;
   const ort::Value *value = nullptr;
   ort::check(api_, ort::entry<ort::Status *(*)(const ort::KernelInfo *, size_t, int *, const ort::Value **)>(
-                       api_, ort::kGetConstantInput)(info_, next_, &is_constant, &value));
+                       api_, ort::kGetConstantInput)(info_, index, &is_constant, &value));
   if (!is_constant || value == nullptr)
-    throw std::invalid_argument(std::string(what) + " (input " + std::to_string(next_) + ") is not a constant");
-  Tensor tensor = tensor_of(api_, const_cast<ort::Value *>(value));
+    throw std::invalid_argument(std::string(what) + " (input " + std::to_string(index) + ") is not a constant");
+  return tensor_of(api_, const_cast<ort::Value *>(value));
+}
+
+Tensor NodeInfo::constant(const char *what, ort::ElementType type, const std::vector<int64_t> &dims) {
+  Tensor tensor = at(what, next_);
   tensor.require(what, type, dims);
   next_++;
   return tensor;
+}
+
+std::vector<Tensor> NodeInfo::rest() const {
+  size_t count = 0;
+  ort::check(api_, ort::entry<ort::Status *(*)(const ort::KernelInfo *, size_t *)>(api_, ort::kGetInputCountOfInfo)(
+                       info_, &count));
+  std::vector<Tensor> tensors;
+  for (size_t index = next_; index < count; index++)
+    tensors.push_back(at("a constant", index));
+  return tensors;
 }
 
 } // namespace dragoman

@@ -71,12 +71,15 @@ struct Hypothesis {
 };
 static_assert(sizeof(Hypothesis) == 16, "service/bundle/fused_io.py has another layout");
 
+// Why other threads end a run early: at once, or for sequences that could join.
+enum Interrupt : int32_t { kNone = 0, kNow = 1, kForNewcomers = 2 };
+
 // What a run is told and what it tells, all int32.
 struct Control {
   int32_t num_rows;    // rows [0, num_rows) take part
   int32_t max_steps;
   int32_t returns_after;  // rows that end before the run returns; 0: it goes on without them
-  int32_t interrupt;      // polled between steps: other threads set it to end the run early
+  int32_t interrupt;      // polled between steps: other threads set it to an Interrupt to end the run early
   int32_t eos_id;
   int32_t decoder_start_id;
   int32_t num_steps;     // out: steps that were made
@@ -84,7 +87,8 @@ struct Control {
   int32_t num_threads;   // that the run may use, the caller's included
   int32_t num_row_steps; // out: the rows of every step
   int32_t num_ended;     // out: rows that ended
-  int32_t reserved[5];
+  int32_t least_steps;   // that an interrupt for newcomers leaves the run
+  int32_t reserved[4];
 };
 static_assert(sizeof(Control) == 64, "service/bundle/fused_io.py has another layout");
 

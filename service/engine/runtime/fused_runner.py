@@ -71,17 +71,18 @@ class _Control:
         self.fields = control.view(np.int32)
         self._memory = self.fields.data  # faster to index than an array
 
-    def write(self, num_rows: int, max_steps: int, returns_after: int, num_threads: int) -> None:
+    def write(self, num_rows: int, max_steps: int, limits: RunLimits, num_threads: int) -> None:
         memory = self._memory
         memory[_PLACES["num_rows"]], memory[_PLACES["max_steps"]] = num_rows, max_steps
-        memory[_PLACES["returns_after"]], memory[_PLACES["num_threads"]] = returns_after, num_threads
+        memory[_PLACES["returns_after"]], memory[_PLACES["num_threads"]] = limits.returns_after, num_threads
+        memory[_PLACES["least_steps"]] = limits.least_steps
 
     @property
-    def is_interrupted(self) -> bool:
-        return self._memory[_PLACES["interrupt"]] != 0
+    def interrupt(self) -> int:
+        return self._memory[_PLACES["interrupt"]]
 
-    @is_interrupted.setter
-    def is_interrupted(self, value: bool) -> None:
+    @interrupt.setter
+    def interrupt(self, value: int) -> None:
         self._memory[_PLACES["interrupt"]] = value
 
     def read(self) -> SearchRun:
@@ -221,18 +222,23 @@ class FusedRunner:
         if self._search is None:
             self._search = self._bind()
         num_threads = self._threads[len(self._at_work) > 1]
-        self._control.write(num_rows, min(limits.max_steps, self.spec.max_steps), limits.returns_after, num_threads)
+        self._control.write(num_rows, min(limits.max_steps, self.spec.max_steps), limits, num_threads)
         self._decoder.run(self._search)
         self._check_terminated()
         return self._control.read()
 
     def interrupt(self) -> None:
         """See `SearchRunner.interrupt`."""
-        self._control.is_interrupted = True
+        self._control.interrupt = fused_io.INTERRUPT_NOW
+
+    def interrupt_for_newcomers(self) -> None:
+        """See `SearchRunner.interrupt_for_newcomers`."""
+        if self._control.interrupt == fused_io.NO_INTERRUPT:
+            self._control.interrupt = fused_io.INTERRUPT_FOR_NEWCOMERS
 
     def clear_interrupt(self) -> None:
         """See `SearchRunner.clear_interrupt`."""
-        self._control.is_interrupted = False
+        self._control.interrupt = fused_io.NO_INTERRUPT
 
     def move(self, source_row: int, target_row: int, length: int) -> None:
         """See `Runner.move`. The rows' slots stay where they are."""

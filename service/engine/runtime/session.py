@@ -40,12 +40,16 @@ class SessionConfig:
     `device` is "cpu" or "cuda". `intra_op_threads` 0 means one thread per CPU that the process may use. Threads that
     spin between runs are faster on an idle machine but much slower when anything else needs the cores: off by default.
     Prepacked weights are a copy in the kernels' own layout: faster runs for twice the memory.
+
+    `shared_weights` is a folder that only this user may use. All processes that are given the same one map one copy of
+    the weights that our own operators pack (`kernels/README.md`); without one, each has its own.
     """
 
     device: str = "cpu"
     intra_op_threads: int = 0
     allow_spinning: bool = False
     prepacks_weights: bool = True
+    shared_weights: Path | None = None
 
     def __post_init__(self) -> None:
         if self.device not in _PROVIDERS:
@@ -244,6 +248,8 @@ def _open(path: Path, config: SessionConfig, operators: Path | None = None) -> o
     # Its own fallback would print to standard output.
     options = _session_options(config)
     if operators is not None:
+        if config.shared_weights is not None:
+            options.add_session_config_entry("dragoman.shared_weights", str(config.shared_weights.absolute()))
         options.register_custom_ops_library(str(operators))
     session = ort.InferenceSession(path, options, providers=[provider], enable_fallback=0)
     if provider not in session.get_providers():

@@ -59,6 +59,10 @@ class FusedSearch:
         """See `Search.interrupt`."""
         self._runner.interrupt()
 
+    def interrupt_for_newcomers(self) -> None:
+        """See `Search.interrupt_for_newcomers`."""
+        self._runner.interrupt_for_newcomers()
+
     def clear_interrupt(self) -> None:
         """See `Search.clear_interrupt`."""
         self._runner.clear_interrupt()

@@ -35,6 +35,10 @@ class Search(Protocol):
         """Make a long run end soon (`SearchRunner.interrupt`). Thread-safe."""
         ...
 
+    def interrupt_for_newcomers(self) -> None:
+        """Make a long run end once it has paid for its turn (`SearchRunner.interrupt_for_newcomers`). Thread-safe."""
+        ...
+
     def clear_interrupt(self) -> None:
         """Undo `interrupt` (`SearchRunner.clear_interrupt`)."""
         ...

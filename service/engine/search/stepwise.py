@@ -84,6 +84,9 @@ class StepwiseSearch:
     def interrupt(self) -> None:
         """See `Search.interrupt`. Runs are short."""
 
+    def interrupt_for_newcomers(self) -> None:
+        """See `Search.interrupt_for_newcomers`. Runs are short."""
+
     def clear_interrupt(self) -> None:
         """See `Search.clear_interrupt`."""
 

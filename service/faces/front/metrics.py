@@ -39,7 +39,7 @@ class WorkersMetrics:
         readings = await asyncio.gather(*(reader.read() for reader in self._readers))
         for state in WorkerState:
             self._workers.states.labels(state.value).set(sum(reading.state is state for reading in readings))
-        self._workers.restarts.inc(sum(reading.is_another for reading in readings))
+        self._workers.restarts.labels().inc(sum(reading.is_another for reading in readings))
         self._forget(readings)
         parts = [self._own.families(), *(reading.present for reading in readings), *(each.kept for each in readings)]
         return merged(parts, self._rules)

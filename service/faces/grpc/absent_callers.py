@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import time
+import traceback
 from typing import Any, NoReturn
 
 import grpc
@@ -45,6 +46,16 @@ async def end(
     except Exception as error:  # grpc's own class, which has no public name
         _LOG.debug("the caller disconnected before its %s", status.code.name)
         raise asyncio.CancelledError from error
+
+
+def forget(error: grpc.aio.AbortError) -> None:
+    """Remove an error's references to the call that it ended.
+
+    gRPC keeps the error with the call, and the error keeps its frames, which refer to the message and the call: all of
+    that would stay in memory until Python's garbage collector runs.
+    """
+    traceback.clear_frames(error.__traceback__)
+    error.__context__ = error.__traceback__ = None
 
 
 def is_worth_logging(record: logging.LogRecord) -> bool:

@@ -1,26 +1,45 @@
-"""gRPC side of the call pipeline (`service.calls.pipeline`): begins calls, rejects them early, and ends them."""
+"""gRPC side of the call pipeline (`service.calls.pipeline`): takes every call from its first byte to its last.
 
-from collections.abc import Callable, Mapping
-from typing import Any, NoReturn
+Begin -> identify -> receive the message in its turn -> admit -> serve: parse, answer -> trailers, or the status of an
+error. All of that is one coroutine per call, not one interceptor for each step: for a short text, those took a quarter
+of the time outside the engine.
+"""
+
+import inspect
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import grpc
 from grpc_reflection.v1alpha import reflection
 
-from service.calls.metadata import REQUEST_ID_KEY
+from service.calls.metadata import REQUEST_ID_KEY, Metadata
 from service.calls.pipeline import CallPipeline
-from service.domain.call import TIMING_KEY, Call, current_call, server_timing
-from service.domain.errors import ServiceError, Unauthenticated
+from service.domain.call import TIMING_KEY, Call, server_timing
+from service.domain.errors import ServiceError
 from service.domain.translation import Priority
 from service.faces.grpc import health
-from service.faces.grpc.absent_callers import end
+from service.faces.grpc.absent_callers import end, forget, write
 from service.faces.grpc.context import host_of
 from service.faces.grpc.dragoman import servicer as translation_servicer
 from service.faces.grpc.dragoman.messages import PRIORITIES
 from service.faces.grpc.google import servicer as google_servicer
-from service.faces.grpc.interceptors import Behaviour, Context, Continuation, Handler, Interceptor, around, parse
+from service.faces.grpc.intake import Intake
 from service.faces.grpc.kserve import servicer as kserve_servicer
+from service.faces.grpc.open_calls import OpenCalls
+from service.faces.grpc.parsing import parse
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
-from service.faces.grpc.status import Metadata, status_of
+from service.faces.grpc.status import status_of
+
+Context = grpc.aio.ServicerContext[Any, Any]
+T = TypeVar("T")
+
+if TYPE_CHECKING:  # generic in the stubs only
+    Handler = grpc.RpcMethodHandler[Any, Any]
+    Interceptor = grpc.aio.ServerInterceptor[Any, Any]
+else:
+    Handler = grpc.RpcMethodHandler
+    Interceptor = grpc.aio.ServerInterceptor
+Continuation = Callable[[grpc.HandlerCallDetails], Awaitable[Handler]]
 
 # Probes have no keys, and the list of methods is public anyway.
 _NEED_NO_KEY = (
@@ -39,127 +58,222 @@ def _normal_priority(message: bytes) -> Priority:
     return Priority.NORMAL
 
 
-# The most common methods, and how to read a call's priority. KServe's calls are rejected later, for the same reasons.
+# The most common methods, and how to read a call's priority. An overloaded server must spend its time on the calls it
+# has admitted: rejecting one of these before it is served costs two thirds of what it does later. KServe's calls are
+# rejected later, for the same reasons.
 _PRIORITY_OF: Mapping[str, Callable[[bytes], Priority]] = {
     f"/{translation_servicer.SERVICE_NAME}/Translate": _own_priority,
     f"/{google_servicer.SERVICE_NAME}/TranslateText": _normal_priority,
 }
 
 
-class ArrivalInterceptor(Interceptor):
-    """Begins every call, and admits those with a valid API key.
+class CallInterceptor(Interceptor):
+    """Takes every call of every method the whole way; must be the only interceptor.
 
-    Must be outside all interceptors that receive messages: nothing is read from callers without a key.
+    To gRPC, all handlers take streams of requests: it would receive the messages of all others by itself, however many,
+    where `Intake` does so in their turn. Handlers are built once for each method, and only known methods have one.
     """
 
-    def __init__(self, pipeline: CallPipeline) -> None:
+    def __init__(self, pipeline: CallPipeline, intake: Intake, open_calls: OpenCalls) -> None:
         self._pipeline = pipeline
+        self._intake = intake
+        self._open_calls = open_calls
+        self._handlers: dict[str, Handler] = {}
 
     async def intercept_service(self, continuation: Continuation, details: grpc.HandlerCallDetails) -> Handler:
         """See `grpc.aio.ServerInterceptor`."""
-        handler = await continuation(details)
-        method = details.method.removeprefix("/")
-        asks_for_key = self._pipeline.asks_for_keys and not details.method.startswith(_NEED_NO_KEY)
-
-        async def begun(behaviour: Behaviour, request: Any, context: Context) -> Any:
-            peer, metadata = context.peer(), context.invocation_metadata() or ()
-            call = self._pipeline.begin(method, metadata, host_of(peer), peer, protocol="grpc")
-            if asks_for_key:
-                try:
-                    self._pipeline.identify(call, metadata)
-                except Unauthenticated as error:
-                    return await refuse(self._pipeline, error, context)
-            return await behaviour(request, context)
-
-        wrapped = around(handler, begun)
-        assert not asks_for_key or handler is None or wrapped is not handler, (
-            f"{details.method} would be open to everybody"
-        )
-        return wrapped
+        handler = self._handlers.get(details.method)
+        if handler is None:
+            handler = await continuation(details)
+            if handler is not None:
+                way = _Way(self._pipeline, self._intake, self._open_calls, handler, details.method)
+                handler = self._handlers[details.method] = way.handler()
+        return handler
 
 
-class AdmissionInterceptor(Interceptor):
-    """Rejects calls of the most common methods while every model is overloaded.
+class _Way:
+    """The way of the calls of one method. All methods belong to the event loop's thread."""
 
-    An overloaded server must spend its time on the calls it has admitted. Rejecting a call on the normal path costs
-    half as much again, for its record, quotas, message, and the planning of its texts.
-    """
-
-    def __init__(self, pipeline: CallPipeline) -> None:
+    def __init__(
+        self, pipeline: CallPipeline, intake: Intake, open_calls: OpenCalls, handler: Any, method: str
+    ) -> None:
         self._pipeline = pipeline
+        self._intake = intake
+        self._open_calls = open_calls if open_calls.counts(method) else None
+        self._method = method.removeprefix("/")
+        self._needs_key = pipeline.asks_for_keys and not method.startswith(_NEED_NO_KEY)
+        self._priority_of = _PRIORITY_OF.get(method)
+        self._is_unary = handler.unary_unary is not None
+        self._is_streamed = bool(handler.request_streaming)
+        self._deserialize = handler.request_deserializer
+        self._serialize = handler.response_serializer
+        self._behaviour = behaviour_of(handler)
 
-    async def intercept_service(self, continuation: Continuation, details: grpc.HandlerCallDetails) -> Handler:
-        """See `grpc.aio.ServerInterceptor`."""
-        handler = await continuation(details)
-        priority_of = _PRIORITY_OF.get(details.method)
-        if handler is None or priority_of is None:
-            return handler
+    def handler(self) -> Any:
+        """Return the handler for gRPC."""
+        if self._is_unary:
+            return grpc.stream_unary_rpc_method_handler(self._forgotten(self._answer))
+        call = self._write_all if self._is_streamed else self._write
+        return grpc.stream_stream_rpc_method_handler(self._forgotten(call), None, self._serialize)
 
-        async def admitted(behaviour: Behaviour, request: Any, context: Context) -> Any:
+    @staticmethod
+    def _forgotten(way: Callable[[Context], Awaitable[T]]) -> Callable[[Any, Context], Awaitable[T]]:
+        async def behaviour(_: Any, context: Context) -> T:
             try:
-                self._pipeline.admit(lambda: priority_of(request))
+                return await way(context)
+            except grpc.aio.AbortError as error:
+                forget(error)
+                raise
+
+        return behaviour
+
+    async def _answer(self, context: Context) -> bytes:
+        """Answer one message with one message."""
+        metadata = context.invocation_metadata() or ()
+        call = self._begin(context, metadata)
+        refusal: Exception
+        try:
+            self._identify(call, metadata)
+            stay = self._intake.begin(context, self._open_calls)
+            message = await self._intake.receive(context, stay)
+        except ServiceError as error:
+            refusal = error.with_traceback(None)  # it would keep the message alive
+        else:
+            try:
+                self._admit(message)
             except Exception as error:
                 refusal = error.with_traceback(None)
             else:
-                return await behaviour(request, context)
-            return await refuse(self._pipeline, refusal, context)
+                response = await self._served(call, message, context, metadata)
+                answer: bytes = self._serialize(response) if self._serialize else response
+                stay.replace(len(message), len(answer))
+                return answer
+        return await self._refuse(call, refusal, context)
 
-        return around(handler, admitted)
+    async def _write(self, context: Context) -> None:
+        """Answer one message with a stream."""
+        metadata = context.invocation_metadata() or ()
+        call = self._begin(context, metadata)
+        try:
+            self._identify(call, metadata)
+            message = await self._intake.receive(context, self._intake.begin(context, self._open_calls))
+        except ServiceError as error:
+            refusal = error.with_traceback(None)
+        else:
+            await self._served(call, message, context, metadata)
+            return
+        await self._refuse(call, refusal, context)
 
-
-class CallInterceptor(Interceptor):
-    """Serves every call, sends its id and timing as trailers, and ends failed calls with the status of their error.
-
-    On a stream of requests each request is a call of its own, served by its handler.
-    """
-
-    def __init__(self, pipeline: CallPipeline) -> None:
-        self._pipeline = pipeline
-
-    async def intercept_service(self, continuation: Continuation, details: grpc.HandlerCallDetails) -> Handler:
-        """See `grpc.aio.ServerInterceptor`."""
-        handler = await continuation(details)
-        is_stream = handler is not None and bool(handler.request_streaming)
-
-        async def served(behaviour: Behaviour, request: Any, context: Context) -> Any:
-            call = current_call()
+    async def _write_all(self, context: Context) -> None:
+        """Answer a stream with a stream; each request is a call of its own, served by its handler."""
+        metadata = context.invocation_metadata() or ()
+        call = self._begin(context, metadata)
+        try:
+            self._identify(call, metadata)
+            self._intake.begin(context, self._open_calls).open()
+        except ServiceError as error:
+            refusal = error.with_traceback(None)
+        else:
             context.set_trailing_metadata(((REQUEST_ID_KEY, call.request_id),))
-
-            def is_late() -> bool:
-                remaining = context.time_remaining()
-                return remaining is not None and remaining <= 0
-
+            requests = _each_parsed(self._deserialize, self._intake.each(context))
             try:
-                if is_stream:
-                    return await self._pipeline.guard(call, lambda: behaviour(request, context))
-                metadata = context.invocation_metadata() or ()
-                response = await self._pipeline.serve(call, lambda: behaviour(request, context), metadata, is_late)
+                await self._pipeline.guard(call, lambda: self._behaviour(requests, context))
             except ServiceError as error:
-                failure = error.with_traceback(None)  # it would keep the message alive
-                failure.__context__ = None
+                refusal = error.with_traceback(None)
             else:
-                if timing := _timing_trailer(call):
-                    context.set_trailing_metadata((*(context.trailing_metadata() or ()), *timing))
-                return response
-            trailers = (*(context.trailing_metadata() or ()), *_timing_trailer(call))
-            return await end(context, status_of(failure), trailers)
+                self._tell_timing(call, context)
+                return
+            await self._end(call, refusal, context)
+        await self._refuse(call, refusal, context)
 
-        return around(handler, served)
+    def _begin(self, context: Context, metadata: Metadata) -> Call:
+        peer = context.peer()
+        return self._pipeline.begin(self._method, metadata, host_of(peer), peer, protocol="grpc")
+
+    def _identify(self, call: Call, metadata: Metadata) -> None:
+        """Admit only callers with a valid API key, where they need one; nothing is read from others.
+
+        Raises:
+            Unauthenticated: the caller has none.
+        """
+        if self._needs_key:
+            self._pipeline.identify(call, metadata)
+
+    def _admit(self, message: bytes) -> None:
+        """Reject the most common calls while every model is overloaded.
+
+        Raises:
+            Overloaded: they are.
+            InvalidRequest: the message, which would be rejected, can't be parsed.
+        """
+        if (priority_of := self._priority_of) is not None:
+            self._pipeline.admit(lambda: priority_of(message))
+
+    async def _served(self, call: Call, message: bytes, context: Context, metadata: Metadata) -> Any:
+        """Serve a call, and send its id and timing as trailers; end a failed one with the status of its error."""
+        context.set_trailing_metadata(((REQUEST_ID_KEY, call.request_id),))
+        deserialize, behaviour = self._deserialize, self._behaviour
+
+        def work() -> Awaitable[Any]:
+            return behaviour(message if deserialize is None else parse(deserialize, message), context)
+
+        def is_late() -> bool:
+            remaining = context.time_remaining()
+            return remaining is not None and remaining <= 0
+
+        try:
+            response = await self._pipeline.serve(call, work, metadata, is_late)
+        except ServiceError as error:
+            failure = error.with_traceback(None)
+            failure.__context__ = None
+        else:
+            self._tell_timing(call, context)
+            return response
+        return await self._end(call, failure, context)
+
+    async def _end(self, call: Call, failure: ServiceError, context: Context) -> NoReturn:
+        trailers = (*(context.trailing_metadata() or ()), *_timing(call))
+        await end(context, status_of(failure), trailers)
+
+    async def _refuse(self, call: Call, error: Exception, context: Context) -> NoReturn:
+        """End a call, before it is served, with the error's status.
+
+        Raises:
+            AbortError: always; or CancelledError, as for `end`.
+        """
+        status = status_of(self._pipeline.refuse(call, error))
+        await end(context, status, ((REQUEST_ID_KEY, call.request_id),))
+
+    @staticmethod
+    def _tell_timing(call: Call, context: Context) -> None:
+        if timing := _timing(call):
+            context.set_trailing_metadata((*(context.trailing_metadata() or ()), *timing))
 
 
-async def refuse(pipeline: CallPipeline, error: Exception, context: Context) -> NoReturn:
-    """End the current call, before it is processed, with the error's status.
-
-    Raises:
-        AbortError: always; or CancelledError, as for `end`.
-    """
-    call = current_call()
-    status = status_of(pipeline.refuse(call, error))
-    await end(context, status, ((REQUEST_ID_KEY, call.request_id),))
-
-
-def _timing_trailer(call: Call) -> Metadata:
+def _timing(call: Call) -> tuple[tuple[str, str], ...]:
     """Return the call's duration as a trailer, if the call has any texts."""
     if not call.num_texts:
         return ()
     return ((TIMING_KEY, server_timing(call.seconds, call.total_seconds)),)
+
+
+def behaviour_of(handler: Any) -> Callable[[Any, Context], Awaitable[Any]]:
+    """Return a handler's coroutine function; a handler of streams may write its answers itself or yield them."""
+    for behaviour in (handler.unary_unary, handler.unary_stream, handler.stream_stream):
+        if inspect.iscoroutinefunction(behaviour):
+            return behaviour  # type: ignore[no-any-return]
+    answers = handler.stream_stream
+    assert inspect.isasyncgenfunction(answers), f"{handler} is neither a coroutine function nor an async generator"
+
+    async def written(requests: Any, context: Context) -> None:
+        async for answer in answers(requests, context):
+            await write(context, answer)
+
+    return written
+
+
+async def _each_parsed(
+    deserialize: Callable[[bytes], Any] | None, messages: AsyncIterable[bytes]
+) -> AsyncIterator[Any]:
+    async for message in messages:
+        yield message if deserialize is None else parse(deserialize, message)

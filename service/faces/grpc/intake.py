@@ -1,21 +1,18 @@
 """Receiving of messages and sending of answers within the server's byte limit."""
 
 import asyncio
-import traceback
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import grpc
 
-from service.calls.pipeline import CallPipeline
-from service.domain.errors import InvalidRequest, ServiceError
+from service.domain.errors import InvalidRequest
 from service.faces.grpc.byte_budget import CALL_BYTES, ByteBudget, Hold
-from service.faces.grpc.calls import refuse
-from service.faces.grpc.interceptors import Context, Continuation, Handler, Interceptor
+from service.faces.grpc.open_calls import OpenCalls
 from service.faces.grpc.receptions import Receptions
 
-T = TypeVar("T")
+Context = grpc.aio.ServicerContext[Any, Any]
 
 _END: Any = grpc.aio.EOF  # type: ignore[attr-defined]  # the stubs don't know it
 _GONE_SECONDS = 0.1  # gRPC reports the end of messages first, and this much later that the caller has disconnected
@@ -59,76 +56,85 @@ class Memory:
         return self.held.num_bytes + (self.singles.num_under_way + self.streams.num_under_way) * self.largest_bytes
 
 
-class IntakeInterceptor(Interceptor):
-    """Receives each call's message in its turn, where gRPC itself would receive all of them, however many.
+class Stay:
+    """What a call takes until its answer is sent: bytes, and from its message's arrival a place among open calls."""
 
-    To gRPC, all handlers outside this interceptor therefore take streams of requests, which the handlers read. Inside,
-    requests are bytes, one by one where the caller streams them. Must be outside all interceptors that read messages.
-    """
+    __slots__ = ("_hold", "_is_open", "_open_calls")
 
-    def __init__(self, memory: Memory, pipeline: CallPipeline) -> None:
+    def __init__(self, hold: Hold, open_calls: OpenCalls | None) -> None:
+        """Count as open in `open_calls`, if there are any."""
+        self._hold = hold
+        self._open_calls = open_calls
+        self._is_open = False
+
+    def open(self) -> None:
+        """Count as an open call from now on."""
+        if self._open_calls is not None:
+            self._is_open = True
+            self._open_calls.began()
+
+    def grow(self, num_bytes: int) -> None:
+        """See `Hold.grow`."""
+        self._hold.grow(num_bytes)
+
+    def replace(self, num_before: int, num_after: int) -> None:
+        """Hold the bytes of an answer in place of those of its message.
+
+        Raises:
+            MemoryFull: as for `Hold.grow`.
+        """
+        self._hold.shrink(num_before)
+        self._hold.grow(num_after)
+
+    def end(self, _: object) -> None:
+        """Give everything back; gRPC calls this once the answer is sent, or the caller is gone."""
+        self._hold.release()
+        if self._is_open and self._open_calls is not None:
+            self._open_calls.ended()
+
+
+class Intake:
+    """Receives each call's message in its turn, where gRPC itself would receive all of them, however many."""
+
+    def __init__(self, memory: Memory) -> None:
         self._memory = memory
-        self._pipeline = pipeline
         self._large = asyncio.Lock()
 
-    async def intercept_service(self, continuation: Continuation, details: grpc.HandlerCallDetails) -> Handler:
-        """See `grpc.aio.ServerInterceptor`."""
-        handler: Any = await continuation(details)  # the stubs only know sync handlers
-        if handler is None:
-            return None  # type: ignore[return-value]
-        serialize = handler.response_serializer
+    def begin(self, context: Context, open_calls: OpenCalls | None) -> Stay:
+        """Begin a call's stay.
 
-        async def begun(context: Context) -> Hold:
-            hold = self._memory.held.hold()
-            hold.grow(CALL_BYTES)
-            # Not when the handler returns: its answer has yet to be sent. The stubs accept no function here.
-            context.add_done_callback(lambda _: hold.release())  # type: ignore[arg-type]
-            return hold
+        Raises:
+            MemoryFull: there is no room for another call.
+        """
+        hold = self._memory.held.hold()
+        hold.grow(CALL_BYTES)
+        stay = Stay(hold, open_calls)
+        # Not when the handler returns: its answer has yet to be sent. The stubs accept no function here.
+        context.add_done_callback(stay.end)  # type: ignore[arg-type]
+        return stay
 
-        async def received(context: Context, hold: Hold) -> bytes:
-            message: Any = await self._memory.singles.receive(context.read, context.peer)
-            if message is _END:
-                await asyncio.sleep(_GONE_SECONDS)  # usually the caller has disconnected, and this task is cancelled
-                raise InvalidRequest("the call has no message", advice="send one")
-            hold.grow(len(message))
-            if len(message) > _LARGE_BYTES:
-                await self._turn_of_large()
-            return message  # type: ignore[no-any-return]
+    async def receive(self, context: Context, stay: Stay) -> bytes:
+        """Return the call's message; from its arrival on the call is open.
 
-        async def unary_unary(context: Context) -> bytes:
-            hold = await begun(context)
-            message = await received(context, hold)
-            response = await handler.unary_unary(message, context)
-            answer: bytes = serialize(response) if serialize else response
-            hold.shrink(len(message))
-            hold.grow(len(answer))
-            return answer
+        Raises:
+            InvalidRequest: there is none.
+            MemoryFull: there is no room for it.
+            MessageTooSlow: it took too long while others waited.
+        """
+        message: Any = await self._memory.singles.receive(context.read, context.peer)
+        if message is _END:
+            await asyncio.sleep(_GONE_SECONDS)  # usually the caller has disconnected, and this task is cancelled
+            raise InvalidRequest("the call has no message", advice="send one")
+        stay.grow(len(message))
+        if len(message) > _LARGE_BYTES:
+            await self._turn_of_large()
+        stay.open()
+        return message  # type: ignore[no-any-return]
 
-        async def unary_stream(context: Context) -> None:
-            await handler.unary_stream(await received(context, await begun(context)), context)
-
-        async def stream_stream(context: Context) -> None:
-            await begun(context)
-            await handler.stream_stream(self._each(context), context)
-
-        def within_memory(call: Callable[[Context], Awaitable[T]]) -> Callable[[Any, Context], Awaitable[T]]:
-            async def behaviour(_: Any, context: Context) -> T:
-                try:
-                    try:
-                        return await call(context)
-                    except ServiceError as error:
-                        refusal = error.with_traceback(None)  # it would keep the message alive
-                    return await refuse(self._pipeline, refusal, context)
-                except grpc.aio.AbortError as error:
-                    _forget(error)
-                    raise
-
-            return behaviour
-
-        if handler.unary_unary is not None:
-            return grpc.stream_unary_rpc_method_handler(within_memory(unary_unary))
-        call = unary_stream if handler.unary_stream is not None else stream_stream
-        return grpc.stream_stream_rpc_method_handler(within_memory(call), None, serialize)
+    async def each(self, context: Context) -> AsyncIterator[bytes]:
+        """Yield the messages of a stream of requests."""
+        while (message := await self._memory.streams.receive(context.read, context.peer)) is not _END:
+            yield message
 
     async def _turn_of_large(self) -> None:
         """Wait for the turn of a large message: several times as long as the last one blocked the event loop."""
@@ -136,17 +142,3 @@ class IntakeInterceptor(Interceptor):
         loop = asyncio.get_running_loop()
         began_seconds = loop.time()
         loop.call_soon(lambda: loop.call_later(_REST * (loop.time() - began_seconds), self._large.release))
-
-    async def _each(self, context: Context) -> AsyncIterator[bytes]:
-        while (message := await self._memory.streams.receive(context.read, context.peer)) is not _END:
-            yield message
-
-
-def _forget(error: grpc.aio.AbortError) -> None:
-    """Remove an error's references to the call that it ended.
-
-    gRPC keeps the error with the call, and the error keeps its frames, which refer to the message and the call: all of
-    that would stay in memory until Python's garbage collector runs.
-    """
-    traceback.clear_frames(error.__traceback__)
-    error.__context__ = error.__traceback__ = None

@@ -1,4 +1,4 @@
-"""Assembly of servicers, interceptors, health and reflection into one gRPC server; limits of its connections."""
+"""Assembly of servicers, the way of calls, health and reflection into one gRPC server; limits of its connections."""
 
 import logging
 import resource
@@ -11,15 +11,14 @@ from service.calls.pipeline import CallPipeline
 from service.config.server_config import ServerConfig
 from service.faces.grpc import health
 from service.faces.grpc.absent_callers import is_worth_logging
-from service.faces.grpc.calls import AdmissionInterceptor, ArrivalInterceptor, CallInterceptor
+from service.faces.grpc.calls import CallInterceptor
 from service.faces.grpc.dragoman import servicer as translation_servicer
 from service.faces.grpc.dragoman.servicer import TranslationServicer
 from service.faces.grpc.google import servicer as google_servicer
 from service.faces.grpc.google.servicer import GoogleServicer
 from service.faces.grpc.google.unsupported import UnsupportedMethods
 from service.faces.grpc.health import HealthServicer
-from service.faces.grpc.intake import IntakeInterceptor, Memory
-from service.faces.grpc.interceptors import OnceInterceptor, ParsingInterceptor
+from service.faces.grpc.intake import Intake, Memory
 from service.faces.grpc.kserve import servicer as kserve_servicer
 from service.faces.grpc.kserve.servicer import KServeServicer
 from service.faces.grpc.open_calls import OpenCalls
@@ -72,15 +71,7 @@ def build_grpc_server(
     """Return a server that is neither bound to a port nor started; `shares_port`: with other processes."""
     logging.getLogger(_GRPC_LOGGER).addFilter(is_worth_logging)
     server = grpc.aio.server(
-        interceptors=[
-            OnceInterceptor(),
-            ArrivalInterceptor(pipeline),
-            IntakeInterceptor(memory, pipeline),
-            open_calls,
-            AdmissionInterceptor(pipeline),
-            CallInterceptor(pipeline),
-            ParsingInterceptor(),
-        ],
+        interceptors=[CallInterceptor(pipeline, Intake(memory), open_calls)],
         options=_channel_options(config, shares_port=shares_port),
     )
     dragoman_grpc.add_TranslationServiceServicer_to_server(

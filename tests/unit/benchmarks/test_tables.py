@@ -3,6 +3,7 @@ from typing import Any
 import pytest
 
 from benchmarks.document import DOCUMENT, circumstances, filled, sections
+from benchmarks.figures import Figure
 from benchmarks.tables import fastest, offline_table, outputs_table
 from benchmarks.targets import Target, capacity_ratio, goodput_ratio, p99_ratio, targets, targets_table
 
@@ -91,7 +92,12 @@ def test_targets_take_their_numbers_from_the_records() -> None:
         {"kind": "Python's share of the engine thread", "batch": 32, "python_share": 0.08},
     ]
     changed = [{"changed": changed, "sentences": 500} for changed in (0, 1)]
+    figures = [
+        Figure("en-de: CPU per call outside the engine, ms, continuous", (0.5, 0.6, 0.7)).document(),
+        Figure("en-de: tokens/s of 16 callers against the bare engine", (0.95,), is_ratio=True).document(),
+    ]
     records = {"offline": OFFLINE, "serving": serving, "inside": inside, "invariance-int8": changed}
+    records["serving_figures"] = figures
     rows = {row.what: row for row in targets(records, {"bleu": 31.39, "bleu_float32": 31.72, "lines": 250})}
     assert rows["base, greedy, batch 8, against CTranslate2 (on Intel)"].measured == 3.0
     assert rows["base, greedy, batch 8, against CTranslate2 (on Intel)"].must == 1.6
@@ -104,7 +110,12 @@ def test_targets_take_their_numbers_from_the_records() -> None:
     assert rows["int8, shipped model: BLEU lost, 250 lines"].measured == 0.33
     assert rows["int8: sentences that their neighbours change, of 1,000"].measured == 2.0
     table = targets_table(list(rows.values()))
-    assert "| base: goodput within ten times the unloaded latency | 2.50x | 1.50x | 3.00x | yes |" in table
+    assert "| base: goodput within ten times the unloaded latency | 2.50x | 1.80x | 3.00x | yes |" in table
+    assert "| en-de: the server's CPU per call outside the engine's threads, ms | 0.6 | 0.8 | 0.4 | yes |" in table
+    assert "| en-de: served tokens/s of 16 callers against the bare engine | 0.95x | 0.70x | 0.90x | aim |" in table
+    assert (
+        "| base: capacity in calls of one sentence, against CTranslate2 | - | 1.70x | 2.50x | not measured |" in table
+    )
     assert "| text over gRPC against the bare engine | - | 0.80x | 0.90x | not measured |" in table
 
 
@@ -147,9 +158,10 @@ def test_the_shipped_document_has_a_marker_for_every_table() -> None:
         "offline": [{**OFFLINE[0], "machine": machine, "versions": {"python": "3"}, "identical_to_float32": 1.0}],
         "scale": [{"line": "s"}],
         "limit": [{"line": "l"}],
+        "serving_figures": [Figure("f", (1.0,)).document()],
         "serving": [{"kind": "capacity", "model": "base", "engine": "dragoman", "machine": machine}],
     }
     tables = sections(lambda name: whole.get(name, []), {})
-    assert tables.keys() == {"targets", "machine", "offline", "outputs", "serving", "scale", "limit"}
+    assert tables.keys() == {"targets", "machine", "offline", "outputs", "serving", "figures", "scale", "limit"}
     assert "- s" in filled(DOCUMENT.read_text(encoding="utf-8"), tables)
     assert circumstances(whole["offline"][0]) == "C, 2 CPUs (avx2), 4.0 GiB; python 3."

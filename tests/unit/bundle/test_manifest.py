@@ -142,8 +142,8 @@ def test_half_a_character_is_refused_wherever_it_stands(document: Any, tmp_path:
 
 @pytest.mark.timeout(20)
 def test_languages_without_end_are_refused(document: Any, tmp_path: Path) -> None:
-    document["any_to_any"] = [{"code": f"x{number}"} for number in range(100_000)]
-    assert "any_to_any has 100000 entries; allowed are 1000" in refusal_of(document, tmp_path)
+    document["any_to_any"] = [{"code": f"x{number}"} for number in range(10_000)]
+    assert "any_to_any has 10000 entries; allowed are 1000" in refusal_of(document, tmp_path)
     document["any_to_any"] = []
     document["languages"] *= 30_000
     assert "languages has 30000 entries; allowed are 10000" in refusal_of(document, tmp_path)

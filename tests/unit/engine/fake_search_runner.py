@@ -39,7 +39,7 @@ class FakeSearchRunner(FakeRunner):
         self.spec = replace(stepwise, searches=True, max_steps=self.spec.kv_capacity)
         self.steps_per_run = steps_per_run
         self.runs: list[RunLimits] = []
-        self.is_interrupted = False
+        self.is_interrupted = self.is_awaited = False
         self.before_run: Callable[[], None] | None = None
         self._stepwise = _Stepwise(self, stepwise)
         self._state: SearchState | None = None
@@ -81,9 +81,9 @@ class FakeSearchRunner(FakeRunner):
         self._meet(num_rows)
         num_steps = num_row_steps = num_generated = num_ended = 0
         most = self.steps_per_run or limits.max_steps
-        while (
-            num_steps < most and not self.is_interrupted and any(not each.has_ended for each in self._running.values())
-        ):
+        while num_steps < most and any(not each.has_ended for each in self._running.values()):
+            if self.is_interrupted or (self.is_awaited and num_steps >= limits.least_steps):
+                break
             num_steps += 1
             outcome = self._search.run(ONE_STEP)
             num_generated += outcome.num_generated
@@ -104,8 +104,11 @@ class FakeSearchRunner(FakeRunner):
     def interrupt(self) -> None:
         self.is_interrupted = True
 
+    def interrupt_for_newcomers(self) -> None:
+        self.is_awaited = True
+
     def clear_interrupt(self) -> None:
-        self.is_interrupted = False
+        self.is_interrupted = self.is_awaited = False
 
     def move(self, source_row: int, target_row: int, length: int) -> None:
         """Slots don't move."""

@@ -158,10 +158,10 @@ def test_the_open_limit_of_a_standing_queue_follows_a_slow_model() -> None:
     for number in range(9):
         door.enter(sequence(number))
     slow = Throughput(1, 4, 2.0)
-    slow.ended(10, 20)
+    slow.ended(10, 80)
     admission = Admission(door.requests, slow, 1000, 0.0)
     for now in (0.0, INTERVAL_SECONDS):
-        with pytest.raises(Overloaded, match=r"at most 10\.0 s is allowed"):  # a quarter of 40 s
+        with pytest.raises(Overloaded, match=r"at most 40\.0 s is allowed"):  # a quarter of 160 s
             admission.check_queue(0, Priority.NORMAL, ("new",), now)
 
 
@@ -184,7 +184,39 @@ def test_what_others_make_too_late_is_overload() -> None:
     with pytest.raises(Overloaded, match=r"including 2\.10 s of waiting") as raised:
         door.enter(sequence(20, seconds=2.0))
     assert raised.value.retry_after_seconds == 0.9
-    door.enter(sequence(20, seconds=2.5))
+    door.enter(sequence(20, seconds=3.0))
+
+
+def test_who_shares_the_server_gets_no_benefit_of_the_doubt_as_those_at_the_limit_would_all_be_late() -> None:
+    door = Door(max_queue_seconds=100)
+    for number in range(20):
+        door.enter(sequence(number))
+    with pytest.raises(Overloaded, match=r"would take about 2\.90 s"):
+        door.enter(sequence(20, seconds=2.8))
+
+
+def test_what_estimates_turn_out_to_leave_out_is_added() -> None:
+    door = Door(max_queue_seconds=100)
+    for number in range(20):
+        door.enter(sequence(number))
+    busy = sequence(20, seconds=3.0)
+    door.enter(busy)
+    assert busy.expected_seconds == pytest.approx(2.9)
+    for _ in range(20):
+        door.throughput.took(2.9, 3.5)
+    with pytest.raises(Overloaded):
+        door.enter(sequence(21, seconds=3.2))
+    idle = sequence(22, seconds=0.31)
+    Door().enter(idle, num_free=8, num_rows=0)
+    assert not idle.expected_seconds, "nobody else has to do with how long it takes"
+
+
+def test_those_who_wait_for_the_next_turn_count_as_running() -> None:
+    door = Door(max_queue_seconds=100)
+    for number in range(4):
+        door.enter(sequence(number), num_free=8, num_rows=0)
+    with pytest.raises(Overloaded, match=r"would take about 0\.6"):
+        door.enter(sequence(4, seconds=0.45), num_free=8, num_rows=0)
 
 
 def test_a_call_with_many_texts_needs_time_for_all_of_them() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from service.engine.cpus import STEPS_BACK, available_cpus, lower_priority, saturates_int8
+from service.engine.cpus import STEPS_BACK, available_cpus, lower_priority, saturates_int8, show_thread_name
 from tests.servers import InProcessServer
 
 
@@ -101,3 +101,19 @@ def test_a_server_lowers_the_priority_of_its_workers_and_of_what_calls_compute(
         if thread not in others and thread.native_id is not None
     }
     assert threads["engine"] == threads["compute"] == STEPS_BACK
+
+
+def test_the_system_shows_a_threads_name_and_that_of_the_threads_it_starts() -> None:
+    def seen() -> str:
+        return Path(f"/proc/self/task/{threading.get_native_id()}/comm").read_text().strip()
+
+    def named() -> tuple[str, str]:
+        threading.current_thread().name = "engine-17-of-many-workers"
+        show_thread_name()
+        return seen(), in_thread(seen)
+
+    before = seen()
+    own, of_child = in_thread(named)
+    assert own == "engine-17-of-ma"
+    assert sys.version_info >= (3, 14) or of_child == own
+    assert seen() == before

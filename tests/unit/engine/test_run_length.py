@@ -31,6 +31,11 @@ def test_runs_are_shorter_when_somebody_waits(step_seconds: float, unhurried: in
     assert steps(length, is_awaited=True) == awaited
 
 
+def test_a_run_goes_on_for_five_milliseconds_whoever_comes() -> None:
+    limits = measured(0.000999).limits(8, 8, is_awaited=False, needs_row=False)
+    assert (limits.max_steps, limits.least_steps) == (10, 5)
+
+
 def test_runs_end_at_a_deadline_and_with_the_first_token_that_somebody_reads() -> None:
     length = measured(0.000999)
     assert steps(length, seconds_left=0.004) == 4

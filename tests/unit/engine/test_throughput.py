@@ -1,3 +1,5 @@
+from random import Random
+
 import pytest
 
 from service.engine.throughput import Pace, Throughput
@@ -31,12 +33,45 @@ def test_a_nearly_empty_batch_says_nothing_about_a_full_one() -> None:
     assert throughput.turn_seconds(1) == pytest.approx(0.01)
 
 
-def test_turns_are_told_by_their_rows_and_from_fewer_where_there_were_none() -> None:
+def test_turns_are_told_by_their_rows_and_from_the_nearest_where_there_were_none() -> None:
     throughput = Throughput(num_workers=1, max_rows=32)
     throughput.turned(1, 0.01)
     throughput.turned(9, 0.02)
-    assert throughput.turn_seconds(1) == throughput.turn_seconds(7) == 0.01
-    assert throughput.turn_seconds(8) == throughput.turn_seconds(32) == 0.02
+    assert throughput.turn_seconds(1) == 0.01
+    assert throughput.turn_seconds(5) == pytest.approx(0.015)
+    assert throughput.turn_seconds(9) == throughput.turn_seconds(32) == 0.02
+    tried = Throughput(num_workers=1, max_rows=32, full_turn_seconds=0.063)
+    tried.turned(1, 0.01)
+    assert tried.turn_seconds(1) == pytest.approx(0.01)
+
+
+def test_new_sequences_are_encoded_as_often_as_rows_end() -> None:
+    throughput = Throughput(num_workers=1, max_rows=8)
+    throughput.ended(10, 20)
+    throughput.turned(4, 0.05, num_encoded=2, encode_seconds=0.04)
+    assert throughput.turn_seconds(4) == pytest.approx(0.01 + 4 * 0.02 / 20)
+    assert throughput.turn_seconds(8) <= 2 * throughput.turn_seconds(4)
+
+
+def test_as_long_as_no_sequence_has_ended_nothing_is_known_of_how_often_rows_do() -> None:
+    throughput = Throughput(num_workers=1, max_rows=8)
+    throughput.turned(4, 0.05, num_encoded=2, encode_seconds=0.04)
+    assert throughput.turn_seconds(4) == pytest.approx(0.01)
+
+
+def test_estimates_are_corrected_by_what_came_of_them() -> None:
+    throughput = Throughput(num_workers=1, max_rows=8)
+    assert throughput.excess == 1.0
+    random = Random(1)
+    for _ in range(2000):
+        throughput.took(1.0, random.uniform(1.0, 2.0))
+    assert throughput.excess == pytest.approx(1.75, rel=0.1), "three of four take less"
+    for _ in range(2000):
+        throughput.took(1.0, 0.01)
+    assert throughput.excess == 0.85
+    for _ in range(2000):
+        throughput.took(0.01, 10.0)
+    assert throughput.excess == 4.0
 
 
 def test_a_first_turn_that_the_machine_stood_still_in_makes_nobody_slow() -> None:

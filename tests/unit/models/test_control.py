@@ -177,7 +177,7 @@ def test_unloading_waits_for_calls_and_says_so_meanwhile(stage: Stage) -> None:
         control = await explicit(stage, "a")
         (model,) = control._fleet.models
         stage.swapped.clear()
-        with model.leases.hold():
+        with model.leases:
             unloading = asyncio.create_task(control.unload("a"))
             await stage.swapped.wait()
             assert (await states(control))["a/1"] == "unloading"

@@ -129,7 +129,7 @@ def test_memory_is_given_back_when_nothing_holds_what_was_replaced(
 ) -> None:
     alive: list[int] = []  # engines in memory, each time that memory is returned
     monkeypatch.setattr(
-        fleet_module, "give_back", lambda: alive.append(sum(ref() is not None for ref in stage.engines))
+        fleet_module, "give_back", lambda **_: alive.append(sum(ref() is not None for ref in stage.engines))
     )
     is_over = threading.Event()
 
@@ -298,8 +298,8 @@ def test_what_is_retired_is_stopped_when_its_last_call_has_ended(stage: Stage) -
         await fleet.load()
         (old,) = fleet.models
         stage.swapped.clear()
-        with old.leases.hold():
-            with old.leases.hold():
+        with old.leases:
+            with old.leases:
                 stage.put("a", "2")
                 reload = asyncio.create_task(fleet.reload())
                 await stage.swapped.wait()
@@ -319,7 +319,7 @@ def test_calls_that_outlast_the_grace_are_given_up(
         fleet = stage.fleet(drain_seconds=drain_seconds)
         stage.put("a", "1")
         await fleet.load()
-        with fleet.models[0].leases.hold():
+        with fleet.models[0].leases:
             stage.put("a", "2")
             await fleet.reload()
             assert stage.diary[-1] == "retired a/1:0"
@@ -376,7 +376,7 @@ def test_a_reload_that_is_cancelled_while_calls_finish_stops_both_engines_at_the
         await fleet.load()
         (old,) = fleet.models
         stage.swapped.clear()
-        with old.leases.hold():
+        with old.leases:
             stage.put("a", "2")
             reload = asyncio.create_task(fleet.reload())
             await stage.swapped.wait()

@@ -1,11 +1,20 @@
-"""Metrics that prometheus_client does not have."""
+"""Counters and histograms of our own."""
 
-from service.observe.registry import Registry
+import re
+
+import prometheus_client
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import choose_encoder
+
+from service.observe.registry import STEP_BUCKETS, Registry
 
 
 def test_a_value_observed_several_times_at_once_is_counted_as_often() -> None:
     registry = Registry()
-    at_once, one_by_one = (registry.of_steps(name, "Rows.", (1.0, 2.0, 4.0)) for name in ("once", "each"))
+    at_once, one_by_one = (registry.histogram(name, "Rows.", (1.0, 2.0, 4.0), "model") for name in ("once", "each"))
     for value, count in ((0.5, 3), (2.0, 5), (2.5, 0), (3.0, 1), (9.0, 2)):
         at_once.labels("en-de").observe_times(value, count)
         for _ in range(count):
@@ -17,3 +26,46 @@ def test_a_value_observed_several_times_at_once_is_counted_as_often() -> None:
             samples[name[:4]].append((name[4:], sample.labels.get("le"), sample.value))
     assert samples["once"] == samples["each"]
     assert ("_count", None, 11.0) in samples["once"]
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("ab"), st.floats(0.0, 5.0).map(lambda value: round(value, 3))), max_size=40),
+    st.sampled_from(["", "application/openmetrics-text; version=1.0.0"]),
+)
+def test_a_page_is_as_prometheus_client_writes_it(observed: list[tuple[str, float]], accept: str) -> None:
+    ours, theirs = Registry(), CollectorRegistry()
+    counter = ours.counter("calls", "Calls.", "method")
+    histogram = ours.histogram("seconds", "Durations.", STEP_BUCKETS, "method")
+    their_counter = prometheus_client.Counter("dragoman_calls", "Calls.", ["method"], registry=theirs)
+    their_histogram = prometheus_client.Histogram(
+        "dragoman_seconds", "Durations.", ["method"], buckets=STEP_BUCKETS, registry=theirs
+    )
+    for method, seconds in observed:
+        counter.labels(method).inc()
+        their_counter.labels(method).inc()
+        histogram.labels(method).observe(seconds, {"trace_id": "t"})
+        their_histogram.labels(method).observe(seconds, {"trace_id": "t"})
+    expected = choose_encoder(accept)[0](theirs).decode()
+    assert _own(ours.render(accept)[0].decode()) == _own(expected)
+
+
+def _own(page: str) -> list[str]:
+    """Return the lines of a page about our metrics, without times."""
+    lines = [line for line in page.splitlines() if "dragoman_" in line]
+    return [re.sub(r"( \S+)? \d{10}\.\d+$|\d\.\d+e\+09$", "", line) for line in lines]
+
+
+def test_series_are_removed_by_their_labels() -> None:
+    registry = Registry()
+    counter = registry.counter("finish", "Finished.", "model", "reason")
+    for model in "ab":
+        for reason in "xy":
+            counter.labels(model, reason).inc()
+    counter.remove_by_labels({"model": "a"})
+    counter.remove("b", "x")
+    counter.remove("b", "x")
+    assert [each.labels for each in registry.samples() if each.name == "dragoman_finish_total"] == [
+        {"model": "b", "reason": "y"}
+    ]
+    with pytest.raises(ValueError, match="labels"):
+        counter.labels("b")

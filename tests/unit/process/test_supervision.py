@@ -34,8 +34,9 @@ def supervise(tmp_path: Path) -> Iterator[Supervise]:
         program.kill()
         program.communicate(timeout=patient(30))
     for path in tmp_path.iterdir():
-        if psutil.pid_exists(int(path.read_text())):
-            os.kill(int(path.read_text()), signal.SIGKILL)
+        pid = int(path.read_text() or 0)  # 0: killed before it was written
+        if pid and psutil.pid_exists(pid):
+            os.kill(pid, signal.SIGKILL)
 
 
 def ended(program: "subprocess.Popen[str]") -> tuple[int, str, str]:

@@ -154,7 +154,7 @@ def cut_ids(draw: st.DrawFn, tokenizer: Tokenizer) -> tuple[list[int], list[int]
 
 
 @given(data=st.data())
-@settings(derandomize=True, max_examples=30, deadline=None)
+@settings(derandomize=True, max_examples=20, deadline=None)
 def test_parts_together_are_the_text(tokenizer: Tokenizer, data: st.DataObject) -> None:
     check_parts(tokenizer, *data.draw(cut_ids(tokenizer)))
 
@@ -172,7 +172,7 @@ def check_parts(tokenizer: PieceDecoder, ids: list[int], cuts: list[int]) -> Non
 
 
 @given(data=st.data())
-@settings(derandomize=True, max_examples=30, deadline=None)
+@settings(derandomize=True, max_examples=20, deadline=None)
 def test_what_is_settled_stays(tokenizer: Tokenizer, data: st.DataObject) -> None:
     ids, cuts = data.draw(cut_ids(tokenizer))
     text = tokenizer.decode(ids)

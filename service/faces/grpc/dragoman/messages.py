@@ -1,8 +1,8 @@
 """Conversion between dragoman.v1 protobuf messages and domain types."""
 
 import enum
-from collections.abc import Iterable
-from typing import Protocol, TypeVar
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Protocol, TypeVar
 
 from service.domain.checkpoint import paced
 from service.domain.errors import InvalidRequest, Path
@@ -74,25 +74,11 @@ def request_from_pb(message: pb.TranslateRequest, deadline_seconds: float) -> Tr
         InvalidRequest: the priority, split mode or MIME type is unknown, or there are too many entries.
     """
     check_counts(message)
-    return TranslationRequest(
-        texts=tuple(message.texts),
-        source_language_code=message.source_language_code,
-        target_language_code=message.target_language_code,
-        model=message.model,
-        model_version=message.model_version,
-        options=_options_from_pb(message.options),
-        priority=_word("priority", message.priority, PRIORITIES, pb.Priority),
-        deadline_seconds=deadline_seconds,
-        mime_type=mime_type_from(message.mime_type or MimeType.PLAIN.value),
-        split_sentences=_word("split_sentences", message.split_sentences, SPLITS, pb.SplitSentences),
-        preserve_formatting=message.preserve_formatting,
-        target_prefixes=tuple(message.target_prefixes),
-        glossary=message.glossary,
-        terms=tuple(_term_from_pb(term) for term in message.terms),
-        return_alignments=message.return_alignments,
-        is_strict=message.strict,
-        labels=tuple(sorted(message.labels.items())),
-    )
+    given: dict[str, Any] = {"texts": (), "source_language_code": "", "target_language_code": ""}
+    for field, value in message.ListFields():  # a call sets few of them
+        attribute, convert = _REQUEST_FIELDS.get(field.name, (field.name, None))
+        given[attribute] = value if convert is None else convert(value)
+    return TranslationRequest(deadline_seconds=deadline_seconds, **given)
 
 
 def mime_type_from(value: str) -> MimeType:
@@ -172,6 +158,22 @@ def _word(field: str, value: int, words: dict[int, Word], names: NamedNumbers) -
     return words[value]
 
 
+def _priority_from_pb(number: int) -> Priority:
+    return _word("priority", number, PRIORITIES, pb.Priority)
+
+
+def _split_from_pb(number: int) -> SplitSentences:
+    return _word("split_sentences", number, SPLITS, pb.SplitSentences)
+
+
+def _terms_from_pb(terms: Iterable[pb.Term]) -> tuple[Term, ...]:
+    return tuple(map(_term_from_pb, terms))
+
+
+def _labels_from_pb(labels: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted(labels.items()))
+
+
 def _term_from_pb(message: pb.Term) -> Term:
     target = message.target if message.HasField("target") else None
     return Term(message.source, target, message.case_sensitive)
@@ -213,3 +215,17 @@ def _span_to_pb(span: AlignedSpan) -> pb.AlignedSpan:
         target_start=span.target_start,
         target_end=span.target_end,
     )
+
+
+# The request's attribute and the conversion for each field of a message that is not simply a text or flag of its name.
+_REQUEST_FIELDS: Mapping[str, tuple[str, Callable[[Any], Any] | None]] = {
+    "texts": ("texts", tuple),
+    "options": ("options", _options_from_pb),
+    "priority": ("priority", _priority_from_pb),
+    "mime_type": ("mime_type", mime_type_from),
+    "split_sentences": ("split_sentences", _split_from_pb),
+    "target_prefixes": ("target_prefixes", tuple),
+    "terms": ("terms", _terms_from_pb),
+    "strict": ("is_strict", None),
+    "labels": ("labels", _labels_from_pb),
+}

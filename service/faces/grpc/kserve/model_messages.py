@@ -1,6 +1,7 @@
 """What KServe v2 tells of models: tensors, limits, statistics and states."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from service.faces.grpc.kserve.tensors import BYTES, FP32, INPUTS, OUTPUTS, TEXT
 from service.faces.grpc.pb.inference import grpc_service_pb2 as pb
@@ -55,9 +56,14 @@ def config_to_pb(model: LoadedModel) -> pb.ModelConfigResponse:
 
 
 def statistics_to_pb(model: LoadedModel) -> pb.ModelStatistics:
-    """Return a model's statistics since it was loaded."""
+    """Return a model's statistics since it was loaded.
+
+    As Triton does, phases have the count of successful calls: perf_analyzer fails where their counts differ, as they
+    would while calls are between two phases.
+    """
     statistics = model.statistics
     steps = statistics.step_seconds()
+    count = statistics.succeeded.count
     return pb.ModelStatistics(
         name=model.name,
         version=model.version,
@@ -67,10 +73,10 @@ def statistics_to_pb(model: LoadedModel) -> pb.ModelStatistics:
         inference_stats=pb.InferStatistics(
             success=_duration_to_pb(statistics.succeeded),
             fail=_duration_to_pb(statistics.failed),
-            queue=_duration_to_pb(statistics.queue),
-            compute_input=_duration_to_pb(statistics.tokenize),
-            compute_infer=_duration_to_pb(statistics.decode),
-            compute_output=_duration_to_pb(statistics.detokenize),
+            queue=_duration_to_pb(replace(statistics.queue, count=count)),
+            compute_input=_duration_to_pb(replace(statistics.tokenize, count=count)),
+            compute_infer=_duration_to_pb(replace(statistics.decode, count=count)),
+            compute_output=_duration_to_pb(replace(statistics.detokenize, count=count)),
         ),
         batch_stats=[
             pb.InferBatchStatistics(batch_size=rows, compute_infer=_duration_to_pb(step))

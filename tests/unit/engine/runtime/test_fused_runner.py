@@ -146,9 +146,13 @@ def test_an_interrupt_stays_until_it_is_cleared_and_termination_until_a_reset() 
     here.decoder.compute = lambda bound: seen.append(int(bound["control"].view(fused_io.CONTROL)["interrupt"][0]))
     here.runner.interrupt()
     here.runner.search(1, RunLimits(1))
+    here.runner.interrupt_for_newcomers()
+    here.runner.search(1, RunLimits(1))
     here.runner.clear_interrupt()
     here.runner.search(1, RunLimits(1))
-    assert seen == [1, 0]
+    here.runner.interrupt_for_newcomers()
+    here.runner.search(1, RunLimits(1))
+    assert seen == [1, 1, 0, fused_io.INTERRUPT_FOR_NEWCOMERS], "newcomers can wait"
     here.decoder.compute = lambda bound: here.runner.terminate()
     with pytest.raises(RunTerminated):
         here.runner.search(1, RunLimits(1))

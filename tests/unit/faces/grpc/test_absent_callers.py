@@ -3,14 +3,14 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator
-from typing import Any, cast
+from typing import Any
 
 import grpc
 import pytest
 from grpc._cython import cygrpc  # type: ignore[attr-defined]  # its errors have no other name
 
 from service.faces.grpc.absent_callers import is_worth_logging
-from service.faces.grpc.interceptors import Behaviour, around
+from service.faces.grpc.calls import behaviour_of
 
 
 def record_of(message: str, error: Exception) -> logging.LogRecord:
@@ -46,9 +46,6 @@ def test_a_library_s_handler_is_cancelled_too() -> None:
     async def answers(requests: Any, context: Any) -> AsyncIterator[bytes]:
         yield b"answer"
 
-    async def wrapper(call: Behaviour, request: Any, context: Any) -> Any:
-        return await call(request, context)
-
-    handler = around(grpc.stream_stream_rpc_method_handler(answers), wrapper)
+    behaviour: Any = behaviour_of(grpc.stream_stream_rpc_method_handler(answers))
     with pytest.raises(asyncio.CancelledError):
-        asyncio.run(cast(Any, handler).stream_stream(None, Broken()))
+        asyncio.run(behaviour(None, Broken()))

@@ -1,7 +1,7 @@
 """Rejection on arrival: only while every model is overloaded, and not if the call's priority may still be accepted."""
 
 import asyncio
-from typing import Any, cast
+from typing import Any
 
 import grpc
 import pytest
@@ -10,11 +10,12 @@ from service.calls.observer import CallObserver
 from service.calls.pipeline import CallPipeline
 from service.domain.errors import Overloaded
 from service.domain.translation import Priority
-from service.faces.grpc.calls import AdmissionInterceptor
+from service.faces.grpc.open_calls import OpenCalls
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.observe.access_log import AccessLog
 from service.observe.metrics import Metrics
 from service.observe.recent_errors import RecentErrors
+from tests.unit.faces.grpc.served_call import Context, serve
 
 OWN = "/dragoman.v1.TranslationService/Translate"
 GOOGLE = "/google.cloud.translation.v3.TranslationService/TranslateText"
@@ -31,18 +32,6 @@ class Busy:
         return None if priority in self.welcome else Overloaded("full.", 0.5)
 
 
-class Context:
-    def __init__(self) -> None:
-        self.ended: tuple[Any, ...] | None = None
-
-    def invocation_metadata(self) -> tuple[tuple[str, str], ...]:
-        return (("x-request-id", "mine"),)
-
-    async def abort(self, *how: Any) -> None:
-        self.ended = how
-        raise grpc.aio.AbortError
-
-
 def call(
     method: str, *welcome: Priority, priority: int = 0, body: bytes | None = None
 ) -> tuple[Any, Metrics, RecentErrors]:
@@ -50,20 +39,14 @@ def call(
     metrics, errors = Metrics(), RecentErrors()
     observer = CallObserver(metrics, errors, AccessLog(1.0, with_texts=False))
     pipeline = CallPipeline(metrics, observer, Busy(*welcome).overload)
-    door, context = AdmissionInterceptor(pipeline), Context()
+    message = pb.TranslateRequest(priority=priority).SerializeToString() if body is None else body  # type: ignore[arg-type]
+    context = Context(message)
 
     async def answer(request: bytes, context: Any) -> str:
         return "answered"
 
-    async def continuation(details: Any) -> Any:
-        return grpc.unary_unary_rpc_method_handler(cast(Any, answer))
-
     async def scenario() -> Any:
-        details = cast(grpc.HandlerCallDetails, type("Details", (), {"method": method}))
-        handler: Any = await door.intercept_service(continuation, details)
-        pipeline.begin(method.removeprefix("/"), context.invocation_metadata())
-        message = pb.TranslateRequest(priority=priority).SerializeToString() if body is None else body  # type: ignore[arg-type]
-        return await handler.unary_unary(message, context)
+        return await serve(method, answer, context, pipeline, OpenCalls())
 
     try:
         return asyncio.run(scenario()), metrics, errors

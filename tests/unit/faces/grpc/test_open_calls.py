@@ -1,15 +1,20 @@
 """Calls are open until their whole answer is sent; those of services that do not count are not awaited."""
 
 import asyncio
-from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 import grpc
 import pytest
 
-from service.faces.grpc.interceptors import Handler
+from service.calls.observer import CallObserver
+from service.calls.pipeline import CallPipeline
+from service.domain.errors import NotFound
 from service.faces.grpc.open_calls import OpenCalls
+from service.observe.access_log import AccessLog
+from service.observe.metrics import Metrics
+from service.observe.recent_errors import RecentErrors
 from tests.patience import patient
+from tests.unit.faces.grpc.served_call import Context, serve
 
 OWN = "/dragoman.v1.TranslationService/Translate"
 REFLECTION = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"
@@ -17,14 +22,10 @@ SOON_SECONDS = 0.01
 LIMIT_SECONDS = patient(30.0)
 
 
-class Context:
-    """The context of a call whose answer is sent when the test decides."""
-
-    def __init__(self) -> None:
-        self.sent: Callable[[Any], None] = lambda _: None
-
-    def add_done_callback(self, callback: Callable[[Any], None]) -> None:
-        self.sent = callback
+def pipeline() -> CallPipeline:
+    metrics, errors = Metrics(), RecentErrors()
+    observer = CallObserver(metrics, errors, AccessLog(0.0, with_texts=False))
+    return CallPipeline(metrics, observer, lambda _: None)
 
 
 async def answered(open_calls: OpenCalls, method: str = OWN, *, failing: bool = False) -> Context:
@@ -32,20 +33,17 @@ async def answered(open_calls: OpenCalls, method: str = OWN, *, failing: bool = 
 
     async def answer(request: bytes, context: Any) -> bytes:
         if failing:
-            raise ValueError("planted")
+            raise NotFound("planted", "model", "x")
         return request
 
-    async def continuation(details: Any) -> Handler:
-        return grpc.unary_unary_rpc_method_handler(cast(Any, answer))
-
-    details = cast(grpc.HandlerCallDetails, type("Details", (), {"method": method}))
-    handler: Any = await open_calls.intercept_service(continuation, details)
     context = Context()
     if failing:
-        with pytest.raises(ValueError, match="planted"):
-            await handler.unary_unary(b"", context)
+        with pytest.raises(grpc.aio.AbortError):
+            await serve(method, answer, context, pipeline(), open_calls)
+        assert context.ended
+        assert context.ended[0] is grpc.StatusCode.NOT_FOUND
     else:
-        await handler.unary_unary(b"", context)
+        assert await serve(method, answer, context, pipeline(), open_calls) == b""
     return context
 
 

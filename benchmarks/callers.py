@@ -1,0 +1,84 @@
+"""How load generators call a server: with gRPC's client, with a lighter one, or over LibreTranslate's HTTP API.
+
+Each yields a function that makes one call and returns its status by name and the answer, empty unless that is OK.
+"""
+
+import asyncio
+import contextlib
+import itertools
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import grpc
+
+from benchmarks.http_channel import HttpChannel
+from benchmarks.light_channel import LightChannel
+from dragoman_client import Target, target_of
+from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
+from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
+
+TRANSLATE = "/dragoman.v1.TranslationService/Translate"
+
+Translate = Callable[[pb.TranslateRequest], Awaitable[tuple[str, pb.TranslateResponse]]]
+
+
+@contextlib.asynccontextmanager
+async def grpc_callers(address: str, timeout_seconds: float, is_documented: bool) -> AsyncIterator[Translate]:
+    """Call with gRPC's client over one channel, which balances and retries like our client if `is_documented`."""
+    to = target_of(address) if is_documented else Target(address, ())
+    async with grpc.aio.insecure_channel(to.target, to.options) as channel:
+        stub: Any = pb_grpc.TranslationServiceStub(channel)
+        await channel.channel_ready()
+
+        async def translate(request: pb.TranslateRequest) -> tuple[str, pb.TranslateResponse]:
+            try:
+                return "OK", await stub.Translate(request, timeout=timeout_seconds)
+            except grpc.aio.AioRpcError as error:
+                return error.code().name, pb.TranslateResponse()
+
+        yield translate
+
+
+@contextlib.asynccontextmanager
+async def light_callers(address: str, timeout_seconds: float, connections: int) -> AsyncIterator[Translate]:
+    """Call at a fraction of the CPU of gRPC's client, over as many connections in turns."""
+    async with contextlib.AsyncExitStack() as stack:
+        channels = [await stack.enter_async_context(await LightChannel.connect(address)) for _ in range(connections)]
+        turns = itertools.cycle(channels)
+
+        async def translate(request: pb.TranslateRequest) -> tuple[str, pb.TranslateResponse]:
+            answer = await next(turns).call(TRANSLATE, request.SerializeToString(), timeout_seconds)
+            return answer.status, pb.TranslateResponse.FromString(answer.message)
+
+        yield translate
+
+
+@contextlib.asynccontextmanager
+async def http_callers(address: str, timeout_seconds: float, connections: int) -> AsyncIterator[Translate]:
+    """Call LibreTranslate's API, plain texts only. Answers say nothing of tokens: they count 0."""
+    async with HttpChannel(address, connections) as channel:
+
+        async def translate(request: pb.TranslateRequest) -> tuple[str, pb.TranslateResponse]:
+            body = {
+                "q": list(request.texts),
+                "source": request.source_language_code,
+                "target": request.target_language_code,
+                "format": "text",
+            }
+            try:
+                async with asyncio.timeout(timeout_seconds):
+                    code, answer = await channel.post("/translate", body)
+            except TimeoutError:
+                return "DEADLINE_EXCEEDED", pb.TranslateResponse()
+            except (OSError, EOFError):
+                return "UNAVAILABLE", pb.TranslateResponse()
+            if code != 200:
+                return f"HTTP {code}", pb.TranslateResponse()
+            return "OK", pb.TranslateResponse(
+                translations=[
+                    pb.Translation(text=text, hypotheses=[pb.Hypothesis(text=text)])
+                    for text in answer["translatedText"]
+                ]
+            )
+
+        yield translate

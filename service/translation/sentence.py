@@ -1,0 +1,152 @@
+"""The short way of a plain sentence: one segment, one sequence, and nothing to protect, restore or assemble.
+
+Most calls have one text that is one sentence of words. What the general way (`call.py`, `planning.py`, `restoring.py`,
+`assembling.py`) would do with it is known beforehand: so it is tokenized, decoded and answered in one pass, which takes
+a fraction of the time. Whatever looks different goes the general way; a test compares both.
+"""
+
+import re
+import time
+
+from service.bundle.manifest_parts import LanguagePair
+from service.domain.call import Call, Phase
+from service.domain.errors import DeadlineExceeded
+from service.domain.translation import (
+    CallLimits,
+    Flag,
+    Hypothesis,
+    MimeType,
+    Segment,
+    SplitSentences,
+    Translation,
+    TranslationRequest,
+    TranslationResult,
+)
+from service.engine.sequence import DecodedHypothesis, Sequence
+from service.models.loaded_model import LoadedModel
+from service.observe.metrics import Metrics
+from service.text.placeholders import find_placeholders
+from service.text.sentences import pieces
+from service.translation.answer_size import AnswerSize
+from service.translation.decoding import SegmentDecoder
+
+# What is surely one sentence with nothing to protect: words of letters and digits, with what may be between them
+# without ending a sentence or being part of a placeholder, an address, a list item or a quotation. Nine of ten
+# sentences match; the others are cut and searched as in the general way, at some ten times the cost.
+_SIMPLE = re.compile(r"\w(?:[\w ,'’-]*[\w.!?])?")
+_MAX_CHARACTERS = 500  # tokenizing a longer one may keep the event loop for longer than half a millisecond
+_MAX_TOKENS = 2_048  # of a translation: the text of more is made on another thread
+
+
+def may_be_plain_sentence(request: TranslationRequest) -> bool:
+    """Return whether a request has one plain and short text, and needs nothing but its translation."""
+    texts = request.texts
+    return (
+        len(texts) == 1
+        and 0 < len(texts[0]) <= _MAX_CHARACTERS
+        and bool(request.source_language_code)
+        and request.mime_type is MimeType.PLAIN
+        and not (
+            request.preserve_formatting
+            or request.return_alignments
+            or request.terms
+            or request.glossary
+            or request.target_prefixes
+            or request.labels
+        )
+    )
+
+
+def is_plain_sentence(text: str, language_code: str, mode: SplitSentences) -> bool:
+    """Return whether a short text is one segment as a whole, on one line, with letters and nothing to protect."""
+    if _SIMPLE.fullmatch(text) is not None:
+        return any(map(str.isalpha, text))
+    if len(text.splitlines()) > 1 or find_placeholders(text):
+        return False
+    first = next(pieces(text, language_code, mode))
+    return first.is_segment and len(first.text) == len(text)
+
+
+class SentenceTranslator:
+    """Translates plain sentences. All methods belong to the event loop's thread."""
+
+    def __init__(self, metrics: Metrics, decoder: SegmentDecoder, limits: CallLimits) -> None:
+        self._metrics = metrics
+        self._decoder = decoder
+        self._limits = limits
+
+    def sequence(
+        self, request: TranslationRequest, model: LoadedModel, pair: LanguagePair, call: Call
+    ) -> Sequence | None:
+        """Return the sequence of a plain sentence; `None` if it must go the general way.
+
+        Raises:
+            InvalidRequest: an option is out of range.
+        """
+        options = model.options(request.options)
+        if options.is_sampled or options.num_hypotheses > 1 or options.seed is not None:
+            return None
+        [text] = request.texts
+        limits = model.manifest.limits
+        if len(text) > self._limits.max_characters or limits.max_output_tokens > _MAX_TOKENS:
+            return None
+        began = time.monotonic()
+        if not is_plain_sentence(text, pair.source_language_code, request.split_sentences):
+            return None
+        ids = model.tokenizer.encode(text)
+        if not ids or model.unknown.are_in(text, ids):
+            return None
+        source_ids = model.manifest.source_ids(ids, pair)
+        if len(source_ids) > limits.max_source_tokens:
+            return None
+        ended = time.monotonic()
+        self._took(Phase.TOKENIZE, model, call, began, ended)
+        return Sequence(
+            source_ids=source_ids,
+            options=options,
+            arrived_seconds=ended,
+            target_prefix_ids=pair.target_prefix_ids,
+            deadline_seconds=request.deadline_seconds,
+            priority=request.priority,
+            call=call,
+        )
+
+    async def translate(self, text: str, sequence: Sequence, model: LoadedModel) -> TranslationResult:
+        """Return the answer to a sentence with this sequence.
+
+        Cancelling this coroutine aborts the sequence in the engine.
+
+        Raises:
+            ServiceError: the engine rejected it or failed, the deadline passed, or the answer would be too long.
+        """
+        if sequence.deadline_seconds is not None and sequence.deadline_seconds <= sequence.arrived_seconds:
+            raise DeadlineExceeded("the deadline passed before decoding began.")
+        decoded = await self._decoder.decode_one(model, sequence)
+        began = time.monotonic()
+        translation = self._translation(text, sequence, decoded, model)
+        call = sequence.call
+        self._took(Phase.DETOKENIZE, model, call, began, time.monotonic())
+        call.translated((translation,))
+        metrics = self._metrics.model(model.name)
+        metrics.texts_translated((text,))
+        metrics.flagged(translation.segments[0].flags)
+        return TranslationResult(model.name, model.version, (translation,))
+
+    def _translation(
+        self, source: str, sequence: Sequence, decoded: DecodedHypothesis, model: LoadedModel
+    ) -> Translation:
+        text = model.tokenizer.decode(decoded.token_ids)
+        AnswerSize(self._limits.max_answer_characters).add(len(text), 1)
+        num_tokens, reason = len(decoded.token_ids), decoded.finish_reason
+        num_source_tokens = len(sequence.source_ids)
+        score = decoded.score if sequence.options.return_scores else None
+        flags = () if any(map(str.isalnum, text)) else (Flag.EMPTY,)
+        segment = Segment(0, len(source), 0, len(text), reason, num_source_tokens, num_tokens, flags)
+        hypothesis = Hypothesis(text, score, num_tokens, reason)
+        return Translation(text, (hypothesis,), reason, num_source_tokens, (segment,))
+
+    def _took(self, phase: Phase, model: LoadedModel, call: Call, began_seconds: float, ended_seconds: float) -> None:
+        call.took(phase, began_seconds, ended_seconds)
+        seconds = ended_seconds - began_seconds
+        self._metrics.model(model.name).took(phase, seconds)
+        model.statistics.took(phase, seconds)
