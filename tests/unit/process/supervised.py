@@ -75,7 +75,7 @@ def numbered(folder: Path, name: str, work: Callable[[Parent, int], int], parent
 
 def main(folder: Path, kinds: list[str]) -> int:
     """Supervise, and return the exit code."""
-    supervision.FIRST_DELAY_SECONDS = supervision.MOST_DELAY_SECONDS = 0.01  # type: ignore[misc]
+    supervision.FIRST_DELAY_SECONDS = supervision.MOST_DELAY_SECONDS = 0.01
     logging.basicConfig(level="INFO", format="%(message)s")
     roles = [
         Role(kind, functools.partial(numbered, folder, kind, globals()[kind]), stays_last=kind == "last")

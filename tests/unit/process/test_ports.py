@@ -39,4 +39,4 @@ def test_a_reserved_port_is_shared_by_those_that_ask_for_it_only() -> None:
             with pytest.raises(OSError, match="in use"):
                 stranger.bind(address)
             with pytest.raises(PortError, match="in use"):
-                reserve_port(*address, "gRPC", "--port")
+                reserve_port(address[0], address[1], "gRPC", "--port")
