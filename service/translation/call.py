@@ -58,6 +58,7 @@ class TranslationCall:
         self._call = current_call()
         self._pair = pair
         self._terms = terms
+        self._planner: Planner | None = None
         self._starts: list[int] = []  # number of each text's first segment, and that of all segments
         self._aligned: list[bool] = []
         self._limits = limits
@@ -83,17 +84,31 @@ class TranslationCall:
         return any(self._aligned) or any(segment.spans for segment in self.segments)
 
     def plan(self) -> None:
-        """Cut the texts into segments.
+        """Cut the texts into segments. If it was interrupted, call it again: it continues with the text it was at.
 
         Raises:
             InvalidRequest: as for `Planner.plan`.
         """
+        request = self.request
+        if self._planner is None:
+            self._planner = self._new_planner()
+        for index in range(len(self.texts), len(request.texts)):
+            self.texts.append(self._planner.plan(index))
+        for index, text in enumerate(self.texts):
+            self._starts.append(len(self.segments))
+            for passage in text.passages:
+                self.segments += passage.segments
+                self._aligned += [passage.needs_alignment or request.return_alignments] * len(passage.segments)
+            self.places += [(index, number) for number in range(len(self.segments) - self._starts[index])]
+        self._starts.append(len(self.segments))
+
+    def _new_planner(self) -> Planner:
         request, model, limits = self.request, self.model, self._limits
         terms = [TermIndex(request.terms), *self._terms] if request.terms else self._terms
         num_hypotheses = self.options.num_hypotheses
         max_segments = limits.max_segments // (num_hypotheses if self.options.is_sampled else 1)
         size = AnswerSize(limits.max_answer_characters, num_hypotheses)
-        planner = Planner(
+        return Planner(
             request,
             model.manifest,
             self._pair,
@@ -104,14 +119,6 @@ class TranslationCall:
             model.unknown,
             self._documents,
         )
-        self.texts = [planner.plan(index) for index in range(len(request.texts))]
-        for index, text in enumerate(self.texts):
-            self._starts.append(len(self.segments))
-            for passage in text.passages:
-                self.segments += passage.segments
-                self._aligned += [passage.needs_alignment or request.return_alignments] * len(passage.segments)
-            self.places += [(index, number) for number in range(len(self.segments) - self._starts[index])]
-        self._starts.append(len(self.segments))
 
     def key(self, number: int) -> CacheKey:
         """Return the cache key of a segment."""

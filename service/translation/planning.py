@@ -115,7 +115,7 @@ class Planner:
         self._unknown = unknown or UnknownCharacters(tokenizer)
 
     def plan(self, index: int) -> PlannedText:
-        """Plan the request's text of that index.
+        """Plan the request's text of that index. If it fails or is interrupted, nothing of that text is counted.
 
         Raises:
             TooLong: a segment has more tokens than the model takes, and the request is strict, or it can't be split; or
@@ -124,6 +124,14 @@ class Planner:
             InvalidRequest: the model has no pieces for a target prefix.
         """
         checkpoint()
+        num_characters, num_segments = self._size.num_characters, self._num_segments
+        try:
+            return self._planned(index)
+        except BaseException:
+            self._size.num_characters, self._num_segments = num_characters, num_segments
+            raise
+
+    def _planned(self, index: int) -> PlannedText:
         request = self._request
         text = request.texts[index]
         if request.mime_type is MimeType.HTML:
