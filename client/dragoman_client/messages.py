@@ -126,33 +126,35 @@ _TO_PB: dict[str, Callable[[Any], Any]] = {
 
 def _translation_from_pb(message: pb.Translation) -> Translation:
     return Translation(
-        text=message.text,
-        hypotheses=tuple(
-            Hypothesis(each.text, each.score if each.HasField("score") else None, each.num_tokens)
-            for each in message.hypotheses
-        ),
-        finish_reason=_finish_reason(message.finish_reason),
-        num_source_tokens=message.num_source_tokens,
-        segments=tuple(_segment_from_pb(segment) for segment in message.segments),
-        alignment=tuple(
-            AlignedSpan(span.source_start, span.source_end, span.target_start, span.target_end)
-            for span in message.alignment
-        ),
-        detected_language_code=message.detected_language_code,
+        message.text,
+        tuple([_hypothesis_from_pb(each) for each in message.hypotheses]),
+        _finish_reason(message.finish_reason),
+        message.num_source_tokens,
+        tuple([_segment_from_pb(each) for each in message.segments]),
+        tuple([_span_from_pb(each) for each in message.alignment]),
+        message.detected_language_code,
     )
+
+
+def _hypothesis_from_pb(message: pb.Hypothesis) -> Hypothesis:
+    return Hypothesis(message.text, message.score if message.HasField("score") else None, message.num_tokens)
 
 
 def _segment_from_pb(message: pb.Segment) -> Segment:
     return Segment(
-        source_start=message.source_start,
-        source_end=message.source_end,
-        target_start=message.target_start,
-        target_end=message.target_end,
-        finish_reason=_finish_reason(message.finish_reason),
-        num_source_tokens=message.num_source_tokens,
-        num_output_tokens=message.num_output_tokens,
-        flags=tuple(_FLAGS.get(flag, Flag.UNSPECIFIED) for flag in message.flags),
+        message.source_start,
+        message.source_end,
+        message.target_start,
+        message.target_end,
+        _finish_reason(message.finish_reason),
+        message.num_source_tokens,
+        message.num_output_tokens,
+        tuple([_FLAGS.get(flag, Flag.UNSPECIFIED) for flag in message.flags]),
     )
+
+
+def _span_from_pb(message: pb.AlignedSpan) -> AlignedSpan:
+    return AlignedSpan(message.source_start, message.source_end, message.target_start, message.target_end)
 
 
 def _model_from_pb(message: pb.Model) -> Model:

@@ -11,7 +11,7 @@ from typing import Generic, Protocol, TypeVar
 
 MAX_CHUNK_TEXTS = 32
 MAX_CHUNK_CHARACTERS = 65_536  # half of a server's default limit; a longer text is sent alone
-MAX_CALLS = 6  # enough to fill the server's slots; more would only wait in its queue
+MAX_CALLS = 10  # enough to keep 64 slots in use (measured: 6 left a quarter of them idle); more only wait in the queue
 
 
 class HasText(Protocol):

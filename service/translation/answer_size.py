@@ -11,7 +11,7 @@ class AnswerSize:
         """Multiply the counted characters by `num_hypotheses`."""
         self._max_characters = max_characters
         self._num_hypotheses = num_hypotheses
-        self._num_characters = 0
+        self.num_characters = 0  # counted so far
 
     def add(self, num_characters: int, num_entries: int = 0) -> None:
         """Count characters of text, and entries: segments and alignment links.
@@ -19,8 +19,8 @@ class AnswerSize:
         Raises:
             TooLong: the answer exceeds the limit.
         """
-        self._num_characters += num_characters * self._num_hypotheses + num_entries * ENTRY_CHARACTERS
-        if self._num_characters > self._max_characters:
+        self.num_characters += num_characters * self._num_hypotheses + num_entries * ENTRY_CHARACTERS
+        if self.num_characters > self._max_characters:
             raise TooLong(
                 "the answer would have more than {most} characters, the limit per call (all hypotheses together; each "
                 "segment and link of an alignment counts as {entry})",

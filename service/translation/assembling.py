@@ -35,6 +35,8 @@ def assemble(
     Raises:
         TooLong: the answer would be too long.
     """
+    if len(candidates) == 1 and len(candidates[0]) == 1 and planned.is_whole:
+        return _whole(planned, candidates[0][0], size, with_alignment=with_alignment)
     num_ranks = max(map(len, candidates), default=1)
     for rank in range(num_ranks):
         size.add(sum(len(_of_rank(each, rank).text) for each in paced(candidates)))
@@ -50,6 +52,22 @@ def assemble(
         num_source_tokens=sum(len(segment.source_ids) for segment in planned.segments),
         segments=segments,
         alignment=alignment if with_alignment else (),
+    )
+
+
+def _whole(planned: PlannedText, chosen: Hypothesis, size: AnswerSize, *, with_alignment: bool) -> Translation:
+    """Return the answer to a text that is one segment with one candidate."""
+    alignment = chosen.alignment if with_alignment else ()
+    size.add(len(chosen.text), 1 + len(alignment))
+    [segment] = planned.passages[0].segments
+    reason = chosen.finish_reason
+    return Translation(
+        chosen.text,
+        (Hypothesis(chosen.text, chosen.score, chosen.num_tokens, reason),),
+        reason,
+        len(segment.source_ids),
+        (_segment(segment, chosen, 0, len(chosen.text)),),
+        alignment,
     )
 
 

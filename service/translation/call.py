@@ -2,7 +2,6 @@
 
 import secrets
 import time
-from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from collections.abc import Sequence as Sequence_
 from dataclasses import replace
@@ -52,12 +51,15 @@ class TranslationCall:
         self.is_small = _is_small(request, self.num_characters)
         self.model = model
         self.options = model.options(request.options)
+        self._options_of_all = None if self.options.is_sampled else _without_seed(self.options)
         self.texts: list[PlannedText] = []
         self.segments: list[PlannedSegment] = []
         self.places: list[tuple[int, int]] = []  # for each segment: its text's index, and its number in that text
         self._call = current_call()
         self._pair = pair
         self._terms = terms
+        self._planner: Planner | None = None
+        self._starts: list[int] = []  # number of each text's first segment, and that of all segments
         self._aligned: list[bool] = []
         self._limits = limits
         self._documents = documents
@@ -82,17 +84,31 @@ class TranslationCall:
         return any(self._aligned) or any(segment.spans for segment in self.segments)
 
     def plan(self) -> None:
-        """Cut the texts into segments.
+        """Cut the texts into segments. If it was interrupted, call it again: it continues with the text it was at.
 
         Raises:
             InvalidRequest: as for `Planner.plan`.
         """
+        request = self.request
+        if self._planner is None:
+            self._planner = self._new_planner()
+        for index in range(len(self.texts), len(request.texts)):
+            self.texts.append(self._planner.plan(index))
+        for index, text in enumerate(self.texts):
+            self._starts.append(len(self.segments))
+            for passage in text.passages:
+                self.segments += passage.segments
+                self._aligned += [passage.needs_alignment or request.return_alignments] * len(passage.segments)
+            self.places += [(index, number) for number in range(len(self.segments) - self._starts[index])]
+        self._starts.append(len(self.segments))
+
+    def _new_planner(self) -> Planner:
         request, model, limits = self.request, self.model, self._limits
         terms = [TermIndex(request.terms), *self._terms] if request.terms else self._terms
         num_hypotheses = self.options.num_hypotheses
         max_segments = limits.max_segments // (num_hypotheses if self.options.is_sampled else 1)
         size = AnswerSize(limits.max_answer_characters, num_hypotheses)
-        planner = Planner(
+        return Planner(
             request,
             model.manifest,
             self._pair,
@@ -103,12 +119,6 @@ class TranslationCall:
             model.unknown,
             self._documents,
         )
-        self.texts = [planner.plan(index) for index in range(len(request.texts))]
-        for index, text in enumerate(self.texts):
-            self.places += [(index, number) for number, _ in enumerate(text.segments)]
-            for passage in text.passages:
-                self.segments += passage.segments
-                self._aligned += [passage.needs_alignment or request.return_alignments] * len(passage.segments)
 
     def key(self, number: int) -> CacheKey:
         """Return the cache key of a segment."""
@@ -120,9 +130,11 @@ class TranslationCall:
         segment = self.segments[number]
         if not segment.source_ids:
             return []
+        if self._options_of_all is not None:
+            return [self._sequence(segment, self._options_of_all, wants_progress=wants_progress)]
         return [
             self._sequence(segment, options, wants_progress=wants_progress and sample == 0)
-            for sample, options in enumerate(self._options_of_sequences())
+            for sample, options in enumerate(self._options_of_samples())
         ]
 
     def restore(self, decoded: Mapping[int, Decoded]) -> dict[int, Candidates]:
@@ -145,9 +157,7 @@ class TranslationCall:
         Raises:
             TooLong: the answer has more characters than allowed.
         """
-        first = bisect_left(self.places, (index, 0))
-        last = bisect_left(self.places, (index + 1, 0))
-        chosen = [candidates[number] for number in range(first, last)]
+        chosen = [candidates[number] for number in range(self._starts[index], self._starts[index + 1])]
         return assemble(self.texts[index], chosen, self._size, with_alignment=self.request.return_alignments)
 
     def streams(self) -> list[TextStream]:
@@ -155,11 +165,8 @@ class TranslationCall:
         formats = self.request.preserve_formatting
         return [TextStream(text, self.model.tokenizer, preserves_formatting=formats) for text in self.texts]
 
-    def _options_of_sequences(self) -> Iterator[DecodingOptions]:
+    def _options_of_samples(self) -> Iterator[DecodingOptions]:
         options = self.options
-        if not options.is_sampled:
-            yield options if options.seed is None else replace(options, seed=None)
-            return
         seed = secrets.randbits(64) if options.seed is None else options.seed
         for sample in range(options.num_hypotheses):
             yield replace(options, num_hypotheses=1, seed=stream_seed(seed, sample))
@@ -177,6 +184,10 @@ class TranslationCall:
             wants_progress=wants_progress,
             call=self._call,
         )
+
+
+def _without_seed(options: DecodingOptions) -> DecodingOptions:
+    return options if options.seed is None else replace(options, seed=None)
 
 
 def _is_small(request: TranslationRequest, num_characters: int) -> bool:

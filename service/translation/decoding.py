@@ -107,7 +107,7 @@ class SegmentDecoder:
             return
         updates: dict[Sequence, SequenceUpdate] = {}
         charged: Counter[Sequence] = Counter()
-        with self._submitted(call.model, list(owners)) as pending, _charging(pending, charged):
+        with self._submitted(call.model, list(owners), wants_news=True) as pending, _charging(pending, charged):
             async for news in pending.news():
                 number = owners[news.sequence]
                 _charge(news, charged)
@@ -131,9 +131,11 @@ class SegmentDecoder:
         return updates
 
     @contextlib.contextmanager
-    def _submitted(self, model: LoadedModel, sequences: list[Sequence]) -> Iterator[PendingCall]:
+    def _submitted(
+        self, model: LoadedModel, sequences: list[Sequence], *, wants_news: bool = False
+    ) -> Iterator[PendingCall]:
         """Submit sequences to the engine; abort the unfinished ones if the `with` block fails or is cancelled."""
-        call = self._pending.open(sequences)
+        call = self._pending.open(sequences, wants_news=wants_news)
         try:
             model.engine.submit(sequences)
             current_call().charge(sum(len(sequence.source_ids) for sequence in sequences))  # even if aborted later
@@ -176,7 +178,7 @@ def _groups(
 
 
 def _num_output_tokens(updates: Sequence_[SequenceUpdate]) -> int:
-    return sum(len(hypothesis.token_ids) for hypothesis in _hypotheses(updates))
+    return sum([len(hypothesis.token_ids) for update in updates for hypothesis in update.hypotheses])
 
 
 @contextlib.contextmanager
@@ -224,4 +226,6 @@ def _admission(sequence: Sequence) -> float:
 
 
 def _hypotheses(updates: Sequence_[SequenceUpdate]) -> Decoded:
+    if len(updates) == 1:
+        return updates[0].hypotheses
     return tuple(hypothesis for update in updates for hypothesis in update.hypotheses)

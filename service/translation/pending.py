@@ -10,8 +10,9 @@ from service.engine.sequence import Sequence, SequenceProgress, SequenceUpdate
 class PendingCall:
     """One call's sequences in the engine."""
 
-    def __init__(self, sequences: Sequence_[Sequence]) -> None:
+    def __init__(self, sequences: Sequence_[Sequence], *, wants_news: bool) -> None:
         self.sequences = sequences
+        self._wants_news = wants_news
         self._updates: dict[Sequence, SequenceUpdate] = {}
         self._news: dict[Sequence, SequenceProgress | SequenceUpdate] = {}  # not read yet, the latest of each sequence
         self._has_news = asyncio.Event()
@@ -29,7 +30,7 @@ class PendingCall:
     async def news(self) -> AsyncIterator[SequenceProgress | SequenceUpdate]:
         """Yield news of the sequences until all have finished: progress where requested, and each terminal update.
 
-        A slow reader only gets the latest news of each sequence. For one reader.
+        A slow reader only gets the latest news of each sequence. For one reader, of a call that wants news.
 
         Raises:
             ServiceError: as for `wait`, as soon as it is known.
@@ -57,7 +58,7 @@ class PendingCall:
         """Return when the last sequence finished; `None` while some have not."""
         if len(self._updates) < len(self.sequences):
             return None
-        return max((update.finished_seconds for update in self._updates.values()), default=None)
+        return max([update.finished_seconds for update in self._updates.values()], default=None)
 
     def accept(self, update: SequenceUpdate) -> None:
         """Handle one sequence's terminal update."""
@@ -78,8 +79,9 @@ class PendingCall:
         self._tell(progress)
 
     def _tell(self, news: SequenceProgress | SequenceUpdate) -> None:
-        self._news[news.sequence] = news
-        self._has_news.set()
+        if self._wants_news:
+            self._news[news.sequence] = news
+            self._has_news.set()
 
 
 class PendingSequence:
@@ -108,9 +110,10 @@ class PendingCalls:
     def __len__(self) -> int:
         return len(self._calls)
 
-    def open(self, sequences: Sequence_[Sequence]) -> PendingCall:
-        """Expect updates of `sequences`; must be called before they are submitted."""
-        call = PendingCall(sequences)
+    def open(self, sequences: Sequence_[Sequence], *, wants_news: bool = True) -> PendingCall:
+        """Expect updates of `sequences`; must be called before they are submitted. `wants_news` if somebody reads
+        `news` or `unread`."""
+        call = PendingCall(sequences, wants_news=wants_news)
         self._calls.update(dict.fromkeys(sequences, call))
         return call
 

@@ -15,7 +15,7 @@ from service.text.long_segments import chunks, split_long
 from service.text.markup import Block, HtmlDocument, blocks
 from service.text.protected import Protected, beside_protected, find_protected
 from service.text.protection import ProtectedText, protect
-from service.text.sentences import AS_SPACES, pieces
+from service.text.sentences import AS_SPACES, is_simple_sentence, pieces
 from service.text.terms import TermIndex
 from service.text.tokenizers import Tokenizer
 from service.text.unknown import UnknownCharacters
@@ -24,6 +24,7 @@ from service.translation.answer_size import AnswerSize
 # The longest text tokenized at once; longer only if the model takes more tokens.
 _LEAST_READ_CHARACTERS = 8_192
 _CHARACTERS_PER_TOKEN = 16
+_MAX_SIMPLE_CHARACTERS = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,14 @@ class PlannedText:
     html: HtmlDocument | None = None
 
     @property
+    def is_whole(self) -> bool:
+        """Return whether it is one segment from its beginning to its end."""
+        if self.html is not None or len(self.passages) != 1:
+            return False
+        segments = self.passages[0].segments
+        return len(segments) == 1 and len(segments[0].text) == len(self.text)
+
+    @property
     def segments(self) -> Iterator[PlannedSegment]:
         """Return the segments of all passages, in order."""
         return (segment for passage in self.passages for segment in passage.segments)
@@ -106,7 +115,7 @@ class Planner:
         self._unknown = unknown or UnknownCharacters(tokenizer)
 
     def plan(self, index: int) -> PlannedText:
-        """Plan the request's text of that index.
+        """Plan the request's text of that index. If it fails or is interrupted, nothing of that text is counted.
 
         Raises:
             TooLong: a segment has more tokens than the model takes, and the request is strict, or it can't be split; or
@@ -115,6 +124,14 @@ class Planner:
             InvalidRequest: the model has no pieces for a target prefix.
         """
         checkpoint()
+        num_characters, num_segments = self._size.num_characters, self._num_segments
+        try:
+            return self._planned(index)
+        except BaseException:
+            self._size.num_characters, self._num_segments = num_characters, num_segments
+            raise
+
+    def _planned(self, index: int) -> PlannedText:
         request = self._request
         text = request.texts[index]
         if request.mime_type is MimeType.HTML:
@@ -124,10 +141,25 @@ class Planner:
             html = HtmlDocument(tuple(block for block, _ in read), text)
             return PlannedText(text, tuple(passage for _, passage in read), html)
         self._size.add(len(text))  # first: a text too long for an answer is not read
+        segment = self._simple(text)
+        if segment is not None:
+            return PlannedText(text, (PlannedPassage(text, (self._count(segment),)),))
         passage = self._passage(text, find_protected(text, *self._terms), request.split_sentences, index)
         if request.target_prefixes and request.target_prefixes[index]:
             passage = self._begun(passage, index)
         return PlannedText(text, (passage,))
+
+    def _simple(self, text: str) -> PlannedSegment | None:
+        """Return the only segment of a simple sentence; `None` if the text must be cut and searched for what it may
+        hold."""
+        request = self._request
+        if len(text) > _MAX_SIMPLE_CHARACTERS or self._terms or request.target_prefixes or not is_simple_sentence(text):
+            return None
+        pieces = self._tokenizer.encode(text)
+        source_ids = self._source_ids(pieces)
+        if self._unknown.are_in(text, pieces) or len(source_ids) > self._manifest.limits.max_source_tokens:
+            return None
+        return PlannedSegment(0, text, text, source_ids)
 
     def _block(self, block: Block, index: int) -> PlannedPassage:
         """Return the passage of an HTML block, in which a line end counts as a space."""

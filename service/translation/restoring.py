@@ -69,7 +69,7 @@ class Restorer:
         aligned: Sequence[bool],
     ) -> dict[tuple[int, int], Alignment]:
         """Return the alignments of input with output by segment and rank, where they are wanted or needed."""
-        if self.aligner is None:
+        if self.aligner is None or not (any(aligned) or any(segment.spans for segment in segments)):
             return {}
         wanted = [
             (number, rank)
@@ -135,6 +135,8 @@ def _is_unclear(segment: PlannedSegment, text: str) -> bool:
 
 def _is_empty(text: str, places: Sequence[Span]) -> bool:
     """Return whether a translation has no letter or number outside protected spans."""
+    if not places:
+        return not any(map(str.isalnum, text))
     done = 0
     for start, end in (*sorted(places), (len(text), len(text))):
         if any(map(str.isalnum, text[done:start])):

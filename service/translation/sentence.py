@@ -5,7 +5,6 @@ Most calls have one text that is one sentence of words. What the general way (`c
 a fraction of the time. Whatever looks different goes the general way; a test compares both.
 """
 
-import re
 import time
 
 from service.bundle.manifest_parts import LanguagePair
@@ -26,14 +25,10 @@ from service.engine.sequence import DecodedHypothesis, Sequence
 from service.models.loaded_model import LoadedModel
 from service.observe.metrics import Metrics
 from service.text.placeholders import find_placeholders
-from service.text.sentences import pieces
+from service.text.sentences import is_simple_sentence, pieces
 from service.translation.answer_size import AnswerSize
 from service.translation.decoding import SegmentDecoder
 
-# What is surely one sentence with nothing to protect: words of letters and digits, with what may be between them
-# without ending a sentence or being part of a placeholder, an address, a list item or a quotation. Nine of ten
-# sentences match; the others are cut and searched as in the general way, at some ten times the cost.
-_SIMPLE = re.compile(r"\w(?:[\w ,'’-]*[\w.!?])?")
 _MAX_CHARACTERS = 500  # tokenizing a longer one may keep the event loop for longer than half a millisecond
 _MAX_TOKENS = 2_048  # of a translation: the text of more is made on another thread
 
@@ -59,8 +54,8 @@ def may_be_plain_sentence(request: TranslationRequest) -> bool:
 
 def is_plain_sentence(text: str, language_code: str, mode: SplitSentences) -> bool:
     """Return whether a short text is one segment as a whole, on one line, with letters and nothing to protect."""
-    if _SIMPLE.fullmatch(text) is not None:
-        return any(map(str.isalpha, text))
+    if is_simple_sentence(text):
+        return True
     if len(text.splitlines()) > 1 or find_placeholders(text):
         return False
     first = next(pieces(text, language_code, mode))

@@ -1,5 +1,6 @@
 """From texts to segments and back, with a model that writes what it reads."""
 
+import itertools
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from service.domain.checkpoint import checkpoints
 from service.domain.errors import TooLong, TooMany
 from service.domain.translation import (
     FinishReason,
@@ -131,6 +133,38 @@ def test_planning_stops_at_the_most_segments(
         planner.plan(0)
     assert error.value.field == "texts"
     assert num_encoded < 100_000
+
+
+def test_a_text_whose_planning_was_interrupted_is_counted_once(tiny_bundle: Path) -> None:
+    manifest = letters_manifest(tiny_bundle, max_source_tokens=24, symbols=SYMBOLS)
+    texts = ("A b. C d! {0}\n" * 12, "Hello")
+    num_segments, num_characters = 2 * 12 + 1, sum(map(len, texts))
+
+    def fresh() -> Planner:
+        return Planner(asked(*texts), manifest, PAIR, LETTERS, num_segments, AnswerSize(num_characters))
+
+    expected = [planner.plan(index) for planner in [fresh()] for index in range(2)]
+
+    def interrupted(last: int) -> Planner | None:
+        planner, passed = fresh(), itertools.count()
+
+        def check() -> None:
+            if next(passed) == last:
+                raise InterruptedError
+
+        try:
+            with checkpoints(check):
+                planner.plan(0)
+        except InterruptedError:
+            return planner
+        return None
+
+    for last in range(1000):
+        planner = interrupted(last)
+        if planner is None:
+            break
+        assert [planner.plan(0), planner.plan(1)] == expected
+    assert 3 < last < 999
 
 
 def test_segments_of_all_texts_count_together(tiny_bundle: Path) -> None:

@@ -45,7 +45,7 @@ from service.models.repository import FoundBundle
 from service.observe.metrics import Metrics
 from service.text.glossary import NoGlossaries
 from service.text.token_spans import TokenSpan
-from service.translation import computations
+from service.translation import computations, planning
 from service.translation import translator as translators
 from service.translation.cache import TranslationCache
 from service.translation.translator import Translator
@@ -228,6 +228,58 @@ def test_a_plain_sentence_gets_the_general_ways_answer(
     short = asyncio.run(scenario())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(translators, "may_be_plain_sentence", lambda _: False)
+        assert short == asyncio.run(scenario())
+
+
+@given(
+    st.lists(
+        st.text("abcé漢 .,?!:-'({\n", max_size=12)
+        | st.sampled_from(["See {0}", "A ab. B ca!", "ab bc?", "1 2", "a b."]),
+        min_size=1,
+        max_size=6,
+    ),
+    st.sampled_from(SplitSentences),
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "options": st.sampled_from(
+                [
+                    RequestedOptions(return_scores=True),
+                    RequestedOptions(seed=1),
+                    RequestedOptions(num_hypotheses=2, temperature=0.5, seed=3),
+                ]
+            ),
+            "preserve_formatting": st.just(True),
+            "return_alignments": st.just(True),
+            "terms": st.just((Term("ab", "x"),)),
+            "target_prefixes": st.just(True),
+        },
+    ),
+)
+@settings(max_examples=300, deadline=None)
+def test_simple_sentences_of_a_call_get_the_general_ways_answer(
+    make: Any, texts: list[str], mode: SplitSentences, chosen: dict[str, Any]
+) -> None:
+    if "target_prefixes" in chosen:
+        chosen["target_prefixes"] = ("b",) * len(texts)
+
+    async def scenario() -> Any:
+        translator, engine = make()
+        try:
+            task = await begin(translator, request(*texts, split_sentences=mode, **chosen))
+            for sequence in engine.submitted:
+                translator.deliver([answer(sequence)])
+            result = await asyncio.wait_for(task, patient(5))
+        except InvalidRequest as error:
+            result = str(error)
+        submitted = [(each.source_ids, each.forced_ids, each.options, each.wants_progress) for each in engine.submitted]
+        return result, submitted
+
+    short = asyncio.run(scenario())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(translators, "may_be_plain_sentence", lambda _: False)
+        patch.setattr(planning, "is_simple_sentence", lambda _: False)
+        patch.setattr(planning.PlannedText, "is_whole", False)
         assert short == asyncio.run(scenario())
 
 

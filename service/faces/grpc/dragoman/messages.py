@@ -8,13 +8,11 @@ from service.domain.checkpoint import paced
 from service.domain.errors import InvalidRequest, Path
 from service.domain.options import OPTIONS, RequestedOptions
 from service.domain.translation import (
-    AlignedSpan,
     DetectedLanguage,
     FinishReason,
     Flag,
     MimeType,
     Priority,
-    Segment,
     SplitSentences,
     StreamEvent,
     Term,
@@ -95,11 +93,10 @@ def mime_type_from(value: str) -> MimeType:
 
 def result_to_pb(result: TranslationResult) -> pb.TranslateResponse:
     """Return the answer to a call."""
-    return pb.TranslateResponse(
-        translations=[translation_to_pb(translation) for translation in result.translations],
-        model=result.model,
-        model_version=result.model_version,
-    )
+    message = pb.TranslateResponse(model=result.model, model_version=result.model_version)
+    for translation in result.translations:
+        _fill(message.translations.add(), translation)
+    return message
 
 
 def num_entries(translations: Iterable[Translation | None]) -> int:
@@ -181,40 +178,39 @@ def _term_from_pb(message: pb.Term) -> Term:
 
 def translation_to_pb(translation: Translation) -> pb.Translation:
     """Return the answer to one text."""
-    return pb.Translation(
-        text=translation.text,
-        hypotheses=[
-            pb.Hypothesis(text=hypothesis.text, score=hypothesis.score, num_tokens=hypothesis.num_tokens)
-            for hypothesis in translation.hypotheses
-        ],
-        finish_reason=FINISH_REASONS[translation.finish_reason],
-        num_source_tokens=translation.num_source_tokens,
-        segments=[_segment_to_pb(segment) for segment in paced(translation.segments)],
-        alignment=[_span_to_pb(span) for span in paced(translation.alignment)],
-        detected_language_code=translation.detected_language_code,
-    )
+    message = pb.Translation()
+    _fill(message, translation)
+    return message
 
 
-def _segment_to_pb(segment: Segment) -> pb.Segment:
-    return pb.Segment(
-        source_start=segment.source_start,
-        source_end=segment.source_end,
-        target_start=segment.target_start,
-        target_end=segment.target_end,
-        finish_reason=FINISH_REASONS[segment.finish_reason],
-        num_source_tokens=segment.num_source_tokens,
-        num_output_tokens=segment.num_output_tokens,
-        flags=[FLAGS[flag] for flag in segment.flags],
-    )
-
-
-def _span_to_pb(span: AlignedSpan) -> pb.AlignedSpan:
-    return pb.AlignedSpan(
-        source_start=span.source_start,
-        source_end=span.source_end,
-        target_start=span.target_start,
-        target_end=span.target_end,
-    )
+def _fill(message: pb.Translation, translation: Translation) -> None:
+    """Set the fields of an empty message. Its parts are added in place, which takes a third of the time of passing
+    messages to a constructor: that copies them."""
+    message.text = translation.text
+    message.finish_reason = FINISH_REASONS[translation.finish_reason]
+    message.num_source_tokens = translation.num_source_tokens
+    for hypothesis in translation.hypotheses:
+        message.hypotheses.add(text=hypothesis.text, score=hypothesis.score, num_tokens=hypothesis.num_tokens)
+    for segment in paced(translation.segments):
+        message.segments.add(
+            source_start=segment.source_start,
+            source_end=segment.source_end,
+            target_start=segment.target_start,
+            target_end=segment.target_end,
+            finish_reason=FINISH_REASONS[segment.finish_reason],
+            num_source_tokens=segment.num_source_tokens,
+            num_output_tokens=segment.num_output_tokens,
+            flags=[FLAGS[flag] for flag in segment.flags] if segment.flags else None,
+        )
+    for span in paced(translation.alignment):
+        message.alignment.add(
+            source_start=span.source_start,
+            source_end=span.source_end,
+            target_start=span.target_start,
+            target_end=span.target_end,
+        )
+    if translation.detected_language_code:
+        message.detected_language_code = translation.detected_language_code
 
 
 # The request's attribute and the conversion for each field of a message that is not simply a text or flag of its name.
