@@ -138,7 +138,7 @@ def _print_at_once(line: str) -> None:
     if can_write(OUTPUT):
         click.echo(line)
     else:
-        _LOG.warning("standard output is not read; the line for it: %s", line)
+        _LOG.warning("nobody reads standard output; what would be there: %s", line)
 
 
 def _with_notes(error: CommandError, notes: Iterable[str]) -> CommandError:

@@ -28,10 +28,10 @@ from service.server.shares import admin_socket, metrics_socket, share_of
 # Beyond the time that a worker takes by its settings, however it is stopped.
 _STOP_SECONDS = 30.0
 
-# Runs a server with its share of the limits until it is stopped; the other settings are those of the whole, and the
-# folder is for the weights that all map.
+# Runs a server until it is stopped. The first settings are those with its share of the limits, the second those of the
+# whole; the folder is for the weights that all map.
 RunServer = Callable[[ServerConfig, ServerConfig, Parent, Path], None]
-# Does the work of the process of this name, tells its parent why it failed, and returns its exit code.
+# Does the work of the process of this name, reports a failure to its parent, and returns the exit code.
 Guarded = Callable[[str, Parent, Callable[[], None]], int]
 
 
@@ -41,7 +41,7 @@ def run_workers(
     """Serve with `count` workers until they are stopped; return the exit code.
 
     `run_server` and `guarded` are called in the forked processes; `announce` here, once all are ready, with the text
-    that the first worker was ready with.
+    that the first worker has reported.
 
     Raises:
         PortError: a port can't be listened on.
@@ -89,7 +89,7 @@ def run_workers(
 
 
 def _answer_for(whole: ServerConfig, workers: Sequence[WorkerEndpoint], parent: Parent) -> None:
-    """Be the front of these workers until the parent stops it; a reload concerns only them."""
+    """Run the front of these workers until the parent stops it. It has nothing to reload."""
 
     async def answer() -> None:
         stop = asyncio.Event()
