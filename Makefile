@@ -54,6 +54,8 @@ test: check $(FLOAT32) ## Run all checks and tests
 test-full: check $(FLOAT32) ## Also run the tests that take many minutes
 	@$(PYTEST) -m "not image" $(PYTEST_ARGS)
 	@$(PYTEST) --fused $(PYTEST_ARGS) tests/faults tests/api tests/clients
+	@$(PYTEST) --workers 2 $(PYTEST_ARGS) tests/faults/test_signals.py tests/faults/test_cross_talk.py \
+	    tests/clients/test_serve.py tests/clients/test_replicas.py
 
 test-image: .venv/installed-dev ## Build the container image and run it as production does (root, podman, buildah)
 	@$(BIN)/python -m pytest -m image --capture no $(PYTEST_ARGS) tests/image

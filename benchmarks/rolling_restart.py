@@ -46,8 +46,9 @@ RETRYING = b": retrying failed call in "
 class Replica:
     """A server process that can be restarted at the same address."""
 
-    def __init__(self, models: str) -> None:
+    def __init__(self, models: str, workers: int) -> None:
         self._models = models
+        self._flags = (*FLAGS, "--workers", str(workers))
         self.address = ""
         self.stop_seconds: list[float] = []
         self.start_seconds: list[float] = []
@@ -65,7 +66,7 @@ class Replica:
             ClickException: it did not become ready.
         """
         began = time.monotonic()
-        command = serve_command(self._models, *FLAGS, "--port", str(self.port))
+        command = serve_command(self._models, *self._flags, "--port", str(self.port))
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert self._process.stdout is not None
         match = READY.search(self._process.stdout.readline())
@@ -136,14 +137,21 @@ class Generator:
 @click.option("--restarts", default=25, show_default=True, help="Rolling restarts under round_robin.")
 @click.option("--proxy-restarts", default=5, show_default=True, help="Rolling restarts behind each proxy.")
 @click.option("--share", default=0.3, show_default=True, help="Load, as a share of the measured capacity.")
+@click.option("--workers", default=1, show_default=True, help="Worker processes of each server.")
 @click.option("--capacity-seconds", default=15.0, show_default=True, help="How long to measure capacity.")
 def main(
-    models: str, ways: tuple[str, ...], restarts: int, proxy_restarts: int, share: float, capacity_seconds: float
+    models: str,
+    ways: tuple[str, ...],
+    restarts: int,
+    proxy_restarts: int,
+    share: float,
+    workers: int,
+    capacity_seconds: float,
 ) -> None:
     """Measure, print and write build/bench/rolling_restart.json; exit 1 if a call failed."""
     records = []
     with contextlib.ExitStack() as stack:
-        replicas = [Replica(models) for _ in range(2)]
+        replicas = [Replica(models, workers) for _ in range(2)]
         for replica in replicas:
             stack.callback(replica.kill)
         for way in ways or WAYS:

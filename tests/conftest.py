@@ -18,7 +18,7 @@ from service.domain.call import NO_ID, current_call
 from service.engine.runtime.kernels import KernelsUnavailable, find_kernels
 from service.models import fleet, warm_up
 from tests.patience import patient
-from tests.servers import REPOSITORY, InProcessServer, LoopThread, in_process
+from tests.servers import REPOSITORY, WORKERS, InProcessServer, LoopThread, in_process
 from tests.tiny_bundle import write_tiny_bundle
 
 settings.register_profile("same examples in every run", derandomize=True)
@@ -39,10 +39,12 @@ def pytest_collection() -> Generator[None, object, object]:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Extend each test's timeout by as much as this machine is slower."""
-    is_fused = config.getoption("fused")
+    is_fused, has_workers = config.getoption("fused"), config.getoption("workers") > 1
     for item in items:
         if is_fused and item.get_closest_marker("plain"):
             item.add_marker(pytest.mark.skip("it counts on plain graphs"))
+        if has_workers and item.get_closest_marker("single"):
+            item.add_marker(pytest.mark.skip("it counts on a server of one process"))
         own = item.get_closest_marker("timeout")
         seconds = float(own.args[0] if own else config.getini("timeout"))
         item.add_marker(pytest.mark.timeout(patient(seconds)), append=False)
@@ -87,6 +89,12 @@ def outside_of_calls() -> Iterator[None]:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--fused", action="store_true", help="Serve the tiny model by fused graphs instead of plain ones.")
+    parser.addoption("--workers", type=int, default=1, help="Worker processes of each server that is a process.")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Tell `ServerProcess`."""
+    os.environ[WORKERS] = str(config.getoption("workers"))
 
 
 @pytest.fixture(scope="session")

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from service.models.loaded_model import LoadedModel
     from service.process.forked import Parent
     from service.server.server import Server
+    from service.server.worker import Worker
 
     Announce = Callable[[Server], Awaitable[None]]
 
@@ -73,9 +74,7 @@ def serve(settings: "Settings") -> None:
         raise CommandError(_LOST, code)
 
 
-def _run(
-    config: "ServerConfig", announce: "Announce", parent: "Parent | None" = None, shared_weights: Path | None = None
-) -> "Server":
+def _run(config: "ServerConfig", announce: "Announce", worker: "Worker | None" = None) -> "Server":
     """Serve until stopped, and return the server.
 
     Raises:
@@ -88,7 +87,7 @@ def _run(
     from service.text.glossary import GlossaryError
 
     async def serve() -> Server:
-        server = Server(config, parent=parent, shared_weights=shared_weights)
+        server = Server(config, worker=worker)
         await server.run(announce)
         return server
 
@@ -106,12 +105,12 @@ def _supervise(config: "ServerConfig", count: int) -> int:
     from service.observe.logs import set_up
     from service.server.workers import run_workers
 
-    def run_server(share: "ServerConfig", whole: "ServerConfig", parent: "Parent", weights: Path) -> None:
+    def run_server(share: "ServerConfig", whole: "ServerConfig", worker: "Worker") -> None:
         async def announce(server: "Server") -> None:
             shown = Shown(whole, whole.port, whole.metrics_port, whole.admin_port, server.models)
-            parent.is_ready(ready_line(shown))
+            worker.parent.is_ready(ready_line(shown))
 
-        if _run(share, announce, parent, weights).has_failed:
+        if _run(share, announce, worker).has_failed:
             raise CommandError(_LOST, exit_codes.SOFTWARE)
 
     def guarded(name: str, parent: "Parent", work: "Callable[[], None]") -> int:

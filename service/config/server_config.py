@@ -68,7 +68,7 @@ class ServerConfig:
         default=1,
         ge=0,
         le=256,
-        description="Processes that share the port and the CPUs; auto, or 0: one for every four CPUs.",
+        description="Processes that share the port, the CPUs and all limits but quotas; auto, or 0: one per 4 CPUs.",
     )
     max_slots: int = Field(
         default=0,

@@ -53,7 +53,8 @@ class Engine:
         self._clock = clock
         self._runners = runners
         self.throughput = Throughput(len(runners), runners[0].spec.max_slots, full_turn_seconds)
-        self._changed = threading.Condition()  # guards all state shared by workers
+        self._lock = threading.RLock()  # guards all state shared by workers; entered in C, unlike a condition
+        self._changed = threading.Condition(self._lock)
         self._failure: BaseException | None = None
         self._reset("the engine has not started")
 
@@ -61,7 +62,7 @@ class Engine:
         """Initialize the state: empty rows and queue, new threads; `unavailable` says why it takes no work yet."""
         config = self._config
         self.turns = Turns(
-            self._runners, config, self.listener, self.throughput, self._changed, self._clock, unavailable
+            self._runners, config, self.listener, self.throughput, self._lock, self._changed, self._clock, unavailable
         )
         self._admission = Admission(self.turns.requests, self.throughput, config.max_waiting, config.max_queue_seconds)
         self._threads = [
@@ -116,7 +117,7 @@ class Engine:
         prove(self._runners, self._config)
         for runner in self._runners:
             runner.reset()
-        with self._changed:
+        with self._lock:
             self._check_can_restart()
             self._reset(None)
             self._start_threads()
@@ -145,7 +146,7 @@ class Engine:
         workers = self.turns.workers
         max_slots = max([worker.batch.max_slots for worker in workers])
         check_possible(sequences, self._config.max_waiting, max_slots, workers[0].runner.spec)
-        with self._changed:
+        with self._lock:
             self._check_available()
             if not self.turns.requests.live.isdisjoint(sequences):
                 raise ValueError("a sequence was submitted twice")
@@ -179,7 +180,7 @@ class Engine:
 
     def abort(self, sequences: Iterable[Sequence]) -> None:
         """Give up sequences: their slots are free within two steps. Thread-safe, idempotent."""
-        with self._changed:
+        with self._lock:
             aborted = [sequence for sequence in sequences if sequence in self.turns.requests]
             if aborted:
                 self.turns.aborted.extend(aborted)
@@ -192,7 +193,7 @@ class Engine:
 
         Thread-safe; does not wait for the threads. Has no effect on an engine that has already failed or was stopped.
         """
-        with self._changed:
+        with self._lock:
             is_first = self.turns.unavailable is None
             if is_first:
                 self.turns.unavailable, self._failure = reason, error
@@ -212,7 +213,7 @@ class Engine:
             Whether the threads ended in time. If not, one hangs in native code; its sequences are failed from here.
         """
         give_up_seconds = time.monotonic() + timeout_seconds
-        with self._changed:
+        with self._lock:
             self.turns.unavailable, self._failure = "the engine has stopped", None
             self._changed.notify_all()
         for runner in self._runners:

@@ -8,6 +8,7 @@ from service.engine.runner import ONE_STEP, RunLimits
 from service.engine.sequence import Sequence
 
 _MAX_SKIPPED = 32  # how far to look past sequences that don't suit this turn's encoder run
+_MAX_TOO_MANY = 2  # the same without padding: only the budget's rest is left to fill
 
 
 class StepPlan(NamedTuple):
@@ -30,8 +31,9 @@ def schedule(
 
     `candidates` come in fair order. Slots are given strictly in that order: a sequence that needs more slots than are
     free blocks all behind it, so none is overtaken forever. Within the encoder run (of at most `max_encode_tokens`
-    tokens, padding included, at least half of them live) a sequence of unsuitable length may be skipped; then nothing
-    else of its call is admitted before it, and as the first of the next turn it joins whatever its length.
+    tokens; if it pads, padding included, and at least half of them live) a sequence of unsuitable length may be
+    skipped; then nothing else of its call is admitted before it, and as the first of the next turn it joins whatever
+    its length.
     """
     admitted: list[Sequence] = []
     skipped: set[Origin] = set()
@@ -45,7 +47,7 @@ def schedule(
         if sequence.origin in skipped or (unsuitable and sequence.num_slots <= num_free_slots):
             skipped.add(sequence.origin)
             num_skipped += 1
-            if num_skipped == _MAX_SKIPPED:
+            if num_skipped == (_MAX_SKIPPED if pads else _MAX_TOO_MANY):
                 break
             continue
         if sequence.num_slots > num_free_slots:

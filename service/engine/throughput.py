@@ -32,6 +32,7 @@ class Throughput:
         self._max_rows = max_rows
         self._full_rows = max_rows if full_turn_seconds else 0.0
         self._full_seconds = full_turn_seconds
+        self.full_turn_seconds = full_turn_seconds  # of a turn with all of its worker's rows in use; 0 while unknown
         self._steps = StepTimes(max_rows)
         self._encode_seconds = 0.0  # of a sequence
         self._excess = 1.0
@@ -62,6 +63,7 @@ class Throughput:
             row_steps = num_rows * num_steps if num_row_steps is None else num_row_steps
             self._full_rows = self._full_rows * keep + row_steps
             self._full_seconds = self._full_seconds * keep + seconds
+            self.full_turn_seconds = self._full_seconds / self._full_rows * self._max_rows
 
     def ended(self, num_source_tokens: int, num_output_tokens: int) -> None:
         """Record the lengths of a sequence that was decoded to its end."""
@@ -105,14 +107,7 @@ class Throughput:
     @property
     def seconds_per_row(self) -> float:
         """Return the time per row-step when all workers are full; 0 while unknown."""
-        if not self._full_rows:
-            return 0.0
-        return self._full_seconds / self._full_rows / self.num_workers
-
-    @property
-    def full_turn_seconds(self) -> float:
-        """Return the duration of a turn with all of its worker's rows in use; 0 while unknown."""
-        return self.seconds_per_row * self._max_rows * self.num_workers
+        return self.full_turn_seconds / self._max_rows / self.num_workers
 
     def turn_seconds(self, num_rows: int) -> float:
         """Estimate a worker's turn while `num_rows` rows are in use, where each that ends is followed by a new one; 0

@@ -28,9 +28,9 @@ _CHECKED_AT_ONCE = 16  # requests per integrity check, on average
 class Turns:
     """The state shared by workers, and what each does with it in a turn. A restarted engine has new `Turns`.
 
-    `changed` guards everything here but the workers' own rows. While `unavailable` is not `None`, the engine takes no
-    work, workers end, and it says why. Sequences in `aborted` are dropped in the next turn. The methods run on a
-    worker's thread, except `fail_all`.
+    `lock`, that of `changed`, guards everything here but the workers' own rows. While `unavailable` is not `None`, the
+    engine takes no work, workers end, and it says why. Sequences in `aborted` are dropped in the next turn. The methods
+    run on a worker's thread, except `fail_all`.
     """
 
     def __init__(
@@ -39,6 +39,7 @@ class Turns:
         config: EngineConfig,
         listener: EngineListener,
         throughput: Throughput,
+        lock: threading.RLock,
         changed: threading.Condition,
         clock: Callable[[], float],
         unavailable: str | None,
@@ -47,6 +48,7 @@ class Turns:
         self._listener = listener
         self._throughput = throughput
         self._clock = clock
+        self.lock = lock
         self.changed = changed
         self.unavailable = unavailable
         self.workers = [
@@ -76,7 +78,7 @@ class Turns:
 
         Waits while there is nothing for this worker to do.
         """
-        with self.changed:
+        with self.lock:
             worker.turn_began = None
             while not self.has_work(worker):
                 self.changed.wait()
@@ -145,10 +147,10 @@ class Turns:
         """Return a plan with the limits of its run."""
         assert worker.turn_began is not None
         deadline = self.requests.deadlines.next_seconds()
-        watched = self._watched(worker)
+        watched = self._watched(worker) if self.requests.coalescing.watched_by else ()
         seconds_left = None if deadline is None else deadline - worker.turn_began
         limits = worker.limits(plan.admitted, watched, seconds_left, are_waiting=len(self.requests.waiting) > 0)
-        return plan._replace(limits=limits)
+        return StepPlan(plan.admitted, plan.num_tokens, plan.num_padded_tokens, limits)
 
     def _scheduled(self, worker: Worker) -> StepPlan:
         num_waiting, num_free = len(self.requests.waiting), worker.batch.num_free
@@ -177,7 +179,7 @@ class Turns:
     def end(self, worker: Worker, turn: Turn) -> None:
         """Record and report the results of a turn."""
         result = turn.result
-        with self.changed:
+        with self.lock:
             joined = [*turn.plan.admitted, *self.requests.take_followers()]
             for sequence in joined:
                 sequence.admitted_seconds, sequence.encoded_seconds = turn.began, turn.encoded
@@ -242,7 +244,7 @@ class Turns:
         try:
             self._listener.on_updates(updates, progress)
         except BaseException:
-            with self.changed:
+            with self.lock:
                 self.requests.put_back(updates)  # `fail_all` will deliver them
             raise
 
@@ -272,6 +274,8 @@ class Turns:
         return True
 
     def _progress(self, worker: Worker) -> list[SequenceProgress]:
+        if not self.requests.coalescing.watched_by:
+            return []
         return [
             each for leader in self._watched(worker) for each in self.requests.progress(leader, worker.certain(leader))
         ]
@@ -300,7 +304,7 @@ class Turns:
 
     def fail_all(self) -> None:
         """Fail all accepted sequences with `Unavailable`, and report it."""
-        with self.changed:
+        with self.lock:
             self.requests.fail_all(self._not_finished())
             updates = self.requests.take_updates()
         try:

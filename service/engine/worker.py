@@ -165,7 +165,8 @@ class Worker:
         failed = [(sequence, failure) for sequence, failure in zip(sequences, failures, strict=True) if failure]
         if failed:
             self._remove_failed(failed)
-        self._check()
+        if self._checks_integrity:
+            self.check_rows()
         return failed
 
     def step(self, limits: RunLimits = ONE_STEP) -> StepResult:
@@ -190,7 +191,8 @@ class Worker:
             self._remove_failed(result.failed)
         for sequence, _ in result.finished:
             self.remove(sequence)
-        self._check()
+        if self._checks_integrity:
+            self.check_rows()
         return result
 
     def certain(self, sequence: Sequence) -> tuple[int, ...]:
@@ -247,10 +249,6 @@ class Worker:
                 self._without_token.append(sequence)
             else:
                 result.first_tokens.append((sequence, num_steps / max(result.num_steps, num_steps)))
-
-    def _check(self) -> None:
-        if self._checks_integrity:
-            self.check_rows()
 
 
 def _log_failure(what: str, error: Exception) -> None:

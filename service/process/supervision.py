@@ -189,7 +189,7 @@ class Supervision:
         child.close()
         place.child = None
         if self._state is _State.STOPPING:
-            if code and place.is_ready:
+            if code and place.is_ready and self._kill_at < math.inf:  # not killed from here
                 _LOG.warning("%s ended with exit code %d", place.role.name, code)
                 self._code = self._code or os.EX_SOFTWARE
             return

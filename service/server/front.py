@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from service.config.server_config import ServerConfig
 from service.faces.admin.routes import admin_listener, routed
@@ -11,7 +12,7 @@ from service.faces.front.monitoring import pages
 from service.faces.front.operators import WorkersOperators
 from service.faces.front.worker import WorkerEndpoint
 from service.faces.http.application import application, on_loop
-from service.faces.http.listener import HttpListener
+from service.faces.http.listener import UNIX, HttpListener
 from service.faces.http.monitoring import monitoring
 
 
@@ -28,9 +29,11 @@ async def run_front(
     workers: Sequence[WorkerEndpoint],
     stop: asyncio.Event,
     announce: Callable[[FrontPorts], None],
+    changes: Path | None = None,
 ) -> None:
     """Answer scrapers, probes and operators until `stop` is set; call `announce` when the ports are open.
 
+    At the socket `changes` workers have changes made that they are called for, as operators have at the admin port.
     Works in a process of its own or in one with other work: requests arrive on the listeners' threads, and everything
     else happens on the event loop that runs this. The workers may come later than the front.
 
@@ -44,12 +47,15 @@ async def run_front(
         HttpListener(config.metrics_host, config.metrics_port, "metrics", "--metrics-port", application(answer))
     ]
     try:
+        answer = on_loop(routed(WorkersOperators(config, workers, metrics), config.admin_host), loop)
         if config.admin_port >= 0:
-            answer = on_loop(routed(WorkersOperators(config, workers, metrics), config.admin_host), loop)
             listeners.append(admin_listener(config.admin_host, config.admin_port, answer, config.max_request_bytes))
+        admin_port = listeners[1].port if listeners[1:] else -1
+        if changes is not None:
+            listeners.append(admin_listener(f"{UNIX}{changes}", 0, answer, config.max_request_bytes))
         for listener in listeners:
             listener.start()
-        announce(FrontPorts(listeners[0].port, listeners[1].port if listeners[1:] else -1))
+        announce(FrontPorts(listeners[0].port, admin_port))
         await stop.wait()
     finally:
         await asyncio.gather(*(asyncio.to_thread(listener.stop) for listener in listeners))

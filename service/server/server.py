@@ -8,13 +8,13 @@ Stop: NOT_SERVING -> drain delay -> no new calls, accepted ones finish within th
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
-from pathlib import Path
+from collections.abc import Awaitable, Callable, Collection
 
 import service
 from service.calls.observer import CallObserver
 from service.calls.pipeline import CallPipeline
 from service.config.server_config import ServerConfig
+from service.domain.errors import ServiceError
 from service.domain.translation import CallLimits
 from service.faces.admin.calls import AdminCalls
 from service.faces.admin.routes import admin_listener, routed
@@ -35,13 +35,13 @@ from service.models.supervisor import Supervisor
 from service.observe.access_log import AccessLog
 from service.observe.metrics import Metrics
 from service.observe.recent_errors import RecentErrors
-from service.process.forked import Parent
 from service.process.lifecycle import Heartbeat, Phase, leave_within, on_parent, on_signals
 from service.process.memory import map_large_blocks
 from service.process.ports import PortError, check_port, join_address
 from service.server.model_loading import FleetBridge, ModelLoader
 from service.server.optional_parts import gate_of, onnxruntime_version, tracing_of
 from service.server.reloading import Reloader, follow_files
+from service.server.worker import Worker
 from service.text.glossary import GlossaryFolder, NoGlossaries
 from service.translation.cache import TranslationCache
 from service.translation.translator import Translator
@@ -61,27 +61,19 @@ _FAILED_STOP_SECONDS = 20.0
 class Server:
     """One server process. All methods belong to the event loop's thread."""
 
-    def __init__(
-        self,
-        config: ServerConfig,
-        *,
-        checks_integrity: bool = False,
-        shared_weights: Path | None = None,
-        parent: Parent | None = None,
-    ) -> None:
+    def __init__(self, config: ServerConfig, *, checks_integrity: bool = False, worker: Worker | None = None) -> None:
         """Build everything that needs no port; must be called on a running event loop.
 
-        With a `parent`, this process is one of several that share the gRPC port: its parent stops it, and it opens the
-        port when its models are loaded, so that it gets no connections before. `shared_weights` is a folder for the
-        weights that these have in common (`SessionConfig`). `checks_integrity` makes the engines check their state, as
-        defined by `EngineConfig`; for tests.
+        As a `worker`, this process is one of several that share the gRPC port and the weights: its parent stops it, and
+        it opens the port when its models are loaded, so that it gets no connections before. `checks_integrity` makes
+        the engines check their state, as defined by `EngineConfig`; for tests.
 
         Raises:
             FileProblem: a file of TLS or API keys can't be used.
             TracingUnavailable: there is an `otlp_endpoint`, but OpenTelemetry is not installed.
         """
         self.config = config
-        self._parent = parent
+        self._worker = worker
         self.port = config.port
         self.metrics_port = config.metrics_port
         self.admin_port = config.admin_port
@@ -112,7 +104,7 @@ class Server:
             self._translator,
             lambda _: self._supervisor.wake(),
             checks_integrity=checks_integrity,
-            shared_weights=shared_weights,
+            shared_weights=worker.weights if worker else None,
         )
         self._fleet = Fleet(
             config.models,
@@ -136,7 +128,7 @@ class Server:
         self._metrics.memory_for_calls(memory.max_bytes, lambda: memory.num_bytes)
         kserve = KServeServicer(
             self._translator,
-            self._control,
+            worker.control(self._control, is_explicit=self._is_explicit) if worker else self._control,
             self._pipeline,
             lambda: self._phase,
             self._closing,
@@ -152,7 +144,7 @@ class Server:
             self._health,
             kserve,
             memory,
-            shares_port=parent is not None,
+            shares_port=worker is not None,
         )
 
     @property
@@ -186,10 +178,10 @@ class Server:
             BundleError: a bundle is missing, damaged or fails its self-test.
         """
         stop, reload = asyncio.Event(), asyncio.Event()
-        if self._parent is None:
+        if self._worker is None:
             on_signals(stop, reload)
         else:
-            on_parent(self._parent, stop, reload)
+            on_parent(self._worker.parent, stop, reload)
         try:
             await self.open()
             loading = asyncio.ensure_future(self.load())
@@ -237,7 +229,7 @@ class Server:
             admin.start()
         self._metrics.built_with(service.__version__, onnxruntime_version(), config.device)
         self._enter(Phase.LOADING)
-        if self._parent is None:
+        if self._worker is None:
             check_port(config.host, config.port, "gRPC", "--port")
             await self._listen()
         self._watching = asyncio.create_task(self._supervisor.watch())
@@ -262,11 +254,29 @@ class Server:
         Raises:
             BundleError: as for `run`.
         """
-        await self._fleet.load(self.config.load_model if self._is_explicit else (ALL,))
+        await self._fleet.load(await self._names())
+        if self._worker is not None and self._is_explicit:
+            await self._follow(self._worker)
         if self._phase is Phase.LOADING:
             self._enter(Phase.RECOVERING if self._supervisor.is_recovering else Phase.SERVING)
-            if self._parent is not None:
+            if self._worker is not None:
                 await self._listen()
+
+    async def _names(self) -> Collection[str]:
+        """Return the names of the models to start with: what other workers serve, or else what the settings say."""
+        if not self._is_explicit:
+            return (ALL,)
+        served = None if self._worker is None else await self._worker.served_by_others()
+        return self.config.load_model if served is None else served
+
+    async def _follow(self, worker: Worker) -> None:
+        """Load and unload what other workers have, while this one was loading."""
+        served, own = await worker.served_by_others(), {model.name for model in self.models}
+        for name in set() if served is None else own.symmetric_difference(served):
+            try:
+                await (self._control.unload(name) if name in own else self._control.load(name))
+            except ServiceError as error:
+                _LOG.error("this worker does not serve the same models as others: %s", error)
 
     async def reload(self) -> ReloadOutcome:
         """See `Reloader.reload`."""

@@ -42,6 +42,16 @@ def metrics_socket(folder: Path, number: int) -> Path:
     return folder / f"worker-{number}.metrics"
 
 
+def weights_folder(folder: Path) -> Path:
+    """Return where the weights are that all workers map."""
+    return folder / "weights"
+
+
+def front_socket(folder: Path) -> Path:
+    """Return where the front answers operators' calls, which concern all workers."""
+    return folder / "front.admin"
+
+
 def admin_socket(folder: Path, number: int) -> Path:
     """Return where worker `number` answers operators' calls, which concern this worker only."""
     return folder / f"worker-{number}.admin"

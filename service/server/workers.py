@@ -10,27 +10,27 @@ import gc
 import importlib
 import shutil
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from service.config.server_config import ServerConfig
-from service.faces.front.worker import WorkerEndpoint
 from service.process.forked import Parent
 from service.process.lifecycle import on_parent
 from service.process.ports import reserve_port
 from service.process.supervision import Role, Supervision
 from service.server.front import run_front
-from service.server.shares import admin_socket, metrics_socket, share_of
+from service.server.shares import admin_socket, front_socket, metrics_socket, share_of, weights_folder
+from service.server.worker import Worker, endpoints
 
 # Beyond the time that a worker takes by its settings, however it is stopped.
 _STOP_SECONDS = 30.0
 
-# Runs a server until it is stopped. The first settings are those with its share of the limits, the second those of the
-# whole; the folder is for the weights that all map.
-RunServer = Callable[[ServerConfig, ServerConfig, Parent, Path], None]
+# Runs a server until it is stopped. The first settings are those with its share of the limits, the others those of the
+# whole.
+RunServer = Callable[[ServerConfig, ServerConfig, Worker], None]
 # Does the work of the process of this name, reports a failure to its parent, and returns the exit code.
 Guarded = Callable[[str, Parent, Callable[[], None]], int]
 
@@ -58,25 +58,20 @@ def run_workers(
                 name: stack.enter_context(reserve_port(host, getattr(config, name), purpose, flag))
                 for name, host, purpose, flag in wanted
             }
-            weights = folder / "weights"
-            weights.mkdir(mode=0o700)
+            weights_folder(folder).mkdir(mode=0o700)
             whole = replace(config, **{name: socket.getsockname()[1] for name, socket in reserved.items()})
 
             def serve(number: int, parent: Parent) -> None:
                 for path in (metrics_socket(folder, number), admin_socket(folder, number)):
                     path.unlink(missing_ok=True)  # of a predecessor that was killed
-                run_server(share_of(whole, number, count, folder), whole, parent, weights)
+                run_server(share_of(whole, number, count, folder), whole, Worker(number, count, folder, parent))
 
             def run(name: str, work: Callable[[Parent], None], parent: Parent) -> int:
                 return guarded(name, parent, partial(work, parent))
 
-            workers = [
-                WorkerEndpoint(number, metrics_socket(folder, number), admin_socket(folder, number))
-                for number in range(count)
-            ]
             names = [f"worker-{number}" for number in range(count)]
             roles = [Role(name, partial(run, name, partial(serve, number))) for number, name in enumerate(names)]
-            answer = partial(_answer_for, whole, workers)
+            answer = partial(_answer_for, whole, count, folder)
             roles.append(Role("front", partial(run, "front", answer), stays_last=True))
             importlib.import_module("service.server.server")
             gc.collect()
@@ -88,12 +83,13 @@ def run_workers(
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _answer_for(whole: ServerConfig, workers: Sequence[WorkerEndpoint], parent: Parent) -> None:
-    """Run the front of these workers until the parent stops it. It has nothing to reload."""
+def _answer_for(whole: ServerConfig, count: int, folder: Path, parent: Parent) -> None:
+    """Run the front of the workers until the parent stops it. It has nothing to reload."""
 
     async def answer() -> None:
         stop = asyncio.Event()
         on_parent(parent, stop, reload=asyncio.Event())
-        await run_front(whole, workers, stop, lambda _: parent.is_ready(""))
+        front_socket(folder).unlink(missing_ok=True)  # of a predecessor that was killed
+        await run_front(whole, endpoints(folder, count), stop, lambda _: parent.is_ready(""), front_socket(folder))
 
     asyncio.run(answer())

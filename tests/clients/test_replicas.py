@@ -223,6 +223,7 @@ def test_restarts_lose_no_call_of_the_documented_client(replicas: Replicas, addr
         assert callers.failures() == []
 
 
+@pytest.mark.single  # workers of a supervisor that is killed keep the port until they have answered
 def test_a_killed_server_loses_none_either_but_other_clients_see_it(
     replicas: Replicas, addresses: dict[str, str]
 ) -> None:

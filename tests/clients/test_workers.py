@@ -1,23 +1,40 @@
 """`dragoman serve --workers 2` as a process and its workers: they start, serve, are replaced, and end as one server."""
 
+import collections
 import contextlib
 import http.client
+import json
 import re
 import signal
 import socket
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import grpc
 import psutil
 import pytest
 
 from dragoman_client import Client
+from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as dragoman_pb
+from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as dragoman_grpc
+from service.faces.grpc.pb.inference import grpc_service_pb2 as pb
+from service.faces.grpc.pb.inference import grpc_service_pb2_grpc as pb_grpc
 from tests.patience import patient
-from tests.servers import TIMEOUT_SECONDS, ServerProcess, distinct_texts, dragoman, eventually, free_port, samples
+from tests.servers import (
+    TIMEOUT_SECONDS,
+    ServerProcess,
+    distinct_texts,
+    dragoman,
+    eventually,
+    free_port,
+    rpc_error,
+    samples,
+)
 
 Start = Callable[..., ServerProcess]
 
@@ -74,14 +91,14 @@ class ToSocket(http.client.HTTPConnection):
         self.sock.connect(str(self._path))
 
 
-def in_flight(sockets: Path) -> float:
-    """Return how many calls all workers are answering."""
-    total = 0.0
-    for path in sockets.glob("*/worker-*.metrics"):
-        with contextlib.closing(ToSocket(path)) as connection:
-            connection.request("GET", "/metrics")
-            total += sum(samples(connection.getresponse().read().decode(), "dragoman_inflight_requests"))
-    return total
+def served(sockets: Path) -> list[list[str]]:
+    """Return the names of the models that each worker serves; none of one that does not answer."""
+    names = []
+    for path in sockets.glob("*/worker-*.admin"):
+        with contextlib.closing(ToSocket(path)) as connection, contextlib.suppress(OSError):
+            connection.request("GET", "/status.json")
+            names.append([model["name"] for model in json.loads(connection.getresponse().read())["models"]])
+    return names
 
 
 def call_each(process: ServerProcess) -> None:
@@ -102,9 +119,7 @@ def test_two_workers_serve_on_one_port_and_end_as_one_server(start: Start) -> No
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_every_accepted_call_is_answered_though_all_processes_are_signalled(
-    start: Start, sockets: Path, number: int
-) -> None:
+def test_every_accepted_call_is_answered_though_all_processes_are_signalled(start: Start, number: int) -> None:
     process = start("--max-slots", "2", "--grace-seconds", "600")
     with ExitStack() as stack, ThreadPoolExecutor(16) as pool:
         clients = [stack.enter_context(Client(process.address)) for _ in range(16)]
@@ -112,7 +127,7 @@ def test_every_accepted_call_is_answered_though_all_processes_are_signalled(
             client.translate(distinct_texts(1), "en", "de")  # connects
         texts = [distinct_texts(2) for _ in clients]
         calls = [pool.submit(client.translate, each, "en", "de") for client, each in zip(clients, texts, strict=True)]
-        eventually(lambda: in_flight(sockets) == 16.0)
+        eventually(lambda: samples(process.get("/metrics")[2], "dragoman_inflight_requests") == [16.0])
         for each in [*workers_of(process), psutil.Process(process.process.pid)]:
             each.send_signal(number)
         assert [len(call.result(timeout=patient(60))) for call in calls] == [2] * 16
@@ -189,3 +204,87 @@ def test_sockets_are_in_a_folder_of_the_user_and_removed(start: Start, sockets: 
     process.signal(signal.SIGTERM)
     assert process.wait()[0] == 0
     assert not list(sockets.iterdir())
+
+
+def test_the_ports_of_http_are_those_of_the_whole_server(start: Start) -> None:
+    process = start()
+    assert process.get("/readyz")[0] == 200
+    call_each(process)
+    assert sum(samples(process.get("/metrics")[2], "dragoman_requests_total")) >= 16
+    front = max(workers_of(process), key=lambda each: each.pid)
+    assert front.pid not in listening(process)
+    front.kill()
+    call_each(process)
+    eventually(lambda: front.pid not in {each.pid for each in workers_of(process)})
+    eventually(lambda: _is_ready(process))
+
+
+def _is_ready(process: ServerProcess) -> bool:
+    with contextlib.suppress(OSError):
+        return process.get("/readyz")[0] == 200
+    return False
+
+
+def test_what_one_worker_is_called_to_load_all_serve(start: Start, sockets: Path) -> None:
+    process = start("--model-control", "explicit")
+    with grpc.insecure_channel(process.address) as channel:
+        stub = pb_grpc.GRPCInferenceServiceStub(channel)
+        assert served(sockets) == [[], []]
+        stub.RepositoryModelLoad(pb.RepositoryModelLoadRequest(model_name="tiny"), timeout=TIMEOUT_SECONDS)
+        assert served(sockets) == [["tiny"], ["tiny"]]
+        for worker in workers_of(process):  # none but a new one listens at the end
+            if worker.pid in listening(process):
+                worker.kill()
+                eventually(lambda: len(listening(process)) == 2)
+                assert served(sockets) == [["tiny"], ["tiny"]]
+    with grpc.insecure_channel(process.address) as channel:
+        stub = pb_grpc.GRPCInferenceServiceStub(channel)
+        with pytest.raises(grpc.RpcError) as raised:
+            stub.RepositoryModelLoad(pb.RepositoryModelLoadRequest(model_name="none"), timeout=TIMEOUT_SECONDS)
+        assert rpc_error(raised).code() is grpc.StatusCode.NOT_FOUND
+        assert "there is no model 'none' on disk" in rpc_error(raised).details()
+        stub.RepositoryModelUnload(pb.RepositoryModelUnloadRequest(model_name="tiny"), timeout=TIMEOUT_SECONDS)
+    assert served(sockets) == [[], []]
+
+
+def test_a_killed_worker_under_load_loses_no_call_of_the_documented_client(start: Start) -> None:
+    process = start("--num-threads", "2")
+    options = [("grpc.use_local_subchannel_pool", 1)]  # a connection for each, so that both workers have some
+    stop, failures, done = threading.Event(), list[Exception](), collections.Counter[int]()
+
+    def call(number: int) -> None:
+        with Client(process.address) as client:
+            while not stop.is_set():
+                try:
+                    assert len(client.translate(distinct_texts(2), "en", "de")) == 2
+                    done[number] += 1
+                except Exception as error:
+                    failures.append(error)
+
+    def call_plainly(channel: grpc.Channel) -> str:
+        request = dragoman_pb.TranslateRequest(
+            texts=distinct_texts(200), source_language_code="en", target_language_code="de"
+        )
+        try:
+            dragoman_grpc.TranslationServiceStub(channel).Translate(request, timeout=TIMEOUT_SECONDS)
+        except grpc.RpcError as error:
+            return str(error.code())
+        return "OK"
+
+    with ExitStack() as stack, ThreadPoolExecutor(16) as pool:
+        stack.callback(stop.set)
+        callers = [pool.submit(call, number) for number in range(4)]
+        channels = [stack.enter_context(grpc.insecure_channel(process.address, options)) for _ in range(8)]
+        plain = [pool.submit(call_plainly, channel) for channel in channels]
+        eventually(lambda: samples(process.get("/metrics")[2], "dragoman_inflight_requests")[0] >= 10)
+        (killed,) = [each for each in workers_of(process) if each.pid == min(listening(process))]
+        killed.kill()
+        codes = collections.Counter(each.result(patient(60)) for each in plain)
+        eventually(lambda: len(listening(process)) == 2)  # its capacity is back
+        before = collections.Counter(done)
+        eventually(lambda: all(done[number] > before[number] for number in range(4)))
+        stop.set()
+        for caller in callers:
+            caller.result(patient(60))
+    assert failures == []
+    assert set(codes) <= {"OK", "StatusCode.UNAVAILABLE"}

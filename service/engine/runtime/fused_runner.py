@@ -86,7 +86,7 @@ class _Control:
         self._memory[_PLACES["interrupt"]] = value
 
     def read(self) -> SearchRun:
-        return SearchRun._make(_RESULTS(self._memory))
+        return SearchRun(*_RESULTS(self._memory))
 
 
 class FusedRunner:

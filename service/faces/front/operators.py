@@ -33,6 +33,7 @@ class WorkersOperators:
         self._metrics = metrics
         self._turns = itertools.count()
         self._started_seconds = time.monotonic()
+        self._turn = asyncio.Lock()  # of changes: they must reach all workers in the same order
 
     async def status(self) -> HttpAnswer:
         """Return the data of the status page, with a line for each worker."""
@@ -100,7 +101,8 @@ class WorkersOperators:
                 return error
 
         started = time.monotonic()
-        outcomes = await asyncio.gather(*map(asked, self._sockets.values()))
+        async with self._turn:
+            outcomes = await asyncio.gather(*map(asked, self._sockets.values()))
         answer = change_of(dict(zip(self._sockets, outcomes, strict=True)))
         milliseconds = (time.monotonic() - started) * 1000
         return replace(answer, headers={**answer.headers, "Server-Timing": f"total;dur={milliseconds:.1f}"})

@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import grpc
 
@@ -21,8 +21,7 @@ from service.faces.grpc.kserve.messages import InferCall, call_from_pb, results_
 from service.faces.grpc.kserve.model_messages import config_to_pb, metadata_to_pb, state_to_pb, statistics_to_pb
 from service.faces.grpc.pb.inference import grpc_service_pb2 as pb
 from service.faces.grpc.pb.inference import grpc_service_pb2_grpc as pb_grpc
-from service.models.control import ModelControl
-from service.models.index import LoadState
+from service.models.index import LoadState, ModelState
 from service.models.loaded_model import LoadedModel
 from service.process.lifecycle import Phase
 from service.translation.source_languages import Part
@@ -36,13 +35,29 @@ _EXTENSIONS = ("model_configuration", "model_repository", "parameters", "schedul
 Context = grpc.aio.ServicerContext[Any, Any]
 
 
+class Control(Protocol):
+    """Loads and unloads models at callers' request; see `ModelControl`."""
+
+    async def load(self, name: str) -> None:
+        """Load a model."""
+        ...
+
+    async def unload(self, name: str) -> None:
+        """Unload a model."""
+        ...
+
+    async def states(self) -> list[ModelState]:
+        """Return the state of each version."""
+        ...
+
+
 class KServeServicer(pb_grpc.GRPCInferenceServiceServicer):
     """The API for clients of KServe and Triton."""
 
     def __init__(
         self,
         translator: Translator,
-        control: ModelControl,
+        control: Control,
         pipeline: CallPipeline,
         phase: Callable[[], Phase],
         closing: asyncio.Event,
