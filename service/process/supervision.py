@@ -39,7 +39,7 @@ class Role:
 
 
 class ChildFailed(Exception):
-    """The processes could not be started, or not be kept running. The message is for the user."""
+    """The processes could not be started, or one of them not restarted. The message is for the user."""
 
     def __init__(self, failure: Failure) -> None:
         super().__init__(*failure.lines[:1])
