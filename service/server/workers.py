@@ -9,7 +9,6 @@ import asyncio
 import gc
 import importlib
 import shutil
-import tempfile
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
@@ -22,7 +21,7 @@ from service.process.lifecycle import on_parent
 from service.process.ports import reserve_port
 from service.process.supervision import Role, Supervision
 from service.server.front import run_front
-from service.server.shares import admin_socket, front_socket, metrics_socket, share_of, weights_folder
+from service.server.shares import admin_socket, front_socket, metrics_socket, new_folder, share_of, weights_folder
 from service.server.worker import Worker, endpoints
 
 # Beyond the time that a worker takes by its settings, however it is stopped.
@@ -44,10 +43,11 @@ def run_workers(
     that the first worker has reported.
 
     Raises:
+        FolderUnusable: as for `new_folder`.
         PortError: a port can't be listened on.
         ChildFailed: see `Supervision.run`.
     """
-    folder = Path(tempfile.mkdtemp(prefix="dragoman-"))  # for this user only
+    folder = new_folder(count)
     try:
         with ExitStack() as stack:
             wanted = [("port", config.host, "gRPC", "--port")]
