@@ -80,7 +80,7 @@ def new_folder(count: int) -> Path:
         folder.rmdir()
         most = _MAX_SOCKET_BYTES - longest + len(os.fsencode(folder.parent))
         raise FolderUnusable(
-            f"workers can't have sockets in {folder.parent}: its path is too long; set TMPDIR to a folder with a path of "
-            f"at most {most} bytes."
+            f"workers can't have sockets in {folder.parent}: its path is too long; "
+            f"set TMPDIR to a folder with a path of at most {most} bytes."
         )
     return folder
