@@ -82,7 +82,7 @@ class FakeSearchRunner(FakeRunner):
         num_steps = num_row_steps = num_generated = num_ended = 0
         most = self.steps_per_run or limits.max_steps
         while num_steps < most and any(not each.has_ended for each in self._running.values()):
-            if self.is_interrupted or (self.is_awaited and num_steps >= limits.least_steps):
+            if self.is_interrupted or (self.is_awaited and num_steps >= max(limits.least_steps, 1)):
                 break
             num_steps += 1
             outcome = self._search.run(ONE_STEP)

@@ -93,7 +93,7 @@ FAULTS: dict[str, tuple[str, Falsify]] = {
     "the queue is over its bound": ("allowed are 0", lambda a: setattr(a.requests.waiting, "_max_waiting", 0)),
     "who waits is known to run": ("a running sequence waits", lambda a: setattr(a.waiting, "status", a.running.status)),
     "a priority changed in the queue": ("waits as", lambda a: setattr(a.waiting, "priority", Priority.LOW)),
-    "an origin changed in the queue": ("waits as", lambda a: setattr(a.waiting.call, "origin", ("another",))),
+    "an origin changed in the queue": ("waits as", lambda a: setattr(a.waiting, "origin", ("another",))),
     "calls that wait are miscounted": ("calls wait, 3", lambda a: setattr(_class(a), "num_calls", 3)),
     "those of a caller are miscounted": ("wait within", lambda a: setattr(_class(a).round, "size", 3)),
     "sizes of callers are wrong": ("sizes within", lambda a: _class(a).round._sizes.update({4: 1})),

@@ -45,7 +45,7 @@ class TimedRunner:
         self._step_seconds = step_seconds
         self._passed = passed
         self._num_tokens = np.zeros(max_slots, np.int64)  # of outputs, by source slot
-        self._is_interrupted = False
+        self._is_interrupted = self._is_awaited = False
 
     def attach(self, state: SearchState) -> None:
         self._state = state
@@ -62,7 +62,7 @@ class TimedRunner:
         lasts = self._num_tokens[rows["source_slot"]]
         num_steps = num_row_steps = num_ended = 0
         while num_steps < limits.max_steps and num_ended < (limits.returns_after or num_rows):
-            if self._is_interrupted:
+            if self._is_interrupted or (self._is_awaited and num_steps >= max(limits.least_steps, 1)):
                 break
             running = rows["status"] == fused_io.RUNNING
             self._pass(self._step_seconds(int(running.sum())))
@@ -76,8 +76,11 @@ class TimedRunner:
     def interrupt(self) -> None:
         self._is_interrupted = True
 
+    def interrupt_for_newcomers(self) -> None:
+        self._is_awaited = True
+
     def clear_interrupt(self) -> None:
-        self._is_interrupted = False
+        self._is_interrupted = self._is_awaited = False
 
     def move(self, source_row: int, target_row: int, length: int) -> None:
         """Slots don't move."""
@@ -89,7 +92,7 @@ class TimedRunner:
         """There are no threads."""
 
     def reset(self) -> None:
-        self._is_interrupted = False
+        self.clear_interrupt()
 
     def terminate(self) -> None:
         self._is_interrupted = True
