@@ -103,6 +103,7 @@ def _supervise(config: "ServerConfig", count: int) -> int:
     # More would be started when NumPy is imported, and would not survive a fork.
     os.environ["OPENBLAS_NUM_THREADS"] = "1"
     from service.observe.logs import set_up
+    from service.server.shares import FolderUnusable
     from service.server.workers import run_workers
 
     def run_server(share: "ServerConfig", whole: "ServerConfig", worker: "Worker") -> None:
@@ -129,6 +130,8 @@ def _supervise(config: "ServerConfig", count: int) -> int:
     click.echo("", nl=False)
     try:
         return run_workers(config, count, run_server, guarded, _print_at_once)
+    except FolderUnusable as error:
+        raise CommandError(str(error), exit_codes.CONFIG) from error
     except ChildFailed as error:
         raise _with_notes(CommandError(error.failure.lines[0], error.failure.code), error.failure.lines[1:]) from error
 
@@ -137,7 +140,7 @@ def _print_at_once(line: str) -> None:
     if can_write(OUTPUT):
         click.echo(line)
     else:
-        _LOG.warning("standard output is not read; the line for it: %s", line)
+        _LOG.warning("nobody reads standard output; what would be there: %s", line)
 
 
 def _with_notes(error: CommandError, notes: Iterable[str]) -> CommandError:

@@ -109,7 +109,7 @@ class Turns:
             worker.search.interrupt()
 
     def interrupt_for_newcomers(self) -> None:
-        """End the runs of workers that have room for waiting sequences, once they have paid for their turns. The
+        """End the runs of workers that have room for waiting sequences, once they have made enough steps. The
         caller holds the lock."""
         num_waiting = len(self.requests.waiting)
         if num_waiting:

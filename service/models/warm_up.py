@@ -73,7 +73,7 @@ def warm_up(bundle: FoundBundle, runners: Sequence_[BundleRunner], engine_config
             chosen = knee(step_seconds, slot_counts)
             for runner in runners:
                 runner.resize(chosen // len(runners))
-            _LOG.info("%s: %d slots in %d workers", bundle.directory, chosen, len(runners))
+            _LOG.info("%s: %d slots, divided among batches: %d", bundle.directory, chosen, len(runners))
         seconds = lanes_step_seconds()
     except DeviceUnavailable:
         raise

@@ -1,4 +1,4 @@
-"""Counters and histograms that are plain additions, and are put into words only when they are read.
+"""Counters and histograms that are plain additions, and are formatted only when they are read.
 
 prometheus_client's take a lock for each number and look at their labels on each use: some 70 calls of Python functions
 for one short text. Here a series is changed by one thread at a time, so an addition is an addition; a reader may see

@@ -1,1 +1,1 @@
-"""The server process: ports, phases, heartbeat, standard streams."""
+"""Processes: their phases, heartbeat, event loop, ports and standard streams; forked ones and their supervision."""

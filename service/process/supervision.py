@@ -25,7 +25,7 @@ _LOG = logging.getLogger(__name__)
 FIRST_DELAY_SECONDS = 0.5
 MOST_DELAY_SECONDS = 30.0
 GOOD_SECONDS = 60.0  # of work, after which earlier failures are forgotten
-MAX_VAIN_STARTS = 5  # in a row: a fault that five new processes meet stays
+MAX_FAILED_STARTS = 5  # in a row: a fault that five new processes meet stays
 _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD)
 
 
@@ -39,7 +39,7 @@ class Role:
 
 
 class ChildFailed(Exception):
-    """The processes could not be started, or not be kept running. The message is for the user."""
+    """The processes could not be started, or one of them not restarted. The message is for the user."""
 
     def __init__(self, failure: Failure) -> None:
         super().__init__(*failure.lines[:1])
@@ -60,7 +60,7 @@ class _Place:
         self.child: Child | None = None
         self.is_ready = False
         self.was_told = False  # to stop
-        self.num_vain_starts = 0
+        self.num_failed_starts = 0
         self.backoff = Backoff(
             time.monotonic,
             first_seconds=FIRST_DELAY_SECONDS,
@@ -101,16 +101,16 @@ class Supervision:
         A second SIGTERM or SIGINT kills all; the code is then 128 and the signal's number.
 
         Raises:
-            ChildFailed: one ended before it was ready, or several restarts in a row were in vain.
+            ChildFailed: one ended before it was ready, or one could not be started several times in a row.
             Exception: that of `announce`.
         """
-        with _received_signals() as wakened:
-            self._selector.register(wakened, selectors.EVENT_READ)
+        with _received_signals() as wakeup:
+            self._selector.register(wakeup, selectors.EVENT_READ)
             for place in self._places:
                 self._start(place)
             while self._state is not _State.STOPPING or any(place.child for place in self._places):
                 events = self._selector.select(self._seconds_left())
-                for number in _numbers(wakened) if any(key.fileobj == wakened for key, _ in events) else ():
+                for number in _numbers(wakeup) if any(key.fileobj == wakeup for key, _ in events) else ():
                     self._receive(number)
                 self._look()
         if self._error is not None:
@@ -141,7 +141,7 @@ class Supervision:
                 self._stop()
 
     def _look(self) -> None:
-        """Take note of everything that children have reported, of those that have ended, and of what is due."""
+        """Handle everything that children have reported, those that have ended, and what is due."""
         for place in self._places:
             if place.child is not None:
                 place.child.read()
@@ -162,7 +162,7 @@ class Supervision:
     def _note_ready(self, place: _Place, text: str | None) -> None:
         if text is not None and not place.is_ready:
             place.is_ready = True
-            place.num_vain_starts = 0
+            place.num_failed_starts = 0
             place.backoff.restarted()
             _LOG.info("%s is ready", place.role.name)
 
@@ -190,27 +190,28 @@ class Supervision:
         place.child = None
         if self._state is _State.STOPPING:
             if code and place.is_ready and self._kill_at < math.inf:  # not killed from here
-                _LOG.warning("%s ended with %d", place.role.name, code)
+                _LOG.warning("%s ended with exit code %d", place.role.name, code)
                 self._code = self._code or os.EX_SOFTWARE
             return
-        how = f"signal {code - 128}" if code > 128 else f"exit code {code}"
-        was = "" if place.is_ready else " before it was ready"
-        self._failed(
-            place, child.reports.failure or Failure(code or os.EX_SOFTWARE, (f"{place.role.name} ended{was}: {how}.",))
-        )
+        how = f"was ended by signal {code - 128}" if code > 128 else f"ended with exit code {code}"
+        when = "" if place.is_ready else " before it was ready"
+        line = f"{place.role.name} {how}{when}."
+        self._failed(place, child.reports.failure or Failure(code or os.EX_SOFTWARE, (line,)))
 
     def _failed(self, place: _Place, failure: Failure) -> None:
-        place.num_vain_starts += not place.is_ready
+        place.num_failed_starts += not place.is_ready
         place.is_ready = False
-        reason = failure.lines[0] if failure.lines else f"exit code {failure.code}"
+        name = place.role.name
+        reason = failure.lines[0] if failure.lines else f"{name} ended with exit code {failure.code}."
         if self._state is _State.STARTING:
             self._give_up(failure)
-        elif place.num_vain_starts >= MAX_VAIN_STARTS:
-            line = f"{place.role.name} could not be started {MAX_VAIN_STARTS} times in a row; the last time: {reason}"
+        elif place.num_failed_starts >= MAX_FAILED_STARTS:
+            line = f"{name} could not be started {MAX_FAILED_STARTS} times in a row; the last time: {reason}"
             self._give_up(Failure(os.EX_SOFTWARE, (line,)))
         else:
             place.backoff.failed()
-            _LOG.error("%s: %s; restarting it in %.1f s", place.role.name, reason, place.backoff.seconds_left)
+            seconds = place.backoff.seconds_left
+            _LOG.error("%s; %s is restarted in %.1f s", reason.removesuffix("."), name, seconds)
 
     def _give_up(self, failure: Failure) -> None:
         self._failure = failure
@@ -226,7 +227,7 @@ class Supervision:
         """Tell those to stop whose turn it is, and kill what has not ended in time."""
         first = [place for place in self._places if not place.role.stays_last]
         if time.monotonic() >= self._kill_at:
-            _LOG.warning("processes have not ended within %g s and are killed", self._stop_seconds)
+            _LOG.warning("processes that did not end within %g s are killed", self._stop_seconds)
             self._kill(os.EX_SOFTWARE)
         for place in first if any(place.child for place in first) else self._places:
             if place.child is not None and not place.was_told:

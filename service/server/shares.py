@@ -1,9 +1,11 @@
-"""How several worker processes divide what the settings allow the whole server.
+"""How several worker processes divide what the settings allow the whole server, and the folder that they share.
 
 What takes memory or threads is divided, and rounded up; what limits a single call or connection is not. Quotas of API
 keys count in each process on its own.
 """
 
+import os
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +14,7 @@ from service.engine.cpus import available_cpus
 from service.faces.http.listener import UNIX
 
 _CPUS_PER_WORKER = 4  # one interpreter prepares texts for about as many threads that decode
+_MAX_SOCKET_BYTES = 107  # of a socket's path, on Linux
 _DIVIDED = ("max_slots", "max_waiting", "cache_mib", "max_connections", "max_bytes_in_flight_mib")
 
 
@@ -55,3 +58,29 @@ def front_socket(folder: Path) -> Path:
 def admin_socket(folder: Path, number: int) -> Path:
     """Return where worker `number` answers operators' calls, which concern this worker only."""
     return folder / f"worker-{number}.admin"
+
+
+class FolderUnusable(Exception):
+    """There is no folder for what the workers share. The message is for the user."""
+
+
+def new_folder(count: int) -> Path:
+    """Make a folder for the sockets and the weights of `count` workers, which only this user may use.
+
+    Raises:
+        FolderUnusable: there is no place for temporary files, or its path is too long for sockets.
+    """
+    try:
+        folder = Path(tempfile.mkdtemp(prefix="dragoman-"))
+    except OSError as error:
+        reason = f"{error.strerror}; set TMPDIR to a folder that this user may write to"
+        raise FolderUnusable(f"workers need a folder for temporary files: {reason}.") from error
+    longest = max(len(os.fsencode(path(folder, count - 1))) for path in (metrics_socket, admin_socket))
+    if longest > _MAX_SOCKET_BYTES:
+        folder.rmdir()
+        most = _MAX_SOCKET_BYTES - longest + len(os.fsencode(folder.parent))
+        raise FolderUnusable(
+            f"workers can't have sockets in {folder.parent}: its path is too long; "
+            f"set TMPDIR to a folder with a path of at most {most} bytes."
+        )
+    return folder

@@ -9,7 +9,6 @@ import asyncio
 import gc
 import importlib
 import shutil
-import tempfile
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
@@ -22,15 +21,16 @@ from service.process.lifecycle import on_parent
 from service.process.ports import reserve_port
 from service.process.supervision import Role, Supervision
 from service.server.front import run_front
-from service.server.shares import admin_socket, front_socket, metrics_socket, share_of, weights_folder
+from service.server.shares import admin_socket, front_socket, metrics_socket, new_folder, share_of, weights_folder
 from service.server.worker import Worker, endpoints
 
 # Beyond the time that a worker takes by its settings, however it is stopped.
 _STOP_SECONDS = 30.0
 
-# Runs a server with its share of the limits until it is stopped; the other settings are those of the whole.
+# Runs a server until it is stopped. The first settings are those with its share of the limits, the others those of the
+# whole.
 RunServer = Callable[[ServerConfig, ServerConfig, Worker], None]
-# Does the work of the process of this name, tells its parent why it failed, and returns its exit code.
+# Does the work of the process of this name, reports a failure to its parent, and returns the exit code.
 Guarded = Callable[[str, Parent, Callable[[], None]], int]
 
 
@@ -40,13 +40,14 @@ def run_workers(
     """Serve with `count` workers until they are stopped; return the exit code.
 
     `run_server` and `guarded` are called in the forked processes; `announce` here, once all are ready, with the text
-    that the first worker was ready with.
+    that the first worker has reported.
 
     Raises:
+        FolderUnusable: as for `new_folder`.
         PortError: a port can't be listened on.
         ChildFailed: see `Supervision.run`.
     """
-    folder = Path(tempfile.mkdtemp(prefix="dragoman-"))  # for this user only
+    folder = new_folder(count)
     try:
         with ExitStack() as stack:
             wanted = [("port", config.host, "gRPC", "--port")]
@@ -83,7 +84,7 @@ def run_workers(
 
 
 def _answer_for(whole: ServerConfig, count: int, folder: Path, parent: Parent) -> None:
-    """Be the front of the workers until the parent stops it; a reload concerns only them."""
+    """Run the front of the workers until the parent stops it. It has nothing to reload."""
 
     async def answer() -> None:
         stop = asyncio.Event()

@@ -236,11 +236,11 @@ def test_changes_are_made_in_all_workers(loop_thread: LoopThread, serve: Callabl
         message = answer["error"]["message"]
         assert message.startswith("worker-0: ")
         assert "'no body'" in message
-        assert "Failed in worker-1, too. Made by no worker." in message
+        assert "The change also failed in worker-1; it was made in no worker." in message
         running.disappears(0)
         code, answer = ask(running, "POST", "/api/models/tiny/unload", {})
         assert (code, answer["error"]["code"]) == (503, "UNAVAILABLE")
-        assert answer["error"]["message"] == "worker-0: it is not running. Made by worker-1."
+        assert answer["error"]["message"] == "worker-0: it is not running. The change was made in worker-1."
         running.appears(0, servers[0])
         (model,) = status(running)["models"]
         assert model["workers"] == [0]

@@ -36,7 +36,7 @@ class Search(Protocol):
         ...
 
     def interrupt_for_newcomers(self) -> None:
-        """Make a long run end once it has paid for its turn (`SearchRunner.interrupt_for_newcomers`). Thread-safe."""
+        """Make a long run end once it has made enough steps (`SearchRunner.interrupt_for_newcomers`). Thread-safe."""
         ...
 
     def clear_interrupt(self) -> None:

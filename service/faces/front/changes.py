@@ -34,7 +34,7 @@ def error_of(outcome: Outcome) -> tuple[str, str, dict[str, str]]:
         error = json.loads(outcome.body)["error"]
         code, message = str(error["code"]), str(error["message"])
     except (ValueError, LookupError, TypeError):  # refused before it reached what answers operators
-        code, message = "INTERNAL", f"it answered {outcome.status.value}."
+        code, message = "INTERNAL", f"it answered with HTTP status {outcome.status.value}."
     return code, message, {name: value for name, value in outcome.headers.items() if name == "retry-after"}
 
 
@@ -60,8 +60,8 @@ def _document(documents: Mapping[int, Document]) -> Document:
 
 
 def _told(done: Sequence[int], failed: Sequence[int]) -> str:
-    others = f"Failed in {_names(failed[1:])}, too. " if failed[1:] else ""
-    return f"{others}Made by {_names(done) or 'no worker'}."
+    made = f"was made in {_names(done) or 'no worker'}."
+    return f"The change also failed in {_names(failed[1:])}; it {made}" if failed[1:] else f"The change {made}"
 
 
 def _names(numbers: Sequence[int]) -> str:

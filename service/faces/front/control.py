@@ -50,7 +50,7 @@ class ControlOfAll:
         try:
             answer = await asyncio.shield(asked)  # completed even if the caller disconnects
         except NoAnswer as error:
-            told = "the change was not confirmed: the server's process for changes {reason}"
+            told = "the change was not confirmed: the front, which makes it in all workers, {reason}"
             raise Unavailable(told, reason=Public(error)) from error
         if answer.status is not HTTPStatus.OK:
             code, message, _ = error_of(answer)

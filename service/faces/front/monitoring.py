@@ -27,7 +27,7 @@ def pages(workers: Sequence[WorkerEndpoint], metrics: WorkersMetrics) -> dict[st
         return _told("ready" if _any_fine(answers) else "not ready", answers, fine=_any_fine(answers))
 
     async def live(_: str) -> HttpAnswer:
-        """A worker that does not answer is restarted by itself; a new server helps if all others say it would."""
+        """Workers that have ended are restarted anyway; a new server helps if all answer, and none of them is alive."""
         answers = await _probe(workers, "/livez")
         fine = _any_fine(answers) or None in answers.values()
         return _told("alive" if fine else "not alive", answers, fine=fine)

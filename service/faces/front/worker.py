@@ -79,7 +79,7 @@ async def ask(
     except TimeoutError as error:
         raise NoAnswer(f"did not answer within {timeout_seconds:g} s", was_sent=was_sent, is_late=True) from error
     except (OSError, h11.RemoteProtocolError) as error:
-        reason = "ended before it had answered" if was_sent else "is not running"
+        reason = "ended before it answered" if was_sent else "is not running"
         raise NoAnswer(reason, was_sent=was_sent) from error
 
 

@@ -1,1 +1,1 @@
-"""gRPC: servers, interceptors, and a face for each API."""
+"""gRPC: the server, what every call passes, and a face for each API."""

@@ -1,12 +1,13 @@
-"""What each of several workers may use."""
+"""What each of several workers may use, and the folder that they share."""
 
+import tempfile
 from pathlib import Path
 
 import pytest
 
 from service.config.server_config import ServerConfig
 from service.server import shares
-from service.server.shares import num_workers, share_of
+from service.server.shares import FolderUnusable, new_folder, num_workers, share_of
 
 
 def test_the_shares_of_threads_are_all_threads() -> None:
@@ -35,3 +36,26 @@ def test_automatically_there_is_one_worker_for_every_four_cpus(
     assert num_workers(ServerConfig(workers="auto")) == count  # type: ignore[arg-type]
     assert num_workers(ServerConfig(workers=3)) == 3
     assert num_workers(ServerConfig()) == 1
+
+
+def test_the_folder_is_for_this_user_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    with tempfile.TemporaryDirectory() as parent:  # pytest's have names that may be too long
+        monkeypatch.setattr(tempfile, "tempdir", parent)
+        folder = new_folder(4)
+        assert folder.parent == Path(parent)
+        assert folder.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_missing_folder_for_temporary_files_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
+    with pytest.raises(FolderUnusable, match="No such file or directory; set TMPDIR to a folder"):
+        new_folder(4)
+
+
+def test_a_folder_with_too_long_a_path_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    long = tmp_path / ("x" * 100)
+    long.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(long))
+    with pytest.raises(FolderUnusable, match=r"too long; set TMPDIR to a folder with a path of at most \d+ bytes"):
+        new_folder(4)
+    assert not list(long.iterdir())

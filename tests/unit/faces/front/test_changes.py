@@ -39,14 +39,29 @@ def test_what_all_have_done_is_one_outcome(outcomes: tuple[HttpAnswer, ...], doc
 @pytest.mark.parametrize(
     ("outcomes", "code", "name", "message"),
     [
-        ((DONE, ENDED, DONE), 503, "UNAVAILABLE", "worker-1: it is not running. Made by worker-0, worker-2."),
-        ((ENDED, LATE), 503, "UNAVAILABLE", "worker-0: it is not running. Failed in worker-1, too. Made by no worker."),
-        ((DONE, LATE), 504, "DEADLINE_EXCEEDED", "worker-1: it did not answer within 1 s. Made by worker-0."),
+        (
+            (DONE, ENDED, DONE),
+            503,
+            "UNAVAILABLE",
+            "worker-1: it is not running. The change was made in worker-0, worker-2.",
+        ),
+        (
+            (ENDED, LATE),
+            503,
+            "UNAVAILABLE",
+            "worker-0: it is not running. The change also failed in worker-1; it was made in no worker.",
+        ),
+        (
+            (DONE, LATE),
+            504,
+            "DEADLINE_EXCEEDED",
+            "worker-1: it did not answer within 1 s. The change was made in worker-0.",
+        ),
         (
             (failure("NOT_FOUND", "'x' is not here."), DONE),
             404,
             "NOT_FOUND",
-            "worker-0: 'x' is not here. Made by worker-1.",
+            "worker-0: 'x' is not here. The change was made in worker-1.",
         ),
     ],
 )
@@ -68,4 +83,4 @@ def test_an_error_in_no_known_form_is_one_all_the_same(body: bytes) -> None:
     broken = HttpAnswer(HTTPStatus.BAD_GATEWAY, "text/plain", body)
     code, document = told(broken)
     assert (code, document["error"]["code"]) == (500, "INTERNAL")
-    assert document["error"]["message"].startswith("worker-0: it answered 502.")
+    assert document["error"]["message"].startswith("worker-0: it answered with HTTP status 502.")

@@ -91,7 +91,7 @@ def test_a_worker_that_does_not_run_has_begun_nothing(path: Path) -> None:
     ],
 )
 def test_a_worker_that_ends_may_have_begun(path: Path, parts: tuple[bytes, ...]) -> None:
-    with pytest.raises(NoAnswer, match="ended before it had answered") as raised:
+    with pytest.raises(NoAnswer, match="ended before it answered") as raised:
         answer(path, saying(*parts))
     assert raised.value.was_sent
     assert not raised.value.is_late
