@@ -74,7 +74,7 @@ def test_one_that_is_killed_is_started_again(supervise: Supervise, tmp_path: Pat
     program.send_signal(signal.SIGTERM)
     code, _, err = ended(program)
     assert code == 0
-    assert err.count("steady was ended by signal 9; ") == 3
+    assert err.count("steady was ended by signal 9") == 3  # maybe before it was ready
 
 
 def test_several_failed_starts_end_all(supervise: Supervise, tmp_path: Path) -> None:
