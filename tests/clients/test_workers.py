@@ -125,12 +125,12 @@ def test_every_accepted_call_is_answered_though_all_processes_are_signalled(star
         clients = [stack.enter_context(Client(process.address)) for _ in range(16)]
         for client in clients:
             client.translate(distinct_texts(1), "en", "de")  # connects
-        texts = [distinct_texts(2) for _ in clients]
+        texts = [distinct_texts(12) for _ in clients]  # so many that all are under way at once
         calls = [pool.submit(client.translate, each, "en", "de") for client, each in zip(clients, texts, strict=True)]
         eventually(lambda: samples(process.get("/metrics")[2], "dragoman_inflight_requests") == [16.0])
         for each in [*workers_of(process), psutil.Process(process.process.pid)]:
             each.send_signal(number)
-        assert [len(call.result(timeout=patient(60))) for call in calls] == [2] * 16
+        assert [len(call.result(timeout=patient(60))) for call in calls] == [12] * 16
     assert process.wait() == (0, "", "")
 
 
@@ -236,7 +236,7 @@ def test_what_one_worker_is_called_to_load_all_serve(start: Start, sockets: Path
             if worker.pid in listening(process):
                 worker.kill()
                 eventually(lambda: len(listening(process)) == 2)
-                assert served(sockets) == [["tiny"], ["tiny"]]
+                eventually(lambda: served(sockets) == [["tiny"], ["tiny"]])
     with grpc.insecure_channel(process.address) as channel:
         stub = pb_grpc.GRPCInferenceServiceStub(channel)
         with pytest.raises(grpc.RpcError) as raised:
@@ -266,7 +266,7 @@ def test_a_killed_worker_under_load_loses_no_call_of_the_documented_client(start
             texts=distinct_texts(200), source_language_code="en", target_language_code="de"
         )
         try:
-            dragoman_grpc.TranslationServiceStub(channel).Translate(request, timeout=TIMEOUT_SECONDS)
+            dragoman_grpc.TranslationServiceStub(channel).Translate(request, timeout=patient(120))
         except grpc.RpcError as error:
             return str(error.code())
         return "OK"
@@ -279,7 +279,7 @@ def test_a_killed_worker_under_load_loses_no_call_of_the_documented_client(start
         eventually(lambda: samples(process.get("/metrics")[2], "dragoman_inflight_requests")[0] >= 10)
         (killed,) = [each for each in workers_of(process) if each.pid == min(listening(process))]
         killed.kill()
-        codes = collections.Counter(each.result(patient(60)) for each in plain)
+        codes = collections.Counter(each.result(patient(130)) for each in plain)
         eventually(lambda: len(listening(process)) == 2)  # its capacity is back
         before = collections.Counter(done)
         eventually(lambda: all(done[number] > before[number] for number in range(4)))
