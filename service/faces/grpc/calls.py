@@ -113,8 +113,8 @@ class _Way:
         """Return the handler for gRPC."""
         if self._is_unary:
             return grpc.stream_unary_rpc_method_handler(self._forgotten(self._answer))
-        call = self._write_all if self._is_streamed else self._write
-        return grpc.stream_stream_rpc_method_handler(self._forgotten(call), None, self._serialize)
+        way = self._forgotten(self._write_all) if self._is_streamed else self._forgotten(self._answer)
+        return grpc.stream_stream_rpc_method_handler(way, None, self._serialize)
 
     @staticmethod
     def _forgotten(way: Callable[[Context], Awaitable[T]]) -> Callable[[Any, Context], Awaitable[T]]:
@@ -127,8 +127,8 @@ class _Way:
 
         return behaviour
 
-    async def _answer(self, context: Context) -> bytes:
-        """Answer one message with one message."""
+    async def _answer(self, context: Context) -> bytes | None:
+        """Answer one message with one message; `None` if the handler has written a stream."""
         metadata = context.invocation_metadata() or ()
         call = self._begin(context, metadata)
         refusal: Exception
@@ -145,25 +145,13 @@ class _Way:
                 refusal = error.with_traceback(None)
             else:
                 response = await self._served(call, message, context, metadata)
+                if not self._is_unary:
+                    return None
                 answer: bytes = self._serialize(response) if self._serialize else response
                 stay.shrink(len(message))
                 stay.grow(len(answer))
                 return answer
         return await self._refuse(call, refusal, context)
-
-    async def _write(self, context: Context) -> None:
-        """Answer one message with a stream."""
-        metadata = context.invocation_metadata() or ()
-        call = self._begin(context, metadata)
-        try:
-            self._identify(call, metadata)
-            message = await self._intake.receive(context, self._intake.begin(context, self._open_calls))
-        except ServiceError as error:
-            refusal = error.with_traceback(None)
-        else:
-            await self._served(call, message, context, metadata)
-            return
-        await self._refuse(call, refusal, context)
 
     async def _write_all(self, context: Context) -> None:
         """Answer a stream with a stream; each request is a call of its own, served by its handler."""
@@ -180,11 +168,11 @@ class _Way:
             try:
                 await self._pipeline.guard(call, lambda: self._behaviour(requests, context))
             except ServiceError as error:
-                refusal = error.with_traceback(None)
+                failure = _alone(error)
             else:
                 self._tell_timing(call, context)
                 return
-            await self._end(call, refusal, context)
+            await self._end(call, failure, context)
         await self._refuse(call, refusal, context)
 
     def _begin(self, context: Context, metadata: Metadata) -> Call:
@@ -225,8 +213,7 @@ class _Way:
         try:
             response = await self._pipeline.serve(call, work, metadata, is_late)
         except ServiceError as error:
-            failure = error.with_traceback(None)
-            failure.__context__ = None
+            failure = _alone(error)
         else:
             self._tell_timing(call, context)
             return response
@@ -249,6 +236,12 @@ class _Way:
     def _tell_timing(call: Call, context: Context) -> None:
         if timing := _timing(call):
             context.set_trailing_metadata((*(context.trailing_metadata() or ()), *timing))
+
+
+def _alone(error: ServiceError) -> ServiceError:
+    """Return an error without its frames and its context, which would keep the message alive."""
+    error.__context__ = None
+    return error.with_traceback(None)
 
 
 def _timing(call: Call) -> tuple[tuple[str, str], ...]:
