@@ -15,9 +15,10 @@ from service.engine.throughput import Throughput
 _QUEUE_SHARE = 0.25
 _LEAST_QUEUE_SECONDS = 0.25
 
+# How much time is enough without an estimate: so many times what the longest possible output takes in a full batch.
+_AMPLE = 4.0
 # Estimates of a call's time: the fraction that must fit into the time it has left as long as it has the server to
 # itself; and when others make it take this many times as long, all of it, times what estimates turn out to leave out.
-_AMPLE = 4.0  # times what its longest possible output takes in a full batch
 _BENEFIT_OF_DOUBT = 0.75
 _BUSY = 2.0
 _MEASURED = 1.5  # from this multiple on, estimates are compared with what came of them
@@ -217,7 +218,7 @@ class Admission:
             )
         wait = 0.0
         if not self._has_room(num_free_slots):
-            num_ahead = self._requests.waiting.num_ahead(sequences[0].priority, sequences[0].origin, len(sequences))
+            num_ahead = self._requests.waiting.num_ahead(first.priority, first.origin, len(sequences))
             wait = self._seconds_for(num_ahead, num_free_slots)
         num_joining = len(self._requests.waiting) // self._throughput.num_workers
         seconds = wait + self._decode_seconds(*work, num_rows + num_joining + num_slots)
@@ -235,7 +236,7 @@ class Admission:
                 advice="try again later, or allow more time",
             )
         if slowdown >= _MEASURED and len(sequences) == 1:
-            sequences[0].expected_seconds = seconds
+            first.expected_seconds = seconds
 
     def _limit_seconds(self, num_free_slots: int, priority: Priority, now_seconds: float) -> float:
         """Return the longest acceptable wait for a first slot."""

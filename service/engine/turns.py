@@ -111,12 +111,10 @@ class Turns:
     def interrupt_for_newcomers(self) -> None:
         """End the runs of workers that have room for waiting sequences, once they have made enough steps. The
         caller holds the lock."""
-        num_waiting = len(self.requests.waiting)
-        if num_waiting:
-            numbers = [worker.batch.num_sequences for worker in self.workers]
-            most = -(-(num_waiting + sum(numbers)) // len(numbers))
-            for worker, number in zip(self.workers, numbers, strict=True):
-                if number < most and worker.batch.num_free:
+        if len(self.requests.waiting):
+            most = self._even_share()
+            for worker in self.workers:
+                if worker.batch.num_sequences < most and worker.batch.num_free:
                     worker.search.interrupt_for_newcomers()
 
     def _drop_unwanted(self, worker: Worker, now_seconds: float) -> None:
@@ -173,8 +171,12 @@ class Turns:
         """Return how many waiting sequences this worker may take so that all workers run about equally many."""
         if len(self.workers) == 1:
             return len(self.requests.waiting)
-        total = len(self.requests.waiting) + sum(each.batch.num_sequences for each in self.workers)
-        return -(-total // len(self.workers)) - worker.batch.num_sequences
+        return self._even_share() - worker.batch.num_sequences
+
+    def _even_share(self) -> int:
+        """Return how many sequences each worker would run if all workers ran equally many, rounded up."""
+        total = len(self.requests.waiting) + sum([each.batch.num_sequences for each in self.workers])
+        return -(-total // len(self.workers))
 
     def end(self, worker: Worker, turn: Turn) -> None:
         """Record and report the results of a turn."""
