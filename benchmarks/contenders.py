@@ -50,9 +50,7 @@ def ct2_contender(
         "max-output-tokens": model.max_output_tokens,
         "min-output-tokens": max(model.fixed_output_tokens, 1),
     }
-    command = [sys.executable, "-m", "benchmarks.peers.ct2_server"]
-    for name, value in flags.items():
-        command += [f"--{name}", str(value)]
+    command = _command("benchmarks.peers.ct2_server", flags)
     settings = {**layout, "batch_size": batch_size, "wait_ms": wait_ms}
     return Contender("ctranslate2", "static (CTranslate2)", command, settings)
 
@@ -68,7 +66,12 @@ def libretranslate_contender(folder: Path, bundle: Path, layout: Mapping[str, An
         "inter-threads": layout["inter_threads"],
         "intra-threads": layout["intra_threads"],
     }
-    command = [sys.executable, "-m", "benchmarks.peers.libretranslate"]
+    command = _command("benchmarks.peers.libretranslate", flags)
+    return Contender("libretranslate", "none (LibreTranslate)", command, dict(layout))
+
+
+def _command(module: str, flags: Mapping[str, Any]) -> list[str]:
+    command = [sys.executable, "-m", module]
     for name, value in flags.items():
         command += [f"--{name}", str(value)]
-    return Contender("libretranslate", "none (LibreTranslate)", command, dict(layout))
+    return command

@@ -151,15 +151,11 @@ class Call:
 
     def seconds(self, phase: Phase) -> float:
         """Return how long any part of the call was in a phase; overlapping intervals count once."""
-        number = total = until = 0.0
-        for each, began, ended in self.intervals:
-            if each is phase:
-                number += 1
-                total = max(ended - began, 0.0)
-        if number <= 1:
-            return total
-        total = 0.0
-        for _, began, ended in sorted(each for each in self.intervals if each[0] is phase):
+        intervals = [each for each in self.intervals if each[0] is phase]
+        if len(intervals) > 1:
+            intervals.sort()
+        total = until = 0.0
+        for _, began, ended in intervals:
             total += max(ended - max(began, until), 0.0)
             until = max(until, ended)
         return total

@@ -16,12 +16,7 @@ def check_port(host: str, port: int, purpose: str, flag: str) -> None:
         PortError: it is taken, not allowed, or `host` is not an address of this machine.
     """
     try:
-        family, kind, protocol, _, address = socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-        with socket.socket(family, kind, protocol) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # a port in TIME_WAIT is free
-            probe.bind(address)
+        with _bound(host, port) as probe:
             probe.listen(1)
     except OSError as error:
         raise port_error(host, port, purpose, flag, error) from error
@@ -37,16 +32,25 @@ def reserve_port(host: str, port: int, purpose: str, flag: str) -> socket.socket
     """
     check_port(host, port, purpose, flag)
     try:
-        family, kind, protocol, _, address = socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-        reserved = socket.socket(family, kind, protocol)
-        reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        reserved.bind(address)  # before it allows sharing: of two servers that start at the same time, one fails
+        reserved = _bound(host, port)  # before it allows sharing: of two servers that start at the same time, one fails
         reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     except OSError as error:
         raise port_error(host, port, purpose, flag, error) from error
     return reserved
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    family, kind, protocol, _, address = socket.getaddrinfo(
+        host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )[0]
+    bound = socket.socket(family, kind, protocol)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # a port in TIME_WAIT is free
+        bound.bind(address)
+    except OSError:
+        bound.close()
+        raise
+    return bound
 
 
 def port_error(host: str, port: int, purpose: str, flag: str, error: OSError) -> PortError:
