@@ -17,7 +17,7 @@ from service.translation.compute_pool import ComputePool
 # Up to these limits, and for small calls, the event loop computes itself: about half a millisecond, less than a switch
 # to another thread costs under load. Short work that takes longer goes on on another thread.
 _MAX_INLINE_SECONDS = 0.002
-_MAX_INLINE_TOKENS = 2_048
+MAX_INLINE_TOKENS = 2_048
 MAX_INLINE_ENTRIES = 1_024  # segments and alignment links that the event loop converts to messages itself
 
 T = TypeVar("T")
@@ -45,7 +45,7 @@ class Computations:
         began = time.monotonic()
         if not (call.is_small and done_within(_MAX_INLINE_SECONDS, call.plan)):
             await self.run(call.plan, call.num_characters, call.request.deadline_seconds)
-        self._note(Phase.TOKENIZE, call.model, began)
+        self.note(Phase.TOKENIZE, call.model, began)
 
     async def restore(self, call: TranslationCall, decoded: Mapping[int, Decoded]) -> dict[int, Candidates]:
         """Return the candidates of some of the call's segments: `TranslationCall.restore`.
@@ -55,12 +55,12 @@ class Computations:
         """
         began = time.monotonic()
         num_tokens = sum(len(hypothesis.token_ids) for each in decoded.values() for hypothesis in each)
-        if num_tokens <= _MAX_INLINE_TOKENS and not call.aligns:
+        if num_tokens <= MAX_INLINE_TOKENS and not call.aligns:
             candidates = call.restore(decoded)
         else:
             work = functools.partial(call.restore, decoded)
             candidates = await self.run(work, call.num_characters, call.request.deadline_seconds)
-        self._note(Phase.DETOKENIZE, call.model, began)
+        self.note(Phase.DETOKENIZE, call.model, began)
         return candidates
 
     async def assemble(self, work: Callable[[], T], call: TranslationCall) -> T:
@@ -82,7 +82,7 @@ class Computations:
         """
         return await self._pool.run(work, size, deadline_seconds, _caller())
 
-    def _note(self, phase: Phase, model: LoadedModel, began_seconds: float) -> None:
+    def note(self, phase: Phase, model: LoadedModel, began_seconds: float) -> None:
         """Record a phase of the current call that has just ended, in the call, the metrics and the statistics."""
         ended_seconds = time.monotonic()
         current_call().took(phase, began_seconds, ended_seconds)

@@ -24,7 +24,7 @@ from service.translation.answer_size import AnswerSize
 # The longest text tokenized at once; longer only if the model takes more tokens.
 _LEAST_READ_CHARACTERS = 8_192
 _CHARACTERS_PER_TOKEN = 16
-_MAX_SIMPLE_CHARACTERS = 500
+MAX_SIMPLE_CHARACTERS = 500  # of a sentence that is recognized and tokenized in one go, without a checkpoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +153,7 @@ class Planner:
         """Return the only segment of a simple sentence; `None` if the text must be cut and searched for what it may
         hold."""
         request = self._request
-        if len(text) > _MAX_SIMPLE_CHARACTERS or self._terms or request.target_prefixes or not is_simple_sentence(text):
+        if len(text) > MAX_SIMPLE_CHARACTERS or self._terms or request.target_prefixes or not is_simple_sentence(text):
             return None
         pieces = self._tokenizer.encode(text)
         source_ids = self._source_ids(pieces)

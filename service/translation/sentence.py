@@ -9,28 +9,24 @@ import time
 
 from service.bundle.manifest_parts import LanguagePair
 from service.domain.call import Call, Phase
-from service.domain.errors import DeadlineExceeded
 from service.domain.translation import (
     CallLimits,
     Flag,
     Hypothesis,
     MimeType,
-    Segment,
     SplitSentences,
     Translation,
     TranslationRequest,
-    TranslationResult,
 )
 from service.engine.sequence import DecodedHypothesis, Sequence
 from service.models.loaded_model import LoadedModel
-from service.observe.metrics import Metrics
 from service.text.placeholders import find_placeholders
 from service.text.sentences import is_simple_sentence, pieces
 from service.translation.answer_size import AnswerSize
+from service.translation.assembling import whole_translation
+from service.translation.computations import MAX_INLINE_TOKENS, Computations
 from service.translation.decoding import SegmentDecoder
-
-_MAX_CHARACTERS = 500  # tokenizing a longer one may keep the event loop for longer than half a millisecond
-_MAX_TOKENS = 2_048  # of a translation: the text of more is made on another thread
+from service.translation.planning import MAX_SIMPLE_CHARACTERS
 
 
 def may_be_plain_sentence(request: TranslationRequest) -> bool:
@@ -38,7 +34,7 @@ def may_be_plain_sentence(request: TranslationRequest) -> bool:
     texts = request.texts
     return (
         len(texts) == 1
-        and 0 < len(texts[0]) <= _MAX_CHARACTERS
+        and 0 < len(texts[0]) <= MAX_SIMPLE_CHARACTERS
         and bool(request.source_language_code)
         and request.mime_type is MimeType.PLAIN
         and not (
@@ -65,9 +61,9 @@ def is_plain_sentence(text: str, language_code: str, mode: SplitSentences) -> bo
 class SentenceTranslator:
     """Translates plain sentences. All methods belong to the event loop's thread."""
 
-    def __init__(self, metrics: Metrics, decoder: SegmentDecoder, limits: CallLimits) -> None:
-        self._metrics = metrics
+    def __init__(self, decoder: SegmentDecoder, computations: Computations, limits: CallLimits) -> None:
         self._decoder = decoder
+        self._computations = computations
         self._limits = limits
 
     def sequence(
@@ -83,7 +79,7 @@ class SentenceTranslator:
             return None
         [text] = request.texts
         limits = model.manifest.limits
-        if len(text) > self._limits.max_characters or limits.max_output_tokens > _MAX_TOKENS:
+        if len(text) > self._limits.max_characters or limits.max_output_tokens > MAX_INLINE_TOKENS:
             return None
         began = time.monotonic()
         if not is_plain_sentence(text, pair.source_language_code, request.split_sentences):
@@ -94,54 +90,37 @@ class SentenceTranslator:
         source_ids = model.manifest.source_ids(ids, pair)
         if len(source_ids) > limits.max_source_tokens:
             return None
-        ended = time.monotonic()
-        self._took(Phase.TOKENIZE, model, call, began, ended)
+        self._computations.note(Phase.TOKENIZE, model, began)
         return Sequence(
             source_ids=source_ids,
             options=options,
-            arrived_seconds=ended,
+            arrived_seconds=time.monotonic(),
             target_prefix_ids=pair.target_prefix_ids,
             deadline_seconds=request.deadline_seconds,
             priority=request.priority,
             call=call,
         )
 
-    async def translate(self, text: str, sequence: Sequence, model: LoadedModel) -> TranslationResult:
+    async def translate(self, text: str, sequence: Sequence, model: LoadedModel) -> Translation:
         """Return the answer to a sentence with this sequence.
 
         Cancelling this coroutine aborts the sequence in the engine.
 
         Raises:
-            ServiceError: the engine rejected it or failed, the deadline passed, or the answer would be too long.
+            ServiceError: the engine rejected it or failed, or the answer would be too long.
         """
-        if sequence.deadline_seconds is not None and sequence.deadline_seconds <= sequence.arrived_seconds:
-            raise DeadlineExceeded("the deadline passed before decoding began.")
         decoded = await self._decoder.decode_one(model, sequence)
         began = time.monotonic()
         translation = self._translation(text, sequence, decoded, model)
-        call = sequence.call
-        self._took(Phase.DETOKENIZE, model, call, began, time.monotonic())
-        call.translated((translation,))
-        metrics = self._metrics.model(model.name)
-        metrics.texts_translated((text,))
-        metrics.flagged(translation.segments[0].flags)
-        return TranslationResult(model.name, model.version, (translation,))
+        self._computations.note(Phase.DETOKENIZE, model, began)
+        return translation
 
     def _translation(
         self, source: str, sequence: Sequence, decoded: DecodedHypothesis, model: LoadedModel
     ) -> Translation:
         text = model.tokenizer.decode(decoded.token_ids)
         AnswerSize(self._limits.max_answer_characters).add(len(text), 1)
-        num_tokens, reason = len(decoded.token_ids), decoded.finish_reason
-        num_source_tokens = len(sequence.source_ids)
         score = decoded.score if sequence.options.return_scores else None
         flags = () if any(map(str.isalnum, text)) else (Flag.EMPTY,)
-        segment = Segment(0, len(source), 0, len(text), reason, num_source_tokens, num_tokens, flags)
-        hypothesis = Hypothesis(text, score, num_tokens, reason)
-        return Translation(text, (hypothesis,), reason, num_source_tokens, (segment,))
-
-    def _took(self, phase: Phase, model: LoadedModel, call: Call, began_seconds: float, ended_seconds: float) -> None:
-        call.took(phase, began_seconds, ended_seconds)
-        seconds = ended_seconds - began_seconds
-        self._metrics.model(model.name).took(phase, seconds)
-        model.statistics.took(phase, seconds)
+        chosen = Hypothesis(text, score, len(decoded.token_ids), decoded.finish_reason, flags)
+        return whole_translation(len(source), len(sequence.source_ids), chosen)

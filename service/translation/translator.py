@@ -56,7 +56,7 @@ class Translator:
         self._catalogue = Catalogue()
         self._is_loading = True
         self._computations = Computations(metrics)
-        self._sentences = SentenceTranslator(metrics, self._decoder, limits)
+        self._sentences = SentenceTranslator(self._decoder, self._computations, limits)
 
     def serve(self, catalogue: Catalogue) -> None:
         """Translate with these models from now on."""
@@ -248,7 +248,10 @@ class Translator:
             if sequence is None:
                 timed.forget()
                 return None
-            return await self._sentences.translate(request.texts[0], sequence, model)
+            _check_in_time(request)
+            translations = (await self._sentences.translate(request.texts[0], sequence, model),)
+            self._count(model, request.texts, translations)
+            return TranslationResult(model.name, model.version, translations)
 
     async def _translate(self, part: Part) -> TranslationResult:
         request = part.request
@@ -259,7 +262,7 @@ class Translator:
                 lambda: tuple(part.told(call.translation(index, candidates)) for index in range(len(request.texts))),
                 call,
             )
-            self._count(call, translations)
+            self._count(model, request.texts, translations)
             return TranslationResult(model.name, model.version, translations)
 
     async def _stream(self, part: Part) -> AsyncGenerator[StreamEvent]:
@@ -299,7 +302,7 @@ class Translator:
                             yield event(index, delta + streams[index].finish(translations[index]), translations[index])
                         elif delta:
                             yield event(index, delta)
-            self._count(call, [translations[index] for index in range(len(request.texts))])
+            self._count(model, request.texts, [translations[index] for index in range(len(request.texts))])
 
     def _model_into(self, request: TranslationRequest) -> LoadedModel:
         """Return a model that can translate into the request's target."""
@@ -321,8 +324,7 @@ class Translator:
             model.engine.check_queue(request.priority, current.origin)
         call = TranslationCall(request, model, pair, self._terms(request, pair), self._limits, part.documents)
         await self._computations.plan(call)
-        if request.deadline_seconds is not None and request.deadline_seconds <= time.monotonic():
-            raise DeadlineExceeded("the deadline passed before decoding began.")
+        _check_in_time(request)
         return call
 
     def _terms(self, request: TranslationRequest, pair: LanguagePair) -> list[TermIndex]:
@@ -345,12 +347,17 @@ class Translator:
             )
         return [found.index]
 
-    def _count(self, call: TranslationCall, translations: Sequence[Translation]) -> None:
+    def _count(self, model: LoadedModel, texts: Sequence[str], translations: Sequence[Translation]) -> None:
         current_call().translated(translations)
-        texts = zip(call.request.texts, translations, strict=True)
-        metrics = self._metrics.model(call.model.name)
-        metrics.texts_translated(text for text, each in texts if each.num_source_tokens)
+        metrics = self._metrics.model(model.name)
+        answers = zip(texts, translations, strict=True)
+        metrics.texts_translated(text for text, each in answers if each.num_source_tokens)
         metrics.flagged(flag for each in translations for segment in each.segments for flag in segment.flags)
+
+
+def _check_in_time(request: TranslationRequest) -> None:
+    if request.deadline_seconds is not None and request.deadline_seconds <= time.monotonic():
+        raise DeadlineExceeded("the deadline passed before decoding began.")
 
 
 def _undetermined(text: str) -> Translation:
