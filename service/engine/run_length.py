@@ -5,10 +5,10 @@ import math
 from service.engine.runner import RunLimits
 
 _SECONDS = 0.010  # of a run that nobody waits for
-_AWAITED_SECONDS = 0.003
-# Of a run that somebody begins to wait for while it is under way. A turn takes the interpreter from the event loop for
-# about half a millisecond, so runs that ended at each newcomer cost a server of short texts a quarter of its capacity.
-_NEWCOMER_SECONDS = 0.005
+# Of a run that somebody waits for when it begins, and of one that somebody begins to wait for while it is under way. A
+# turn takes the interpreter from the event loop for about half a millisecond: with runs of 3 ms, and those that ended at
+# each newcomer, a server of short texts had a quarter less capacity.
+_AWAITED_SECONDS = 0.006
 _MOST_STEPS = 64
 
 # How many sequences must end before a run returns to let waiting ones join. With n sequences of L steps, one ends each
@@ -74,7 +74,7 @@ class RunLength:
         return RunLimits(
             max(int(steps), 1),
             _returns_after(num_rows, num_sequences, step_seconds) if needs_row else 0,
-            int(_NEWCOMER_SECONDS / step_seconds),
+            int(_AWAITED_SECONDS / step_seconds),
         )
 
 
