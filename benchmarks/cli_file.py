@@ -21,7 +21,6 @@ import numpy as np
 import psutil
 
 from benchmarks.cpu_times import CpuTimes
-from benchmarks.inside import SERVED_SLOTS
 from benchmarks.measures import percentile
 from benchmarks.models import MODELS, prepare
 from benchmarks.peers.peer import PeerSettings
@@ -81,11 +80,14 @@ def main(num_lines: int, model: str, precision: str) -> None:
     """Measure, print and write build/bench/cli_file.json."""
     bundle = prepare(MODELS[model], precision, click.echo)
     lines = varied(held_out_texts(), num_lines)
-    with tempfile.TemporaryDirectory() as folder, PeerProcess(_engine(bundle)) as engine:
+    with tempfile.TemporaryDirectory() as folder:
         source, target = Path(folder) / "source.txt", Path(folder) / "target.txt"
         source.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
         task = _task(bundle, lines[:BARE_LINES], MODELS[model].max_output_tokens)
-        with running(serve_command(str(bundle))) as server:
+        with (
+            running(serve_command(str(bundle))) as server,
+            PeerProcess(_engine(bundle, slots := int(server.counter("dragoman_slots_max")))) as engine,
+        ):
             run = _translate(server, source, target, lambda: engine.run(task))
             translations = target.read_text(encoding="utf-8").split("\n")
             num_wrong = _num_wrong(server.address, lines, translations)
@@ -97,6 +99,7 @@ def main(num_lines: int, model: str, precision: str) -> None:
         "model": model,
         "engine": "dragoman",
         "precision": precision,
+        "slots": slots,
         "lines": num_lines,
         "lines_out": len(translations) - 1,
         "wrong": num_wrong,
@@ -220,8 +223,9 @@ def _num_wrong(address: str, lines: Sequence[str], translations: Sequence[str]) 
     return sum(translations[number] != each.text for number, each in zip(chosen, expected, strict=True))
 
 
-def _engine(bundle: Path) -> PeerSettings:
-    options = {"intra_op_threads": 0, "allow_spinning": False, "max_slots": SERVED_SLOTS}
+def _engine(bundle: Path, num_slots: int) -> PeerSettings:
+    """Return an engine with the server's own number of slots, which trades rate for latency."""
+    options = {"intra_op_threads": 0, "allow_spinning": False, "max_slots": num_slots}
     return PeerSettings("dragoman", "", str(bundle), options)
 
 
