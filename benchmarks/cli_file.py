@@ -173,7 +173,8 @@ def _translate(server: RunningServer, source: Path, target: Path, run_bare: Call
         return time.perf_counter(), began_tokens + tokens
 
     began = time.perf_counter(), server.counter(TOKENS)
-    with subprocess.Popen(_command(server.address, source, target)) as process:
+    command = _command(server.address, source, target)
+    with subprocess.Popen(command) as process:
         watched = psutil.Process(process.pid)
         while process.poll() is None:
             if time.perf_counter() > began[0] + TURN_SECONDS:
@@ -186,7 +187,7 @@ def _translate(server: RunningServer, source: Path, target: Path, run_bare: Call
             cpu_seconds = sum(watched.cpu_times()[:2])
             time.sleep(SAMPLE_SECONDS)
     if process.returncode:
-        raise click.ClickException(f"{' '.join(process.args)} ended with {process.returncode}; its message is above.")
+        raise click.ClickException(f"{' '.join(command)} ended with {process.returncode}; its message is above.")
     end_turn(*began)
     return Run(tuple(turns), cpu_seconds, server.cpu() - cpu_before, tuple(value for value in memory_mib if value > 0))
 
