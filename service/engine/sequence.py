@@ -1,6 +1,7 @@
 """A sequence: one source being decoded, from submission to its one terminal update."""
 
 import enum
+import threading
 from dataclasses import dataclass, field
 
 from service.domain.call import Call, Origin
@@ -26,7 +27,8 @@ class Sequence:
     beginning of the translation: forced after those, part of every hypothesis and of `max_output_tokens`, but not of
     scores, which cover only tokens chosen by the model. A sequence is at most one sample: if `options` request several,
     each is a sequence with its own seed. Times are on `time.monotonic()`'s clock. Turns are taken by the call's origin
-    (`waiting`), no part of which callers may choose; its request id, which they may, is for messages only.
+    (`waiting`), no part of which callers may choose; its request id, which they may, is for messages only. The engine
+    does not use `joint_updates`.
     """
 
     source_ids: tuple[int, ...]
@@ -37,6 +39,7 @@ class Sequence:
     priority: Priority = Priority.NORMAL
     output_prefix_ids: tuple[int, ...] = ()
     wants_progress: bool = False
+    joint_updates: "JointUpdates | None" = None
     call: Call = field(default_factory=Call)
     status: SequenceStatus = SequenceStatus.WAITING
     expected_seconds: float = 0.0  # from its arrival to its end, where admission depended on it
@@ -102,3 +105,26 @@ class SequenceUpdate:
     hypotheses: tuple[DecodedHypothesis, ...] = ()
     error: ServiceError | None = None
     finished_seconds: float = 0.0
+
+
+class JointUpdates:
+    """Keeps the updates of sequences whose caller needs them all, until the last one or an error. Thread-safe."""
+
+    __slots__ = ("_has_failed", "_lock", "_num_left", "_updates")
+
+    def __init__(self, num_sequences: int) -> None:
+        self._num_left = num_sequences
+        self._has_failed = False
+        self._updates: list[SequenceUpdate] = []
+        self._lock = threading.Lock()
+
+    def add(self, update: SequenceUpdate) -> list[SequenceUpdate]:
+        """Return the updates to tell the caller now: all so far if this was the last, or once one has an error."""
+        with self._lock:
+            self._updates.append(update)
+            self._num_left -= 1
+            self._has_failed = self._has_failed or update.error is not None
+            if self._num_left > 0 and not self._has_failed:
+                return []
+            updates, self._updates = self._updates, []
+            return updates

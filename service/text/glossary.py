@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from service.domain.errors import NotFound, Public, listed
 from service.domain.translation import Term
 from service.text.languages import folded, language_of
 from service.text.terms import TermIndex
@@ -117,6 +118,28 @@ class Glossaries(Protocol):
 
     def refresh(self) -> bool:
         """Check for changes; return whether the terms served have changed."""
+
+
+def find_glossary(glossaries: Glossaries, name: str, source_language_code: str, target_language_code: str) -> Glossary:
+    """Return the glossary that a call names, for its languages.
+
+    Raises:
+        NotFound: there is none; lists those that there are.
+    """
+    found = glossaries.find(name, source_language_code, target_language_code)
+    if found is not None:
+        return found
+    held = glossaries.glossaries
+    there = (f"{each.name} from {each.source_language_code} into {each.target_language_code}" for each in held)
+    raise NotFound(
+        "there is no glossary {glossary} from {source} into {target}; there are {there}",
+        "glossary",
+        name,
+        glossary=name,
+        source=Public(source_language_code),
+        target=Public(target_language_code),
+        there=Public(listed(there)),
+    )
 
 
 class NoGlossaries:

@@ -1,8 +1,8 @@
 """Finds the parts of a source that the model must not change: placeholders, terms, and what is kept as it is."""
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from service.domain.checkpoint import paced
 from service.domain.translation import Flag
@@ -69,3 +69,25 @@ def _beside(first: Sequence[Protected], others: Iterable[Protected]) -> list[Pro
         if following == len(ends) or first[following].start >= span.end:
             spans.append(span)
     return sorted(spans, key=lambda span: span.start)
+
+
+def bounds(spans: Sequence[Protected]) -> list[tuple[int, int]]:
+    """Return where spans start and end."""
+    return [(span.start, span.end) for span in spans]
+
+
+def spans_within(spans: Sequence[Protected], start: int, end: int) -> list[Protected]:
+    """Return the spans within a part of their text, with positions in that part."""
+    first = bisect_left(spans, start, key=lambda span: span.start)
+    last = bisect_right(spans, end, lo=first, key=lambda span: span.end)
+    return [replace(span, start=span.start - start, end=span.end - start) for span in paced(spans[first:last])]
+
+
+def has_letters_beside(text: str, spans: Sequence[Protected]) -> bool:
+    """Return whether a text has anything to translate: a letter outside the spans."""
+    done = 0
+    for span in spans:
+        if any(map(str.isalpha, text[done : span.start])):
+            return True
+        done = span.end
+    return any(map(str.isalpha, text[done:]))

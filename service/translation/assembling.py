@@ -7,7 +7,7 @@ from service.domain.checkpoint import paced
 from service.domain.translation import AlignedSpan, FinishReason, Hypothesis, Segment, Translation
 from service.text.markup import BlockTranslation
 from service.translation.answer_size import AnswerSize
-from service.translation.planning import PlannedPassage, PlannedSegment, PlannedText
+from service.translation.planned import PlannedPassage, PlannedSegment, PlannedText
 from service.translation.restoring import Alignment
 
 Candidates = tuple[Hypothesis, ...]

@@ -18,7 +18,8 @@ from service.text.terms import TermIndex
 from service.translation.answer_size import AnswerSize
 from service.translation.assembling import Candidates, assemble
 from service.translation.cache import CacheKey, Decoded
-from service.translation.planning import PlannedSegment, PlannedText, Planner
+from service.translation.planned import PlannedSegment, PlannedText
+from service.translation.planning import Planner
 from service.translation.restoring import Restorer
 from service.translation.streaming import TextStream
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence as Sequence_
 from dataclasses import dataclass
 
 from service.domain.call import Phase, current_call
-from service.engine.sequence import DecodedHypothesis, Sequence, SequenceProgress, SequenceUpdate
+from service.engine.sequence import DecodedHypothesis, JointUpdates, Sequence, SequenceProgress, SequenceUpdate
 from service.models.loaded_model import LoadedModel
 from service.observe.metrics import Metrics
 from service.translation.cache import Decoded, TranslationCache
@@ -124,6 +124,10 @@ class SegmentDecoder:
     async def _decode(self, model: LoadedModel, sequences: list[Sequence]) -> list[SequenceUpdate]:
         if not sequences:
             return []
+        if len(sequences) > 1:
+            joint = JointUpdates(len(sequences))
+            for sequence in sequences:
+                sequence.joint_updates = joint
         with self._submitted(model, sequences) as pending:
             updates = await pending.wait()
         current_call().charge(_num_output_tokens(updates))

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from service.engine.reports import TurnStats
 from service.engine.sequence import SequenceProgress, SequenceUpdate
@@ -13,7 +13,11 @@ _COUNTED_AT_ONCE = 256
 
 
 class EngineBridge:
-    """An `EngineListener`: all results of a turn reach the loop in one `call_soon_threadsafe`."""
+    """An `EngineListener`: all results of a turn reach the loop in one `call_soon_threadsafe`.
+
+    Those of a call that needs all of its sequences reach it when the last one has ended: waking the loop for each costs
+    more than what it does with it.
+    """
 
     def __init__(
         self,
@@ -32,8 +36,10 @@ class EngineBridge:
 
     def on_updates(self, updates: list[SequenceUpdate], progress: list[SequenceProgress]) -> None:
         """See `EngineListener.on_updates`."""
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nothing waits any more
-            self._loop.call_soon_threadsafe(self._cross, updates, progress)
+        told = [each for update in updates for each in _told(update)]
+        if told or progress:
+            with contextlib.suppress(RuntimeError):  # the loop is closed: nothing waits any more
+                self._loop.call_soon_threadsafe(self._cross, told, progress)
 
     def on_turn(self, stats: TurnStats) -> None:
         """See `EngineListener.on_turn`."""
@@ -55,3 +61,9 @@ class EngineBridge:
             self._metrics.finished(update)
         if rest := updates[_COUNTED_AT_ONCE:]:
             self._loop.call_soon(self._count, rest)
+
+
+def _told(update: SequenceUpdate) -> Sequence[SequenceUpdate]:
+    """Return the updates that the loop needs now that there is this one."""
+    joint = update.sequence.joint_updates
+    return (update,) if joint is None else joint.add(update)

@@ -1,9 +1,8 @@
 """Planning of a request's texts: the segments that the model translates."""
 
 import unicodedata
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
 from service.bundle.manifest import Manifest
@@ -13,71 +12,19 @@ from service.domain.errors import InvalidRequest, Path, Public, TooLong, TooMany
 from service.domain.translation import MimeType, SplitSentences, TranslationRequest
 from service.text.long_segments import chunks, split_long
 from service.text.markup import Block, HtmlDocument, blocks
-from service.text.protected import Protected, beside_protected, find_protected
+from service.text.protected import Protected, beside_protected, bounds, find_protected, has_letters_beside, spans_within
 from service.text.protection import ProtectedText, protect
 from service.text.sentences import AS_SPACES, is_simple_sentence, pieces
 from service.text.terms import TermIndex
 from service.text.tokenizers import Tokenizer
 from service.text.unknown import UnknownCharacters
 from service.translation.answer_size import AnswerSize
+from service.translation.planned import PlannedPassage, PlannedSegment, PlannedText
 
 # The longest text tokenized at once; longer only if the model takes more tokens.
 _LEAST_READ_CHARACTERS = 8_192
 _CHARACTERS_PER_TOKEN = 16
 MAX_SIMPLE_CHARACTERS = 500  # of a sentence that is recognized and tokenized in one go, without a checkpoint
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedSegment:
-    """A part of a passage, from `start` to before `end`, that is translated on its own.
-
-    The model reads `fed`: `text`, with reserved symbols in place of `spans` if `protected` is set. If `source_ids` is
-    empty, the model does not read the segment: its text has nothing to translate besides `spans`.
-    """
-
-    start: int
-    text: str
-    fed: str
-    source_ids: tuple[int, ...]
-    spans: tuple[Protected, ...] = ()
-    protected: ProtectedText | None = None
-    output_prefix_ids: tuple[int, ...] = ()
-
-    @property
-    def end(self) -> int:
-        """Return its end position in the passage."""
-        return self.start + len(self.text)
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedPassage:
-    """A run of plain text: a whole text, or a block of HTML. Text outside its segments is returned unchanged."""
-
-    text: str
-    segments: tuple[PlannedSegment, ...]
-    needs_alignment: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedText:
-    """One text of a request; if it is HTML, with a passage for each block."""
-
-    text: str
-    passages: tuple[PlannedPassage, ...]
-    html: HtmlDocument | None = None
-
-    @property
-    def is_whole(self) -> bool:
-        """Return whether it is one segment from its beginning to its end."""
-        if self.html is not None or len(self.passages) != 1:
-            return False
-        segments = self.passages[0].segments
-        return len(segments) == 1 and len(segments[0].text) == len(self.text)
-
-    @property
-    def segments(self) -> Iterator[PlannedSegment]:
-        """Return the segments of all passages, in order."""
-        return (segment for passage in self.passages for segment in passage.segments)
 
 
 class Planner:
@@ -155,9 +102,8 @@ class Planner:
         request = self._request
         if len(text) > MAX_SIMPLE_CHARACTERS or self._terms or request.target_prefixes or not is_simple_sentence(text):
             return None
-        pieces = self._tokenizer.encode(text)
-        source_ids = self._source_ids(pieces)
-        if self._unknown.are_in(text, pieces) or len(source_ids) > self._manifest.limits.max_source_tokens:
+        source_ids = whole_source_ids(text, self._tokenizer, self._unknown, self._manifest, self._pair)
+        if source_ids is None:
             return None
         return PlannedSegment(0, text, text, source_ids)
 
@@ -176,7 +122,7 @@ class Planner:
         self._size.add(sum(len(span.target) - (span.end - span.start) for span in spans))
         for piece in paced(pieces(text, self._pair.source_language_code, mode, whole), every=8):
             end = start + len(piece.text)
-            inside = _within(spans, start, end)
+            inside = spans_within(spans, start, end)
             if piece.is_segment:
                 segments += map(self._count, self._fitting(piece.text, start, inside, index))
             elif inside:  # protected spans without letters beside them, such as numbers
@@ -230,7 +176,9 @@ class Planner:
             stripped = piece.strip()
             begin = offset + len(piece) - len(piece.lstrip())
             if stripped:
-                yield from self._fitting(stripped, start + begin, _within(spans, begin, begin + len(stripped)), index)
+                yield from self._fitting(
+                    stripped, start + begin, spans_within(spans, begin, begin + len(stripped)), index
+                )
             offset += len(piece)
 
     def _num_read(self, text: str, spans: Sequence[Protected]) -> int:
@@ -318,31 +266,23 @@ class Planner:
         )
 
 
+def whole_source_ids(
+    text: str, tokenizer: Tokenizer, unknown: UnknownCharacters, manifest: Manifest, pair: LanguagePair
+) -> tuple[int, ...] | None:
+    """Return what the model reads of a text that is one segment, with nothing to protect; empty if that is nothing.
+
+    `None` if the tokenizer may not know all its characters, or if it is too long for the model.
+    """
+    pieces = tokenizer.encode(text)
+    if unknown.are_in(text, pieces):
+        return None
+    source_ids = manifest.source_ids(pieces, pair) if pieces else ()
+    return source_ids if len(source_ids) <= manifest.limits.max_source_tokens else None
+
+
 def _unread(text: str, start: int, spans: Sequence[Protected]) -> PlannedSegment:
     """Return a segment that the model does not read."""
     return PlannedSegment(start, text, text, (), tuple(spans))
-
-
-def bounds(spans: Sequence[Protected]) -> list[tuple[int, int]]:
-    """Return where spans start and end."""
-    return [(span.start, span.end) for span in spans]
-
-
-def _within(spans: Sequence[Protected], start: int, end: int) -> list[Protected]:
-    """Return the spans within a part of their text, with positions in that part."""
-    first = bisect_left(spans, start, key=lambda span: span.start)
-    last = bisect_right(spans, end, lo=first, key=lambda span: span.end)
-    return [replace(span, start=span.start - start, end=span.end - start) for span in paced(spans[first:last])]
-
-
-def has_letters_beside(text: str, spans: Sequence[Protected]) -> bool:
-    """Return whether a text has anything to translate: a letter outside the spans."""
-    done = 0
-    for span in spans:
-        if any(map(str.isalpha, text[done : span.start])):
-            return True
-        done = span.end
-    return any(map(str.isalpha, text[done:]))
 
 
 def _normalized(text: str) -> str:

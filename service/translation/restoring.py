@@ -10,12 +10,13 @@ from service.engine.runtime.aligner import Aligner, Pair
 from service.engine.sequence import DecodedHypothesis
 from service.text.alignment import align_words
 from service.text.formatting import preserve_formatting
+from service.text.protected import bounds, has_letters_beside
 from service.text.protection import replace_aligned
 from service.text.spans import Span
 from service.text.token_spans import TokenSpan
 from service.text.tokenizers import Tokenizer
 from service.translation.answer_size import AnswerSize
-from service.translation.planning import PlannedSegment, bounds, has_letters_beside
+from service.translation.planned import PlannedSegment
 
 Alignment = tuple[AlignedSpan, ...]
 

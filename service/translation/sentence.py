@@ -26,7 +26,7 @@ from service.translation.answer_size import AnswerSize
 from service.translation.assembling import whole_translation
 from service.translation.computations import MAX_INLINE_TOKENS, Computations
 from service.translation.decoding import SegmentDecoder
-from service.translation.planning import MAX_SIMPLE_CHARACTERS
+from service.translation.planning import MAX_SIMPLE_CHARACTERS, whole_source_ids
 
 
 def may_be_plain_sentence(request: TranslationRequest) -> bool:
@@ -84,11 +84,8 @@ class SentenceTranslator:
         began = time.monotonic()
         if not is_plain_sentence(text, pair.source_language_code, request.split_sentences):
             return None
-        ids = model.tokenizer.encode(text)
-        if not ids or model.unknown.are_in(text, ids):
-            return None
-        source_ids = model.manifest.source_ids(ids, pair)
-        if len(source_ids) > limits.max_source_tokens:
+        source_ids = whole_source_ids(text, model.tokenizer, model.unknown, model.manifest, pair)
+        if not source_ids:
             return None
         self._computations.note(Phase.TOKENIZE, model, began)
         return Sequence(

@@ -6,8 +6,15 @@ from typing import NamedTuple
 
 from service.domain.checkpoint import paced
 from service.domain.errors import InvalidRequest, Path
-from service.domain.translation import MimeType, Translation, TranslationRequest
-from service.text.detection import UNDETERMINED
+from service.domain.translation import (
+    DetectedLanguage,
+    FinishReason,
+    Hypothesis,
+    MimeType,
+    Translation,
+    TranslationRequest,
+)
+from service.text.detection import UNDETERMINED, LanguageDetector
 from service.text.languages import in_message
 from service.text.markup import HtmlDocument, parse
 
@@ -50,6 +57,20 @@ class Part:
                 error.path = Path(name, self.indices[index])
 
 
+def detect_languages(texts: Sequence[str], mime_type: MimeType) -> list[tuple[DetectedLanguage, ...]]:
+    """Return the languages that each text may be in, best first, of all that can be detected. Passes checkpoints."""
+    detector = LanguageDetector()
+    return [detector.detect(each.plain) for each in paced(read_texts(texts, mime_type), every=4)]
+
+
+def parts_by_detection(request: TranslationRequest, sources: Sequence[str]) -> list[Part]:
+    """Split a request by its texts' languages, detected among `sources`: `parts_by_language`. Passes checkpoints."""
+    detector = LanguageDetector(sources)
+    read = read_texts(request.texts, request.mime_type)
+    codes = [detector.detect(each.plain)[0].language_code for each in paced(read, every=4)]
+    return parts_by_language(request, codes, read)
+
+
 def parts_by_language(
     request: TranslationRequest, language_codes: Sequence[str], read: Sequence[ReadText] = ()
 ) -> list[Part]:
@@ -76,6 +97,23 @@ def parts_by_language(
         Part(_part(request, code, chosen), tuple(chosen), _documents(read, chosen), code)
         for code, chosen in indices.items()
     ]
+
+
+def joined(
+    request: TranslationRequest, parts: Sequence[Part], translations: Sequence[Sequence[Translation]]
+) -> tuple[Translation, ...]:
+    """Return the answer to each text of the whole request, from the translations of each part's texts."""
+    found = list(map(undetermined, request.texts))
+    for part, of_part in zip(parts, translations, strict=True):
+        for index, translation in zip(part.indices, of_part, strict=True):
+            found[index] = translation
+    return tuple(found)
+
+
+def undetermined(text: str) -> Translation:
+    """Return the answer to a text without letters, which never reaches a model."""
+    unchanged = Hypothesis(text)
+    return Translation(text, (unchanged,), FinishReason.STOP, 0, detected_language_code=UNDETERMINED)
 
 
 def read_texts(texts: Sequence[str], mime_type: MimeType) -> list[ReadText]:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from service.domain.translation import Translation
 from service.text.incremental import IncrementalDecoder
 from service.text.tokenizers import Tokenizer
-from service.translation.planning import PlannedSegment, PlannedText
+from service.translation.planned import PlannedSegment, PlannedText
 
 
 class TextStream:

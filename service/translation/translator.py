@@ -1,6 +1,7 @@
 """The translation path of every API: resolve, check, plan, decode, restore, in this order."""
 
 import asyncio
+import functools
 import time
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
@@ -10,13 +11,10 @@ from typing import TypeVar
 
 from service.bundle.manifest_parts import LanguagePair
 from service.domain.call import current_call
-from service.domain.checkpoint import paced
-from service.domain.errors import DeadlineExceeded, InvalidRequest, NotFound, Overloaded, Public, Unavailable, listed
+from service.domain.errors import DeadlineExceeded, InvalidRequest, Overloaded, Unavailable
 from service.domain.translation import (
     CallLimits,
     DetectedLanguage,
-    FinishReason,
-    Hypothesis,
     MimeType,
     Priority,
     StreamEvent,
@@ -28,10 +26,8 @@ from service.engine.sequence import SequenceProgress, SequenceUpdate
 from service.models.catalogue import Catalogue
 from service.models.loaded_model import LoadedModel
 from service.observe.metrics import Metrics
-from service.text.detection import UNDETERMINED, LanguageDetector
-from service.text.glossary import Glossaries
+from service.text.glossary import Glossaries, find_glossary
 from service.text.languages import canonical
-from service.text.terms import TermIndex
 from service.translation.assembling import Candidates
 from service.translation.cache import TranslationCache
 from service.translation.call import TranslationCall
@@ -39,7 +35,7 @@ from service.translation.checks import check_request, check_texts
 from service.translation.computations import MAX_INLINE_ENTRIES, Computations
 from service.translation.decoding import SegmentDecoder, SegmentProgress
 from service.translation.sentence import SentenceTranslator, may_be_plain_sentence
-from service.translation.source_languages import Part, parts_by_language, read_texts
+from service.translation.source_languages import Part, detect_languages, joined, parts_by_detection, undetermined
 
 T = TypeVar("T")
 
@@ -141,14 +137,11 @@ class Translator:
             results = [task.result() for task in tasks]
         if request.source_language_code:
             return results[0]
-        translations = list(map(_undetermined, request.texts))
-        for part, result in zip(parts, results, strict=True):
-            for index, translation in zip(part.indices, result.translations, strict=True):
-                translations[index] = translation
+        translations = joined(request, parts, [result.translations for result in results])
         if results:
-            return replace(results[0], translations=tuple(translations))
+            return replace(results[0], translations=translations)
         model = self._model_into(request)
-        return TranslationResult(model.name, model.version, tuple(translations))
+        return TranslationResult(model.name, model.version, translations)
 
     async def stream(self, request: TranslationRequest) -> AsyncGenerator[StreamEvent]:
         """Translate the request's texts and yield them as they grow; each ends with its whole translation.
@@ -164,7 +157,7 @@ class Translator:
             for index, text in enumerate(request.texts):
                 if index not in in_parts:
                     model = self._model_into(request)
-                    yield StreamEvent(index, text, _undetermined(text), model.name, model.version)
+                    yield StreamEvent(index, text, undetermined(text), model.name, model.version)
         for part in parts:
             async with aclosing(self._stream(part)) as events:
                 async for event in events:
@@ -189,10 +182,7 @@ class Translator:
         self.models()
         check_texts(texts, self._limits.max_characters)
 
-        def detected() -> list[tuple[DetectedLanguage, ...]]:
-            detector = LanguageDetector()
-            return [detector.detect(each.plain) for each in paced(read_texts(texts, mime_type), every=4)]
-
+        detected = functools.partial(detect_languages, texts, mime_type)
         return await self._computations.run(detected, sum(map(len, texts)), deadline_seconds)
 
     async def convert(self, build: Callable[[], T], num_entries: int) -> T:
@@ -216,13 +206,8 @@ class Translator:
             return [Part(request)]
         sources = self._catalogue.sources(request.model, request.model_version, request.target_language_code)
 
-        def parts() -> list[Part]:
-            detector = LanguageDetector(sources)
-            read = read_texts(request.texts, request.mime_type)
-            codes = [detector.detect(each.plain)[0].language_code for each in paced(read, every=4)]
-            return parts_by_language(request, codes, read)
-
-        return await self._computations.run(parts, sum(map(len, request.texts)), request.deadline_seconds)
+        find_parts = functools.partial(parts_by_detection, request, sources)
+        return await self._computations.run(find_parts, sum(map(len, request.texts)), request.deadline_seconds)
 
     @contextmanager
     def _model_for(self, part: Part) -> Iterator[tuple[LoadedModel, LanguagePair]]:
@@ -322,30 +307,12 @@ class Translator:
         # Cached translations are returned regardless of the queue.
         if not self._decoder.keeps and current.admitted_by != (model.engine, request.priority):
             model.engine.check_queue(request.priority, current.origin)
-        call = TranslationCall(request, model, pair, self._terms(request, pair), self._limits, part.documents)
+        codes = canonical(pair.source_language_code), canonical(pair.target_language_code)
+        terms = [find_glossary(self.glossaries, request.glossary, *codes).index] if request.glossary else []
+        call = TranslationCall(request, model, pair, terms, self._limits, part.documents)
         await self._computations.plan(call)
         _check_in_time(request)
         return call
-
-    def _terms(self, request: TranslationRequest, pair: LanguagePair) -> list[TermIndex]:
-        """Return the terms of the request's glossary, if it names one."""
-        if not request.glossary:
-            return []
-        codes = canonical(pair.source_language_code), canonical(pair.target_language_code)
-        found = self.glossaries.find(request.glossary, *codes)
-        if found is None:
-            held = self.glossaries.glossaries
-            there = (f"{each.name} from {each.source_language_code} into {each.target_language_code}" for each in held)
-            raise NotFound(
-                "there is no glossary {glossary} from {source} into {target}; there are {there}",
-                "glossary",
-                request.glossary,
-                glossary=request.glossary,
-                source=Public(codes[0]),
-                target=Public(codes[1]),
-                there=Public(listed(there)),
-            )
-        return [found.index]
 
     def _count(self, model: LoadedModel, texts: Sequence[str], translations: Sequence[Translation]) -> None:
         current_call().translated(translations)
@@ -358,9 +325,3 @@ class Translator:
 def _check_in_time(request: TranslationRequest) -> None:
     if request.deadline_seconds is not None and request.deadline_seconds <= time.monotonic():
         raise DeadlineExceeded("the deadline passed before decoding began.")
-
-
-def _undetermined(text: str) -> Translation:
-    """Return the answer to a text without letters, which never reaches a model."""
-    unchanged = Hypothesis(text)
-    return Translation(text, (unchanged,), FinishReason.STOP, 0, detected_language_code=UNDETERMINED)

@@ -27,7 +27,8 @@ from service.text.terms import TermIndex
 from service.text.tokenizers import Tokenizer
 from service.translation.answer_size import AnswerSize
 from service.translation.assembling import assemble
-from service.translation.planning import PlannedSegment, PlannedText, Planner
+from service.translation.planned import PlannedSegment, PlannedText
+from service.translation.planning import Planner
 from service.translation.restoring import Restorer
 from service.translation.streaming import TextStream
 from tests.unit.translation.letters import PAIR, SYMBOLS, LetterTokenizer, PoorTokenizer, is_known, letters_manifest

@@ -7,7 +7,7 @@ from typing import Any, cast
 from service.domain.errors import Cancelled
 from service.domain.options import DecodingOptions
 from service.domain.translation import FinishReason
-from service.engine.sequence import Sequence, SequenceProgress, SequenceUpdate
+from service.engine.sequence import JointUpdates, Sequence, SequenceProgress, SequenceUpdate
 from service.models.statistics import InferenceStatistics
 from service.observe.metrics import Metrics
 from service.translation.engine_bridge import EngineBridge
@@ -86,3 +86,45 @@ def test_an_aborted_sequence_is_counted_as_cancelled() -> None:
     text = asyncio.run(scenario())
     assert 'dragoman_sentences_total{model="m",outcome="cancelled"} 1.0' in text
     assert 'dragoman_finish_total{model="m",reason="cancelled"} 1.0' in text
+
+
+def told(ends: list[SequenceUpdate]) -> list[list[SequenceUpdate]]:
+    """Return what crosses to the loop as these sequences of a call end, one in each turn."""
+
+    async def scenario() -> list[list[SequenceUpdate]]:
+        crossed: list[list[SequenceUpdate]] = []
+        bridge = EngineBridge(
+            asyncio.get_running_loop(),
+            Metrics().model("m"),
+            InferenceStatistics(),
+            lambda updates, _: crossed.append(updates),
+            failed=lambda error: None,
+        )
+        for update in ends:
+            bridge.on_updates([update], [])
+        await asyncio.sleep(0)
+        return crossed
+
+    return asyncio.run(scenario())
+
+
+def ends_of(sequences: list[Sequence], failed: int | None = None) -> list[SequenceUpdate]:
+    return [
+        SequenceUpdate(sequence, FinishReason.STOP, error=Cancelled("gone") if number == failed else None)
+        for number, sequence in enumerate(sequences)
+    ]
+
+
+def sequences_of_one_call() -> list[Sequence]:
+    joint = JointUpdates(4)
+    return [Sequence((1,), DecodingOptions(1, 1.0, 1, 10), 0.0, joint_updates=joint) for _ in range(4)]
+
+
+def test_a_call_that_needs_all_its_sequences_hears_of_them_when_the_last_one_ends() -> None:
+    ends = ends_of(sequences_of_one_call())
+    assert told(ends) == [ends]
+
+
+def test_a_call_hears_of_a_failure_at_once_and_nothing_is_lost() -> None:
+    ends = ends_of(sequences_of_one_call(), failed=1)
+    assert told(ends) == [ends[:2], ends[2:3], ends[3:]]

@@ -45,7 +45,7 @@ from service.models.repository import FoundBundle
 from service.observe.metrics import Metrics
 from service.text.glossary import NoGlossaries
 from service.text.token_spans import TokenSpan
-from service.translation import computations, planning
+from service.translation import computations, planned, planning
 from service.translation import translator as translators
 from service.translation.cache import TranslationCache
 from service.translation.translator import Translator
@@ -279,7 +279,7 @@ def test_simple_sentences_of_a_call_get_the_general_ways_answer(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(translators, "may_be_plain_sentence", lambda _: False)
         patch.setattr(planning, "is_simple_sentence", lambda _: False)
-        patch.setattr(planning.PlannedText, "is_whole", False)
+        patch.setattr(planned.PlannedText, "is_whole", False)
         assert short == asyncio.run(scenario())
 
 

@@ -1,0 +1,61 @@
+"""What planning makes of a request's texts: passages, and in them the segments that the model translates."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from service.text.markup import HtmlDocument
+from service.text.protected import Protected
+from service.text.protection import ProtectedText
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedSegment:
+    """A part of a passage, from `start` to before `end`, that is translated on its own.
+
+    The model reads `fed`: `text`, with reserved symbols in place of `spans` if `protected` is set. If `source_ids` is
+    empty, the model does not read the segment: its text has nothing to translate besides `spans`.
+    """
+
+    start: int
+    text: str
+    fed: str
+    source_ids: tuple[int, ...]
+    spans: tuple[Protected, ...] = ()
+    protected: ProtectedText | None = None
+    output_prefix_ids: tuple[int, ...] = ()
+
+    @property
+    def end(self) -> int:
+        """Return its end position in the passage."""
+        return self.start + len(self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedPassage:
+    """A run of plain text: a whole text, or a block of HTML. Text outside its segments is returned unchanged."""
+
+    text: str
+    segments: tuple[PlannedSegment, ...]
+    needs_alignment: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedText:
+    """One text of a request; if it is HTML, with a passage for each block."""
+
+    text: str
+    passages: tuple[PlannedPassage, ...]
+    html: HtmlDocument | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        """Return whether it is one segment from its beginning to its end."""
+        if self.html is not None or len(self.passages) != 1:
+            return False
+        segments = self.passages[0].segments
+        return len(segments) == 1 and len(segments[0].text) == len(self.text)
+
+    @property
+    def segments(self) -> Iterator[PlannedSegment]:
+        """Return the segments of all passages, in order."""
+        return (segment for passage in self.passages for segment in passage.segments)
