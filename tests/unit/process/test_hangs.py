@@ -2,7 +2,6 @@
 
 import pytest
 
-from service.process import hangs
 from service.process.hangs import ALL_SILENT_SECONDS, HUNG_SECONDS, LOOK_SECONDS, Presence, hung
 from tests.clock import Clock
 
@@ -25,7 +24,7 @@ def test_the_one_that_is_silent_while_others_run_hangs(silent: list[float], inde
 
 def test_time_for_which_the_machine_slept_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock()
-    monkeypatch.setattr(hangs.time, "monotonic", clock)
+    monkeypatch.setattr("service.process.hangs.time.monotonic", clock)
     presence = Presence()
     for _ in range(3):
         clock.now += LOOK_SECONDS
