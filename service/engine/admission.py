@@ -32,15 +32,18 @@ _MAX_OUTPUT_TOKENS = Path("options", "max_output_tokens")
 # suddenly, the queue grows to n - 1 intervals, if that is less.
 BURST_SECONDS = 30.0
 INTERVAL_SECONDS = 2.0
+# A queue that never had this wait has not stood: callers that each wait for their answer before they ask again keep one
+# that neither drains nor grows. Refusing them gains nothing, and an overload reaches it soon.
+STANDING_SECONDS = 0.5
 
 
 class ControlledDelay:
     """Distinguishes a burst from a standing queue by time, as CoDel does.
 
     A queue that was short at some moment of the last interval holds a burst, which turns into throughput. One that was
-    above the target all the time only adds delay. Where CoDel then drops entries at an increasing rate, this rejects
-    new ones by lowering the limit to the target. A queue held at a limit falls below it again and again, so it has to
-    stay short for an interval before it counts as a burst again.
+    above the target all the time, and above `STANDING_SECONDS` once, only adds delay. Where CoDel then drops entries at
+    an increasing rate, this rejects new ones by lowering the limit to the target. A queue held at a limit falls below
+    it again and again, so it has to stay short for an interval before it counts as a burst again.
 
     Source: Nichols, Jacobson, "Controlling Queue Delay", ACM Queue 10 (5), 2012. Has no clock of its own: times may
     come from any monotonic clock.
@@ -49,6 +52,7 @@ class ControlledDelay:
     def __init__(self) -> None:
         self._long_since: float | None = None  # `None` while the queue is short
         self._last_long = 0.0
+        self._longest_wait_seconds = 0.0  # since then
         self._has_stood = False
 
     def is_short(self, now_seconds: float) -> None:
@@ -66,9 +70,10 @@ class ControlledDelay:
             self.is_short(now_seconds)
         else:
             if self._long_since is None:
-                self._long_since = now_seconds
+                self._long_since, self._longest_wait_seconds = now_seconds, 0.0
             self._last_long = now_seconds
-            if now_seconds - self._long_since >= INTERVAL_SECONDS:
+            self._longest_wait_seconds = max(self._longest_wait_seconds, wait_seconds)
+            if now_seconds - self._long_since >= INTERVAL_SECONDS and self._longest_wait_seconds >= STANDING_SECONDS:
                 self._has_stood = True
         return target_seconds if self._has_stood else max(BURST_SECONDS, target_seconds)
 

@@ -1,7 +1,8 @@
 """A process forked from this one, and the connection between the two: reports one way, and the end of either both ways.
 
 A child ends the connection by ending, however it ends, and so does its parent: a child notices that its parent was
-killed. The parent must have a single thread; what other threads do is not copied, and locks that they hold stay locked.
+killed. A child's beats tell its parent that it does not hang. The parent must have a single thread; what other threads
+do is not copied, and locks that they hold stay locked.
 """
 
 import contextlib
@@ -17,6 +18,7 @@ from typing import NoReturn, Protocol
 from service.process.standard_streams import leave
 
 _MOST_REPORT_BYTES = 65_536
+_BEAT = b"."
 
 
 class Closable(Protocol):
@@ -41,6 +43,7 @@ class Reports:
 
     ready: str | None = None
     failure: Failure | None = None
+    num_beats: int = 0
     has_ended: bool = field(default=False)
 
 
@@ -61,6 +64,11 @@ class Parent:
     def has_failed(self, failure: Failure) -> None:
         """Report why this process is about to end."""
         self._report({"code": failure.code, "lines": [line[: _MOST_REPORT_BYTES // 8] for line in failure.lines[:4]]})
+
+    def beat(self) -> None:
+        """Show that this process does not hang. Never blocks, not even if the parent hangs."""
+        with contextlib.suppress(OSError):
+            self._connection.send(_BEAT, socket.MSG_DONTWAIT)
 
     def _report(self, report: object) -> None:
         with contextlib.suppress(OSError):  # the parent has ended
@@ -91,6 +99,9 @@ class Child:
             if not data:
                 self.reports.has_ended = True
                 return
+            if data == _BEAT:
+                self.reports.num_beats += 1
+                continue
             report = json.loads(data)
             if "ready" in report:
                 self.reports.ready = report["ready"]

@@ -1,6 +1,7 @@
 """The life of a server process: its phase, the signals that stop it, and whether its event loop is alive."""
 
 import asyncio
+import contextlib
 import enum
 import logging
 import os
@@ -52,21 +53,28 @@ def on_signals(stop: asyncio.Event, reload: asyncio.Event) -> None:
     loop.add_signal_handler(signal.SIGHUP, reload.set)
 
 
-def on_parent(parent: Parent, stop: asyncio.Event, reload: asyncio.Event) -> None:
-    """Set `stop` when the parent asks for it, by SIGTERM, or has ended, and `reload` on SIGHUP.
+def on_parent(parent: Parent, stop: asyncio.Event, reload: asyncio.Event, orphaned: asyncio.Event) -> None:
+    """Set `stop` when the parent asks for it, by SIGTERM; `stop` and `orphaned` when it has ended; `reload` on SIGHUP.
 
     More stop signals change nothing: whoever signals all processes of a service signals this one beside its parent.
     """
 
-    def orphaned() -> None:
+    def on_end() -> None:
         _LOG.warning("the supervisor has ended: stopping")
         loop.remove_reader(parent)
+        orphaned.set()
         stop.set()
 
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGTERM, stop.set)
     loop.add_signal_handler(signal.SIGHUP, reload.set)
-    loop.add_reader(parent, orphaned)
+    loop.add_reader(parent, on_end)
+
+
+async def set_within(seconds: float, event: asyncio.Event) -> None:
+    """Wait until `event` is set, but no longer than this time."""
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(event.wait(), seconds)
 
 
 def leave_within(seconds: float) -> None:
@@ -82,8 +90,10 @@ class Heartbeat:
     One beat per second. Call `start` and `stop` on the event loop's thread; `silent_seconds` is thread-safe.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic, on_beat: Callable[[], None] | None = None) -> None:
+        """Call `on_beat`, which must not block, on the event loop's thread with each beat."""
         self._clock = clock
+        self._on_beat = on_beat
         self._beat_at_seconds = clock()
         self._next: asyncio.TimerHandle | None = None
 
@@ -102,4 +112,6 @@ class Heartbeat:
 
     def _beat(self, loop: asyncio.AbstractEventLoop) -> None:
         self._beat_at_seconds = self._clock()
+        if self._on_beat is not None:
+            self._on_beat()
         self._next = loop.call_later(_BEAT_SECONDS, self._beat, loop)

@@ -1,7 +1,8 @@
 """Supervises forked processes: starts them, restarts those that end, passes signals on, and ends with one exit code.
 
 Starting -> (all are ready: announce) -> serving -> (SIGTERM or SIGINT) -> stopping -> ended. While starting, a process
-that ends before it is ready ends all of them; once they serve, any that ends is restarted after a delay.
+that ends before it is ready ends all of them; once they serve, any that ends is restarted after a delay, and any that
+hangs is killed: one that was ready and beats no longer.
 
 Everything happens on one thread, and nothing blocks: a process with threads can't be forked safely.
 """
@@ -19,6 +20,7 @@ from dataclasses import dataclass
 
 from service.process.backoff import Backoff
 from service.process.forked import Child, Closable, Failure, Parent, fork
+from service.process.hangs import LOOK_SECONDS, Presence, hung
 
 _LOG = logging.getLogger(__name__)
 
@@ -60,6 +62,8 @@ class _Place:
         self.child: Child | None = None
         self.is_ready = False
         self.was_told = False  # to stop
+        self.num_beats = 0
+        self.beat_at_seconds = 0.0  # the last one, on the supervisor's clock
         self.num_failed_starts = 0
         self.backoff = Backoff(
             time.monotonic,
@@ -93,6 +97,7 @@ class Supervision:
         self._error: BaseException | None = None
         self._code = os.EX_OK
         self._kill_at = math.inf
+        self._present = Presence()
         self._selector = selectors.DefaultSelector()
 
     def run(self) -> int:
@@ -124,6 +129,8 @@ class Supervision:
         waiting = [place.backoff.seconds_left for place in self._places if self._is_due_later(place)]
         if self._kill_at < math.inf:
             waiting.append(max(self._kill_at - time.monotonic(), 0.0))
+        if self._state is _State.SERVING:
+            waiting.append(LOOK_SECONDS)
         return min(waiting, default=None)
 
     def _is_due_later(self, place: _Place) -> bool:
@@ -141,18 +148,23 @@ class Supervision:
                 self._stop()
 
     def _look(self) -> None:
-        """Handle everything that children have reported, those that have ended, and what is due."""
+        """Handle everything that children have reported, those that have ended or hang, and what is due."""
+        now = self._present.seconds()
         for place in self._places:
             if place.child is not None:
                 place.child.read()
                 if place.child.reports.has_ended:
                     self._ignore(place.child)
                 self._note_ready(place, place.child.reports.ready)
+                if place.num_beats != place.child.reports.num_beats or not place.is_ready:
+                    place.num_beats, place.beat_at_seconds = place.child.reports.num_beats, now
                 if (code := place.child.end()) is not None:
                     self._ended(place, place.child, code)
         if self._state is _State.STARTING and all(place.is_ready for place in self._places):
             self._state = _State.SERVING
             self._tell_ready()
+        if self._state is _State.SERVING:
+            self._end_hung(now)
         for place in self._places:
             if self._is_due_later(place) and not place.backoff.seconds_left:
                 self._start(place)
@@ -165,6 +177,19 @@ class Supervision:
             place.num_failed_starts = 0
             place.backoff.restarted()
             _LOG.info("%s is ready", place.role.name)
+
+    def _end_hung(self, now: float) -> None:
+        """Kill a process that hangs, as it can't stop by itself; give all others the full time again."""
+        beating = [place for place in self._places if place.child is not None and place.is_ready and place.num_beats]
+        silent = [now - place.beat_at_seconds for place in beating]
+        if (index := hung(silent)) is None:
+            return
+        place = beating[index]
+        _LOG.error("%s hangs: it has not run for %.0f s; killing it", place.role.name, silent[index])
+        assert place.child is not None
+        place.child.signal(signal.SIGKILL)
+        for each in beating:
+            each.beat_at_seconds = now
 
     def _tell_ready(self) -> None:
         texts = {p.role.name: p.child.reports.ready or "" for p in self._places if p.child is not None}
@@ -182,6 +207,7 @@ class Supervision:
             self._failed(place, Failure(os.EX_OSERR, (f"{place.role.name} could not be started: {error.strerror}.",)))
             return
         place.is_ready = False
+        place.num_beats = 0
         self._selector.register(place.child, selectors.EVENT_READ)
 
     def _ended(self, place: _Place, child: Child, code: int) -> None:

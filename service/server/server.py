@@ -35,7 +35,7 @@ from service.models.supervisor import Supervisor
 from service.observe.access_log import AccessLog
 from service.observe.metrics import Metrics
 from service.observe.recent_errors import RecentErrors
-from service.process.lifecycle import Heartbeat, Phase, leave_within, on_parent, on_signals
+from service.process.lifecycle import Heartbeat, Phase, leave_within, on_parent, on_signals, set_within
 from service.process.memory import map_large_blocks
 from service.process.ports import PortError, check_port, join_address
 from service.server.model_loading import FleetBridge, ModelLoader
@@ -91,10 +91,10 @@ class Server:
         self._following_files: asyncio.Task[None] | None = None
         self._http: list[HttpListener] = []
         self._loop = asyncio.get_running_loop()
-        self._heartbeat = Heartbeat()
+        self._heartbeat = Heartbeat(on_beat=worker.parent.beat if worker else None)
         self._metrics.watches_loop(lambda: len(asyncio.all_tasks(self._loop)), self._heartbeat.silent_seconds)
         self._closing = asyncio.Event()
-        self._lost = asyncio.Event()
+        self._lost, self._orphaned = asyncio.Event(), asyncio.Event()
         self._is_explicit = config.model_control == "explicit"
         map_large_blocks()  # before models are loaded
         loader = ModelLoader(
@@ -181,7 +181,7 @@ class Server:
         if self._worker is None:
             on_signals(stop, reload)
         else:
-            on_parent(self._worker.parent, stop, reload)
+            on_parent(self._worker.parent, stop, reload, self._orphaned)
         try:
             await self.open()
             loading = asyncio.ensure_future(self.load())
@@ -291,7 +291,7 @@ class Server:
         elif self._http:  # otherwise no port has been opened
             self._enter(Phase.DRAINING)
         if was_serving:
-            await asyncio.sleep(self.config.drain_delay_seconds)
+            await set_within(self.config.drain_delay_seconds, self._orphaned)  # frees the port for a new supervisor
         self._health.close()
         self._closing.set()
         if self._following_files is not None:

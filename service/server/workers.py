@@ -17,7 +17,7 @@ from pathlib import Path
 
 from service.config.server_config import ServerConfig
 from service.process.forked import Parent
-from service.process.lifecycle import on_parent
+from service.process.lifecycle import Heartbeat, on_parent
 from service.process.ports import reserve_port
 from service.process.supervision import Role, Supervision
 from service.server.front import run_front
@@ -88,7 +88,8 @@ def _answer_for(whole: ServerConfig, count: int, folder: Path, parent: Parent) -
 
     async def answer() -> None:
         stop = asyncio.Event()
-        on_parent(parent, stop, reload=asyncio.Event())
+        on_parent(parent, stop, reload=asyncio.Event(), orphaned=asyncio.Event())
+        Heartbeat(on_beat=parent.beat).start()
         front_socket(folder).unlink(missing_ok=True)  # of a predecessor that was killed
         await run_front(whole, endpoints(folder, count), stop, lambda _: parent.is_ready(""), front_socket(folder))
 

@@ -24,6 +24,7 @@ from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as dragoman_pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as dragoman_grpc
 from service.faces.grpc.pb.inference import grpc_service_pb2 as pb
 from service.faces.grpc.pb.inference import grpc_service_pb2_grpc as pb_grpc
+from service.process.ports import PortError, check_port
 from tests.patience import patient
 from tests.servers import (
     TIMEOUT_SECONDS,
@@ -160,6 +161,33 @@ def test_workers_without_a_supervisor_answer_their_calls_and_end(start: Start) -
     assert "the supervisor has ended" in process.wait()[2]
 
 
+def test_workers_without_a_supervisor_leave_the_port_to_another_and_finish_their_calls(
+    start: Start, tiny_models: Path
+) -> None:
+    process = start("--drain-delay-seconds", "600", "--grace-seconds", "600", "--max-slots", "2")
+    with ExitStack() as stack, ThreadPoolExecutor(8) as pool:
+        clients = [stack.enter_context(Client(process.address)) for _ in range(8)]
+        for client in clients:
+            client.translate(distinct_texts(1), "en", "de")  # connects
+        calls = [pool.submit(client.translate, distinct_texts(60), "en", "de") for client in clients]
+        eventually(lambda: samples(process.get("/metrics")[2], "dragoman_inflight_requests") == [8.0])
+        process.signal(signal.SIGKILL)
+        eventually(lambda: _is_free(process.port))
+        assert not all(call.done() for call in calls), "the calls were too short"
+        successor = ServerProcess(tiny_models, port=process.port)
+        stack.callback(successor.kill)
+        with Client(successor.address) as client:
+            assert len(client.translate(distinct_texts(1), "en", "de")) == 1
+        assert [len(call.result(timeout=patient(60))) for call in calls] == [60] * 8
+
+
+def _is_free(port: int) -> bool:
+    with contextlib.suppress(PortError):
+        check_port("127.0.0.1", port, "gRPC", "--port")
+        return True
+    return False
+
+
 def test_a_second_signal_ends_all_at_once(start: Start) -> None:
     process = start("--drain-delay-seconds", "600")
     workers = workers_of(process)
@@ -247,14 +275,16 @@ def test_what_one_worker_is_called_to_load_all_serve(start: Start, sockets: Path
     assert served(sockets) == [[], []]
 
 
-def test_a_killed_worker_under_load_loses_no_call_of_the_documented_client(start: Start) -> None:
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+def test_a_worker_lost_under_load_loses_no_call_of_the_documented_client(start: Start, number: signal.Signals) -> None:
+    """One that was killed, or that hangs until the supervisor kills it."""
     process = start("--num-threads", "2")
     options = [("grpc.use_local_subchannel_pool", 1)]  # a connection for each, so that both workers have some
     stop, failures, done = threading.Event(), list[Exception](), collections.Counter[int]()
 
     def call(number: int) -> None:
         with Client(process.address) as client:
-            while not stop.is_set():
+            while not stop.wait(0.02):  # so that half a minute of it takes little CPU
                 try:
                     assert len(client.translate(distinct_texts(2), "en", "de")) == 2
                     done[number] += 1
@@ -271,14 +301,17 @@ def test_a_killed_worker_under_load_loses_no_call_of_the_documented_client(start
             return str(error.code())
         return "OK"
 
-    with ExitStack() as stack, ThreadPoolExecutor(16) as pool:
+    with ThreadPoolExecutor(16) as pool, ExitStack() as stack:  # in this order, so that callers end if a test fails
         stack.callback(stop.set)
         callers = [pool.submit(call, number) for number in range(4)]
         channels = [stack.enter_context(grpc.insecure_channel(process.address, options)) for _ in range(8)]
         plain = [pool.submit(call_plainly, channel) for channel in channels]
         eventually(lambda: samples(process.get("/metrics")[2], "dragoman_inflight_requests")[0] >= 10)
         (killed,) = [each for each in workers_of(process) if each.pid == min(listening(process))]
-        killed.kill()
+        killed.send_signal(number)
+        if number is signal.SIGSTOP:
+            eventually(lambda: _told(process) == (200, ["no answer", "serving"], ["ready", "silent"]))
+        eventually(lambda: killed.pid not in listening(process))
         codes = collections.Counter(each.result(patient(130)) for each in plain)
         eventually(lambda: len(listening(process)) == 2)  # its capacity is back
         before = collections.Counter(done)
@@ -286,5 +319,18 @@ def test_a_killed_worker_under_load_loses_no_call_of_the_documented_client(start
         stop.set()
         for caller in callers:
             caller.result(patient(60))
+        eventually(lambda: samples(process.get("/metrics")[2], "dragoman_worker_restarts_total") == [1.0])
     assert failures == []
     assert set(codes) <= {"OK", "StatusCode.UNAVAILABLE"}
+    process.signal(signal.SIGTERM)
+    code, _, errors = process.wait()
+    assert code == 0
+    hangs = re.findall(r"worker-\d hangs: it has not run for \d+ s; killing it", errors)
+    assert len(hangs) == (number == signal.SIGSTOP)
+
+
+def _told(process: ServerProcess) -> tuple[int, list[str], list[str]]:
+    """Return the status of `/readyz`, what it says of each worker, and the states of workers in the metrics."""
+    code, _, said = process.get("/readyz")
+    states = re.findall(r'^dragoman_workers\{state="(\w+)"\} [1-9]', process.get("/metrics")[2], re.MULTILINE)
+    return code, sorted(line.partition(": ")[2] for line in said.splitlines()[1:]), sorted(states)

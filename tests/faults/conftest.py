@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.faults.proofs import PROVED, write_proof
+from tests.servers import ServerProcess
 
 _PASSED = pytest.StashKey[bool]()
 
@@ -17,6 +18,15 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     if report.when == "call":
         item.stash[_PASSED] = report.passed
     return report
+
+
+@pytest.fixture
+def two_workers(tiny_models: Path) -> Iterator[ServerProcess]:
+    """Return a server of two worker processes of eight slots each, with a cache."""
+    flags = ("--workers", "2", "--num-threads", "2", "--max-slots", "16", "--cache-mib", "4")
+    process = ServerProcess(tiny_models, *flags)
+    yield process
+    process.kill()
 
 
 @pytest.fixture

@@ -17,11 +17,13 @@ from service.engine.engine import Engine
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from tests.faults.mixed_calls import MixedCall, mixed_calls
 from tests.faults.test_cross_talk import answers
+from tests.faults.workers import WORKERS_CONNECTIONS, LeftInWorkers, calls_of_workers, gauge
 from tests.patience import patient
 from tests.servers import (
     REPOSITORY,
     InProcessServer,
     LoopThread,
+    ServerProcess,
     distinct_texts,
     environment,
     eventually,
@@ -120,7 +122,12 @@ def big_call() -> MixedCall:
 
 
 async def storm(
-    address: str, calls: Sequence[MixedCall], given_up: set[int], seed: int, is_busy: Callable[[], bool]
+    address: str,
+    calls: Sequence[MixedCall],
+    given_up: set[int],
+    seed: int,
+    is_busy: Callable[[], bool],
+    connections: int,
 ) -> dict[int, bytes]:
     """Make all calls, many at a time, and cancel some; return the answers of the others.
 
@@ -130,7 +137,7 @@ async def storm(
     found: dict[int, bytes] = {}
     plans = [(chance.choice(MOMENTS), chance.uniform(0.0, 0.2)) for _ in calls]
     options = [("grpc.use_local_subchannel_pool", 1)]
-    channels = [grpc.aio.insecure_channel(address, options=options) for _ in range(3)]
+    channels = [grpc.aio.insecure_channel(address, options=options) for _ in range(connections)]
     numbers = iter(range(len(calls)))
 
     async def caller(channel: grpc.aio.Channel) -> None:
@@ -175,14 +182,16 @@ async def give_up(call: MixedCall, channel: grpc.aio.Channel, moment: str, secon
 
 
 def run_storm(
-    loop: LoopThread, server: InProcessServer, count: int, timeout_seconds: float
+    loop: LoopThread,
+    address: str,
+    num_waiting: Callable[[], float],
+    count: int,
+    timeout_seconds: float,
+    connections: int = 3,
 ) -> tuple[list[MixedCall], dict[int, bytes]]:
     calls = mixed_calls(count, SEED)
     given_up = set(random.Random(SEED).sample(range(count), int(SHARE_GIVEN_UP * count)))
-    engine = server.server.models[0].engine
-    found = loop.run(
-        storm(server.address, calls, given_up, SEED, lambda: engine.snapshot().num_waiting > 300), timeout_seconds
-    )
+    found = loop.run(storm(address, calls, given_up, SEED, lambda: num_waiting() > 300, connections), timeout_seconds)
     assert found.keys() == set(range(count)) - given_up
     return calls, found
 
@@ -198,7 +207,7 @@ def check_storm(
     quiet = serve(num_threads=2, max_slots=8)  # created now, so that its threads and memory are part of the baseline
     answers(loop, quiet.address, mixed_calls(5, SEED + 2), 1)
     left, before = Left(loop, server), memory_mib()
-    calls, found = run_storm(loop, server, count, timeout_seconds)
+    calls, found = run_storm(loop, server.address, waiting_in(server), count, timeout_seconds)
     left.check_nothing()
     growth = memory_mib() - before
     assert growth < _MOST_GROWTH_MIB, f"grown by {growth:.0f} MiB"
@@ -206,11 +215,27 @@ def check_storm(
         dict(labels)["code"] for (name, labels), each in server.metrics().items() if name == "dragoman_requests_total"
     }
     assert codes <= {"OK", "CANCELLED"}
+    check_answers(loop, quiet, calls, found, timeout_seconds)
+    return growth
+
+
+def waiting_in(server: InProcessServer) -> Callable[[], float]:
+    engine = server.server.models[0].engine
+    return lambda: engine.snapshot().num_waiting
+
+
+def check_answers(
+    loop: LoopThread,
+    quiet: InProcessServer,
+    calls: Sequence[MixedCall],
+    found: dict[int, bytes],
+    timeout_seconds: float,
+) -> None:
+    """Compare the answers with those of a server that answers one call at a time."""
     numbers = sorted(found)
     alone = answers(loop, quiet.address, [calls[number] for number in numbers], 1, timeout_seconds)
     wrong = [number for number, answer in zip(numbers, alone, strict=True) if found[number] != answer]
     assert not wrong, f"{len(wrong)} of {len(numbers)} answers are others, first {calls[wrong[0]]}"
-    return growth
 
 
 def test_nothing_is_left_of_calls_that_were_given_up(
@@ -233,6 +258,36 @@ def test_nothing_is_left_of_a_thousand_calls(
 ) -> None:
     growth = check_storm(loop_thread, server, serve, 1_000, 800.0)
     proved("cancellation", cases=1_000, memory_mib=round(growth, 1))
+
+
+@pytest.mark.parametrize("count", [60, pytest.param(1_000, marks=[pytest.mark.full, pytest.mark.timeout(1800)])])
+def test_nothing_is_left_in_two_workers(
+    loop_thread: LoopThread,
+    serve: Callable[..., InProcessServer],
+    two_workers: ServerProcess,
+    proved: Callable[..., None],
+    count: int,
+) -> None:
+    seconds = 100.0 if count == 60 else 800.0
+    quiet = serve(num_threads=2, max_slots=8)
+    warm = mixed_calls(30, SEED + 1)
+    answers(loop_thread, two_workers.address, warm, WORKERS_CONNECTIONS, connections=WORKERS_CONNECTIONS)
+    left = LeftInWorkers(two_workers)
+    before = left.memory_mib()
+    calls, found = run_storm(
+        loop_thread,
+        two_workers.address,
+        lambda: gauge(two_workers, "queue_sequences"),
+        count,
+        seconds,
+        WORKERS_CONNECTIONS,
+    )
+    left.check_nothing(_GONE_SECONDS)
+    growth = left.memory_mib() - before
+    assert growth < 2 * _MOST_GROWTH_MIB, f"grown by {growth:.0f} MiB"
+    assert min(calls_of_workers(two_workers)) > 0, "one worker got no calls"
+    check_answers(loop_thread, quiet, calls, found, seconds)
+    proved("cancellation", cases=count, memory_mib=round(growth, 1))
 
 
 def test_nothing_is_left_of_clients_that_were_killed(
@@ -266,6 +321,6 @@ def test_what_is_left_is_noticed(
     monkeypatch.setattr(Engine, "abort", lambda self, sequences: None)
     monkeypatch.setattr(sys.modules[__name__], "_GONE_SECONDS", 0.5)  # on a busy machine even all would be decoded
     left = Left(loop_thread, server)
-    run_storm(loop_thread, server, 20, 60.0)
+    run_storm(loop_thread, server.address, waiting_in(server), 20, 60.0)
     with pytest.raises(AssertionError, match=r"left behind: .*'slots'"):
         left.check_nothing()

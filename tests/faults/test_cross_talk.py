@@ -11,6 +11,7 @@ import pytest
 
 from tests.faults.mixed_calls import MixedCall, mixed_calls
 from tests.faults.planted import swap_answers
+from tests.faults.workers import WORKERS_CONNECTIONS, calls_of_workers
 from tests.servers import REPOSITORY, InProcessServer, LoopThread, ServerProcess
 
 CONNECTIONS = 4
@@ -20,16 +21,23 @@ _LONG_SECONDS = 1700.0
 
 
 def answers(
-    loop: LoopThread, address: str, calls: Sequence[MixedCall], in_flight: int, timeout_seconds: float = 100.0
+    loop: LoopThread,
+    address: str,
+    calls: Sequence[MixedCall],
+    in_flight: int,
+    timeout_seconds: float = 100.0,
+    connections: int = CONNECTIONS,
 ) -> list[bytes]:
     """Return the answers to the calls in order; so many are in progress at a time, over several connections."""
-    return loop.run(_answers(address, calls, in_flight), timeout_seconds)
+    return loop.run(_answers(address, calls, in_flight, connections), timeout_seconds)
 
 
-async def _answers(address: str, calls: Sequence[MixedCall], in_flight: int) -> list[bytes]:
+async def _answers(
+    address: str, calls: Sequence[MixedCall], in_flight: int, connections: int = CONNECTIONS
+) -> list[bytes]:
     # Otherwise all channels to one address share a connection.
     options = [("grpc.use_local_subchannel_pool", 1)]
-    channels = [grpc.aio.insecure_channel(address, options=options) for _ in range(min(CONNECTIONS, in_flight))]
+    channels = [grpc.aio.insecure_channel(address, options=options) for _ in range(min(connections, in_flight))]
     found: list[bytes] = [b""] * len(calls)
     numbers = iter(range(len(calls)))
 
@@ -51,7 +59,9 @@ def differences(alone: Sequence[bytes], together: Sequence[bytes]) -> list[int]:
     return [number for number, pair in enumerate(zip(alone, together, strict=True)) if pair[0] != pair[1]]
 
 
-def check_tiny(loop: LoopThread, quiet: str, busy: str, count: int, timeout_seconds: float) -> int:
+def check_tiny(
+    loop: LoopThread, quiet: str, busy: str, count: int, timeout_seconds: float, connections: int = CONNECTIONS
+) -> int:
     """Compare all answers; return how many there were.
 
     One in ten calls is made twice, so that the cache answers too. One server answers each call alone, while the other
@@ -63,7 +73,7 @@ def check_tiny(loop: LoopThread, quiet: str, busy: str, count: int, timeout_seco
 
     async def both() -> tuple[list[bytes], list[bytes]]:
         again = [calls[number] for number in order]
-        return await asyncio.gather(_answers(quiet, calls, 1), _answers(busy, again, IN_FLIGHT))
+        return await asyncio.gather(_answers(quiet, calls, 1), _answers(busy, again, IN_FLIGHT, connections))
 
     alone, together = loop.run(both(), timeout_seconds)
     assert len(set(alone)) > 0.9 * count, "too many answers are the same: a swap would not show"
@@ -77,6 +87,23 @@ def test_no_answer_depends_on_company(
 ) -> None:
     quiet, busy = (serve(num_threads=2, max_slots=16, cache_mib=mib) for mib in (0, 4))
     proved("cross-talk", cases=check_tiny(loop_thread, quiet.address, busy.address, 60, 100.0))
+
+
+@pytest.mark.parametrize(
+    "count", [60, pytest.param(5_000, marks=[pytest.mark.full, pytest.mark.timeout(_LONG_SECONDS + 60)])]
+)
+def test_no_answer_of_two_workers_depends_on_company(
+    loop_thread: LoopThread,
+    serve: Callable[..., InProcessServer],
+    two_workers: ServerProcess,
+    proved: Callable[..., None],
+    count: int,
+) -> None:
+    quiet = serve(num_threads=2, max_slots=16)
+    seconds = 100.0 if count == 60 else _LONG_SECONDS
+    cases = check_tiny(loop_thread, quiet.address, two_workers.address, count, seconds, WORKERS_CONNECTIONS)
+    assert min(calls_of_workers(two_workers)) > 0, "one worker got no calls"
+    proved("cross-talk", cases=cases)
 
 
 @pytest.mark.full

@@ -34,6 +34,7 @@ _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
     help="Sentences in the models' source language, up to the first tab of each line.",
 )
 @click.option("--calls-per-kind", default=6, show_default=True, help="Distinct calls of each kind, for each model.")
+@click.option("--workers", default=1, show_default=True, type=click.IntRange(1), help="Worker processes.")
 @click.option("--plant", type=click.Choice(sorted(PLANTS)), help="Serve with this fault, which must be found.")
 @click.option(
     "--output",
@@ -48,6 +49,7 @@ def main(
     second_models: Path,
     texts: Path,
     calls_per_kind: int,
+    workers: int,
     plant: str | None,
     output: Path,
 ) -> None:
@@ -65,9 +67,10 @@ def main(
     with tempfile.TemporaryDirectory(prefix="soak-") as folder:
         click.echo(f"{len(calls)} distinct calls are answered alone, by either version of their models ...")
         asked = answered_alone(calls, (first, second), sentences, Path(folder))
-        soak = Soak(Path(folder), asked, (first, second), sentences, minutes * 60.0, plant or "", output.parent)
+        versions, seconds = (first, second), minutes * 60.0
+        soak = Soak(Path(folder), asked, versions, sentences, seconds, plant or "", workers, output.parent)
         outcome = soak.run()
-    numbers = outcome.numbers() | {"minutes": minutes}
+    numbers = outcome.numbers() | {"minutes": minutes, "workers": workers}
     write_proof(
         output,
         promise="soak",

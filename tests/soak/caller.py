@@ -4,6 +4,7 @@
 """
 
 import asyncio
+import contextlib
 import dataclasses
 import json
 import random
@@ -37,6 +38,7 @@ class Traffic:
     rate: float
     most_at_once: int
     seed: int
+    connections: int = 1
     report_seconds: float = 1.0
 
 
@@ -76,11 +78,17 @@ class Caller:
         """Call until SIGTERM, then wait for calls in progress."""
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._stopped.set)
         room = asyncio.Semaphore(self._traffic.most_at_once)
-        async with grpc.aio.insecure_channel(self._traffic.address) as channel, asyncio.TaskGroup() as tasks:
+        options = [("grpc.use_local_subchannel_pool", 1)]  # or all channels would share a connection
+        async with contextlib.AsyncExitStack() as stack, asyncio.TaskGroup() as tasks:
+            channels = [
+                await stack.enter_async_context(grpc.aio.insecure_channel(self._traffic.address, options))
+                for _ in range(self._traffic.connections)
+            ]
             reporting = tasks.create_task(self._report_on())
-            watching = tasks.create_task(self._watch_health(channel))
+            watching = [tasks.create_task(self._watch_health(channel)) for channel in channels]
             calls: set[asyncio.Task[None]] = set()
-            await channel.channel_ready()
+            for channel in channels:
+                await channel.channel_ready()
             self._tell()  # signals the start
             self._started = due = time.monotonic()
             while not self._stopped.is_set():
@@ -89,13 +97,14 @@ class Caller:
                     await self._pause(due - time.monotonic())
                 self._report.held_back += room.locked() and self._traffic.rate > 0
                 await room.acquire()
-                call = tasks.create_task(self._call(channel))
+                call = tasks.create_task(self._call(self._random.choice(channels)))
                 calls.add(call)
                 call.add_done_callback(calls.discard)
                 call.add_done_callback(lambda _: room.release())
             if calls:
                 await asyncio.wait(calls, timeout=TIMEOUT_SECONDS + 10)
-            watching.cancel()
+            for each in watching:
+                each.cancel()
             reporting.cancel()
         self._tell()
 

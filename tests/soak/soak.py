@@ -39,6 +39,7 @@ MIN_RATE = 4.0  # calls per second, where the maximum could not be measured: a s
 MIN_CALLS = 80  # such a run continues until there are that many
 CALLS_AT_ONCE = 16  # while the maximum is measured
 MOST_CALLS_AT_ONCE = CALLS_AT_ONCE // NUM_CLIENTS  # of a client: a slow machine must not become overloaded
+CONNECTIONS_PER_WORKER = 4  # of each client, if there are several workers: all of them have some, most likely
 ALONE_SECONDS = patient(60.0)
 STOP_SECONDS = patient(60.0)
 LATE_SECONDS = patient(90.0)  # after the last call: nothing is waiting any longer
@@ -160,6 +161,7 @@ class Soak:
         texts: Sequence[str],
         seconds: float,
         plant: str,
+        workers: int,
         log_folder: Path,
     ) -> None:
         """Take `place`, a folder that is empty or in which only `answered_alone` has worked."""
@@ -168,7 +170,9 @@ class Soak:
         self._calls = place / "calls.json"
         save(asked, self._calls)
         put_all(versions[0], place / "models", "1")
-        self._command = serve(place / "models", _glossaries(place, versions[0], texts), *FLAGS)
+        self._workers = workers
+        flags = (*FLAGS, "--workers", str(workers))
+        self._command = serve(place / "models", _glossaries(place, versions[0], texts), *flags)
         if plant:
             self._command[1:3] = ["-m", "tests.soak.planted_server", plant]
 
@@ -215,7 +219,7 @@ class Soak:
             client.wait()
         started = time.monotonic()
         watch = Watch(server, started, min(max(self._seconds / 100, 0.2), 5.0))
-        reloads = Reloads(server, self._place / "models", self._versions[1])
+        reloads = Reloads(server, self._place / "models", self._versions[1], self._workers)
         try:
             num_killed = self._disturb(server, reloads, clients, watch, started, rate)
             findings += [f"a client ended with {code}; expected 0." for client in clients if (code := client.stop())]
@@ -285,7 +289,8 @@ class Soak:
         return num_killed
 
     def _traffic(self, server: RunningServer, rate: float, seed: int, most_at_once: int) -> Traffic:
-        return Traffic(server.address, str(self._calls), rate, most_at_once, seed)
+        connections = 1 if self._workers == 1 else CONNECTIONS_PER_WORKER * self._workers
+        return Traffic(server.address, str(self._calls), rate, most_at_once, seed, connections)
 
 
 def serve(models: Path, glossaries: Path, *flags: str) -> list[str]:

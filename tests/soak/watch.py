@@ -72,13 +72,13 @@ class Watch:
 
 
 def sample_of(server: RunningServer) -> dict[str, float]:
-    """Return the server's present state."""
+    """Return the server's present state; of its memory, pages that worker processes share once for each."""
     totals = metrics_of(server)
-    process = server.process
+    processes = [server.process, *server.process.children(recursive=True)]
     return {
-        "rss_mib": server.memory_mib(),
-        "threads": float(process.num_threads()),
-        "descriptors": float(process.num_fds()),
+        "rss_mib": sum(process.memory_info().rss for process in processes) / 2**20,
+        "threads": float(sum(process.num_threads() for process in processes)),
+        "descriptors": float(sum(process.num_fds() for process in processes)),
         **{name: totals.get(metric, 0.0) for name, metric in GAUGES.items()},
     }
 

@@ -69,13 +69,19 @@ class _Reader:
                     raise NoAnswer(f"answers {answer.status}", was_sent=True)
                 families = from_json(answer.body)
                 is_another = self.counts.read(families)
+                if _value(families, "dragoman_event_loop_silence_seconds") > READ_SECONDS:  # only its threads run
+                    return _Reading(WorkerState.SILENT, is_another, [], self.counts.kept(answers=False))
         except (NoAnswer, TimeoutError, ValueError):  # the last: these are not metrics
             return _Reading(WorkerState.SILENT, False, [], self.counts.kept(answers=False))
         return _Reading(_state(families), is_another, families, self.counts.kept(answers=True))
 
 
 def _state(families: Sequence[Family]) -> WorkerState:
-    values = {family.name: family.samples[0].value for family in families if len(family.samples) == 1}
-    if values.get("dragoman_ready"):
+    if _value(families, "dragoman_ready"):
         return WorkerState.READY
-    return WorkerState.DRAINING if values.get("dragoman_draining") else WorkerState.NOT_READY
+    return WorkerState.DRAINING if _value(families, "dragoman_draining") else WorkerState.NOT_READY
+
+
+def _value(families: Sequence[Family], name: str) -> float:
+    """Return the value of a metric without labels; 0 if it is not there."""
+    return next((family.samples[0].value for family in families if family.name == name and family.samples), 0.0)

@@ -5,7 +5,7 @@ import pytest
 from service.domain.call import Origin
 from service.domain.errors import Overloaded, TooLate
 from service.domain.translation import Priority
-from service.engine.admission import BURST_SECONDS, INTERVAL_SECONDS, Admission, ControlledDelay
+from service.engine.admission import BURST_SECONDS, INTERVAL_SECONDS, STANDING_SECONDS, Admission, ControlledDelay
 from service.engine.requests import Requests
 from service.engine.sequence import Sequence
 from service.engine.throughput import Throughput
@@ -248,6 +248,12 @@ def test_a_burst_may_wait() -> None:
 
 def test_a_queue_that_stands_for_an_interval_may_not() -> None:
     assert limits((5.0, LONG), (5.5, LONG), (6.0, TARGET), (6.1, LONG))[2:] == [TARGET, TARGET]
+
+
+def test_a_queue_of_callers_that_wait_for_their_answers_has_not_stood() -> None:
+    steady = [(5.0 + 0.5 * n, 0.9 * STANDING_SECONDS) for n in range(20)]
+    assert set(limits(*steady)) == {BURST_SECONDS}
+    assert limits(*steady, (15.0, STANDING_SECONDS))[-1] == TARGET, "positive control: it grows"
 
 
 def test_a_queue_that_was_short_once_within_the_interval_has_not_stood() -> None:

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from service.process import supervision
+from service.process import hangs, supervision
 from service.process.forked import Failure, Parent
 from service.process.supervision import ChildFailed, Role, Supervision
 
@@ -61,6 +61,21 @@ def stubborn(parent: Parent, _: int) -> int:
     return wait()
 
 
+def beating(parent: Parent, _: int) -> int:
+    """Work, and show it, until told to stop."""
+    parent.is_ready("beating")
+    while True:
+        parent.beat()
+        time.sleep(0.05)
+
+
+def loading(parent: Parent, _: int) -> int:
+    """Show it once, and take long to be ready."""
+    parent.beat()
+    time.sleep(2.0)
+    return beating(parent, _)
+
+
 def wait() -> int:
     while True:
         time.sleep(60)
@@ -75,6 +90,7 @@ def numbered(folder: Path, name: str, work: Callable[[Parent, int], int], parent
 
 def main(folder: Path, kinds: list[str]) -> int:
     """Supervise, and return the exit code."""
+    hangs.HUNG_SECONDS, hangs.ALL_SILENT_SECONDS = 1.0, 5.0
     supervision.FIRST_DELAY_SECONDS = supervision.MOST_DELAY_SECONDS = 0.01
     logging.basicConfig(level="INFO", format="%(message)s")
     roles = [

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -75,6 +76,35 @@ def test_one_that_is_killed_is_started_again(supervise: Supervise, tmp_path: Pat
     code, _, err = ended(program)
     assert code == 0
     assert err.count("steady was ended by signal 9") == 3  # maybe before it was ready
+
+
+def test_one_that_hangs_is_killed_and_started_again(supervise: Supervise, tmp_path: Path) -> None:
+    program = supervise("beating", "loading", "steady")
+    read_line(program)
+    os.kill(int((tmp_path / "loading.0").read_text()), signal.SIGSTOP)
+    eventually((tmp_path / "loading.1").exists)
+    program.send_signal(signal.SIGTERM)
+    code, _, err = ended(program)
+    assert code == 0
+    assert err.count("hangs") == 1, "neither one that loads nor one that never beats"
+    assert "loading hangs: it has not run for 1 s; killing it" in err
+    assert "loading was ended by signal 9" in err
+
+
+def test_a_supervisor_that_slept_ends_nobody(supervise: Supervise, tmp_path: Path) -> None:
+    program = supervise("beating", "loading")
+    read_line(program)
+    beating, loading = (int((tmp_path / f"{name}.0").read_text()) for name in ("beating", "loading"))
+    for pid in (program.pid, beating, loading):
+        os.kill(pid, signal.SIGSTOP)
+    time.sleep(2.0)  # twice as long as one may be silent
+    for pid in (program.pid, beating, loading):
+        os.kill(pid, signal.SIGCONT)
+    os.kill(loading, signal.SIGSTOP)  # positive control
+    eventually((tmp_path / "loading.1").exists)
+    program.send_signal(signal.SIGTERM)
+    code, _, err = ended(program)
+    assert (code, err.count("hangs")) == (0, 1)
 
 
 def test_several_failed_starts_end_all(supervise: Supervise, tmp_path: Path) -> None:
