@@ -145,7 +145,9 @@ def test_empty_slots_let_it_take_longer() -> None:
 
 def test_encoding_may_take_eight_milliseconds_though_steps_are_faster() -> None:
     assert taught(step_seconds=0.001).encode_tokens(num_rows=32, num_free=32) == pytest.approx(80, abs=1)
-    assert taught(token_seconds=0.00001, step_seconds=0.001).encode_tokens(num_rows=60, num_free=4) == pytest.approx(800, abs=1)
+    assert taught(token_seconds=0.00001, step_seconds=0.001).encode_tokens(num_rows=60, num_free=4) == pytest.approx(
+        800, abs=1
+    )
 
 
 def test_there_is_always_room_for_one() -> None:
