@@ -6,8 +6,8 @@ from service.engine.runner import RunLimits
 
 _SECONDS = 0.010  # of a run that nobody waits for
 # Of a run that somebody waits for when it begins, and of one that somebody begins to wait for while it is under way. A
-# turn takes the interpreter from the event loop for about half a millisecond: with runs of 3 ms, and those that ended at
-# each newcomer, a server of short texts had a quarter less capacity.
+# turn takes the interpreter from the event loop for about half a millisecond: with runs of 3 ms, and those that ended
+# at each newcomer, a server of short texts had a quarter less capacity.
 _AWAITED_SECONDS = 0.006
 _MOST_STEPS = 64
 
