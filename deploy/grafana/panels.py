@@ -227,9 +227,9 @@ ROWS: dict[str, tuple[Panel, ...]] = {
         ),
         Panel(
             "Memory",
-            "Resident memory. The shipped manifests allow 1 GiB.",
+            "As a container's limit counts it. The shipped manifests allow 1 GiB.",
             "bytes",
-            ((f"sum by (instance) (process_resident_memory_bytes{{{SERVERS}}})", "{{instance}}"),),
+            ((f"sum by (instance) (dragoman_memory_bytes{{{SERVERS}}})", "{{instance}}"),),
             steps=((None, _GREEN), (0.9 * 2**30, _RED)),
             alert="DragomanMemoryHigh",
         ),

@@ -14,6 +14,7 @@ from service.engine.engine import Engine
 from service.models.reload_plan import ReloadOutcome
 from service.observe.families import Family, Merge, Sample
 from service.observe.model_metrics import ModelMetrics, ModelSeries
+from service.observe.own_memory import memory_bytes
 from service.observe.registry import REQUEST_BUCKETS, ForeignMetric, Registry
 from service.observe.worker_metrics import WorkerSeries
 
@@ -78,6 +79,12 @@ class Metrics:
             "Time since the event loop last ran; it should run every second.",
             merge=Merge.MAX,
         )
+        memory = registry.gauge(
+            "memory_bytes",
+            "Resident memory; pages that several processes share count in parts, so that theirs add up.",
+            merge=Merge.SUM,
+        )
+        memory.set_function(memory_bytes)
         self._build_info = registry.gauge(
             "build_info", "Always 1.", "version", "onnxruntime_version", "provider", merge=Merge.SAME
         )

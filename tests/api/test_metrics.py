@@ -33,6 +33,7 @@ NAMES = {
     "dragoman_draining": set(),
     "dragoman_event_loop_tasks": set(),
     "dragoman_event_loop_silence_seconds": set(),
+    "dragoman_memory_bytes": set(),
     "dragoman_build_info": {"version", "onnxruntime_version", "provider"},
     "dragoman_model_info": {"model", "version", "precision", "checkpoint_sha256", "kernels"},
     "dragoman_model_load_seconds": {"model"},

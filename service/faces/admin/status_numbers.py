@@ -13,8 +13,8 @@ from service.observe.families import Sample
 TRANSLATING = {"Translate", "TranslateStream", "TranslateText", "ModelInfer", "ModelStreamInfer", "translate"}
 
 _COUNTERS = ("source_tokens", "target_tokens", "coalesced_sequences")
-_GAUGES = ("inflight_requests", "queue_sequences", "sequences_running", "slots_running", "slots_max")
-_OF_PROCESS = ("process_cpu_seconds_total", "process_resident_memory_bytes")
+_GAUGES = ("inflight_requests", "queue_sequences", "sequences_running", "slots_running", "slots_max", "memory_bytes")
+_OF_PROCESS = ("process_cpu_seconds_total",)
 _HISTOGRAMS = {
     "request_seconds": "dragoman_request_duration_seconds",
     "first_token_seconds": "dragoman_time_to_first_token_seconds",

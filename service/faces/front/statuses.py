@@ -34,7 +34,7 @@ def workers_of(statuses: ByWorker) -> list[Document]:
             "calls": sum(status["calls"].values()),
             "sequences_running": status["sequences_running"],
             "queue_sequences": status["queue_sequences"],
-            "memory_bytes": status["process_resident_memory_bytes"],
+            "memory_bytes": status["memory_bytes"],
         }
         for number, status in statuses.items()
     ]

@@ -175,7 +175,7 @@
     put("device", now.device);
     put("uptime", duration(now.uptime_seconds));
     put("cpu", values.cpu === null ? "–" : `${whole.format(values.cpu * 100)} %`);
-    put("memory", `${whole.format(now.process_resident_memory_bytes / MIB)} MiB`);
+    put("memory", `${whole.format(now.memory_bytes / MIB)} MiB`);
     put("calls", shown(values.ok === null ? null : values.ok + values.failed));
     put("calls-note", `${brief(values.failed)} failed, ${whole.format(now.inflight_requests)} open`);
     put("tokens", shown(values.written));

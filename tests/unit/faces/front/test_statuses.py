@@ -74,7 +74,7 @@ def test_each_worker_has_a_line() -> None:
         "calls": {"OK": 2, "INTERNAL": 1},
         "sequences_running": 4,
         "queue_sequences": 5,
-        "process_resident_memory_bytes": 6,
+        "memory_bytes": 6,
     }
     one, two = workers_of({0: status, 3: None})
     assert one == {

@@ -1,0 +1,55 @@
+import mmap
+import multiprocessing
+import os
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+import pytest
+
+from service.observe import own_memory
+from service.observe.own_memory import memory_bytes
+from tests.patience import patient
+
+MIB = 2**20
+SIZE = 64 * MIB
+
+
+def _tell_memory(to: Connection, memory: mmap.mmap) -> None:
+    memory.find(b"x")  # reads all of it
+    to.send(memory_bytes())
+    to.recv()
+
+
+def test_what_this_process_allocates_counts() -> None:
+    before = memory_bytes()
+    block = b"x" * SIZE
+    assert SIZE * 0.9 < memory_bytes() - before < SIZE * 1.5
+    del block
+
+
+def test_what_two_processes_share_counts_half_in_each() -> None:
+    memory = mmap.mmap(-1, SIZE)
+    memory.write(b"-" * SIZE)
+    alone = memory_bytes()
+    ours, theirs = multiprocessing.get_context("fork").Pipe()
+    child = multiprocessing.get_context("fork").Process(target=_tell_memory, args=(theirs, memory))
+    child.start()
+    try:
+        assert ours.poll(patient(20))
+        of_child = ours.recv()
+        shared = memory_bytes()
+        ours.send(None)
+    finally:
+        child.join(patient(20))
+        child.kill()
+    assert alone - shared > SIZE * 0.45, "half of it is the child's now"
+    assert of_child > SIZE * 0.45
+
+
+def test_without_a_rollup_resident_pages_count(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(own_memory, "_ROLLUP", tmp_path / "missing")
+    (statm := tmp_path / "statm").write_bytes(b"5000 300 20 1 0 40 0\n")
+    monkeypatch.setattr(own_memory, "_STATM", statm)
+    assert memory_bytes() == 300 * os.sysconf("SC_PAGE_SIZE")
+    monkeypatch.setattr(own_memory, "_STATM", tmp_path / "missing, too")
+    assert memory_bytes() == 0.0
