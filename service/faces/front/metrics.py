@@ -14,6 +14,7 @@ from service.observe.metrics import Metrics
 from service.observe.worker_metrics import WorkerState
 
 READ_SECONDS = 2.0  # for what a worker answers at once, unless it hangs
+_SILENT_SECONDS = 2.0  # of its event loop, which runs every second
 
 
 class _Reading(NamedTuple):
@@ -69,7 +70,7 @@ class _Reader:
                     raise NoAnswer(f"answers {answer.status}", was_sent=True)
                 families = from_json(answer.body)
                 is_another = self.counts.read(families)
-                if _value(families, "dragoman_event_loop_silence_seconds") > READ_SECONDS:  # only its threads run
+                if _value(families, "dragoman_event_loop_silence_seconds") > _SILENT_SECONDS:  # only its threads run
                     return _Reading(WorkerState.SILENT, is_another, [], self.counts.kept(answers=False))
         except (NoAnswer, TimeoutError, ValueError):  # the last: these are not metrics
             return _Reading(WorkerState.SILENT, False, [], self.counts.kept(answers=False))
