@@ -5,10 +5,9 @@ from collections.abc import Mapping
 from collections.abc import Sequence as Several
 from pathlib import Path
 from random import Random
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 
 from service.bundle.fused_io import AT_LIMIT, BROKEN, REPEATING, RUNNING, STOPPED
@@ -163,7 +162,7 @@ def tolerance(sequence: Sequence) -> float:
     return 1e-5 if sequence.options.changes_scores else 0.0
 
 
-def assert_close(score: npt.ArrayLike, expected: npt.ArrayLike, rtol: float) -> None:
+def assert_close(score: Any, expected: Any, rtol: float) -> None:
     """Compare log-probabilities; near 0, they are the differences of two larger float32 numbers."""
     np.testing.assert_allclose(score, expected, rtol=rtol, atol=rtol / 10)
 
