@@ -18,6 +18,9 @@ _SHARE = 0.75
 _ADJUST = 0.03  # at each sequence that ends
 _NEARLY = 0.7  # of its estimate: whoever was accepted has as much time
 _LEAST_EXCESS, _MOST_EXCESS = 0.85, 4.0
+# Toward 1, at each sequence that ends and was not compared. Otherwise a high `excess` would keep itself: whoever would
+# correct it is rejected because of it. A server with 2 times its capacity made a third of what it could that way.
+_FORGET = 0.01
 
 
 class Throughput:
@@ -84,6 +87,10 @@ class Throughput:
         over or its caller left. That counts only if it is about what was expected: callers may leave at any time."""
         if seconds >= _NEARLY * expected_seconds:
             self._adjust(_SHARE)
+
+    def not_compared(self) -> None:
+        """Record that a sequence ended whose time says nothing about estimates: what is known of them gets older."""
+        self._excess += _FORGET * (1.0 - self._excess)
 
     def _adjust(self, direction: float) -> None:
         self._excess = min(max(self._excess * (1.0 + _ADJUST * direction), _LEAST_EXCESS), _MOST_EXCESS)

@@ -197,6 +197,8 @@ class Turns:
                 self._throughput.ended(len(leader.source_ids), len(hypotheses[0].token_ids) + 1)
                 if leader.expected_seconds:
                     self._throughput.took(leader.expected_seconds, now_seconds - leader.arrived_seconds)
+                else:
+                    self._throughput.not_compared()
                 if self._leaves(worker, leader):
                     self.requests.finish(leader, hypotheses)
             for leader, error in (*turn.refused, *result.failed):

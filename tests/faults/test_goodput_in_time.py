@@ -3,6 +3,7 @@ answered in time are. Callers send their objective as the deadline."""
 
 import random
 from functools import cache
+from typing import Any
 
 import pytest
 
@@ -124,6 +125,21 @@ def test_estimates_that_are_too_low_are_corrected(monkeypatch: pytest.MonkeyPatc
     calls = Load(2.0 * CAPACITY, TIGHT * ALONE_SECONDS, seed=1)
     calls.play()
     assert calls.num_good > 0.8 * played(2.0, TIGHT).num_good
+
+
+def test_estimates_that_were_too_low_for_a_while_are_trusted_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`excess` is as high as it can be when the load begins, so nobody is accepted who would correct it."""
+    begin = Throughput.__init__
+
+    def begun(self: Throughput, *args: Any) -> None:
+        begin(self, *args)
+        for _ in range(200):
+            self.took(0.01, 10.0)
+
+    monkeypatch.setattr(Throughput, "__init__", begun)
+    calls = Load(2.0 * CAPACITY, TIGHT * ALONE_SECONDS, seed=1)
+    calls.play()
+    assert calls.num_good > 0.95 * played(2.0, TIGHT).num_good
 
 
 def test_with_the_benefit_of_the_doubt_for_everybody_nearly_all_are_late(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -83,6 +83,20 @@ def test_estimates_are_corrected_by_what_came_of_them() -> None:
     assert throughput.excess == 4.0
 
 
+def test_what_is_known_of_estimates_is_forgotten_where_nothing_is_compared() -> None:
+    throughput = Throughput(num_workers=1, max_rows=8)
+    for _ in range(200):
+        throughput.took(0.01, 10.0)
+    assert throughput.excess == 4.0
+    for _ in range(300):
+        throughput.not_compared()
+    assert throughput.excess == pytest.approx(1.0, abs=0.2)
+    for _ in range(400):
+        throughput.took(1.0, 0.01)
+        throughput.not_compared()
+    assert throughput.excess < 0.9, "what is compared counts more"
+
+
 def test_a_first_turn_that_the_machine_stood_still_in_makes_nobody_slow() -> None:
     """The first full turn took 33 ms instead of 1, and calls were rejected that would have been in time."""
     tried = Throughput(num_workers=1, max_rows=8, full_turn_seconds=0.0005)
