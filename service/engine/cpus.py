@@ -1,4 +1,4 @@
-"""The CPUs: what they can, how many of them this process may use, and which of its threads come first."""
+"""The CPUs: how many of them this process may use, and which of its threads come first."""
 
 import os
 import sys
@@ -6,7 +6,6 @@ import threading
 from contextlib import suppress
 from pathlib import Path
 
-_CPU_INFO = Path("/proc/cpuinfo")
 _CGROUP_QUOTA = Path("/sys/fs/cgroup/cpu.max")  # "<quota> <period>" in microseconds, or "max <period>"
 STEPS_BACK = 4  # of 19: with 1 or 2 rejections took as long as with 0, with 9 no less than with 4
 
@@ -19,16 +18,6 @@ def available_cpus(quota_file: Path = _CGROUP_QUOTA) -> int:
         return max(1, min(allowed, round(int(quota) / int(period))))
     except (OSError, ValueError, ZeroDivisionError):  # no cgroup v2, or no limit
         return allowed
-
-
-def saturates_int8(cpu_info: Path = _CPU_INFO) -> bool:
-    """Return whether sums of int8 products may overflow: on x86 without VNNI they are added up in pairs of 16 bits."""
-    try:
-        lines = cpu_info.read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return False
-    flags = next((set(line.partition(":")[2].split()) for line in lines if line.startswith("flags")), None)
-    return flags is not None and flags.isdisjoint({"avx512_vnni", "avx_vnni"})
 
 
 def lower_priority() -> None:

@@ -1,17 +1,15 @@
 """Loads one bundle: device, precision -> checksums -> tokenizer, graphs -> self-test -> warm-up -> running engine."""
 
 import contextlib
-import logging
 from collections.abc import Iterator
 
 from service.bundle.checksums import check_intact
 from service.bundle.errors import BundleError, one_line
 from service.engine.config import EngineConfig
-from service.engine.cpus import saturates_int8
 from service.engine.engine import Engine
 from service.engine.reports import EngineListener
 from service.engine.runtime.aligner import Aligner
-from service.engine.runtime.runners import PLAIN, open_runners
+from service.engine.runtime.runners import open_runners
 from service.engine.runtime.session import DeviceUnavailable, SessionConfig, check_device, check_precision
 from service.models.language_pairs import LanguagePairs
 from service.models.loaded_model import LoadedModel
@@ -21,8 +19,6 @@ from service.models.statistics import InferenceStatistics
 from service.models.warm_up import warm_up
 from service.process.memory import memory_shortage
 from service.text.tokenizers import load_tokenizer
-
-_LOG = logging.getLogger(__name__)
 
 
 def load_model(
@@ -50,11 +46,6 @@ def load_model(
         tokenizer = load_tokenizer(manifest.tokenizer, directory)
         opened = open_runners(directory, manifest, engine_config, session_config)
         runners = opened.runners
-        if manifest.precision == "int8" and opened.kernels == PLAIN and saturates_int8():
-            _LOG.warning(
-                "this CPU has no VNNI: int8 products may saturate; translations of %s may differ from those tested",
-                directory,
-            )
         aligner = Aligner.load(directory, manifest, opened.encoder, session_config)
         if aligner is not None:  # before the trials: the end of a trial terminates the encoder until the engine starts
             check_aligner(bundle, pairs, aligner)

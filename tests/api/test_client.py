@@ -14,7 +14,7 @@ LONG = Options(max_output_tokens=24, max_repeats=0, max_length_ratio=0.0)
 
 @pytest.fixture
 def slow(serve: Callable[..., InProcessServer]) -> InProcessServer:
-    return serve(max_slots=1, max_waiting=1000)
+    return serve(max_slots=1, max_waiting=4000)  # room for two calls of one caller
 
 
 def num_running(server: InProcessServer) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from service.engine.cpus import STEPS_BACK, available_cpus, lower_priority, saturates_int8, show_thread_name
+from service.engine.cpus import STEPS_BACK, available_cpus, lower_priority, show_thread_name
 from tests.servers import InProcessServer
 
 
@@ -27,23 +27,6 @@ def test_the_smaller_of_affinity_and_quota(tmp_path: Path, quota: str | None, ex
     if quota is not None:
         path.write_text(quota)
     assert available_cpus(path) == expected
-
-
-@pytest.mark.parametrize(
-    ("info", "expected"),
-    [
-        ("processor : 0\nflags\t\t: fpu sse2 avx2 avx512f avx512_vnni\n", False),
-        ("processor : 0\nflags\t\t: fpu sse2 avx2 avx_vnni\n", False),
-        ("processor : 0\nflags\t\t: fpu sse2 avx2 avx512f\n", True),
-        ("processor : 0\nFeatures\t: fp asimd asimddp\n", False),  # not x86
-        (None, False),
-    ],
-)
-def test_only_x86_without_vnni_saturates(tmp_path: Path, info: str | None, expected: bool) -> None:
-    path = tmp_path / "cpuinfo"
-    if info is not None:
-        path.write_text(info)
-    assert saturates_int8(path) is expected
 
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a process has one niceness")

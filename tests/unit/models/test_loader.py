@@ -67,23 +67,6 @@ def test_a_loaded_model_translates_its_golden_sentences(bundle: Path) -> None:
         assert model.engine.stop(patient(30))
 
 
-@pytest.mark.parametrize(
-    ("precision", "saturates", "warns"), [("int8", True, True), ("int8", False, False), ("float32", True, False)]
-)
-def test_int8_on_a_cpu_that_saturates_is_warned_of(
-    bundle: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-    precision: str,
-    saturates: bool,
-    warns: bool,
-) -> None:
-    dataclasses.replace(Manifest.load(bundle), precision=precision).save(bundle)
-    monkeypatch.setattr("service.models.loader.saturates_int8", lambda: saturates)
-    assert load(bundle).engine.stop(patient(30))
-    assert ("no VNNI" in caplog.text) is warns
-
-
 @pytest.mark.parametrize("limits", [{"max_slots": 1}, {"max_slots": 2, "max_waiting": 3}])
 def test_small_engines_can_be_tested_too(bundle: Path, limits: Any) -> None:
     """A bundle may have more golden sentences than the queue has room for."""

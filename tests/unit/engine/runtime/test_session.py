@@ -4,8 +4,10 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import onnx
 import onnxruntime as ort
 import pytest
+from onnx import TensorProto, helper, numpy_helper
 
 from service.bundle import graph_io
 from service.bundle.errors import BundleError
@@ -53,6 +55,21 @@ def test_outputs_land_in_the_bound_arrays_and_inputs_are_read_at_each_run(
         expected = plain.run(CROSS, {"source_ids": source_ids, "source_lengths": lengths})
         for name, array in zip(CROSS, expected, strict=True):
             np.testing.assert_allclose(outputs[name], array, atol=1e-5)
+
+
+def test_int8_products_do_not_saturate(tmp_path: Path) -> None:
+    """Pairs of these exceed 16 bits, in which CPUs without VNNI add them up."""
+    weights = numpy_helper.from_array(np.full((64, 16), 127, np.int8), "weights")
+    product = helper.make_node("MatMulInteger", ["values", "weights"], ["sums"])
+    values = helper.make_tensor_value_info("values", TensorProto.UINT8, ["rows", 64])
+    sums = helper.make_tensor_value_info("sums", TensorProto.INT32, ["rows", 16])
+    graph = helper.make_graph([product], "product", [values], [sums], [weights])
+    path = tmp_path / "product.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    outputs = {"sums": np.zeros((3, 16), np.int32)}
+    opened = GraphSession(path, ONE_THREAD, ["values"], ["sums"])
+    opened.run(opened.bind({"values": np.full((3, 64), 255, np.uint8)}, outputs))
+    assert (outputs["sums"] == 64 * 127 * 255).all()
 
 
 def test_terminate_holds_until_reset(encoder: GraphSession) -> None:
