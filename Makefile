@@ -4,6 +4,7 @@ PYTHON ?= python3
 PORT ?= 50051
 METRICS_PORT ?= 9464
 ADMIN_PORT ?= 9465
+HTTP_PORT ?= 8080
 DEVICE ?= cpu
 TEST_JOBS ?= 3
 MINUTES ?= 60
@@ -37,21 +38,21 @@ EXPORTER := $(wildcard export/convert.py export/architecture/*.py export/graphs/
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-serve: .venv/installed-$(RUNTIME) $(KERNELS) ## Serve the shipped models (PORT=, METRICS_PORT=, ADMIN_PORT=, DEVICE=cpu|cuda)
+serve: .venv/installed-$(RUNTIME) $(KERNELS) ## Serve the shipped models (PORT=, HTTP_PORT=, METRICS_PORT=, ADMIN_PORT=, DEVICE=cpu|cuda)
 ifeq ($(DEVICE),cuda)
 	@$(MAKE) --no-print-directory $(FLOAT16)
 else
 	@$(BIN)/python -m service.bundle.checksums models checkpoints || $(MAKE) --no-print-directory export
 endif
-	@exec $(BIN)/dragoman serve --models $(MODELS) --port $(PORT) --metrics-port $(METRICS_PORT) --admin-port $(ADMIN_PORT) \
-	    --device $(DEVICE)
+	@exec $(BIN)/dragoman serve --models $(MODELS) --device $(DEVICE) --port $(PORT) --http-port $(HTTP_PORT) \
+	    --metrics-port $(METRICS_PORT) --admin-port $(ADMIN_PORT)
 
 export: $(EXPORTS) ## Export the shipped checkpoints again: float32 to build/, int8 to models/
 
-test: check $(FLOAT32) ## Run all checks and tests
+test: check $(FLOAT32) build/clients/installed ## Run all checks and tests
 	@$(PYTEST) $(PYTEST_ARGS)
 
-test-full: check $(FLOAT32) ## Also run the tests that take many minutes
+test-full: check $(FLOAT32) build/clients/installed ## Also run the tests that take many minutes
 	@$(PYTEST) -m "not image" $(PYTEST_ARGS)
 	@$(PYTEST) --fused $(PYTEST_ARGS) tests/faults tests/api tests/clients
 	@$(PYTEST) --workers 2 $(PYTEST_ARGS) tests/faults/test_signals.py tests/faults/test_cross_talk.py \
@@ -101,6 +102,12 @@ build/peers/perf_analyzer/installed: benchmarks/peers/perf_analyzer.txt
 build/peers/%/installed: benchmarks/peers/%.txt
 	@$(PYTHON) -m venv $(@D)
 	@$(@D)/bin/python -m pip --disable-pip-version-check install --quiet --requirement $<
+	@touch $@
+
+build/clients/installed: tests/clients/http_clients.txt
+	@echo "Installing the HTTP clients that are tested ..."
+	@$(PYTHON) -m venv $(@D)
+	@$(@D)/bin/python -m pip --disable-pip-version-check install --quiet --no-deps --requirement $<
 	@touch $@
 
 clean: ## Remove what was built and installed

@@ -74,10 +74,12 @@ class InProcessServer:
             port=0,
             metrics_port=0,
             admin_port=admin_port,
+            http_port=min(config.http_port, 0),
             max_queue_seconds=config.max_queue_seconds or LONG_QUEUE_SECONDS,
         )
         self.server = loop.run(self._open(config))
         self.address = f"127.0.0.1:{self.server.port}"
+        self.http_url = f"http://127.0.0.1:{self.server.http_port}"
 
     @staticmethod
     async def _open(config: ServerConfig) -> Server:
@@ -167,6 +169,7 @@ class ServerProcess:
         *arguments: str,
         ready: bool = True,
         port: int = 0,
+        has_http: bool = False,
         program: str = "service",
         stdout: int = subprocess.PIPE,
         stderr: int = subprocess.PIPE,
@@ -174,10 +177,13 @@ class ServerProcess:
     ) -> None:
         self.port, self.metrics_port, self.admin_port = port or free_port(), free_port(), free_port()
         self.address = f"127.0.0.1:{self.port}"
+        self.http_port = free_port() if has_http else -1
+        self.http_url = f"http://127.0.0.1:{self.http_port}"
         command = [
             *(sys.executable, "-m", program, "serve", "--models", str(models), "--num-threads", "1"),
             *("--port", str(self.port), "--metrics-port", str(self.metrics_port)),
             *("--admin-port", str(self.admin_port), "--max-queue-seconds", str(LONG_QUEUE_SECONDS)),
+            *(("--http-port", str(self.http_port)) if has_http else ()),
             *(("--workers", os.environ[WORKERS]) if os.environ.get(WORKERS, "1") != "1" else ()),
             *arguments,
         ]

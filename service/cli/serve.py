@@ -108,7 +108,8 @@ def _supervise(config: "ServerConfig", count: int) -> int:
 
     def run_server(share: "ServerConfig", whole: "ServerConfig", worker: "Worker") -> None:
         async def announce(server: "Server") -> None:
-            shown = Shown(whole, whole.port, whole.metrics_port, whole.admin_port, server.models)
+            ports = whole.port, whole.http_port, whole.metrics_port, whole.admin_port
+            shown = Shown(whole, *ports, server.models)
             worker.parent.is_ready(ready_line(shown))
 
         if _run(share, announce, worker).has_failed:
@@ -181,6 +182,11 @@ class Ready(Protocol):
         ...
 
     @property
+    def http_port(self) -> int:
+        """Return the port of calls over HTTP; -1 if there is none."""
+        ...
+
+    @property
     def metrics_port(self) -> int:
         """Return the port of metrics and probes."""
         ...
@@ -202,6 +208,7 @@ class Shown:
 
     config: "ServerConfig"
     port: int
+    http_port: int
     metrics_port: int
     admin_port: int
     models: Sequence["LoadedModel"]
@@ -212,7 +219,11 @@ def ready_line(server: Ready) -> str:
     config = server.config
     grpc_address = join_address(config.host, server.port)
     metrics_url = f"http://{join_address(config.metrics_host, server.metrics_port)}/metrics"
-    ready = f"Dragoman is ready: gRPC on {grpc_address}, metrics on {metrics_url}"
+    ready = f"Dragoman is ready: gRPC on {grpc_address}"
+    if config.http_port >= 0:
+        scheme = "https" if config.tls_certificate else "http"
+        ready += f", HTTP on {scheme}://{join_address(config.http_host, server.http_port)}/v1/docs"
+    ready += f", metrics on {metrics_url}"
     if config.admin_port >= 0:
         ready += f", status page on http://{join_address(config.admin_host, server.admin_port)}/"
     ready += "."

@@ -3,7 +3,8 @@
 Flags, their help, the environment, the configuration file and the tests of the documentation are derived from this.
 """
 
-from collections.abc import Iterator, Mapping
+import ipaddress
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self, get_args, get_origin
@@ -59,6 +60,16 @@ class ServerConfig:
     metrics_host: str = Field(default="127.0.0.1", description="Address for /metrics, /readyz and /livez.")
     metrics_port: int = Field(
         default=9464, ge=0, le=_MAX_PORT, description="Port for /metrics, /readyz and /livez; 0 for any free one."
+    )
+    http_host: str = Field(default="127.0.0.1", description="Address for calls over HTTP; elsewhere it needs api_keys.")
+    http_port: int = Field(
+        default=-1, ge=-1, le=_MAX_PORT, description="Port for calls over HTTP; 0 for any free one, -1 for none."
+    )
+    http_without_keys: bool = Field(
+        default=False, description="Let anyone who reaches http_host call, if that is not only this machine."
+    )
+    http_origin: tuple[str, ...] = Field(
+        default=(), strict=False, description="A web site whose pages may call, such as https://example.org; * for all."
     )
     device: Literal["cpu", "cuda"] = Field(default="cpu", description="Device to run the model on.")
     num_threads: int = Field(
@@ -178,17 +189,33 @@ class ServerConfig:
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """A setting that requires another one to be set, to `value` if that is given; `otherwise` is the reason."""
+    """A setting that requires another one to be set, to `value` if that is given; `otherwise` is the reason.
+
+    It requires it where it is set itself, or where `applies` says so of the values of all settings.
+    """
 
     setting: str
     other: str
     value: str = ""
     otherwise: str = ""
+    applies: Callable[[Mapping[str, Any]], bool] | None = None
 
     def is_met(self, values: Mapping[str, Any]) -> bool:
         """Return whether these values, of all settings, meet the requirement."""
         other = values[self.other]
-        return not values[self.setting] or (other == self.value if self.value else bool(other))
+        needed = bool(values[self.setting]) if self.applies is None else self.applies(values)
+        return not needed or (other == self.value if self.value else bool(other))
+
+
+def _is_exposed(values: Mapping[str, Any]) -> bool:
+    """Return whether callers beyond this machine may reach the HTTP port, and nothing says that they may be anyone."""
+    host = values["http_host"]
+    if values["http_port"] < 0 or values["http_without_keys"] or host == "localhost":
+        return False
+    try:
+        return not ipaddress.ip_address(host).is_loopback
+    except ValueError:  # a name
+        return True
 
 
 NEEDS = (
@@ -196,6 +223,7 @@ NEEDS = (
     Need("tls_certificate", "tls_key"),
     Need("tls_key", "tls_certificate"),
     Need("tls_client_ca", "tls_certificate"),
+    Need("http_host", "api_keys", otherwise="http_without_keys lets anyone who reaches it call", applies=_is_exposed),
 )
 
 

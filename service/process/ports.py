@@ -39,13 +39,29 @@ def reserve_port(host: str, port: int, purpose: str, flag: str) -> socket.socket
     return reserved
 
 
-def _bound(host: str, port: int) -> socket.socket:
+def bound_port(host: str, port: int, purpose: str, flag: str, *, is_shared: bool = False) -> socket.socket:
+    """Return a bound socket; one that `is_shared` joins those of other processes that `reserve_port` allowed to.
+
+    Raises:
+        PortError: as for `check_port`.
+    """
+    if not is_shared:
+        check_port(host, port, purpose, flag)
+    try:
+        return _bound(host, port, is_shared=is_shared)
+    except OSError as error:
+        raise port_error(host, port, purpose, flag, error) from error
+
+
+def _bound(host: str, port: int, *, is_shared: bool = False) -> socket.socket:
     family, kind, protocol, _, address = socket.getaddrinfo(
         host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
     )[0]
     bound = socket.socket(family, kind, protocol)
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # a port in TIME_WAIT is free
+        if is_shared:
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         bound.bind(address)
     except OSError:
         bound.close()

@@ -23,7 +23,7 @@ from service.faces.grpc.intake import Memory
 from service.faces.grpc.kserve.servicer import KServeServicer
 from service.faces.grpc.server import build_grpc_server, new_health_servicer, new_open_calls
 from service.faces.grpc.tls import tls_of
-from service.faces.http.listener import HttpListener
+from service.faces.http.listener import CallListener, HttpListener
 from service.faces.http.monitoring import monitoring_listener
 from service.faces.http.triton_metrics import triton_metrics
 from service.models.control import ModelControl
@@ -38,6 +38,7 @@ from service.observe.recent_errors import RecentErrors
 from service.process.lifecycle import Heartbeat, Phase, leave_within, on_parent, on_signals, set_within
 from service.process.memory import map_large_blocks
 from service.process.ports import PortError, check_port, join_address
+from service.server.http_calls import call_listener
 from service.server.model_loading import FleetBridge, ModelLoader
 from service.server.optional_parts import gate_of, onnxruntime_version, tracing_of
 from service.server.reloading import Reloader, follow_files
@@ -77,6 +78,7 @@ class Server:
         self.port = config.port
         self.metrics_port = config.metrics_port
         self.admin_port = config.admin_port
+        self.http_port = config.http_port
         self.has_failed = False  # an engine could not be restarted
         self._phase = Phase.LOADING
         self._metrics = Metrics()
@@ -136,6 +138,8 @@ class Server:
             memory.held,
         )
         self._open_calls = new_open_calls()
+        self._calls: CallListener | None = None
+        self._memory = memory
         self._grpc = build_grpc_server(
             config,
             self._translator,
@@ -247,6 +251,19 @@ class Server:
         except RuntimeError as error:
             raise PortError(f"can't listen on {join_address(config.host, config.port)} for gRPC: {error}") from error
         await self._grpc.start()
+        if config.http_port >= 0:
+            self._calls = call_listener(
+                config,
+                self._translator,
+                self._pipeline,
+                self._open_calls,
+                self._memory.held,
+                self._closing.is_set,
+                self._tls.context() if self._tls else None,
+                shares_port=self._worker is not None,
+            )
+            self.http_port = self._calls.port
+            self._calls.start()
 
     async def load(self) -> None:
         """Load, test and warm up the models, then serve.
@@ -297,15 +314,19 @@ class Server:
         if self._following_files is not None:
             self._following_files.cancel()
         stopping = asyncio.ensure_future(self._grpc.stop(grace_seconds + _LAST_ANSWER_SECONDS))
+        answering = asyncio.ensure_future(self._open_calls.none_for(0.0))
         dropping = asyncio.create_task(self._drop_silent())
-        await asyncio.wait({stopping}, timeout=grace_seconds)
-        if not stopping.done():
+        await asyncio.wait({stopping, answering}, timeout=grace_seconds)
+        if not (stopping.done() and answering.done()):
             _LOG.warning("calls did not finish within the grace period of %g s and are aborted", grace_seconds)
         if self._watching is not None:
             self._watching.cancel()
         self._control.close()
         await self._fleet.stop()
         await stopping
+        if self._calls is not None:
+            await self._calls.stop()
+        answering.cancel()
         dropping.cancel()
         if self._tracing is not None and not await asyncio.to_thread(self._tracing.close, _LAST_SPANS_SECONDS):
             _LOG.warning("the last spans could not be sent within %g s", _LAST_SPANS_SECONDS)

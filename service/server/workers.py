@@ -54,6 +54,8 @@ def run_workers(
             wanted.append(("metrics_port", config.metrics_host, "metrics", "--metrics-port"))
             if config.admin_port >= 0:
                 wanted.append(("admin_port", config.admin_host, "the status page", "--admin-port"))
+            if config.http_port >= 0:
+                wanted.append(("http_port", config.http_host, "calls over HTTP", "--http-port"))
             reserved = {
                 name: stack.enter_context(reserve_port(host, getattr(config, name), purpose, flag))
                 for name, host, purpose, flag in wanted

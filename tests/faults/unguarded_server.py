@@ -5,10 +5,10 @@
 
 import os
 
+from service.calls.byte_budget import ByteBudget
 from service.cli.main import main as dragoman
 from service.faces.grpc import intake
 from service.faces.grpc import server as grpc_server
-from service.faces.grpc.byte_budget import ByteBudget
 from service.faces.grpc.receptions import Receptions
 
 UNGUARDED = "UNGUARDED"

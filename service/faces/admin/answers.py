@@ -1,14 +1,13 @@
 """Answers of the admin port, in JSON, with headers that keep other web pages out."""
 
-import json
-import math
 from collections.abc import Mapping
 from http import HTTPStatus
 from types import MappingProxyType
 from typing import Any
 
 from service.calls.failures import code_of
-from service.domain.errors import Overloaded, ServiceError
+from service.domain.errors import ServiceError
+from service.faces.http import answers
 from service.faces.http.application import HttpAnswer
 
 Document = dict[str, Any]
@@ -22,37 +21,20 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
 }
-# As google.api.http maps them.
-_HTTP_STATUS = {
-    "INVALID_ARGUMENT": HTTPStatus.BAD_REQUEST,
-    "FAILED_PRECONDITION": HTTPStatus.BAD_REQUEST,
-    "UNAUTHENTICATED": HTTPStatus.UNAUTHORIZED,
-    "PERMISSION_DENIED": HTTPStatus.FORBIDDEN,
-    "NOT_FOUND": HTTPStatus.NOT_FOUND,
-    "RESOURCE_EXHAUSTED": HTTPStatus.TOO_MANY_REQUESTS,
-    "UNIMPLEMENTED": HTTPStatus.NOT_IMPLEMENTED,
-    "UNAVAILABLE": HTTPStatus.SERVICE_UNAVAILABLE,
-    "DEADLINE_EXCEEDED": HTTPStatus.GATEWAY_TIMEOUT,
-}
 
 
 def of_error(error: ServiceError) -> HttpAnswer:
     """Return the answer to a call that failed."""
-    headers = {}
-    if isinstance(error, Overloaded):
-        headers["Retry-After"] = str(math.ceil(error.retry_after_seconds))
-    return failure(code_of(error), str(error), headers)
+    return failure(code_of(error), str(error), answers.retry_headers(error))
 
 
 def failure(code: str, message: str, headers: Mapping[str, str] = MappingProxyType({})) -> HttpAnswer:
     """Return an error: the name of a status, which decides HTTP's, and what is wrong."""
-    status = _HTTP_STATUS.get(code, HTTPStatus.INTERNAL_SERVER_ERROR)
-    return in_json({"error": {"code": code, "message": message}}, headers, status)
+    return in_json({"error": {"code": code, "message": message}}, headers, answers.status_of(code))
 
 
 def in_json(
     document: Document, headers: Mapping[str, str] = MappingProxyType({}), status: HTTPStatus = HTTPStatus.OK
 ) -> HttpAnswer:
     """Return the document as an answer; `headers` are added to those of every answer."""
-    body = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
-    return HttpAnswer(status, "application/json", body, {**HEADERS, **headers})
+    return answers.in_json(document, {**HEADERS, **headers}, status)

@@ -13,6 +13,7 @@ import grpc
 from grpc_reflection.v1alpha import reflection
 
 from service.calls.metadata import REQUEST_ID_KEY, Metadata
+from service.calls.open_calls import OpenCalls
 from service.calls.pipeline import CallPipeline
 from service.domain.call import TIMING_KEY, Call, server_timing
 from service.domain.errors import ServiceError
@@ -25,7 +26,6 @@ from service.faces.grpc.dragoman.messages import PRIORITIES
 from service.faces.grpc.google import servicer as google_servicer
 from service.faces.grpc.intake import Intake
 from service.faces.grpc.kserve import servicer as kserve_servicer
-from service.faces.grpc.open_calls import OpenCalls
 from service.faces.grpc.parsing import parse
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.status import status_of

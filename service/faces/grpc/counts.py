@@ -1,34 +1,31 @@
-"""Limits on the entries of callers' lists, for every API: checked before the lists are processed."""
+"""Limits on the entries of lists in messages: `faces/counts.py`, applied to protobuf."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from google.protobuf.message import Message
 
-from service.domain.errors import Path, TooMany
 from service.domain.translation import MAX_TEXTS
+from service.faces.counts import MAX_LABELS, MAX_TERMS, SEVERAL_CALLS, check_count
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2 as google_pb
 from service.faces.grpc.pb.inference import grpc_service_pb2 as kserve_pb
 
-MAX_TERMS = 1024  # in a request; a glossary on the server may have more
-MAX_LABELS = 64
 MAX_PARAMETERS = 64
 MAX_TENSORS = 16  # more than a model has, so that an error can name an unknown tensor
 _MAX_DIMENSIONS = 8  # likewise
-_SEVERAL_CALLS = "send several calls"
 _GLOSSARY = "keep larger glossaries on the server"
 _FEWER = "send fewer"
 
 MAXIMA: Mapping[type[Message], Mapping[str, tuple[int, str]]] = {
     pb.TranslateRequest: {
-        "texts": (MAX_TEXTS, _SEVERAL_CALLS),
-        "target_prefixes": (MAX_TEXTS, _SEVERAL_CALLS),
+        "texts": (MAX_TEXTS, SEVERAL_CALLS),
+        "target_prefixes": (MAX_TEXTS, SEVERAL_CALLS),
         "terms": (MAX_TERMS, _GLOSSARY),
         "labels": (MAX_LABELS, _FEWER),
     },
-    pb.DetectLanguageRequest: {"texts": (MAX_TEXTS, _SEVERAL_CALLS)},
-    google_pb.TranslateTextRequest: {"contents": (MAX_TEXTS, _SEVERAL_CALLS), "labels": (MAX_LABELS, _FEWER)},
+    pb.DetectLanguageRequest: {"texts": (MAX_TEXTS, SEVERAL_CALLS)},
+    google_pb.TranslateTextRequest: {"contents": (MAX_TEXTS, SEVERAL_CALLS), "labels": (MAX_LABELS, _FEWER)},
     google_pb.DetectLanguageRequest: {"labels": (MAX_LABELS, _FEWER)},
     kserve_pb.ModelInferRequest: {
         "parameters": (MAX_PARAMETERS, _FEWER),
@@ -63,13 +60,3 @@ def check_counts_of_json(document: Any, kind: type[Message]) -> None:
         for name in (field, kind.DESCRIPTOR.fields_by_name[field].camelcase_name):
             if isinstance(entries := document.get(name), list | dict):
                 check_count(field, len(entries), most, advice)
-
-
-def check_count(field: str, number: int, most: int, advice: str = _SEVERAL_CALLS) -> None:
-    """Check how many entries a field has.
-
-    Raises:
-        TooMany: there are more than `most`.
-    """
-    if number > most:
-        raise TooMany("{path} has {number} entries", Path(field), number=number, allowed=str(most), advice=advice)

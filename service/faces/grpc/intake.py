@@ -7,9 +7,10 @@ from typing import Any
 
 import grpc
 
+from service.calls.byte_budget import ByteBudget
+from service.calls.open_calls import OpenCalls
+from service.calls.stay import LARGE_BYTES, LargeMessages, Stay
 from service.domain.errors import InvalidRequest
-from service.faces.grpc.byte_budget import CALL_BYTES, ByteBudget, Hold
-from service.faces.grpc.open_calls import OpenCalls
 from service.faces.grpc.receptions import Receptions
 
 Context = grpc.aio.ServicerContext[Any, Any]
@@ -18,9 +19,6 @@ _END: Any = grpc.aio.EOF  # type: ignore[attr-defined]  # the stubs don't know i
 _GONE_SECONDS = 0.1  # gRPC reports the end of messages first, and this much later that the caller has disconnected
 _SHARE_OF_RECEPTIONS = 4  # 1/n of all bytes is for messages being received, and 1/n for those of streams
 _MOST_SINGLES = 32  # all may arrive in one iteration of the event loop
-# Parsing and checking a larger message takes the event loop milliseconds, in which gRPC accepts no other call.
-_LARGE_BYTES = 64 * 2**10
-_REST = 9  # limits large messages to a tenth of the event loop's time
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,36 +54,12 @@ class Memory:
         return self.held.num_bytes + (self.singles.num_under_way + self.streams.num_under_way) * self.largest_bytes
 
 
-class Stay(Hold):
-    """What a call takes until its answer is sent: bytes, and from its message's arrival a place among open calls."""
-
-    __slots__ = ("_is_open", "_open_calls")
-
-    def __init__(self, budget: ByteBudget, open_calls: OpenCalls | None) -> None:
-        """Count as open in `open_calls`, if there are any."""
-        super().__init__(budget)
-        self._open_calls = open_calls
-        self._is_open = False
-
-    def open(self) -> None:
-        """Count as an open call from now on."""
-        if self._open_calls is not None:
-            self._is_open = True
-            self._open_calls.began()
-
-    def end(self, _: object) -> None:
-        """Give everything back; gRPC calls this once the answer is sent, or the caller is gone."""
-        self.release()
-        if self._is_open and self._open_calls is not None:
-            self._open_calls.ended()
-
-
 class Intake:
     """Receives each call's message in its turn, where gRPC itself would receive all of them, however many."""
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
-        self._large = asyncio.Lock()
+        self._large = LargeMessages()
 
     def begin(self, context: Context, open_calls: OpenCalls | None) -> Stay:
         """Begin a call's stay.
@@ -94,7 +68,6 @@ class Intake:
             MemoryFull: there is no room for another call.
         """
         stay = Stay(self._memory.held, open_calls)
-        stay.grow(CALL_BYTES)
         # Not when the handler returns: its answer has yet to be sent. The stubs accept no function here.
         context.add_done_callback(stay.end)  # type: ignore[arg-type]
         return stay
@@ -112,8 +85,8 @@ class Intake:
             await asyncio.sleep(_GONE_SECONDS)  # usually the caller has disconnected, and this task is cancelled
             raise InvalidRequest("the call has no message", advice="send one")
         stay.grow(len(message))
-        if len(message) > _LARGE_BYTES:
-            await self._turn_of_large()
+        if len(message) > LARGE_BYTES:
+            await self._large.turn()
         stay.open()
         return message  # type: ignore[no-any-return]
 
@@ -121,10 +94,3 @@ class Intake:
         """Yield the messages of a stream of requests."""
         while (message := await self._memory.streams.receive(context.read, context.peer)) is not _END:
             yield message
-
-    async def _turn_of_large(self) -> None:
-        """Wait for the turn of a large message: several times as long as the last one blocked the event loop."""
-        await self._large.acquire()
-        loop = asyncio.get_running_loop()
-        began_seconds = loop.time()
-        loop.call_soon(lambda: loop.call_later(_REST * (loop.time() - began_seconds), self._large.release))

@@ -7,6 +7,7 @@ import grpc
 from grpc_health.v1 import health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
+from service.calls.open_calls import OpenCalls
 from service.calls.pipeline import CallPipeline
 from service.config.server_config import ServerConfig
 from service.faces.grpc import health
@@ -21,7 +22,6 @@ from service.faces.grpc.health import HealthServicer
 from service.faces.grpc.intake import Intake, Memory
 from service.faces.grpc.kserve import servicer as kserve_servicer
 from service.faces.grpc.kserve.servicer import KServeServicer
-from service.faces.grpc.open_calls import OpenCalls
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as dragoman_grpc
 from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2_grpc as google_grpc
 from service.faces.grpc.pb.inference import grpc_service_pb2_grpc as kserve_grpc

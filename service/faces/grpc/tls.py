@@ -1,4 +1,4 @@
-"""TLS for the gRPC port: certificate, key and client authorities, which may be replaced while the server runs."""
+"""TLS for the ports of callers: certificate, key and client authorities, which may be replaced while the server runs."""
 
 import ssl
 from dataclasses import dataclass
@@ -18,6 +18,7 @@ class _Identity:
     """The server's certificate and key, and until when they are valid, in Unix time."""
 
     configuration: grpc.ServerCertificateConfiguration
+    context: ssl.SSLContext
     not_after_seconds: float
 
 
@@ -52,6 +53,17 @@ class ServerTls:
             self._fetch,  # type: ignore[arg-type]  # the stubs don't know that None means no change
             self._asks_clients,
         )
+
+    def context(self) -> ssl.SSLContext:
+        """Return a context for a port of HTTPS; each handshake takes the certificate that is current then."""
+        first = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        first.verify_mode = ssl.CERT_REQUIRED if self._asks_clients else ssl.CERT_NONE
+
+        def take_current(connection: ssl.SSLObject, _: str | None, __: ssl.SSLContext) -> None:
+            connection.context = self._files.current.context
+
+        first.sni_callback = take_current
+        return first
 
     def _fetch(self) -> grpc.ServerCertificateConfiguration | None:
         """Return the configuration if it has changed; gRPC calls this at each connection, on a thread of its own."""
@@ -104,8 +116,10 @@ def _read(certificate: Path, key: Path, client_ca: Path | None) -> _Identity:
         )
     if client_ca and authorities is not None:
         _check_authorities(client_ca, authorities)
+        context.verify_mode = ssl.CERT_REQUIRED
+        context.load_verify_locations(cadata=authorities.decode("ascii"))
     configuration = grpc.ssl_server_certificate_configuration([(private, chain)], authorities)
-    return _Identity(configuration, found.not_after.timestamp())
+    return _Identity(configuration, context, found.not_after.timestamp())
 
 
 def _why(error: ssl.SSLError, certificate: Path, key: Path) -> str:

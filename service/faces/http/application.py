@@ -1,13 +1,13 @@
 """ASGI application from a function that maps a request to an answer: limits the size of bodies, and handles HEAD.
 
-There are few paths and no templates, so this is bare ASGI: a framework would add an async library, routing and 0.1 s
-of imports. `HttpListener` takes any ASGI application.
+This is bare ASGI: a framework would add an async library, layers on every call's way and 0.1 s of imports.
+`HttpListener` takes any ASGI application; `calls.py` has the one of callers.
 """
 
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
@@ -16,7 +16,7 @@ _LOG = logging.getLogger(__name__)
 
 PLAIN = "text/plain; charset=utf-8"
 
-_METHODS = ("GET", "HEAD", "POST")
+METHODS = ("GET", "HEAD", "POST")
 _MAX_TARGET_BYTES = _MAX_HEADERS_BYTES = 65_536
 _MAX_HEADERS = 100
 _DISCARD_SECONDS = 1.0  # for reading the rest of a rejected body: closing with unread bytes would lose the answer
@@ -30,12 +30,17 @@ Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class HttpRequest:
-    """A request. `path` is as sent, without the query; names of `headers` are in lower case; HEAD becomes GET."""
+    """A request. `path` is as sent, without the query; names of `headers` are in lower case; HEAD becomes GET.
+
+    `parts` are those of the path that its route leaves open, decoded.
+    """
 
     method: str
     path: str
     headers: Mapping[str, str]
     body: bytes = b""
+    query: str = ""
+    parts: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +56,16 @@ class HttpAnswer:
 Answer = Callable[[HttpRequest], Awaitable[HttpAnswer]]
 
 
-class _Refused(Exception):
+class Refused(Exception):
+    """A request that can't be read; the connection ends with `answer`."""
+
     def __init__(self, status: HTTPStatus, message: str) -> None:
         super().__init__(message)
         self.answer = HttpAnswer(status, PLAIN, f"{message}\n".encode(), {"Connection": "close"})
 
 
-class _ClientGone(Exception):
-    pass
+class ClientGone(Exception):
+    """The client disconnected before its request was complete."""
 
 
 def application(answer: Answer, max_body_bytes: int = 0) -> Application:
@@ -66,14 +73,12 @@ def application(answer: Answer, max_body_bytes: int = 0) -> Application:
 
     async def handle(scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            _check_head(scope)
+            check_head(scope, METHODS)
             request = await _read(scope, receive, max_body_bytes)
-        except _ClientGone:
+        except ClientGone:
             return
-        except _Refused as refused:
-            await _send(send, refused.answer, ends=False)
-            await _discard(receive)
-            await send({"type": "http.response.body"})
+        except Refused as refused:
+            await end_with(refused.answer, receive, send)
             return
         try:
             answered = await answer(request)
@@ -81,20 +86,26 @@ def application(answer: Answer, max_body_bytes: int = 0) -> Application:
             _LOG.exception("%s %s failed", request.method, request.path)
             body = b"internal error; see the server's log\n"
             answered = HttpAnswer(HTTPStatus.INTERNAL_SERVER_ERROR, PLAIN, body)
-        await _send(send, answered)
+        await send_answer(send, answered)
 
     return handle
 
 
-def _check_head(scope: Scope) -> None:
-    if scope["method"] not in _METHODS:
-        raise _Refused(HTTPStatus.NOT_IMPLEMENTED, f"{scope['method']:.20} is not possible; GET, HEAD and POST are")
+def check_head(scope: Scope, methods: Sequence[str]) -> None:
+    """Check the size of a request's path and headers, and that its method is one of `methods`.
+
+    Raises:
+        Refused: it is too large, or the method another one.
+    """
+    if scope["method"] not in methods:
+        possible = f"{', '.join(methods[:-1])} and {methods[-1]}"
+        raise Refused(HTTPStatus.NOT_IMPLEMENTED, f"{scope['method']:.20} is not possible; {possible} are")
     if len(scope["raw_path"]) + len(scope["query_string"]) > _MAX_TARGET_BYTES:
-        raise _Refused(HTTPStatus.REQUEST_URI_TOO_LONG, f"the path is too long; allowed are {_MAX_TARGET_BYTES} bytes")
+        raise Refused(HTTPStatus.REQUEST_URI_TOO_LONG, f"the path is too long; allowed are {_MAX_TARGET_BYTES} bytes")
     headers: Iterable[tuple[bytes, bytes]] = scope["headers"]
     sizes = [len(name) + len(value) for name, value in headers]
     if len(sizes) > _MAX_HEADERS or sum(sizes) > _MAX_HEADERS_BYTES:
-        raise _Refused(
+        raise Refused(
             HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
             f"{len(sizes)} headers of {sum(sizes)} bytes; allowed are {_MAX_HEADERS} of {_MAX_HEADERS_BYTES} in all",
         )
@@ -113,10 +124,34 @@ def on_loop(answer: Answer, loop: asyncio.AbstractEventLoop) -> Answer:
 
 
 async def _read(scope: Scope, receive: Receive, max_body_bytes: int) -> HttpRequest:
-    headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+    headers = headers_of(scope)
+    if "content-length" not in headers and scope["method"] == "POST":
+        raise Refused(HTTPStatus.LENGTH_REQUIRED, "Content-Length is missing; give the length of the body")
+    body = await read_body(headers, receive, max_body_bytes)
+    return HttpRequest(method_of(scope), scope["raw_path"].decode("latin-1"), headers, body)
+
+
+def method_of(scope: Scope) -> str:
+    """Return a request's method; HEAD is answered as GET is, and uvicorn leaves the body out."""
+    method: str = scope["method"]
+    return "GET" if method == "HEAD" else method
+
+
+def headers_of(scope: Scope) -> dict[str, str]:
+    """Return a request's headers; of those with the same name, the last."""
+    return {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+
+
+async def read_body(
+    headers: Mapping[str, str], receive: Receive, max_body_bytes: int, arrives: Callable[[int], None] | None = None
+) -> bytes:
+    """Return a request's body. `arrives` is called with the size of each part, and may raise.
+
+    Raises:
+        Refused: it has more than `max_body_bytes`.
+        ClientGone: the client disconnected.
+    """
     size = headers.get("content-length")
-    if size is None and scope["method"] == "POST":
-        raise _Refused(HTTPStatus.LENGTH_REQUIRED, "Content-Length is missing; give the length of the body")
     if int(size or 0) > max_body_bytes:
         raise _too_large(size, max_body_bytes)
     body = bytearray()
@@ -124,21 +159,33 @@ async def _read(scope: Scope, receive: Receive, max_body_bytes: int) -> HttpRequ
     while not is_whole:
         message = await receive()
         if message["type"] == "http.disconnect":
-            raise _ClientGone
-        body += message.get("body", b"")
-        if len(body) > max_body_bytes:
-            raise _too_large(f"more than {max_body_bytes}", max_body_bytes)
+            raise ClientGone
+        part: bytes = message.get("body", b"")
+        if arrives is not None:
+            arrives(len(part))
         is_whole = not message.get("more_body", False)
-    method = "GET" if scope["method"] == "HEAD" else scope["method"]
-    return HttpRequest(method, scope["raw_path"].decode("latin-1"), headers, bytes(body))
+        if len(body) + len(part) > max_body_bytes:
+            raise _too_large(f"more than {max_body_bytes}", max_body_bytes)
+        if is_whole and not body:
+            return part  # as most are
+        body += part
+    return bytes(body)
 
 
-def _too_large(size: object, max_body_bytes: int) -> _Refused:
+def _too_large(size: object, max_body_bytes: int) -> Refused:
     message = f"the body has {size} bytes; allowed is {max_body_bytes}"
-    return _Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, message)
+    return Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, message)
 
 
-async def _send(send: Send, answer: HttpAnswer, *, ends: bool = True) -> None:
+async def end_with(answer: HttpAnswer, receive: Receive, send: Send) -> None:
+    """Answer a request whose body was not read, or not to its end."""
+    await send_answer(send, answer, ends=False)
+    await _discard(receive)
+    await send({"type": "http.response.body"})
+
+
+async def send_answer(send: Send, answer: HttpAnswer, *, ends: bool = True) -> None:
+    """Send an answer; unless it `ends`, more of the body may follow."""
     headers = {"Content-Type": answer.content_type, "Content-Length": str(len(answer.body)), **answer.headers}
     lines = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
     await send({"type": "http.response.start", "status": answer.status.value, "headers": lines})

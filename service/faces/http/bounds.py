@@ -4,19 +4,31 @@ Connections still sending their request are closed to make room for new ones, so
 """
 
 import asyncio
+from dataclasses import dataclass
 
 from service.faces.http.application import Application, Message, Receive, Scope, Send
 
-MAX_CONNECTIONS = 64
-READ_SECONDS = 10.0  # to send a request, since connecting or the last answer; and to receive the answer
+MAX_CONNECTIONS = 64  # of operators
+READ_SECONDS = 10.0  # to send a request, since connecting or its first byte; and to receive the answer
 
 CONNECTION = "dragoman.connection"  # key of the `Connection` in an ASGI scope's state
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionLimits:
+    """Of one port: how many connections may be open, how long each may wait for its next request, and whether a
+    request is given up when its client is gone."""
+
+    most: int = MAX_CONNECTIONS
+    idle_seconds: float = READ_SECONDS
+    cancels: bool = False
 
 
 class Connections:
     """The open connections of one port. For its event loop's thread only."""
 
-    def __init__(self) -> None:
+    def __init__(self, limits: ConnectionLimits) -> None:
+        self.limits = limits
         self.all: set[Connection] = set()
         self.reading: dict[Connection, None] = {}  # those waiting for a request, oldest first
 
@@ -31,7 +43,11 @@ class Connection:
         self._connections = connections
         self._transport: asyncio.Transport | None = None
         self._deadline: asyncio.TimerHandle | None = None
+        self._task: asyncio.Task[object] | None = None
         self._is_last = False
+        self._is_idle = self._has_answered = False
+        self._has_room = asyncio.Event()  # to write more
+        self._has_room.set()
 
     @property
     def is_reading(self) -> bool:
@@ -40,7 +56,7 @@ class Connection:
 
     def open(self, transport: asyncio.Transport) -> bool:
         """Begin, replacing another connection if needed; return False if all others are being answered."""
-        if len(self._connections.all) >= MAX_CONNECTIONS:
+        if len(self._connections.all) >= self._connections.limits.most:
             if not self._connections.reading:
                 return False
             next(iter(self._connections.reading))._give_up()
@@ -50,24 +66,45 @@ class Connection:
         return True
 
     def reads(self) -> None:
-        """Wait for a request."""
+        """Wait for the first byte of a request."""
+        self._task = None
         if self._transport is not None:
             if self._is_last:
                 self._transport.close()
             self._connections.reading[self] = None
+            self._is_idle = self._has_answered
+            self._within(self._connections.limits.idle_seconds if self._has_answered else READ_SECONDS)
+
+    def receives(self) -> None:
+        """Receive a part of a request."""
+        if self._is_idle:
+            self._is_idle = False
             self._within(READ_SECONDS)
 
     def works(self) -> None:
         """Handle a request that has arrived completely; handling it has deadlines of its own."""
         if self._transport is not None:
             self._connections.reading.pop(self, None)
+            self._task = asyncio.current_task() if self._connections.limits.cancels else None
             self._within(None)
 
     def sends(self) -> None:
-        """Send the answer."""
+        """Send the answer, or a part of it."""
+        self._has_answered = True
         if self._transport is not None:
             self._connections.reading.pop(self, None)
             self._within(READ_SECONDS)
+
+    def fills(self, *, is_full: bool) -> None:
+        """Note whether the client reads the answer more slowly than it is sent."""
+        if is_full:
+            self._has_room.clear()
+        else:
+            self._has_room.set()
+
+    async def sent(self) -> None:
+        """Wait until the client has read most of the answer."""
+        await self._has_room.wait()
 
     def reads_no_more(self) -> None:
         """Close once the requests that have arrived are answered; the client sends no more."""
@@ -76,6 +113,9 @@ class Connection:
     def leave(self) -> None:
         """Forget the connection, which is closed."""
         self._within(None)
+        self._has_room.set()
+        if self._task is not None:
+            self._task.cancel()
         self._transport = None
         self._connections.all.discard(self)
         self._connections.reading.pop(self, None)
@@ -109,10 +149,12 @@ def bounded(app: Application) -> Application:
 
         async def send_in_time(message: Message) -> None:
             nonlocal has_begun
-            if not has_begun:
-                has_begun = True
-                connection.sends()
+            has_begun = True
+            connection.sends()
             await send(message)
+            await connection.sent()
+            if message.get("more_body", message["type"] == "http.response.start"):
+                connection.works()  # on the next part
 
         try:
             await app(scope, receive_all, send_in_time)

@@ -21,7 +21,7 @@ def server(tiny_bundle: Path) -> Any:
         languages = tuple(LanguagePair(pair[:2], pair[3:]) for pair in pairs or ("en>de",))
         model = SimpleNamespace(manifest=dataclasses.replace(manifest, languages=languages))
         settings = ServerConfig(**config)
-        ports = {name: getattr(settings, name) for name in ("port", "metrics_port", "admin_port")}
+        ports = {name: getattr(settings, name) for name in ("port", "http_port", "metrics_port", "admin_port")}
         return SimpleNamespace(config=settings, models=[model], **ports)
 
     return make

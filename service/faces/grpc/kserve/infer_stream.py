@@ -5,12 +5,12 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
+from service.calls.byte_budget import Hold
 from service.calls.failures import code_of
 from service.calls.metadata import Metadata
 from service.calls.pipeline import CallPipeline
 from service.domain.call import ENGINE_PHASES, Phase, begin_call, current_call
 from service.domain.errors import ServiceError, Unavailable
-from service.faces.grpc.byte_budget import Hold
 from service.faces.grpc.pb.inference import grpc_service_pb2 as pb
 
 # Per stream. Beyond this limit nothing more is read, and gRPC's flow control makes the sender wait.

@@ -9,12 +9,12 @@ from typing import Any, Protocol
 import grpc
 
 import service
+from service.calls.byte_budget import ByteBudget
 from service.calls.pipeline import CallPipeline
 from service.domain.call import TIMING_KEY, current_call, server_timing
 from service.domain.errors import InvalidRequest, NotFound, Path, Unavailable, Unimplemented
 from service.domain.translation import TranslationResult
 from service.faces.grpc.absent_callers import write
-from service.faces.grpc.byte_budget import ByteBudget
 from service.faces.grpc.context import deadline_of
 from service.faces.grpc.kserve.infer_stream import InferStream
 from service.faces.grpc.kserve.messages import InferCall, call_from_pb, results_to_pb, spelled

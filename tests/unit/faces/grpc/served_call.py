@@ -5,10 +5,10 @@ from typing import Any, cast
 
 import grpc
 
+from service.calls.open_calls import OpenCalls
 from service.calls.pipeline import CallPipeline
 from service.faces.grpc.calls import CallInterceptor
 from service.faces.grpc.intake import Intake, Memory
-from service.faces.grpc.open_calls import OpenCalls
 
 METADATA = (("x-request-id", "mine"),)
 

@@ -7,10 +7,10 @@ import grpc
 import pytest
 
 from service.calls.observer import CallObserver
+from service.calls.open_calls import OpenCalls
 from service.calls.pipeline import CallPipeline
 from service.domain.errors import Overloaded
 from service.domain.translation import Priority
-from service.faces.grpc.open_calls import OpenCalls
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.observe.access_log import AccessLog
 from service.observe.metrics import Metrics

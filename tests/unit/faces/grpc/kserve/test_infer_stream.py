@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from service.calls.byte_budget import ByteBudget
 from service.calls.observer import CallObserver
 from service.calls.pipeline import CallPipeline
 from service.domain.call import Call, begin_call
 from service.domain.errors import InvalidRequest, NotFound, Unavailable
-from service.faces.grpc.byte_budget import ByteBudget
 from service.faces.grpc.kserve.infer_stream import MAX_IN_FLIGHT, InferStream
 from service.faces.grpc.pb.inference import grpc_service_pb2 as pb
 from service.observe.access_log import AccessLog

@@ -7,9 +7,9 @@ import grpc
 import pytest
 
 from service.calls.observer import CallObserver
+from service.calls.open_calls import OpenCalls
 from service.calls.pipeline import CallPipeline
 from service.domain.errors import NotFound
-from service.faces.grpc.open_calls import OpenCalls
 from service.observe.access_log import AccessLog
 from service.observe.metrics import Metrics
 from service.observe.recent_errors import RecentErrors

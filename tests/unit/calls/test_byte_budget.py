@@ -2,8 +2,8 @@
 
 import pytest
 
+from service.calls.byte_budget import CALL_BYTES, ByteBudget
 from service.domain.errors import MemoryFull
-from service.faces.grpc.byte_budget import CALL_BYTES, ByteBudget
 
 KIB, MIB = 2**10, 2**20
 

@@ -1,0 +1,54 @@
+"""What a call takes of the server until its answer is sent: bytes, and a place among the open calls."""
+
+import asyncio
+
+from service.calls.byte_budget import CALL_BYTES, ByteBudget, Hold
+from service.calls.open_calls import OpenCalls
+
+# Parsing and checking a larger message takes the event loop milliseconds, in which no other call is accepted.
+LARGE_BYTES = 64 * 2**10
+_REST = 9  # limits large messages to a tenth of the event loop's time
+
+
+class Stay(Hold):
+    """A call's bytes and, from its message's arrival, its place among open calls."""
+
+    __slots__ = ("_is_open", "_open_calls")
+
+    def __init__(self, budget: ByteBudget, open_calls: OpenCalls | None) -> None:
+        """Begin with a call's own bytes; count as open in `open_calls`, if there are any.
+
+        Raises:
+            MemoryFull: there is no room for another call.
+        """
+        super().__init__(budget)
+        self._open_calls = open_calls
+        self._is_open = False
+        self.grow(CALL_BYTES)
+
+    def open(self) -> None:
+        """Count as an open call from now on."""
+        if self._open_calls is not None:
+            self._is_open = True
+            self._open_calls.began()
+
+    def end(self, _: object = None) -> None:
+        """Give everything back, once the answer is sent or the caller is gone."""
+        self.release()
+        if self._is_open and self._open_calls is not None:
+            self._is_open = False
+            self._open_calls.ended()
+
+
+class LargeMessages:
+    """Makes large messages wait for each other, so that the event loop has time for all others in between."""
+
+    def __init__(self) -> None:
+        self._lock = asyncio.Lock()
+
+    async def turn(self) -> None:
+        """Wait for the turn of a large message: several times as long as the last one blocked the event loop."""
+        await self._lock.acquire()
+        loop = asyncio.get_running_loop()
+        began_seconds = loop.time()
+        loop.call_soon(lambda: loop.call_later(_REST * (loop.time() - began_seconds), self._lock.release))

@@ -1,0 +1,133 @@
+"""Reading of callers' bodies: JSON and forms, checked by the type that they must have."""
+
+import functools
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+from urllib.parse import parse_qsl
+
+from pydantic import TypeAdapter, ValidationError
+
+from service.domain.errors import InvalidRequest, Path, Public, Quoted, quoted
+from service.faces.http.answers import JSON
+from service.faces.http.application import HttpRequest
+
+T = TypeVar("T")
+
+FORM = "application/x-www-form-urlencoded"
+
+_MAX_FIELDS = 4096
+_EXPECTED = {
+    "string_type": "a string",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "int_parsing": "a whole number",
+    "int_parsing_size": "a smaller number",
+    "float_type": "a number",
+    "float_parsing": "a number",
+    "finite_number": "a finite number",
+    "bool_type": "true or false",
+    "bool_parsing": "true or false",
+    "list_type": "a list",
+    "tuple_type": "a list",
+    "dict_type": "an object",
+    "model_type": "an object",
+    "model_attributes_type": "an object",
+    "dataclass_type": "an object",
+}
+
+
+def content_type(request: HttpRequest) -> str:
+    """Return the type of a request's body, in lower case and without parameters."""
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+def json_of(request: HttpRequest, kind: type[T]) -> T:
+    """Read a body of JSON; `kind` is any type that pydantic can check.
+
+    Raises:
+        InvalidRequest: the Content-Type is another one, the body is not JSON, or not of this type.
+    """
+    given = content_type(request)
+    if given not in (JSON, ""):
+        raise InvalidRequest("Content-Type is {given}", given=given, allowed=JSON)
+    try:
+        return adapter(kind).validate_json(request.body)
+    except ValidationError as error:
+        raise invalid(error) from None
+
+
+def checked(values: object, kind: type[T]) -> T:
+    """Check values that are no JSON, such as those of a form, where every number is a text.
+
+    Raises:
+        InvalidRequest: they are not of this type.
+    """
+    try:
+        return adapter(kind).validate_python(values, strict=False)
+    except ValidationError as error:
+        raise invalid(error) from None
+
+
+def form_of(text: str) -> list[tuple[str, str]]:
+    """Return the fields of a query or a URL-encoded body, in order.
+
+    Raises:
+        InvalidRequest: there are too many, or they are not UTF-8.
+    """
+    try:
+        return parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=_MAX_FIELDS)
+    except UnicodeDecodeError:
+        raise InvalidRequest("the form is not UTF-8", advice="encode it as UTF-8, percent-encoded") from None
+    except ValueError:
+        raise InvalidRequest("the form has too many fields", allowed=f"up to {_MAX_FIELDS}") from None
+
+
+def fields_of_form(request: HttpRequest) -> list[tuple[str, str]]:
+    """Return the fields of a URL-encoded body.
+
+    Raises:
+        InvalidRequest: as for `form_of`.
+    """
+    return form_of(request.body.decode("latin-1"))
+
+
+@functools.cache
+def adapter(kind: type[T]) -> TypeAdapter[T]:
+    """Return what checks values of a type."""
+    return TypeAdapter(kind)
+
+
+def invalid(error: ValidationError) -> InvalidRequest:
+    """Return the first problem, as every other invalid request is reported."""
+    problem = error.errors(include_url=False)[0]
+    kind, where, given = problem["type"], Path(*problem["loc"]), problem["input"]
+    context: Mapping[str, Any] = problem.get("ctx", {})
+    if kind == "json_invalid":
+        return InvalidRequest("the body is not JSON: {reason}", reason=Public(str(context["error"])))
+    if kind == "missing":
+        return InvalidRequest("{path} is missing", where)
+    if kind == "extra_forbidden":
+        return InvalidRequest("{path} is unknown", Path(*map(_shortened, where)), advice="leave it out")
+    allowed = str(context["expected"]) if "expected" in context else _EXPECTED.get(kind, "")
+    shown = Quoted(_shown(given))
+    if not where:
+        return InvalidRequest("the body is {value}", value=shown, allowed=allowed or "an object")
+    if allowed:
+        return InvalidRequest("{path} is {value}", where, value=shown, allowed=allowed)
+    return InvalidRequest("{path} is {value}: {reason}", where, value=shown, reason=Public(problem["msg"]))
+
+
+def _shortened(part: str | int) -> str | int:
+    return part if isinstance(part, int) else quoted(part)[1:-1]
+
+
+def _shown(given: object) -> str:
+    if isinstance(given, str):
+        return quoted(given)
+    if isinstance(given, Mapping):
+        return "an object"
+    if isinstance(given, Sequence):
+        return "a list"
+    if given is None:
+        return "null"
+    return str(given).lower() if isinstance(given, bool) else f"{given!s:.40}"

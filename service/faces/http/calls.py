@@ -1,0 +1,228 @@
+"""HTTP side of the call pipeline (`service.calls.pipeline`): takes every call from its head to its last byte.
+
+Find the route -> begin -> identify -> read the body within the byte budget -> admit -> serve -> answer, or the error in
+the API's words. All on the server's event loop: a call never waits for another thread.
+"""
+
+import contextlib
+from collections.abc import Callable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from http import HTTPStatus
+
+from service.calls.byte_budget import ByteBudget
+from service.calls.metadata import REQUEST_ID_KEY, Metadata
+from service.calls.open_calls import OpenCalls
+from service.calls.pipeline import CallPipeline
+from service.calls.stay import LARGE_BYTES, LargeMessages, Stay
+from service.domain.call import TIMING_KEY, Call, server_timing
+from service.domain.errors import ServiceError, Unavailable
+from service.domain.translation import Priority
+from service.faces.http.answers import in_json, retry_headers
+from service.faces.http.application import (
+    ClientGone,
+    HttpAnswer,
+    HttpRequest,
+    Receive,
+    Refused,
+    Scope,
+    Send,
+    check_head,
+    end_with,
+    headers_of,
+    method_of,
+    read_body,
+    send_answer,
+)
+from service.faces.http.cors import Cors
+from service.faces.http.routes import Found, HttpStream, Route, Routes
+
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+
+_PROTOCOL = "http"
+_CLOSES: Mapping[str, str] = {"Connection": "close"}
+
+
+@dataclass(frozen=True, slots=True)
+class HttpLimits:
+    """What calls may take: bytes of one body, and bytes of all calls together."""
+
+    max_body_bytes: int
+    budget: ByteBudget
+
+
+class HttpCalls:
+    """The ASGI application of callers. For the server's event loop only."""
+
+    def __init__(
+        self,
+        routes: Routes,
+        pipeline: CallPipeline,
+        open_calls: OpenCalls,
+        limits: HttpLimits,
+        is_closing: Callable[[], bool],
+        cors: Cors,
+    ) -> None:
+        """Answer UNAVAILABLE once `is_closing`."""
+        self._routes = routes
+        self._pipeline = pipeline
+        self._open_calls = open_calls
+        self._limits = limits
+        self._is_closing = is_closing
+        self._cors = cors
+        self._large = LargeMessages()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        with contextlib.suppress(ClientGone):
+            try:
+                check_head(scope, METHODS)
+                found = self._routes.find(scope["raw_path"].decode("latin-1"))
+                headers = headers_of(scope)
+                own = self._cors.headers(headers.get("origin", ""))
+                route = found.by_method.get(method_of(scope)) if found else None
+                if found is None or route is None:
+                    answer = self._cors.preflight(scope["method"], headers) or _no_route(scope, found)
+                    await end_with(_with(answer, own), receive, send)
+                    return
+                request = HttpRequest(
+                    route.method,
+                    scope["raw_path"].decode("latin-1"),
+                    headers,
+                    query=scope["query_string"].decode("latin-1"),
+                    parts=found.parts,
+                )
+                await self._call(route, request, scope, receive, _Sending(send, own))
+            except Refused as refused:
+                await end_with(refused.answer, receive, send)
+
+    async def _call(
+        self, route: Route, request: HttpRequest, scope: Scope, receive: Receive, sending: "_Sending"
+    ) -> None:
+        metadata = tuple(request.headers.items())
+        host, port = scope["client"] or ("", 0)
+        call = self._pipeline.begin(route.name, metadata, host, f"{host}:{port}", protocol=_PROTOCOL)
+        sending.call = call
+        stay: Stay | None = None
+        try:
+            if route.needs_key and not route.has_own_key:
+                self._pipeline.identify(call, metadata)
+            stay = Stay(self._limits.budget, self._open_calls)
+            body = await read_body(request.headers, receive, self._limits.max_body_bytes, stay.grow)
+            if len(body) > LARGE_BYTES:
+                await self._large.turn()
+            stay.open()
+            request = replace(request, body=body)
+            if route.needs_key and route.has_own_key:
+                self._pipeline.identify(call, _with_key(metadata, route.key_in(request)))
+            if self._is_closing():
+                raise Unavailable("the server is stopping", advice="try again, another server may answer")
+            self._pipeline.admit(_normal)
+        except ServiceError as error:
+            failure = self._pipeline.refuse(call, error)
+            answer = _with(route.failure(failure, call), retry_headers(failure))
+            if stay is None:  # nothing was read
+                await end_with(_with(sending.named(answer), _CLOSES), receive, sending.send)
+            else:
+                await sending.answer(answer if not self._is_closing() else _with(answer, _CLOSES))
+        else:
+            await self._serve(route, request, call, metadata, sending)
+        finally:
+            if stay is not None:
+                stay.end()
+
+    async def _serve(
+        self, route: Route, request: HttpRequest, call: Call, metadata: Metadata, sending: "_Sending"
+    ) -> None:
+        async def work() -> HttpAnswer | None:
+            answer = await route.handle(request)
+            if isinstance(answer, HttpAnswer):
+                return answer
+            sending.stream = answer
+            async with aclosing(answer.parts) as parts:
+                async for part in parts:
+                    await sending.part(part)
+            return None
+
+        try:
+            answer = await self._pipeline.serve(call, work, metadata)
+        except ServiceError as error:
+            if sending.has_begun and sending.stream is not None:
+                await sending.end(sending.stream.failed(error))
+                return
+            answer = _with(route.failure(error, call), retry_headers(error))
+        if answer is None:
+            await sending.end()
+        else:
+            await sending.answer(answer)
+
+
+class _Sending:
+    """The sending of one call's answer, whole or in parts, with the headers that every answer has."""
+
+    def __init__(self, send: Send, headers: Mapping[str, str]) -> None:
+        self.send = send
+        self.call: Call | None = None
+        self.stream: HttpStream | None = None
+        self.has_begun = False
+        self._headers = headers
+
+    def named(self, answer: HttpAnswer) -> HttpAnswer:
+        """Return the answer with the call's id and timing."""
+        headers = {**self._headers, **answer.headers}
+        if self.call is not None:
+            headers[REQUEST_ID_KEY] = self.call.request_id
+            if self.call.num_texts:
+                headers[TIMING_KEY] = server_timing(self.call.seconds, self.call.total_seconds)
+        return replace(answer, headers=headers)
+
+    async def answer(self, answer: HttpAnswer) -> None:
+        """Send a whole answer."""
+        await send_answer(self.send, self.named(answer))
+
+    async def part(self, part: bytes) -> None:
+        """Send a part of a stream, after its head."""
+        if not self.has_begun:
+            await self._begin()
+        await self.send({"type": "http.response.body", "body": part, "more_body": True})
+
+    async def end(self, part: bytes = b"") -> None:
+        """End a stream."""
+        if not self.has_begun:
+            await self._begin()
+        await self.send({"type": "http.response.body", "body": part})
+
+    async def _begin(self) -> None:
+        assert self.stream is not None, "there is no stream"
+        self.has_begun = True
+        headers = {"content-type": self.stream.content_type, **self._headers, **self.stream.headers}
+        if self.call is not None:
+            headers[REQUEST_ID_KEY] = self.call.request_id
+        lines = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
+        await self.send({"type": "http.response.start", "status": HTTPStatus.OK.value, "headers": lines})
+
+
+def _normal() -> Priority:
+    return Priority.NORMAL
+
+
+def _with(answer: HttpAnswer, headers: Mapping[str, str]) -> HttpAnswer:
+    return replace(answer, headers={**answer.headers, **headers}) if headers else answer
+
+
+def _with_key(metadata: Metadata, key: str) -> Metadata:
+    return (("x-api-key", key), *metadata) if key else metadata
+
+
+def _no_route(scope: Scope, found: Found | None) -> HttpAnswer:
+    """Return the answer where no route is."""
+    path = scope["raw_path"].decode("latin-1")
+    if found is None:
+        message = f"{path!r:.80} is not here; /v1/docs lists what is."
+        document = {"error": {"code": "NOT_FOUND", "message": message}}
+        return in_json(document, status=HTTPStatus.NOT_FOUND)
+    possible = ", ".join(sorted(found.by_method))
+    document = {
+        "error": {"code": "UNIMPLEMENTED", "message": f"{scope['method']} is not possible here; allowed is {possible}."}
+    }
+    return in_json(document, {"Allow": possible}, HTTPStatus.METHOD_NOT_ALLOWED)

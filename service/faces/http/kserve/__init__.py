@@ -1,0 +1,1 @@
+"""The Open Inference Protocol over HTTP, as Triton and KServe speak it."""

@@ -1,0 +1,31 @@
+"""The served languages, with their names and into which others each is translated, as several APIs list them."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from service.models.loaded_model import LoadedModel
+from service.text.languages import display_name
+
+
+@dataclass(frozen=True, slots=True)
+class ListedLanguage:
+    """A language that is translated, or translated into; `targets` are sorted, and empty for a mere target."""
+
+    code: str
+    name: str
+    targets: list[str]
+
+
+def languages_of(models: Iterable[LoadedModel], display_language_code: str = "en") -> list[ListedLanguage]:
+    """Return the languages of all models, by code."""
+    targets: dict[str, set[str]] = {}
+    for model in models:
+        sources = {source for source, _ in model.pairs.listed} | set(model.pairs.any_to_any)
+        for source in sources:
+            targets.setdefault(source, set()).update(model.pairs.targets(source))
+    for into in [target for each in targets.values() for target in each]:
+        targets.setdefault(into, set())
+    return [
+        ListedLanguage(code, display_name(code, display_language_code), sorted(targets[code]))
+        for code in sorted(targets)
+    ]

@@ -1,0 +1,1 @@
+"""The API of LibreTranslate (https://docs.libretranslate.com)."""

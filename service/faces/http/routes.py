@@ -1,0 +1,99 @@
+"""Which call each path is, and in whose words its errors are."""
+
+import re
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from urllib.parse import unquote
+
+from service.domain.call import Call
+from service.domain.errors import ServiceError
+from service.faces.http.application import HttpAnswer, HttpRequest
+
+_PART = re.compile(r"\{(\w+)\}")
+
+
+@dataclass(frozen=True, slots=True)
+class HttpStream:
+    """An answer that is sent as it grows: an error before its first part is answered as any other."""
+
+    content_type: str
+    parts: AsyncGenerator[bytes]
+    failed: Callable[[ServiceError], bytes]  # the last part, after an error
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+Handle = Callable[[HttpRequest], Awaitable[HttpAnswer | HttpStream]]
+Failure = Callable[[ServiceError, Call], HttpAnswer]
+
+
+def _no_key(_: HttpRequest) -> str:
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One method of one path.
+
+    `{name}` in `path` stands for any text without a slash. `name` is that of the call, for metrics, logs and traces.
+    `failure` returns an error in the words of the API. Where an API has keys in its query or body, `key_in` finds
+    them, once the body is read; headers are looked at first. A path that is no `call` needs no key and is not counted.
+    """
+
+    method: str
+    path: str
+    name: str
+    handle: Handle
+    failure: Failure
+    key_in: Callable[[HttpRequest], str] = _no_key
+    needs_key: bool = True
+
+    @property
+    def has_own_key(self) -> bool:
+        """Return whether the API's callers may send their key elsewhere than in a header."""
+        return self.key_in is not _no_key
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The routes of a path, by method, and the path's open parts."""
+
+    by_method: Mapping[str, Route]
+    parts: Mapping[str, str]
+
+
+_NO_PARTS: Mapping[str, str] = MappingProxyType({})
+
+
+class Routes:
+    """All routes, by path."""
+
+    def __init__(self, routes: Iterable[Route]) -> None:
+        self.all = tuple(routes)
+        self._fixed: dict[str, Found] = {}
+        self._open: dict[re.Pattern[str], dict[str, Route]] = {}
+        by_path: dict[str, dict[str, Route]] = {}
+        for route in self.all:
+            there = by_path.setdefault(route.path, {})
+            assert route.method not in there, f"{route.method} {route.path} is there twice"
+            there[route.method] = route
+        for path, there in by_path.items():
+            if _PART.search(path):
+                self._open[_pattern(path)] = there
+            else:
+                self._fixed[path] = Found(there, _NO_PARTS)
+
+    def find(self, path: str) -> Found | None:
+        """Return the routes of a path, as sent."""
+        found = self._fixed.get(path)
+        if found is not None:
+            return found
+        for pattern, there in self._open.items():
+            if match := pattern.fullmatch(path):
+                return Found(there, {name: unquote(part) for name, part in match.groupdict().items()})
+        return None
+
+
+def _pattern(path: str) -> re.Pattern[str]:
+    places = _PART.split(path)  # text, name, text, ...
+    return re.compile("".join(f"(?P<{p}>[^/]+)" if i % 2 else re.escape(p) for i, p in enumerate(places)))

@@ -1,0 +1,1 @@
+"""Our own API over HTTP, under /v1."""

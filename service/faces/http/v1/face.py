@@ -1,0 +1,141 @@
+"""Our own API over HTTP: translate, whole or as it grows, detect, languages, models."""
+
+import json
+from collections.abc import AsyncGenerator, Sequence
+from functools import partial
+from http import HTTPStatus
+
+from service.calls.failures import code_of
+from service.domain.call import Call, current_call
+from service.domain.errors import ServiceError
+from service.domain.translation import StreamEvent, TranslationRequest
+from service.faces.http.answers import in_json, status_of
+from service.faces.http.application import HttpAnswer, HttpRequest
+from service.faces.http.bodies import json_of
+from service.faces.http.languages import languages_of
+from service.faces.http.routes import HttpStream, Route
+from service.faces.http.v1 import messages
+from service.faces.http.v1.openapi import openapi_document
+from service.faces.http.v1.reference import reference_page
+from service.translation.translator import Translator
+
+EVENTS = "text/event-stream"
+
+_STREAM_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}  # a proxy must pass each event on at once
+
+
+class V1:
+    """Our own API. All methods belong to the event loop's thread."""
+
+    def __init__(self, translator: Translator, default_deadline_seconds: float) -> None:
+        """Give calls without a deadline `default_deadline_seconds`."""
+        self._translator = translator
+        self._default_deadline_seconds = default_deadline_seconds
+        self._openapi = in_json(openapi_document())
+        self._reference = reference_page(openapi_document())
+
+    def routes(self) -> Sequence[Route]:
+        """Return the routes of this API."""
+        route = partial(Route, failure=failure)
+        return (
+            route("POST", "/v1/translate", "v1/translate", self.translate),
+            route("POST", "/v1/translate/stream", "v1/translate_stream", self.stream),
+            route("POST", "/v1/detect", "v1/detect", self.detect),
+            route("GET", "/v1/languages", "v1/languages", self.languages),
+            route("GET", "/v1/models", "v1/models", self.models),
+            route("GET", "/v1/openapi.json", "v1/openapi", self.openapi, needs_key=False),
+            route("GET", "/v1/docs", "v1/docs", self.reference, needs_key=False),
+        )
+
+    async def translate(self, request: HttpRequest) -> HttpAnswer:
+        """Translate texts."""
+        body = json_of(request, messages.TranslateRequest)
+        result = await self._translator.translate(self._asked(body))
+        with_segments = body.return_segments
+        num_entries = sum(len(each.segments) * with_segments + len(each.alignment) for each in result.translations)
+        return await self._translator.convert(
+            lambda: in_json(messages.result_document(result, with_segments=with_segments)), num_entries
+        )
+
+    async def stream(self, request: HttpRequest) -> HttpStream:
+        """Translate texts, and send the translations as they grow, as server-sent events."""
+        body = json_of(request, messages.TranslateRequest)
+        asked = self._asked(body)
+
+        async def parts() -> AsyncGenerator[bytes]:
+            model = {}
+            events = self._translator.stream(asked)
+            try:
+                async for event in events:
+                    model = {"model": event.model, "model_version": event.model_version}
+                    yield _event("", _stream_document(event, with_segments=body.return_segments))
+            finally:
+                await events.aclose()
+            yield _event("done", model)
+
+        return HttpStream(EVENTS, parts(), lambda error: _event("error", error_document(error)), _STREAM_HEADERS)
+
+    async def detect(self, request: HttpRequest) -> HttpAnswer:
+        """Detect the language of each text."""
+        texts = messages.texts_of(json_of(request, messages.DetectRequest))
+        current_call().asks_for(texts)
+        detected = await self._translator.detect(texts, messages.deadline(None, self._default_deadline_seconds))
+        return in_json(messages.detections_document(detected))
+
+    async def languages(self, request: HttpRequest) -> HttpAnswer:
+        """List the languages, and into which of them each is translated."""
+        return in_json(
+            {
+                "languages": [
+                    {"language_code": each.code, "name": each.name, "targets": each.targets}
+                    for each in languages_of(self._translator.models())
+                ]
+            }
+        )
+
+    async def models(self, request: HttpRequest) -> HttpAnswer:
+        """List the served models."""
+        return in_json({"models": [messages.model_document(model) for model in self._translator.models()]})
+
+    async def openapi(self, request: HttpRequest) -> HttpAnswer:
+        """Describe this API, as OpenAPI 3.1."""
+        return self._openapi
+
+    async def reference(self, request: HttpRequest) -> HttpAnswer:
+        """Describe this API to a reader."""
+        return self._reference
+
+    def _asked(self, body: messages.TranslateRequest) -> TranslationRequest:
+        texts = messages.texts_of(body)
+        current_call().asks_for(texts)
+        return messages.request_from(body, texts, self._default_deadline_seconds)
+
+
+def failure(error: ServiceError, call: Call) -> HttpAnswer:
+    """Return an error: its code, the field, what is allowed, and a sentence that says it all."""
+    document = error_document(error)
+    document["error"]["request_id"] = call.request_id
+    status = status_of(document["error"]["code"])
+    headers = {"WWW-Authenticate": "Bearer"} if status is HTTPStatus.UNAUTHORIZED else {}
+    return in_json(document, headers, status)
+
+
+def error_document(error: ServiceError) -> messages.Document:
+    """Return an error as data."""
+    about = {"code": code_of(error), "reason": error.reason, "message": str(error)}
+    for name, text in (("field", error.field), ("allowed", error.allowed), ("advice", error.advice)):
+        if text:
+            about[name] = text
+    return {"error": about}
+
+
+def _event(name: str, document: messages.Document) -> bytes:
+    data = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
+    return f"event: {name}\ndata: {data}\n\n".encode() if name else f"data: {data}\n\n".encode()
+
+
+def _stream_document(event: StreamEvent, *, with_segments: bool) -> messages.Document:
+    document: messages.Document = {"text_index": event.text_index, "delta": event.delta}
+    if event.translation is not None:
+        document["translation"] = messages.translation_document(event.translation, with_segments=with_segments)
+    return document

@@ -1,0 +1,247 @@
+"""Messages of our own API: what bodies and answers look like, and how they become domain types.
+
+Fields have the names of `dragoman.v1`'s messages. Those of the options come from the tables in `domain/options.py` and
+`domain/translation.py`, so this module adds none.
+"""
+
+import enum
+import time
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, create_model
+
+from service.domain.errors import InvalidRequest, Path
+from service.domain.options import OPTIONS, RequestedOptions
+from service.domain.translation import (
+    MAX_TEXTS,
+    REQUEST_OPTIONS,
+    AlignedSpan,
+    DetectedLanguage,
+    Segment,
+    Term,
+    Translation,
+    TranslationRequest,
+    TranslationResult,
+)
+from service.faces.counts import MAX_LABELS, MAX_TERMS, check_count
+from service.models.loaded_model import LoadedModel
+
+Document = dict[str, Any]
+
+
+class _Message(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+def _bounds(low: float | None, high: float | None, *, excludes_low: bool) -> dict[str, Any]:
+    """Return the keywords of JSON Schema; the domain checks them, with its own words."""
+    found: dict[str, Any] = {}
+    if low is not None:
+        found["exclusiveMinimum" if excludes_low else "minimum"] = low
+    if high is not None:
+        found["maximum"] = high
+    return found
+
+
+def _options_type() -> type[BaseModel]:
+    fields: dict[str, Any] = {}
+    for option in OPTIONS.values():
+        extra = _bounds(option.low, option.high, excludes_low=option.excludes_low)
+        about = f"{option.help} Default: {option.default_words}."
+        fields[option.name] = (option.kind | None, Field(None, description=about, json_schema_extra=extra))
+    return create_model(
+        "DecodingOptions", __base__=_Message, __doc__="How to decode; see the table of options.", **fields
+    )
+
+
+DecodingOptions = _options_type()
+
+
+class TermMessage(_Message):
+    """A term and its required translation; without a target it is kept unchanged."""
+
+    source: str
+    target: str | None = None
+    case_sensitive: bool = False
+
+
+def _about(name: str) -> str:
+    return REQUEST_OPTIONS[name].help
+
+
+class TranslateRequest(_Message):
+    """Texts to translate; give `text` or `texts`."""
+
+    text: str | None = Field(None, description="One text.")
+    texts: list[str] | None = Field(None, description=f"Texts, at most {MAX_TEXTS}.")
+    source_language_code: str = Field("", description="BCP 47, such as en; detected where it is left out.")
+    target_language_code: str = Field(description="BCP 47, such as de.")
+    model: str = Field("", description=_about("model"))
+    model_version: str = Field("", description=_about("model_version"))
+    options: DecodingOptions | None = Field(None, description="How to decode.")  # type: ignore[valid-type]
+    mime_type: Literal["text/plain", "text/html"] = Field("text/plain", description=_about("mime_type"))
+    priority: Literal["high", "normal", "low"] = Field("normal", description=_about("priority"))
+    split_sentences: Literal["off", "on", "no_newlines"] = Field("on", description=_about("split_sentences"))
+    preserve_formatting: bool = Field(False, description=_about("preserve_formatting"))
+    glossary: str = Field("", description=_about("glossary"))
+    terms: list[TermMessage] = Field([], description="Terms of this call; they take precedence over the glossary's.")
+    target_prefixes: list[str] = Field([], description="Beginnings of the translations: one for each text, or none.")
+    return_alignments: bool = Field(False, description="Return which parts of source and translation correspond.")
+    return_segments: bool = Field(False, description="Return the segments that each text was translated in.")
+    strict: bool = Field(False, description=_about("strict"))
+    labels: dict[str, str] = Field({}, description="Labels of yours.")
+    deadline: Annotated[float, Field(description="Milliseconds until the answer must be there.")] | None = None
+
+
+class DetectRequest(_Message):
+    """Texts to detect the languages of; give `text` or `texts`."""
+
+    text: str | None = None
+    texts: list[str] | None = None
+
+
+def texts_of(body: TranslateRequest | DetectRequest) -> tuple[str, ...]:
+    """Return the texts of a call.
+
+    Raises:
+        InvalidRequest: there are none, both `text` and `texts`, or too many.
+    """
+    if body.text is not None:
+        if body.texts is not None:
+            raise InvalidRequest("{path} and text are both given", Path("texts"), advice="give one of them")
+        return (body.text,)
+    if body.texts is None:
+        raise InvalidRequest("{path} is missing", Path("text"), advice="give text, or texts for several")
+    check_count("texts", len(body.texts), MAX_TEXTS)
+    return tuple(body.texts)
+
+
+_ENUMERATED: Mapping[str, type[enum.Enum]] = {
+    name: option.kind
+    for name, option in REQUEST_OPTIONS.items()
+    if isinstance(option.kind, type) and issubclass(option.kind, enum.Enum)
+}
+
+
+def request_from(body: TranslateRequest, texts: tuple[str, ...], default_deadline_seconds: float) -> TranslationRequest:
+    """Return the caller's request.
+
+    Raises:
+        InvalidRequest: the deadline is not positive, or there are too many entries.
+    """
+    given: dict[str, Any] = {}
+    for name, option in REQUEST_OPTIONS.items():
+        if name in body.model_fields_set:
+            value = getattr(body, name)
+            given[option.attribute] = _ENUMERATED[name](value) if name in _ENUMERATED else value
+    if body.options is not None:
+        given["options"] = RequestedOptions(
+            **{name: getattr(body.options, name) for name in body.options.model_fields_set}
+        )  # type: ignore[attr-defined]
+    check_count("terms", len(body.terms), MAX_TERMS)
+    check_count("labels", len(body.labels), MAX_LABELS)
+    check_count("target_prefixes", len(body.target_prefixes), MAX_TEXTS)
+    return TranslationRequest(
+        texts=texts,
+        source_language_code=body.source_language_code,
+        target_language_code=body.target_language_code,
+        deadline_seconds=deadline(body.deadline, default_deadline_seconds),
+        target_prefixes=tuple(body.target_prefixes),
+        terms=tuple(Term(each.source, each.target, each.case_sensitive) for each in body.terms),
+        return_alignments=body.return_alignments,
+        labels=tuple(sorted(body.labels.items())),
+        **given,
+    )
+
+
+def deadline(milliseconds: float | None, default_seconds: float) -> float:
+    """Return a call's deadline on the clock of `time.monotonic()`.
+
+    Raises:
+        InvalidRequest: it is not above 0.
+    """
+    if milliseconds is None:
+        return time.monotonic() + default_seconds
+    if not milliseconds > 0.0:
+        raise InvalidRequest("{path} is {value}", Path("deadline"), value=milliseconds, allowed="milliseconds above 0")
+    return time.monotonic() + milliseconds / 1000
+
+
+def result_document(result: TranslationResult, *, with_segments: bool) -> Document:
+    """Return the answer to a call."""
+    return {
+        "translations": [translation_document(each, with_segments=with_segments) for each in result.translations],
+        "model": result.model,
+        "model_version": result.model_version,
+    }
+
+
+def translation_document(translation: Translation, *, with_segments: bool) -> Document:
+    """Return the answer to one text."""
+    document: Document = {
+        "text": translation.text,
+        "finish_reason": translation.finish_reason.value,
+        "num_source_tokens": translation.num_source_tokens,
+    }
+    if translation.detected_language_code:
+        document["detected_language_code"] = translation.detected_language_code
+    if len(translation.hypotheses) > 1 or any(each.score is not None for each in translation.hypotheses):
+        document["hypotheses"] = [
+            {"text": each.text, "num_tokens": each.num_tokens, **({} if each.score is None else {"score": each.score})}
+            for each in translation.hypotheses
+        ]
+    if with_segments:
+        document["segments"] = [_segment_document(each) for each in translation.segments]
+    if flags := sorted({flag.value for segment in translation.segments for flag in segment.flags}):
+        document["flags"] = flags
+    if translation.alignment:
+        document["alignment"] = [_span_document(each) for each in translation.alignment]
+    return document
+
+
+def _segment_document(segment: Segment) -> Document:
+    return {
+        **_span_document(segment),
+        "finish_reason": segment.finish_reason.value,
+        "num_source_tokens": segment.num_source_tokens,
+        "num_output_tokens": segment.num_output_tokens,
+        "flags": [flag.value for flag in segment.flags],
+    }
+
+
+def _span_document(span: AlignedSpan | Segment) -> Document:
+    return {
+        "source_start": span.source_start,
+        "source_end": span.source_end,
+        "target_start": span.target_start,
+        "target_end": span.target_end,
+    }
+
+
+def detections_document(detected: Iterable[Iterable[DetectedLanguage]]) -> Document:
+    """Return the languages of each text, best first."""
+    return {
+        "detections": [
+            {"languages": [{"language_code": each.language_code, "confidence": each.confidence} for each in languages]}
+            for languages in detected
+        ]
+    }
+
+
+def model_document(model: LoadedModel) -> Document:
+    """Return the public description of a model."""
+    limits, defaults = model.manifest.limits, model.default_options
+    return {
+        "name": model.name,
+        "version": model.version,
+        "language_pairs": [
+            {"source_language_code": source, "target_language_code": target} for source, target in model.pairs.listed
+        ],
+        "any_to_any_language_codes": list(model.pairs.any_to_any),
+        "max_source_tokens": limits.max_source_tokens,
+        "max_output_tokens": limits.max_output_tokens,
+        "default_options": {name: getattr(defaults, name) for name in OPTIONS},
+        "precision": model.manifest.precision,
+        "kernels": model.kernels,
+    }

@@ -1,0 +1,64 @@
+"""Wiring of the HTTP port: the routes of each API, on the way of all calls."""
+
+import ssl
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from service.calls.byte_budget import ByteBudget
+from service.calls.open_calls import OpenCalls
+from service.calls.pipeline import CallPipeline
+from service.config.server_config import ServerConfig
+from service.faces.http.bounds import ConnectionLimits
+from service.faces.http.calls import HttpCalls, HttpLimits
+from service.faces.http.cors import Cors
+from service.faces.http.deepl.face import DeepL
+from service.faces.http.google.face import Google
+from service.faces.http.kserve.face import KServe
+from service.faces.http.libretranslate.face import LibreTranslate
+from service.faces.http.listener import CallListener
+from service.faces.http.routes import Route, Routes
+from service.faces.http.v1.face import V1
+from service.process.ports import bound_port
+from service.translation.translator import Translator
+
+# As nginx keeps idle connections: clients that pool them must rarely find one that is closed.
+_IDLE_SECONDS = 75.0
+
+
+class Face(Protocol):
+    """An API over HTTP."""
+
+    def routes(self) -> Sequence[Route]:
+        """Return the routes of this API."""
+        ...
+
+
+def call_listener(
+    config: ServerConfig,
+    translator: Translator,
+    pipeline: CallPipeline,
+    open_calls: OpenCalls,
+    budget: ByteBudget,
+    is_closing: Callable[[], bool],
+    tls: ssl.SSLContext | None,
+    *,
+    shares_port: bool,
+) -> CallListener:
+    """Bind the port of callers, which may be shared with other processes; it answers from `start` on.
+
+    Raises:
+        PortError: the port can't be listened on.
+    """
+    port = bound_port(config.http_host, config.http_port, "calls over HTTP", "--http-port", is_shared=shares_port)
+    deadline_seconds = config.default_deadline_seconds
+    faces: Sequence[Face] = (
+        V1(translator, deadline_seconds),
+        LibreTranslate(translator, deadline_seconds),
+        DeepL(translator, deadline_seconds),
+        Google(translator, deadline_seconds),
+        KServe(translator, deadline_seconds),
+    )
+    routes = Routes(route for face in faces for route in face.routes())
+    limits = HttpLimits(config.max_request_bytes, budget)
+    app = HttpCalls(routes, pipeline, open_calls, limits, is_closing, Cors(config.http_origin))
+    return CallListener(port, app, ConnectionLimits(config.max_connections, _IDLE_SECONDS, cancels=True), tls)
