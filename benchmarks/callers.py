@@ -1,4 +1,4 @@
-"""How load generators call a server: with gRPC's client, with a lighter one, or over LibreTranslate's HTTP API.
+"""How load generators call a server: with gRPC's client, with a lighter one, or over HTTP: our API or LibreTranslate's.
 
 Each yields a function that makes one call and returns its status by name and the answer, empty unless that is OK.
 """
@@ -17,6 +17,7 @@ from dragoman_client import Target, target_of
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
 
+OWN_API = "/v1"
 TRANSLATE = "/dragoman.v1.TranslationService/Translate"
 
 Translate = Callable[[pb.TranslateRequest], Awaitable[tuple[str, pb.TranslateResponse]]]
@@ -55,30 +56,36 @@ async def light_callers(address: str, timeout_seconds: float, connections: int) 
 
 @contextlib.asynccontextmanager
 async def http_callers(address: str, timeout_seconds: float, connections: int) -> AsyncIterator[Translate]:
-    """Call LibreTranslate's API, plain texts only. Answers say nothing of tokens: they count 0."""
+    """Call LibreTranslate's API, or our own if the address ends with /v1; plain texts only. Answers of the former say
+    nothing of tokens: they count 0."""
+    is_ours = address.endswith(OWN_API)
+
+    def asked(request: pb.TranslateRequest) -> tuple[str, Any]:
+        source, target = request.source_language_code, request.target_language_code
+        if is_ours:
+            options = {field.name: value for field, value in request.options.ListFields()}
+            languages = {"source_language_code": source, "target_language_code": target}
+            return f"{OWN_API}/translate", {"texts": list(request.texts), **languages, "options": options}
+        return "/translate", {"q": list(request.texts), "source": source, "target": target, "format": "text"}
+
+    def answered(answer: Any) -> pb.TranslateResponse:
+        found = answer["translations"] if is_ours else [{"text": text} for text in answer["translatedText"]]
+        return pb.TranslateResponse(
+            translations=[pb.Translation(text=e["text"], hypotheses=[pb.Hypothesis(text=e["text"])]) for e in found]
+        )
+
     async with HttpChannel(address, connections) as channel:
 
         async def translate(request: pb.TranslateRequest) -> tuple[str, pb.TranslateResponse]:
-            body = {
-                "q": list(request.texts),
-                "source": request.source_language_code,
-                "target": request.target_language_code,
-                "format": "text",
-            }
             try:
                 async with asyncio.timeout(timeout_seconds):
-                    code, answer = await channel.post("/translate", body)
+                    code, answer = await channel.post(*asked(request))
             except TimeoutError:
                 return "DEADLINE_EXCEEDED", pb.TranslateResponse()
             except (OSError, EOFError):
                 return "UNAVAILABLE", pb.TranslateResponse()
             if code != 200:
                 return f"HTTP {code}", pb.TranslateResponse()
-            return "OK", pb.TranslateResponse(
-                translations=[
-                    pb.Translation(text=text, hypotheses=[pb.Hypothesis(text=text)])
-                    for text in answer["translatedText"]
-                ]
-            )
+            return "OK", answered(answer)
 
         yield translate

@@ -16,10 +16,14 @@ from urllib.request import urlopen
 import click
 from tqdm import tqdm
 
+from benchmarks.callers import OWN_API
+from benchmarks.load_generator import Load
 from benchmarks.report import write_records
-from benchmarks.servers import running, serve_command
+from benchmarks.servers import running, send, serve_command
 from benchmarks.workload import held_out_texts
 from dragoman_client import Client, Options, Translation
+
+_WARM_UP, _ROUNDS, _SECONDS = 1, 7, 4.0
 
 
 @click.command()
@@ -30,8 +34,17 @@ from dragoman_client import Client, Options, Translation
 @click.option("--count", default=2000, show_default=True, help="Sentences: the first column of the file, repeated.")
 @click.option("--callers", default=32, show_default=True)
 @click.option("--beam-size", default=1, show_default=True)
-def main(sentences: Path, models: str, source: str, target: str, count: int, callers: int, beam_size: int) -> None:
-    """Print throughput, latency, mean step batch and the number of answers that changed under load."""
+@click.option("--face", type=click.Choice(["grpc", "http"]), default="grpc", help="http: compare both instead.")
+def main(
+    sentences: Path, models: str, source: str, target: str, count: int, callers: int, beam_size: int, face: str
+) -> None:
+    """Print throughput, latency, mean step batch and the number of answers that changed under load.
+
+    With `--face http`, print the throughput of both, with the same callers and texts, in turns.
+    """
+    if face == "http":
+        compare_faces(models, callers)
+        return
     texts = held_out_texts(sentences)
     texts = (texts * (count // len(texts) + 1))[:count]
     options = Options(beam_size=beam_size, max_repeats=0, max_length_ratio=0.0)
@@ -63,6 +76,40 @@ def main(sentences: Path, models: str, source: str, target: str, count: int, cal
     for name, value in record.items():
         click.echo(f"{name}: {value:.1f}" if isinstance(value, float) else f"{name}: {value}")
     click.echo(f"Wrote {write_records(f'load-beam{beam_size}', [record])}.")
+
+
+def compare_faces(models: str, callers: int) -> None:
+    """Print calls per second over HTTP and over gRPC, on the same server, in turns."""
+    rates: dict[str, list[float]] = {"grpc": [], "http": []}
+    cpus: dict[str, list[float]] = {"grpc": [], "http": []}
+    with running(serve_command(models, "--max-queue-seconds", "86400", "--http-port", "0")) as server:
+        addresses = {"grpc": server.address, "http": f"{server.http_url}{OWN_API}"}
+        for number in range(_WARM_UP + _ROUNDS):
+            for name, address in addresses.items():
+                load = Load(address, _SECONDS, callers=callers, is_light=True, connections=callers)
+                before = server.cpu_seconds()
+                outcome = send(load)
+                failed = [status for _, _, status, _ in outcome.calls if status != "OK"]
+                assert not failed, f"{name}: {failed[:3]}"
+                if number >= _WARM_UP:
+                    rates[name].append(len(outcome.calls) / outcome.wall_seconds)
+                    cpus[name].append(1e3 * (server.cpu_seconds() - before) / len(outcome.calls))
+                    click.echo(f"{name}: {rates[name][-1]:.1f} calls/s, {cpus[name][-1]:.2f} ms of CPU per call")
+    records: list[dict[str, Any]] = [
+        {
+            "model": Path(models).name,
+            "face": name,
+            "callers": callers,
+            "rounds": _ROUNDS,
+            "calls_per_second_best": max(rates[name]),
+            "calls_per_second_median": statistics.median(rates[name]),
+            "cpu_ms_per_call_median": statistics.median(cpus[name]),
+        }
+        for name in rates
+    ]
+    best, median = (records[1][key] / records[0][key] for key in ("calls_per_second_best", "calls_per_second_median"))
+    click.echo(f"HTTP against gRPC: {best:.2f} best to best, {median:.2f} median to median")
+    click.echo(f"Wrote {write_records('load-http', records)}.")
 
 
 def _translate_all(

@@ -72,7 +72,7 @@ class Replica:
         match = READY.search(self._process.stdout.readline())
         if match is None:
             raise click.ClickException(f"{' '.join(command)} did not become ready; its message is above.")
-        self.address = match.group(1)
+        self.address = match["address"]
         self.start_seconds.append(time.monotonic() - began)
 
     def stop(self) -> None:

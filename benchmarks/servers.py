@@ -19,15 +19,19 @@ import psutil
 from benchmarks.cpu_times import CpuTimes, cpu_times
 from benchmarks.load_generator import Load, Outcome
 
-READY = re.compile(r"(?:gRPC|HTTP) on (\S+?)(?:, metrics on (\S+?))?(?:, status page on (\S+?))?\. ")
+READY = re.compile(
+    r"(?:gRPC|HTTP) on (?P<address>\S+?)(?:, HTTP on (?P<http>\S+?)/)?(?:, metrics on (?P<metrics>\S+?))?"
+    r"(?:, status page on (?P<status>\S+?))?\. "
+)
 STOP_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class RunningServer:
-    """Addresses of a server; `metrics_url` is empty if it has no metrics, `status_url` if it has no status page."""
+    """Addresses of a server; those of what it does not have are empty."""
 
     address: str
+    http_url: str
     metrics_url: str
     status_url: str
     process: psutil.Process
@@ -86,7 +90,9 @@ def running(command: Sequence[str], log: IO[bytes] | None = None) -> Iterator[Ru
         match = READY.search(process.stdout.readline())
         if match is None:
             raise click.ClickException(f"{' '.join(command)} did not become ready; its message is above.")
-        yield RunningServer(match.group(1), match.group(2) or "", match.group(3) or "", psutil.Process(process.pid))
+        yield RunningServer(
+            *(match[name] or "" for name in ("address", "http", "metrics", "status")), psutil.Process(process.pid)
+        )
     finally:
         process.send_signal(signal.SIGTERM)
         try:

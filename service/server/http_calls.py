@@ -18,6 +18,7 @@ from service.faces.http.libretranslate.face import LibreTranslate
 from service.faces.http.listener import CallListener
 from service.faces.http.routes import Route, Routes
 from service.faces.http.v1.face import V1
+from service.process.descriptors import affordable_connections
 from service.process.ports import bound_port
 from service.translation.translator import Translator
 
@@ -61,4 +62,5 @@ def call_listener(
     routes = Routes(route for face in faces for route in face.routes())
     limits = HttpLimits(config.max_request_bytes, budget)
     app = HttpCalls(routes, pipeline, open_calls, limits, is_closing, Cors(config.http_origin))
-    return CallListener(port, app, ConnectionLimits(config.max_connections, _IDLE_SECONDS, cancels=True), tls)
+    most = affordable_connections(config.max_connections, num_ports=2)
+    return CallListener(port, app, ConnectionLimits(most, _IDLE_SECONDS, cancels=True), tls)

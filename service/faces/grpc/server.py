@@ -1,7 +1,6 @@
 """Assembly of servicers, the way of calls, health and reflection into one gRPC server; limits of its connections."""
 
 import logging
-import resource
 
 import grpc
 from grpc_health.v1 import health_pb2_grpc
@@ -25,6 +24,7 @@ from service.faces.grpc.kserve.servicer import KServeServicer
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as dragoman_grpc
 from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2_grpc as google_grpc
 from service.faces.grpc.pb.inference import grpc_service_pb2_grpc as kserve_grpc
+from service.process.descriptors import affordable_connections
 from service.translation.translator import Translator
 
 _API_NAMES = (translation_servicer.SERVICE_NAME, google_servicer.SERVICE_NAME, kserve_servicer.SERVICE_NAME)
@@ -42,9 +42,6 @@ MAX_CALLS = 1000
 
 # Bytes of a message that are received before it is read: gRPC's window for each call.
 UNREAD_BYTES = 16 * 2**10
-
-# Descriptors for everything but gRPC's connections: both HTTP ports, and files of models, certificates and keys.
-_RESERVED_DESCRIPTORS = 256
 
 
 def new_health_servicer() -> HealthServicer:
@@ -98,7 +95,7 @@ def _channel_options(config: ServerConfig, *, shares_port: bool = False) -> list
         # Between these two sizes gRPC rejects some calls at random.
         ("grpc.max_metadata_size", config.max_metadata_bytes),
         ("grpc.absolute_max_metadata_size", config.max_metadata_bytes),
-        *connection_options(config.max_connections),
+        *connection_options(affordable_connections(config.max_connections, 1 + (config.http_port >= 0))),
     ]
     if config.max_connection_age_seconds:
         options += [
@@ -109,9 +106,9 @@ def _channel_options(config: ServerConfig, *, shares_port: bool = False) -> list
 
 
 def connection_options(max_connections: int) -> list[tuple[str, int]]:
-    """Return options for `grpc.aio.server`; few file descriptors lower the limit below `max_connections`."""
+    """Return options for `grpc.aio.server`."""
     return [
-        ("grpc.max_allowed_incoming_connections", min(max_connections, _affordable_connections())),
+        ("grpc.max_allowed_incoming_connections", max_connections),
         ("grpc.max_concurrent_streams", MAX_CALLS),
         ("grpc.http2.lookahead_bytes", UNREAD_BYTES),
         ("grpc.http2.bdp_probe", 0),  # on fast networks it would let windows grow to megabytes
@@ -125,9 +122,3 @@ def connection_options(max_connections: int) -> list[tuple[str, int]]:
         ("grpc.keepalive_permit_without_calls", 1),
         ("grpc.http2.min_ping_interval_without_data_ms", round(MIN_PING_INTERVAL_SECONDS * 1000)),
     ]
-
-
-def _affordable_connections() -> int:
-    """Return how many connections the limit on open files (`ulimit -n`) allows."""
-    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return max(limit - _RESERVED_DESCRIPTORS, limit // 2, 1)

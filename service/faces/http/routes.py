@@ -77,7 +77,8 @@ class Routes:
             there = by_path.setdefault(route.path, {})
             assert route.method not in there, f"{route.method} {route.path} is there twice"
             there[route.method] = route
-        for path, there in by_path.items():
+        # Of two that match, the one with more fixed text is meant: {name}:translateText before {name}.
+        for path, there in sorted(by_path.items(), key=lambda each: -len(_PART.sub("", each[0]))):
             if _PART.search(path):
                 self._open[_pattern(path)] = there
             else:

@@ -1,0 +1,244 @@
+"""Our own API over HTTP: the same translations, options, limits, keys and errors as over gRPC."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from dragoman_client import Options
+from service.calls.keys import Quotas, key_lines, new_key
+from service.config.server_config import ServerConfig
+from service.domain.options import OPTIONS
+from service.faces.http.v1 import openapi
+from tests.http_caller import Reply, call, events
+from tests.servers import InProcessServer, LoopThread, distinct_texts, eventually, in_process
+
+ALICE, BOB = new_key(), new_key()
+ASKED = {"text": "station", "source_language_code": "en", "target_language_code": "de"}
+SAMPLING = {"top_k", "top_p", "seed"}
+
+
+@pytest.fixture(scope="module")
+def server(loop_thread: LoopThread, tiny_models: Path) -> Iterator[InProcessServer]:
+    config = ServerConfig(models=tiny_models, num_threads=1, http_port=0, http_origin=("https://example.org",))
+    with in_process(loop_thread, config) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def keyed(
+    loop_thread: LoopThread, tiny_models: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[InProcessServer]:
+    path = tmp_path_factory.mktemp("keys") / "keys.toml"
+    alice = key_lines(ALICE, "alice", None, Quotas())
+    path.write_text(alice + key_lines(BOB, "bob", None, Quotas(requests_per_minute=2)))
+    path.chmod(0o600)
+    config = ServerConfig(models=tiny_models, num_threads=1, http_port=0, api_keys=path)
+    with in_process(loop_thread, config) as running:
+        yield running
+
+
+def translate(server: InProcessServer, path: str = "/v1/translate", **asked: Any) -> Reply:
+    return call(server.http_url, "POST", path, {**ASKED, **asked})
+
+
+def test_a_text_gets_what_it_gets_over_grpc(server: InProcessServer) -> None:
+    texts = distinct_texts(3)
+    with server.client() as client:
+        expected = [each.text for each in client.translate(texts, "en", "de")]
+    asked = {"texts": texts, "source_language_code": "en", "target_language_code": "de"}
+    reply = call(server.http_url, "POST", "/v1/translate", asked)
+    assert reply.status == 200
+    assert [each["text"] for each in reply.document["translations"]] == expected
+    alone = translate(server, text=texts[0])
+    assert alone.document["translations"][0]["text"] == expected[0]
+    assert (reply.document["model"], reply.document["model_version"]) == ("tiny", "1")
+
+
+def test_a_stream_ends_with_the_same_translation(server: InProcessServer) -> None:
+    [text] = distinct_texts(1)
+    whole = translate(server, text=text).document["translations"][0]
+    reply = translate(server, "/v1/translate/stream", text=text)
+    assert reply.headers["content-type"] == "text/event-stream"
+    found = events(reply.body)
+    assert "".join(data["delta"] for name, data in found if not name) == whole["text"]
+    assert found[-2][1]["translation"] == whole
+    assert found[-1] == ("done", {"model": "tiny", "model_version": "1"})
+
+
+def test_a_stream_that_can_not_begin_is_an_error_like_any_other(server: InProcessServer) -> None:
+    reply = translate(server, "/v1/translate/stream", target_language_code="xx")
+    assert reply.status == 404
+    assert reply.error["code"] == "NOT_FOUND"
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_every_option_is_taken_and_checked(server: InProcessServer, name: str) -> None:
+    option = OPTIONS[name]
+    others: dict[str, Any] = {"temperature": 0.7, "num_hypotheses": 1} if name in SAMPLING else {}
+    good: Any = True if option.kind is bool else option.kind(2)
+    if name == "top_p":
+        good = 0.5
+    if name in SAMPLING or name == "temperature":
+        others["seed"] = 7
+    chosen = {**others, name: good}
+    reply = translate(server, options=chosen)
+    assert reply.status == 200, reply.body
+    with server.client() as client:
+        [expected] = client.translate(["station"], "en", "de", options=Options(**chosen))
+    assert reply.document["translations"][0]["text"] == expected.text
+
+    wrong = translate(server, options={**others, name: "2"})
+    assert wrong.status == 400
+    assert wrong.error["field"] == f"options.{name}"
+    if option.high is not None:
+        above = translate(server, options={**others, name: option.kind(option.high * 2 + 1)})
+        assert (above.status, above.error["field"]) == (400, f"options.{name}")
+        assert above.error["allowed"]
+
+
+def test_what_a_call_can_ask_for_is_in_the_answer(server: InProcessServer) -> None:
+    options = {"num_hypotheses": 2, "return_scores": True}
+    reply = translate(server, options=options, return_segments=True, return_alignments=True)
+    [translation] = reply.document["translations"]
+    assert len(translation["hypotheses"]) == 2
+    assert translation["hypotheses"][0]["score"] >= translation["hypotheses"][1]["score"]
+    [segment] = translation["segments"]
+    assert (segment["source_start"], segment["source_end"]) == (0, len("station"))
+    html = translate(server, text="<b>station</b>", mime_type="text/html")
+    assert html.document["translations"][0]["text"].startswith("<b>")
+    kept = translate(server, terms=[{"source": "station", "target": "Hbf"}])
+    assert kept.document["translations"][0]["text"] == "Hbf"
+
+
+@pytest.mark.parametrize(
+    ("body", "field", "word"),
+    [
+        (b"", "", "not JSON"),
+        (b"{", "", "not JSON"),
+        (b"[" * 100_000, "", "not JSON"),
+        (b"[]", "", "a list"),
+        (b"null", "", "null"),
+        (b'{"text": "a"}', "target_language_code", "missing"),
+        (b'{"target_language_code": "de"}', "text", "missing"),
+        (b'{"text": "a", "texts": ["b"], "target_language_code": "de"}', "texts", "both"),
+        (b'{"texts": ["a", 1], "target_language_code": "de"}', "texts[1]", "a string"),
+        (b'{"text": "a", "target_language_code": "de", "tone": 1}', "tone", "unknown"),
+        (b'{"text": "a", "target_language_code": "de", "priority": "urgent"}', "priority", "high"),
+        (b'{"text": "a", "target_language_code": "de", "options": {"beam_size": 1e400}}', "options.beam_size", "whole"),
+        (b'{"text": "a", "target_language_code": "de", "deadline": 0}', "deadline", "above 0"),
+        (b'{"text": "a", "target_language_code": "de", "deadline": NaN}', "deadline", "above 0"),
+        (b'{"text": "\\ud800", "target_language_code": "de"}', "", ""),
+        (b'{"text": "\xff", "target_language_code": "de"}', "", ""),
+        (b'{"texts": [], "target_language_code": "de"}', "texts", ""),
+        (json.dumps({"texts": ["a"] * 1025, "target_language_code": "de"}).encode(), "texts", "1024"),
+    ],
+)
+def test_a_wrong_body_is_a_400_that_names_the_field(
+    server: InProcessServer, body: bytes, field: str, word: str
+) -> None:
+    reply = call(server.http_url, "POST", "/v1/translate", body=body, content_type="application/json")
+    assert reply.status == 400, reply.body
+    assert reply.error["code"] == "INVALID_ARGUMENT"
+    assert reply.error.get("field", "") == field
+    assert word in reply.error["message"]
+    assert reply.error["request_id"] == reply.headers["x-request-id"]
+
+
+def test_another_content_type_is_refused(server: InProcessServer) -> None:
+    reply = call(server.http_url, "POST", "/v1/translate", body=b"text=a", content_type="application/xml")
+    assert (reply.status, reply.error["allowed"]) == (400, "application/json")
+
+
+def test_a_deadline_that_can_not_be_met_is_a_504(server: InProcessServer) -> None:
+    reply = translate(server, deadline=0.001)
+    assert (reply.status, reply.error["code"]) == (504, "DEADLINE_EXCEEDED")
+
+
+def test_the_callers_id_comes_back_with_the_time_it_took(server: InProcessServer) -> None:
+    reply = call(server.http_url, "POST", "/v1/translate", ASKED, x_request_id="order-66")
+    assert reply.headers["x-request-id"] == "order-66"
+    assert "decode;dur=" in reply.headers["server-timing"]
+    assert call(server.http_url, "POST", "/v1/translate", {}, x_request_id="order-67").error["request_id"] == "order-67"
+
+
+def test_languages_are_detected_and_listed(server: InProcessServer) -> None:
+    texts = ["Where is the train station?", "Wo ist der Bahnhof?"]
+    detected = call(server.http_url, "POST", "/v1/detect", {"texts": texts}).document["detections"]
+    assert [each["languages"][0]["language_code"] for each in detected] == ["en", "de"]
+    languages = call(server.http_url, "GET", "/v1/languages").document["languages"]
+    assert {"language_code": "en", "name": "English", "targets": ["de"]} in languages
+    [model] = call(server.http_url, "GET", "/v1/models").document["models"]
+    assert (model["name"], model["default_options"]["beam_size"]) == ("tiny", 1)
+
+
+def test_what_is_not_here_is_a_404_or_405_that_says_what_is(server: InProcessServer) -> None:
+    assert call(server.http_url, "GET", "/v1/nothing").status == 404
+    assert call(server.http_url, "GET", "/v1/%2e%2e/translate").status == 404
+    wrong = call(server.http_url, "GET", "/v1/translate")
+    assert (wrong.status, wrong.headers["allow"]) == (405, "POST")
+    assert call(server.http_url, "BREW", "/v1/translate").status in (400, 501)
+
+
+def test_calls_are_counted_by_their_names(server: InProcessServer) -> None:
+    labels = {"method": "v1/translate", "code": "OK"}
+    before = server.metric("dragoman_requests_total", **labels)
+    translate(server)
+    eventually(lambda: server.metric("dragoman_requests_total", **labels) == before + 1)
+
+
+def test_without_a_good_key_nothing_is_translated(keyed: InProcessServer) -> None:
+    for headers in ({}, {"x_api_key": "dgm_wrong"}, {"authorization": "Bearer wrong"}):
+        reply = call(keyed.http_url, "POST", "/v1/translate", ASKED, **headers)
+        assert (reply.status, reply.error["code"]) == (401, "UNAUTHENTICATED")
+        assert reply.headers["www-authenticate"] == "Bearer"
+    assert call(keyed.http_url, "POST", "/v1/translate", ASKED, x_api_key=ALICE).status == 200
+    assert call(keyed.http_url, "POST", "/v1/translate", ASKED, authorization=f"Bearer {ALICE}").status == 200
+    assert call(keyed.http_url, "GET", "/v1/openapi.json").status == 200
+    assert call(keyed.http_url, "GET", "/v1/models").status == 401
+
+
+def test_a_quota_counts_the_calls_of_every_protocol(keyed: InProcessServer) -> None:
+    with keyed.client(api_key=BOB) as client:
+        client.translate(["station"], "en", "de")
+    assert call(keyed.http_url, "POST", "/v1/translate", ASKED, x_api_key=BOB).status == 200
+    refused = call(keyed.http_url, "POST", "/v1/translate", ASKED, x_api_key=BOB)
+    assert (refused.status, refused.error["reason"]) == (429, "quota")
+    assert 0 < int(refused.headers["retry-after"]) <= 60
+
+
+def test_pages_of_listed_sites_may_call(server: InProcessServer) -> None:
+    asked = {"origin": "https://example.org", "access_control_request_method": "POST"}
+    allowed = call(
+        server.http_url, "OPTIONS", "/v1/translate", access_control_request_headers="content-type,x-api-key", **asked
+    )
+    assert allowed.status == 200
+    assert allowed.headers["access-control-allow-origin"] == "https://example.org"
+    assert allowed.headers["access-control-allow-headers"] == "content-type,x-api-key"
+    reply = call(server.http_url, "POST", "/v1/translate", ASKED, origin="https://example.org")
+    assert reply.headers["access-control-allow-origin"] == "https://example.org"
+    other = call(server.http_url, "POST", "/v1/translate", ASKED, origin="https://example.com")
+    assert "access-control-allow-origin" not in other.headers
+    asked["origin"] = "https://example.com"
+    assert call(server.http_url, "OPTIONS", "/v1/translate", **asked).status == 405
+
+
+def test_answers_are_as_the_openapi_document_says(server: InProcessServer) -> None:
+    options = {"num_hypotheses": 2, "return_scores": True}
+    asked = {**ASKED, "options": options, "return_segments": True, "return_alignments": True}
+    replies: list[tuple[type[BaseModel], Any]] = [
+        (openapi.TranslateResponse, call(server.http_url, "POST", "/v1/translate", asked).document),
+        (openapi.DetectResponse, call(server.http_url, "POST", "/v1/detect", {"text": "Hello there"}).document),
+        (openapi.LanguagesResponse, call(server.http_url, "GET", "/v1/languages").document),
+        (openapi.ModelsResponse, call(server.http_url, "GET", "/v1/models").document),
+        (openapi.Error, call(server.http_url, "POST", "/v1/translate", {}).document),
+    ]
+    for kind, document in replies:
+        assert kind.model_validate(document).model_dump(exclude_unset=True) == document
+    paths = call(server.http_url, "GET", "/v1/openapi.json").document["paths"]
+    for path, methods in paths.items():
+        for method in methods:
+            assert call(server.http_url, method.upper(), path).status in (200, 400)
