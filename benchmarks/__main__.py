@@ -14,11 +14,13 @@ RUNS = (
     ["benchmarks.scale"],
     ["benchmarks.limit"],
     ["benchmarks.kernel_rates"],
+    ["benchmarks.call_costs"],
     ["benchmarks.cli_file"],
     ["benchmarks.streams"],
     ["benchmarks.invariance", SENTENCES],
     ["benchmarks.load", SENTENCES],
     ["benchmarks.load", SENTENCES, "--beam-size", "4", "--count", "500"],
+    ["benchmarks.load", SENTENCES, "--face", "http"],
     ["benchmarks.document"],
 )
 QUICK = ("benchmarks.offline", "benchmarks.serving")  # those that accept --quick

@@ -53,7 +53,7 @@ def sections(read: Callable[[str], list[dict[str, Any]]], quality: Mapping[str, 
         found["serving"] = serving_table(serving)
     if records["serving_figures"]:
         found["figures"] = figures_table([figure_of(record) for record in records["serving_figures"]])
-    for name in ("scale", "limit", "cli_file"):
+    for name in ("scale", "limit", "cli_file", "call_costs"):
         if lines := [_wrapped(f"- {record['line']}", indent="  ") for record in read(name)]:
             found[name] = "\n".join(lines)
     return found

@@ -72,7 +72,9 @@ def _serving(records: Sequence[Record]) -> Any:
             colour = LINES[batching]
             label = "Dragoman" if batching == "continuous" else "CTranslate2, static batches"
             panes[0][across].plot(rates, [p["goodput"] for p in points], "o-", color=colour, label=label)
-            tight = [r for r in records if (r["model"], r["kind"], r["batching"]) == (model, "sweep, tight", batching)]
+            tight = [
+                r for r in records if (r["model"], r["kind"], r.get("batching")) == (model, "sweep, tight", batching)
+            ]
             tight.sort(key=lambda r: float(r["rate"]))
             tight_rates, tight_goodput = [p["rate"] for p in tight], [p["goodput"] for p in tight]
             panes[0][across].plot(tight_rates, tight_goodput, "o:", color=colour, label=f"{label}, tight objective")

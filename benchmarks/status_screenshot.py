@@ -39,7 +39,7 @@ def main(output: Path, seconds: float, peak: float, width: int, dark: bool) -> N
         if dark:
             scheme = [{"name": "prefers-color-scheme", "value": "dark"}]
             window.command("Emulation.setEmulatedMedia", features=scheme)
-        window.open(server.status_url)
+        window.open(f"{server.status_url}status")
         load = pool.submit(_send_load, server.address, seconds, peak)
         _translate(window)
         time.sleep(seconds)  # the load continues a little longer

@@ -42,18 +42,18 @@ def call(url: str, method: str, path: str, document: Any = None, body: bytes | N
         return Reply(response.status, found, response.read())
 
 
-def raw(url: str, *parts: bytes, ends: bool = True) -> bytes:
-    """Send bytes and return all that comes until the server closes the connection."""
+def raw(url: str, *parts: bytes, first_only: bool = False) -> bytes:
+    """Send bytes and return all that comes until the server closes the connection, or what comes first."""
     address = urlsplit(url)
     assert address.hostname is not None
     with socket.create_connection((address.hostname, address.port or 80), TIMEOUT_SECONDS) as connection:
         for part in parts:
             connection.sendall(part)
-        if ends:
-            connection.shutdown(socket.SHUT_WR)
         answer = b""
         while more := connection.recv(65_536):
             answer += more
+            if first_only:
+                break
         return answer
 
 

@@ -1,5 +1,6 @@
 """Authentication of callers by API key, and enforcement of their quotas; the only importer of limits."""
 
+import math
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +12,7 @@ from limits.strategies import SlidingWindowCounterRateLimiter
 
 from service.calls.keys import Key, KeyRing, read_keys
 from service.config.watched_files import WatchedFiles, warn_if_world_readable
-from service.domain.call import Caller
+from service.domain.call import Caller, TokenUsage
 from service.domain.errors import Public, QuotaExceeded, Unauthenticated
 from service.observe.metrics import Metrics
 
@@ -40,15 +41,24 @@ class Usage:
         if amount:
             self._limiter.hit(self._item, name, cost=amount)
 
+    def of(self, name: str) -> int:
+        """Return the amount used, rounded up."""
+        before, before_left, current, _ = self._windows(name)
+        return math.ceil(before * before_left / self._item.get_expiry() + current)
+
     def seconds_until_below(self, name: str, quota: int) -> float:
         """Return the seconds until the last minute's usage is below `quota`, if nothing is added; 0 if it is now."""
         minute = self._item.get_expiry()
-        before, before_left, current, current_left = self._storage.get_sliding_window(self._item.key_for(name), minute)
+        before, before_left, current, current_left = self._windows(name)
         if before * before_left / minute + current < quota:
             return 0.0
         if current < quota:  # enough of the previous minute's usage leaves the window within the current minute
             return before_left - (quota - current) * minute / before
         return (current_left - minute) + minute * (1 - quota / current)
+
+    def _windows(self, name: str) -> tuple[int, float, int, float]:
+        """Return the amounts of the last minute and of the current one, each with the seconds that it still counts."""
+        return self._storage.get_sliding_window(self._item.key_for(name), self._item.get_expiry())
 
 
 class Gate:
@@ -119,6 +129,15 @@ class Gate:
         """Charge a key for tokens that a call has used. If they exceed the quota, the key's next calls wait longer."""
         self._tokens.add(name, num_tokens)
         self._metrics.key_used(name, num_tokens)
+
+    def usage(self, caller: Caller) -> TokenUsage:
+        """Return the tokens that a caller has used, and its quota.
+
+        Raises:
+            Unauthenticated: the key has been revoked in the meantime.
+        """
+        key = self._good(caller.key)
+        return TokenUsage(self._tokens.of(key.name), key.quotas.tokens_per_minute)
 
     def _good(self, given: str) -> Key:
         if not given:

@@ -9,7 +9,7 @@ Metadata = Iterable[tuple[str, str | bytes]]
 REQUEST_ID_KEY = "x-request-id"
 
 _REQUEST_ID = re.compile(r"[\x21-\x7e]{1,128}")
-_BEARER = "bearer "
+_SCHEMES = ("bearer ", "deepl-auth-key ")  # of the header authorization; the second is sent by DeepL's clients
 _API_KEYS = ("x-api-key", "x-goog-api-key")  # the second is sent by Google's clients
 
 
@@ -24,6 +24,7 @@ def api_key_in(metadata: Metadata) -> str:
     """Return the API key, or an empty string if there is none. Names are in lower case."""
     texts = {name: value for name, value in metadata if isinstance(value, str)}
     authorization = texts.get("authorization", "")
-    if authorization[: len(_BEARER)].lower() == _BEARER:
-        return authorization[len(_BEARER) :].strip()
+    for scheme in _SCHEMES:
+        if authorization[: len(scheme)].lower() == scheme:
+            return authorization[len(scheme) :].strip()
     return next((texts[name] for name in _API_KEYS if name in texts), "")

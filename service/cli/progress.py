@@ -10,19 +10,20 @@ if TYPE_CHECKING:
     from tqdm import tqdm
 
 
-def progress(stream: BinaryIO | None, output_file: Path | None, num_done: int, noun: str) -> "tqdm[NoReturn]":
+def progress(
+    stream: BinaryIO | None, output_file: Path | None, num_done: int, noun: str, total: int | None = None
+) -> "tqdm[NoReturn]":
     """Return a progress bar on standard error, shown only on a terminal that is used for neither input nor output.
 
-    It shows the number done, the rate per second and, for seekable input, the time left. `num_done` is the number done
-    by an earlier run.
+    It shows the number done, the rate per second and, for seekable input or a known `total`, the time left. `num_done`
+    is the number done by an earlier run.
     """
     from tqdm import tqdm  # imported here: the other commands do not need it, and should start quickly
 
     shown = stream is not None and sys.stderr.isatty() and not stream.isatty()
     shown = shown and (output_file is not None or not sys.stdout.isatty())
-    total = None
     if noun == "document":
         total = 1
-    elif shown and stream is not None and stream.seekable():
+    elif total is None and shown and stream is not None and stream.seekable():
         total = num_done + count_lines(stream)
     return tqdm(total=total, initial=num_done, unit=f" {noun}s", disable=not shown, file=sys.stderr, mininterval=0.2)

@@ -47,8 +47,13 @@ def arguments(texts: tuple[str, ...]) -> Iterator[Line]:
 
 def write(output: BinaryIO, text: str) -> None:
     """Write and flush, so that the next program in a pipe receives it."""
+    write_bytes(output, text.encode())
+
+
+def write_bytes(output: BinaryIO, data: bytes) -> None:
+    """Write and flush, as `write` does."""
     try:
-        output.write(text.encode())
+        output.write(data)
         output.flush()
     except OSError as error:
         raise_failed("writing", error)

@@ -20,8 +20,30 @@ from service.cli.source_language import only_source
 from service.cli.streams import arguments, located, open_input, write
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
-_FORMATS = ("text", "html", "tsv", "jsonl")
-_FORMAT_OF_ENDING = {".html": "html", ".htm": "html", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
+_LINE_FORMATS = ("text", "html", "tsv", "jsonl")
+# Read as a whole, by service.documents; with the ending by which that knows them.
+_DOCUMENT_FORMATS = {
+    "csv": ".csv",
+    "docx": ".docx",
+    "md": ".md",
+    "po": ".po",
+    "srt": ".srt",
+    "vtt": ".vtt",
+    "xliff": ".xliff",
+}
+_FORMATS = (*_LINE_FORMATS, *_DOCUMENT_FORMATS)
+_FORMAT_OF_ENDING = {
+    ".txt": "text",
+    ".html": "html",
+    ".htm": "html",
+    ".tsv": "tsv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".markdown": "md",
+    ".xlf": "xliff",
+    **{ending: name for name, ending in _DOCUMENT_FORMATS.items()},
+}
+_HAS_TARGETS = ("po", "xliff")
 
 
 @click.command()
@@ -51,11 +73,18 @@ _FORMAT_OF_ENDING = {".html": "html", ".htm": "html", ".tsv": "tsv", ".jsonl": "
     envvar="DRAGOMAN_TRANSLATE_FORMAT",
     type=click.Choice(_FORMATS),
     help="Format of the input: text, one text per line; html, one document; tsv, lines of columns; jsonl, a JSON "
-    "object per line. Default: by the file's ending (.html, .htm, .tsv, .jsonl, .ndjson), else text.",
+    "object per line; csv, docx, md, po, srt, vtt, xliff. Default: by the file's ending; text if it has none.",
 )
 @click.option(
-    "--column", type=click.IntRange(1), metavar="N", help="For tsv: number of the column to translate, from 1."
+    "--column",
+    "columns",
+    multiple=True,
+    metavar="N|NAME",
+    help="For tsv: number of the column to translate, from 1. For csv, and tsv with --header: its name; may be "
+    "repeated.",
 )
+@click.option("--header", is_flag=True, help="For tsv: the first line has the names of the columns.")
+@click.option("--retranslate", is_flag=True, help="For po and xliff: translate also what has a translation.")
 @click.option("--append", is_flag=True, help="For tsv: keep the column, and append its translation as a new one.")
 @click.option("--field", metavar="NAME", help="For jsonl: name of the field to translate, a string.")
 @click.option(
@@ -80,7 +109,9 @@ def translate(
     output_file: Path | None,
     resume: bool,
     format_name: str | None,
-    column: int | None,
+    columns: tuple[str, ...],
+    header: bool,
+    retranslate: bool,
     append: bool,
     field: str | None,
     target_field: str | None,
@@ -95,25 +126,28 @@ def translate(
     consists of the number of the input line, a score and a candidate, separated by tabs.
 
     The output has the format of the input: HTML keeps its tags, and the rest of tsv and jsonl stays unchanged byte for
-    byte. Output is written in whole lines, so --resume can continue after any interruption.
+    byte. Output is written in whole lines, so --resume can continue after any interruption. Other documents, and tables
+    with named columns, are read and written as a whole.
     """
-    name = format_name or _FORMAT_OF_ENDING.get(input_file.suffix.lower() if input_file else "", "text")
+    name = format_name or _format_name(input_file)
+    is_document = name in _DOCUMENT_FORMATS or (name == "tsv" and header)
     options = request_fields["options"]
     is_ranked = options is not None and options.num_hypotheses is not None
     if texts and input_file:
         raise click.UsageError("give either texts or --file, not both.")
-    if texts and name in ("tsv", "jsonl"):
+    if texts and name not in ("text", "html"):
         raise click.UsageError(f"--format {name} is for files and pipes; give --file instead of texts.")
     if stream and (not texts or output_file or is_ranked):
         raise click.UsageError("--stream is for texts on the command line, without --output and --num-hypotheses.")
     if is_ranked and name != "text":
         raise click.UsageError(f"--num-hypotheses prints a table of its own, so it can't be used with --format {name}.")
-    can_resume = bool(output_file) and not texts and not is_ranked and name != "html"
+    can_resume = bool(output_file) and not texts and not is_ranked and name != "html" and not is_document
     if resume and not can_resume:
         raise click.UsageError(
             "--resume needs --output and lines of a file or pipe, and can't be used with --num-hypotheses."
         )
-    form: Format = _format(name, column, append, field, target_field)
+    form: Format = _format(name, columns, append, field, target_field, has_names=is_document)
+    _check_options(name, header=header, retranslate=retranslate)
     if texts:
         form = Documents()  # each may have several lines
     if name == "html":
@@ -121,7 +155,20 @@ def translate(
     with contextlib.ExitStack() as stack:
         input_stream = None if texts else stack.enter_context(open_input(input_file))
         client = stack.enter_context(connection.client(timeout_seconds))
+        if is_document:
+            assert input_stream is not None  # texts are of other formats
+            # Imported here: lines need none of the readers of documents, and should start quickly.
+            from service.cli.documents import read, translate_document
+            from service.documents import DocumentOptions
+
+            choices = DocumentOptions(columns, target, has_all=retranslate)
+            document = read(input_stream, input_file, _DOCUMENT_FORMATS.get(name, ".tsv"), choices)
         source = source or only_source(client, target, request_fields["model"], request_fields["model_version"])
+        if is_document:
+            translate_document(
+                document, client, source, target, request_fields, (input_stream, input_file, output_file)
+            )
+            return
         noun, lines = _input(texts, input_stream, name)
 
         def translate_chunk(chunk: list[Record]) -> list[Translation]:
@@ -151,26 +198,76 @@ def translate(
             raise
 
 
-def _format(name: str, column: int | None, appends: bool, field: str | None, target_field: str | None) -> Format:
-    """Return the format for these options.
+def _format_name(path: Path | None) -> str:
+    """Return the format of a file by its ending: that of a text, if it has none.
+
+    Raises:
+        UsageError: the ending is unknown.
+    """
+    ending = path.suffix.lower() if path else ""
+    if not ending:
+        return "text"
+    if ending not in _FORMAT_OF_ENDING:
+        known = ", ".join(sorted(_FORMAT_OF_ENDING))
+        raise click.UsageError(
+            f"the ending {ending!r} is not known; known are {known}. Name the format with --format, such as "
+            "--format text for lines of text."
+        )
+    return _FORMAT_OF_ENDING[ending]
+
+
+def _format(
+    name: str, columns: tuple[str, ...], appends: bool, field: str | None, target_field: str | None, *, has_names: bool
+) -> Format:
+    """Return the format for these options; that of documents has no lines.
 
     Raises:
         UsageError: an option is missing, or is for another format.
     """
-    if name == "tsv" and column is None:
+    if name == "tsv" and not columns:
         raise click.UsageError("--format tsv needs --column N, the column to translate; or give --format text.")
+    if name == "csv" and not columns:
+        raise click.UsageError("--format csv needs --column NAME, a column to translate.")
     if name == "jsonl" and field is None:
         raise click.UsageError("--format jsonl needs --field NAME, the field to translate; or give --format text.")
-    given = {"--column": column, "--append": appends, "--field": field, "--target-field": target_field}
+    if columns and name not in ("tsv", "csv"):
+        raise click.UsageError(f"--column is for --format tsv and csv, and this is {name}.")
+    given = {"--append": appends, "--field": field, "--target-field": target_field}
     for option, value in given.items():
-        needed = "tsv" if option in ("--column", "--append") else "jsonl"
+        needed = "tsv" if option == "--append" else "jsonl"
         if value not in (None, False) and name != needed:
             raise click.UsageError(f"{option} is for --format {needed}, and this is {name}.")
-    if column is not None:
-        return TsvColumn(column, appends)
+    if appends and has_names:
+        raise click.UsageError("--append is for columns by number, without --header.")
+    if columns and not has_names:
+        return TsvColumn(_number(columns), appends)
     if field is not None:
         return JsonField(field, field if target_field is None else target_field)
     return Documents() if name == "html" else TextLines()
+
+
+def _number(columns: tuple[str, ...]) -> int:
+    if len(columns) > 1:
+        raise click.UsageError("several --column are for csv, and for tsv with --header.")
+    if not (columns[0].isascii() and columns[0].isdigit()):
+        raise click.BadParameter(
+            f"{columns[0]!r} is not a number; names of columns need --header.", param_hint="'--column'"
+        )
+    if int(columns[0][:9]) < 1:
+        raise click.BadParameter(f"{columns[0]} is not in the range x>=1.", param_hint="'--column'")
+    return int(columns[0][:9])
+
+
+def _check_options(name: str, *, header: bool, retranslate: bool) -> None:
+    """Check the options that are for some formats only.
+
+    Raises:
+        UsageError: one is for another format.
+    """
+    if header and name != "tsv":
+        raise click.UsageError(f"--header is for --format tsv, and this is {name}.")
+    if retranslate and name not in _HAS_TARGETS:
+        raise click.UsageError(f"--retranslate is for --format po and xliff, and this is {name}.")
 
 
 def _input(texts: tuple[str, ...], stream: BinaryIO | None, format_name: str) -> tuple[str, Iterator[Line]]:

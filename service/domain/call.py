@@ -55,11 +55,22 @@ class Interval(NamedTuple):
 _interval: Callable[[tuple[Phase, float, float]], Interval] = partial(tuple.__new__, Interval)  # without a frame
 
 
+@dataclass(frozen=True, slots=True)
+class TokenUsage:
+    """Tokens of sources and translations within the last minute, and how many are allowed; a quota of 0 is no limit."""
+
+    num_tokens: int = 0
+    quota: int = 0
+
+
 class Accounts(Protocol):
     """Records callers' token usage."""
 
     def charge(self, name: str, num_tokens: int) -> None:
         """Charge the API key of this name for tokens."""
+
+    def usage(self, caller: "Caller") -> TokenUsage:
+        """Return what a caller has used."""
 
 
 @dataclass(frozen=True, slots=True)

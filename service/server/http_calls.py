@@ -8,6 +8,7 @@ from service.calls.byte_budget import ByteBudget
 from service.calls.open_calls import OpenCalls
 from service.calls.pipeline import CallPipeline
 from service.config.server_config import ServerConfig
+from service.faces.grpc.kserve.methods import KServeMethods
 from service.faces.http.bounds import ConnectionLimits
 from service.faces.http.calls import HttpCalls, HttpLimits
 from service.faces.http.cors import Cors
@@ -16,6 +17,7 @@ from service.faces.http.google.face import Google
 from service.faces.http.kserve.face import KServe
 from service.faces.http.libretranslate.face import LibreTranslate
 from service.faces.http.listener import CallListener
+from service.faces.http.page.face import TranslationPage
 from service.faces.http.routes import Route, Routes
 from service.faces.http.v1.face import V1
 from service.process.descriptors import affordable_connections
@@ -37,6 +39,7 @@ class Face(Protocol):
 def call_listener(
     config: ServerConfig,
     translator: Translator,
+    kserve: KServeMethods,
     pipeline: CallPipeline,
     open_calls: OpenCalls,
     budget: ByteBudget,
@@ -54,10 +57,11 @@ def call_listener(
     deadline_seconds = config.default_deadline_seconds
     faces: Sequence[Face] = (
         V1(translator, deadline_seconds),
-        LibreTranslate(translator, deadline_seconds),
+        LibreTranslate(translator, deadline_seconds, asks_for_keys=pipeline.asks_for_keys),
         DeepL(translator, deadline_seconds),
         Google(translator, deadline_seconds),
-        KServe(translator, deadline_seconds),
+        KServe(kserve, deadline_seconds),
+        TranslationPage(),
     )
     routes = Routes(route for face in faces for route in face.routes())
     limits = HttpLimits(config.max_request_bytes, budget)

@@ -20,6 +20,7 @@ from service.faces.admin.calls import AdminCalls
 from service.faces.admin.routes import admin_listener, routed
 from service.faces.admin.server import AdminServer, ServerView
 from service.faces.grpc.intake import Memory
+from service.faces.grpc.kserve.methods import KServeMethods
 from service.faces.grpc.kserve.servicer import KServeServicer
 from service.faces.grpc.server import build_grpc_server, new_health_servicer, new_open_calls
 from service.faces.grpc.tls import tls_of
@@ -128,11 +129,14 @@ class Server:
         self._health = new_health_servicer()
         memory = Memory.of(config.max_bytes_in_flight_mib * 2**20, config.max_request_bytes)
         self._metrics.memory_for_calls(memory.max_bytes, lambda: memory.num_bytes)
-        kserve = KServeServicer(
+        self._kserve = KServeMethods(
             self._translator,
             worker.control(self._control, is_explicit=self._is_explicit) if worker else self._control,
-            self._pipeline,
             lambda: self._phase,
+        )
+        kserve = KServeServicer(
+            self._kserve,
+            self._pipeline,
             self._closing,
             config.default_deadline_seconds,
             memory.held,
@@ -255,6 +259,7 @@ class Server:
             self._calls = call_listener(
                 config,
                 self._translator,
+                self._kserve,
                 self._pipeline,
                 self._open_calls,
                 self._memory.held,

@@ -3,6 +3,7 @@
 import csv
 import logging
 import re
+import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,9 +16,11 @@ from service.text.terms import TermIndex
 
 _log = logging.getLogger(__name__)
 
+COMMENT = "#"  # begins a line without a term
+
 _CODE = "[A-Za-z]{2,8}(?:_[A-Za-z0-9]{1,8})*"
 _FILE_NAME = re.compile(rf"([A-Za-z0-9][A-Za-z0-9_.-]{{0,63}})\.({_CODE})-({_CODE})\.(tsv|csv)")
-_MAX_TERM_LENGTH = 200
+MAX_TERM_LENGTH = 200
 _MAX_SHOWN = 20
 
 
@@ -67,7 +70,7 @@ def read_glossary(path: Path) -> Glossary:
     terms: dict[tuple[str, bool], tuple[int, Term]] = {}
     problems = []
     for number, line in enumerate(lines, start=1):
-        if not line.strip() or line.lstrip().startswith("#"):
+        if not line.strip() or line.lstrip().startswith(COMMENT):
             continue
         try:
             term = _parse(line.split("\t") if path.suffix == ".tsv" else _comma_separated(line))
@@ -99,8 +102,8 @@ def _parse(fields: Sequence[str]) -> Term:
     source, target, case = (field.strip() for field in (*fields, "", "")[:3])
     if not source:
         raise ValueError("has no source term")
-    if max(len(source), len(target)) > _MAX_TERM_LENGTH:
-        raise ValueError(f"has a term of more than {_MAX_TERM_LENGTH} characters")
+    if max(len(source), len(target)) > MAX_TERM_LENGTH:
+        raise ValueError(f"has a term of more than {MAX_TERM_LENGTH} characters")
     if case not in ("", "case"):
         raise ValueError(f"has {case!r:.40} in its third column; allowed is 'case' or nothing")
     return Term(source, target or None, is_case_sensitive=case == "case")
@@ -166,8 +169,9 @@ class GlossaryFolder:
         """
         if not path.is_dir():
             raise GlossaryError(f"{path} is not a folder; expected one with glossaries such as products.en-de.tsv.")
-        self._path = path
-        self._stamps: dict[Path, tuple[int, int]] = {}
+        self.path = path
+        self._refreshing = threading.Lock()
+        self._stamps: dict[Path, tuple[int, int, int]] = {}
         self._files: dict[Path, Glossary] = {}
         self._served: dict[tuple[str, str, str], Glossary] = {}
         self.refresh()
@@ -186,16 +190,20 @@ class GlossaryFolder:
         return exact or next(alike, None)
 
     def refresh(self) -> bool:
-        """Read the files whose time or size has changed; return whether the terms served have changed.
+        """Read the files that were changed or replaced; return whether the terms served have changed.
 
         A file that has become invalid is logged once, and its previous terms stay. A file that was removed is not
-        served.
+        served. May be called by several threads.
         """
+        with self._refreshing:
+            return self._refresh()
+
+    def _refresh(self) -> bool:
         before = dict(self._files)
         try:
-            paths = sorted(path for path in self._path.iterdir() if path.suffix in (".tsv", ".csv"))
+            paths = sorted(path for path in self.path.iterdir() if path.suffix in (".tsv", ".csv"))
         except OSError as error:
-            _log.warning("%s can't be read: %s. Its glossaries stay as they are.", self._path, error.strerror)
+            _log.warning("%s can't be read: %s. Its glossaries stay as they are.", self.path, error.strerror)
             return False
         for path in self._stamps.keys() - set(paths):
             del self._stamps[path]
@@ -210,7 +218,7 @@ class GlossaryFolder:
             status = path.stat()
         except OSError:
             return  # removed since it was listed: it will be missing from the next listing
-        stamp = (status.st_mtime_ns, status.st_size)
+        stamp = (status.st_mtime_ns, status.st_size, status.st_ino)  # replaced twice within a tick: the inode differs
         if self._stamps.get(path) == stamp:
             return
         self._stamps[path] = stamp

@@ -64,6 +64,11 @@ class Translator:
         self._computations.close()
 
     @property
+    def limits(self) -> CallLimits:
+        """Return the limits of every call."""
+        return self._limits
+
+    @property
     def num_pending(self) -> int:
         """Return how many sequences the calls are waiting for."""
         return self._decoder.num_pending

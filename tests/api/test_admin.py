@@ -41,8 +41,9 @@ def status(server: InProcessServer) -> Any:
     return ask(server, "GET", "/status.json")[1]
 
 
-def test_the_page_comes_with_its_policy(server: InProcessServer) -> None:
-    code, page = ask(server, "GET", "/")
+@pytest.mark.parametrize("path", ["/", "/status"])
+def test_a_page_comes_with_its_policy(server: InProcessServer, path: str) -> None:
+    code, page = ask(server, "GET", path)
     assert code == 200
     assert page.startswith(b"<!DOCTYPE html>")
     headers = server.admin_headers  # type: ignore[attr-defined]
@@ -145,7 +146,7 @@ def test_other_web_pages_change_nothing(server: InProcessServer, path: str) -> N
 
 
 def test_a_rebound_name_reads_nothing(server: InProcessServer) -> None:
-    for path in ("/", "/status.json", "/api/models"):
+    for path in ("/", "/status", "/status.json", "/api/models"):
         assert ask(server, "GET", path, headers={"Host": "evil.example"})[0] == 403
 
 

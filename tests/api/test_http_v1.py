@@ -184,14 +184,15 @@ def test_what_is_not_here_is_a_404_or_405_that_says_what_is(server: InProcessSer
 
 
 def test_calls_are_counted_by_their_names(server: InProcessServer) -> None:
-    labels = {"method": "v1/translate", "code": "OK"}
+    labels = {"method": "http/v1/translate", "code": "OK"}
     before = server.metric("dragoman_requests_total", **labels)
     translate(server)
     eventually(lambda: server.metric("dragoman_requests_total", **labels) == before + 1)
 
 
 def test_without_a_good_key_nothing_is_translated(keyed: InProcessServer) -> None:
-    for headers in ({}, {"x_api_key": "dgm_wrong"}, {"authorization": "Bearer wrong"}):
+    wrong: tuple[dict[str, Any], ...] = ({}, {"x_api_key": "dgm_wrong"}, {"authorization": "Bearer wrong"})
+    for headers in wrong:
         reply = call(keyed.http_url, "POST", "/v1/translate", ASKED, **headers)
         assert (reply.status, reply.error["code"]) == (401, "UNAUTHENTICATED")
         assert reply.headers["www-authenticate"] == "Bearer"
@@ -211,7 +212,7 @@ def test_a_quota_counts_the_calls_of_every_protocol(keyed: InProcessServer) -> N
 
 
 def test_pages_of_listed_sites_may_call(server: InProcessServer) -> None:
-    asked = {"origin": "https://example.org", "access_control_request_method": "POST"}
+    asked: dict[str, Any] = {"origin": "https://example.org", "access_control_request_method": "POST"}
     allowed = call(
         server.http_url, "OPTIONS", "/v1/translate", access_control_request_headers="content-type,x-api-key", **asked
     )

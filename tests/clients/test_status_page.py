@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from dragoman_client import Client, ClientError
+from tests.axe import findings
 from tests.browser import Browser, browser
 from tests.servers import ServerProcess, distinct_texts, eventually, http_get
 
@@ -34,7 +35,7 @@ return inked;
 @pytest.fixture(scope="module")
 def window(server: ServerProcess, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     with browser(tmp_path_factory.mktemp("profile")) as window:
-        window.open(f"http://127.0.0.1:{server.admin_port}/")
+        window.open(f"http://127.0.0.1:{server.admin_port}/status")
         eventually(lambda: window.text("#phase") == "serving")
         yield window
 
@@ -105,6 +106,7 @@ def test_it_is_made_for_everybody(window: Browser) -> None:
         ".filter((each) => !(each.labels?.length || each.ariaLabel || each.textContent.trim())).map((each) => each.id)"
     )
     assert nameless == []
+    assert findings(window) == []
     assert window.run("return document.documentElement.lang") == "en"
     assert window.run("return document.querySelectorAll('main, h1, header').length") == 3
 

@@ -20,7 +20,7 @@ def test_it_shows_each_worker_and_the_sums_of_all(
         servers = [serve(), serve()]
         for number, server in enumerate(servers):
             running.appears(number, server)
-        window.open(f"http://127.0.0.1:{running.admin_port}/")
+        window.open(f"http://127.0.0.1:{running.admin_port}/status")
         eventually(lambda: window.text("#phase") == "serving")
         eventually(lambda: window.run("return document.querySelectorAll('#workers tr').length") == 2)
         slots = sum(int(server.metric("dragoman_slots_max", model="tiny")) for server in servers)

@@ -234,7 +234,7 @@ def test_an_error_in_the_server_is_noticed(server: InProcessServer, monkeypatch:
         judge(channel, call)
 
 
-GOOD_PATHS = ("/", "/metrics", "/readyz", "/livez", "/status.json", "/api/models")
+GOOD_PATHS = ("/", "/metrics", "/readyz", "/livez", "/status", "/status.json", "/api/models")
 PATHS = (
     *("/api/translate", "/api/reload", "*", "//"),
     *("/api/models/other/unload", "/api/models/other/load", "/api/models/x/load", "/api/models//load", "http://x/"),

@@ -1,7 +1,6 @@
 """Operators' calls over HTTP, run on the event loop and through the same pipeline as all calls."""
 
 import asyncio
-import json
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeVar
@@ -10,10 +9,10 @@ from google.protobuf import json_format
 
 from service.calls.pipeline import CallPipeline
 from service.domain.call import current_call
-from service.domain.errors import InvalidRequest, Public, Quoted, ServiceError, Unavailable
+from service.domain.errors import Public, ServiceError, Unavailable
 from service.faces.admin.answers import Document
-from service.faces.grpc.counts import check_counts_of_json
 from service.faces.grpc.dragoman.messages import request_from_pb, result_to_pb
+from service.faces.grpc.json_messages import message_from_json
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.models.control import ModelControl
 from service.models.reload_plan import ReloadOutcome
@@ -117,11 +116,4 @@ def parsed(body: bytes) -> pb.TranslateRequest:
     Raises:
         InvalidRequest: the body is not such a request, or has too many entries.
     """
-    try:
-        check_counts_of_json(json.loads(body), pb.TranslateRequest)  # protobuf is slow for each entry
-        return json_format.Parse(body, pb.TranslateRequest())
-    except (json_format.ParseError, ValueError, RecursionError) as error:
-        reason = " ".join(str(error).split())[:200]
-        raise InvalidRequest(
-            "the body is not a TranslateRequest in JSON: {reason}", reason=Quoted(repr(reason))
-        ) from error
+    return message_from_json(body, pb.TranslateRequest)

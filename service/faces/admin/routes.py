@@ -1,20 +1,19 @@
-"""The admin listener: which path is what, the page, and the protection against other pages; for whatever answers."""
+"""The admin listener: which path is what, the pages, and the protection against other pages; for whatever answers."""
 
 import re
-from http import HTTPStatus
 from typing import Protocol
 from urllib.parse import unquote
 
 from service.faces.admin.answers import HEADERS, failure
+from service.faces.admin.pages import operators_page, status_page
 from service.faces.admin.same_site import refusal
-from service.faces.admin.status_page import build_page
 from service.faces.http.application import Answer, HttpAnswer, HttpRequest, application
 from service.faces.http.listener import HttpListener
 
 _MODEL_ACTION = re.compile("/api/models/([^/]+)/(load|unload)")
 _MAX_BODY_BYTES = 131_072  # can be parsed as JSON in a few milliseconds, which block everything else
 _PATHS = {
-    "GET": "/, /status.json, /api/models",
+    "GET": "/, /status, /status.json, /api/models",
     "POST": "/api/translate, /api/reload, /api/models/<name>/load, /api/models/<name>/unload",
 }
 
@@ -61,15 +60,14 @@ def admin_listener(host: str, port: int, answer: Answer, max_request_bytes: int)
 
 def routed(operators: Operators, own_host: str) -> Answer:
     """Return what answers each request that other web pages can't have sent; `own_host` is the listener's."""
-    page = build_page()
+    pages = {"/": operators_page().answer(HEADERS), "/status": status_page().answer(HEADERS)}
 
     async def answer(request: HttpRequest) -> HttpAnswer:
         if reason := refusal(request.method, request.headers, own_host):
             return failure("PERMISSION_DENIED", reason)
         match request.method, request.path:
-            case "GET", "/":
-                headers = {**HEADERS, "Content-Security-Policy": page.policy}
-                return HttpAnswer(HTTPStatus.OK, "text/html; charset=utf-8", page.body, headers)
+            case "GET", "/" | "/status":
+                return pages[request.path]
             case "GET", "/status.json":
                 return await operators.status()
             case "GET", "/api/models":

@@ -10,7 +10,10 @@ from typing import Any
 from service.observe.families import Sample
 
 # Last parts of `method`s. Other calls, such as health checks, would only obscure how long translating takes.
-TRANSLATING = {"Translate", "TranslateStream", "TranslateText", "ModelInfer", "ModelStreamInfer", "translate"}
+TRANSLATING = {
+    *("Translate", "TranslateStream", "TranslateText", "ModelInfer", "ModelStreamInfer"),
+    *("translate", "translate_stream", "infer"),
+}
 
 _COUNTERS = ("source_tokens", "target_tokens", "coalesced_sequences")
 _GAUGES = ("inflight_requests", "queue_sequences", "sequences_running", "slots_running", "slots_max", "memory_bytes")

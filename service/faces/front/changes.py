@@ -34,7 +34,7 @@ def error_of(outcome: Outcome) -> tuple[str, str, dict[str, str]]:
         error = json.loads(outcome.body)["error"]
         code, message = str(error["code"]), str(error["message"])
     except (ValueError, LookupError, TypeError):  # refused before it reached what answers operators
-        code, message = "INTERNAL", f"it answered with HTTP status {outcome.status.value}."
+        code, message = "INTERNAL", f"it answered with HTTP status {int(outcome.status)}."
     return code, message, {name: value for name, value in outcome.headers.items() if name == "retry-after"}
 
 

@@ -45,7 +45,7 @@ def retry_headers(error: ServiceError) -> Mapping[str, str]:
     return _NO_HEADERS
 
 
-def in_json(document: Any, headers: Mapping[str, str] = _NO_HEADERS, status: HTTPStatus = HTTPStatus.OK) -> HttpAnswer:
+def in_json(document: Any, headers: Mapping[str, str] = _NO_HEADERS, status: int = HTTPStatus.OK) -> HttpAnswer:
     """Return the document as an answer."""
     body = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
     return HttpAnswer(status, JSON, body, headers)

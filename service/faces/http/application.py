@@ -45,9 +45,12 @@ class HttpRequest:
 
 @dataclass(frozen=True, slots=True)
 class HttpAnswer:
-    """An answer; Content-Type and Content-Length are added to its headers."""
+    """An answer; Content-Type and Content-Length are added to its headers, unless it can have no body.
 
-    status: HTTPStatus
+    `status` may be one that is not in `HTTPStatus`.
+    """
+
+    status: int
     content_type: str
     body: bytes
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -186,9 +189,10 @@ async def end_with(answer: HttpAnswer, receive: Receive, send: Send) -> None:
 
 async def send_answer(send: Send, answer: HttpAnswer, *, ends: bool = True) -> None:
     """Send an answer; unless it `ends`, more of the body may follow."""
-    headers = {"Content-Type": answer.content_type, "Content-Length": str(len(answer.body)), **answer.headers}
+    about = {"Content-Type": answer.content_type, "Content-Length": str(len(answer.body))}
+    headers = {**({} if answer.status == HTTPStatus.NO_CONTENT else about), **answer.headers}
     lines = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
-    await send({"type": "http.response.start", "status": answer.status.value, "headers": lines})
+    await send({"type": "http.response.start", "status": int(answer.status), "headers": lines})
     await send({"type": "http.response.body", "body": answer.body, "more_body": not ends})
 
 

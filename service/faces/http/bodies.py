@@ -51,9 +51,10 @@ def json_of(request: HttpRequest, kind: type[T]) -> T:
     if given not in (JSON, ""):
         raise InvalidRequest("Content-Type is {given}", given=given, allowed=JSON)
     try:
-        return adapter(kind).validate_json(request.body)
+        read: T = adapter(kind).validate_json(request.body)
     except ValidationError as error:
         raise invalid(error) from None
+    return read
 
 
 def checked(values: object, kind: type[T]) -> T:
@@ -63,9 +64,10 @@ def checked(values: object, kind: type[T]) -> T:
         InvalidRequest: they are not of this type.
     """
     try:
-        return adapter(kind).validate_python(values, strict=False)
+        found: T = adapter(kind).validate_python(values, strict=False)
     except ValidationError as error:
         raise invalid(error) from None
+    return found
 
 
 def form_of(text: str) -> list[tuple[str, str]]:
@@ -83,17 +85,24 @@ def form_of(text: str) -> list[tuple[str, str]]:
 
 
 def fields_of_form(request: HttpRequest) -> list[tuple[str, str]]:
-    """Return the fields of a URL-encoded body.
+    """Return the fields of a URL-encoded body; `curl -d` sends UTF-8 that is not percent-encoded.
 
     Raises:
         InvalidRequest: as for `form_of`.
     """
-    return form_of(request.body.decode("latin-1"))
+    try:
+        return form_of(request.body.decode("utf-8"))
+    except UnicodeDecodeError:
+        raise InvalidRequest("the form is not UTF-8", advice="encode it as UTF-8, percent-encoded") from None
+
+
+def adapter(kind: Any) -> TypeAdapter[Any]:
+    """Return what checks values of a type."""
+    return _kept_adapter(kind)
 
 
 @functools.cache
-def adapter(kind: type[T]) -> TypeAdapter[T]:
-    """Return what checks values of a type."""
+def _kept_adapter(kind: Any) -> TypeAdapter[Any]:
     return TypeAdapter(kind)
 
 

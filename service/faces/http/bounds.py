@@ -16,11 +16,11 @@ CONNECTION = "dragoman.connection"  # key of the `Connection` in an ASGI scope's
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
-    """Of one port: how many connections may be open, how long each may wait for its next request, and whether a
-    request is given up when its client is gone."""
+    """Of one port: how many connections may be open, how long each may wait for its next request if not READ_SECONDS,
+    and whether a request is given up when its client is gone."""
 
     most: int = MAX_CONNECTIONS
-    idle_seconds: float = READ_SECONDS
+    idle_seconds: float | None = None
     cancels: bool = False
 
 
@@ -73,7 +73,8 @@ class Connection:
                 self._transport.close()
             self._connections.reading[self] = None
             self._is_idle = self._has_answered
-            self._within(self._connections.limits.idle_seconds if self._has_answered else READ_SECONDS)
+            idle_seconds = self._connections.limits.idle_seconds if self._has_answered else None
+            self._within(idle_seconds or READ_SECONDS)
 
     def receives(self) -> None:
         """Receive a part of a request."""

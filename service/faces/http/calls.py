@@ -17,7 +17,6 @@ from service.calls.pipeline import CallPipeline
 from service.calls.stay import LARGE_BYTES, LargeMessages, Stay
 from service.domain.call import TIMING_KEY, Call, server_timing
 from service.domain.errors import ServiceError, Unavailable
-from service.domain.translation import Priority
 from service.faces.http.answers import in_json, retry_headers
 from service.faces.http.application import (
     ClientGone,
@@ -39,7 +38,7 @@ from service.faces.http.routes import Found, HttpStream, Route, Routes
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
-_PROTOCOL = "http"
+_PROTOCOL = ""  # as `Call.protocol` says
 _CLOSES: Mapping[str, str] = {"Connection": "close"}
 
 
@@ -117,7 +116,8 @@ class HttpCalls:
                 self._pipeline.identify(call, _with_key(metadata, route.key_in(request)))
             if self._is_closing():
                 raise Unavailable("the server is stopping", advice="try again, another server may answer")
-            self._pipeline.admit(_normal)
+            if route.queues:  # probes are answered under load
+                self._pipeline.admit(lambda: route.priority(request))
         except ServiceError as error:
             failure = self._pipeline.refuse(call, error)
             answer = _with(route.failure(failure, call), retry_headers(failure))
@@ -200,10 +200,6 @@ class _Sending:
             headers[REQUEST_ID_KEY] = self.call.request_id
         lines = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
         await self.send({"type": "http.response.start", "status": HTTPStatus.OK.value, "headers": lines})
-
-
-def _normal() -> Priority:
-    return Priority.NORMAL
 
 
 def _with(answer: HttpAnswer, headers: Mapping[str, str]) -> HttpAnswer:

@@ -1,5 +1,7 @@
-"""HTTP on a port: uvicorn, for operators in a thread with its own event loop, which answers even if the server's loop is
-stuck, and for callers on the server's own loop, where no call waits for another thread.
+"""HTTP on a port, by uvicorn.
+
+For operators in a thread with its own event loop, which answers even if the server's loop is stuck. For callers on the
+server's own loop, where no call waits for another thread.
 """
 
 import asyncio
@@ -17,7 +19,15 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from service.faces.http.application import Application
-from service.faces.http.bounds import CONNECTION, MAX_CONNECTIONS, Connection, ConnectionLimits, Connections, bounded
+from service.faces.http.bounds import (
+    CONNECTION,
+    MAX_CONNECTIONS,
+    READ_SECONDS,
+    Connection,
+    ConnectionLimits,
+    Connections,
+    bounded,
+)
 from service.process.ports import check_port, port_error
 
 _LOG = logging.getLogger(__name__)
@@ -125,7 +135,7 @@ def _server_of(
         server_header=False,
         headers=[("Server", "dragoman")],
         backlog=1,
-        timeout_keep_alive=round(limits.idle_seconds),
+        timeout_keep_alive=round(limits.idle_seconds or READ_SECONDS),
         timeout_graceful_shutdown=_LAST_ANSWER_SECONDS,
         h11_max_incomplete_event_size=_MAX_HEAD_BYTES,
     )
@@ -185,18 +195,20 @@ class _Limited:
         self._connection.fills(is_full=False)
         super().resume_writing()  # type: ignore[misc]
 
-    def eof_received(self) -> bool:
+
+class _H11(_Limited, H11Protocol):  # type: ignore[misc]
+    def eof_received(self) -> bool:  # type: ignore[override]  # as in asyncio
         """Keep the connection of a client that has sent its last request open until it is answered."""
         self._connection.reads_no_more()
         return not self._connection.is_reading
 
 
-class _H11(_Limited, H11Protocol):  # type: ignore[misc]  # eof_received returns what asyncio's does
-    pass
-
-
 class _HttpTools(_Limited, HttpToolsProtocol):  # type: ignore[misc]
-    """llhttp, in C: a tenth of h11's time. Unlike h11 it sets no limit to a request's head."""
+    """llhttp, in C: a tenth of h11's time. Unlike h11 it sets no limit to a request's head.
+
+    A client that sends no more is gone, as for nginx: whether it would still read can't be known, and its call takes
+    slots from others.
+    """
 
     def __init__(self, connections: Connections, **given: Any) -> None:
         super().__init__(connections, **given)

@@ -8,6 +8,7 @@ from urllib.parse import unquote
 
 from service.domain.call import Call
 from service.domain.errors import ServiceError
+from service.domain.translation import Priority
 from service.faces.http.application import HttpAnswer, HttpRequest
 
 _PART = re.compile(r"\{(\w+)\}")
@@ -31,13 +32,18 @@ def _no_key(_: HttpRequest) -> str:
     return ""
 
 
+def _normal(_: HttpRequest) -> Priority:
+    return Priority.NORMAL
+
+
 @dataclass(frozen=True, slots=True)
 class Route:
     """One method of one path.
 
     `{name}` in `path` stands for any text without a slash. `name` is that of the call, for metrics, logs and traces.
     `failure` returns an error in the words of the API. Where an API has keys in its query or body, `key_in` finds
-    them, once the body is read; headers are looked at first. A path that is no `call` needs no key and is not counted.
+    them, once the body is read; headers are looked at first. `priority` reads a call's own priority; it is only asked
+    where a call of normal priority would be rejected. A call that never `queues` is answered under overload.
     """
 
     method: str
@@ -46,7 +52,9 @@ class Route:
     handle: Handle
     failure: Failure
     key_in: Callable[[HttpRequest], str] = _no_key
+    priority: Callable[[HttpRequest], Priority] = _normal
     needs_key: bool = True
+    queues: bool = True
 
     @property
     def has_own_key(self) -> bool:
@@ -97,4 +105,6 @@ class Routes:
 
 def _pattern(path: str) -> re.Pattern[str]:
     places = _PART.split(path)  # text, name, text, ...
-    return re.compile("".join(f"(?P<{p}>[^/]+)" if i % 2 else re.escape(p) for i, p in enumerate(places)))
+    # A colon means the same percent-encoded, as some clients send it.
+    texts = [re.escape(text).replace(":", "(?::|%3[Aa])") for text in places]
+    return re.compile("".join(f"(?P<{p}>[^/]+)" if i % 2 else texts[i] for i, p in enumerate(places)))

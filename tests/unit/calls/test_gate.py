@@ -69,6 +69,19 @@ def test_more_than_any_quota_is_counted_too(clock: Clock) -> None:
     assert usage.seconds_until_below("a", 10**9 + 6) == 0.0
 
 
+def test_the_amount_used_is_that_of_the_last_minute(clock: Clock) -> None:
+    usage = Usage()
+    assert usage.of("a") == 0
+    usage.add("a", 20)
+    assert usage.of("a") == 20
+    clock.now += 75.0  # three quarters of that minute are still within the last one
+    usage.add("a", 5)
+    assert usage.of("a") == 20
+    assert usage.of("b") == 0
+    clock.now += 200.0
+    assert usage.of("a") == 0
+
+
 def test_a_server_without_keys_does_not_load_the_library() -> None:
     names = ("service.domain.call", "limits")
     script = f"import sys, service.server.server; print(*(name in sys.modules for name in {names}))"

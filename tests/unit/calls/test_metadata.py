@@ -24,3 +24,9 @@ def test_a_key_may_come_under_three_names() -> None:
     assert api_key_in([("authorization", "Basic k"), ("x-api-key", "other")]) == "other"
     assert api_key_in([("x-goog-api-key", "k")]) == "k"
     assert api_key_in([("authorization", b"Bearer k")]) == ""
+
+
+def test_the_scheme_of_deepl_s_clients_is_known_too() -> None:
+    assert api_key_in([("authorization", "DeepL-Auth-Key  k "), ("x-api-key", "other")]) == "k"
+    assert api_key_in([("authorization", "deepl-auth-key k:fx")]) == "k:fx"
+    assert api_key_in([("authorization", "DeepL-Auth-Keyk"), ("x-api-key", "other")]) == "other"

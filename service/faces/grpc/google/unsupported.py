@@ -45,6 +45,13 @@ ADVICE = {
     for method, instead in methods.items()
 }
 
+_ADVICE_OF = dict(ADVICE.values())
+
+
+def refusal(method: str) -> Unimplemented:
+    """Return the error of a method, such as `CreateGlossary`."""
+    return Unimplemented("{method} is not supported by this server", method=Public(method), advice=_ADVICE_OF[method])
+
 
 class UnsupportedMethods(grpc.GenericRpcHandler):  # type: ignore[type-arg]  # generic in the stubs only
     """Answers these methods with UNIMPLEMENTED, and no others."""
@@ -54,9 +61,9 @@ class UnsupportedMethods(grpc.GenericRpcHandler):  # type: ignore[type-arg]  # g
         found = ADVICE.get(handler_call_details.method)
         if found is None:
             return None
-        method, advice = found
+        method, _ = found
 
         async def refuse(request: bytes, context: Any) -> bytes:
-            raise Unimplemented("{method} is not supported by this server", method=Public(method), advice=advice)
+            raise refusal(method)
 
         return grpc.unary_unary_rpc_method_handler(refuse)

@@ -1,7 +1,7 @@
 """Conversion between KServe v2's inference messages and domain types."""
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -98,7 +98,7 @@ def call_from_pb(
                 model=message.model_name,
                 model_version=message.model_version,
                 options=options,
-                priority=_PRIORITIES[given.get("priority", 0)],
+                priority=_priority(given),
                 deadline_seconds=min(deadline_seconds, now_seconds + timeout / 1e6) if timeout else deadline_seconds,
                 **fields,
             ),
@@ -107,6 +107,15 @@ def call_from_pb(
         for (source, target), chosen in positions.items()
     )
     return InferCall(parts, outputs, is_raw)
+
+
+def priority_of(message: pb.ModelInferRequest) -> Priority:
+    """Return the priority that a request's parameters ask for.
+
+    Raises:
+        InvalidRequest: a parameter is unknown or wrong.
+    """
+    return _priority(_parameters_from_pb(message))
 
 
 def spelled(path: Path) -> str:
@@ -144,6 +153,10 @@ def results_to_pb(call: InferCall, results: Sequence[TranslationResult], identif
         else:
             tensor.contents.bytes_contents.extend(elements)
     return response
+
+
+def _priority(given: Mapping[str, Any]) -> Priority:
+    return _PRIORITIES[given.get("priority", 0)]
 
 
 def _only_pair(model: LoadedModel) -> tuple[str, str]:

@@ -1,54 +1,26 @@
-"""`inference.GRPCInferenceService` of KServe v2 and Triton, on top of the translator."""
+"""`inference.GRPCInferenceService` of KServe v2 and Triton: the methods (`methods.py`) over gRPC."""
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import grpc
 
-import service
 from service.calls.byte_budget import ByteBudget
 from service.calls.pipeline import CallPipeline
-from service.domain.call import TIMING_KEY, current_call, server_timing
-from service.domain.errors import InvalidRequest, NotFound, Path, Unavailable, Unimplemented
-from service.domain.translation import TranslationResult
+from service.domain.call import TIMING_KEY, server_timing
 from service.faces.grpc.absent_callers import write
 from service.faces.grpc.context import deadline_of
 from service.faces.grpc.kserve.infer_stream import InferStream
-from service.faces.grpc.kserve.messages import InferCall, call_from_pb, results_to_pb, spelled
-from service.faces.grpc.kserve.model_messages import config_to_pb, metadata_to_pb, state_to_pb, statistics_to_pb
+from service.faces.grpc.kserve.methods import KServeMethods, no_log_settings, no_shared_memory, no_trace_settings
 from service.faces.grpc.pb.inference import grpc_service_pb2 as pb
 from service.faces.grpc.pb.inference import grpc_service_pb2_grpc as pb_grpc
-from service.models.index import LoadState, ModelState
-from service.models.loaded_model import LoadedModel
-from service.process.lifecycle import Phase
-from service.translation.source_languages import Part
-from service.translation.translator import Translator
 
 SERVICE_NAME = pb.DESCRIPTOR.services_by_name["GRPCInferenceService"].full_name
 
-# Triton's names for the supported features: parameters are decoding options, the policy is priority and timeout.
-_EXTENSIONS = ("model_configuration", "model_repository", "parameters", "schedule_policy", "statistics")
-
 Context = grpc.aio.ServicerContext[Any, Any]
-
-
-class Control(Protocol):
-    """Loads and unloads models at callers' request; see `ModelControl`."""
-
-    async def load(self, name: str) -> None:
-        """Load a model."""
-        ...
-
-    async def unload(self, name: str) -> None:
-        """Unload a model."""
-        ...
-
-    async def states(self) -> list[ModelState]:
-        """Return the state of each version."""
-        ...
 
 
 class KServeServicer(pb_grpc.GRPCInferenceServiceServicer):
@@ -56,66 +28,53 @@ class KServeServicer(pb_grpc.GRPCInferenceServiceServicer):
 
     def __init__(
         self,
-        translator: Translator,
-        control: Control,
+        methods: KServeMethods,
         pipeline: CallPipeline,
-        phase: Callable[[], Phase],
         closing: asyncio.Event,
         default_deadline_seconds: float,
         budget: ByteBudget,
     ) -> None:
         """End streams once `closing` is set. Requests without a deadline get `default_deadline_seconds`; those held on
         streams count towards `budget`."""
-        self._translator = translator
-        self._control = control
+        self._methods = methods
         self._pipeline = pipeline
-        self._phase = phase
         self._closing = closing
         self._default_deadline_seconds = default_deadline_seconds
         self._budget = budget
 
     async def ServerLive(self, request: pb.ServerLiveRequest, context: Context) -> pb.ServerLiveResponse:  # noqa: N802
         """Report whether the server is alive."""
-        return pb.ServerLiveResponse(live=self._phase().is_alive)
+        return pb.ServerLiveResponse(live=self._methods.server_live())
 
     async def ServerReady(self, request: pb.ServerReadyRequest, context: Context) -> pb.ServerReadyResponse:  # noqa: N802
         """Report whether the server accepts calls."""
-        return pb.ServerReadyResponse(ready=self._phase().is_ready)
+        return pb.ServerReadyResponse(ready=self._methods.server_ready())
 
     async def ModelReady(self, request: pb.ModelReadyRequest, context: Context) -> pb.ModelReadyResponse:  # noqa: N802
         """Report whether a model is served."""
-        try:
-            self._translator.model(request.name, request.version)
-        except (NotFound, Unavailable):
-            return pb.ModelReadyResponse(ready=False)
-        return pb.ModelReadyResponse(ready=self._phase().is_ready)
+        return pb.ModelReadyResponse(ready=self._methods.model_ready(request.name, request.version))
 
     async def ServerMetadata(  # noqa: N802
         self, request: pb.ServerMetadataRequest, context: Context
     ) -> pb.ServerMetadataResponse:
         """Return the server's name, version and extensions."""
-        return pb.ServerMetadataResponse(name="dragoman", version=service.__version__, extensions=_EXTENSIONS)
+        return self._methods.server_metadata()
 
     async def ModelMetadata(  # noqa: N802
         self, request: pb.ModelMetadataRequest, context: Context
     ) -> pb.ModelMetadataResponse:
         """Return a model's versions and tensors."""
-        model = self._translator.model(request.name, request.version)
-        return metadata_to_pb(model, [each.version for each in reversed(self._versions(model.name))])
+        return self._methods.model_metadata(request.name, request.version)
 
     async def ModelConfig(self, request: pb.ModelConfigRequest, context: Context) -> pb.ModelConfigResponse:  # noqa: N802
         """Return a model's tensors, limits and language pairs."""
-        return config_to_pb(self._translator.model(request.name, request.version))
+        return self._methods.model_config(request.name, request.version)
 
     async def ModelStatistics(  # noqa: N802
         self, request: pb.ModelStatisticsRequest, context: Context
     ) -> pb.ModelStatisticsResponse:
         """Return statistics of one model or of all models."""
-        models = self._translator.models()
-        if request.name:
-            found = self._translator.model(request.name, request.version)
-            models = [found] if request.version else self._versions(request.name)
-        return pb.ModelStatisticsResponse(model_stats=[statistics_to_pb(model) for model in models])
+        return self._methods.model_statistics(request.name, request.version)
 
     async def ModelInfer(self, request: pb.ModelInferRequest, context: Context) -> pb.ModelInferResponse:  # noqa: N802
         """Translate."""
@@ -140,87 +99,35 @@ class KServeServicer(pb_grpc.GRPCInferenceServiceServicer):
         self, request: pb.RepositoryIndexRequest, context: Context
     ) -> pb.RepositoryIndexResponse:
         """List the models on disk and in memory."""
-        _check_repository(request.repository_name)
-        states = await self._control.states()
-        return pb.RepositoryIndexResponse(
-            models=[state_to_pb(each) for each in states if each.state is LoadState.READY or not request.ready]
-        )
+        return await self._methods.repository_index(request.repository_name, only_ready=request.ready)
 
     async def RepositoryModelLoad(  # noqa: N802
         self, request: pb.RepositoryModelLoadRequest, context: Context
     ) -> pb.RepositoryModelLoadResponse:
         """Load a model."""
-        _check_repository(request.repository_name)
-        if request.parameters:
-            name = next(iter(request.parameters))
-            raise Unimplemented(
-                "parameter {name} is not supported", name=name, advice="models are loaded as they are on disk"
-            )
-        self._translator.models()  # raises while the first models are being loaded
-        await self._control.load(request.model_name)
+        await self._methods.load(request.repository_name, request.model_name, request.parameters)
         return pb.RepositoryModelLoadResponse()
 
     async def RepositoryModelUnload(  # noqa: N802
         self, request: pb.RepositoryModelUnloadRequest, context: Context
     ) -> pb.RepositoryModelUnloadResponse:
         """Unload a model."""
-        _check_repository(request.repository_name)
-        self._translator.models()
-        await self._control.unload(request.model_name)
+        await self._methods.unload(request.repository_name, request.model_name)
         return pb.RepositoryModelUnloadResponse()
 
     async def _no_shared_memory(self, request: Any, context: Context) -> Any:
-        raise Unimplemented("shared memory is not supported", advice="send and receive tensors in the messages")
+        raise no_shared_memory()
 
     async def TraceSetting(self, request: pb.TraceSettingRequest, context: Context) -> pb.TraceSettingResponse:  # noqa: N802
         """Reject the call: there are no trace settings."""
-        raise Unimplemented("tracing can't be configured by call", advice="start the server with --otlp-endpoint")
+        raise no_trace_settings()
 
     async def LogSettings(self, request: pb.LogSettingsRequest, context: Context) -> pb.LogSettingsResponse:  # noqa: N802
         """Reject the call: there are no log settings."""
-        raise Unimplemented("log settings can't be read or changed by call", advice="start the server with --log-level")
+        raise no_log_settings()
 
     SystemSharedMemoryStatus = SystemSharedMemoryRegister = SystemSharedMemoryUnregister = _no_shared_memory
     CudaSharedMemoryStatus = CudaSharedMemoryRegister = CudaSharedMemoryUnregister = _no_shared_memory
 
-    def _versions(self, name: str) -> list[LoadedModel]:
-        """Return the served versions of a model, highest first."""
-        return [model for model in self._translator.models() if model.name == name]
-
-    async def _infer(self, message: pb.ModelInferRequest, context: Context) -> pb.ModelInferResponse:
-        if not message.model_name:
-            raise InvalidRequest(
-                "{path} is empty", Path("model_name"), advice="name one of the models that RepositoryIndex lists"
-            )
-        model = self._translator.model(message.model_name, message.model_version)
-        deadline = deadline_of(context, self._default_deadline_seconds)
-        call = call_from_pb(message, model, time.monotonic(), deadline)
-        texts = [text for part in call.parts for text in part.request.texts]
-        current_call().asks_for(texts)
-        self._translator.check_texts(texts)
-        return results_to_pb(call, await self._translate(call), message.id)
-
-    async def _translate(self, call: InferCall) -> list[TranslationResult]:
-        """Return one result for each part of the call, or raise the error of one of them."""
-        if len(call.parts) == 1:
-            return [await self._translate_part(call.parts[0])]
-        try:
-            async with asyncio.TaskGroup() as tasks:
-                results = [tasks.create_task(self._translate_part(part)) for part in call.parts]
-        except BaseExceptionGroup as group:
-            raise group.exceptions[0] from None
-        return [result.result() for result in results]
-
-    async def _translate_part(self, part: Part) -> TranslationResult:
-        try:
-            return await self._translator.translate(part.request)
-        except InvalidRequest as error:
-            part.name_in_whole(error)
-            error.spelling = spelled
-            raise
-
-
-def _check_repository(name: str) -> None:
-    if name:
-        advice = "there is only one repository; leave the name empty"
-        raise Unimplemented("{path} is {name}", Path("repository_name"), name=name, advice=advice)
+    async def _infer(self, request: pb.ModelInferRequest, context: Context) -> pb.ModelInferResponse:
+        return await self._methods.infer(request, deadline_of(context, self._default_deadline_seconds))

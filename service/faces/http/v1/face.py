@@ -8,7 +8,7 @@ from http import HTTPStatus
 from service.calls.failures import code_of
 from service.domain.call import Call, current_call
 from service.domain.errors import ServiceError
-from service.domain.translation import StreamEvent, TranslationRequest
+from service.domain.translation import Priority, StreamEvent, TranslationRequest
 from service.faces.http.answers import in_json, status_of
 from service.faces.http.application import HttpAnswer, HttpRequest
 from service.faces.http.bodies import json_of
@@ -38,13 +38,13 @@ class V1:
         """Return the routes of this API."""
         route = partial(Route, failure=failure)
         return (
-            route("POST", "/v1/translate", "v1/translate", self.translate),
-            route("POST", "/v1/translate/stream", "v1/translate_stream", self.stream),
-            route("POST", "/v1/detect", "v1/detect", self.detect),
-            route("GET", "/v1/languages", "v1/languages", self.languages),
-            route("GET", "/v1/models", "v1/models", self.models),
-            route("GET", "/v1/openapi.json", "v1/openapi", self.openapi, needs_key=False),
-            route("GET", "/v1/docs", "v1/docs", self.reference, needs_key=False),
+            route("POST", "/v1/translate", "http/v1/translate", self.translate, priority=_priority),
+            route("POST", "/v1/translate/stream", "http/v1/translate_stream", self.stream, priority=_priority),
+            route("POST", "/v1/detect", "http/v1/detect", self.detect),
+            route("GET", "/v1/languages", "http/v1/languages", self.languages),
+            route("GET", "/v1/models", "http/v1/models", self.models),
+            route("GET", "/v1/openapi.json", "http/v1/openapi", self.openapi, needs_key=False),
+            route("GET", "/v1/docs", "http/v1/docs", self.reference, needs_key=False),
         )
 
     async def translate(self, request: HttpRequest) -> HttpAnswer:
@@ -109,6 +109,10 @@ class V1:
         texts = messages.texts_of(body)
         current_call().asks_for(texts)
         return messages.request_from(body, texts, self._default_deadline_seconds)
+
+
+def _priority(request: HttpRequest) -> Priority:
+    return Priority(json_of(request, messages.TranslateRequest).priority)
 
 
 def failure(error: ServiceError, call: Call) -> HttpAnswer:

@@ -7,7 +7,7 @@ Fields have the names of `dragoman.v1`'s messages. Those of the options come fro
 import enum
 import time
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
@@ -55,7 +55,10 @@ def _options_type() -> type[BaseModel]:
     )
 
 
-DecodingOptions = _options_type()
+if TYPE_CHECKING:
+    DecodingOptions = BaseModel
+else:
+    DecodingOptions = _options_type()
 
 
 class TermMessage(_Message):
@@ -79,7 +82,7 @@ class TranslateRequest(_Message):
     target_language_code: str = Field(description="BCP 47, such as de.")
     model: str = Field("", description=_about("model"))
     model_version: str = Field("", description=_about("model_version"))
-    options: DecodingOptions | None = Field(None, description="How to decode.")  # type: ignore[valid-type]
+    options: DecodingOptions | None = Field(None, description="How to decode.")
     mime_type: Literal["text/plain", "text/html"] = Field("text/plain", description=_about("mime_type"))
     priority: Literal["high", "normal", "low"] = Field("normal", description=_about("priority"))
     split_sentences: Literal["off", "on", "no_newlines"] = Field("on", description=_about("split_sentences"))
@@ -138,7 +141,7 @@ def request_from(body: TranslateRequest, texts: tuple[str, ...], default_deadlin
     if body.options is not None:
         given["options"] = RequestedOptions(
             **{name: getattr(body.options, name) for name in body.options.model_fields_set}
-        )  # type: ignore[attr-defined]
+        )
     check_count("terms", len(body.terms), MAX_TERMS)
     check_count("labels", len(body.labels), MAX_LABELS)
     check_count("target_prefixes", len(body.target_prefixes), MAX_TEXTS)

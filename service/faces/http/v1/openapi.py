@@ -128,7 +128,7 @@ class Model(BaseModel):
     any_to_any_language_codes: list[str] = Field(description="Each is translated into every other one.")
     max_source_tokens: int
     max_output_tokens: int
-    default_options: messages.DecodingOptions  # type: ignore[valid-type]
+    default_options: messages.DecodingOptions
     precision: str
     kernels: str = Field(description="What computes: the instruction set of the kernels, or plain.")
 

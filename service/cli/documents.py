@@ -1,0 +1,103 @@
+"""Documents as a whole: read, their texts translated in calls of bounded size, and written with the translations."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+import click
+
+from dragoman_client import Client, ClientError, MimeType, RequestFields, Translation
+from service.cli import exit_codes
+from service.cli.command_error import CommandError
+from service.cli.output_file import open_output
+from service.cli.pipeline import map_chunks
+from service.cli.progress import progress
+from service.cli.streams import write_bytes
+from service.documents import Document, DocumentError, DocumentOptions, MissingLibrary, open_document
+from service.documents.opening import MAX_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    """A text of a document; `place` is where."""
+
+    text: str
+    mime_type: MimeType
+    place: str
+
+
+def read(stream: BinaryIO, path: Path | None, ending: str, options: DocumentOptions) -> Document:
+    """Read a whole stream as the document that `ending` stands for; `path` names it in errors.
+
+    Raises:
+        CommandError: it can't be read, or is broken or too large.
+    """
+    name = str(path) if path else "the input"
+    try:
+        data = stream.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise CommandError(f"reading {name} failed: {error.strerror}.", exit_codes.IO_ERROR) from error
+    try:
+        return open_document(f"input{ending}", data, options)
+    except MissingLibrary as error:
+        raise CommandError(str(error), exit_codes.CONFIG) from None
+    except DocumentError as error:
+        raise CommandError(f"{name}: {error}", exit_codes.DATA) from None
+
+
+def translate_document(
+    document: Document,
+    client: Client,
+    source: str,
+    target: str,
+    request_fields: RequestFields,
+    files: tuple[BinaryIO | None, Path | None, Path | None],
+) -> None:
+    """Translate a document; `files` are its stream, its path and that of the output.
+
+    Nothing is written before all texts are translated, and notes go to standard error.
+
+    Raises:
+        ClientError: a call failed; an invalid text is named by its place.
+        CommandError: writing failed.
+    """
+    stream, input_file, output_file = files
+
+    def translated(chunk: list[_Item]) -> list[Translation]:
+        found: dict[int, Translation] = {}
+        for mime_type in (MimeType.PLAIN, MimeType.HTML):
+            numbers = [number for number, item in enumerate(chunk) if item.mime_type is mime_type]
+            if numbers:
+                fields: RequestFields = {**request_fields, "mime_type": mime_type}
+                answers = _call(client, [chunk[number] for number in numbers], source, target, fields)
+                found.update(zip(numbers, answers, strict=True))
+        return [found[number] for number in range(len(chunk))]
+
+    with open_output(output_file, input_file) as (output, _):
+        translations: list[str] = []
+        with progress(stream, output_file, 0, "text", len(document.texts)) as bar:
+            for chunk in map_chunks(_items(document), translated):
+                translations += (translation.text for _, translation in chunk)
+                bar.update(len(chunk))
+        write_bytes(output, document.written(translations))
+    for note in document.notes:
+        click.echo(f"note: {note}", err=True)
+
+
+def _items(document: Document) -> Iterator[_Item]:
+    for text in document.texts:
+        yield _Item(text.text, MimeType(text.mime_type.value), text.place)
+
+
+def _call(client: Client, items: list[_Item], source: str, target: str, fields: RequestFields) -> list[Translation]:
+    call: Callable[..., list[Translation]] = client.translate
+    try:
+        return call([item.text for item in items], source, target, **fields)
+    except ClientError as error:
+        match error.path:
+            case ("texts", int(index)):
+                raise error.renamed(items[index].place) from None
+            case ("texts",) if len(items) == 1:
+                error.add_note(f"It is about the text at {items[0].place}.")
+        raise

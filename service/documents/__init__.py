@@ -1,0 +1,21 @@
+"""Documents of common formats: their texts, and the same documents with translations in place of these. Pure.
+
+A document is never written anew from a parsed form: translations replace the texts where they are in the source, and
+every other byte stays as it was.
+"""
+
+from service.documents.document import Document, DocumentOptions, DocumentText, MimeType
+from service.documents.errors import DocumentError, MissingLibrary, UnknownFormat
+from service.documents.opening import ENDINGS, open_document
+
+__all__ = [
+    "ENDINGS",
+    "Document",
+    "DocumentError",
+    "DocumentOptions",
+    "DocumentText",
+    "MimeType",
+    "MissingLibrary",
+    "UnknownFormat",
+    "open_document",
+]

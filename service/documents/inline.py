@@ -1,0 +1,191 @@
+"""Sentences with markup of any format, handed to the translator as HTML with inline tags, and taken back.
+
+Each piece of markup becomes a tag with its number: `<span id="1">` for a pair, `<img id="2">` for a mark without text,
+`<code id="3">` for text that stays as it is, `<br id="4">` for a line break. What comes back is matched by number, so
+the markup that is written is the source's, whatever a translator has made of the tags.
+"""
+
+import enum
+import html
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from service.documents.document import MimeType, has_words
+
+_TAG = re.compile(r"""<(/?)(span|img|code|br)(?:\s+id=["']?(\d{1,9})["']?)?\s*/?>""", re.IGNORECASE)
+
+
+class Kind(enum.Enum):
+    """What a piece of a sentence is."""
+
+    TEXT = "text"
+    OPEN = "open"  # the start of a pair
+    CLOSE = "close"
+    MARK = "mark"  # markup without text that belongs to a word
+    ORDERED = "ordered"  # a mark that stays before and after the same other ordered marks
+    KEPT = "kept"  # text that stays as it is, with its markup
+    BREAK = "break"  # a line break; no text moves across it
+
+
+class Piece(NamedTuple):
+    """A piece: markup as written in the document, or for `TEXT`, and what is shown of `KEPT`, decoded text."""
+
+    kind: Kind
+    raw: str = ""
+    text: str = ""
+
+
+class InlineText:
+    """A sentence with markup.
+
+    With `is_strict` each pair comes back exactly once, even an empty one; else a pair without text is left out, and one
+    that a translation splits is repeated.
+    """
+
+    def __init__(self, pieces: Iterable[Piece], *, is_strict: bool = False) -> None:
+        self._before, self._pieces, self._after = _framed(list(_paired(pieces)))
+        self._is_strict = is_strict
+        self._closings = {start: end for start, end in _partners(self._pieces).items() if start < end}
+        self.text, self.mime_type = self._told()
+
+    @property
+    def has_words(self) -> bool:
+        """Return whether there is anything to translate."""
+        return any(piece.kind is Kind.TEXT and has_words(piece.text) for piece in self._pieces)
+
+    def pieces(self, translation: str) -> list[Piece]:
+        """Return the pieces of a translation, with those around the text; markup that it lacks comes at its end.
+
+        White space around the text is the source's.
+        """
+        translation = translation.strip()
+        if self.mime_type is MimeType.TEXT:
+            return [*self._before, Piece(Kind.TEXT, text=translation), *self._after]
+        ordered = iter([piece for piece in self._pieces if piece.kind is Kind.ORDERED])
+        found = [next(ordered) if piece.kind is Kind.ORDERED else piece for piece in self._found(translation)]
+        return [*self._before, *found, *self._after]
+
+    def _told(self) -> tuple[str, MimeType]:
+        if all(piece.kind is Kind.TEXT for piece in self._pieces):
+            return "".join(piece.text for piece in self._pieces), MimeType.TEXT
+        output: list[str] = []
+        for number, piece in enumerate(self._pieces):
+            match piece.kind:
+                case Kind.TEXT:
+                    output.append(html.escape(piece.text, quote=False))
+                case Kind.OPEN:
+                    output.append(f'<span id="{number}">')
+                case Kind.CLOSE:
+                    output.append("</span>")
+                case Kind.KEPT:
+                    output.append(f'<code id="{number}">{html.escape(piece.text, quote=False)}</code>')
+                case Kind.BREAK:
+                    output.append(f'<br id="{number}">')
+                case _:
+                    output.append(f'<img id="{number}">')
+        return "".join(output), MimeType.HTML
+
+    def _found(self, translation: str) -> Iterator[Piece]:
+        seen: set[int] = set()
+        path: list[int | None] = []
+        done = 0
+        is_kept = False  # within an element whose text is the source's
+        for tag in _TAG.finditer(translation):
+            if tag.start() > done and not is_kept:
+                yield Piece(Kind.TEXT, text=html.unescape(translation[done : tag.start()]))
+            done = tag.end()
+            name = tag[2].lower()
+            if name == "code":
+                is_kept = not tag[1]
+            if name == "span" and tag[1]:
+                number = path.pop() if path else None
+                if number is not None:
+                    yield self._pieces[self._closings[number]]
+                continue
+            number = self._number(name, tag[3])
+            is_new = number is not None and (number not in seen or (name == "span" and not self._is_strict))
+            if name == "span":
+                path.append(number if is_new else None)
+            if number is not None and is_new:
+                seen.add(number)
+                yield self._pieces[number]
+        if done < len(translation) and not is_kept:
+            yield Piece(Kind.TEXT, text=html.unescape(translation[done:]))
+        for number in reversed(path):
+            if number is not None:
+                yield self._pieces[self._closings[number]]
+        for number, piece in enumerate(self._pieces):
+            if number in seen or piece.kind in (Kind.TEXT, Kind.CLOSE):
+                continue
+            if piece.kind is not Kind.OPEN:
+                yield piece
+            elif self._is_strict:
+                yield piece
+                yield self._pieces[self._closings[number]]
+
+    def _number(self, name: str, digits: str | None) -> int | None:
+        """Return the number of the piece that a tag stands for; `None` if there is none of its kind."""
+        number = int(digits) if digits else len(self._pieces)
+        if number >= len(self._pieces):
+            return None
+        kinds = {"span": (Kind.OPEN,), "code": (Kind.KEPT,), "br": (Kind.BREAK,), "img": (Kind.MARK, Kind.ORDERED)}
+        return number if self._pieces[number].kind in kinds[name] else None
+
+
+def _framed(pieces: Sequence[Piece]) -> tuple[list[Piece], list[Piece], list[Piece]]:
+    """Return the pieces before, of and after the text: markup and white space around a text never move."""
+    partners = _partners(pieces)
+    fixed = (Kind.MARK, Kind.ORDERED, Kind.BREAK)
+    start, end = 0, len(pieces)
+    while start < end:
+        first, last = pieces[start], pieces[end - 1]
+        if first.kind in fixed or (first.kind is Kind.TEXT and not first.text.strip()):
+            start += 1
+        elif last.kind in fixed or (last.kind is Kind.TEXT and not last.text.strip()):
+            end -= 1
+        elif partners.get(start) == end - 1:
+            start, end = start + 1, end - 1
+        else:
+            break
+    before, inner, after = list(pieces[:start]), list(pieces[start:end]), list(pieces[end:])
+    if inner and inner[0].kind is Kind.TEXT:
+        text = inner[0].text
+        inner[0] = Piece(Kind.TEXT, text=text.lstrip())
+        before += [Piece(Kind.TEXT, text=text[: len(text) - len(text.lstrip())])] * text[0].isspace()
+    if inner and inner[-1].kind is Kind.TEXT:
+        text = inner[-1].text
+        inner[-1] = Piece(Kind.TEXT, text=text.rstrip())
+        after = [Piece(Kind.TEXT, text=text[len(text.rstrip()) :])] * text[-1].isspace() + after
+    return before, inner, after
+
+
+def _partners(pieces: Sequence[Piece]) -> dict[int, int]:
+    """Map each opening piece to its closing one, and back."""
+    path: list[int] = []
+    partners: dict[int, int] = {}
+    for index, piece in enumerate(pieces):
+        if piece.kind is Kind.OPEN:
+            path.append(index)
+        elif piece.kind is Kind.CLOSE and path:
+            start = path.pop()
+            partners[start], partners[index] = index, start
+    return partners
+
+
+def _paired(pieces: Iterable[Piece]) -> Iterator[Piece]:
+    """Yield the pieces, with neighbouring texts joined, and tags without a partner as marks."""
+    every = list(pieces)
+    partners = _partners(every)
+    text: list[str] = []
+    for index, piece in enumerate(every):
+        if piece.kind is Kind.TEXT:
+            text.append(piece.text)
+            continue
+        if any(text):
+            yield Piece(Kind.TEXT, text="".join(text))
+        text = []
+        is_single = piece.kind in (Kind.OPEN, Kind.CLOSE) and index not in partners
+        yield Piece(Kind.ORDERED, piece.raw) if is_single else piece
+    if any(text):
+        yield Piece(Kind.TEXT, text="".join(text))

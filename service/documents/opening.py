@@ -1,0 +1,50 @@
+"""The one way to open a document: its format by the ending of its name."""
+
+from collections.abc import Callable, Mapping
+from pathlib import PurePath
+from types import MappingProxyType
+
+from service.documents import docx, html, lines, markdown, po, subtitles, tables, xliff
+from service.documents.document import Document, DocumentOptions
+from service.documents.errors import DocumentError, UnknownFormat
+
+MAX_BYTES = 32 * 1024 * 1024  # of a document; of the archive, if it is one
+
+_Reader = Callable[[bytes, DocumentOptions], Document]
+_READERS: Mapping[str, _Reader] = MappingProxyType(
+    {
+        ".csv": tables.read_csv,
+        ".docx": docx.read,
+        ".htm": html.read,
+        ".html": html.read,
+        ".markdown": markdown.read,
+        ".md": markdown.read,
+        ".po": po.read,
+        ".srt": subtitles.read_srt,
+        ".tsv": tables.read_tsv,
+        ".txt": lines.read,
+        ".vtt": subtitles.read_vtt,
+        ".xlf": xliff.read,
+        ".xliff": xliff.read,
+    }
+)
+ENDINGS = tuple(_READERS)
+"""The endings that `open_document` knows, in alphabetical order."""
+
+
+def open_document(name: str, data: bytes, options: DocumentOptions | None = None) -> Document:
+    """Read a document; `name` is that of its file, whose ending names the format, in any case.
+
+    Raises:
+        UnknownFormat: the ending is none of `ENDINGS`; such a file is never taken for text.
+        MissingLibrary: the format needs a library that is not installed.
+        DocumentError: the document is broken or too large, or the options don't fit it.
+    """
+    ending = PurePath(name).suffix.lower()
+    reader = _READERS.get(ending)
+    if reader is None:
+        found = f"the ending {ending!r} is" if ending else "a name without an ending is"
+        raise UnknownFormat(f"{found} not known; known are {', '.join(ENDINGS)}.")
+    if len(data) > MAX_BYTES:
+        raise DocumentError(f"it has {len(data)} bytes, and at most {MAX_BYTES} are read; split it.")
+    return reader(data, options or DocumentOptions())

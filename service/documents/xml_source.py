@@ -1,0 +1,184 @@
+"""XML by position: elements with the bytes that they were read from, so that everything else can stay as it is.
+
+Documents are untrusted. One with a document type declaration is rejected: only there can entities be declared, so none
+is ever expanded and nothing is ever loaded. Depth is limited, and only the elements that are asked for are kept.
+"""
+
+import re
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+from xml.parsers import expat
+
+from service.documents.errors import DocumentError
+
+MAX_DEPTH = 200
+_BLOCK = 65_536  # bytes parsed at once
+_TAG = re.compile(r"""<[^\s/>]+(?:[^"'>]|"[^"]*"|'[^']*')*>""")
+_NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+_ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;"})
+
+
+@dataclass(slots=True, eq=False)
+class Element:
+    """An element; its name as written, with its prefix, and its content: elements and decoded texts.
+
+    In the source, its start tag is from `start` to before `inner`, its end tag from `outer` to before `end`; for an
+    empty-element tag the last three are equal. An element that was not asked for has no `children`.
+    """
+
+    name: str
+    attributes: dict[str, str]
+    start: int
+    inner: int
+    outer: int = 0
+    end: int = 0
+    parent: "Element | None" = None
+    children: "list[Element | str]" = field(default_factory=list)
+
+    @property
+    def elements(self) -> "Iterator[Element]":
+        """Yield the children that are elements."""
+        return (child for child in self.children if isinstance(child, Element))
+
+    @property
+    def ancestors(self) -> "Iterator[Element]":
+        """Yield the element and those around it, the root last."""
+        element: Element | None = self
+        while element is not None:
+            yield element
+            element = element.parent
+
+    def first(self, name: str) -> "Element | None":
+        """Return the first child of this name."""
+        return next((child for child in self.elements if child.name == name), None)
+
+    def text(self) -> str:
+        """Return all text in it."""
+        return "".join(child if isinstance(child, str) else child.text() for child in self.children)
+
+
+class XmlSource:
+    """A document in UTF-8; `raw` is it with a character for each byte, so positions are those of bytes."""
+
+    def __init__(self, data: bytes, part: str = "") -> None:
+        """Take the document, and the name for its place in errors if it is a part of a file."""
+        self.raw = data.decode("latin-1")
+        self._data = data
+        self._part = part
+        self._counted = 0, 1  # a position, and its line
+
+    def elements(self, wanted: Callable[[Element], Collection[str]]) -> Iterator[Element]:
+        """Yield the elements of the wanted names that are in no other such element; `wanted` is asked with the root.
+
+        Raises:
+            DocumentError: it is not well-formed, too deep, not UTF-8, or has a document type declaration.
+        """
+        parser = _Parser(self, wanted)
+        for start in range(0, len(self._data), _BLOCK):
+            self._parsed(parser, self._data[start : start + _BLOCK], is_last=False)
+            yield from parser.take()
+        self._parsed(parser, b"", is_last=True)
+        yield from parser.take()
+
+    def place(self, position: int) -> str:
+        """Return the line of a position, with the part's name; fast if positions ascend."""
+        counted, line = self._counted if self._counted[0] <= position else (0, 1)
+        line += self._data.count(b"\n", counted, position)
+        self._counted = position, line
+        return f"{self._part}, line {line}" if self._part else f"line {line}"
+
+    def _parsed(self, parser: "_Parser", block: bytes, *, is_last: bool) -> None:
+        try:
+            parser.expat.Parse(block, is_last)
+        except expat.ExpatError as error:
+            place = f"{self._part}, " if self._part else ""
+            raise DocumentError(
+                f"it is not well-formed XML: {expat.errors.messages[error.code]}.",
+                f"{place}line {error.lineno}, column {error.offset + 1}",
+            ) from None
+
+
+def as_raw(text: str) -> str:
+    """Return a text as it is written in `XmlSource.raw`: escaped, in UTF-8, and without what XML can't have."""
+    return _NOT_XML.sub("", text).translate(_ESCAPES).encode().decode("latin-1")
+
+
+def from_raw(raw: str) -> bytes:
+    """Return the document of a changed `XmlSource.raw`."""
+    return raw.encode("latin-1")
+
+
+def attribute(value: str) -> str:
+    """Return a value in quotes."""
+    return '"' + as_raw(value).replace('"', "&quot;") + '"'
+
+
+class _Parser:
+    """The elements at hand while a document is parsed."""
+
+    def __init__(self, source: XmlSource, wanted: Callable[[Element], Collection[str]]) -> None:
+        self._source = source
+        self._wanted = wanted
+        self._names: Collection[str] = ()
+        self._open: Element | None = None
+        self._depth = 0
+        self._outermost: Element | None = None  # the wanted element that is being read
+        self._done: list[Element] = []
+        self.expat: Any = expat.ParserCreate("utf-8")
+        self.expat.buffer_text = True
+        self.expat.XmlDeclHandler = self._declared
+        self.expat.StartDoctypeDeclHandler = self._typed
+        self.expat.StartElementHandler = self._started
+        self.expat.EndElementHandler = self._ended
+        self.expat.CharacterDataHandler = self._text
+
+    def take(self) -> Iterator[Element]:
+        """Yield the wanted elements that have ended."""
+        yield from self._done
+        self._done.clear()
+
+    def _declared(self, _: str, encoding: str | None, __: int) -> None:
+        if encoding and encoding.lower() not in ("utf-8", "utf8", "us-ascii", "utf-16"):
+            raise DocumentError(f"its encoding is {encoding}; convert it to UTF-8.", self._source.place(0))
+
+    def _typed(self, *_: object) -> None:
+        place = self._source.place(self.expat.CurrentByteIndex)
+        raise DocumentError("it has a document type declaration (<!DOCTYPE), which is not read; remove it.", place)
+
+    def _started(self, name: str, attributes: dict[str, str]) -> None:
+        start = self.expat.CurrentByteIndex
+        self._depth += 1
+        if self._depth > MAX_DEPTH:
+            raise DocumentError(f"its elements are nested more than {MAX_DEPTH} deep.", self._source.place(start))
+        tag = _TAG.match(self._source.raw, start)
+        assert tag is not None  # expat has read one
+        element = Element(name, attributes, start, tag.end(), parent=self._open)
+        if self._open is None:
+            self._names = self._wanted(element)
+        if self._outermost is not None:
+            assert self._open is not None
+            self._open.children.append(element)
+        elif name in self._names:
+            self._outermost = element
+        self._open = element
+
+    def _ended(self, _: str) -> None:
+        element = self._open
+        assert element is not None
+        raw = self._source.raw
+        if raw[element.inner - 2] == "/":
+            element.outer = element.end = element.inner
+        else:
+            element.outer = self.expat.CurrentByteIndex
+            element.end = raw.index(">", element.outer) + 1
+        self._depth -= 1
+        self._open = element.parent
+        if element is self._outermost:
+            self._done.append(element)
+            self._outermost = None
+
+    def _text(self, text: str) -> None:
+        if self._outermost is not None:
+            assert self._open is not None
+            self._open.children.append(text)

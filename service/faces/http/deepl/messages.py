@@ -1,0 +1,286 @@
+"""DeepL's messages of translation: what callers ask for, and what answers look like.
+
+Source: https://developers.deepl.com/api-reference, and its OpenAPI document.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict
+
+from service.domain.call import TokenUsage
+from service.domain.errors import InvalidRequest, Path, Quoted, Unimplemented
+from service.domain.translation import MAX_TEXTS, MimeType, SplitSentences, Translation, TranslationRequest
+from service.faces.counts import check_count
+from service.faces.http.languages import ListedLanguage
+from service.text.detection import UNDETERMINED
+from service.text.languages import display_name
+from service.text.markup.xml import NotXml, TagRules, XmlAsHtml, as_html, with_untranslated
+
+Document = dict[str, Any]
+
+_SPLITTING: Mapping[str, SplitSentences] = MappingProxyType(
+    {"0": SplitSentences.OFF, "1": SplitSentences.ON, "nonewlines": SplitSentences.NO_NEWLINES}
+)
+# As targets DeepL lists these variants, and its clients refuse the languages alone.
+_VARIANTS: Mapping[str, Sequence[str]] = MappingProxyType({"en": ("en-GB", "en-US"), "pt": ("pt-BR", "pt-PT")})
+_NO_LANGUAGE = "EN"  # DeepL names a language even where a text has none, such as a number
+_NO_LIMIT = 1_000_000_000_000  # DeepL's own number for keys without one
+_MAX_TAGS = 1024
+
+
+def _listed(value: object) -> object:
+    return [value] if isinstance(value, str) else value
+
+
+def _names(value: object) -> object:
+    """Split names at commas, which forms have and JSON may have."""
+    if isinstance(value, str):
+        value = [value]
+    if not isinstance(value, list):
+        return value
+    names = [part.strip() for each in value for part in (each.split(",") if isinstance(each, str) else [each])]
+    return [each for each in names if each]
+
+
+def _as_text(value: object) -> object:
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+Texts = Annotated[list[str], BeforeValidator(_listed)]
+Names = Annotated[list[str], BeforeValidator(_names)]
+
+
+class TranslateParameters(BaseModel):
+    """What to translate, and how. Unknown parameters are ignored, as DeepL does."""
+
+    model_config = ConfigDict(extra="ignore", protected_namespaces=())
+
+    text: Texts
+    target_lang: str
+    source_lang: str | None = None
+    context: str | None = None
+    split_sentences: Annotated[Literal["0", "1", "nonewlines"] | None, BeforeValidator(_as_text)] = None
+    preserve_formatting: bool | None = None
+    formality: Literal["default", "more", "less", "prefer_more", "prefer_less"] | None = None
+    glossary_id: str | None = None
+    glossary_ids: Names | None = None
+    model_type: Literal["quality_optimized", "prefer_quality_optimized", "latency_optimized"] | None = None
+    show_billed_characters: bool | None = None
+    tag_handling: Literal["xml", "html", ""] | None = None
+    tag_handling_version: Literal["v1", "v2"] | None = None
+    outline_detection: bool | None = None
+    ignore_tags: Names | None = None
+    splitting_tags: Names | None = None
+    non_splitting_tags: Names | None = None
+    style_id: str | None = None
+    custom_instructions: Texts | None = None
+    translation_memory_id: str | None = None
+
+
+class LanguagesParameters(BaseModel):
+    """Which languages to list."""
+
+    type: Literal["source", "target"] = "source"
+
+
+class LanguagesOfResourceParameters(BaseModel):
+    """Of which part of the API to list the languages."""
+
+    resource: Literal["translate_text", "glossary"]
+
+
+def check_parameters(asked: TranslateParameters) -> None:
+    """Check what doesn't depend on models.
+
+    Raises:
+        InvalidRequest: there are too many texts or tags, or parameters that don't go together.
+        Unimplemented: DeepL has what is asked for, and this server has not.
+    """
+    check_count("texts", len(asked.text), MAX_TEXTS)
+    for name in ("ignore_tags", "splitting_tags", "non_splitting_tags"):
+        check_count(name, len(getattr(asked, name) or ()), _MAX_TAGS, advice="name fewer")
+    if asked.formality in ("more", "less"):
+        raise InvalidRequest(
+            "'formality' is not supported for given 'target_lang'",
+            Path("formality"),
+            advice=f"leave it out, or use prefer_{asked.formality}, which has no effect where it is not supported",
+        )
+    for name, value in (
+        ("style_id", asked.style_id),
+        ("custom_instructions", asked.custom_instructions),
+        ("translation_memory_id", asked.translation_memory_id),
+    ):
+        if value:
+            raise Unimplemented(f"'{name}' is not supported by this server", advice="leave it out")
+    if glossary_of(asked) and not asked.source_lang:
+        raise InvalidRequest("Use of a glossary requires the source_lang parameter to be specified")
+    if asked.ignore_tags and not asked.tag_handling:
+        raise InvalidRequest("{path} is given without tag_handling", Path("ignore_tags"), advice="add tag_handling=xml")
+
+
+def glossary_of(asked: TranslateParameters) -> str:
+    """Return the id of the glossary to use; empty if there is none.
+
+    Raises:
+        InvalidRequest: both ways of naming one are used.
+        Unimplemented: there are several.
+    """
+    several = asked.glossary_ids or []
+    if asked.glossary_id and several:
+        raise InvalidRequest("{path} and glossary_id are both given", Path("glossary_ids"), advice="give one of them")
+    if len(several) > 1:
+        raise Unimplemented("this server uses one glossary for a call", advice="give one, with the entries of all")
+    return asked.glossary_id or "".join(several)
+
+
+@dataclass(frozen=True, slots=True)
+class MarkedTexts:
+    """Texts in a form that the translator knows, and how to get back from its translations."""
+
+    texts: tuple[str, ...]
+    mime_type: MimeType
+    _documents: tuple[XmlAsHtml, ...] = ()
+    _added: tuple[str, ...] = ()
+
+    def restored(self, translations: Sequence[str]) -> list[str]:
+        """Return the translations in the form that the texts had."""
+        if self._documents:
+            pairs = zip(self._documents, translations, strict=True)
+            return [document.restored(each) for document, each in pairs]
+        if self._added:
+            return [each.replace(added, "") for each, added in zip(translations, self._added, strict=True)]
+        return list(translations)
+
+
+def marked_texts(asked: TranslateParameters) -> MarkedTexts:
+    """Return the texts with their tags handled. Passes checkpoints.
+
+    Raises:
+        InvalidRequest: one is to be XML and is not.
+    """
+    texts = tuple(asked.text)
+    ignored = frozenset(asked.ignore_tags or ())
+    if not asked.tag_handling:
+        return MarkedTexts(texts, MimeType.PLAIN)
+    if asked.tag_handling == "html":
+        if not ignored:
+            return MarkedTexts(texts, MimeType.HTML)
+        pairs = [with_untranslated(each, ignored) for each in texts]
+        return MarkedTexts(tuple(html for html, _ in pairs), MimeType.HTML, _added=tuple(added for _, added in pairs))
+    rules = TagRules(
+        ignored,
+        frozenset(asked.splitting_tags or ()),
+        frozenset(asked.non_splitting_tags or ()),
+        finds_structure=asked.outline_detection is not False,
+    )
+    documents = []
+    for index, text in enumerate(texts):
+        try:
+            documents.append(as_html(text, rules))
+        except NotXml as error:
+            raise InvalidRequest(
+                "{path} is not well-formed XML: {reason}",
+                Path("texts", index),
+                reason=Quoted(str(error)),
+                advice="correct it, or leave out tag_handling",
+            ) from error
+    return MarkedTexts(tuple(each.html for each in documents), MimeType.HTML, tuple(documents))
+
+
+def request_from(asked: TranslateParameters, marked: MarkedTexts, glossary: str, deadline: float) -> TranslationRequest:
+    """Return the caller's request. `glossary` is its name on this server; `deadline` is on the clock of
+    `time.monotonic()`.
+    """
+    default = "nonewlines" if asked.tag_handling == "html" else "1"
+    return TranslationRequest(
+        texts=marked.texts,
+        source_language_code=asked.source_lang or "",
+        target_language_code=asked.target_lang,
+        deadline_seconds=deadline,
+        mime_type=marked.mime_type,
+        split_sentences=_SPLITTING[asked.split_sentences or default],
+        preserve_formatting=bool(asked.preserve_formatting),
+        glossary=glossary,
+    )
+
+
+def translations_document(
+    asked: TranslateParameters, texts: Iterable[str], translations: Iterable[Translation]
+) -> Document:
+    """Return the answer to a call; `texts` are those of the translations, with their tags."""
+    given = asked.source_lang or ""
+    extra: Document = {}
+    if asked.model_type:
+        extra["model_type_used"] = asked.model_type.removeprefix("prefer_")
+    if asked.tag_handling:
+        extra["tag_handling_version"] = asked.tag_handling_version or "v2"
+    entries = []
+    for source, text, translation in zip(asked.text, texts, translations, strict=True):
+        language = (
+            _NO_LANGUAGE
+            if translation.detected_language_code == UNDETERMINED
+            else (given or translation.detected_language_code)
+        )
+        billed = {"billed_characters": len(source)} if asked.show_billed_characters else {}
+        entries.append({"detected_source_language": language.upper(), "text": text, **billed, **extra})
+    return {"translations": entries}
+
+
+def languages_document(languages: Iterable[ListedLanguage], kind: str) -> list[Document]:
+    """Return the languages that can be translated, or translated into."""
+    if kind == "source":
+        return [{"language": each.code.upper(), "name": each.name} for each in languages if each.targets]
+    return [
+        {"language": code.upper(), "name": name, "supports_formality": False}
+        for code, name in _listed_targets(languages)
+    ]
+
+
+def languages_of_resource_document(languages: Sequence[ListedLanguage], resource: str) -> list[Document]:
+    """Return the languages, as version 3 lists them."""
+    sources = {each.code: each.name for each in languages if each.targets}
+    targets = {code: each.name for each in languages for code in each.targets}
+    if resource == "translate_text":
+        targets = dict(_listed_targets(languages))
+    else:
+        names = {each.code: each.name for each in languages}
+        targets = {code: names[code] for code in targets}
+    features = {} if resource == "glossary" else {name: {"status": "stable"} for name in ("glossary", "tag_handling")}
+    return [
+        {
+            "lang": code,
+            "name": (sources | targets)[code],
+            "usable_as_source": code in sources,
+            "usable_as_target": code in targets,
+            "status": "stable",
+            "features": features,
+        }
+        for code in sorted(sources | targets)
+    ]
+
+
+def usage_document(usage: TokenUsage) -> Document:
+    """Return what a key has used, in tokens: those of sources and translations within the last minute."""
+    limit = usage.quota or _NO_LIMIT
+    return {
+        "character_count": usage.num_tokens,
+        "character_limit": limit,
+        "api_key_character_count": usage.num_tokens,
+        "api_key_character_limit": limit,
+    }
+
+
+def _listed_targets(languages: Iterable[ListedLanguage]) -> list[tuple[str, str]]:
+    """Return the codes and names of targets, with variants in place of the languages that DeepL lists by variants."""
+    known = list(languages)
+    names = {each.code: each.name for each in known}
+    codes = {target for each in known for target in each.targets}
+    found = {
+        code: names[each] if code == each else display_name(code, "en")
+        for each in codes
+        for code in _VARIANTS.get(each, (each,))
+    }
+    return sorted(found.items())

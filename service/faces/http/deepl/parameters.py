@@ -1,0 +1,51 @@
+"""The parameters of a call: those of a body of JSON or of a form, and of the query."""
+
+from typing import Any, TypeVar
+
+from service.faces.http.application import HttpRequest
+from service.faces.http.bodies import FORM, checked, content_type, fields_of_form, form_of, json_of
+
+T = TypeVar("T")
+
+_LISTS = frozenset(
+    {"text", "glossary_ids", "ignore_tags", "splitting_tags", "non_splitting_tags", "custom_instructions"}
+)
+_KEY = "auth_key"
+
+
+def asked_in(request: HttpRequest, kind: type[T]) -> T:
+    """Return the parameters of a call. In a form, lists are repeated fields; of others the first counts.
+
+    Raises:
+        InvalidRequest: one is missing or wrong, or they can't be read.
+    """
+    return checked(_document(request), kind)
+
+
+def key_in(request: HttpRequest) -> str:
+    """Return the key that older clients send as `auth_key`; empty if there is none.
+
+    Raises:
+        InvalidRequest: the parameters can't be read.
+    """
+    if _KEY not in request.query and _KEY.encode() not in request.body:
+        return ""  # as most calls: their bodies are read once
+    key = _document(request).get(_KEY, "")
+    return key if isinstance(key, str) else ""
+
+
+def _document(request: HttpRequest) -> dict[str, Any]:
+    document: dict[str, Any] = {}
+    fields = form_of(request.query)
+    if request.body:
+        if content_type(request) == FORM:
+            fields = [*fields_of_form(request), *fields]
+        else:
+            document = json_of(request, dict[str, Any])
+    in_fields: dict[str, Any] = {}
+    for name, value in fields:
+        if name in _LISTS:
+            in_fields.setdefault(name, []).append(value)
+        else:
+            in_fields.setdefault(name, value)
+    return in_fields | document

@@ -1,0 +1,44 @@
+"""The query of a request: its own fields, and the parameters that all of Google's APIs have."""
+
+from service.domain.errors import InvalidRequest, Path
+from service.faces.http.application import HttpRequest
+from service.faces.http.bodies import form_of
+
+Fields = list[tuple[str, str]]
+
+# They don't change what an answer says. The names also occur with `$` before them.
+_WITHOUT_EFFECT = frozenset({"key", "prettyPrint", "quotaUser", "userIp", "xgafv"})
+
+
+def key_of_query(request: HttpRequest) -> str:
+    """Return the API key in the query; empty if there is none.
+
+    Raises:
+        InvalidRequest: the query can't be read.
+    """
+    return key_in(form_of(request.query))
+
+
+def key_in(fields: Fields) -> str:
+    """Return the API key among fields; empty if there is none."""
+    return next((value for name, value in fields if _bare(name) == "key"), "")
+
+
+def own_fields(fields: Fields) -> Fields:
+    """Return the fields without those parameters.
+
+    Raises:
+        InvalidRequest: one of them asks for an answer that is not JSON.
+    """
+    own = []
+    for name, value in fields:
+        if _bare(name) == "alt":
+            if value.partition(";")[0] != "json":
+                raise InvalidRequest("{path} is {value}", Path("alt"), value=value, allowed="json")
+        elif _bare(name) not in _WITHOUT_EFFECT:
+            own.append((name, value))
+    return own
+
+
+def _bare(name: str) -> str:
+    return name.removeprefix("$").removeprefix(".")

@@ -1,0 +1,117 @@
+"""Which HTTP method and path each method of Cloud Translation v3 has.
+
+These are the annotations `google.api.http` of Google's translation_service.proto, and those of operations and
+locations. `{parent=projects/*}` in a path is a field of the request; `*` stands for one segment.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+_FIELD = re.compile(r"\{([\w.]+)=([^}]+)\}")
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One method of one path. With a body, that is the request; else the query is."""
+
+    method: str
+    template: str
+    name: str  # of the gRPC method
+
+    @property
+    def path(self) -> str:
+        """Return the path as `Route` has it."""
+        return _FIELD.sub(lambda found: _numbered(found[2]), self.template)
+
+    @property
+    def has_body(self) -> bool:
+        """Return whether the request is in the body."""
+        return self.method not in ("GET", "DELETE")
+
+    def bound(self, parts: Mapping[str, str]) -> tuple[str, str]:
+        """Return the field in the path, and its value, from the path's open parts."""
+        found = _FIELD.search(self.template)
+        assert found is not None, f"{self.template} has no field"
+        return found[1], _numbered(found[2]).format_map(parts)
+
+
+def _numbered(pattern: str) -> str:
+    first, *rest = pattern.split("*")
+    return first + "".join(f"{{part{number}}}{text}" for number, text in enumerate(rest))
+
+
+_GET, _POST, _PATCH, _DELETE = "GET", "POST", "PATCH", "DELETE"
+
+RULES = (
+    Rule(_POST, "/v3/{parent=projects/*/locations/*}:translateText", "TranslateText"),
+    Rule(_POST, "/v3/{parent=projects/*}:translateText", "TranslateText"),
+    Rule(_POST, "/v3/{parent=projects/*/locations/*}:detectLanguage", "DetectLanguage"),
+    Rule(_POST, "/v3/{parent=projects/*}:detectLanguage", "DetectLanguage"),
+    Rule(_GET, "/v3/{parent=projects/*/locations/*}/supportedLanguages", "GetSupportedLanguages"),
+    Rule(_GET, "/v3/{parent=projects/*}/supportedLanguages", "GetSupportedLanguages"),
+    Rule(_GET, "/v3/{parent=projects/*/locations/*}/glossaries", "ListGlossaries"),
+    Rule(_GET, "/v3/{name=projects/*/locations/*/glossaries/*}", "GetGlossary"),
+    Rule(_GET, "/v3/{parent=projects/*/locations/*/glossaries/*}/glossaryEntries", "ListGlossaryEntries"),
+    Rule(_GET, "/v3/{name=projects/*/locations/*/glossaries/*/glossaryEntries/*}", "GetGlossaryEntry"),
+)
+
+# Methods that this server does not have, with an answer that says what it has instead.
+UNSUPPORTED_RULES = (
+    Rule(_POST, "/v3/{parent=projects/*/locations/*}:romanizeText", "RomanizeText"),
+    Rule(_POST, "/v3/{parent=projects/*}:romanizeText", "RomanizeText"),
+    Rule(_POST, "/v3/{parent=projects/*/locations/*}:translateDocument", "TranslateDocument"),
+    Rule(_POST, "/v3/{parent=projects/*/locations/*}:batchTranslateText", "BatchTranslateText"),
+    Rule(_POST, "/v3/{parent=projects/*/locations/*}:batchTranslateDocument", "BatchTranslateDocument"),
+    Rule(_POST, "/v3/{parent=projects/*/locations/*}/glossaries", "CreateGlossary"),
+    Rule(_PATCH, "/v3/{glossary.name=projects/*/locations/*/glossaries/*}", "UpdateGlossary"),
+    Rule(_DELETE, "/v3/{name=projects/*/locations/*/glossaries/*}", "DeleteGlossary"),
+    Rule(_POST, "/v3/{parent=projects/*/locations/*/glossaries/*}/glossaryEntries", "CreateGlossaryEntry"),
+    Rule(
+        _PATCH,
+        "/v3/{glossary_entry.name=projects/*/locations/*/glossaries/*/glossaryEntries/*}",
+        "UpdateGlossaryEntry",
+    ),
+    Rule(_DELETE, "/v3/{name=projects/*/locations/*/glossaries/*/glossaryEntries/*}", "DeleteGlossaryEntry"),
+    Rule(_POST, "/v3/{parent=projects/*/locations/*}/datasets", "CreateDataset"),
+    Rule(_GET, "/v3/{parent=projects/*/locations/*}/datasets", "ListDatasets"),
+    Rule(_GET, "/v3/{name=projects/*/locations/*/datasets/*}", "GetDataset"),
+    Rule(_DELETE, "/v3/{name=projects/*/locations/*/datasets/*}", "DeleteDataset"),
+    Rule(_POST, "/v3/{dataset=projects/*/locations/*/datasets/*}:importData", "ImportData"),
+    Rule(_POST, "/v3/{dataset=projects/*/locations/*/datasets/*}:exportData", "ExportData"),
+    Rule(_GET, "/v3/{parent=projects/*/locations/*/datasets/*}/examples", "ListExamples"),
+    Rule(_POST, "/v3/{parent=projects/*/locations/*}/models", "CreateModel"),
+    Rule(_GET, "/v3/{parent=projects/*/locations/*}/models", "ListModels"),
+    Rule(_GET, "/v3/{name=projects/*/locations/*/models/*}", "GetModel"),
+    Rule(_DELETE, "/v3/{name=projects/*/locations/*/models/*}", "DeleteModel"),
+    Rule(_POST, "/v3/{parent=projects/*/locations/*}:adaptiveMtTranslate", "AdaptiveMtTranslate"),
+    Rule(_POST, "/v3/{parent=projects/*/locations/*}/adaptiveMtDatasets", "CreateAdaptiveMtDataset"),
+    Rule(_GET, "/v3/{parent=projects/*/locations/*}/adaptiveMtDatasets", "ListAdaptiveMtDatasets"),
+    Rule(_GET, "/v3/{name=projects/*/locations/*/adaptiveMtDatasets/*}", "GetAdaptiveMtDataset"),
+    Rule(_DELETE, "/v3/{name=projects/*/locations/*/adaptiveMtDatasets/*}", "DeleteAdaptiveMtDataset"),
+    Rule(
+        _POST,
+        "/v3/{parent=projects/*/locations/*/adaptiveMtDatasets/*}:importAdaptiveMtFile",
+        "ImportAdaptiveMtFile",
+    ),
+    Rule(_GET, "/v3/{parent=projects/*/locations/*/adaptiveMtDatasets/*}/adaptiveMtFiles", "ListAdaptiveMtFiles"),
+    Rule(_GET, "/v3/{name=projects/*/locations/*/adaptiveMtDatasets/*/adaptiveMtFiles/*}", "GetAdaptiveMtFile"),
+    Rule(_DELETE, "/v3/{name=projects/*/locations/*/adaptiveMtDatasets/*/adaptiveMtFiles/*}", "DeleteAdaptiveMtFile"),
+    Rule(
+        _GET,
+        "/v3/{parent=projects/*/locations/*/adaptiveMtDatasets/*/adaptiveMtFiles/*}/adaptiveMtSentences",
+        "ListAdaptiveMtSentences",
+    ),
+    Rule(
+        _GET,
+        "/v3/{parent=projects/*/locations/*/adaptiveMtDatasets/*}/adaptiveMtSentences",
+        "ListAdaptiveMtSentences",
+    ),
+    Rule(_GET, "/v3/{name=projects/*}/locations", "ListLocations"),
+    Rule(_GET, "/v3/{name=projects/*/locations/*}", "GetLocation"),
+    Rule(_GET, "/v3/{name=projects/*/locations/*}/operations", "ListOperations"),
+    Rule(_GET, "/v3/{name=projects/*/locations/*/operations/*}", "GetOperation"),
+    Rule(_DELETE, "/v3/{name=projects/*/locations/*/operations/*}", "DeleteOperation"),
+    Rule(_POST, "/v3/{name=projects/*/locations/*/operations/*}:cancel", "CancelOperation"),
+    Rule(_POST, "/v3/{name=projects/*/locations/*/operations/*}:wait", "WaitOperation"),
+)

@@ -1,0 +1,264 @@
+"""LibreTranslate's messages: what bodies and answers look like, and how they become domain types.
+
+Sources: https://docs.libretranslate.com/guides/api_usage, and where it is silent LibreTranslate 1.9.6 itself.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict
+
+from service.domain.errors import InvalidRequest, Path, Quoted, Spelling, dotted, shown
+from service.domain.options import MAX_BEAM_SIZE, RequestedOptions
+from service.domain.translation import MAX_TEXTS, DetectedLanguage, MimeType, Translation, TranslationRequest
+from service.faces.counts import check_count
+from service.faces.http.answers import JSON
+from service.faces.http.application import HttpRequest
+from service.faces.http.bodies import FORM, checked, content_type, fields_of_form, form_of, json_of
+from service.faces.http.languages import ListedLanguage
+from service.faces.http.multipart import MULTIPART, parts_of_form
+from service.text.detection import UNDETERMINED
+from service.text.languages import language_of
+
+AUTO = "auto"  # the source language of texts whose languages are to be detected
+MAX_ALTERNATIVES = MAX_BEAM_SIZE - 1  # beside the translation itself
+
+# Codes of LibreTranslate's models that are not BCP 47's, and the code that it lists where ours is shorter.
+_FROM_THEIRS = {"pb": "pt-BR", "zt": "zh-Hant"}
+_TO_THEIRS = {"zh": "zh-Hans"}
+# What it answers where a text has no language, such as a number.
+_NO_LANGUAGE = DetectedLanguage("en", 0.0)
+_FORMATS = {"text": MimeType.PLAIN, "html": MimeType.HTML}
+_FIELDS = {"texts": "q", "source_language_code": "source", "target_language_code": "target", "mime_type": "format"}
+_TYPING_MILLISECONDS = 500  # for which a page waits for the next key stroke before it translates
+
+Document = dict[str, Any]
+T = TypeVar("T")
+
+
+class _Message(BaseModel):
+    """Unknown fields are ignored, as pages and plugins send several; numbers may be texts, as in forms."""
+
+    model_config = ConfigDict(extra="ignore")
+
+
+class TranslateBody(_Message):
+    """Body of /translate: `q` is a text, or a list of them."""
+
+    q: Any = None
+    source: str | None = None
+    target: str | None = None
+    format: str | None = None
+    alternatives: int | None = None
+
+
+class DetectBody(_Message):
+    """Body of /detect: `q` is a text, or a list of texts that are detected as one."""
+
+    q: Any = None
+
+
+class _KeyBody(_Message):
+    api_key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A call of /translate. `is_list` tells if the answer has lists, one entry for each text."""
+
+    request: TranslationRequest
+    is_list: bool
+    num_alternatives: int
+
+    @property
+    def is_detected(self) -> bool:
+        """Return whether the texts' languages are to be detected."""
+        return not self.request.source_language_code
+
+
+def body_of(request: HttpRequest, kind: type[T]) -> T:
+    """Read what a call asks for: an object in JSON, or the fields of a form and of the query.
+
+    In a form, `q` may be repeated, which makes it a list; of other fields the first counts.
+
+    Raises:
+        InvalidRequest: the Content-Type is another one, the body can't be read, or is not of this type.
+    """
+    given = content_type(request)
+    if given == JSON:
+        return json_of(request, kind)
+    fields = form_of(request.query)
+    if given == FORM:
+        fields += fields_of_form(request)
+    elif given == MULTIPART:
+        fields += [(part.name, part.text) for part in parts_of_form(request) if part.filename is None]
+    elif request.body:
+        raise InvalidRequest("Content-Type is {given}", given=given, allowed=f"{JSON}, {FORM}, {MULTIPART}")
+    values: Document = {}
+    for name, value in fields:
+        values.setdefault(name, value)
+    texts = [_with_plain_line_ends(value) for name, value in fields if name == "q"]
+    if texts:
+        values["q"] = texts if len(texts) > 1 else texts[0]
+    return checked(values, kind)
+
+
+def key_in(request: HttpRequest) -> str:
+    """Return a call's `api_key`; empty if it has none.
+
+    Raises:
+        InvalidRequest: as for `body_of`.
+    """
+    if "api_key" not in request.query and b"api_key" not in request.body:
+        return ""  # as most calls: their bodies are read once
+    return body_of(request, _KeyBody).api_key or ""
+
+
+def asked_of(body: TranslateBody, deadline_seconds: float) -> Asked:
+    """Return what a caller asks for; `deadline_seconds` is on the clock of `time.monotonic()`.
+
+    Raises:
+        InvalidRequest: a field is missing or wrong; the translator checks the others.
+    """
+    texts, is_list = texts_of(body.q)
+    for name, value in (("source", body.source), ("target", body.target)):
+        if not value:
+            raise _missing(name)
+    num_alternatives = max(body.alternatives or 0, 0)
+    if num_alternatives > MAX_ALTERNATIVES:
+        raise InvalidRequest(
+            "{path} is {value}", Path("alternatives"), value=num_alternatives, allowed=f"0 to {MAX_ALTERNATIVES}"
+        )
+    mime_type = _FORMATS.get(body.format or "text")
+    if mime_type is None:
+        raise InvalidRequest("{path} is {value}", Path("format"), value=body.format, allowed=", ".join(_FORMATS))
+    request = TranslationRequest(
+        texts=texts,
+        source_language_code=_source_from(body.source or ""),
+        target_language_code=_code_from(body.target or ""),
+        options=RequestedOptions(num_hypotheses=num_alternatives + 1 if num_alternatives else None),
+        mime_type=mime_type,
+        deadline_seconds=deadline_seconds,
+    )
+    return Asked(request, is_list, num_alternatives)
+
+
+def texts_of(q: object) -> tuple[tuple[str, ...], bool]:
+    """Return the texts of a call, and whether they came as a list.
+
+    Raises:
+        InvalidRequest: there are none, too many, or what is no text.
+    """
+    if q in (None, "", []):
+        raise _missing("q")
+    if isinstance(q, str):
+        return (q,), False
+    if not isinstance(q, list) or not all(isinstance(each, str) for each in q):
+        raise InvalidRequest(
+            "{path} is {value}", Path("q"), value=Quoted(shown(q)), allowed="a text or a list of texts"
+        )
+    check_count("q", len(q), MAX_TEXTS)
+    return tuple(q), True
+
+
+def answer_document(
+    asked: Asked, translations: Sequence[Translation], detected: Iterable[Iterable[DetectedLanguage]]
+) -> Document:
+    """Return the answer to /translate; `detected` has the languages of each text, if they were to be detected."""
+    document: Document = {"translatedText": _answered(asked, [each.text for each in translations])}
+    if asked.num_alternatives:
+        document["alternatives"] = _answered(asked, [_others(each) for each in translations])
+    if asked.is_detected:
+        languages = [
+            _detection(_chosen(translation.detected_language_code, found))
+            for translation, found in zip(translations, detected, strict=True)
+        ]
+        document["detectedLanguage"] = _answered(asked, languages)
+    return document
+
+
+def detections_document(detected: Sequence[DetectedLanguage]) -> list[Document]:
+    """Return the languages that a text may be in, best first, without those of less than one per cent."""
+    best, *others = detected
+    likely = [each for each in others if round(100 * each.confidence) > 0]
+    return [_detection(each) for each in (best, *likely)]
+
+
+def languages_document(languages: Iterable[ListedLanguage]) -> list[Document]:
+    """Return the served languages."""
+    return [
+        {"code": _code_to(each.code), "name": each.name, "targets": [_code_to(target) for target in each.targets]}
+        for each in languages
+    ]
+
+
+def settings_document(languages: Sequence[ListedLanguage], max_characters: int, *, asks_for_keys: bool) -> Document:
+    """Return what a page has to know: limits, whether a key is needed, what is switched off, its first languages."""
+    targets = {target for each in languages for target in each.targets}
+    target = next((each for each in languages if each.code in targets), ListedLanguage("en", "English", []))
+    return {
+        "charLimit": max_characters,
+        "frontendTimeout": _TYPING_MILLISECONDS,
+        "apiKeys": asks_for_keys,
+        "keyRequired": asks_for_keys,
+        "suggestions": False,
+        "filesTranslation": False,
+        "supportedFilesFormat": [],
+        "language": {
+            "source": {"code": AUTO, "name": "Auto Detect"},
+            "target": {"code": _code_to(target.code), "name": target.name},
+        },
+    }
+
+
+def spelling(*, is_single: bool) -> Spelling:
+    """Return how fields are called here; a text that came alone has no index."""
+
+    def spelled(path: Path) -> str:
+        if path[0] == "options":
+            return "alternatives"  # the only one that can be chosen
+        rest = () if is_single and path[0] == "texts" else path[1:]
+        return dotted(Path(_FIELDS.get(str(path[0]), path[0]), *rest))
+
+    return spelled
+
+
+def _with_plain_line_ends(text: str) -> str:
+    """Return a form's text with the line ends that it had before it was sent, which is as CRLF."""
+    return text.replace("\r\n", "\n")
+
+
+def _missing(name: str) -> InvalidRequest:
+    return InvalidRequest(f"Invalid request: missing {name} parameter", name)
+
+
+def _source_from(code: str) -> str:
+    return "" if code.lower() == AUTO else _code_from(code)
+
+
+def _code_from(code: str) -> str:
+    return _FROM_THEIRS.get(code.lower(), code)
+
+
+def _code_to(code: str) -> str:
+    return _TO_THEIRS.get(code, code)
+
+
+def _answered(asked: Asked, values: list[T]) -> list[T] | T:
+    return values if asked.is_list else values[0]
+
+
+def _others(translation: Translation) -> list[str]:
+    return list(dict.fromkeys(each.text for each in translation.hypotheses if each.text != translation.text))
+
+
+def _chosen(code: str, detected: Iterable[DetectedLanguage]) -> DetectedLanguage:
+    """Return the language that a text was translated from, with its confidence among all languages."""
+    same = (each.confidence for each in detected if language_of(each.language_code) == language_of(code))
+    return DetectedLanguage(code, max(same, default=0.0))
+
+
+def _detection(language: DetectedLanguage) -> Document:
+    known = _NO_LANGUAGE if language.language_code == UNDETERMINED else language
+    return {"confidence": float(round(100 * known.confidence)), "language": _code_to(known.language_code)}

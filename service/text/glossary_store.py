@@ -1,0 +1,354 @@
+"""Glossaries that callers create, change and remove: files in the server's folder of glossaries.
+
+Their first line is a comment that begins with `MARK` and says, in JSON, what the caller called the glossary, when it
+was created and with which API key. Files without it are the operator's: they can be read here, but not changed.
+
+Several processes may serve the same folder, so what is there is looked up on each call, and changes exclude each other.
+All methods block.
+"""
+
+import fcntl
+import json
+import os
+import re
+import secrets
+import tempfile
+import threading
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from service.domain.errors import NotFound, NotPossible, Public, TooMany
+from service.domain.translation import Term
+from service.text.glossary import COMMENT, Glossaries, Glossary, GlossaryFolder
+from service.text.languages import folded
+
+MARK = f"{COMMENT} dragoman-glossary "
+
+_NAMESPACE = uuid.UUID("a6f54bbf-0d4b-5a51-9f62-1f0f1d1f7c7e")  # of the ids, which follow from it and from names
+_NOT_IN_NAMES = re.compile("[^A-Za-z0-9_-]+")
+_MAX_NAME = 48  # characters, to which a random end may be added
+_MAX_HEAD = 16_384  # characters of the first line
+_MAX_GLOSSARIES = 1000
+_MAX_BYTES = 16 * 2**20  # of all callers' files: their terms are held in memory, with an index
+
+
+@dataclass(frozen=True, slots=True)
+class Dictionary:
+    """Terms from one language to another."""
+
+    source_language_code: str
+    target_language_code: str
+    terms: tuple[Term, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredGlossary:
+    """The dictionaries of one name; `title` is what its caller called it.
+
+    `key_name` is that of the API key it was created with, empty if none was required, and `None` if it is the
+    operator's.
+    """
+
+    id: str
+    name: str
+    title: str
+    created: datetime
+    key_name: str | None
+    dictionaries: tuple[Glossary, ...]
+
+    def dictionary(self, source_language_code: str, target_language_code: str) -> Glossary | None:
+        """Return the dictionary of exactly these languages."""
+        asked = folded(source_language_code), folded(target_language_code)
+        return next((each for each in self.dictionaries if _languages(each) == asked), None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Head:
+    """The first line of a caller's file."""
+
+    title: str
+    created: datetime
+    key_name: str
+
+    def line(self) -> str:
+        about = {"title": self.title, "created": self.created.isoformat(), "key": self.key_name}
+        return f"{MARK}{json.dumps(about)}\n"
+
+
+class GlossaryStore:
+    """The glossaries of a server, as callers manage them. `key_name` is that of the caller's API key, or empty."""
+
+    def __init__(self, glossaries: Glossaries) -> None:
+        """Manage the files of these glossaries, if they are those of a folder."""
+        self._glossaries = glossaries
+        self._folder = glossaries if isinstance(glossaries, GlossaryFolder) else None
+        self._lock = threading.Lock()
+
+    def all(self) -> list[StoredGlossary]:
+        """Return all glossaries, by name."""
+        self._glossaries.refresh()
+        held = self._glossaries.glossaries
+        return [self._stored(name, held) for name in dict.fromkeys(each.name for each in held)]
+
+    def find(self, glossary_id: str) -> StoredGlossary:
+        """Return the glossary with this id.
+
+        Raises:
+            NotFound: there is none.
+        """
+        name = self.name_of(glossary_id)
+        return self._stored(name, self._glossaries.glossaries)
+
+    def name_of(self, glossary_id: str) -> str:
+        """Return the name, as translations use it, of the glossary with this id.
+
+        Raises:
+            NotFound: there is none.
+        """
+        self._glossaries.refresh()
+        asked = glossary_id.lower()
+        for name in dict.fromkeys(each.name for each in self._glossaries.glossaries):
+            if id_of(name) == asked:
+                return name
+        raise NotFound("there is no glossary {id}", "glossary", glossary_id, id=glossary_id)
+
+    def create(self, title: str, dictionaries: Sequence[Dictionary], key_name: str) -> StoredGlossary:
+        """Create a glossary, whose dictionaries are of different languages.
+
+        Raises:
+            NotPossible: the server has no folder of glossaries, or may not write to it.
+            TooMany: there are too many.
+        """
+        with self._changing() as folder:
+            own = [each for each in self.all() if each.key_name is not None]
+            if len(own) >= _MAX_GLOSSARIES:
+                raise TooMany("callers have created {number} glossaries", number=len(own), advice="delete some")
+            name = self._free_name(folder, title)
+            head = _Head(title, datetime.now(UTC), key_name)
+            written: list[Path] = []
+            try:
+                for each in dictionaries:
+                    written.append(self._write(folder, name, head, each))
+            except BaseException:
+                for path in written:
+                    path.unlink(missing_ok=True)
+                raise
+            self._glossaries.refresh()
+            return self._stored(name, self._glossaries.glossaries)
+
+    def rename(self, glossary_id: str, title: str, key_name: str) -> None:
+        """Give a glossary another title; its id and its name stay.
+
+        Raises:
+            NotFound: there is none with this id.
+            NotPossible: it is not this caller's, or can't be written.
+        """
+        with self._changing() as folder:
+            glossary = self._own(glossary_id, key_name)
+            head = _Head(title, glossary.created, key_name)
+            for each in glossary.dictionaries:
+                self._write(
+                    folder,
+                    glossary.name,
+                    head,
+                    Dictionary(each.source_language_code, each.target_language_code, each.terms),
+                )
+            self._glossaries.refresh()
+
+    def put(self, glossary_id: str, dictionary: Dictionary, key_name: str, *, merges: bool = False) -> None:
+        """Replace a glossary's dictionary for two languages, or add one.
+
+        If it `merges`, terms that the new dictionary lacks stay.
+
+        Raises:
+            NotFound: there is no glossary with this id.
+            NotPossible, TooMany: as for `create`; or the glossary is not this caller's.
+        """
+        with self._changing() as folder:
+            glossary = self._own(glossary_id, key_name)
+            codes = dictionary.source_language_code, dictionary.target_language_code
+            earlier = glossary.dictionary(*codes)
+            if merges and earlier is not None:
+                new = {each.source.lower() for each in dictionary.terms}
+                kept = tuple(each for each in earlier.terms if each.source.lower() not in new)
+                dictionary = Dictionary(*codes, kept + dictionary.terms)
+            self._write(folder, glossary.name, _Head(glossary.title, glossary.created, key_name), dictionary)
+            self._glossaries.refresh()
+
+    def remove(self, glossary_id: str, key_name: str) -> None:
+        """Remove a glossary.
+
+        Raises:
+            NotFound: there is none with this id.
+            NotPossible: it is not this caller's, or can't be removed.
+        """
+        with self._changing() as folder:
+            glossary = self._own(glossary_id, key_name)
+            for each in glossary.dictionaries:
+                _path(folder, glossary.name, *_codes(each)).unlink(missing_ok=True)
+            self._glossaries.refresh()
+
+    def remove_dictionary(self, glossary_id: str, source: str, target: str, key_name: str) -> None:
+        """Remove a glossary's dictionary for two languages; a glossary without any ceases to exist.
+
+        Raises:
+            NotFound: there is no glossary with this id, or it has no such dictionary.
+            NotPossible: as for `remove`.
+        """
+        with self._changing() as folder:
+            glossary = self._own(glossary_id, key_name)
+            found = found_dictionary(glossary, source, target)
+            _path(folder, glossary.name, *_codes(found)).unlink(missing_ok=True)
+            self._glossaries.refresh()
+
+    @contextmanager
+    def _changing(self) -> Iterator[Path]:
+        """Keep others, in this and in other processes, from changing the folder's files in the `with` block."""
+        if self._folder is None:
+            raise NotPossible(
+                "this server has no folder of glossaries", advice="start it with --glossaries and a writable folder"
+            )
+        path = self._folder.path
+        try:
+            with self._lock:
+                descriptor = os.open(path, os.O_RDONLY)
+                try:
+                    fcntl.flock(descriptor, fcntl.LOCK_EX)
+                    yield path
+                finally:
+                    os.close(descriptor)
+        except OSError as error:
+            raise NotPossible(
+                "glossaries can't be changed on this server: {reason}",
+                reason=Public(error.strerror or type(error).__name__),
+                advice="its folder of glossaries must be writable",
+            ) from error
+
+    def _own(self, glossary_id: str, key_name: str) -> StoredGlossary:
+        glossary = self.find(glossary_id)
+        if glossary.key_name is None:
+            raise NotPossible(
+                "glossary {name} is a file of the server's operator, and can't be changed here",
+                name=Public(glossary.name),
+            )
+        if glossary.key_name != key_name:
+            raise NotPossible("glossary {id} was created with another API key", id=Public(glossary.id))
+        return glossary
+
+    def _stored(self, name: str, held: Iterable[Glossary]) -> StoredGlossary:
+        dictionaries = tuple(each for each in held if each.name == name)
+        if not dictionaries or self._folder is None:
+            raise NotFound("there is no glossary {name}", "glossary", name, name=name)
+        heads: list[_Head | None] = []
+        times: list[float] = []
+        for each in dictionaries:
+            path = _path(self._folder.path, name, *_codes(each))
+            heads.append(_head_of(path))
+            with suppress(OSError):
+                times.append((path if path.exists() else path.with_suffix(".csv")).stat().st_mtime)
+        first = heads[0]
+        if first is None or None in heads:
+            created = datetime.fromtimestamp(min(times, default=0.0), UTC)
+            return StoredGlossary(id_of(name), name, name, created, None, dictionaries)
+        return StoredGlossary(id_of(name), name, first.title, first.created, first.key_name, dictionaries)
+
+    def _free_name(self, folder: Path, title: str) -> str:
+        """Return a name for a new glossary: its title, as far as names can be like it."""
+        name = _NOT_IN_NAMES.sub("-", title).strip("-_")[:_MAX_NAME] or "glossary"
+        taken = {each.name.lower() for each in self._glossaries.glossaries}
+        begins = f"{name.lower()}."
+        is_free = name.lower() not in taken and not any(
+            each.name.lower().startswith(begins) for each in folder.iterdir()
+        )
+        return name if is_free else f"{name}-{secrets.token_hex(4)}"
+
+    def _write(self, folder: Path, name: str, head: _Head, dictionary: Dictionary) -> Path:
+        """Write a file at once: whoever reads it sees all of it or what was there before."""
+        path = _path(folder, name, dictionary.source_language_code, dictionary.target_language_code)
+        contents = (head.line() + "".join(map(_line, dictionary.terms))).encode("utf-8")
+        total = sum(size for other, size in _callers_files(folder) if other != path)
+        if total + len(contents) > _MAX_BYTES:
+            raise TooMany(
+                "the glossaries of callers would have {number} bytes",
+                number=total + len(contents),
+                allowed=str(_MAX_BYTES),
+                advice="delete some",
+            )
+        descriptor, temporary = tempfile.mkstemp(suffix=".part", prefix=".", dir=folder)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                os.fchmod(descriptor, 0o644)
+                file.write(contents)
+                file.flush()
+                os.fsync(descriptor)
+            Path(temporary).replace(path)
+        except BaseException:
+            with suppress(OSError):
+                Path(temporary).unlink()
+            raise
+        return path
+
+
+def id_of(name: str) -> str:
+    """Return the id of the glossary with this name; the same on every server."""
+    return str(uuid.uuid5(_NAMESPACE, name))
+
+
+def found_dictionary(glossary: StoredGlossary, source: str, target: str) -> Glossary:
+    """Return a glossary's dictionary for exactly these languages.
+
+    Raises:
+        NotFound: it has none.
+    """
+    found = glossary.dictionary(source, target)
+    if found is None:
+        raise NotFound(
+            "glossary {id} has no dictionary from {source} into {target}",
+            "glossary",
+            glossary.id,
+            id=Public(glossary.id),
+            source=source,
+            target=target,
+        )
+    return found
+
+
+def _callers_files(folder: Path) -> Iterable[tuple[Path, int]]:
+    for path in folder.iterdir():
+        if path.suffix == ".tsv" and _head_of(path) is not None:
+            with suppress(OSError):
+                yield path, path.stat().st_size
+
+
+def _head_of(path: Path) -> _Head | None:
+    """Return the first line of a caller's file; `None` if it is another file, or has gone."""
+    try:
+        with path.open(encoding="utf-8") as file:
+            line = file.readline(_MAX_HEAD)
+        if not line.startswith(MARK):
+            return None
+        about = json.loads(line.removeprefix(MARK))
+        return _Head(str(about["title"]), datetime.fromisoformat(about["created"]), str(about["key"]))
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+
+
+def _line(term: Term) -> str:
+    case = "\tcase" if term.is_case_sensitive else ""
+    return f"{term.source}\t{term.target or ''}{case}\n"
+
+
+def _path(folder: Path, name: str, source: str, target: str) -> Path:
+    return folder / f"{name}.{source.replace('-', '_')}-{target.replace('-', '_')}.tsv"
+
+
+def _codes(glossary: Glossary) -> tuple[str, str]:
+    return glossary.source_language_code, glossary.target_language_code
+
+
+def _languages(glossary: Glossary) -> tuple[str, str]:
+    return folded(glossary.source_language_code), folded(glossary.target_language_code)

@@ -1,0 +1,171 @@
+"""The Open Inference Protocol over HTTP, by plain requests, in each phase of the server.
+
+The real client is tested in tests/clients.
+"""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from service.config.server_config import ServerConfig
+from service.domain.errors import Overloaded
+from service.domain.translation import Priority
+from tests.http_caller import Reply, call
+from tests.servers import InProcessServer, LoopThread, distinct_texts, eventually, in_process
+
+INFER = "/v2/models/tiny/infer"
+
+
+@pytest.fixture(scope="module")
+def server(loop_thread: LoopThread, tiny_models: Path) -> Iterator[InProcessServer]:
+    with in_process(loop_thread, ServerConfig(models=tiny_models, num_threads=1, http_port=0)) as running:
+        yield running
+
+
+def asked(*texts: str, **fields: Any) -> dict[str, Any]:
+    return {"inputs": [{"name": "text", "datatype": "BYTES", "shape": [len(texts)], "data": texts}], **fields}
+
+
+def get(server: InProcessServer, path: str) -> Reply:
+    return call(server.http_url, "GET", path)
+
+
+def post(server: InProcessServer, path: str, document: Any = None, **headers: str) -> Reply:
+    return call(server.http_url, "POST", path, document, None, **headers)
+
+
+def phase_of(server: InProcessServer) -> tuple[int, int, int]:
+    paths = ("/v2/health/live", "/v2/health/ready", "/v2/models/tiny/ready")
+    live, ready, model = (get(server, path) for path in paths)
+    assert live.document == {"live": live.status == 200}
+    assert ready.document == {"ready": ready.status == 200}
+    assert model.document == {"name": "tiny", "ready": model.status == 200}
+    return live.status, ready.status, model.status
+
+
+def test_a_server_that_loads_is_live_and_no_more(serve: Any) -> None:
+    server = serve(load=False, model_control="explicit", load_model=("tiny",), http_port=0)
+    assert phase_of(server) == (200, 400, 400)
+    replies = [
+        post(server, INFER, asked("Hello")),
+        get(server, "/v2/models/tiny/config"),
+        get(server, "/v2/models/stats"),
+        post(server, "/v2/repository/models/tiny/load"),
+        post(server, "/v2/repository/models/tiny/unload"),
+    ]
+    assert [reply.status for reply in replies] == [503] * 5
+    assert all("loading its models" in reply.error for reply in replies)
+    [index] = post(server, "/v2/repository/index").document
+    assert (index["name"], index["state"]) == ("tiny", "UNAVAILABLE")
+    assert post(server, "/v2/repository/index", {"ready": True}).document == []
+    server.load()
+    assert phase_of(server) == (200, 200, 200)
+    assert post(server, "/v2/repository/index", {"ready": True}).document == [
+        {"name": "tiny", "version": "1", "state": "READY", "reason": ""}
+    ]
+
+
+def test_a_server_whose_engine_died_for_good_is_not_live(serve: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("service.models.supervisor.MAX_RESTARTS", 0)
+    server = serve(http_port=0)
+    (worker,) = server.server.models[0].engine.workers
+
+    def die(*arguments: Any, **how: Any) -> None:
+        raise RuntimeError("boom")
+
+    monkeypatch.setattr(worker, "run", die)
+    assert post(server, INFER, asked("Hello")).status == 503
+    eventually(lambda: phase_of(server) == (400, 400, 400))
+
+
+def test_texts_get_what_they_get_over_grpc(server: InProcessServer) -> None:
+    texts = distinct_texts(3)
+    with server.client() as client:
+        expected = [each.text for each in client.translate(texts, "en", "de")]
+    reply = post(server, INFER, asked(*texts, id="mine"))
+    assert reply.status == 200
+    assert reply.headers["content-type"] == "application/json"
+    assert "x-request-id" in reply.headers
+    assert "server-timing" in reply.headers
+    document = reply.document
+    assert (document["id"], document["model_name"], document["model_version"]) == ("mine", "tiny", "1")
+    translation, finish_reason = document["outputs"]
+    assert translation == {"name": "translation", "datatype": "BYTES", "shape": [3], "data": expected}
+    assert finish_reason["name"] == "finish_reason"
+
+
+@pytest.mark.parametrize("content_type", ["application/json", "application/x-www-form-urlencoded", "text/plain", ""])
+def test_the_content_type_does_not_matter(server: InProcessServer, content_type: str) -> None:
+    headers = {"content-type": content_type} if content_type else {}
+    reply = call(server.http_url, "POST", INFER, None, json.dumps(asked("Hello")).encode(), **headers)
+    assert reply.status == 200
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "document", "status", "says"),
+    [
+        ("POST", INFER, {}, 400, "inputs is missing"),
+        ("POST", INFER, asked(), 400, "tensor 'text' is missing or empty"),
+        ("POST", INFER, asked("a", tone="b"), 400, "tone is unknown"),
+        ("POST", INFER, asked("a", parameters={"beam_size": 0}), 400, "parameter 'beam_size' is 0"),
+        ("POST", INFER, asked("a", parameters={"mime_type": "image/png"}), 400, "mime_type"),
+        ("POST", "/v2/models/nobody/infer", asked("a"), 404, "'nobody'"),
+        ("POST", "/v2/models/tiny/versions/9/infer", asked("a"), 404, "'9'"),
+        ("GET", "/v2/models/nobody", None, 404, "'nobody'"),
+        ("GET", "/v2/models/tiny/versions/9/stats", None, 404, "'9'"),
+        ("POST", "/v2/repository/other/index", {}, 501, "'other'"),
+        ("POST", "/v2/repository/other/models/tiny/load", {}, 501, "'other'"),
+        ("POST", "/v2/repository/index", {"ready": "yes"}, 400, "ready is 'yes'"),
+        ("POST", "/v2/repository/models/tiny/load", {"parameters": []}, 400, "parameters is a list"),
+        ("POST", "/v2/repository/models/tiny/load", {"parameters": {"config": "{}"}}, 501, "'config'"),
+        ("POST", "/v2/repository/models/tiny/load", {}, 400, "--model-control explicit"),
+        ("POST", "/v2/repository/models/tiny/unload", {"parameters": {"unload_dependents": True}}, 400, "explicit"),
+        ("POST", "/v2/models/tiny/generate", {"text_input": "a"}, 501, "generate"),
+        ("POST", "/v2/models/tiny/versions/1/generate_stream", {"text_input": "a"}, 501, "generate"),
+        ("GET", "/v2/logging", None, 501, "--log-level"),
+        ("GET", "/v2/trace/setting", None, 501, "--otlp-endpoint"),
+        ("GET", "/v2/systemsharedmemory/status", None, 501, "shared memory"),
+    ],
+)
+def test_an_error_is_a_sentence(
+    server: InProcessServer, method: str, path: str, document: Any, status: int, says: str
+) -> None:
+    reply = call(server.http_url, method, path, document)
+    assert reply.status == status, reply.body
+    assert says in reply.error
+    assert set(reply.document) == {"error"}
+
+
+def test_pages_of_other_sites_load_and_unload_nothing(serve: Any) -> None:
+    server = serve(model_control="explicit", load_model=("tiny",), http_port=0)
+    for what in ("load", "unload"):
+        for origin in ("https://example.org", "null"):
+            reply = post(server, f"/v2/repository/models/tiny/{what}", origin=origin)
+            assert reply.status == 400
+            assert "Origin" in reply.error
+    assert phase_of(server) == (200, 200, 200)
+    own = post(server, "/v2/repository/models/tiny/unload", origin=server.http_url)
+    assert (own.status, own.document) == (200, {})
+    assert phase_of(server) == (200, 200, 400)
+
+
+def test_overload_rejects_inference_by_priority_and_nothing_else(serve: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    server = serve(http_port=0)
+    engine = server.server.models[0].engine
+    check_queue = engine.check_queue
+
+    def full(priority: Priority, *arguments: Any) -> None:
+        if priority is not Priority.HIGH:
+            raise Overloaded("the queue is full", 2.0)
+        check_queue(priority, *arguments)
+
+    monkeypatch.setattr(engine, "check_queue", full)
+    rejected = post(server, INFER, asked("Hello", parameters={"priority": 3}))
+    assert rejected.status == 429
+    assert rejected.headers["retry-after"] == "2"
+    assert "the queue is full" in rejected.error
+    assert post(server, INFER, asked("Hello", parameters={"priority": 1})).status == 200
+    assert phase_of(server) == (200, 200, 200)

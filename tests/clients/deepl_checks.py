@@ -1,0 +1,274 @@
+"""Checks that test_deepl.py runs with the clients' own Python, which has none of our code.
+
+Every function `check_...` is one check. Settings are read as JSON; the outcome of each check is printed as JSON.
+"""
+
+import json
+import sys
+import traceback
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+
+import deepl  # type: ignore[import-not-found, unused-ignore]
+from deepl.api_data import MultilingualGlossaryDictionaryEntries  # type: ignore[import-not-found, unused-ignore]
+
+SETTINGS = json.loads(sys.argv[1])
+URL = SETTINGS["url"]  # a server with a folder of glossaries
+KEYED = SETTINGS["keyed"]  # a server that asks for keys
+KEY = SETTINGS["key"]
+LIMITED = SETTINGS["limited"]  # a key that may use one token a minute
+EXPECTED = SETTINGS["expected"]  # text -> translation
+TEXTS = list(EXPECTED)
+PAIR = {"source_lang": "EN", "target_lang": "DE"}
+FORBIDDEN, QUOTA_EXCEEDED = 403, 456
+
+client = deepl.DeepLClient("any", server_url=URL)
+keyed = deepl.DeepLClient(KEY, server_url=KEYED)
+
+
+def refused(call: Callable[[], Any], kind: Any = deepl.DeepLException) -> tuple[int, str]:
+    """Return the status and the message of a call that must fail with exactly this kind of exception."""
+    try:
+        answer = call()
+    except deepl.DeepLException as error:
+        if type(error) is not kind:
+            raise AssertionError(f"expected {kind}") from error
+        return error.http_status_code, str(error)
+    raise AssertionError(f"it was answered: {answer}")
+
+
+def check_translate_one_text() -> None:
+    for text, expected in EXPECTED.items():
+        result = client.translate_text(text, **PAIR)
+        assert (result.text, result.detected_source_lang) == (expected, "EN")
+        assert result.billed_characters == len(text)
+
+
+def check_translate_many_texts() -> None:
+    results = client.translate_text(TEXTS, source_lang="en", target_lang="de")
+    assert [each.text for each in results] == list(EXPECTED.values())
+
+
+def check_translate_from_a_detected_language() -> None:
+    text = "Where is the next train station, please?"
+    result = client.translate_text([text, "123"], target_lang="DE")
+    assert [each.detected_source_lang for each in result] == ["EN", "EN"]
+    assert result[1].text == "123"
+
+
+def check_options_without_effect() -> None:
+    result = client.translate_text(
+        TEXTS[0],
+        **PAIR,
+        context="a sign",
+        formality="prefer_more",
+        model_type="prefer_quality_optimized",
+        split_sentences=deepl.SplitSentences.ALL,
+        preserve_formatting=False,
+    )
+    assert result.text == EXPECTED[TEXTS[0]]
+    assert result.model_type_used == "quality_optimized"
+
+
+def check_each_way_to_split_sentences() -> None:
+    for each in deepl.SplitSentences:
+        assert client.translate_text("station\nfile. window", **PAIR, split_sentences=each).text
+
+
+def check_html() -> None:
+    text = '<p class="a">station <code>x &lt; y</code></p><script>let a</script>'
+    result = client.translate_text(text, **PAIR, tag_handling="html")
+    assert result.text.startswith('<p class="a">')
+    assert "<code>x &lt; y</code>" in result.text
+    assert result.text.endswith("</p><script>let a</script>")
+
+
+def check_html_with_ignored_tags() -> None:
+    result = client.translate_text("station <q>keep me</q>", **PAIR, tag_handling="html", ignore_tags="q")
+    assert "<q>keep me</q>" in result.text
+
+
+def check_xml() -> None:
+    text = '<doc><title>station</title><br>window <x id="1"/> file<keep>close &amp; help</keep></br></doc>'
+    options = {"tag_handling": "xml", "ignore_tags": ["keep", "other"], "splitting_tags": ["title", "br"]}
+    for more in ({}, {"outline_detection": False}, {"tag_handling_version": "v2"}):
+        result = client.translate_text(text, **PAIR, **options, **more).text
+        assert result.startswith("<doc><title>")
+        assert "<keep>close &amp; help</keep>" in result
+        assert '<x id="1"/>' in result
+        assert result.count("<br>") == result.count("</br>") == 1
+        assert result.endswith("</doc>")
+
+
+def check_xml_that_is_none() -> None:
+    status, message = refused(lambda: client.translate_text(["<a/>", "<a>station</b>"], **PAIR, tag_handling="xml"))
+    assert status == 400
+    assert "text[1] is not well-formed XML" in message
+
+
+def check_glossary() -> None:
+    entries = {"station": "Bahnsteig", "file": "Akte"}
+    before = {each.glossary_id for each in client.list_glossaries()}
+    created = client.create_glossary("My glossary / 1", "EN", "DE", entries)
+    assert (created.name, created.source_lang, created.target_lang) == ("My glossary / 1", "EN", "DE")
+    assert (created.entry_count, created.ready) == (2, True)
+    assert abs((datetime.now(UTC) - created.creation_time).total_seconds()) < 600
+    assert {each.glossary_id for each in client.list_glossaries()} - before == {created.glossary_id}
+    found = client.get_glossary(created.glossary_id)
+    assert (found.name, found.creation_time) == (created.name, created.creation_time)
+    assert client.get_glossary_entries(created) == entries
+    for glossary in (created, created.glossary_id):
+        assert "Bahnsteig" in client.translate_text("Where is the station?", **PAIR, glossary=glossary).text
+    assert "Akte" in client.translate_text_with_glossary("Save the file.", created).text
+    assert "Akte" in client.translate_text("the file", **PAIR, glossary_ids=[created]).text
+    client.delete_glossary(created)
+    assert refused(lambda: client.get_glossary(created.glossary_id), deepl.GlossaryNotFoundException)[0] == 404
+    assert refused(lambda: client.translate_text("station", **PAIR, glossary=created.glossary_id))[0] == 404
+    assert refused(lambda: client.delete_glossary(created), deepl.GlossaryNotFoundException)[0] == 404
+
+
+def check_glossary_from_csv() -> None:
+    created = client.create_glossary_from_csv("csv", "EN", "DE", 'train,"Zug, schnell",en,de\nx,y,de,en\n"a ""b""",c\n')
+    assert client.get_glossary_entries(created) == {"train": "Zug, schnell", 'a "b"': "c"}
+    client.delete_glossary(created)
+
+
+def check_glossary_of_several_languages() -> None:
+    dictionary = MultilingualGlossaryDictionaryEntries
+    created = client.create_multilingual_glossary(
+        "Several", [dictionary("EN", "DE", {"station": "Bahnsteig"}), dictionary("de", "en", {"Bahnsteig": "platform"})]
+    )
+    pairs = {(each.source_lang, each.target_lang, each.entry_count) for each in created.dictionaries}
+    assert pairs == {("EN", "DE", 1), ("DE", "EN", 1)}
+    assert created.glossary_id in {each.glossary_id for each in client.list_multilingual_glossaries()}
+    assert created.glossary_id not in {each.glossary_id for each in client.list_glossaries()}
+    for options in (PAIR, {"source_lang": "DE", "target_lang": "EN-US"}):
+        text = "station" if options is PAIR else "Bahnsteig"
+        expected = "Bahnsteig" if options is PAIR else "platform"
+        assert expected in client.translate_text(text, **options, glossary=created).text
+    client.update_multilingual_glossary_dictionary(created, dictionary("EN", "DE", {"file": "Akte", "station": "Halt"}))
+    [entries] = client.get_multilingual_glossary_entries(created, "EN", "DE").dictionaries
+    assert entries.entries.split("\n") == ["file\tAkte", "station\tHalt"]
+    replaced = client.replace_multilingual_glossary_dictionary(created, dictionary("EN", "DE", {"key": "Taste"}))
+    assert (replaced.source_lang, replaced.target_lang, replaced.entry_count) == ("EN", "DE", 1)
+    [entries] = client.get_multilingual_glossary_entries(created, "EN", "DE").dictionaries
+    assert entries.entries == "key\tTaste"
+    renamed = client.update_multilingual_glossary_name(created, "Other name")
+    assert (renamed.name, renamed.glossary_id) == ("Other name", created.glossary_id)
+    assert renamed.creation_time == created.creation_time
+    client.delete_multilingual_glossary_dictionary(created, source_lang="de", target_lang="en")
+    assert len(client.get_multilingual_glossary(created.glossary_id).dictionaries) == 1
+    assert client.get_glossary(created.glossary_id).entry_count == 1  # version 2 has those with one dictionary
+    client.delete_multilingual_glossary(created)
+    gone = refused(lambda: client.get_multilingual_glossary(created.glossary_id), deepl.GlossaryNotFoundException)
+    assert gone[0] == 404
+
+
+def check_glossary_of_languages_that_are_not_served() -> None:
+    status, message = refused(lambda: client.create_glossary("No", "EN", "FR", {"a": "b"}))
+    assert status == 400
+    assert "Unsupported glossary source and target language pair" in message
+
+
+def check_glossary_without_a_folder_for_them() -> None:
+    assert keyed.list_glossaries() == []
+    status, message = refused(lambda: keyed.create_glossary("No", "EN", "DE", {"a": "b"}))
+    assert status == 400
+    assert "--glossaries" in message
+
+
+def check_languages() -> None:
+    sources = {each.code: each.name for each in client.get_source_languages()}
+    assert sources == {"EN": "English", "DE": "German"}
+    targets = client.get_target_languages()
+    assert [each.code for each in targets] == ["DE", "EN-GB", "EN-US"]
+    assert not any(each.supports_formality for each in targets)
+    pairs = {(each.source_lang, each.target_lang) for each in client.get_glossary_languages()}
+    assert pairs == {("en", "de"), ("de", "en")}
+
+
+def check_usage() -> None:
+    without = client.get_usage().character
+    assert (without.count, without.limit) == (0, 10**12)
+    before = keyed.get_usage()
+    keyed.translate_text("Where is the train station?", **PAIR)
+    after = keyed.get_usage()
+    assert after.character.count > (before.character.count or 0)
+    assert not after.any_limit_reached
+
+
+def check_keys() -> None:
+    assert keyed.translate_text(TEXTS[0], **PAIR).text
+    for key in ("dgm_wrong", "dgm_wrong:fx"):
+        wrong = deepl.DeepLClient(key, server_url=KEYED)
+        status, message = refused(partial(wrong.translate_text, "a", **PAIR), deepl.AuthorizationException)
+        assert status == FORBIDDEN
+        assert "API key is unknown" in message
+        assert refused(wrong.get_usage, deepl.AuthorizationException)[0] == FORBIDDEN
+
+
+def check_a_quota_that_is_used_up() -> None:
+    limited = deepl.DeepLClient(LIMITED, server_url=KEYED)
+    limited.translate_text("station", **PAIR)
+    status, message = refused(lambda: limited.translate_text("station", **PAIR), deepl.QuotaExceededException)
+    assert status == QUOTA_EXCEEDED
+    assert "tokens per minute" in message
+
+
+def check_formality() -> None:
+    for each in ("more", "less"):
+        status, message = refused(partial(client.translate_text, "station", **PAIR, formality=each))
+        assert status == 400
+        assert "'formality' is not supported for given 'target_lang'" in message
+
+
+def check_languages_that_are_not_served() -> None:
+    for options in ({"target_lang": "XX"}, {"source_lang": "EN", "target_lang": "FR"}, {"target_lang": "not a code"}):
+        status, message = refused(partial(client.translate_text, "station", **options))
+        assert status == 400
+        assert "Value for 'target_lang' not supported" in message
+    status, message = refused(lambda: client.translate_text("station", source_lang="XX", target_lang="DE"))
+    assert status == 400
+    assert "Value for 'source_lang' not supported" in message
+
+
+def check_texts_that_are_too_large() -> None:
+    for text in ("word " * 30_000, "word " * 300_000):
+        status, _ = refused(partial(client.translate_text, text, **PAIR))
+        assert status == 413
+
+
+def check_too_many_texts() -> None:
+    status, message = refused(lambda: client.translate_text(["a"] * 1025, **PAIR))
+    assert status == 413
+    assert "1025" in message
+
+
+def check_what_is_not_supported() -> None:
+    calls: list[Callable[[], Any]] = [
+        lambda: client.translate_text("a", **PAIR, style_rule="x"),
+        lambda: client.translate_text("a", **PAIR, custom_instructions=["be brief"]),
+        lambda: client.translate_text("a", **PAIR, translation_memory="x"),
+        lambda: client.translate_text("a", **PAIR, glossary_ids=["x", "y"]),
+        lambda: client.translate_document_upload("text", target_lang="DE", filename="a.txt"),
+        lambda: client.rephrase_text("a", target_lang="DE"),
+        client.get_all_style_rules,
+    ]
+    for call in calls:
+        status, message = refused(call)
+        assert status == 400
+        assert "this server" in message, message
+
+
+def run(check: Callable[[], None]) -> str:
+    try:
+        check()
+    except Exception:
+        return traceback.format_exc()
+    return ""
+
+
+checks = {name: each for name, each in list(globals().items()) if name.startswith("check_")}
+print(json.dumps({name: run(each) for name, each in checks.items()}))

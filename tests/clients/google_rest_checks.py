@@ -1,0 +1,337 @@
+"""Checks of google-cloud-translate over HTTP, for `test_google_rest.py`: a program that imports none of our code.
+
+It takes settings in JSON, and prints the outcome of each check in JSON: empty, or why it failed.
+"""
+
+import inspect
+import json
+import sys
+import traceback
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+from urllib.parse import urlsplit
+
+from google.api_core import exceptions
+from google.auth.api_key import Credentials as ApiKey
+from google.auth.credentials import AnonymousCredentials
+from google.auth.exceptions import InvalidOperation
+from google.cloud import translate_v2, translate_v3
+from google.cloud.translate_v3.services.translation_service import transports
+from google.cloud.translate_v3.services.translation_service.transports import rest_base
+
+SETTINGS = json.loads(sys.argv[1])
+SECONDS: float = SETTINGS["seconds"]
+PARENT = "projects/any project/locations/global"
+GLOSSARY = f"{PARENT}/glossaries/files.en-de"
+GOOD: dict[str, Any] = {
+    "parent": PARENT,
+    "contents": ["Where is the train station?", "Save the file."],
+    "mime_type": "text/plain",
+    "source_language_code": "en",
+    "target_language_code": "de",
+}
+
+
+def credentials(key: str) -> Any:
+    """Return what the clients send the key by, if there is one."""
+    kinds: Any = (ApiKey, AnonymousCredentials)  # without types
+    return kinds[0](key) if key else kinds[1]()
+
+
+def v3(url: str = SETTINGS["url"], key: str = "") -> translate_v3.TranslationServiceClient:
+    """Return a client of v3 over REST."""
+    transport = transports.TranslationServiceRestTransport(
+        host=urlsplit(url).netloc, url_scheme="http", credentials=credentials(key)
+    )
+    return translate_v3.TranslationServiceClient(transport=transport)
+
+
+def v2(url: str = SETTINGS["url"], key: str = "") -> translate_v2.Client:
+    """Return a client of v2."""
+    return translate_v2.Client(client_options={"api_endpoint": url}, credentials=credentials(key))
+
+
+def raised(kind: type[Exception], call: Callable[[], Any]) -> Any:
+    """Return the error that a call must raise."""
+    try:
+        answer = call()
+    except kind as error:
+        return error
+    raise AssertionError(f"no {kind.__name__} but {answer!r:.200}")
+
+
+def details(error: Any, kind: str) -> Any:
+    """Return the details of one type."""
+    return next(each for each in error.details if each["@type"] == f"type.googleapis.com/google.rpc.{kind}")
+
+
+def check_v3_translates_as_over_grpc() -> None:
+    """The expected texts come from the gRPC API of the same server."""
+    answer = v3().translate_text(request=GOOD, timeout=SECONDS)
+    assert [each.translated_text for each in answer.translations] == SETTINGS["translations"]
+    for each in answer.translations:
+        assert (each.model, each.detected_language_code) == ("", "")
+    shorter = v3().translate_text(request=GOOD | {"parent": "projects/1"}, timeout=SECONDS)
+    assert shorter.translations == answer.translations
+
+
+def check_v3_echoes_the_model() -> None:
+    model = f"{PARENT}/models/tiny"
+    answer = v3().translate_text(request=GOOD | {"model": model, "labels": {"team": "search"}}, timeout=SECONDS)
+    assert {each.model for each in answer.translations} == {model}
+
+
+def check_v3_detects_what_is_left_out() -> None:
+    texts = ["Where is the train station?", "123", ""]
+    answer = v3().translate_text(request=GOOD | {"contents": texts, "source_language_code": ""}, timeout=SECONDS)
+    assert [each.detected_language_code for each in answer.translations] == ["en", "und", "und"]
+    assert [each.translated_text for each in answer.translations][1:] == texts[1:]
+
+
+def check_v3_html_is_the_default() -> None:
+    html = '<p class="a">station</p><script>x()</script>'
+    answer = v3().translate_text(request=GOOD | {"mime_type": "", "contents": [html]}, timeout=SECONDS)
+    text = answer.translations[0].translated_text
+    assert text.startswith('<p class="a">'), text
+    assert text.endswith("</p><script>x()</script>"), text
+
+
+def check_v3_1024_contents() -> None:
+    answer = v3().translate_text(request=GOOD | {"contents": [""] * 1024}, timeout=SECONDS)
+    assert [each.translated_text for each in answer.translations] == [""] * 1024
+
+
+def check_v3_detects() -> None:
+    answer = v3().detect_language(
+        parent=PARENT, content="Where is the train station?", mime_type="text/plain", timeout=SECONDS
+    )
+    assert [each.language_code for each in answer.languages] == ["en"]
+    assert 0.0 < answer.languages[0].confidence <= 1.0
+
+
+def check_v3_languages() -> None:
+    for parent in (PARENT, "projects/any"):
+        answer = v3().get_supported_languages(
+            parent=parent, display_language_code="de", model=f"{parent}/models/tiny", timeout=SECONDS
+        )
+        found = [(each.language_code, each.display_name, each.support_source) for each in answer.languages]
+        assert found == [("de", "Deutsch", False), ("en", "Englisch", True)], found
+
+
+def check_v3_glossaries() -> None:
+    client = v3()
+    found = list(client.list_glossaries(request={"parent": PARENT, "page_size": 1}, timeout=SECONDS))
+    assert [each.name for each in found] == [GLOSSARY, f"{PARENT}/glossaries/long.en-de"]
+    some = client.list_glossaries(request={"parent": PARENT, "filter": "src=en AND tgt=fr"}, timeout=SECONDS)
+    assert not list(some)
+    assert client.get_glossary(name=GLOSSARY, timeout=SECONDS) == found[0]
+    first, second = client.list_glossary_entries(parent=GLOSSARY, timeout=SECONDS)
+    assert (first.terms_pair.source_term.text, first.terms_pair.target_term.text) == ("file", "Akte")
+    assert client.get_glossary_entry(name=second.name, timeout=SECONDS) == second
+    pages = client.list_glossary_entries(parent=f"{PARENT}/glossaries/long", timeout=SECONDS).pages
+    assert [len(page.glossary_entries) for page in pages] == [1000, 1000, 500]
+
+
+def check_v3_a_glossary_is_used() -> None:
+    config = {"glossary": GLOSSARY}
+    answer = v3().translate_text(request=GOOD | {"glossary_config": config}, timeout=SECONDS)
+    assert [each.translated_text for each in answer.translations] == SETTINGS["translations"]
+    assert "Akte" in answer.glossary_translations[1].translated_text
+    assert answer.glossary_translations[1].glossary_config.glossary == GLOSSARY
+
+
+def check_v3_what_is_wrong_is_named() -> None:
+    wrong: list[tuple[dict[str, Any], str]] = [
+        ({"contents": []}, "contents"),
+        ({"contents": ["a"] * 1025}, "contents"),
+        ({"target_language_code": ""}, "target_language_code"),
+        ({"target_language_code": "fr"}, "target_language_code"),
+        ({"source_language_code": "", "contents": ["Hello", "Где вокзал?"]}, "contents[1]"),
+        ({"mime_type": "text/rtf"}, "mime_type"),
+        ({"model": "tiny"}, "model"),
+        ({"labels": {"Team": "a"}}, "labels"),
+        ({"glossary_config": {"glossary": "files"}}, "glossary_config.glossary"),
+    ]
+    for changes, field in wrong:
+        call = partial(v3().translate_text, request=GOOD | changes, timeout=SECONDS)
+        error = raised(exceptions.BadRequest, call)
+        assert details(error, "BadRequest")["fieldViolations"][0]["field"] == field, (field, error.details)
+        assert error.domain == "dragoman"
+        assert error.reason in ("INVALID", "TOO_MANY")
+
+
+def check_v3_what_is_not_here_is_named() -> None:
+    client, entry = v3(), f"{GLOSSARY}/glossaryEntries/3"
+    for name, call in {
+        f"{PARENT}/models/huge": lambda: client.translate_text(
+            request=GOOD | {"model": f"{PARENT}/models/huge"}, timeout=SECONDS
+        ),
+        f"{PARENT}/glossaries/no": lambda: client.get_glossary(name=f"{PARENT}/glossaries/no", timeout=SECONDS),
+        entry: lambda: client.get_glossary_entry(name=entry, timeout=SECONDS),
+    }.items():
+        error = raised(exceptions.NotFound, call)
+        assert details(error, "ResourceInfo")["resourceName"] == name, error.details
+        assert error.reason == "NOT_FOUND"
+
+
+def check_v3_options_that_are_not_supported() -> None:
+    changes = {"transliteration_config": {"enable_transliteration": True}}
+    error = raised(
+        exceptions.MethodNotImplemented, lambda: v3().translate_text(request=GOOD | changes, timeout=SECONDS)
+    )
+    assert "transliteration_config" in error.message
+
+
+def check_v3_methods_that_are_not_supported() -> None:
+    client, source = v3(), {"gcs_source": {"input_uri": "gs://a/b"}}
+    target = {"gcs_destination": {"output_uri_prefix": "gs://a/c"}}
+    calls: dict[str, Callable[[], Any]] = {
+        "BatchTranslateText": lambda: client.batch_translate_text(
+            request={
+                "parent": PARENT,
+                "source_language_code": "en",
+                "target_language_codes": ["de"],
+                "input_configs": [{"mime_type": "text/plain", **source}],
+                "output_config": target,
+            }
+        ),
+        "TranslateDocument": lambda: client.translate_document(
+            request={
+                "parent": PARENT,
+                "target_language_code": "de",
+                "document_input_config": {"content": b"a", "mime_type": "application/pdf"},
+            }
+        ),
+        "RomanizeText": lambda: client.romanize_text(parent=PARENT, contents=["a"]),
+        "CreateGlossary": lambda: client.create_glossary(parent=PARENT, glossary={"name": GLOSSARY}),
+        "UpdateGlossary": lambda: client.update_glossary(glossary={"name": GLOSSARY}),
+        "DeleteGlossary": lambda: client.delete_glossary(name=GLOSSARY),
+        "ListModels": lambda: client.list_models(parent=PARENT),
+        "ListLocations": lambda: client.list_locations({"name": "projects/any"}),
+        "GetOperation": lambda: client.get_operation({"name": f"{PARENT}/operations/1"}),
+    }
+    for name, call in calls.items():
+        error = raised(exceptions.MethodNotImplemented, call)
+        assert f"{name} is not supported by this server; " in error.message, error.message
+
+
+def check_v3_has_the_rules_of_the_client() -> None:
+    ours = {tuple(rule) for rule in SETTINGS["rules"]}
+    theirs = {
+        (option["method"].upper(), option["uri"], name.removeprefix("_Base"))
+        for name, kind in inspect.getmembers(rest_base._BaseTranslationServiceRestTransport, inspect.isclass)
+        if hasattr(kind, "_get_http_options")
+        for option in kind._get_http_options()
+    }
+    assert len(theirs) > 40
+    assert ours == theirs, ours ^ theirs
+
+
+def check_v3_keys() -> None:
+    url = SETTINGS["keyed_url"]
+    error = raised(exceptions.Unauthorized, lambda: v3(url, "dgm_wrong").translate_text(request=GOOD))
+    assert error.reason == "UNAUTHENTICATED"
+    raised(InvalidOperation, lambda: v3(url).translate_text(request=GOOD))  # the client would renew what it lacks
+    assert v3(url, SETTINGS["key"]).translate_text(request=GOOD, timeout=SECONDS).translations
+    answer = v3(url).translate_text(request=GOOD, timeout=SECONDS, metadata=[("x-api-key", SETTINGS["key"])])
+    assert len(answer.translations) == 2
+
+
+def check_v2_translates_as_over_grpc() -> None:
+    answer = v2().translate(GOOD["contents"], target_language="de", format_="text", source_language="en")
+    assert answer == [
+        {"translatedText": text, "input": given}
+        for given, text in zip(GOOD["contents"], SETTINGS["translations"], strict=True)
+    ]
+    alone = v2().translate("Save the file.", target_language="de", format_="text", source_language="en", model="nmt")
+    assert alone == {"translatedText": SETTINGS["translations"][1], "input": "Save the file.", "model": "nmt"}
+
+
+def check_v2_html_is_the_default() -> None:
+    answer = v2().translate("<p>station <code>a &lt; b</code></p>", target_language="de", source_language="en")
+    assert answer["translatedText"].startswith("<p>"), answer
+    assert "<code>a &lt; b</code>" in answer["translatedText"], answer
+    plain = v2().translate("123 & <4>", target_language="de", format_="text")
+    assert plain["translatedText"] == "123 & <4>"
+
+
+def check_v2_detects_what_is_left_out() -> None:
+    answer = v2().translate(["Where is the train station?", "123"], target_language="de", format_="text")
+    assert [each["detectedSourceLanguage"] for each in answer] == ["en", "und"]
+    assert answer[0]["translatedText"] == SETTINGS["translations"][0]
+
+
+def check_v2_detects() -> None:
+    alone = v2().detect_language("Where is the train station?")
+    assert alone["language"] == "en"
+    assert 0.0 < alone["confidence"] <= 1.0
+    several = v2().detect_language(["Wo ist der Bahnhof?", "123"])
+    assert [(each["language"], each["input"]) for each in several] == [("de", "Wo ist der Bahnhof?"), ("und", "123")]
+
+
+def check_v2_languages() -> None:
+    assert v2().get_languages() == [{"language": "de", "name": "German"}, {"language": "en", "name": "English"}]
+    assert v2().get_languages("de")[0] == {"language": "de", "name": "Deutsch"}
+    unnamed = v2()
+    unnamed.target_language = None
+    assert unnamed.get_languages() == [{"language": "de"}, {"language": "en"}]
+
+
+def check_v2_what_is_wrong_is_named() -> None:
+    wrong: list[tuple[dict[str, Any], str]] = [
+        ({"values": []}, "q"),
+        ({"values": ["a"] * 1025}, "q"),
+        ({"target_language": "fr"}, "target"),
+        ({"source_language": "fr"}, "source"),
+        ({"format_": "rtf"}, "format"),
+        ({"values": ["Hello", "Где вокзал?"], "source_language": None}, "q[1]"),
+        ({"model": "projects/p/glossaries/g"}, "model"),
+    ]
+    good = {"values": "a", "target_language": "de", "source_language": "en", "format_": "text"}
+    for changes, field in wrong:
+        error = raised(exceptions.BadRequest, partial(v2().translate, **good | changes))
+        (about,) = error.errors
+        assert (about["location"], about["reason"], about["domain"]) == (field, "invalid", "global"), error.errors
+        assert error.message.endswith(about["message"])
+    error = raised(exceptions.BadRequest, lambda: v2().get_languages("d!"))
+    assert error.errors[0]["location"] == "target"
+    error = raised(exceptions.BadRequest, lambda: v2().detect_language([]))
+    assert error.errors[0]["location"] == "q"
+
+
+def check_v2_what_is_not_here() -> None:
+    error = raised(exceptions.NotFound, lambda: v2().translate("a", target_language="de", model="huge"))
+    assert error.errors[0]["reason"] == "notFound"
+    assert "tiny" in error.message
+    error = raised(
+        exceptions.MethodNotImplemented, lambda: v2().translate("a", target_language="de", customization_ids=["c"])
+    )
+    assert "cid" in error.message
+
+
+def check_v2_keys() -> None:
+    url = SETTINGS["keyed_url"]
+    for method, arguments in (("translate", ("a", "de")), ("get_languages", ())):
+        error = raised(exceptions.Unauthorized, partial(getattr(v2(url, "dgm_wrong"), method), *arguments))
+        assert error.errors[0]["reason"] == "authError"
+        raised(InvalidOperation, partial(getattr(v2(url), method), *arguments))  # as in v3
+    assert v2(url, SETTINGS["key"]).translate("station", target_language="de")["translatedText"]
+    assert v2(url, SETTINGS["key"]).get_languages()
+
+
+def outcome(check: Callable[[], None]) -> str:
+    """Return why a check failed; empty if it did not."""
+    try:
+        check()
+    except Exception:
+        return traceback.format_exc()
+    return ""
+
+
+if __name__ == "__main__":
+    checks = {name: each for name, each in list(globals().items()) if name.startswith("check_")}
+    outcomes = {name: outcome(check) for name, check in checks.items()}
+    ours = [name for name in sys.modules if name.split(".")[0] == "service"]
+    assert not ours, ours
+    print(json.dumps(outcomes))

@@ -1,0 +1,148 @@
+"""Checks that test_libretranslate.py runs with the clients' own Python, which has none of our code.
+
+Every function `check_...` is one check. Settings are read as JSON; the outcome of each check is printed as JSON.
+"""
+
+import asyncio
+import json
+import sys
+import traceback
+import urllib.error
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import aiohttp  # type: ignore[import-not-found, unused-ignore]
+import requests  # type: ignore[import-not-found, import-untyped, unused-ignore]
+from libretranslatepy import LibreTranslateAPI  # type: ignore[import-not-found, unused-ignore]
+
+SETTINGS = json.loads(sys.argv[1])
+URL = SETTINGS["url"]
+KEYED = SETTINGS["keyed"]  # a server that asks for keys
+KEY = SETTINGS["key"]
+EXPECTED = SETTINGS["expected"]  # text -> translation
+SECONDS = SETTINGS["seconds"]
+TEXTS = list(EXPECTED)
+FIELDS = {"q": TEXTS[0], "source": "en", "target": "de", "format": "text", "api_key": ""}
+
+client = LibreTranslateAPI(URL)
+
+
+def refused(call: Callable[[], Any]) -> tuple[int, str]:
+    """Return the status and the message of a call that must fail."""
+    try:
+        answer = call()
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, json.load(error)["error"]
+    raise AssertionError(f"it was answered: {answer}")
+
+
+def check_translate() -> None:
+    for text, expected in EXPECTED.items():
+        assert client.translate(text, "en", "de", timeout=SECONDS) == expected
+
+
+def check_translate_from_a_detected_language() -> None:
+    assert client.translate(TEXTS[0], "auto", "de") == EXPECTED[TEXTS[0]]
+
+
+def check_detect() -> None:
+    best, *_ = client.detect("Wo ist der nächste Bahnhof, und wann fährt der Zug?", timeout=SECONDS)
+    assert best["language"] == "de"
+    assert isinstance(best["confidence"], float)
+    assert 50.0 < best["confidence"] <= 100.0
+
+
+def check_languages() -> None:
+    assert client.languages(timeout=SECONDS) == [
+        {"code": "de", "name": "German", "targets": []},
+        {"code": "en", "name": "English", "targets": ["de"]},
+    ]
+
+
+def check_a_language_that_is_not_served() -> None:
+    status, message = refused(lambda: client.translate("station", "en", "xx"))
+    assert status == 400
+    assert "'xx'" in message
+    assert message.endswith("from 'en' it can be de.")
+
+
+def check_an_empty_text() -> None:
+    assert refused(lambda: client.translate("", "en", "de")) == (400, "Invalid request: missing q parameter")
+    assert refused(lambda: client.detect("")) == (400, "Invalid request: missing q parameter")
+
+
+def check_a_text_that_is_too_long() -> None:
+    status, message = refused(lambda: client.translate("a" * 140_000, "en", "de"))
+    assert status == 400
+    assert message.startswith("q have 140000 characters in total")
+
+
+def check_a_key_is_needed() -> None:
+    for each in (LibreTranslateAPI(KEYED), LibreTranslateAPI(KEYED, api_key="")):
+        assert refused(partial(each.translate, "station", "en", "de"))[0] == 403
+        assert refused(partial(each.detect, "station"))[0] == 403
+    status, message = refused(lambda: LibreTranslateAPI(KEYED, api_key="dgm_wrong").translate("station", "en", "de"))
+    assert status == 403
+    assert "unknown" in message
+
+
+def check_a_key_opens() -> None:
+    keyed = LibreTranslateAPI(KEYED, api_key=KEY)
+    assert keyed.translate(TEXTS[0], "en", "de") == EXPECTED[TEXTS[0]]
+    assert keyed.detect("Where is the train station?")[0]["language"] == "en"
+    assert keyed.languages() == LibreTranslateAPI(KEYED).languages() == client.languages()
+
+
+def check_forms_of_requests() -> None:
+    expected = EXPECTED[TEXTS[0]]
+    form = requests.post(f"{URL}/translate", data=FIELDS, timeout=SECONDS)
+    assert form.json() == {"translatedText": expected}
+    multipart = requests.post(
+        f"{URL}/translate", files={name: (None, value) for name, value in FIELDS.items()}, timeout=SECONDS
+    )
+    assert multipart.json() == {"translatedText": expected}
+    query = requests.post(f"{URL}/translate", params=FIELDS, timeout=SECONDS)
+    assert query.json() == {"translatedText": expected}
+    several = requests.post(f"{URL}/translate", data={**FIELDS, "q": TEXTS}, timeout=SECONDS)
+    assert several.json() == {"translatedText": list(EXPECTED.values())}
+
+
+def check_forms_of_aiohttp() -> None:
+    async def scenario() -> Any:
+        async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(SECONDS)) as session:
+            form = aiohttp.FormData(default_to_multipart=True)
+            for name, value in {**FIELDS, "alternatives": "2"}.items():
+                form.add_field(name, value)
+            async with session.post(f"{URL}/translate", data=form) as answer:
+                assert answer.status == 200, await answer.text()
+                return await answer.json()
+
+    answer = asyncio.run(scenario())
+    assert isinstance(answer["translatedText"], str)
+    assert 0 < len(answer["alternatives"]) <= 2
+
+
+def check_a_file() -> None:
+    file = {"file": ("a.txt", b"station", "text/plain")}
+    answer = requests.post(f"{URL}/translate_file", data={"source": "en", "target": "de"}, files=file, timeout=SECONDS)
+    assert answer.status_code == 403
+    assert "disabled" in answer.json()["error"]
+    fields = {"source": "en", "target": "de"}
+    unknown = requests.post(f"{KEYED}/translate_file", data=fields, files=file, timeout=SECONDS)
+    assert "requires an API key" in unknown.json()["error"]
+    known = requests.post(f"{KEYED}/translate_file", data={**fields, "api_key": KEY}, files=file, timeout=SECONDS)
+    assert "disabled" in known.json()["error"]
+
+
+if __name__ == "__main__":
+    results = {}
+    for name, check in list(globals().items()):
+        if name.startswith("check_"):
+            try:
+                check()
+                results[name] = ""
+            except Exception:
+                results[name] = traceback.format_exc()
+    print(json.dumps(results))

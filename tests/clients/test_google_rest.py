@@ -1,0 +1,114 @@
+"""`google-cloud-translate`, unmodified, over HTTP: v3 by its REST transport, and v2.
+
+It runs in the environment of tests/clients/http_clients.txt, which has none of our code.
+"""
+
+import json
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import grpc
+import pytest
+
+from service.calls.keys import Quotas, key_lines, new_key
+from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2 as pb
+from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2_grpc as pb_grpc
+from service.faces.http.google.rules import RULES, UNSUPPORTED_RULES
+from tests.patience import patient
+from tests.servers import REPOSITORY, TIMEOUT_SECONDS, ServerProcess
+
+PYTHON = REPOSITORY / "build" / "clients" / "bin" / "python"  # `make build/clients/installed`
+SCRIPT = Path(__file__).with_name("google_rest_checks.py")
+CHECKS = re.findall(r"^def (check_\w+)", SCRIPT.read_text(encoding="utf-8"), re.MULTILINE)
+TEXTS = ["Where is the train station?", "Save the file."]
+GLOSSARIES = {
+    "files.en-de.tsv": "file\tAkte\tcase\nDragoman\n",
+    "long.en-de.tsv": "".join(f"term {number}\tWort\n" for number in range(2500)),
+}
+
+pytestmark = pytest.mark.timeout(240)  # the first test pays for two servers and all checks
+
+
+@pytest.fixture(scope="module")
+def server(tiny_models: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    folder = tmp_path_factory.mktemp("glossaries")
+    for name, lines in GLOSSARIES.items():
+        (folder / name).write_text(lines, encoding="utf-8")
+    process = ServerProcess(tiny_models, "--glossaries", str(folder), has_http=True)
+    yield process
+    process.kill()
+
+
+@pytest.fixture(scope="module")
+def outcomes(
+    server: ServerProcess, tiny_models: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[str, str]]:
+    """Yield the outcome of each check, all run in one process."""
+    key = new_key()
+    keys = tmp_path_factory.mktemp("keys") / "keys.toml"
+    keys.write_text(key_lines(key, "alice", None, Quotas()))
+    keys.chmod(0o600)
+    keyed = ServerProcess(tiny_models, "--api-keys", str(keys), has_http=True)
+    try:
+        yield run_checks(
+            url=server.http_url,
+            keyed_url=keyed.http_url,
+            key=key,
+            translations=over_grpc(server.address),
+            rules=[(rule.method, rule.template, rule.name) for rule in (*RULES, *UNSUPPORTED_RULES)],
+        )
+    finally:
+        keyed.kill()
+
+
+def run_checks(**settings: object) -> dict[str, str]:
+    run = subprocess.run(
+        [str(PYTHON), str(SCRIPT), json.dumps({"seconds": TIMEOUT_SECONDS, **settings})],
+        capture_output=True,
+        text=True,
+        timeout=patient(100),
+        check=False,
+        cwd=SCRIPT.parent,
+        env={},
+    )
+    assert run.returncode == 0, run.stderr
+    found: dict[str, str] = json.loads(run.stdout)
+    return found
+
+
+def over_grpc(address: str) -> list[str]:
+    """Return the translations of `TEXTS` by the same API over gRPC."""
+    request = pb.TranslateTextRequest(
+        parent="projects/any",
+        contents=TEXTS,
+        mime_type="text/plain",
+        source_language_code="en",
+        target_language_code="de",
+    )
+    with grpc.insecure_channel(address) as channel:
+        answer = pb_grpc.TranslationServiceStub(channel).TranslateText(request, timeout=TIMEOUT_SECONDS)
+    return [each.translated_text for each in answer.translations]
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_the_client_works_unmodified(outcomes: dict[str, str], check: str) -> None:
+    assert not outcomes[check], outcomes[check]
+
+
+def test_checks_that_fail_are_noticed(server: ServerProcess) -> None:
+    """The positive control: other translations are expected, and no server answers calls with keys."""
+    outcomes = run_checks(
+        url=server.http_url, keyed_url="http://127.0.0.1:1", key="k", translations=["a", "b"], rules=[]
+    )
+    failed = {name for name, why in outcomes.items() if why}
+    assert failed == {
+        "check_v3_translates_as_over_grpc",
+        "check_v3_a_glossary_is_used",
+        "check_v3_has_the_rules_of_the_client",
+        "check_v3_keys",
+        "check_v2_translates_as_over_grpc",
+        "check_v2_detects_what_is_left_out",
+        "check_v2_keys",
+    }

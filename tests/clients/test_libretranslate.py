@@ -1,0 +1,233 @@
+"""LibreTranslate's API on a server process: by libretranslatepy, unmodified, and by the requests of its documents."""
+
+import json
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from service.calls.keys import Quotas, key_lines, new_key
+from tests.http_caller import Reply, call
+from tests.patience import patient
+from tests.servers import REPOSITORY, TIMEOUT_SECONDS, ServerProcess, distinct_texts
+
+PYTHON = REPOSITORY / "build" / "clients" / "bin" / "python"  # made by `make test`
+SCRIPT = Path(__file__).with_name("libretranslate_checks.py")
+CHECKS = re.findall(r"^def (check_\w+)", SCRIPT.read_text(encoding="utf-8"), re.MULTILINE)
+KEY, LIMITED = new_key(), new_key()
+FORM = "application/x-www-form-urlencoded"
+
+
+@pytest.fixture(scope="module")
+def server(tiny_models: Path) -> Iterator[ServerProcess]:
+    process = ServerProcess(tiny_models, has_http=True)
+    yield process
+    process.kill()
+
+
+@pytest.fixture(scope="module")
+def keyed(tiny_models: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    path = tmp_path_factory.mktemp("keys") / "keys.toml"
+    quotas = Quotas(requests_per_minute=1)
+    path.write_text(key_lines(KEY, "alice", None, Quotas()) + key_lines(LIMITED, "bob", None, quotas))
+    path.chmod(0o600)
+    process = ServerProcess(tiny_models, "--api-keys", str(path), has_http=True)
+    yield process
+    process.kill()
+
+
+@pytest.fixture(scope="module")
+def results(server: ServerProcess, keyed: ServerProcess) -> dict[str, str]:
+    """Return the outcome of each check, all run by the clients' own Python."""
+    texts = ["station", "Grüße an alle! & 100%", *distinct_texts(2)]
+    settings = {
+        "url": server.http_url,
+        "keyed": keyed.http_url,
+        "key": KEY,
+        "expected": {text: translated(server, text) for text in texts},
+        "seconds": round(TIMEOUT_SECONDS),
+    }
+    run = subprocess.run(
+        [PYTHON, str(SCRIPT), json.dumps(settings)], capture_output=True, text=True, timeout=patient(100), check=False
+    )
+    assert run.returncode == 0, run.stderr
+    outcomes: dict[str, str] = json.loads(run.stdout)
+    return outcomes
+
+
+def translated(server: ServerProcess, text: str, **options: Any) -> str:
+    """Return what our own API answers."""
+    asked = {"text": text, "source_language_code": "en", "target_language_code": "de", **options}
+    [translation] = call(server.http_url, "POST", "/v1/translate", asked).document["translations"]
+    return str(translation["text"])
+
+
+def post(server: ServerProcess, path: str, **document: Any) -> Reply:
+    return call(server.http_url, "POST", path, document)
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_the_client_works_unmodified(results: dict[str, str], check: str) -> None:
+    assert not results[check], results[check]
+
+
+# The examples of https://docs.libretranslate.com/guides/api_usage, in their order.
+
+
+def test_simple_translation(server: ServerProcess) -> None:
+    reply = post(server, "/translate", q="Hello!", source="en", target="de", api_key="xxxxxx")
+    assert reply.status == 200
+    assert reply.headers["content-type"] == "application/json"
+    assert reply.document == {"translatedText": translated(server, "Hello!")}
+
+
+def test_auto_detection_of_the_source_language(server: ServerProcess) -> None:
+    text = "Where is the next train station, please?"
+    reply = post(server, "/translate", q=text, source="auto", target="de", api_key="xxxxxx")
+    assert reply.document["translatedText"] == translated(server, text)
+    detected = reply.document["detectedLanguage"]
+    assert detected["language"] == "en"
+    assert detected == post(server, "/detect", q=text).document[0]
+
+
+def test_html(server: ServerProcess) -> None:
+    text = '<p class="green">Hello!</p>'
+    reply = post(server, "/translate", q=text, source="en", target="de", format="html", api_key="xxxxxx")
+    assert reply.document == {"translatedText": translated(server, text, mime_type="text/html")}
+    assert reply.document["translatedText"].startswith('<p class="green">')
+
+
+def test_alternatives(server: ServerProcess) -> None:
+    asked = {"q": "Hello", "source": "en", "target": "de", "format": "text", "alternatives": 3, "api_key": "xxxxxx"}
+    reply = post(server, "/translate", **asked)
+    own = {"text": "Hello", "source_language_code": "en", "target_language_code": "de"}
+    [expected] = post(server, "/v1/translate", **own, options={"num_hypotheses": 4}).document["translations"]
+    first, *others = [each["text"] for each in expected["hypotheses"]]
+    assert others
+    assert reply.document == {
+        "translatedText": first,
+        "alternatives": [each for each in dict.fromkeys(others) if each != first],
+    }
+
+
+def test_language_detection(server: ServerProcess) -> None:
+    reply = post(server, "/detect", q="Bonjour tout le monde, comment allez-vous aujourd'hui ?")
+    assert reply.document[0]["language"] == "fr"
+    assert 50 < reply.document[0]["confidence"] <= 100
+
+
+# What its documents say in other places, or only its code does.
+
+
+def test_several_texts(server: ServerProcess) -> None:
+    texts = distinct_texts(2)
+    reply = post(server, "/translate", q=[*texts, "123", ""], source="auto", target="de", alternatives=1)
+    document = reply.document
+    assert document["translatedText"] == [
+        post(server, "/translate", q=text, source="en", target="de", alternatives=1).document["translatedText"]
+        for text in texts
+    ] + ["123", ""]
+    assert [each["language"] for each in document["detectedLanguage"]] == ["en"] * 4
+    assert [each["confidence"] for each in document["detectedLanguage"][2:]] == [0.0, 0.0]
+    assert [len(each) <= 1 for each in document["alternatives"]] == [True] * 4
+
+
+def test_texts_that_are_detected_together(server: ServerProcess) -> None:
+    texts = ["Wo ist der Bahnhof?", "Der Zug fährt in einer Stunde."]
+    reply = post(server, "/detect", q=texts)
+    assert reply.document == post(server, "/detect", q="\n".join(texts)).document
+
+
+def test_forms_as_curl_sends_them(server: ServerProcess) -> None:
+    expected = {"translatedText": translated(server, "Grüße\nstation")}
+    plain = call(
+        server.http_url, "POST", "/translate", body="q=Grüße\nstation&source=en&target=de".encode(), content_type=FORM
+    )
+    assert plain.document == expected
+    encoded = b"q=Gr%C3%BC%C3%9Fe%0D%0Astation&source=en&target=de&format="
+    assert call(server.http_url, "POST", "/translate", body=encoded, content_type=FORM).document == expected
+    fields = {"q": "Grüße\r\nstation", "source": "en", "target": "de", "api_key": ""}
+    parts = [f'--b\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{fields[name]}\r\n' for name in fields]
+    body = "".join([*parts, "--b--\r\n"]).encode()
+    kind = "multipart/form-data; boundary=b"
+    assert call(server.http_url, "POST", "/translate", body=body, content_type=kind).document == expected
+
+
+def test_settings_and_health(server: ServerProcess, keyed: ServerProcess) -> None:
+    settings = call(server.http_url, "GET", "/frontend/settings").document
+    assert settings == {
+        "charLimit": 131_072,
+        "frontendTimeout": 500,
+        "apiKeys": False,
+        "keyRequired": False,
+        "suggestions": False,
+        "filesTranslation": False,
+        "supportedFilesFormat": [],
+        "language": {
+            "source": {"code": "auto", "name": "Auto Detect"},
+            "target": {"code": "de", "name": "German"},
+        },
+    }
+    assert call(keyed.http_url, "GET", "/frontend/settings").document["keyRequired"]
+    for each in (server, keyed):
+        assert call(each.http_url, "GET", "/health").document == {"status": "ok"}
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "content_type", "status", "message"),
+    [
+        ("/translate", b'{"q": "a", "target": "de"}', "application/json", 400, "missing source parameter"),
+        ("/translate", b'{"q": "a", "source": "en"}', "application/json", 400, "missing target parameter"),
+        ("/translate", b'["a"]', "application/json", 400, "the body is a list; allowed is an object."),
+        ("/translate", b"{", "application/json", 400, "the body is not JSON"),
+        ("/translate", b'{"q": "a", "source": "xx", "target": "de"}', "application/json", 400, "'xx'"),
+        ("/translate", b'{"q": "a", "source": "not a code", "target": "de"}', "application/json", 400, "source is "),
+        ("/translate", b"q=a&source=en&target=de&format=xml", FORM, 400, "format is 'xml'; allowed are text, html."),
+        ("/translate", b"q=a&source=en&target=de&alternatives=x", FORM, 400, "alternatives is 'x'"),
+        ("/translate", b"q=a&source=en&target=de&alternatives=99", FORM, 400, "alternatives is 99; allowed is 0 to 7"),
+        ("/translate", b"q=%FF&source=en&target=de", FORM, 400, "not UTF-8"),
+        ("/translate", b"q=\xff&source=en&target=de", FORM, 400, "not UTF-8"),
+        ("/translate", b"", "multipart/form-data", 400, "boundary"),
+        ("/translate", b"q=a", "text/plain", 400, "Content-Type is 'text/plain'"),
+        ("/detect", b"", FORM, 400, "missing q parameter"),
+        ("/detect", b'{"q": [1]}', "application/json", 400, "q is [1]"),
+        ("/suggest", b"q=a&s=b&source=en&target=de", FORM, 403, "disabled on this server"),
+    ],
+)
+def test_what_is_refused(
+    server: ServerProcess, path: str, body: bytes, content_type: str, status: int, message: str
+) -> None:
+    reply = call(server.http_url, "POST", path, body=body, content_type=content_type)
+    assert reply.status == status
+    assert message in reply.error
+
+
+@pytest.mark.parametrize(("method", "path"), [("GET", "/translate"), ("GET", "/detect"), ("POST", "/languages")])
+def test_other_methods_are_refused(server: ServerProcess, method: str, path: str) -> None:
+    assert call(server.http_url, method, path).status == 405
+
+
+def test_a_key_comes_in_any_form(keyed: ServerProcess) -> None:
+    asked = {"q": "station", "source": "en", "target": "de"}
+    reply = call(keyed.http_url, "POST", "/translate", asked)
+    assert reply.status == 403
+    assert "requires an API key" in reply.error
+    for key, expected in ((KEY, 200), ("dgm_wrong", 403)):
+        replies = [
+            call(keyed.http_url, "POST", "/translate", {**asked, "api_key": key}),
+            call(keyed.http_url, "POST", "/translate", asked, authorization=f"Bearer {key}"),
+            call(keyed.http_url, "POST", f"/translate?api_key={key}&q=station&source=en&target=de", body=b""),
+        ]
+        assert [each.status for each in replies] == [expected] * 3
+
+
+def test_who_has_used_a_quota_is_told_to_slow_down(keyed: ServerProcess) -> None:
+    asked = {"q": "station", "source": "en", "target": "de", "api_key": LIMITED}
+    assert call(keyed.http_url, "POST", "/translate", asked).status == 200
+    reply = call(keyed.http_url, "POST", "/translate", asked)
+    assert reply.status == 429
+    assert reply.error.startswith("Slowdown: ")
+    assert int(reply.headers["retry-after"]) > 0

@@ -1,0 +1,361 @@
+"""The translation page in a real browser, as a visitor sees it: on the port of callers and on the operators'."""
+
+import contextlib
+import re
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from dragoman_client import Client, Options
+from service.calls.keys import Quotas, key_lines, new_key
+from tests.axe import findings
+from tests.browser import Browser, browser
+from tests.servers import REPOSITORY, ServerProcess, eventually, samples
+from tests.tiny_bundle import write_tiny_bundle
+
+QUESTION = "Where is the train station?"
+LONG = "My brother lives in a small house near the sea. " * 6
+CHOOSE = """
+const field = document.getElementById(arguments[0]);
+field.value = arguments[1];
+field.dispatchEvent(new Event("change"));
+"""
+CONTROL = 2  # as DevTools numbers modifiers
+CENTRE = """
+const box = document.querySelectorAll(arguments[0])[arguments[1]].getBoundingClientRect();
+return [box.x + box.width / 2, box.y + box.height / 2];
+"""
+# Notes each text that the result has while it grows.
+WATCH = """
+window.grown = [];
+const result = document.querySelector("#result");
+new MutationObserver(() => { if (result.dataset.state === "growing") window.grown.push(result.textContent); })
+  .observe(result, { childList: true });
+"""
+MARKED = "return [...document.querySelectorAll(`${arguments[0]} .marked`)].map((each) => each.textContent)"
+
+
+@dataclass(frozen=True)
+class Visit:
+    """The page, as one port serves it."""
+
+    window: Browser
+    url: str
+    server: ServerProcess
+    streams: bool
+
+    def open(self) -> None:
+        self.window.open(self.url)
+        eventually(lambda: self.window.run("return document.querySelector('#into').value") != "")
+
+    def choose(self, field: str, value: str) -> None:
+        self.window.run(CHOOSE, field, value)
+
+    def type(self, text: str) -> None:
+        """Replace the text as a visitor does."""
+        self.window.run("const t = document.querySelector('#text'); t.focus(); t.select()")
+        self.window.command("Input.insertText", text=text)
+
+    def press(self, key: str, modifiers: int = 0) -> None:
+        for kind in ("keyDown", "keyUp"):
+            self.window.command("Input.dispatchKeyEvent", type=kind, key=key, code=key, modifiers=modifiers)
+
+    def click(self, selector: str) -> None:
+        self.window.run("document.querySelector(arguments[0]).click()", selector)
+
+    def hover(self, selector: str, number: int = 0) -> None:
+        x, y = self.window.run(CENTRE, selector, number)
+        self.window.command("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
+
+    @property
+    def state(self) -> str:
+        return str(self.window.run("return document.querySelector('#result').dataset.state"))
+
+    def translated(self, text: str) -> str:
+        """Type a text and return its translation."""
+        self.type(text)
+        return self.settled()
+
+    def settled(self) -> str:
+        eventually(lambda: self.state == "done")
+        return self.window.text("#result")
+
+    def marked(self, place: str) -> list[str]:
+        return list(self.window.run(MARKED, place))
+
+    def expected(self, text: str, **settings: object) -> str:
+        with Client(self.server.address) as client:
+            return client.translate([text], "en", "de", **settings)[0].text  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    """Serve the shipped models, and one of random weights between French and Italian, as languages to swap."""
+    models = tmp_path_factory.mktemp("models")
+    for shipped in (REPOSITORY / "models").iterdir():
+        shutil.copytree(shipped, models / shipped.name)
+    write_tiny_bundle(models / "tiny" / "1", among="fr it")
+    process = ServerProcess(models, has_http=True)
+    yield process
+    process.kill()
+
+
+@pytest.fixture(scope="module", params=["callers", "operators"])
+def opened(
+    request: pytest.FixtureRequest, server: ServerProcess, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Visit]:
+    streams = request.param == "callers"
+    url = f"{server.http_url}/" if streams else f"http://127.0.0.1:{server.admin_port}/"
+    with browser(tmp_path_factory.mktemp("profile")) as window:
+        yield Visit(window, url, server, streams)
+
+
+@pytest.fixture
+def visit(opened: Visit) -> Visit:
+    opened.open()
+    return opened
+
+
+def test_a_visitor_finds_the_languages(visit: Visit) -> None:
+    sources, targets = (
+        visit.window.run("return [...document.querySelector(arguments[0]).options].map((each) => each.text)", each)
+        for each in ("#from", "#into")
+    )
+    assert sources == ["Detect language", "English", "French", "Italian"]
+    assert targets == ["French", "German", "Hindi", "Italian"]
+    visit.choose("from", "en")
+    options = visit.window.run("return [...document.querySelector('#into').options].map((each) => each.value)")
+    assert options == ["de", "hi"]
+
+
+def test_what_is_typed_is_translated(visit: Visit) -> None:
+    visit.choose("into", "de")
+    assert visit.translated(QUESTION) == visit.expected(QUESTION) == "Wo ist der Bahnhof?"
+    assert "English, detected" in visit.window.text("#detected")
+    assert visit.window.text("#count") == "27 characters"
+    assert re.fullmatch(r"en-de 1 · \d+ ms · request [0-9a-f]{16}", visit.window.text("#facts"))
+    assert visit.window.text("#spoken") == "Wo ist der Bahnhof?"  # what a screen reader says
+    assert visit.window.run("return document.querySelector('#result').lang") == "de"
+    visit.type(" ")
+    eventually(lambda: visit.state == "empty")
+    assert visit.window.text("#facts") == ""
+
+
+def test_the_result_grows(visit: Visit) -> None:
+    visit.choose("from", "en")
+    visit.window.run(WATCH)
+    translation = visit.translated(LONG)
+    assert translation == visit.expected(LONG)
+    grown = visit.window.run("return window.grown")
+    if visit.streams:
+        assert len(grown) > 5
+        assert all(translation.startswith(part) for part in grown)
+    else:
+        assert grown == []
+
+
+def test_a_changed_text_aborts_the_call_of_the_old_one(visit: Visit) -> None:
+    visit.choose("from", "en")
+    visit.type(LONG * 20)
+    visit.press("Enter", CONTROL)
+    if visit.streams:
+        eventually(lambda: visit.state == "growing")
+    assert visit.translated(QUESTION) == "Wo ist der Bahnhof?"
+    assert visit.window.text("#error") == ""
+    if visit.streams:
+        labels = r'\{code="CANCELLED",method="http/v1/translate_stream"\}'
+        eventually(lambda: sum(samples(visit.server.get("/metrics")[2], f"dragoman_requests_total{labels}")) >= 1)
+
+
+def test_control_and_enter_translate_at_once(visit: Visit) -> None:
+    visit.choose("from", "en")
+    visit.window.run("document.querySelector('#text').value = arguments[0]", QUESTION)  # no event: nothing is awaited
+    visit.window.run("document.querySelector('#text').focus()")
+    visit.press("Enter", CONTROL)
+    assert visit.settled() == "Wo ist der Bahnhof?"
+    assert visit.window.run("return document.querySelector('#text').value") == QUESTION
+
+
+def test_languages_swap_with_their_texts(visit: Visit) -> None:
+    visit.choose("from", "fr")
+    first = visit.translated("keys window")
+    visit.click("#swap")
+    visit.settled()
+    values = visit.window.run("return ['from', 'into', 'text'].map((id) => document.getElementById(id).value)")
+    assert values == ["it", "fr", first]
+
+
+def test_languages_that_no_model_swaps_stay(visit: Visit) -> None:
+    visit.choose("from", "en")
+    visit.translated(QUESTION)
+    assert visit.window.run("return document.querySelector('#swap').ariaDisabled") == "true"
+    visit.click("#swap")
+    assert visit.window.text("#said") == "No model here translates from German into English."
+    assert visit.window.run("return document.querySelector('#from').value") == "en"
+
+
+def test_the_translation_is_copied(visit: Visit) -> None:
+    visit.choose("from", "en")
+    permissions = ["clipboardReadWrite", "clipboardSanitizedWrite"]
+    visit.window.command("Browser.grantPermissions", permissions=permissions, origin=visit.url.rstrip("/"))
+    visit.translated(QUESTION)
+    visit.click("#copy")
+    eventually(lambda: visit.window.text("#said") == "Copied.")
+    assert visit.window.run("return navigator.clipboard.readText()") == "Wo ist der Bahnhof?"
+
+
+def test_other_translations_come_on_demand(visit: Visit) -> None:
+    visit.choose("from", "en")
+    best = visit.translated(QUESTION)
+    assert visit.window.run("return document.querySelector('#alternatives').hidden")
+    visit.click("#more")
+    eventually(lambda: not visit.window.run("return document.querySelector('#alternatives').hidden"))
+    shown = visit.window.run(
+        "return [...document.querySelectorAll('#hypotheses span')].map((each) => each.textContent)"
+    )
+    with Client(visit.server.address) as client:
+        (expected,) = client.translate([QUESTION], "en", "de", options=Options(num_hypotheses=4))
+    assert shown == [each.text for each in expected.hypotheses if each.text != best]
+    visit.click("#more")
+    assert visit.window.run("return document.querySelector('#alternatives').hidden")
+
+
+def test_words_are_marked_with_their_counterparts(visit: Visit) -> None:
+    visit.choose("from", "en")
+    visit.translated("Hello 🚆 My brother lives in a house.")  # a character of two code units before the words
+    words = visit.window.run("return [...document.querySelectorAll('#result .word')].map((each) => each.textContent)")
+    brother = next(i for i, word in enumerate(words) if "Bruder" in word)
+    visit.hover("#result .word", brother)
+    eventually(lambda: any("brother" in word for word in visit.marked("#mirror")))
+    assert [word for word in visit.marked("#result") if "Bruder" in word]
+    sources = visit.window.run("return [...document.querySelectorAll('#mirror .word')].map((each) => each.textContent)")
+    visit.hover("#mirror .word", next(i for i, word in enumerate(sources) if "brother" in word))
+    eventually(lambda: any("Bruder" in word for word in visit.marked("#result")))
+    visit.hover("h1")
+    eventually(lambda: visit.marked("main") == [])
+
+
+def test_the_keyboard_goes_through_the_words(visit: Visit) -> None:
+    visit.choose("from", "en")
+    visit.translated(QUESTION)
+    visit.window.run("document.querySelector('#result').focus()")
+    visit.press("ArrowRight")
+    assert visit.window.text("#spoken") == "Wo: Where"
+    assert visit.marked("#mirror") == ["Where"]
+    visit.press("End")
+    assert visit.window.text("#spoken") == "Bahnhof: train station"
+    visit.press("Escape")
+    assert visit.marked("main") == []
+
+
+def test_markup_stays_where_it_is(visit: Visit) -> None:
+    visit.choose("from", "en")
+    visit.click("#html")
+    html = "<p>Where is the <b>train station</b>?</p>"
+    translation = visit.translated(html)
+    assert re.fullmatch(r"<p>Wo ist der <b>Bahnhof</b>\?</p>", translation)
+    assert visit.window.run("return document.querySelector('#result p')") is None
+
+
+def test_what_the_server_refuses_is_shown(visit: Visit) -> None:
+    visit.choose("from", "en")
+    visit.translated(QUESTION)
+    visit.window.run("document.querySelector('details').open = true; document.querySelector('#glossary').focus()")
+    visit.window.command("Input.insertText", text="nobody")
+    eventually(lambda: "NOT_FOUND" in visit.window.text("#error"))
+    assert "'nobody'" in visit.window.text("#error")
+    assert re.search(r"request [0-9a-f]{16}", visit.window.text("#error"))
+    assert visit.state == "old"
+    visit.window.run("document.querySelector('#glossary').value = ''")
+    visit.click("#error button")
+    assert visit.settled() == "Wo ist der Bahnhof?"
+    assert visit.window.text("#error") == ""
+
+
+@contextlib.contextmanager
+def like(window: Browser, scheme: str, width: int) -> Iterator[None]:
+    """Make the page think that it is on a phone, or in the dark."""
+    metrics = {"width": width, "height": 844, "deviceScaleFactor": 1, "mobile": width < 500}
+    window.command("Emulation.setDeviceMetricsOverride", **metrics)
+    window.command("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+    yield
+    window.command("Emulation.clearDeviceMetricsOverride")
+    window.command("Emulation.setEmulatedMedia", features=[])
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_fits_phones_and_the_dark_and_is_made_for_everybody(visit: Visit, scheme: str, width: int) -> None:
+    with like(visit.window, scheme, width):
+        ground = visit.window.run("return getComputedStyle(document.body).backgroundColor")
+        assert (sum(map(int, re.findall(r"\d+", ground)[:3])) < 384) == (scheme == "dark")
+        assert findings(visit.window) == []
+        visit.choose("from", "en")
+        visit.translated(LONG)
+        visit.click("#more")
+        eventually(lambda: visit.window.text("#said") != "")
+        visit.click("summary")
+        visit.window.run("document.querySelector('#result').focus()")
+        visit.press("ArrowRight")
+        assert findings(visit.window) == []
+        visit.window.run("document.querySelector('#glossary').focus()")
+        visit.window.command("Input.insertText", text="nobody")
+        eventually(lambda: visit.window.text("#error") != "")
+        assert findings(visit.window) == []
+        assert visit.window.run("return document.documentElement.scrollWidth") <= width
+        assert visit.window.run("return innerWidth") == width
+
+
+def test_every_control_is_reached_by_the_keyboard_in_the_order_of_the_page(visit: Visit) -> None:
+    visit.choose("from", "en")
+    visit.translated(QUESTION)
+    visit.window.run("document.querySelector('#from').focus()")
+    reached = []
+    for _ in range(9):
+        reached.append(visit.window.run("return document.activeElement.id || document.activeElement.localName"))
+        visit.window.command("Input.dispatchKeyEvent", type="keyDown", key="Tab", code="Tab", windowsVirtualKeyCode=9)
+    assert reached == ["from", "swap", "into", "text", "clear", "result", "more", "copy", "summary"]
+
+
+def test_a_planted_fault_is_found(visit: Visit) -> None:
+    visit.window.run("document.querySelector('label[for=into]').remove()")
+    (finding,) = findings(visit.window)
+    assert finding.startswith("select-name: #into")
+
+
+# Last, because it checks everything that happened before.
+
+
+def test_it_asks_nobody_else_and_has_nothing_to_complain(opened: Visit) -> None:
+    strangers = {url for url in opened.window.requested() if not url.startswith((opened.url, "data:", "chrome:"))}
+    assert strangers == set()
+    complaints = [line for line in opened.window.console() if "404 (Not Found)" not in line]  # the glossary
+    assert complaints == []
+
+
+def test_a_server_with_keys_asks_for_one(tiny_models: Path, tmp_path: Path) -> None:
+    key = new_key()
+    keys = tmp_path / "keys.toml"
+    keys.write_text(key_lines(key, "ci", None, Quotas()))
+    keys.chmod(0o600)
+    server = ServerProcess(tiny_models, "--api-keys", str(keys), has_http=True)
+    try:
+        with browser(tmp_path / "profile") as window:
+            visit = Visit(window, f"{server.http_url}/", server, streams=True)
+            window.open(visit.url)
+            for each in ("wrong", key):
+                eventually(lambda: "UNAUTHENTICATED" in window.text("#error"))
+                assert window.run("return document.activeElement.id") == "key"
+                assert findings(window) == []
+                window.command("Input.insertText", text=each)
+                visit.click("#key-form button")
+            eventually(lambda: window.run("return document.querySelector('#into').value") == "de")
+            assert window.run("return document.querySelector('#key-form').hidden")
+            visit.translated("train station")
+            assert window.run("return localStorage.length + sessionStorage.length + document.cookie.length") == 0
+            assert key not in window.run("return document.documentElement.outerHTML")
+    finally:
+        server.kill()

@@ -1,0 +1,177 @@
+"""`dragoman translate` with documents of every format, read again by other libraries."""
+
+import csv
+import io
+import re
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import docx
+import polib
+import pytest
+import srt
+import webvtt
+from lxml import etree
+
+from tests.servers import ServerProcess, dragoman
+
+OPTIONS = ("--from", "en", "--to", "de", "--max-output-tokens", "6")
+XLIFF = (
+    '<xliff version="{}" xmlns="urn:x" srcLang="en"><file source-language="en"><{unit} id="1">{open}'
+    '<source>Find <{pair} id="1">keys</{pair}></source>{close}</{unit}></file></xliff>'
+)
+
+
+@pytest.fixture
+def translate(server: ServerProcess, tmp_path: Path) -> Any:
+    """Translate a file with these bytes; return those of the output."""
+
+    def run(name: str, source: bytes, *arguments: str) -> bytes:
+        given, made = tmp_path / name, tmp_path / f"out-{name}"
+        given.write_bytes(source)
+        files = ("-i", str(given), "-o", str(made))
+        done = dragoman("translate", "--server", server.address, *OPTIONS, *files, *arguments)
+        assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+        return made.read_bytes()
+
+    return run
+
+
+@pytest.fixture
+def words(server: ServerProcess) -> dict[str, str]:
+    """Return what the model makes of each word."""
+    texts = ("Hello", "keys", "window")
+    lines = dragoman("translate", "--server", server.address, *OPTIONS, *texts).stdout.decode().splitlines()
+    return {text: line.strip() for text, line in zip(texts, lines, strict=True)}
+
+
+def test_columns_of_a_table_by_name(translate: Any, words: dict[str, str]) -> None:
+    source = b'id;text;note\r\n1;"Hello";x\r\n2;keys;"a ""b"""\r\n'
+    written = translate("t.csv", source, "--column", "text")
+    rows = list(csv.reader(io.StringIO(written.decode(), newline=""), delimiter=";"))
+    assert [row[::2] for row in rows] == [["id", "note"], ["1", "x"], ["2", 'a "b"']]
+    assert [row[1].strip() for row in rows] == ["text", words["Hello"], words["keys"]]
+    source = b"id\ttext\tmore\n1\tHello\twindow\n\n"
+    written = translate("t.tsv", source, "--header", "--column", "more", "--column", "text")
+    rows = [line.split("\t") for line in written.decode().split("\n")]
+    assert rows[0] == ["id", "text", "more"]
+    assert [cell.strip() for cell in rows[1]] == ["1", words["Hello"], words["window"]]
+    assert rows[2:] == [[""], [""]]
+
+
+def test_markdown(translate: Any, words: dict[str, str]) -> None:
+    source = b"---\nkeys: window\n---\n# Hello\n\n- Find **the keys** in `window.c`\n\n```\nkeys\n```\n"
+    lines = translate("t.md", source).decode().split("\n")
+    assert lines[:3] == ["---", "keys: window", "---"]
+    assert lines[3] == f"# {words['Hello']}"
+    assert re.fullmatch(r"- (?=.*`window\.c`)(?=.*\*\*.+\*\*).*", lines[5])
+    assert lines[6:] == ["", "```", "keys", "```", ""]
+
+
+def test_a_po_file(translate: Any, words: dict[str, str]) -> None:
+    source = 'msgid ""\nmsgstr "Content-Type: text/plain; charset=UTF-8\\n"\n\n#: a.c:1\nmsgid "keys"\nmsgstr ""\n\n'
+    source += 'msgid "window"\nmsgstr "Fenster"\n'
+    written = polib.pofile(translate("t.po", source.encode()).decode())
+    assert [entry.msgstr for entry in written] == [words["keys"], "Fenster"]
+    written = polib.pofile(translate("t.po", source.encode(), "--retranslate").decode())
+    assert [entry.msgstr for entry in written] == [words["keys"], words["window"]]
+
+
+@pytest.mark.parametrize(
+    ("version", "ending", "parts"),
+    [
+        ("1.2", "xlf", {"unit": "trans-unit", "pair": "g", "open": "", "close": ""}),
+        ("2.0", "xliff", {"unit": "unit", "pair": "pc", "open": "<segment>", "close": "</segment>"}),
+    ],
+)
+def test_xliff(translate: Any, version: str, ending: str, parts: dict[str, str]) -> None:
+    source = XLIFF.format(version, **parts)
+    root = etree.fromstring(translate(f"t.{ending}", source.encode()))
+    target = root.find(".//{*}target")
+    assert [each.tag for each in target] == [f"{{urn:x}}{parts['pair']}"]
+    assert "".join(target.itertext()).strip()
+    assert root.find(".//{*}source").getnext() is target
+    assert "de" in (root.get("trgLang"), root[0].get("target-language"))
+
+
+def test_subtitles(translate: Any, words: dict[str, str]) -> None:
+    source = "1\n00:00:01,000 --> 00:00:02,500\nHello\n\n2\n00:00:03,000 --> 00:00:04,000\n<i>keys</i>\n"
+    before, after = list(srt.parse(source)), list(srt.parse(translate("t.srt", source.encode()).decode()))
+    assert [(cue.start, cue.end) for cue in after] == [(cue.start, cue.end) for cue in before]
+    flat = [" ".join(cue.content.split()) for cue in after]
+    assert flat == [" ".join(words["Hello"].split()), f"<i>{' '.join(words['keys'].split())}</i>"]
+    source = "WEBVTT\n\nNOTE keys\n\n00:01.000 --> 00:02.000 line:0\n<v Bob>Hello\n"
+    written = translate("t.vtt", source.encode()).decode()
+    assert written.startswith(source.partition("Hello")[0])
+    (cue,) = webvtt.from_buffer(io.StringIO(written)).captions
+    assert (cue.start, cue.end) == ("00:00:01.000", "00:00:02.000")
+
+
+def test_a_word_document(translate: Any, words: dict[str, str]) -> None:
+    document, stream = docx.Document(), io.BytesIO()
+    document.add_heading("Hello")
+    paragraph = document.add_paragraph("Find ")
+    paragraph.add_run("the keys").bold = True
+    document.save(stream)
+    written = translate("t.docx", stream.getvalue())
+    assert zipfile.ZipFile(io.BytesIO(written)).testzip() is None
+    heading, paragraph = docx.Document(io.BytesIO(written)).paragraphs
+    assert (heading.text, heading.style and heading.style.name) == (words["Hello"], "Heading 1")
+    assert any(run.bold for run in paragraph.runs)
+
+
+def test_a_document_of_many_calls_keeps_its_order(translate: Any, words: dict[str, str]) -> None:
+    """Texts and HTML alternate, and go in calls of their own."""
+    source = "text\n" + "Hello\nkeys\n" * 500
+    lines = translate("t.csv", source.encode(), "--column", "text").decode().splitlines()
+    assert [line.strip('" ') for line in lines[1:]] == [words["Hello"].strip('" '), words["keys"].strip('" ')] * 500
+    paragraphs = "".join(f"Hello\n\n`{number}` *keys*\n\n" for number in range(100))
+    written = translate("t.md", paragraphs.encode()).decode()
+    assert re.findall(r"`(\d+)`", written) == [str(number) for number in range(100)]
+
+
+def test_a_pipe_needs_the_name_of_the_format(server: ServerProcess) -> None:
+    source = b"1\n00:00:01,000 --> 00:00:02,500\nHello\n"
+    run = dragoman("translate", "--server", server.address, *OPTIONS, "--format", "srt", stdin=source)
+    assert (run.returncode, run.stderr) == (0, b"")
+    assert run.stdout.startswith(source.partition(b"Hello")[0])
+
+
+def test_what_is_left_as_it_is_gets_a_note(server: ServerProcess) -> None:
+    source = b'msgid "a"\nmsgid_plural "b"\nmsgstr[0] ""\nmsgstr[1] ""\nmsgstr[2] ""\n'
+    run = dragoman("translate", "--server", server.address, *OPTIONS, "--format", "po", stdin=source)
+    assert (run.returncode, run.stdout) == (0, source)
+    assert run.stderr == b"note: 1 entries with more than two plural forms were left as they are.\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "arguments", "message"),
+    [
+        (
+            "t.csv",
+            b'a\n"open',
+            ("--column", "a"),
+            "line 2: the cell that starts here with a quotation mark has no end.",
+        ),
+        ("t.docx", b"Hello", (), "it is not a ZIP archive, which a .docx is: File is not a zip file."),
+        ("t.xlf", b"<!DOCTYPE x><x/>", (), "line 1: it has a document type declaration"),
+    ],
+)
+def test_a_broken_document_ends_the_command(
+    server: ServerProcess, tmp_path: Path, name: str, source: bytes, arguments: tuple[str, ...], message: str
+) -> None:
+    path = tmp_path / name
+    path.write_bytes(source)
+    run = dragoman("translate", "--server", server.address, *OPTIONS, "-i", str(path), *arguments)
+    assert (run.returncode, run.stdout) == (65, b"")
+    assert run.stderr.decode().startswith(f"dragoman: {path}: {message}")
+
+
+def test_a_text_that_the_server_refuses_is_named_by_its_place(server: ServerProcess) -> None:
+    source = f"Hello\n\n{'keys ' * 40_000}\n\n*{'window ' * 12_000}*.".encode()
+    run = dragoman("translate", "--server", server.address, *OPTIONS, "--format", "md", stdin=source)
+    assert run.returncode == 65
+    message, note = run.stderr.decode().splitlines()
+    assert message.startswith("dragoman: texts have 199999 characters in total; allowed are 131072 per call.")
+    assert note == "dragoman: It is about the text at line 3."

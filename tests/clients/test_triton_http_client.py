@@ -1,0 +1,99 @@
+"""`tritonclient.http`, unmodified, with threads and with asyncio, against server processes.
+
+It runs in the environment of tests/clients/http_clients.txt, which has none of our code.
+"""
+
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from service.calls.keys import Quotas, key_lines, new_key
+from tests.patience import patient
+from tests.servers import REPOSITORY, TIMEOUT_SECONDS, ServerProcess
+from tests.tiny_bundle import GOLDEN_TEXTS, golden_translations, write_tiny_bundle
+
+PYTHON = REPOSITORY / "build" / "clients" / "bin" / "python"  # `make build/clients/installed`
+SCRIPT = Path(__file__).with_name("triton_http_checks.py")
+CHECKS = re.findall(r"^def (check_\w+)", SCRIPT.read_text(encoding="utf-8"), re.MULTILINE)
+
+pytestmark = pytest.mark.timeout(240)  # the first test pays for two servers and all checks
+
+
+@pytest.fixture(scope="module")
+def settings(tiny_versions: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, object]]:
+    """Yield where two servers are: one for everybody, and one with keys whose callers load its models."""
+    folder = tmp_path_factory.mktemp("triton")
+    explicit_models, models, keys = folder / "explicit", folder / "models", folder / "keys.toml"
+    write_tiny_bundle(explicit_models / "many" / "1", "many", seed=9, among="fr it es pt")
+    shutil.copytree(tiny_versions / "1", explicit_models / "tiny" / "1")
+    shutil.copytree(explicit_models, models)
+    shutil.copytree(tiny_versions / "2", models / "tiny" / "2")
+    key = new_key()
+    keys.write_text(key_lines(key, "alice", None, Quotas()))
+    keys.chmod(0o600)
+    controlled = ("--model-control", "explicit", "--load-model", "tiny", "--api-keys", str(keys))
+    server = ServerProcess(models, "--max-versions", "2", "--max-waiting", "1100", has_http=True)
+    try:
+        explicit = ServerProcess(explicit_models, *controlled, has_http=True)
+        try:
+            yield {
+                "address": server.http_url.removeprefix("http://"),
+                "explicit": explicit.http_url.removeprefix("http://"),
+                "key": key,
+                "golden_texts": GOLDEN_TEXTS,
+                "golden": {version: golden_translations(tiny_versions / version) for version in ("1", "2")},
+                "seconds": round(TIMEOUT_SECONDS),
+            }
+        finally:
+            explicit.kill()
+    finally:
+        server.kill()
+
+
+@pytest.fixture(scope="module")
+def outcomes(settings: dict[str, object]) -> dict[str, str]:
+    """Return the outcome of each check, all run in one process."""
+    return run_checks(settings)
+
+
+def run_checks(settings: dict[str, object]) -> dict[str, str]:
+    run = subprocess.run(
+        [str(PYTHON), str(SCRIPT), json.dumps(settings)],
+        capture_output=True,
+        text=True,
+        timeout=patient(100),
+        check=False,
+        cwd=SCRIPT.parent,
+        env={},
+    )
+    assert run.returncode == 0, run.stderr
+    found: dict[str, str] = json.loads(run.stdout)
+    return found
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_the_client_works_unmodified(outcomes: dict[str, str], check: str) -> None:
+    assert not outcomes[check], outcomes[check]
+
+
+def test_checks_that_fail_are_noticed(settings: dict[str, object], outcomes: dict[str, str]) -> None:
+    """The positive control, after the checks: other translations are expected, and the key is wrong."""
+    assert set(outcomes) == set(CHECKS)
+    golden = {version: ["a", "b", "c"] for version in ("1", "2")}
+    failed = {name for name, why in run_checks({**settings, "key": "dgm_wrong", "golden": golden}).items() if why}
+    assert failed == {
+        "check_infer_in_binary",
+        "check_infer_in_json",
+        "check_json_and_binary_mixed",
+        "check_languages",
+        "check_compression",
+        "check_async_infer",
+        "check_asyncio",
+        "check_keys",
+        "check_models_are_loaded_and_unloaded",
+    }

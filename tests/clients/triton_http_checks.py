@@ -1,0 +1,451 @@
+"""Checks that test_triton_http_client.py runs with the clients' own Python, which has none of our code.
+
+Every function `check_...` is one check. Settings are read as JSON; the outcome of each check is printed as JSON.
+"""
+
+import asyncio
+import json
+import re
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import tritonclient.http as triton
+import tritonclient.http.aio as triton_aio
+from tritonclient.utils import InferenceServerException
+
+SETTINGS = json.loads(sys.argv[1])
+ADDRESS = SETTINGS["address"]
+EXPLICIT = SETTINGS["explicit"]  # a server that asks for keys, and whose callers load and unload models
+KEYED = {"Authorization": f"Bearer {SETTINGS['key']}"}
+GOLDEN_TEXTS = SETTINGS["golden_texts"]
+GOLDEN = SETTINGS["golden"]  # version -> translations
+SECONDS = SETTINGS["seconds"]
+
+client = triton.InferenceServerClient(ADDRESS, concurrency=4, connection_timeout=SECONDS, network_timeout=SECONDS)
+explicit = triton.InferenceServerClient(EXPLICIT, connection_timeout=SECONDS, network_timeout=SECONDS)
+
+
+def tensor(name: str, values: Sequence[str], binary: bool = True) -> Any:
+    given = triton.InferInput(name, [len(values)], "BYTES")
+    given.set_data_from_numpy(np.array([value.encode() for value in values], dtype=object), binary_data=binary)
+    return given
+
+
+def inputs(texts: Sequence[str], *, binary: bool = True, source: Sequence[str] = (), target: Sequence[str] = ()) -> Any:
+    languages = {"source_language": source, "target_language": target}
+    return [
+        tensor("text", texts, binary),
+        *(tensor(name, codes, binary) for name, codes in languages.items() if codes),
+    ]
+
+
+def outputs(*names: str, binary: bool = True) -> list[Any]:
+    return [triton.InferRequestedOutput(name, binary_data=binary) for name in names]
+
+
+def strings(result: Any, name: str = "translation") -> list[str]:
+    """Return an output's elements: bytes where they came in binary, else texts."""
+    return [value.decode() if isinstance(value, bytes) else value for value in result.as_numpy(name)]
+
+
+def fails(status: int, *says: str, work: Callable[[], Any]) -> None:
+    try:
+        answer = work()
+    except InferenceServerException as error:
+        refused(error, status, *says)
+    else:
+        raise AssertionError(f"it was answered: {answer}")
+
+
+def refused(error: InferenceServerException, status: int, *says: str) -> None:
+    assert error.status() == str(status), error
+    assert isinstance(error.message(), str), error
+    for each in says:
+        assert each in error.message(), error
+
+
+def infer_fails(status: int, *says: str, texts: Sequence[str] = ("Hello",), **asked: Any) -> None:
+    fails(status, *says, work=lambda: client.infer("tiny", inputs(texts), **asked))
+
+
+def statistics(version: str = "2") -> Any:
+    (found,) = client.get_inference_statistics("tiny", version)["model_stats"]
+    return found
+
+
+def states() -> dict[tuple[str, str], str]:
+    return {(each["name"], each["version"]): each["state"] for each in explicit.get_model_repository_index(KEYED)}
+
+
+# One server that serves what is on disk: tiny in versions 1 and 2, and many.
+
+
+def check_server() -> None:
+    assert client.is_server_live() is True
+    assert client.is_server_ready() is True
+    metadata = client.get_server_metadata()
+    assert metadata["name"] == "dragoman"
+    assert re.match(r"\d+\.\d+", metadata["version"])
+    extensions = {"statistics", "model_repository", "model_configuration", "binary_tensor_data", "parameters"}
+    assert extensions <= set(metadata["extensions"])
+
+
+def check_model_ready() -> None:
+    assert client.is_model_ready("tiny") is True
+    assert client.is_model_ready("tiny", "1") is True
+    assert client.is_model_ready("tiny", "3") is False
+    assert client.is_model_ready("nobody") is False
+
+
+def check_metadata_and_config() -> None:
+    metadata = client.get_model_metadata("tiny")
+    assert metadata["versions"] == ["1", "2"]
+    assert [(each["name"], each["datatype"], each["shape"]) for each in metadata["inputs"]] == [
+        ("text", "BYTES", [-1]),
+        ("source_language", "BYTES", [-1]),
+        ("target_language", "BYTES", [-1]),
+    ]
+    assert [(each["name"], each["datatype"], each["shape"]) for each in metadata["outputs"]] == [
+        ("translation", "BYTES", [-1]),
+        ("score", "FP32", [-1]),
+        ("finish_reason", "BYTES", [-1]),
+    ]
+    assert client.get_model_metadata("tiny", "1") == metadata
+    config = client.get_model_config("tiny")
+    assert (config["name"], config["max_batch_size"], config["backend"]) == ("tiny", 0, metadata["platform"])
+    assert [each["name"] for each in config["input"]] == [each["name"] for each in metadata["inputs"]]
+    assert [each["optional"] for each in config["input"]] == [False, True, True]
+    assert [each["data_type"] for each in config["output"]] == ["TYPE_STRING", "TYPE_FP32", "TYPE_STRING"]
+    assert all(each["dims"] == [-1] for each in (*config["input"], *config["output"]))
+    assert config["model_transaction_policy"] == {"decoupled": False}
+    assert config["parameters"]["language_pairs"] == {"string_value": "en:de"}
+    for ask in (client.get_model_metadata, client.get_model_config, client.get_inference_statistics):
+        fails(404, "'nobody'", work=partial(ask, "nobody"))
+        fails(404, "'7'", "tiny", work=partial(ask, "tiny", "7"))
+
+
+def check_infer_in_binary() -> None:
+    for version in ("1", "2"):
+        result = client.infer("tiny", inputs(GOLDEN_TEXTS), model_version=version, request_id="mine")
+        assert strings(result) == GOLDEN[version]
+        assert set(strings(result, "finish_reason")) <= {"stop", "ratio"}
+        assert result.as_numpy("score") is None
+        response = result.get_response()
+        assert (response["model_name"], response["model_version"], response["id"]) == ("tiny", version, "mine")
+        assert all("binary_data_size" in each["parameters"] for each in response["outputs"])
+    result = client.infer("tiny", inputs(GOLDEN_TEXTS))
+    assert strings(result) == GOLDEN["2"]
+    assert "id" not in result.get_response()
+
+
+def check_infer_in_json() -> None:
+    asked = outputs("translation", "score", binary=False)
+    result = client.infer("tiny", inputs(GOLDEN_TEXTS, binary=False), outputs=asked)
+    assert result.get_response()["outputs"][0]["data"] == GOLDEN["2"]
+    assert strings(result) == GOLDEN["2"]
+    in_binary = client.infer("tiny", inputs(GOLDEN_TEXTS), outputs=outputs("score"))
+    assert (result.as_numpy("score") == in_binary.as_numpy("score")).all()
+
+
+def check_json_and_binary_mixed() -> None:
+    given = [tensor("text", GOLDEN_TEXTS, False), tensor("source_language", ["en"]), tensor("target_language", ["de"])]
+    asked = [*outputs("score", binary=False), *outputs("translation"), *outputs("finish_reason", binary=False)]
+    result = client.infer("tiny", given, outputs=asked)
+    assert strings(result) == GOLDEN["2"]
+    listed = result.get_response()["outputs"]
+    assert [each["name"] for each in listed] == ["score", "translation", "finish_reason"]
+    assert ["data" in each for each in listed] == [True, False, True]
+    assert set(strings(result, "finish_reason")) <= {"stop", "ratio"}
+
+
+def check_texts_outside_of_ascii() -> None:
+    texts = ["Bonjour à tous \u2014 \U0001f600 \"'\\\n", ""]
+    answers = [
+        strings(
+            client.infer(
+                "many",
+                inputs(texts, binary=binary, source=["fr"], target=["it"]),
+                outputs=outputs("translation", binary=out),
+            )
+        )
+        for binary in (False, True)
+        for out in (False, True)
+    ]
+    assert answers[0][0]
+    assert answers == [answers[0]] * 4
+    assert answers[0][1] == ""
+
+
+def check_outputs() -> None:
+    result = client.infer("tiny", inputs(["Hello", "", "Find"]), outputs=outputs("score", "translation"))
+    scores = result.as_numpy("score")
+    assert scores.dtype == np.float32
+    assert scores[0] < 0
+    assert scores[1] == 0
+    infer_fails(400, "'probabilities'", "translation, score", outputs=outputs("probabilities"))
+    infer_fails(400, "twice", outputs=outputs("score", "score"))
+    infer_fails(501, "classification", outputs=[triton.InferRequestedOutput("score", class_count=2)])
+    shared = triton.InferRequestedOutput("score")
+    shared.set_shared_memory("region", 8)
+    infer_fails(501, "shared_memory", outputs=[shared])
+
+
+def check_languages() -> None:
+    asked = {"source_language": "EN", "target_language": "de"}
+    assert strings(client.infer("tiny", inputs(GOLDEN_TEXTS), parameters=asked)) == GOLDEN["2"]
+
+    def ask(texts: list[str], sources: list[str], targets: list[str], **more: Any) -> list[str]:
+        return strings(client.infer("many", inputs(texts, source=sources, target=targets), **more))
+
+    texts, sources, targets = ["Hello", "Find keys", "Help", "Save"], ["fr", "it", "fr", "es"], ["it", "es", "it", "fr"]
+    mixed = ask(texts, sources, targets)
+    assert mixed == [ask([text], [s], [t])[0] for text, s, t in zip(texts, sources, targets, strict=True)]
+    fails(400, "'target_language'", "'many'", work=lambda: client.infer("many", inputs(["Hello"])))
+    fails(400, "'target_language' has 3", work=lambda: ask(texts, ["fr"], targets[:3]))
+    fails(404, "'de'", work=lambda: ask(texts, ["fr"], ["it", "it", "de", "it"]))
+    too_long = ["Hello", "Find", "Hello " * 200]
+    fails(400, "text[2]", work=lambda: ask(too_long, ["fr"], ["it", "es", "es"], parameters={"strict": True}))
+
+
+def check_parameters() -> None:
+    shortest = client.infer("tiny", inputs(GOLDEN_TEXTS), parameters={"max_output_tokens": 2})
+    assert strings(shortest, "finish_reason") == ["length"] * 3
+    sampled = [
+        strings(client.infer("tiny", inputs(GOLDEN_TEXTS), parameters={"temperature": 1.0, "top_p": 0.9, "seed": seed}))
+        for seed in (1, 1, 2)
+    ]
+    assert sampled[0] == sampled[1] != sampled[2]
+    for parameters, says in (
+        ({"custom": 1}, "'custom' is unknown"),
+        ({"beam_size": 0}, "parameter 'beam_size' is 0"),
+        ({"beam_size": "4"}, "'beam_size'"),
+        ({"beam_size": 2**64}, "parameters[beam_size]"),
+        ({"beam_size": [4]}, "parameters[beam_size]"),
+        ({"temperature": True}, "'temperature'"),
+        ({"mime_type": "image/png"}, "text/plain, text/html"),
+    ):
+        infer_fails(400, says, parameters=parameters)
+    for priority in (1, 2, 3):
+        client.infer("tiny", inputs(["Hello"]), priority=priority, timeout=SECONDS * 1_000_000)
+    infer_fails(400, "'priority' is 4", priority=4)
+    client.infer("tiny", inputs(["Hello"]), sequence_id=7, sequence_start=True, sequence_end=True)
+
+
+def check_a_deadline_passes() -> None:
+    words = ["station", "file", "window", "keys", "train", "close", "help", "find"]
+    texts = [" ".join(words[number // 8**place % 8] for place in range(6)) for number in range(500)]
+    infer_fails(504, texts=texts, timeout=20_000)
+
+
+def check_bad_tensors() -> None:
+    wrong = triton.InferInput("text", [1], "INT32")
+    wrong.set_data_from_numpy(np.array([1], dtype=np.int32))
+    in_json = triton.InferInput("text", [1], "INT32")
+    in_json.set_data_from_numpy(np.array([1], dtype=np.int32), binary_data=False)
+    shaped = triton.InferInput("text", [2, 2], "BYTES")
+    shaped.set_data_from_numpy(np.array([[b"a", b"b"], [b"c", b"d"]], dtype=object))
+    shared = triton.InferInput("text", [1], "BYTES")
+    shared.set_shared_memory("region", 8)
+    not_utf8 = triton.InferInput("text", [2], "BYTES")
+    not_utf8.set_data_from_numpy(np.array([b"a", b"\xff"], dtype=object))
+    more, fewer = tensor("text", ["a"]).set_shape([2]), tensor("text", ["a", "b"]).set_shape([1])
+    for status, says, given in (
+        (400, "'text' is of datatype 'INT32'", [wrong]),
+        (400, "'text' is of datatype 'INT32'", [in_json]),
+        (400, "'text' has shape [2, 2]", [shaped]),
+        (400, "'text' element 1 is not valid UTF-8", [not_utf8]),
+        (400, "'text' has shape [2] and 1 elements", [more]),
+        (400, "'text' has 5 bytes of raw contents after its 1 elements", [fewer]),
+        (400, "'text' is missing", []),
+        (400, "'text' is missing or empty", [tensor("text", [])]),
+        (400, "'text' is missing or empty", [tensor("text", [], False)]),
+        (400, "'text' is given twice", [*inputs(["a"]), *inputs(["b"])]),
+        (400, "'image' is not an input", [*inputs(["a"]), tensor("image", ["b"])]),
+        (400, "inputs[text] has 1025 entries", inputs(["a"] * 1025)),
+        (400, "inputs[text].data has 1025 entries", inputs(["a"] * 1025, binary=False)),
+        (501, "shared_memory", [shared]),
+    ):
+        fails(status, says, work=partial(client.infer, "tiny", given))
+    fails(404, "'nobody'", work=lambda: client.infer("nobody", inputs(["Hello"])))
+    fails(404, "'7'", work=lambda: client.infer("tiny", inputs(["Hello"]), model_version="7"))
+
+
+def check_compression() -> None:
+    for algorithm in ("gzip", "deflate"):
+        infer_fails(400, "Content-Encoding", algorithm, "identity", request_compression_algorithm=algorithm)
+        result = client.infer("tiny", inputs(GOLDEN_TEXTS), response_compression_algorithm=algorithm)
+        assert strings(result) == GOLDEN["2"]
+
+
+def check_bodies_made_and_read_apart() -> None:
+    body, length = triton.InferenceServerClient.generate_request_body(inputs(GOLDEN_TEXTS), outputs=outputs("score"))
+    response = client._post(  # what the client itself sends with
+        request_uri="v2/models/tiny/infer",
+        request_body=body,
+        headers={"Inference-Header-Content-Length": length},
+        query_params=None,
+    )
+    result = triton.InferenceServerClient.parse_response_body(
+        response.read(), header_length=int(response["Inference-Header-Content-Length"])
+    )
+    assert result.as_numpy("score").shape == (3,)
+
+
+def check_the_others_are_not_supported() -> None:
+    for work in (
+        client.get_system_shared_memory_status,
+        partial(client.get_system_shared_memory_status, "region"),
+        lambda: client.register_system_shared_memory("region", "key", 8),
+        client.unregister_system_shared_memory,
+        client.get_cuda_shared_memory_status,
+        lambda: client.register_cuda_shared_memory("region", b"aGFuZGxl", 0, 8),
+        partial(client.unregister_cuda_shared_memory, "region"),
+    ):
+        fails(501, "shared memory is not supported", work=work)
+    fails(501, "tracing", work=client.get_trace_settings)
+    fails(501, "tracing", work=lambda: client.update_trace_settings("tiny", {"trace_level": "TENSORS"}))
+    fails(501, "--log-level", work=client.get_log_settings)
+    fails(501, "--log-level", work=lambda: client.update_log_settings({"log_info": True}))
+
+
+def check_statistics() -> None:
+    before = statistics("1")
+    client.infer("tiny", inputs(GOLDEN_TEXTS), model_version="1")
+    infer_fails(400, model_version="1", parameters={"strict": True}, texts=["Hello " * 200])
+    after = statistics("1")
+    assert after["inference_count"] == before["inference_count"] + 3
+    assert after["execution_count"] > before["execution_count"]
+    assert after["last_inference"] > 10**12
+    success = after["inference_stats"]["success"]
+    assert success["count"] == before["inference_stats"]["success"]["count"] + 1
+    assert success["ns"] > 0
+    assert set(after["inference_stats"]) >= {"success", "fail", "queue", "compute_input", "compute_infer"}
+    assert {each["name"] for each in client.get_inference_statistics()["model_stats"]} == {"tiny", "many"}
+    assert [each["version"] for each in client.get_inference_statistics("tiny")["model_stats"]] == ["2", "1"]
+
+
+def check_async_infer() -> None:
+    pending = [client.async_infer("tiny", inputs([text])) for text in GOLDEN_TEXTS * 3]
+    assert [strings(each.get_result(timeout=SECONDS))[0] for each in pending] == GOLDEN["2"] * 3
+
+
+def check_asyncio() -> None:
+    async def fails_with(status: int, *says: str, work: Any) -> None:
+        try:
+            await work
+        except InferenceServerException as error:
+            refused(error, status, *says)
+        else:
+            raise AssertionError("it was answered")
+
+    async def scenario() -> None:
+        async with triton_aio.InferenceServerClient(ADDRESS, conn_timeout=SECONDS) as each:
+            assert await each.is_server_live() is True
+            assert await each.is_server_ready() is True
+            assert await each.is_model_ready("tiny", "1") is True
+            assert await each.is_model_ready("nobody") is False
+            assert (await each.get_server_metadata())["name"] == "dragoman"
+            assert (await each.get_model_metadata("tiny"))["versions"] == ["1", "2"]
+            assert (await each.get_model_config("tiny"))["name"] == "tiny"
+            assert (await each.get_inference_statistics("tiny", "1"))["model_stats"][0]["version"] == "1"
+            assert len(await each.get_model_repository_index()) == 3
+            calls = [
+                each.infer("tiny", inputs([text], binary=binary), outputs=outputs("translation", binary=out))
+                for text in GOLDEN_TEXTS
+                for binary in (True, False)
+                for out in (True, False)
+            ]
+            results = await asyncio.gather(*calls)
+            assert [strings(result)[0] for result in results] == [text for text in GOLDEN["2"] for _ in range(4)]
+            in_binary = await each.infer("tiny", inputs(GOLDEN_TEXTS), request_id="mine")
+            assert strings(in_binary) == GOLDEN["2"]
+            assert in_binary.get_response()["id"] == "mine"
+            await fails_with(404, "'nobody'", work=each.infer("nobody", inputs(["Hello"])))
+            await fails_with(400, "'beam_size'", work=each.infer("tiny", inputs(["a"]), parameters={"beam_size": "4"}))
+            await fails_with(
+                400, "Content-Encoding", work=each.infer("tiny", inputs(["a"]), request_compression_algorithm="gzip")
+            )
+            await fails_with(400, "explicit", work=each.load_model("tiny"))
+            await fails_with(400, "explicit", work=each.unload_model("tiny"))
+            await fails_with(501, "shared memory", work=each.get_cuda_shared_memory_status())
+            await fails_with(501, "tracing", work=each.get_trace_settings("tiny"))
+            await fails_with(501, "--log-level", work=each.get_log_settings())
+
+    asyncio.run(asyncio.wait_for(scenario(), SECONDS))
+
+
+def check_without_model_control_nothing_is_loaded_by_call() -> None:
+    index = {(each["name"], each["version"]): each["state"] for each in client.get_model_repository_index()}
+    assert index == {("tiny", "1"): "READY", ("tiny", "2"): "READY", ("many", "1"): "READY"}
+    fails(400, "--model-control explicit", work=lambda: client.load_model("tiny"))
+    fails(400, "--model-control explicit", work=lambda: client.unload_model("tiny"))
+
+
+# A server whose callers have keys and load its models. Its tests run in this order.
+
+
+def check_keys() -> None:
+    assert explicit.is_server_live() is True
+    assert explicit.is_server_ready() is True
+    wrong = {"Authorization": "Bearer dgm_wrong"}
+    for headers in (None, wrong):
+        for work in (
+            partial(explicit.infer, "tiny", inputs(["Hello"]), headers=headers),
+            partial(explicit.get_server_metadata, headers),
+            partial(explicit.get_model_metadata, "tiny", headers=headers),
+            partial(explicit.get_model_repository_index, headers),
+            partial(explicit.unload_model, "tiny", headers),
+        ):
+            fails(401, "API key", work=work)
+    assert strings(explicit.infer("tiny", inputs(GOLDEN_TEXTS), headers=dict(KEYED))) == GOLDEN["1"]
+    assert explicit.is_model_ready("tiny", headers=KEYED) is True
+
+
+def check_models_are_loaded_and_unloaded() -> None:
+    assert states() == {("tiny", "1"): "READY", ("many", "1"): "UNAVAILABLE"}
+    reasons = {each["name"]: each["reason"] for each in explicit.get_model_repository_index(KEYED)}
+    assert reasons == {"tiny": "", "many": "it is not loaded"}
+    assert explicit.is_model_ready("many", headers=KEYED) is False
+    fails(
+        404,
+        "'many'",
+        work=lambda: explicit.infer("many", inputs(["a"], source=["fr"], target=["it"]), headers=dict(KEYED)),
+    )
+    fails(404, "'nobody'", "many, tiny", work=lambda: explicit.load_model("nobody", KEYED))
+    fails(404, "'many'", work=lambda: explicit.unload_model("many", KEYED))
+    fails(501, "'config'", work=lambda: explicit.load_model("many", KEYED, config="{}"))
+    explicit.load_model("many", KEYED)
+    assert states() == {("tiny", "1"): "READY", ("many", "1"): "READY"}
+    assert strings(explicit.infer("many", inputs(["Hello"], source=["fr"], target=["it"]), headers=dict(KEYED)))[0]
+    explicit.unload_model("many", KEYED, unload_dependents=True)
+    assert states() == {("tiny", "1"): "READY", ("many", "1"): "UNAVAILABLE"}
+
+    async def scenario() -> None:
+        async with triton_aio.InferenceServerClient(EXPLICIT, conn_timeout=SECONDS) as each:
+            await each.load_model("many", KEYED)
+            assert await each.is_model_ready("many", headers=KEYED) is True
+            await each.unload_model("many", KEYED)
+            assert await each.is_model_ready("many", headers=KEYED) is False
+
+    asyncio.run(asyncio.wait_for(scenario(), SECONDS))
+
+
+def outcome(check: Callable[[], None]) -> str:
+    """Return why a check failed; empty if it did not."""
+    try:
+        check()
+    except Exception:
+        return traceback.format_exc()
+    return ""
+
+
+if __name__ == "__main__":
+    checks = {name: each for name, each in list(globals().items()) if name.startswith("check_")}
+    outcomes = {name: outcome(check) for name, check in checks.items()}
+    ours = [name for name in sys.modules if name.split(".")[0] == "service"]
+    assert not ours, ours
+    print(json.dumps(outcomes))

@@ -1,0 +1,301 @@
+"""Word documents, made and read again by python-docx."""
+
+import io
+import re
+import zipfile
+
+import docx
+import pytest
+from docx.enum.text import WD_BREAK
+from docx.oxml import parse_xml
+from docx.oxml.ns import nsdecls, qn
+from docx.text.paragraph import Paragraph
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from lxml import etree
+
+from service.documents import DocumentError, open_document
+from service.documents.archive import MAX_ENTRIES
+from tests.unit.documents.pseudo import capitals, texts, translated, unchanged
+
+
+def saved(document: docx.document.Document) -> bytes:
+    stream = io.BytesIO()
+    document.save(stream)
+    return stream.getvalue()
+
+
+def opened(data: bytes) -> docx.document.Document:
+    return docx.Document(io.BytesIO(data))
+
+
+def styles(document: docx.document.Document) -> list[object]:
+    return [paragraph.style and paragraph.style.name for paragraph in document.paragraphs]
+
+
+def parts(data: bytes) -> dict[str, bytes]:
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        assert archive.testzip() is None
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def add(paragraph: Paragraph, xml: str) -> None:
+    wrapped = parse_xml(f"<w:p {nsdecls('w', 'r')}>{xml}</w:p>")
+    for child in list(wrapped):
+        paragraph._p.append(child)
+
+
+def written_xml(data: bytes, changes: dict[str, bytes]) -> bytes:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in (parts(data) | changes).items():
+            archive.writestr(name, content)
+    return stream.getvalue()
+
+
+@pytest.fixture
+def manual() -> bytes:
+    document = docx.Document()
+    document.add_heading("The manual", level=1)
+    paragraph = document.add_paragraph("Find ", style="List Bullet")
+    paragraph.add_run("the keys").bold = True
+    paragraph.add_run(" in ")
+    paragraph.add_run("room").italic = True
+    paragraph.add_run(" seven & go.")
+    table = document.add_table(rows=1, cols=2)
+    table.cell(0, 0).text, table.cell(0, 1).text = "A cell", "12"
+    document.sections[0].header.paragraphs[0].text = "A header"
+    document.sections[0].footer.paragraphs[0].text = "A footer"
+    lines = document.add_paragraph()
+    lines.add_run("one\ttwo\nthree")
+    lines.add_run().add_break(WD_BREAK.PAGE)
+    lines.add_run("four")
+    return saved(document)
+
+
+def test_paragraphs_change_and_styles_stay(manual: bytes) -> None:
+    document = open_document("a.docx", manual)
+    assert texts(document) == [
+        "The manual",
+        'Find <span id="1">the keys</span> in <span id="5">room</span> seven &amp; go.',
+        "A cell",
+        'one<br id="1">two<br id="3">three',
+        "four",
+        "A footer",
+        "A header",
+    ]
+    written = translated(document)
+    before, after = opened(manual), opened(written)
+    assert [each.text for each in after.paragraphs] == [each.text.upper() for each in before.paragraphs]
+    assert styles(after) == styles(before)
+    runs = [(run.text, run.bold, run.italic) for run in after.paragraphs[1].runs]
+    assert runs == [(run.text.upper(), run.bold, run.italic) for run in before.paragraphs[1].runs]
+    assert after.tables[0].cell(0, 0).text == "A CELL"
+    assert after.sections[0].header.paragraphs[0].text == "A HEADER"
+    assert after.sections[0].footer.paragraphs[0].text == "A FOOTER"
+    same = [name for name, content in parts(manual).items() if parts(written)[name] == content]
+    assert list(parts(written)) == list(parts(manual))
+    assert set(parts(manual)) - set(same) == {"word/document.xml", "word/header1.xml", "word/footer1.xml"}
+
+
+def test_the_same_texts_give_the_same_parts(manual: bytes) -> None:
+    assert parts(unchanged(open_document("a.docx", manual))) == parts(manual)
+
+
+def test_words_may_change_their_order_with_their_formatting(manual: bytes) -> None:
+    document = open_document("a.docx", manual)
+    translations = texts(document)
+    translations[1] = 'Im <span id="5">Raum</span> die <span id="1">Schl\u00fcssel</span>'
+    runs = [(run.text, run.bold, run.italic) for run in opened(document.written(translations)).paragraphs[1].runs]
+    assert runs == [
+        ("Im ", None, None),
+        ("Raum", None, True),
+        (" die ", None, None),
+        ("Schl\u00fcssel", True, None),
+    ]
+
+
+FIELD = (
+    '<w:r><w:fldChar w:fldCharType="begin"/></w:r><w:r><w:instrText xml:space="preserve"> {} </w:instrText></w:r>'
+    '<w:r><w:fldChar w:fldCharType="separate"/></w:r><w:r><w:t>{}</w:t></w:r>'
+    '<w:r><w:fldChar w:fldCharType="end"/></w:r>'
+)
+SPACE = '<w:r><w:t xml:space="preserve"> </w:t></w:r>'
+
+
+def test_links_bookmarks_notes_and_fields_keep_their_places() -> None:
+    document = docx.Document()
+    add(
+        document.add_paragraph(),
+        '<w:r w:rsidR="1"><w:t xml:space="preserve">See </w:t></w:r><w:proofErr w:type="spellStart"/>'
+        '<w:hyperlink r:id="rId1"><w:r><w:rPr><w:rStyle w:val="Hyperlink"/></w:rPr><w:t>this page</w:t></w:r>'
+        "</w:hyperlink>"
+        f'{SPACE}<w:bookmarkStart w:id="0" w:name="x"/>{FIELD.format("REF _Ref1", "Figure 3")}<w:bookmarkEnd w:id="0"/>'
+        f"{SPACE}{FIELD.format('HYPERLINK x', 'the other')}"
+        '<w:r><w:rPr><w:lang w:val="en-US"/></w:rPr><w:t>, now</w:t></w:r>'
+        '<w:r><w:footnoteReference w:id="2"/></w:r><w:del w:id="9"><w:r><w:delText>gone</w:delText></w:r></w:del>'
+        '<w:r><w:t xml:space="preserve"> and then</w:t></w:r>',
+    )
+    source = saved(document)
+    (text,) = open_document("a.docx", source).texts
+    assert text.text == (
+        'See <img id="1"><span id="2"><span id="3">this page</span></span> <img id="8"><code id="9">Figure 3</code>'
+        '<img id="10"> <span id="12">the other</span>, now<img id="16"><img id="17"> and then'
+    )
+    written = translated(open_document("a.docx", source))
+    paragraph = opened(written).paragraphs[0]
+    assert paragraph.text == "SEE THIS PAGE Figure 3 THE OTHER, NOW AND THEN"
+    before, after = opened(source).paragraphs[0]._p, paragraph._p
+    for name in ("hyperlink", "bookmarkStart", "bookmarkEnd", "fldChar", "instrText", "footnoteReference", "delText"):
+        assert [etree.tostring(each) for each in after.iter(qn(f"w:{name}"))] == [
+            etree.tostring(each) for each in before.iter(qn(f"w:{name}"))
+        ] or name == "hyperlink"
+    assert after.find(qn("w:hyperlink")).get(qn("r:id")) == "rId1"
+
+
+def test_a_text_box_in_a_paragraph_is_a_text_of_its_own_in_both_of_its_forms() -> None:
+    box = "<w:txbxContent><w:p><w:r><w:t>in a box</w:t></w:r></w:p></w:txbxContent>"
+    document = docx.Document()
+    add(
+        document.add_paragraph(),
+        f"<w:r><w:t>before</w:t><w:drawing>{box}</w:drawing><w:pict>{box}</w:pict><w:t>after</w:t></w:r>",
+    )
+    source = saved(document)
+    assert texts(open_document("a.docx", source)) == ["before", "in a box", "in a box", "after"]
+    after = opened(translated(open_document("a.docx", source))).paragraphs[0]._p
+    assert [each.text for each in after.iter(qn("w:t"))] == ["BEFORE", "IN A BOX", "IN A BOX", "AFTER"]
+
+
+def test_a_field_that_goes_on_in_the_next_paragraph_ends_texts() -> None:
+    document = docx.Document()
+    begin = '<w:r><w:fldChar w:fldCharType="begin"/></w:r><w:r><w:instrText>TOC</w:instrText></w:r>'
+    separate = '<w:r><w:fldChar w:fldCharType="separate"/></w:r>'
+    add(document.add_paragraph(), f"{begin}{separate}<w:r><w:t>one</w:t></w:r>")
+    add(document.add_paragraph(), '<w:r><w:t>two</w:t></w:r><w:r><w:fldChar w:fldCharType="end"/></w:r>')
+    written = opened(translated(open_document("a.docx", saved(document))))
+    kinds = [each.get(qn("w:fldCharType")) for each in written.element.iter(qn("w:fldChar"))]
+    assert kinds == ["begin", "separate", "end"]
+    assert [each.text for each in written.paragraphs] == ["ONE", "TWO"]
+
+
+@settings(max_examples=30, deadline=None)  # of some 50 ms
+@given(
+    st.lists(
+        st.tuples(st.text(st.characters(codec="utf-8", exclude_categories=["Cc"]), max_size=8), st.sampled_from("bin")),
+        max_size=5,
+    )
+)
+def test_any_runs_come_back_with_their_formatting(runs: list[tuple[str, str]]) -> None:
+    document = docx.Document()
+    paragraph = document.add_paragraph()
+    for text, kind in runs:
+        run = paragraph.add_run(text.replace("\ufffe", "").replace("\uffff", ""))
+        run.bold, run.italic = kind == "b" or None, kind == "i" or None
+    source = saved(document)
+    read = open_document("a.docx", source)
+    assert parts(unchanged(read)) == parts(source)
+    written = opened(translated(read)).paragraphs[0]
+    assert written.text == "".join(run.text for run in paragraph.runs).upper()
+
+
+BOX = "<w:txbxContent><w:p><w:r><w:t>e f</w:t></w:r></w:p></w:txbxContent>"
+INLINE = st.recursive(
+    st.lists(
+        st.sampled_from(
+            [
+                '<w:r><w:t xml:space="preserve">a b </w:t></w:r>',
+                "<w:r><w:rPr><w:b/></w:rPr><w:t>c</w:t><w:tab/><w:t>d</w:t></w:r>",
+                '<w:r><w:rPr><w:i/></w:rPr><w:t>g</w:t><w:br w:type="page"/><w:t>h</w:t></w:r>',
+                f"<w:r><w:t>i</w:t><w:drawing>{BOX}</w:drawing><w:t>j</w:t></w:r>",
+                '<w:r><w:fldChar w:fldCharType="begin"/><w:instrText>HYPERLINK x</w:instrText></w:r>',
+                '<w:r><w:fldChar w:fldCharType="begin"/></w:r><w:r><w:instrText>PAGE</w:instrText></w:r>',
+                '<w:r><w:fldChar w:fldCharType="separate"/></w:r>',
+                '<w:r><w:t>k</w:t><w:fldChar w:fldCharType="end"/><w:t>l</w:t></w:r>',
+                '<w:bookmarkStart w:id="1"/>',
+                '<w:bookmarkEnd w:id="1"/>',
+                '<w:r><w:footnoteReference w:id="2"/></w:r>',
+            ]
+        ),
+        max_size=5,
+    ).map("".join),
+    lambda inner: st.one_of(
+        st.tuples(inner, inner).map("".join),
+        inner.map(lambda xml: f'<w:hyperlink w:anchor="x">{xml}</w:hyperlink>'),
+        inner.map(lambda xml: f"<w:sdt><w:sdtPr/><w:sdtContent>{xml}</w:sdtContent></w:sdt>"),
+    ),
+    max_leaves=6,
+)
+TEXT_AND_RUNS = {qn(f"w:{name}") for name in ("r", "rPr", "b", "i", "t")}
+
+
+@given(INLINE, st.booleans())
+def test_whatever_is_in_a_paragraph_stays_in_its_order(xml: str, swaps: bool) -> None:
+    types = '<Types><Override PartName="/d.xml" ContentType="application/vnd.openxmlformats-officedocument.'
+    types += 'wordprocessingml.document.main+xml"/></Types>'
+    source = f"<w:document {nsdecls('w')}><w:p><w:pPr/>{xml}</w:p></w:document>"
+    document = open_document("a.docx", archive_of({"[Content_Types].xml": types.encode(), "d.xml": source.encode()}))
+    translations = [capitals(text) for text in document.texts]
+    if swaps:  # a translator that loses all tags
+        translations = [re.sub("<[^>]*>", "", text) for text in translations]
+    before, after = etree.fromstring(source), etree.fromstring(parts(document.written(translations))["d.xml"])
+    kept = [[each.tag for each in root.iter() if each.tag not in TEXT_AND_RUNS] for root in (before, after)]
+    if swaps:
+        assert set(kept[1]) <= set(kept[0])
+    else:
+        assert kept[0] == kept[1]
+        assert text_of(after).upper() == text_of(before).upper()
+    assert all(run.getparent().tag != run.tag for run in after.iter(qn("w:r")))
+
+
+def text_of(root: etree._Element) -> str:
+    return "".join(each.text or "" for each in root.iter(qn("w:t")))
+
+
+def test_a_file_that_is_no_archive_or_no_word_document_is_refused(manual: bytes) -> None:
+    with pytest.raises(DocumentError, match=r"^it is not a ZIP archive, which a \.docx is"):
+        open_document("a.docx", b"Hello")
+    with pytest.raises(DocumentError, match=r"^the archive has no .Content_Types..xml; it is not a Word document"):
+        open_document("a.docx", archive_of({"a.txt": b"x"}))
+    types = b'<Types><Override PartName="/x.xml" ContentType="text/plain"/></Types>'
+    with pytest.raises(DocumentError, match="it names no text of a Word document"):
+        open_document("a.docx", archive_of({"[Content_Types].xml": types}))
+    with pytest.raises(DocumentError):
+        open_document("a.docx", manual[: len(manual) // 2])
+
+
+def archive_of(entries: dict[str, bytes]) -> bytes:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in entries.items():
+            archive.writestr(name, content)
+    return stream.getvalue()
+
+
+def test_a_bomb_is_not_unpacked(manual: bytes) -> None:
+    with pytest.raises(
+        DocumentError, match=r"^word/document\.xml: it unpacks \d+ bytes to 30000000, more than 250 times"
+    ):
+        open_document("a.docx", written_xml(manual, {"word/document.xml": b" " * 30_000_000}))
+    many = {f"{number}.txt": b"" for number in range(MAX_ENTRIES + 1)}
+    with pytest.raises(DocumentError, match=f"^the archive has {MAX_ENTRIES + 1} entries"):
+        open_document("a.docx", archive_of(many))
+
+
+def test_an_entry_that_is_larger_or_smaller_than_it_says_is_refused(manual: bytes) -> None:
+    content = parts(manual)["word/document.xml"]
+    for stated in (len(content) - 10, len(content) + 10):
+        lie = manual.replace(len(content).to_bytes(4, "little"), stated.to_bytes(4, "little"))
+        with pytest.raises(DocumentError, match=r"^word/document\.xml: it (unpacks to|is damaged)"):
+            open_document("a.docx", lie)
+
+
+def test_entities_in_a_part_are_refused(manual: bytes) -> None:
+    content = b'<!DOCTYPE w [<!ENTITY a "b">]><w:document xmlns:w="x">&a;</w:document>'
+    with pytest.raises(DocumentError, match=r"^word/document\.xml, line 1: it has a document type declaration"):
+        open_document("a.docx", written_xml(manual, {"word/document.xml": content}))
+
+
+def test_broken_xml_is_named_with_its_part_and_position(manual: bytes) -> None:
+    content = parts(manual)["word/document.xml"].replace(b"</w:body>", b"")
+    with pytest.raises(DocumentError, match=r"^word/document\.xml, line \d+, column \d+: it is not well-formed XML"):
+        open_document("a.docx", written_xml(manual, {"word/document.xml": content}))

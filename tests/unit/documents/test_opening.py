@@ -1,0 +1,103 @@
+"""Which formats there are, and what every one of them does."""
+
+import subprocess
+import sys
+
+import pytest
+
+from service.documents import ENDINGS, DocumentError, DocumentOptions, MissingLibrary, UnknownFormat, open_document
+from service.documents.opening import MAX_BYTES
+from tests.unit.documents.pseudo import texts, translated, unchanged
+
+MORE = ", and more words" * 20
+MEASURED = """
+import io, resource, sys, zipfile
+from service.documents import DocumentOptions, open_document
+name, source = sys.argv[1], sys.argv[2].encode()
+data = source * (5_000_000 // len(source))
+if name.endswith("csv"):
+    data = b"id,text\\n" + data
+if name.endswith("vtt"):
+    data = b"WEBVTT\\n\\n" + data
+if name.endswith("xliff"):
+    data = b'<xliff version="1.2"><file><body>' + data + b"</body></file></xliff>"
+if name.endswith("docx"):
+    space = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
+    kind = "application/vnd.openxmlformats-officedocument.wordprocessingml.document.main+xml"
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        archive.writestr("[Content_Types].xml", f'<Types><Override PartName="/d.xml" ContentType="{kind}"/></Types>')
+        archive.writestr("d.xml", f'<w:document xmlns:w="{space}">'.encode() + data + b"</w:document>")
+    data = stream.getvalue()
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+document = open_document(name, data, DocumentOptions(columns=("text",)))
+written = document.written([text.text + "!" for text in document.texts])
+assert len(document.texts) > 1_000 and len(written) > 5_000_000
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+
+
+@pytest.mark.parametrize("name", ["a.pdf", "a.doc", "a", "a.txt.gz", ".md", "a.txt\0.exe"])
+def test_an_unknown_ending_is_refused_with_the_known_ones(name: str) -> None:
+    with pytest.raises(UnknownFormat, match=r"known are \.csv, \.docx, .*\.xlf, \.xliff\."):
+        open_document(name, b"Hello")
+
+
+def test_the_ending_is_read_in_any_case() -> None:
+    assert texts(open_document("README.TXT", b"Hello")) == ["Hello"]
+
+
+def test_a_file_that_is_too_large_is_refused() -> None:
+    with pytest.raises(DocumentError, match="it has 33554433 bytes, and at most 33554432 are read"):
+        open_document("a.txt", bytes(MAX_BYTES + 1))
+
+
+@pytest.mark.parametrize("ending", [ending for ending in ENDINGS if ending != ".docx"])
+def test_bytes_that_are_not_utf_8_are_named_with_their_line(ending: str) -> None:
+    with pytest.raises(DocumentError, match=r"^line 2: byte 4 of the file, 0xff, is not UTF-8; convert the file"):
+        open_document(f"a{ending}", b"id\n\xff", DocumentOptions(columns=("id",)))
+
+
+def test_lines_are_texts_without_the_white_space_around_them() -> None:
+    source = "\ufeff  A file\r\n\r\n12 %\r\n\tend".encode()
+    document = open_document("a.txt", source)
+    assert texts(document) == ["A file", "end"]
+    assert translated(document).decode() == "\ufeff  A FILE\r\n\r\n12 %\r\n\tEND"
+    assert document.written(["a\nb", "c"]).decode() == "\ufeff  a b\r\n\r\n12 %\r\n\tc"
+
+
+def test_as_many_translations_as_texts_are_needed() -> None:
+    with pytest.raises(ValueError, match="shorter"):
+        open_document("a.txt", b"Hello").written([])
+
+
+def test_an_empty_file_stays_empty() -> None:
+    for ending in (".txt", ".md", ".html", ".po", ".srt"):
+        document = open_document(f"a{ending}", b"")
+        assert (list(document.texts), unchanged(document)) == ([], b"")
+
+
+def test_markdown_without_its_library_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "markdown_it", None)
+    with pytest.raises(MissingLibrary, match=r"install it with pip install 'dragoman\[documents\]'"):
+        open_document("a.md", b"Hello")
+
+
+@pytest.mark.parametrize(
+    ("name", "source"),
+    [
+        ("a.csv", '1,"A file, and another one"\n'),
+        ("a.docx", "<w:p><w:r><w:t>A file</w:t></w:r><w:r><w:rPr><w:b/></w:rPr><w:t>now" + MORE + "</w:t></w:r></w:p>"),
+        ("a.html", "<p>A <b>file</b> and another one" + MORE + "</p>\n"),
+        ("a.md", "A *file* and `another` one" + MORE + "\n\n"),
+        ("a.po", 'msgid "A file and another one' + MORE + '"\nmsgstr ""\n\n'),
+        ("a.txt", "A file and another one, and more of them\n"),
+        ("a.vtt", "00:01.000 --> 00:02.000\nA <i>file</i> and\nanother one" + MORE + "\n\n"),
+        ("a.xliff", "<trans-unit><source>A <g>file</g> and one" + MORE + "</source></trans-unit>"),
+    ],
+)
+def test_five_megabytes_take_bounded_memory(name: str, source: str) -> None:
+    run = subprocess.run(
+        [sys.executable, "-c", MEASURED, name, source], check=True, capture_output=True, text=True, timeout=100
+    )
+    assert int(run.stdout) < 500_000  # KiB: a hundred times the file

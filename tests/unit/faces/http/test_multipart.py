@@ -1,0 +1,100 @@
+"""Forms as multipart/form-data."""
+
+import contextlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.domain.errors import InvalidRequest
+from service.faces.http.application import HttpRequest
+from service.faces.http.multipart import FormPart, parts_of_form
+
+END = b"\r\n--b--\r\n"
+
+
+def request(body: bytes, content_type: str = "multipart/form-data; boundary=b") -> HttpRequest:
+    return HttpRequest("POST", "/", {"content-type": content_type}, body)
+
+
+def field(name: str, content: bytes, *headers: str) -> bytes:
+    head = "\r\n".join([f'Content-Disposition: form-data; name="{name}"', *headers])
+    return b"--b\r\n" + head.encode() + b"\r\n\r\n" + content
+
+
+def test_fields_and_files_come_in_order() -> None:
+    body = b"\r\n".join(
+        [
+            field("q", "Grüße\r\nan alle".encode()),
+            field("q", b""),
+            b'--b  \r\ncontent-disposition:form-data;filename="a \\"b\\".txt" ; NAME=file\r\n'
+            b"Content-Type: text/plain\r\nContent-Transfer-Encoding: Binary\r\n\r\n --b\n\xff\r\n",
+        ]
+    )
+    parts = parts_of_form(request(body + END))
+    assert parts == [
+        FormPart("q", None, "Grüße\r\nan alle".encode()),
+        FormPart("q", None, b""),
+        FormPart("file", 'a "b".txt', b" --b\n\xff\r\n"),
+    ]
+    assert parts[0].text == "Grüße\r\nan alle"
+
+
+def test_what_surrounds_the_parts_is_ignored() -> None:
+    body = b"a preamble\r\n" + field("q", b"a") + END + b"an epilogue\r\n--b\r\n"
+    quoted = 'multipart/form-data; charset=utf-8; boundary="b"'
+    assert parts_of_form(request(body, quoted)) == [FormPart("q", None, b"a")]
+    assert parts_of_form(request(b"--b--")) == []
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type", "problem"),
+    [
+        (b"", "multipart/form-data", "boundary of 0 characters"),
+        (b"", f"multipart/form-data; boundary={'b' * 201}", "boundary of 201 characters"),
+        (b"", "multipart/form-data; boundary=b", "no part"),
+        (b"q=a", "multipart/form-data; boundary=b", "no part"),
+        (field("q", b"a") + END, "multipart/form-data; boundary=c", "no part"),
+        (field("q", b"a"), "multipart/form-data; boundary=b", "part 1"),
+        (field("q", b"a") + b"\r\n" + field("q", b"a"), "multipart/form-data; boundary=b", "part 2"),
+        (b"--b\r\nContent-Disposition: form-data; name=q" + END, "multipart/form-data; boundary=b", "part 1"),
+        (b"--bc\r\n\r\n" + END, "multipart/form-data; boundary=b", "part 1"),
+        (field("q", b"a", "X-Large: " + "x" * 8192) + END, "multipart/form-data; boundary=b", "part 1"),
+        (b"--b\r\n\r\na" + END, "multipart/form-data; boundary=b", "Content-Disposition ''"),
+        (
+            b"--b\r\nContent-Disposition: attachment; name=q\r\n\r\na" + END,
+            "multipart/form-data; boundary=b",
+            "Content-Disposition 'attachment; name=q'",
+        ),
+        (
+            field("q", b"YQ==", "Content-Transfer-Encoding: base64") + END,
+            "multipart/form-data; boundary=b",
+            "Content-Transfer-Encoding 'base64'",
+        ),
+        ((field("q", b"") + b"\r\n") * 4097 + b"--b--", "multipart/form-data; boundary=b", "up to 4096"),
+    ],
+)
+def test_what_is_not_well_formed_is_refused(body: bytes, content_type: str, problem: str) -> None:
+    with pytest.raises(InvalidRequest, match=problem):
+        parts_of_form(request(body, content_type))
+
+
+def test_a_text_that_is_not_utf_8_is_refused() -> None:
+    [part] = parts_of_form(request(field("q", b"\xff") + END))
+    with pytest.raises(InvalidRequest, match="form field 'q' is not UTF-8"):
+        part.text  # noqa: B018
+
+
+@given(st.lists(st.tuples(st.text(st.characters(categories=["L", "N"]), min_size=1), st.binary())))
+def test_any_content_comes_back(fields: list[tuple[str, bytes]]) -> None:
+    fields = [(name, content) for name, content in fields if b"\r\n--b" not in b"\r\n" + content]
+    body = b"\r\n".join(field(name, content) for name, content in fields)
+    assert [(part.name, part.content) for part in parts_of_form(request(body + END))] == fields
+
+
+@given(st.binary(), st.text(max_size=80))
+def test_no_body_breaks_it(body: bytes, parameters: str) -> None:
+    with contextlib.suppress(InvalidRequest):
+        parts_of_form(request(b"--b\r\n" + body, f"multipart/form-data; boundary=b; {parameters}"))
+    with contextlib.suppress(InvalidRequest):
+        parts_of_form(request(body))
