@@ -90,9 +90,10 @@ def running(command: Sequence[str], log: IO[bytes] | None = None) -> Iterator[Ru
         match = READY.search(process.stdout.readline())
         if match is None:
             raise click.ClickException(f"{' '.join(command)} did not become ready; its message is above.")
-        yield RunningServer(
-            *(match[name] or "" for name in ("address", "http", "metrics", "status")), psutil.Process(process.pid)
+        address, http_url, metrics_url, status_url = (
+            match[name] or "" for name in ("address", "http", "metrics", "status")
         )
+        yield RunningServer(address, http_url, metrics_url, status_url, psutil.Process(process.pid))
     finally:
         process.send_signal(signal.SIGTERM)
         try:

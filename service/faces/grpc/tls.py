@@ -1,4 +1,4 @@
-"""TLS for the ports of callers: certificate, key and client authorities, which may be replaced while the server runs."""
+"""TLS for the ports of callers: certificate, key and authorities, which may be replaced while the server runs."""
 
 import ssl
 from dataclasses import dataclass

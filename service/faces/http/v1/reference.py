@@ -14,7 +14,7 @@ _STYLE = """
 :root { color-scheme: light dark; --line: #8886; --dim: light-dark(#555, #aaa); }
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
 h1, h2, h3 { line-height: 1.2; } h2 { margin-top: 2.5rem; border-top: 1px solid var(--line); padding-top: 1.5rem; }
-code, pre { font: 0.9em/1.5 ui-monospace, monospace; } 
+code, pre { font: 0.9em/1.5 ui-monospace, monospace; }
 pre { overflow-x: auto; padding: 0.8rem; border: 1px solid var(--line); }
 .scrolls { overflow-x: auto; } table { border-collapse: collapse; width: 100%; }
 th, td { text-align: left; vertical-align: top; padding: 0.3rem 0.8rem 0.3rem 0; border-bottom: 1px solid var(--line); }
