@@ -49,10 +49,10 @@ endif
 
 export: $(EXPORTS) ## Export the shipped checkpoints again: float32 to build/, int8 to models/
 
-test: check $(FLOAT32) build/clients/installed ## Run all checks and tests
+test: check $(FLOAT32) build/clients/installed build/axe/installed ## Run all checks and tests
 	@$(PYTEST) $(PYTEST_ARGS)
 
-test-full: check $(FLOAT32) build/clients/installed ## Also run the tests that take many minutes
+test-full: check $(FLOAT32) build/clients/installed build/axe/installed ## Also run the tests that take many minutes
 	@$(PYTEST) -m "not image" $(PYTEST_ARGS)
 	@$(PYTEST) --fused $(PYTEST_ARGS) tests/faults tests/api tests/clients
 	@$(PYTEST) --workers 2 $(PYTEST_ARGS) tests/faults/test_signals.py tests/faults/test_cross_talk.py \
@@ -108,6 +108,11 @@ build/clients/installed: tests/clients/http_clients.txt
 	@echo "Installing the HTTP clients that are tested ..."
 	@$(PYTHON) -m venv $(@D)
 	@$(@D)/bin/python -m pip --disable-pip-version-check install --quiet --no-deps --requirement $<
+	@touch $@
+
+# axe-core checks pages for accessibility. The package brings it as one file; what it depends on is not needed.
+build/axe/installed: .venv/created
+	@$(PIP) install --quiet --no-deps --upgrade --target $(@D) axe-playwright-python==0.1.8
 	@touch $@
 
 clean: ## Remove what was built and installed

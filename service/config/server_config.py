@@ -57,10 +57,6 @@ class ServerConfig:
     )
     host: str = Field(default="127.0.0.1", description="Address to listen on; 0.0.0.0 for all interfaces.")
     port: int = Field(default=50051, ge=0, le=_MAX_PORT, description="Port for gRPC; 0 for any free one.")
-    metrics_host: str = Field(default="127.0.0.1", description="Address for /metrics, /readyz and /livez.")
-    metrics_port: int = Field(
-        default=9464, ge=0, le=_MAX_PORT, description="Port for /metrics, /readyz and /livez; 0 for any free one."
-    )
     http_host: str = Field(default="127.0.0.1", description="Address for calls over HTTP; elsewhere it needs api_keys.")
     http_port: int = Field(
         default=-1, ge=-1, le=_MAX_PORT, description="Port for calls over HTTP; 0 for any free one, -1 for none."
@@ -70,6 +66,10 @@ class ServerConfig:
     )
     http_origin: tuple[str, ...] = Field(
         default=(), strict=False, description="A web site whose pages may call, such as https://example.org; * for all."
+    )
+    metrics_host: str = Field(default="127.0.0.1", description="Address for /metrics, /readyz and /livez.")
+    metrics_port: int = Field(
+        default=9464, ge=0, le=_MAX_PORT, description="Port for /metrics, /readyz and /livez; 0 for any free one."
     )
     device: Literal["cpu", "cuda"] = Field(default="cpu", description="Device to run the model on.")
     num_threads: int = Field(
@@ -223,7 +223,9 @@ NEEDS = (
     Need("tls_certificate", "tls_key"),
     Need("tls_key", "tls_certificate"),
     Need("tls_client_ca", "tls_certificate"),
-    Need("http_host", "api_keys", otherwise="http_without_keys lets anyone who reaches it call", applies=_is_exposed),
+    Need(
+        "http_host", "api_keys", otherwise="http_without_keys would let anyone who reaches it call", applies=_is_exposed
+    ),
 )
 
 

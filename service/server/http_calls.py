@@ -36,10 +36,23 @@ class Face(Protocol):
         ...
 
 
+def routes_of(config: ServerConfig, translator: Translator, kserve: KServeMethods, pipeline: CallPipeline) -> Routes:
+    """Return the routes of all APIs."""
+    deadline_seconds = config.default_deadline_seconds
+    faces: Sequence[Face] = (
+        V1(translator, deadline_seconds),
+        LibreTranslate(translator, deadline_seconds, asks_for_keys=pipeline.asks_for_keys),
+        DeepL(translator, deadline_seconds),
+        Google(translator, deadline_seconds),
+        KServe(kserve, deadline_seconds),
+        TranslationPage(),
+    )
+    return Routes(route for face in faces for route in face.routes())
+
+
 def call_listener(
     config: ServerConfig,
-    translator: Translator,
-    kserve: KServeMethods,
+    routes: Routes,
     pipeline: CallPipeline,
     open_calls: OpenCalls,
     budget: ByteBudget,
@@ -54,16 +67,6 @@ def call_listener(
         PortError: the port can't be listened on.
     """
     port = bound_port(config.http_host, config.http_port, "calls over HTTP", "--http-port", is_shared=shares_port)
-    deadline_seconds = config.default_deadline_seconds
-    faces: Sequence[Face] = (
-        V1(translator, deadline_seconds),
-        LibreTranslate(translator, deadline_seconds, asks_for_keys=pipeline.asks_for_keys),
-        DeepL(translator, deadline_seconds),
-        Google(translator, deadline_seconds),
-        KServe(kserve, deadline_seconds),
-        TranslationPage(),
-    )
-    routes = Routes(route for face in faces for route in face.routes())
     limits = HttpLimits(config.max_request_bytes, budget)
     app = HttpCalls(routes, pipeline, open_calls, limits, is_closing, Cors(config.http_origin))
     most = affordable_connections(config.max_connections, num_ports=2)

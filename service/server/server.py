@@ -26,6 +26,7 @@ from service.faces.grpc.server import build_grpc_server, new_health_servicer, ne
 from service.faces.grpc.tls import tls_of
 from service.faces.http.listener import CallListener, HttpListener
 from service.faces.http.monitoring import monitoring_listener
+from service.faces.http.routes import Routes
 from service.faces.http.triton_metrics import triton_metrics
 from service.models.control import ModelControl
 from service.models.fleet import Fleet
@@ -39,7 +40,6 @@ from service.observe.recent_errors import RecentErrors
 from service.process.lifecycle import Heartbeat, Phase, leave_within, on_parent, on_signals, set_within
 from service.process.memory import map_large_blocks
 from service.process.ports import PortError, check_port, join_address
-from service.server.http_calls import call_listener
 from service.server.model_loading import FleetBridge, ModelLoader
 from service.server.optional_parts import gate_of, onnxruntime_version, tracing_of
 from service.server.reloading import Reloader, follow_files
@@ -80,6 +80,7 @@ class Server:
         self.metrics_port = config.metrics_port
         self.admin_port = config.admin_port
         self.http_port = config.http_port
+        self.routes: Routes | None = None  # of the HTTP port, once it is open
         self.has_failed = False  # an engine could not be restarted
         self._phase = Phase.LOADING
         self._metrics = Metrics()
@@ -256,19 +257,25 @@ class Server:
             raise PortError(f"can't listen on {join_address(config.host, config.port)} for gRPC: {error}") from error
         await self._grpc.start()
         if config.http_port >= 0:
-            self._calls = call_listener(
-                config,
-                self._translator,
-                self._kserve,
-                self._pipeline,
-                self._open_calls,
-                self._memory.held,
-                self._closing.is_set,
-                self._tls.context() if self._tls else None,
-                shares_port=self._worker is not None,
-            )
+            self._calls = self._http_calls()
             self.http_port = self._calls.port
             self._calls.start()
+
+    def _http_calls(self) -> CallListener:
+        # Imported here: many modules, which a server without this port does not need.
+        from service.server.http_calls import call_listener, routes_of
+
+        self.routes = routes_of(self.config, self._translator, self._kserve, self._pipeline)
+        return call_listener(
+            self.config,
+            self.routes,
+            self._pipeline,
+            self._open_calls,
+            self._memory.held,
+            self._closing.is_set,
+            self._tls.context() if self._tls else None,
+            shares_port=self._worker is not None,
+        )
 
     async def load(self) -> None:
         """Load, test and warm up the models, then serve.

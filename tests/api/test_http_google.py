@@ -182,7 +182,7 @@ def test_v3_every_other_method_says_what_there_is_instead(server: InProcessServe
 
 
 def test_v3_calls_are_counted_by_their_names(server: InProcessServer) -> None:
-    labels = {"method": "google/v3/TranslateText", "code": "OK"}
+    labels = {"method": "http/google.v3/TranslateText", "code": "OK"}
     before = server.metric("dragoman_requests_total", **labels)
     post(server, V3, ASKED)
     eventually(lambda: server.metric("dragoman_requests_total", **labels) == before + 1)

@@ -4,8 +4,7 @@ import asyncio
 import json
 import logging
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import grpc
@@ -18,44 +17,13 @@ from service.faces.grpc.pb.google.cloud.translation.v3 import translation_servic
 from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2_grpc as google_grpc
 from service.faces.grpc.pb.inference import grpc_service_pb2 as kserve_pb
 from service.faces.grpc.pb.inference import grpc_service_pb2_grpc as kserve_grpc
-from service.observe.access_log import LOGGER
-from service.observe.logs import JsonFormatter
+from tests.log_lines import lines
 from tests.patience import patient
 from tests.servers import InProcessServer, distinct_texts, eventually, rpc_error
 
 SECRET = "Zwetschgenkuchen"
 TEXT = f"keys {SECRET} window"
 TRANSLATE = "dragoman.v1.TranslationService/Translate"
-
-
-class Lines(logging.Handler):
-    """A log handler that keeps every line, at any level."""
-
-    def __init__(self, *, shows_texts: bool) -> None:
-        super().__init__(logging.DEBUG)
-        self.setFormatter(JsonFormatter(shows_texts=shows_texts))
-        self.lines: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.lines.append(self.format(record))
-
-    def calls(self) -> list[dict[str, Any]]:
-        return [line for line in map(json.loads, self.lines) if line["logger"] == LOGGER]
-
-
-@contextmanager
-def lines(*, shows_texts: bool = False) -> Iterator[Lines]:
-    root, access, handler = logging.getLogger(), logging.getLogger(LOGGER), Lines(shows_texts=shows_texts)
-    levels = root.level, access.level
-    root.addHandler(handler)
-    root.setLevel(logging.DEBUG)
-    access.setLevel(logging.INFO)
-    try:
-        yield handler
-    finally:
-        root.removeHandler(handler)
-        root.setLevel(levels[0])
-        access.setLevel(levels[1])
 
 
 def ours(*texts: str, **changes: Any) -> Any:

@@ -385,7 +385,8 @@ def check_async_infer_and_cancellation() -> None:
 def check_overload() -> None:
     answers: queue.Queue[Any] = queue.Queue()
     work = inputs(long_work(seed=400_000, num_words=10))
-    call = client.async_infer("tiny", work, lambda result, error: answers.put(error))
+    # On a busy machine it would take longer than the server's own deadline.
+    call = client.async_infer("tiny", work, lambda result, error: answers.put(error), client_timeout=3600.0)
     under_way(lambda: metric("dragoman_queue_sequences") > 200, answers)  # 76 leave no room for the other call
     infer_fails("RESOURCE_EXHAUSTED", "waiting", texts=long_work(seed=410_000))
     call.cancel()

@@ -80,9 +80,28 @@ def test_it_can_be_neither_changed_nor_made_wrong() -> None:
 
 @pytest.mark.parametrize("need", NEEDS, ids=lambda need: need.setting)
 def test_a_setting_that_needs_another_is_refused_without(need: Any) -> None:
-    values: Any = {"load_model": ("tiny",)}.get(need.setting, Path("a.pem"))
+    values: Any = {"load_model": ("tiny",), "http_host": "0.0.0.0"}.get(need.setting, Path("a.pem"))
+    others: Any = {"http_host": {"http_port": 8080}}.get(need.setting, {})
     with pytest.raises(ValidationError, match=f"{need.setting} needs {need.other}"):
-        ServerConfig(**{need.setting: values})
+        ServerConfig(**{need.setting: values}, **others)
+
+
+@pytest.mark.parametrize(
+    ("host", "is_exposed"),
+    [
+        *((host, False) for host in ("127.0.0.1", "127.1.2.3", "::1", "localhost")),
+        *((host, True) for host in ("0.0.0.0", "::", "192.0.2.1", "example.org", "")),
+    ],
+)
+def test_calls_over_http_from_elsewhere_need_keys_or_a_word(host: str, is_exposed: bool) -> None:
+    assert ServerConfig(http_host=host).http_host == host  # there is no such port
+    assert ServerConfig(http_host=host, http_port=0, http_without_keys=True).http_host == host
+    assert ServerConfig(http_host=host, http_port=0, api_keys=Path("keys.toml")).http_host == host
+    if is_exposed:
+        with pytest.raises(ValidationError, match="http_host needs api_keys"):
+            ServerConfig(http_host=host, http_port=0)
+    else:
+        assert ServerConfig(http_host=host, http_port=0).http_host == host
 
 
 def test_what_needs_each_other_is_fine_together() -> None:

@@ -190,6 +190,10 @@ def test_what_is_needed_is_called_as_the_user_would_write_it(write: Write, monke
     path = write('tls_key = "k.pem"')
     assert problems(file=path) == ([f"tls_key in {path} needs tls_certificate too."], True)
     assert problems({"tls_client_ca": "ca.pem"}) == (["--tls-client-ca needs --tls-certificate too."], False)
+    assert problems({"http_host": "0.0.0.0", "http_port": 8080}) == (
+        ["--http-host needs --api-keys; http_without_keys would let anyone who reaches it call."],
+        False,
+    )
     monkeypatch.setenv("DRAGOMAN_SERVE_LOAD_MODEL", "tiny")
     assert problems() == (
         ["DRAGOMAN_SERVE_LOAD_MODEL needs DRAGOMAN_SERVE_MODEL_CONTROL explicit; without it all models are loaded."],
@@ -225,7 +229,8 @@ def test_what_is_printed_is_a_file_of_the_same_settings(flags: dict[str, Any]) -
     try:
         effective = resolve(flags, None)
     except SettingsError:
-        flags |= {"model_control": "explicit"} | dict.fromkeys(("tls_certificate", "tls_key"), "a.pem")
+        flags |= {"model_control": "explicit", "http_without_keys": True}
+        flags |= dict.fromkeys(("tls_certificate", "tls_key"), "a.pem")
         effective = resolve(flags, None)
     with tempfile.NamedTemporaryFile() as file:
         file.write(render_toml(effective).encode())

@@ -41,8 +41,9 @@ def _names(value: object) -> object:
         value = [value]
     if not isinstance(value, list):
         return value
-    names = [part.strip() for each in value for part in (each.split(",") if isinstance(each, str) else [each])]
-    return [each for each in names if each]
+    if not all(isinstance(each, str) for each in value):
+        return value  # the check of its type reports it
+    return [part for each in value for name in each.split(",") if (part := name.strip())]
 
 
 def _as_text(value: object) -> object:

@@ -58,11 +58,11 @@ class V2:
         """Return the routes of this version."""
         route = partial(Route, failure=failure_of_v2, key_in=key_of)
         return (
-            route("POST", PATH, "google/v2/translate", self.translate),
-            route("GET", PATH, "google/v2/translate", self.translate),
-            route("POST", f"{PATH}/detect", "google/v2/detect", self.detect),
-            route("GET", f"{PATH}/detect", "google/v2/detect", self.detect),
-            route("GET", f"{PATH}/languages", "google/v2/languages", self.languages),
+            route("POST", PATH, "http/google.v2/translate", self.translate),
+            route("GET", PATH, "http/google.v2/translate", self.translate),
+            route("POST", f"{PATH}/detect", "http/google.v2/detect", self.detect),
+            route("GET", f"{PATH}/detect", "http/google.v2/detect", self.detect),
+            route("GET", f"{PATH}/languages", "http/google.v2/languages", self.languages),
         )
 
     async def translate(self, request: HttpRequest) -> HttpAnswer:

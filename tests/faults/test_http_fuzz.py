@@ -1,0 +1,160 @@
+"""Requests of any shape to every route: an answer that says what is wrong, never a fault, and nobody else waits."""
+
+import http.client
+import json
+import random
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from service.config.server_config import ServerConfig
+from service.faces.http.routes import Route
+from tests.http_caller import call
+from tests.patience import patient
+from tests.servers import TIMEOUT_SECONDS, InProcessServer, LoopThread, in_process
+
+ASKED = {"text": "station", "source_language_code": "en", "target_language_code": "de"}
+WORDS: tuple[Any, ...] = (
+    *(
+        "station",
+        "en",
+        "de",
+        "EN-US",
+        "auto",
+        "xx",
+        "",
+        "text/html",
+        "html",
+        "xml",
+        "<b>x</b>",
+        "tiny",
+        "1",
+        "\0",
+        "é" * 50,
+    ),
+    *(0, 1, -1, 9, 1.5, 1e308, 2**70, True, False, None, [], {}, [[]], ["station"], {"a": "b"}),
+)
+FIELDS = (
+    *("text", "texts", "q", "source", "target", "format", "alternatives", "api_key", "source_lang", "target_lang"),
+    *("source_language_code", "target_language_code", "options", "terms", "labels", "deadline", "mime_type", "key"),
+    *("contents", "mimeType", "sourceLanguageCode", "targetLanguageCode", "content", "parent", "model", "inputs"),
+    *(
+        "outputs",
+        "parameters",
+        "id",
+        "tag_handling",
+        "ignore_tags",
+        "glossary_id",
+        "split_sentences",
+        "name",
+        "entries",
+    ),
+    *("dictionaries", "entries_format", "beam_size", "priority", "return_alignments", "strict", "glossary"),
+)
+TYPES = (
+    *(
+        "application/json",
+        "application/x-www-form-urlencoded",
+        "multipart/form-data; boundary=x",
+        "multipart/form-data",
+    ),
+    *("text/plain", "application/octet-stream", "", "application/json; charset=utf-16", "*/*"),
+)
+PARTS = ("tiny", "en-de", "1", "p", "global", "x" * 300, "%00", "%2e%2e%2f", "%ff", "ü".encode().hex(), "-1", "nothing")
+
+
+@pytest.fixture(scope="module")
+def server(
+    loop_thread: LoopThread, tiny_models: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[InProcessServer]:
+    folder = tmp_path_factory.mktemp("glossaries")
+    config = ServerConfig(models=tiny_models, num_threads=1, http_port=0, glossaries=folder)
+    with in_process(loop_thread, config) as running:
+        yield running
+
+
+def any_value(source: random.Random, depth: int = 0) -> Any:
+    kind = source.random()
+    if depth < 4 and kind < 0.15:
+        return {source.choice(FIELDS): any_value(source, depth + 1) for _ in range(source.randint(0, 4))}
+    if depth < 4 and kind < 0.3:
+        return [any_value(source, depth + 1) for _ in range(source.randint(0, 4))]
+    return source.choice(WORDS)
+
+
+def any_body(source: random.Random) -> bytes:
+    kind = source.random()
+    fields = {source.choice(FIELDS): any_value(source) for _ in range(source.randint(0, 8))}
+    if kind < 0.5:
+        body = json.dumps(fields).encode()
+    elif kind < 0.7:
+        body = "&".join(f"{name}={value}" for name, value in fields.items()).encode()
+    elif kind < 0.8:
+        body = b"".join(
+            b'--x\r\nContent-Disposition: form-data; name="%s"\r\n\r\n%s\r\n' % (name.encode(), str(value).encode())
+            for name, value in fields.items()
+        )
+        body += b"--x--\r\n"
+    else:
+        body = source.randbytes(source.randint(0, 200))
+    if source.random() < 0.2 and body:
+        damaged = bytearray(body)
+        damaged[source.randrange(len(damaged))] = source.randrange(256)
+        body = bytes(damaged)
+    return body
+
+
+def any_path(source: random.Random, route: Route) -> str:
+    path = route.path
+    while "{" in path:
+        begin, end = path.index("{"), path.index("}")
+        path = path[:begin] + source.choice(PARTS) + path[end + 1 :]
+    if source.random() < 0.3:
+        path += f"?{source.choice(FIELDS)}={source.choice(('station', 'en', '%ff', '%00', '1', ''))}"
+    return path
+
+
+@pytest.mark.parametrize("number", [1_500, pytest.param(20_000, marks=[pytest.mark.full, pytest.mark.timeout(900)])])
+def test_every_request_gets_an_answer_that_is_no_fault(server: InProcessServer, number: int) -> None:
+    source = random.Random(19)
+    routes = [route for route in server.server.routes.all if route.path != "/"]  # type: ignore[union-attr]
+    seconds: list[float] = []
+    done = threading.Event()
+
+    def someone_else() -> None:
+        while not done.is_set():
+            began = time.monotonic()
+            assert call(server.http_url, "POST", "/v1/translate", ASKED).status == 200
+            seconds.append(time.monotonic() - began)
+
+    other = threading.Thread(target=someone_else)
+    other.start()
+    statuses: dict[int, int] = {}
+    try:
+        with closing(
+            http.client.HTTPConnection(server.http_url.removeprefix("http://"), timeout=TIMEOUT_SECONDS)
+        ) as kept:
+            for _ in range(number):
+                route = source.choice(routes)
+                method = (
+                    route.method if source.random() < 0.9 else source.choice(("GET", "POST", "PUT", "DELETE", "PATCH"))
+                )
+                path, body, kind = any_path(source, route), any_body(source), source.choice(TYPES)
+                if "unload" in path or "load" in path.rpartition("/")[2]:
+                    continue
+                kept.request(method, path, body, {"Content-Type": kind, "X-Request-Id": "a b"})
+                response = kept.getresponse()
+                answer = response.read()
+                statuses[response.status] = statuses.get(response.status, 0) + 1
+                assert response.status < 500 or response.status in (501, 504), (method, path, kind, body, answer)
+    finally:
+        done.set()
+        other.join(TIMEOUT_SECONDS)
+    assert {200, 400, 404} <= statuses.keys(), statuses
+    assert len(seconds) > 10
+    assert sorted(seconds)[int(0.99 * (len(seconds) - 1))] < patient(1.0)
