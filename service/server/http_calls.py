@@ -42,7 +42,7 @@ def routes_of(config: ServerConfig, translator: Translator, kserve: KServeMethod
     faces: Sequence[Face] = (
         V1(translator, deadline_seconds),
         LibreTranslate(translator, deadline_seconds, asks_for_keys=pipeline.asks_for_keys),
-        DeepL(translator, deadline_seconds),
+        DeepL(translator, deadline_seconds, takes_glossaries=config.caller_glossaries),
         Google(translator, deadline_seconds),
         KServe(kserve, deadline_seconds),
         TranslationPage(),

@@ -82,9 +82,10 @@ class _Head:
 class GlossaryStore:
     """The glossaries of a server, as callers manage them. `key_name` is that of the caller's API key, or empty."""
 
-    def __init__(self, glossaries: Glossaries) -> None:
-        """Manage the files of these glossaries, if they are those of a folder."""
+    def __init__(self, glossaries: Glossaries, *, takes_changes: bool) -> None:
+        """Manage the files of these glossaries, if they are those of a folder and callers may change it."""
         self._glossaries = glossaries
+        self._takes_changes = takes_changes
         self._folder = glossaries if isinstance(glossaries, GlossaryFolder) else None
         self._lock = threading.Lock()
 
@@ -120,7 +121,7 @@ class GlossaryStore:
         """Create a glossary, whose dictionaries are of different languages.
 
         Raises:
-            NotPossible: the server has no folder of glossaries, or may not write to it.
+            NotPossible: the server has no folder of glossaries, takes no changes, or may not write to it.
             TooMany: there are too many.
         """
         with self._changing() as folder:
@@ -208,6 +209,10 @@ class GlossaryStore:
     @contextmanager
     def _changing(self) -> Iterator[Path]:
         """Keep others, in this and in other processes, from changing the folder's files in the `with` block."""
+        if not self._takes_changes:
+            raise NotPossible(
+                "callers can't change this server's glossaries", advice="ask its operator to set caller_glossaries"
+            )
         if self._folder is None:
             raise NotPossible(
                 "this server has no folder of glossaries", advice="start it with --glossaries and a writable folder"

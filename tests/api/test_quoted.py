@@ -15,7 +15,7 @@ from service.faces.grpc.pb.dragoman.v1 import translation_pb2
 from service.faces.grpc.pb.google.cloud.translation.v3 import translation_service_pb2
 from service.faces.grpc.pb.inference import grpc_service_pb2
 from service.observe import recent_errors
-from tests.api.test_logs import lines
+from tests.log_lines import lines
 from tests.patience import patient
 from tests.servers import InProcessServer, eventually
 

@@ -172,11 +172,11 @@ def check_glossary_of_languages_that_are_not_served() -> None:
     assert "Unsupported glossary source and target language pair" in message
 
 
-def check_glossary_without_a_folder_for_them() -> None:
+def check_glossary_where_callers_may_not() -> None:
     assert keyed.list_glossaries() == []
     status, message = refused(lambda: keyed.create_glossary("No", "EN", "DE", {"a": "b"}))
     assert status == 400
-    assert "--glossaries" in message
+    assert "caller_glossaries" in message
 
 
 def check_languages() -> None:

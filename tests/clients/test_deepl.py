@@ -42,7 +42,7 @@ def glossaries(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def server(models: Path, glossaries: Path) -> Iterator[ServerProcess]:
-    process = ServerProcess(models, "--glossaries", str(glossaries), has_http=True)
+    process = ServerProcess(models, "--caller-glossaries", "--glossaries", str(glossaries), has_http=True)
     yield process
     process.kill()
 
@@ -198,7 +198,9 @@ def test_a_key_comes_in_any_form(keyed: ServerProcess) -> None:
 
 @pytest.mark.single  # it starts two itself
 def test_a_new_glossary_is_there_in_every_worker_process(models: Path, tmp_path: Path) -> None:
-    server = ServerProcess(models, "--workers", "2", "--glossaries", str(tmp_path), has_http=True)
+    server = ServerProcess(
+        models, "--workers", "2", "--caller-glossaries", "--glossaries", str(tmp_path), has_http=True
+    )
     try:
         asked: dict[str, Any] = {"name": "a", **PAIR, "entries": "station\tBahnsteig", "entries_format": "tsv"}
         created = call(server.http_url, "POST", "/v2/glossaries", asked).document["glossary_id"]

@@ -73,7 +73,7 @@ def server(
     loop_thread: LoopThread, tiny_models: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[InProcessServer]:
     folder = tmp_path_factory.mktemp("glossaries")
-    config = ServerConfig(models=tiny_models, num_threads=1, http_port=0, glossaries=folder)
+    config = ServerConfig(models=tiny_models, num_threads=1, http_port=0, glossaries=folder, caller_glossaries=True)
     with in_process(loop_thread, config) as running:
         yield running
 

@@ -5,6 +5,7 @@ the API's words. All on the server's event loop: a call never waits for another 
 """
 
 import contextlib
+import logging
 from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, replace
@@ -35,6 +36,8 @@ from service.faces.http.application import (
 )
 from service.faces.http.cors import Cors
 from service.faces.http.routes import Found, HttpStream, Route, Routes
+
+_LOG = logging.getLogger(__name__)
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
@@ -94,6 +97,9 @@ class HttpCalls:
                 await self._call(route, request, scope, receive, _Sending(send, own))
             except Refused as refused:
                 await end_with(refused.answer, receive, send)
+            except Exception:  # of a face: its calls' own are answered by the pipeline
+                _LOG.exception("%s %s failed", scope["method"], scope["raw_path"])
+                raise
 
     async def _call(
         self, route: Route, request: HttpRequest, scope: Scope, receive: Receive, sending: "_Sending"
@@ -118,7 +124,9 @@ class HttpCalls:
                 raise Unavailable("the server is stopping", advice="try again, another server may answer")
             if route.queues:  # probes are answered under load
                 self._pipeline.admit(lambda: route.priority(request))
-        except ServiceError as error:
+        except (ClientGone, Refused):
+            raise
+        except Exception as error:
             failure = self._pipeline.refuse(call, error)
             answer = _with(route.failure(failure, call), retry_headers(failure))
             if stay is None:  # nothing was read

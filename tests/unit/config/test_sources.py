@@ -229,7 +229,7 @@ def test_what_is_printed_is_a_file_of_the_same_settings(flags: dict[str, Any]) -
     try:
         effective = resolve(flags, None)
     except SettingsError:
-        flags |= {"model_control": "explicit", "http_without_keys": True}
+        flags |= {"model_control": "explicit", "http_without_keys": True, "glossaries": "g"}
         flags |= dict.fromkeys(("tls_certificate", "tls_key"), "a.pem")
         effective = resolve(flags, None)
     with tempfile.NamedTemporaryFile() as file:

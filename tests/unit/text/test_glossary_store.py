@@ -23,7 +23,7 @@ def folder(tmp_path: Path) -> GlossaryFolder:
 
 @pytest.fixture
 def store(folder: GlossaryFolder) -> GlossaryStore:
-    return GlossaryStore(folder)
+    return GlossaryStore(folder, takes_changes=True)
 
 
 def terms(glossary: StoredGlossary, source: str = "en", target: str = "de") -> list[tuple[str, str | None]]:
@@ -44,7 +44,7 @@ def test_a_glossary_is_served_at_once_and_survives_a_restart(folder: GlossaryFol
     assert served is not None
     assert served.terms == EN_DE.terms
     assert names(folder) == ["My-glossary.de-en.tsv", "My-glossary.en-de.tsv"]
-    again = GlossaryStore(GlossaryFolder(folder.path))
+    again = GlossaryStore(GlossaryFolder(folder.path), takes_changes=True)
     assert again.all() == [created] == [again.find(created.id)]
     assert again.name_of(created.id.upper()) == "My-glossary"
 
@@ -138,11 +138,19 @@ def test_nobody_changes_what_another_key_created(store: GlossaryStore) -> None:
 
 
 def test_a_server_without_a_folder_has_none() -> None:
-    store = GlossaryStore(NoGlossaries())
+    store = GlossaryStore(NoGlossaries(), takes_changes=True)
     assert store.all() == []
     with pytest.raises(NotFound):
         store.find(id_of("a"))
     with pytest.raises(NotPossible, match="--glossaries"):
+        store.create("a", [EN_DE], "")
+
+
+def test_a_server_that_takes_no_changes_has_those_of_its_operator(folder: GlossaryFolder) -> None:
+    (folder.path / "products.en-de.tsv").write_text("window\tScheibe\n")
+    store = GlossaryStore(folder, takes_changes=False)
+    assert [each.name for each in store.all()] == ["products"]
+    with pytest.raises(NotPossible, match="caller_glossaries"):
         store.create("a", [EN_DE], "")
 
 
@@ -179,7 +187,7 @@ def test_there_are_only_so_many(store: GlossaryStore, monkeypatch: pytest.Monkey
 
 
 def test_changes_of_several_stores_are_not_lost(folder: GlossaryFolder) -> None:
-    stores = [GlossaryStore(GlossaryFolder(folder.path)) for _ in range(3)]
+    stores = [GlossaryStore(GlossaryFolder(folder.path), takes_changes=True) for _ in range(3)]
     glossary = stores[0].create("a", [EN_DE], "")
 
     def add(store: GlossaryStore, number: int) -> None:

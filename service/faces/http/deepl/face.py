@@ -36,11 +36,13 @@ _REFUSED = (
 class DeepL:
     """DeepL's API. All methods belong to the event loop's thread."""
 
-    def __init__(self, translator: Translator, default_deadline_seconds: float) -> None:
-        """Give calls `default_deadline_seconds`."""
+    def __init__(
+        self, translator: Translator, default_deadline_seconds: float, *, takes_glossaries: bool = False
+    ) -> None:
+        """Give calls `default_deadline_seconds`; let callers change glossaries if the server `takes_glossaries`."""
         self._translator = translator
         self._default_deadline_seconds = default_deadline_seconds
-        self._store = GlossaryStore(translator.glossaries)
+        self._store = GlossaryStore(translator.glossaries, takes_changes=takes_glossaries)
         self._glossaries = Glossaries(self._store, translator)
 
     def routes(self) -> Sequence[Route]:
