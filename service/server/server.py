@@ -19,14 +19,9 @@ from service.domain.translation import CallLimits
 from service.faces.admin.calls import AdminCalls
 from service.faces.admin.routes import admin_listener, routed
 from service.faces.admin.server import AdminServer, ServerView
-from service.faces.grpc.intake import Memory
-from service.faces.grpc.kserve.methods import KServeMethods
-from service.faces.grpc.kserve.servicer import KServeServicer
-from service.faces.grpc.server import build_grpc_server, new_health_servicer, new_open_calls
 from service.faces.grpc.tls import tls_of
-from service.faces.http.listener import CallListener, HttpListener
+from service.faces.http.listener import HttpListener
 from service.faces.http.monitoring import monitoring_listener
-from service.faces.http.routes import Routes
 from service.faces.http.triton_metrics import triton_metrics
 from service.models.control import ModelControl
 from service.models.fleet import Fleet
@@ -39,7 +34,7 @@ from service.observe.metrics import Metrics
 from service.observe.recent_errors import RecentErrors
 from service.process.lifecycle import Heartbeat, Phase, leave_within, on_parent, on_signals, set_within
 from service.process.memory import map_large_blocks
-from service.process.ports import PortError, check_port, join_address
+from service.server.call_ports import CallPorts
 from service.server.model_loading import FleetBridge, ModelLoader
 from service.server.optional_parts import gate_of, onnxruntime_version, tracing_of
 from service.server.reloading import Reloader, follow_files
@@ -50,10 +45,6 @@ from service.translation.translator import Translator
 
 _LOG = logging.getLogger(__name__)
 
-# After the last open call, for calls whose message is still arriving and peers that have yet to react.
-LAST_MESSAGE_SECONDS = 2.0
-# A call whose engine is stopped still gets its answer within this time.
-_LAST_ANSWER_SECONDS = 2.0
 _LAST_SPANS_SECONDS = 2.0
 # If an engine can't be restarted: grace for calls to other models; and limit for the whole stop, whatever hangs.
 _FAILED_GRACE_SECONDS = 2.0
@@ -76,11 +67,8 @@ class Server:
         """
         self.config = config
         self._worker = worker
-        self.port = config.port
         self.metrics_port = config.metrics_port
         self.admin_port = config.admin_port
-        self.http_port = config.http_port
-        self.routes: Routes | None = None  # of the HTTP port, once it is open
         self.has_failed = False  # an engine could not be restarted
         self._phase = Phase.LOADING
         self._metrics = Metrics()
@@ -97,7 +85,6 @@ class Server:
         self._loop = asyncio.get_running_loop()
         self._heartbeat = Heartbeat(on_beat=worker.parent.beat if worker else None)
         self._metrics.watches_loop(lambda: len(asyncio.all_tasks(self._loop)), self._heartbeat.silent_seconds)
-        self._closing = asyncio.Event()
         self._lost, self._orphaned = asyncio.Event(), asyncio.Event()
         self._is_explicit = config.model_control == "explicit"
         map_large_blocks()  # before models are loaded
@@ -127,34 +114,27 @@ class Server:
         self._supervisor = Supervisor(self._fleet, self, config.stuck_turn_seconds)
         self._watching: asyncio.Task[None] | None = None
         self._control = ModelControl(self._fleet, is_explicit=self._is_explicit)
-        self._health = new_health_servicer()
-        memory = Memory.of(config.max_bytes_in_flight_mib * 2**20, config.max_request_bytes)
-        self._metrics.memory_for_calls(memory.max_bytes, lambda: memory.num_bytes)
-        self._kserve = KServeMethods(
-            self._translator,
-            worker.control(self._control, is_explicit=self._is_explicit) if worker else self._control,
-            lambda: self._phase,
-        )
-        kserve = KServeServicer(
-            self._kserve,
-            self._pipeline,
-            self._closing,
-            config.default_deadline_seconds,
-            memory.held,
-        )
-        self._open_calls = new_open_calls()
-        self._calls: CallListener | None = None
-        self._memory = memory
-        self._grpc = build_grpc_server(
+        self.calls = CallPorts(
             config,
             self._translator,
+            worker.control(self._control, is_explicit=self._is_explicit) if worker else self._control,
             self._pipeline,
-            self._open_calls,
-            self._health,
-            kserve,
-            memory,
-            shares_port=worker is not None,
+            lambda: self._phase,
+            self._tls,
+            shares_ports=worker is not None,
         )
+        memory = self.calls.memory
+        self._metrics.memory_for_calls(memory.max_bytes, lambda: memory.num_bytes)
+
+    @property
+    def port(self) -> int:
+        """Return the port of gRPC."""
+        return self.calls.port
+
+    @property
+    def http_port(self) -> int:
+        """Return the port of calls over HTTP; -1 if there is none."""
+        return self.calls.http_port
 
     @property
     def models(self) -> list[LoadedModel]:
@@ -239,43 +219,11 @@ class Server:
         self._metrics.built_with(service.__version__, onnxruntime_version(), config.device)
         self._enter(Phase.LOADING)
         if self._worker is None:
-            check_port(config.host, config.port, "gRPC", "--port")
-            await self._listen()
+            self.calls.check()
+            await self.calls.open()
         self._watching = asyncio.create_task(self._supervisor.watch())
         if self._tls or self._gate:
             self._following_files = asyncio.create_task(follow_files(self._tls, self._gate, self._metrics))
-
-    async def _listen(self) -> None:
-        config = self.config
-        try:
-            address = join_address(config.host, config.port)
-            if self._tls:
-                self.port = self._grpc.add_secure_port(address, self._tls.credentials())
-            else:
-                self.port = self._grpc.add_insecure_port(address)
-        except RuntimeError as error:
-            raise PortError(f"can't listen on {join_address(config.host, config.port)} for gRPC: {error}") from error
-        await self._grpc.start()
-        if config.http_port >= 0:
-            self._calls = self._http_calls()
-            self.http_port = self._calls.port
-            self._calls.start()
-
-    def _http_calls(self) -> CallListener:
-        # Imported here: many modules, which a server without this port does not need.
-        from service.server.http_calls import call_listener, routes_of
-
-        self.routes = routes_of(self.config, self._translator, self._kserve, self._pipeline)
-        return call_listener(
-            self.config,
-            self.routes,
-            self._pipeline,
-            self._open_calls,
-            self._memory.held,
-            self._closing.is_set,
-            self._tls.context() if self._tls else None,
-            shares_port=self._worker is not None,
-        )
 
     async def load(self) -> None:
         """Load, test and warm up the models, then serve.
@@ -289,7 +237,7 @@ class Server:
         if self._phase is Phase.LOADING:
             self._enter(Phase.RECOVERING if self._supervisor.is_recovering else Phase.SERVING)
             if self._worker is not None:
-                await self._listen()
+                await self.calls.open()
 
     async def _names(self) -> Collection[str]:
         """Return the names of the models to start with: what other workers serve, or else what the settings say."""
@@ -321,35 +269,19 @@ class Server:
             self._enter(Phase.DRAINING)
         if was_serving:
             await set_within(self.config.drain_delay_seconds, self._orphaned)  # frees the port for a new supervisor
-        self._health.close()
-        self._closing.set()
         if self._following_files is not None:
             self._following_files.cancel()
-        stopping = asyncio.ensure_future(self._grpc.stop(grace_seconds + _LAST_ANSWER_SECONDS))
-        answering = asyncio.ensure_future(self._open_calls.none_for(0.0))
-        dropping = asyncio.create_task(self._drop_silent())
-        await asyncio.wait({stopping, answering}, timeout=grace_seconds)
-        if not (stopping.done() and answering.done()):
-            _LOG.warning("calls did not finish within the grace period of %g s and are aborted", grace_seconds)
+        await self.calls.drain(grace_seconds)
         if self._watching is not None:
             self._watching.cancel()
         self._control.close()
         await self._fleet.stop()
-        await stopping
-        if self._calls is not None:
-            await self._calls.stop()
-        answering.cancel()
-        dropping.cancel()
+        await self.calls.close()
         if self._tracing is not None and not await asyncio.to_thread(self._tracing.close, _LAST_SPANS_SECONDS):
             _LOG.warning("the last spans could not be sent within %g s", _LAST_SPANS_SECONDS)
         await asyncio.gather(*(asyncio.to_thread(listener.stop) for listener in self._http))
         self._heartbeat.stop()
         self._translator.close()
-
-    async def _drop_silent(self) -> None:
-        """End gRPC's stop once all open calls are answered, without waiting for anything else."""
-        await self._open_calls.none_for(LAST_MESSAGE_SECONDS)
-        await self._grpc.stop(None)
 
     def _admin(self) -> AdminServer:
         config = self.config
@@ -378,6 +310,6 @@ class Server:
 
     def _enter(self, phase: Phase) -> None:
         self._phase = phase
-        self._health.set_serving(phase.is_ready)
+        self.calls.set_serving(phase.is_ready)
         self._metrics.state(ready=phase.is_ready, draining=phase is Phase.DRAINING)
         _LOG.info("the server is %s", phase.value)

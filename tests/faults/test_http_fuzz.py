@@ -122,7 +122,7 @@ def any_path(source: random.Random, route: Route) -> str:
 @pytest.mark.parametrize("number", [1_500, pytest.param(20_000, marks=[pytest.mark.full, pytest.mark.timeout(900)])])
 def test_every_request_gets_an_answer_that_is_no_fault(server: InProcessServer, number: int) -> None:
     source = random.Random(19)
-    routes = [route for route in server.server.routes.all if route.path != "/"]  # type: ignore[union-attr]
+    routes = [route for route in server.server.calls.routes.all if route.path != "/"]  # type: ignore[union-attr]
     seconds: list[float] = []
     done = threading.Event()
 

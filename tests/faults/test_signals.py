@@ -19,7 +19,7 @@ from hyperframe.frame import DataFrame, GoAwayFrame, HeadersFrame, PingFrame, Se
 from benchmarks import http2_frames as http2
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2 as pb
 from service.faces.grpc.pb.dragoman.v1 import translation_pb2_grpc as pb_grpc
-from service.server.server import LAST_MESSAGE_SECONDS
+from service.server.call_ports import LAST_MESSAGE_SECONDS
 from tests.faults.faulty_server import FAULT_FILE
 from tests.faults.raw_connection import METHOD, RawConnection
 from tests.patience import patient

@@ -1,0 +1,145 @@
+"""The ports of callers, gRPC's and HTTP's: what answers there, from their opening to the last answer."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from service.calls.open_calls import OpenCalls
+from service.calls.pipeline import CallPipeline
+from service.config.server_config import ServerConfig
+from service.faces.grpc.intake import Memory
+from service.faces.grpc.kserve.methods import Control, KServeMethods
+from service.faces.grpc.kserve.servicer import KServeServicer
+from service.faces.grpc.server import build_grpc_server, new_health_servicer, new_open_calls
+from service.faces.grpc.tls import ServerTls
+from service.faces.http.listener import CallListener
+from service.faces.http.routes import Routes
+from service.process.lifecycle import Phase
+from service.process.ports import PortError, check_port, join_address
+from service.translation.translator import Translator
+
+_LOG = logging.getLogger(__name__)
+
+# After the last open call, for calls whose message is still arriving and peers that have yet to react.
+LAST_MESSAGE_SECONDS = 2.0
+# A call whose engine is stopped still gets its answer within this time.
+_LAST_ANSWER_SECONDS = 2.0
+
+
+class CallPorts:
+    """The ports of callers. All methods belong to the event loop's thread."""
+
+    def __init__(
+        self,
+        config: ServerConfig,
+        translator: Translator,
+        control: Control,
+        pipeline: CallPipeline,
+        phase: Callable[[], Phase],
+        tls: ServerTls | None,
+        *,
+        shares_ports: bool,
+    ) -> None:
+        """Build what answers; `shares_ports`: with other processes."""
+        self.port = config.port
+        self.http_port = config.http_port
+        self.routes: Routes | None = None  # of the HTTP port, once it is open
+        self.memory = Memory.of(config.max_bytes_in_flight_mib * 2**20, config.max_request_bytes)
+        self._config = config
+        self._translator = translator
+        self._pipeline = pipeline
+        self._tls = tls
+        self._shares_ports = shares_ports
+        self._closing = asyncio.Event()
+        self._health = new_health_servicer()
+        self._open_calls: OpenCalls = new_open_calls()
+        self._kserve = KServeMethods(translator, control, phase)
+        kserve = KServeServicer(
+            self._kserve, pipeline, self._closing, config.default_deadline_seconds, self.memory.held
+        )
+        self._grpc = build_grpc_server(
+            config,
+            translator,
+            pipeline,
+            self._open_calls,
+            self._health,
+            kserve,
+            self.memory,
+            shares_port=shares_ports,
+        )
+        self._http: CallListener | None = None
+        self._stopping: asyncio.Future[None] | None = None
+        self._dropping: asyncio.Task[None] | None = None
+
+    def set_serving(self, is_serving: bool) -> None:
+        """Report the health that gRPC's callers ask for."""
+        self._health.set_serving(is_serving)
+
+    def check(self) -> None:
+        """Ensure that gRPC's port is free.
+
+        Raises:
+            PortError: it is not.
+        """
+        check_port(self._config.host, self._config.port, "gRPC", "--port")
+
+    async def open(self) -> None:
+        """Open the ports.
+
+        Raises:
+            PortError: one can't be listened on.
+        """
+        address = join_address(self._config.host, self._config.port)
+        try:
+            if self._tls:
+                self.port = self._grpc.add_secure_port(address, self._tls.credentials())
+            else:
+                self.port = self._grpc.add_insecure_port(address)
+        except RuntimeError as error:
+            raise PortError(f"can't listen on {address} for gRPC: {error}") from error
+        await self._grpc.start()
+        if self._config.http_port >= 0:
+            self._http = self._http_listener()
+            self.http_port = self._http.port
+            self._http.start()
+
+    def _http_listener(self) -> CallListener:
+        # Imported here: many modules, which a server without this port does not need.
+        from service.server.http_calls import call_listener, routes_of
+
+        self.routes = routes_of(self._config, self._translator, self._kserve, self._pipeline)
+        return call_listener(
+            self._config,
+            self.routes,
+            self._pipeline,
+            self._open_calls,
+            self.memory.held,
+            self._closing.is_set,
+            self._tls.context() if self._tls else None,
+            shares_port=self._shares_ports,
+        )
+
+    async def drain(self, grace_seconds: float) -> None:
+        """Take no new calls, and wait until the accepted ones are answered, but not longer than `grace_seconds`."""
+        self._health.close()
+        self._closing.set()
+        self._stopping = asyncio.ensure_future(self._grpc.stop(grace_seconds + _LAST_ANSWER_SECONDS))
+        self._dropping = asyncio.create_task(self._drop_silent())
+        answering = asyncio.create_task(self._open_calls.none_for(0.0))
+        _, late = await asyncio.wait({self._stopping, answering}, timeout=grace_seconds)
+        answering.cancel()
+        if late:
+            _LOG.warning("calls did not finish within the grace period of %g s and are aborted", grace_seconds)
+
+    async def close(self) -> None:
+        """Close the ports once the last answers are sent, after `drain`."""
+        if self._stopping is not None and self._dropping is not None:
+            await self._stopping
+            self._dropping.cancel()
+        if self._http is not None:
+            await self._http.stop()
+
+    async def _drop_silent(self) -> None:
+        """End gRPC's stop once all open calls are answered, without waiting for anything else."""
+        await self._open_calls.none_for(LAST_MESSAGE_SECONDS)
+        await self._grpc.stop(None)
