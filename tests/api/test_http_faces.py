@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from service.calls.keys import Quotas, key_lines, new_key
 from service.config.server_config import ServerConfig
 from tests.http_caller import Reply, call
 from tests.log_lines import lines
+from tests.otlp_collector import otlp_collector
 from tests.servers import InProcessServer, LoopThread, distinct_texts, eventually, in_process
 
 KEY = new_key()
@@ -133,3 +135,33 @@ def test_what_a_caller_got_wrong_is_a_400_that_says_what(server: InProcessServer
         reply = call(server.http_url, "POST", FACES[name].path, body=body, content_type="application/json")
         assert reply.status == 400, (body[:20], reply.status, reply.body)
         assert reply.body
+
+
+def test_a_call_is_part_of_its_caller_s_trace(loop_thread: LoopThread, tiny_models: Path) -> None:
+    trace, parent = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
+    with otlp_collector() as collector:
+        config = ServerConfig(models=tiny_models, num_threads=1, http_port=0, otlp_endpoint=collector.endpoint)
+        with in_process(loop_thread, config) as server:
+            for name in FACES:
+                send(server, name, "station", traceparent=f"00-{trace}-{parent}-01", x_request_id=f"of-{name}")
+        calls = [span for span in collector.spans if span.parent_id == parent]
+    assert {span.trace_id for span in calls} == {trace}
+    assert {span.attributes["dragoman.request_id"] for span in calls} == {f"of-{name}" for name in FACES}
+    assert all(collector.children(span) for span in calls)
+
+
+def test_many_callers_of_all_apis_at_once_each_get_their_own_answers(server: InProcessServer) -> None:
+    texts = distinct_texts(240)
+    with server.client() as client:
+        expected = dict(zip(texts, (each.text for each in client.translate(texts, "en", "de")), strict=True))
+    names = list(FACES)
+
+    def ask(number: int) -> tuple[str, str]:
+        name, text = names[number % len(names)], texts[number]
+        reply = send(server, name, text, x_request_id=f"n-{number}")
+        assert (reply.status, reply.headers["x-request-id"]) == (200, f"n-{number}"), reply.body
+        return text, FACES[name].answered(reply.document)
+
+    with ThreadPoolExecutor(24) as pool:
+        found = dict(pool.map(ask, range(len(texts))))
+    assert found == expected
