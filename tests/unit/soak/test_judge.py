@@ -90,6 +90,12 @@ def test_counts_that_come_back_are_fine_and_others_are_found(name: str) -> None:
     assert line.startswith(f"{name}: ")
 
 
+def test_the_floor_of_a_short_run_is_chance() -> None:
+    rising = {"tasks": lambda second: 20.0 + second}
+    assert found(seconds=[0.2 * number for number in range(50)], counts=rising) == []
+    assert len(found(seconds=[0.2 * number for number in range(500)], counts=rising)) == 1
+
+
 def latencies(ms: Callable[[float], float], per_second: int = 2) -> list[tuple[float, float]]:
     return [
         (number / per_second, max(ms(number / per_second) * CHANCE.lognormvariate(0, 0.5), 0.1))
